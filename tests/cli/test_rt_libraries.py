@@ -149,14 +149,32 @@ def test_sections_of_a_shared_object(project: Path, capsys: pytest.CaptureFixtur
     assert main(["check", library]) == 0
 
 
-def test_shared_objects_are_measured_as_a_whole(project: Path, tmp_path: Path) -> None:
+def test_shared_objects_are_measured_op_by_op(project: Path, tmp_path: Path) -> None:
     path = project / "build" / "libchoose.so"
     args = {"binary": path, "--loops": 2, "--artifact-dir": tmp_path, "--quiet": True}
     code, results = API.Perf(args=args)()
     assert code == 0
-    (row,) = results["results"][0]["ops"]
-    assert (row["op"], row["calls"]) == ("(whole program)", 2)
-    assert row["flops"] >= 2 * 2 * 32 * 64 * 16
+    rows = {row["op"]: row for row in results["results"][0]["ops"]}
+    assert {"ttnn.matmul", "ttnn.argmax", "(outside of the calls)"} < rows.keys()
+    product = rows["ttnn.matmul"]
+    assert (product["program"], product["calls"]) == ("choose", 2)
+    assert product["flops"] == 2 * 2 * 32 * 64 * 16
+    assert product["estimated_us"] > 0
+    assert product["processor_us"] > 0
+    assert rows["(outside of the calls)"]["index"] is None
+
+
+def test_calls_of_a_shared_object_by_itself_have_their_own_names(
+    project: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "libchoose.so"
+    shutil.copy(project / "build" / "libchoose.so", path)
+    args = {"binary": path, "--artifact-dir": tmp_path, "--quiet": True}
+    code, results = API.Perf(args=args)()
+    assert code == 0
+    rows = {row["op"]: row for row in results["results"][0]["ops"]}
+    assert rows["ttnn::matmul"]["bytes"] == 2 * (32 * 64 + 64 * 32 + 32 * 32)
+    assert rows["ttnn::matmul"]["estimated_us"] is None
 
 
 def test_libraries_of_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

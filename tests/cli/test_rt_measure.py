@@ -27,7 +27,7 @@ def test_perf_writes_a_table_and_a_trace(tmp_path: Path) -> None:
     out = tmp_path / "digits"
     source = EXAMPLES / "digits" / "digits.mlir"
     assert compile_main([str(source), "-o", str(out), "--no-format"]) == 0
-    args = {"binary": out, "--loops": 3, "--artifact-dir": tmp_path / "f"}
+    args = {"binary": out / "model.ttnn", "--loops": 3, "--artifact-dir": tmp_path / "f"}
     code, result = result_of("Perf", args)
     assert code == 0
     with Path(result["csv"]).open() as table:

@@ -10,21 +10,15 @@ Source: dumpDeviceResultsToCSV of tt_metal/impl/profiler/profiler.cpp in tt-meta
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar
 
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.layout.tiled_shape import tile_bytes_of
+from ttcodegen.runtime.backend_reports import DEVICE_REPORT, BackendReport
 from ttcodegen.systems.performance import FIDELITY_PASSES, Performance
-
-REPORT_VARIABLE = "TTCODEGEN_DEVICE_REPORT"
-"""Names the file that the CPU backend writes its counts to."""
 
 _TILE_BYTES = tile_bytes_of(DataType.BFLOAT16)
 """Whatever the format of a tile: the counts do not have it."""
@@ -77,34 +71,19 @@ class ProgramCounts:
         return "; ".join(found)
 
 
-class DeviceCounts:
+class DeviceCounts(BackendReport):
     """Takes what the emulated device of this process counts, for as long as it is open."""
 
-    def __enter__(self) -> Self:
-        self._before = os.environ.get(REPORT_VARIABLE)
-        self._folder = tempfile.TemporaryDirectory(prefix="ttcodegen-counts-")
-        self._report = Path(self._folder.name, "counts.json")
-        os.environ[REPORT_VARIABLE] = str(self._report)
-        self._taken = 0
-        return self
+    variable: ClassVar[str] = DEVICE_REPORT
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self._before is None:
-            del os.environ[REPORT_VARIABLE]
-        else:
-            os.environ[REPORT_VARIABLE] = self._before
-        self._folder.cleanup()
+    def __init__(self) -> None:
+        self._taken = 0
 
     def take(self) -> list[ProgramCounts]:
         """The runs since the last call, in their order."""
-        if not self._report.is_file():
+        if not self.path.is_file():
             return []
-        programs = json.loads(self._report.read_text("utf-8"))
+        programs = json.loads(self.path.read_text("utf-8"))
         found = [_program(entry) for entry in programs[self._taken :]]
         self._taken = len(programs)
         return found

@@ -396,15 +396,34 @@ class LibraryExecutable:
         from ttcodegen.runtime.library import ModuleError
 
         function = self.module.functions[program]
+        weights = [
+            array
+            for info, array in zip(self.programs[program].arguments, arguments, strict=True)
+            if info.is_weight
+        ]
         try:
-            inputs: list[np.ndarray] = []
-            weights = iter(range(len(function.weights)))
-            for info, array in zip(self.programs[program].arguments, arguments, strict=True):
-                if info.is_weight:
-                    function.set_weight(next(weights), array)
-                else:
-                    inputs.append(array)
-            return function.run(inputs)
+            for index, array in enumerate(weights):
+                function.set_weight(index, array)
+        except ModuleError as error:
+            raise CompileError(f"'{self.path}' cannot be run: {error}") from None
+        return self.run_again(program, arguments)
+
+    def run_again(self, program: int, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The outputs for other inputs, with the weights of the run before: what depends on them
+        alone is not computed again.
+
+        Raises:
+            CompileError: as `run`.
+        """
+        from ttcodegen.runtime.library import ModuleError
+
+        inputs = [
+            array
+            for info, array in zip(self.programs[program].arguments, arguments, strict=True)
+            if not info.is_weight
+        ]
+        try:
+            return self.module.functions[program].run(inputs)
         except ModuleError as error:
             raise CompileError(f"'{self.path}' cannot be run: {error}") from None
 

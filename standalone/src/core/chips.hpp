@@ -14,8 +14,9 @@
 #include <variant>
 #include <vector>
 
+#include "core/arguments.hpp"
+#include "core/call_report.hpp"
 #include "core/tensor_data.hpp"
-#include "tt_stl/optional_reference.hpp"
 
 namespace ttcodegen::cpu {
 
@@ -46,43 +47,15 @@ const std::vector<Tensor>& parts_of(const Tensor& tensor);
 Tensor joined(const std::vector<Tensor>& parts, MeshDevice* mesh);
 
 /// What the arguments of an operation say of the mesh that it runs on.
-class Participants {
+class Participants : public ArgumentVisitor<Participants> {
   public:
     std::size_t count = 0;
     MeshDevice* mesh = nullptr;
 
+    using ArgumentVisitor::see;
     void see(const Tensor& tensor);
     void see(MeshDevice* device);
     void see(const MeshDevice& device) { see(const_cast<MeshDevice*>(&device)); }
-    template <typename T>
-    void see(const std::optional<T>& value) {
-        if (value) {
-            see(*value);
-        }
-    }
-    template <typename T>
-    void see(const ttsl::optional_reference<T>& value) {
-        if (value) {
-            see(*value);
-        }
-    }
-    template <typename T>
-    void see(const std::reference_wrapper<T>& value) {
-        see(value.get());
-    }
-    template <typename T>
-    void see(const std::vector<T>& values) {
-        for (const T& value : values) {
-            see(value);
-        }
-    }
-    template <typename... T>
-    void see(const std::variant<T...>& value) {
-        std::visit([this](const auto& held) { see(held); }, value);
-    }
-    /// Numbers, configurations and the like.
-    template <typename T>
-    void see(const T& /*value*/) {}
 };
 
 template <typename... Arguments>
@@ -180,14 +153,19 @@ std::invoke_result_t<Operation> on_each_chip(const Participants& mesh, const Ope
 
 }  // namespace ttcodegen::cpu
 
-/// Where an argument is of a mesh of several chips, returns what the function gives on each. The
-/// arguments are all of the function's own.
-#define TTCODEGEN_ON_EACH_CHIP(function, ...) TTCODEGEN_ON_CHIPS(Any, function, __VA_ARGS__)
+/// Begins an operation: reports the call if that is asked for, and where an argument is of a mesh
+/// of several chips, returns what the function gives on each. The arguments are all of the
+/// function's own.
+#define TTCODEGEN_ON_EACH_CHIP(function, ...)  \
+    TTCODEGEN_REPORTED(function, __VA_ARGS__); \
+    TTCODEGEN_ON_CHIPS(Any, function, __VA_ARGS__)
 
 /// The same for a function that takes from a sequence which all chips share, such as one of seeds.
 #define TTCODEGEN_ON_EACH_CHIP_IN_TURN(function, ...) \
+    TTCODEGEN_REPORTED(function, __VA_ARGS__);        \
     TTCODEGEN_ON_CHIPS(InTurn, function, __VA_ARGS__)
 
+/// The same for a function that is no operation itself, or is reported by another name.
 #define TTCODEGEN_ON_CHIPS(order, function, ...)                                            \
     if (const auto mesh = ttcodegen::cpu::participants(__VA_ARGS__); mesh.count > 0) {      \
         return ttcodegen::cpu::on_each_chip(                                                \

@@ -50,7 +50,7 @@ template <typename T>
 Tensor Tensor::from_span(ttsl::Span<const T> buffer, const TensorSpec& spec,
                          distributed::MeshDevice* device, std::optional<QueueId> /*cq_id*/,
                          T /*pad_value*/) {
-    TTCODEGEN_ON_EACH_CHIP(Tensor::from_span<T>, buffer, spec, device);
+    TTCODEGEN_ON_CHIPS(Any, Tensor::from_span<T>, buffer, spec, device);
     const DataType dtype = spec.data_type();
     const DataType element = is_block_float(dtype) ? DataType::FLOAT32 : dtype;
     TT_FATAL(element == convert_to_data_type<T>(), "Elements of {} cannot fill a tensor of {}",

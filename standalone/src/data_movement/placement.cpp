@@ -207,10 +207,12 @@ namespace operations::core {
 Tensor to_device(const Tensor& tensor, MeshDevice* mesh_device,
                  const std::optional<MemoryConfig>& memory_config,
                  std::optional<QueueId> /*queue_id*/) {
+    TTCODEGEN_REPORTED(to_device, tensor, mesh_device, memory_config);
     return tensor.to_device(mesh_device, memory_config);
 }
 
 Tensor from_device(const Tensor& tensor, bool blocking, std::optional<QueueId> queue_id) {
+    TTCODEGEN_REPORTED(from_device, tensor, blocking, queue_id);
     return tensor.cpu(blocking, queue_id);
 }
 

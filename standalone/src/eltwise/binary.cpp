@@ -1,5 +1,6 @@
 #include "ttnn/operations/eltwise/binary/binary.hpp"
 
+#include "core/call_report.hpp"
 #include "eltwise/binary_functions.hpp"
 #include "ttnn/operations/eltwise/binary/binary_composite.hpp"
 
@@ -238,21 +239,21 @@ namespace {
 
 /// The division of `div`: which of the three, and the result's data type.
 Tensor rounded_quotient(const Tensor& lhs, const cpu::Operand& rhs,
-                        const std::optional<std::string>& rounding_mode,
-                        cpu::BinaryOptions options) {
+                        const std::optional<std::string>& rounding_mode, cpu::BinaryOptions options,
+                        const char* name = __builtin_FUNCTION()) {
     TT_FATAL(!rounding_mode || *rounding_mode == "trunc" || *rounding_mode == "floor",
              "Incorrect rounding mode (expected None, 'trunc', or 'floor')");
     if (rounding_mode) {
         const BinaryOpType type =
             *rounding_mode == "floor" ? BinaryOpType::DIV_FLOOR : BinaryOpType::DIV_TRUNC;
-        return cpu::binary_operation(lhs, rhs, type, options);
+        return cpu::binary_operation(lhs, rhs, type, options, name);
     }
     // Of the data types asked for, only that of an integer division counts.
     options.dtype =
         quotient_type(lhs, std::get_if<Tensor>(&rhs),
                       lhs.dtype() == DataType::INT32 ? std::optional<const DataType>(options.dtype)
                                                      : std::nullopt);
-    return cpu::binary_operation(lhs, rhs, BinaryOpType::DIV, options);
+    return cpu::binary_operation(lhs, rhs, BinaryOpType::DIV, options, name);
 }
 
 }  // namespace
@@ -322,6 +323,7 @@ Tensor rsub(const Tensor& lhs, float rhs, RESULT, ACTIVATIONS, std::optional<boo
 }
 
 Tensor prelu(const Tensor& input, float weight, MEMORY) {
+    TTCODEGEN_REPORTED(prelu, input, weight, memory_config);
     return prelu_sfpu(input, weight, memory_config);
 }
 

@@ -262,7 +262,10 @@ const BinaryFunction& binary_function(BinaryOpType type) {
 }
 
 Tensor binary_operation(const Operand& lhs, const Operand& rhs, BinaryOpType type,
-                        const BinaryOptions& options) {
+                        const BinaryOptions& options, const char* name) {
+    if (reports_calls()) {
+        return reported(name, [&] { return binary_operation(lhs, rhs, type, options); }, lhs, rhs);
+    }
     if (const auto mesh = participants(lhs, rhs, options.output); mesh.count > 0) {
         return on_each_chip(mesh, [&] { return binary_operation(lhs, rhs, type, options); });
     }

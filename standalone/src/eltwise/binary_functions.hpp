@@ -53,8 +53,8 @@ struct BinaryOptions {
 using Operand = std::variant<Tensor, double>;
 
 /// Evaluates `type`; at least one operand is a tensor, whose data type the result has by default
-/// (the first one's, where both are).
+/// (the first one's, where both are). Reported as a call of the operation that calls it.
 Tensor binary_operation(const Operand& lhs, const Operand& rhs, BinaryOpType type,
-                        const BinaryOptions& options);
+                        const BinaryOptions& options, const char* name = __builtin_FUNCTION());
 
 }  // namespace ttcodegen::cpu

@@ -39,9 +39,11 @@ UnaryParameters parameters_of(const EltwiseUnaryWithParam& operation);
 void apply_activations(std::span<const EltwiseUnaryWithParam> activations, float* values,
                        std::size_t count);
 
-/// What most unary operations do: refuse what they refuse, evaluate, return the result.
+/// What most unary operations do: refuse what they refuse, evaluate, return the result. Reported as
+/// a call of the operation that calls it.
 Tensor unary_operation(const Tensor& input, UnaryOpType type, UnaryParameters parameters,
                        const std::optional<MemoryConfig>& memory_config,
-                       const std::optional<Tensor>& output_tensor);
+                       const std::optional<Tensor>& output_tensor,
+                       const char* name = __builtin_FUNCTION());
 
 }  // namespace ttcodegen::cpu

@@ -265,6 +265,7 @@ std::unique_ptr<MeshToTensor> concat_mesh_to_tensor_composer(MeshDevice& mesh_de
 Tensor distribute_tensor(const Tensor& tensor, const TensorToMesh& mapper,
                          std::optional<std::reference_wrapper<MeshDevice>> mesh_device,
                          std::optional<ttnn::QueueId> cq_id) {
+    TTCODEGEN_REPORTED(distribute_tensor, tensor, mapper, mesh_device, cq_id);
     TT_FATAL(tensor.storage_type() == tt::tt_metal::StorageType::HOST,
              "TensorToMesh only supports host tensors; got storage type: {}",
              tensor.storage_type());
@@ -273,6 +274,7 @@ Tensor distribute_tensor(const Tensor& tensor, const TensorToMesh& mapper,
 }
 
 Tensor aggregate_tensor(const Tensor& tensor, const MeshToTensor& composer) {
+    TTCODEGEN_REPORTED(aggregate_tensor, tensor, composer);
     return composer.compose(tensor);
 }
 

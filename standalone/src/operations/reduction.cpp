@@ -201,9 +201,12 @@ Tensor reduce_tensor(Kind kind, const Tensor& input, const std::vector<bool>& is
 
 Tensor generic_reduction(Kind kind, const Tensor& input, const DimArgument& dim_arg, bool keepdim,
                          const std::optional<MemoryConfig>& memory_config, float scalar,
-                         bool correction, const std::optional<DeviceComputeKernelConfig>& compute) {
-    TTCODEGEN_ON_EACH_CHIP(generic_reduction, kind, input, dim_arg, keepdim, memory_config, scalar,
-                           correction, compute);
+                         bool correction, const std::optional<DeviceComputeKernelConfig>& compute,
+                         const char* name = __builtin_FUNCTION()) {
+    TTCODEGEN_REPORTED_AS(name, generic_reduction, kind, input, dim_arg, keepdim, memory_config,
+                          scalar, correction, compute);
+    TTCODEGEN_ON_CHIPS(Any, generic_reduction, kind, input, dim_arg, keepdim, memory_config, scalar,
+                       correction, compute);
     TT_FATAL(on_device(input), "Expected input tensor to be on device");
     const bool is_statistic = kind == Kind::deviation || kind == Kind::variance;
     const DataType dtype = input.dtype();

@@ -6,32 +6,30 @@ import csv
 import io
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ttcodegen.cost.roofline import Roofline, card_roofline, host_roofline
-from ttcodegen.cost.work import Cost
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.numerics.execution import Observation
-from ttcodegen.optimizer.calls import call_in_file
-from ttcodegen.optimizer.cost import CallCost, CostModel
+from ttcodegen.optimizer.cost import CostModel
 from ttcodegen.rt.commands.artifacts import json_text
 from ttcodegen.rt.commands.command import Command, FileResult
 from ttcodegen.rt.commands.emitc import run_library
+from ttcodegen.rt.commands.project import build_as_it_is, flatbuffer_of_project
 from ttcodegen.rt.commands.read import system_of
 from ttcodegen.rt.commands.running import Progress, chosen_programs, program_inputs
 from ttcodegen.rt.device_profile import DeviceCounts, ProgramCounts, device_log
+from ttcodegen.rt.op_times import KnownOps, LibraryRun, OpClock, OpTimes, times_of_calls
 from ttcodegen.rt.profiler_table import DeviceCall, OpCall, profiler_table
 from ttcodegen.rt.trace import Span, Trace
+from ttcodegen.runtime.backend_reports import CallReport
 from ttcodegen.runtime.executable import (
     ENDINGS,
     Executable,
     FlatbufferExecutable,
-    TTMExecutable,
-    TTNNExecutable,
+    LibraryExecutable,
     find_files,
     flatbuffer_beside,
     library_beside,
@@ -48,6 +46,7 @@ COLUMNS: tuple[str, ...] = (
     "location",
     "calls",
     "time_us",
+    "processor_us",
     "time_share",
     "bytes",
     "flops",
@@ -61,33 +60,9 @@ COLUMNS: tuple[str, ...] = (
 """The columns of the table. Times, bytes and flops are those of all calls together."""
 
 
-@dataclass
-class OpTimes:
-    """What was measured of an op."""
-
-    program: str
-    index: int
-    op: str
-    location: str | None
-    cost: Cost
-    """Of one call."""
-    estimate: CallCost | None = None
-    """What the model of cost says of one call of the library."""
-    fidelity: str | None = None
-    """Of a program of kernels."""
-    counts: ProgramCounts | None = None
-    """What the emulated device counted of one call of a program of kernels."""
-    spans: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
-    """Begin and duration of each call, in seconds."""
-
-    @property
-    def seconds(self) -> float:
-        """The time of all calls."""
-        return sum(duration for _, duration in self.spans)
-
-
 class Perf(Command):
-    """Measures flatbuffers op by op, and shared objects function by function.
+    """Measures flatbuffers op by op, and shared objects by the calls of ttnn that they make: as the
+    ops of the flatbuffer that belongs to them, if there is one. A project is built as it is.
 
     Writes `perf/<file>/op_times.csv`, `ops_perf_results.csv` and `trace.json` into the folder of
     artifacts, and `profile_log_device.csv` if the emulated device ran programs of kernels.
@@ -97,7 +72,7 @@ class Perf(Command):
 
     def execute(self) -> list[FileResult]:
         """A result for each file; its content are the rows of the table."""
-        paths = find_files(self.arguments["binary"], ENDINGS)
+        paths = self._files(self.arguments["binary"])
         self._host = host_roofline()
         loops: int = self.arguments["loops"]
         self._progress = Progress(len(paths), loops, self.arguments["quiet"])
@@ -106,6 +81,15 @@ class Perf(Command):
             with self._progress.step(str(path)):
                 results.append(self._measure(path))
         return results
+
+    def _files(self, binary: Path) -> list[Path]:
+        """What is measured: of a project its C++ as it is now."""
+        flatbuffer = flatbuffer_of_project(binary)
+        if flatbuffer is None:
+            return find_files(binary, ENDINGS)
+        library = build_as_it_is(binary)
+        # Kernels are counted by what launches them in the flatbuffer.
+        return [library] if flatbuffer.suffix == ".ttnn" else [flatbuffer, library]
 
     def _measure(self, path: Path) -> FileResult:
         kind = path.suffix.lstrip(".")
@@ -153,23 +137,38 @@ class Perf(Command):
         # computed in it.
         executable.run(index, inputs)
         if isinstance(executable, FlatbufferExecutable):
-            chip = default_system(self.arguments["arch"] or system_of(executable.header).arch).chip
-            clock = _OpClock(executable, CostModel(chip))
+            clock = OpClock(self._known_ops(executable))
             for loop in range(self.arguments["loops"]):
                 self._progress.loop(loop)
                 clock.start()
                 executable.run(index, inputs, clock.observe)
             return self._counted(executable, index, inputs, clock.ops())
-        name = executable.programs[index].name
-        flatbuffer = _flatbuffer_of(executable)
-        cost = Cost(0, 0) if flatbuffer is None else flatbuffer.cost(name)
-        whole = OpTimes(name, 0, "(whole program)", None, cost)
-        for loop in range(self.arguments["loops"]):
-            self._progress.loop(loop)
-            start = time.perf_counter()
-            executable.run(index, inputs)
-            whole.spans.append((start, time.perf_counter() - start))
-        return [whole]
+        assert isinstance(executable, LibraryExecutable)
+        return self._measured_calls(executable, index, inputs)
+
+    def _known_ops(self, flatbuffer: FlatbufferExecutable) -> KnownOps:
+        arch: str = self.arguments["arch"] or system_of(flatbuffer.header).arch
+        return KnownOps(flatbuffer, CostModel(default_system(arch).chip))
+
+    def _measured_calls(
+        self, library: LibraryExecutable, index: int, inputs: Sequence[np.ndarray]
+    ) -> list[OpTimes]:
+        """The calls of ttnn that a program of a shared object makes."""
+        program = library.programs[index].name
+        flatbuffer = _flatbuffer_of(library)
+        known = None if flatbuffer is None else self._known_ops(flatbuffer)
+        if known is not None and program not in known.operations:
+            self.logger.warning(f"'{known.flatbuffer.path}' has no program '{program}'")
+            known = None
+        runs: list[LibraryRun] = []
+        with CallReport() as report:
+            for loop in range(self.arguments["loops"]):
+                self._progress.loop(loop)
+                begin = time.perf_counter()
+                library.run_again(index, inputs)
+                seconds = time.perf_counter() - begin
+                runs.append(LibraryRun(begin, seconds, report.take()))
+        return times_of_calls(program, runs, known)
 
     def _counted(
         self,
@@ -209,59 +208,6 @@ class Perf(Command):
                 f"  {row['time_share']:7.1%} {row['time_us'] / 1e3:10.3f} ms  {row['op']}{where}"
             )
         self.logger.info("\n".join(f"  {file}" for file in files))
-
-
-class _OpClock:
-    """Measures the ops of a run from one observation to the next."""
-
-    def __init__(self, flatbuffer: FlatbufferExecutable, model: CostModel) -> None:
-        self._model = model
-        self._functions = {f.name: f for f in flatbuffer.functions}
-        self._operations = {f.name: flatbuffer.operations(f) for f in flatbuffer.functions}
-        self._flatbuffer = flatbuffer
-        self._ops: dict[tuple[str, int], OpTimes] = {}
-        self._indices: dict[int, int] = {}
-        self._mark = 0.0
-
-    def start(self) -> None:
-        """A run begins. Its steps are objects of its own."""
-        self._indices.clear()
-        self._mark = time.perf_counter()
-
-    def observe(self, observation: Observation) -> None:
-        """An op ended. What runs inside a program of the device counts for the program."""
-        now = time.perf_counter()
-        begin = self._mark
-        function, step = observation.function, observation.step
-        if not self._operations[function.name]:
-            return
-        index = self._indices.get(id(step))
-        if index is None:
-            self._indices |= {id(s): i for i, s in enumerate(function.steps)}
-            index = self._indices[id(step)]
-        if step.name != "ttnn.deallocate":
-            self._times(function.name, index).spans.append((begin, now - begin))
-        # What the observer takes itself is nobody's time.
-        self._mark = time.perf_counter()
-
-    def _times(self, program: str, index: int) -> OpTimes:
-        key = (program, index)
-        if key not in self._ops:
-            operation = self._operations[program][index]
-            name, cost = self._flatbuffer.work(program, operation)
-            estimate = None
-            if isinstance(self._flatbuffer, TTNNExecutable) and operation.callee is None:
-                estimate = self._model.cost(call_in_file(self._functions[program], operation))
-            times = OpTimes(program, index, name, operation.location, cost, estimate)
-            if isinstance(self._flatbuffer, TTMExecutable):
-                launched = self._flatbuffer.launched(operation)
-                times.fidelity = None if launched is None else launched.fidelity
-            self._ops[key] = times
-        return self._ops[key]
-
-    def ops(self) -> list[OpTimes]:
-        """What was measured, in the order of the first calls."""
-        return list(self._ops.values())
 
 
 def _device_counts(
@@ -304,6 +250,7 @@ def _rows(ops: Sequence[OpTimes], host: Roofline, card: Roofline) -> list[dict[s
             op.location,
             calls,
             round(seconds * 1e6, 3),
+            None if op.processor_seconds is None else round(op.processor_seconds * 1e6, 3),
             round(seconds / total, 6),
             op.cost.moved * calls,
             op.cost.flops * calls,

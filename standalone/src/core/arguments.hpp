@@ -1,0 +1,56 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <tuple>
+#include <variant>
+#include <vector>
+
+#include "tt_stl/optional_reference.hpp"
+
+namespace ttcodegen::cpu {
+
+/// Looks for tensors and devices in the arguments and the results of operations: `Visitor` derives
+/// from this, and adds a `see` for what it looks for.
+template <typename Visitor>
+class ArgumentVisitor {
+  public:
+    template <typename T>
+    void see(const std::optional<T>& value) {
+        if (value) {
+            self().see(*value);
+        }
+    }
+    template <typename T>
+    void see(const ttsl::optional_reference<T>& value) {
+        if (value) {
+            self().see(*value);
+        }
+    }
+    template <typename T>
+    void see(const std::reference_wrapper<T>& value) {
+        self().see(value.get());
+    }
+    template <typename T>
+    void see(const std::vector<T>& values) {
+        for (const T& value : values) {
+            self().see(value);
+        }
+    }
+    template <typename... T>
+    void see(const std::variant<T...>& value) {
+        std::visit([this](const auto& held) { self().see(held); }, value);
+    }
+    template <typename... T>
+    void see(const std::tuple<T...>& values) {
+        std::apply([this](const auto&... each) { (self().see(each), ...); }, values);
+    }
+    /// Numbers, configurations and the like.
+    template <typename T>
+    void see(const T& /*value*/) {}
+
+  private:
+    Visitor& self() { return static_cast<Visitor&>(*this); }
+};
+
+}  // namespace ttcodegen::cpu

@@ -18,31 +18,29 @@ class KeptTiles {
         : tiles_(tensor, memory), target_(target) {}
 
     /// Pushes a page of the tensor as it is.
-    void push(uint32_t page) { push_prepared<as_it_is>(page); }
+    void push(uint32_t page) { push_copy(tiles_.address(page)); }
 
     /// Pushes a page of the tensor whose first row stands for all.
     template <typename Element>
     void push_first_row(uint32_t page) {
-        push_prepared<repeat_first_row<Element>>(page);
+        push_copy(tiles_.template address_of_first_row<Element, repeat_first_row<Element>>(page));
     }
 
     /// Pushes a page of the tensor whose first column stands for all.
     template <typename Element>
     void push_first_column(uint32_t page) {
-        push_prepared<repeat_first_column<Element>>(page);
+        push_copy(tiles_.template address<repeat_first_column<Element>>(page));
     }
 
     /// Pushes a page of the tensor whose first element stands for all.
     template <typename Element>
     void push_first_element(uint32_t page) {
-        push_prepared<repeat_first_element<Element>>(page);
+        push_copy(
+            tiles_.template address_of_first_row<Element, repeat_first_element<Element>>(page));
     }
 
   private:
-    /// `prepare` is done to a page once, when it comes from DRAM.
-    template <void (*prepare)(uint32_t address)>
-    void push_prepared(uint32_t page) {
-        const uint32_t kept = tiles_.template address<prepare>(page);
+    void push_copy(uint32_t kept) {
         cb_reserve_back(target_, 1);
         noc_async_read(get_noc_addr(kept), get_write_ptr(target_), tiles_.tile_bytes());
         noc_async_read_barrier();

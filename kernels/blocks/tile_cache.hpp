@@ -1,5 +1,5 @@
-// Single elements of a tensor in DRAM, which lies there in tiles: the tiles looked at last are
-// kept.
+// Single elements of a tensor, which lies in tiles: the tiles looked at last are kept, or the rows
+// of tiles.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,10 @@ namespace blocks {
 
 /// The elements of a tensor of matrices of `height` rows and `width` columns, counted row by row.
 ///
-/// The pages of the circular buffer, of one tile each, are the memory of the cache.
-template <typename Element, uint32_t height, uint32_t width, uint32_t slots, typename Tensor>
+/// The pages of the circular buffer, of one tile each, are the memory of the cache. Tiles are read
+/// as a whole, or, where a kernel needs little of each, row by row.
+template <typename Element, uint32_t height, uint32_t width, uint32_t slots, bool by_row,
+          typename Tensor>
 class TileCache {
   public:
     TileCache(const Tensor& tensor, uint32_t circular_buffer) : tiles_(tensor, circular_buffer) {}
@@ -68,10 +70,18 @@ class TileCache {
     static constexpr uint32_t tile_columns = (width + tile_side - 1) / tile_side;
     static constexpr uint32_t tile_rows = (height + tile_side - 1) / tile_side;
 
-    /// The tile that holds a row of the tensor, `tile_column` tiles from the left.
+    /// The tile with a row of the tensor, `tile_column` tiles from the left; others of its rows may
+    /// be missing.
     volatile tt_l1_ptr Element* tile(uint32_t row, uint32_t tile_column) {
-        return elements_at<Element>(tiles_.address(
-            (row / height * tile_rows + row % height / tile_side) * tile_columns + tile_column));
+        const uint32_t page =
+            (row / height * tile_rows + row % height / tile_side) * tile_columns + tile_column;
+        if constexpr (by_row) {
+            return elements_at<Element>(
+                tiles_.template address_of_row<Element, (width > face_side)>(
+                    page, row % height % tile_side));
+        } else {
+            return elements_at<Element>(tiles_.address(page));
+        }
     }
 
     TileSlots<slots, Tensor> tiles_;
@@ -79,8 +89,15 @@ class TileCache {
 
 /// The elements of `tensor`, whose tiles the pages of a circular buffer keep.
 template <typename Element, uint32_t height, uint32_t width, uint32_t slots, typename Tensor>
-TileCache<Element, height, width, slots, Tensor> cache_tiles(const Tensor& tensor,
-                                                             uint32_t circular_buffer) {
+TileCache<Element, height, width, slots, false, Tensor> cache_tiles(const Tensor& tensor,
+                                                                    uint32_t circular_buffer) {
+    return {tensor, circular_buffer};
+}
+
+/// The same, where the pages keep a row of a tile each.
+template <typename Element, uint32_t height, uint32_t width, uint32_t slots, typename Tensor>
+TileCache<Element, height, width, slots, true, Tensor> cache_rows(const Tensor& tensor,
+                                                                  uint32_t circular_buffer) {
     return {tensor, circular_buffer};
 }
 

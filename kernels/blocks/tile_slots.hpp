@@ -4,13 +4,16 @@
 #include <cstdint>
 
 #include "api/dataflow/dataflow_api.h"
+#include "tile_elements.hpp"
+#include "tile_rows.hpp"
 
 namespace blocks {
 
 /// Leaves a tile as it is.
 inline void as_it_is(uint32_t /*address*/) {}
 
-/// Up to `slots` tiles of a tensor; the pages of a circular buffer are their memory.
+/// Up to `slots` tiles of a tensor, or as many of which there is one row; the pages of a circular
+/// buffer are their memory.
 template <uint32_t slots, typename Tensor>
 class TileSlots {
   public:
@@ -19,35 +22,63 @@ class TileSlots {
         cb_reserve_back(memory, slots);
         memory_ = get_write_ptr(memory);
         for (uint32_t slot = 0; slot < slots; ++slot) {
-            pages_[slot] = no_page;
+            numbers_[slot] = none;
         }
     }
 
-    /// Where a page lies in L1; `prepare` is done to it once, when it comes from DRAM.
+    /// Where a page lies in L1; `prepare` is done to it once, when it comes.
     template <void (*prepare)(uint32_t address) = as_it_is>
     uint32_t address(uint32_t page) {
-        // Neighbours in a column share no slot unless there are more of them than slots.
-        const uint32_t slot = (page + page / slots) % slots;
-        const uint32_t found = memory_ + slot * tile_bytes_;
-        if (pages_[slot] != page) {
-            noc_async_read_page(page, tensor_, found);
+        return found(page, [&](uint32_t target) {
+            noc_async_read_page(page, tensor_, target);
             noc_async_read_barrier();
-            prepare(found);
-            pages_[slot] = page;
-        }
-        return found;
+            prepare(target);
+        });
+    }
+
+    /// The same for a page of which only the first row comes.
+    template <typename Element, void (*prepare)(uint32_t address)>
+    uint32_t address_of_first_row(uint32_t page) {
+        return found(page, [&](uint32_t target) {
+            read_first_row<Element>(page, tensor_, target);
+            noc_async_read_barrier();
+            prepare(target);
+        });
+    }
+
+    /// Where a page lies in L1 of which only a row comes, or what the left face has of it.
+    template <typename Element, bool both_faces>
+    uint32_t address_of_row(uint32_t page, uint32_t row) {
+        return found(page * tile_side + row, [&](uint32_t target) {
+            read_row<Element, both_faces>(page, tensor_, target, row);
+            noc_async_read_barrier();
+        });
     }
 
     /// Bytes of a tile.
     uint32_t tile_bytes() const { return tile_bytes_; }
 
   private:
-    static constexpr uint32_t no_page = 0xffffffff;
+    /// Where lies what has that number; `bring` reads it to an address.
+    template <typename Bring>
+    uint32_t found(uint32_t number, Bring bring) {
+        // Neighbours in a column share no slot unless there are more of them than slots.
+        const uint32_t slot = (number + number / slots) % slots;
+        const uint32_t target = memory_ + slot * tile_bytes_;
+        if (numbers_[slot] != number) {
+            bring(target);
+            numbers_[slot] = number;
+        }
+        return target;
+    }
+
+    static constexpr uint32_t none = 0xffffffff;
 
     const Tensor& tensor_;
     uint32_t tile_bytes_;
     uint32_t memory_ = 0;
-    uint32_t pages_[slots];
+    /// What each slot holds: the number of a page, or of a row among those of all pages.
+    uint32_t numbers_[slots];
 };
 
 }  // namespace blocks

@@ -22,8 +22,8 @@ from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.program_configs import Conv2dConfig, CoreGrid, Word
+from ttcodegen.layout.bank import Bank
 from ttcodegen.optimizer import search
-from ttcodegen.optimizer.allocation import Bank
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.convolutions import buffers, halo_bytes, result_of, sharded_images
 from ttcodegen.optimizer.cost import CostModel

@@ -76,8 +76,11 @@ class DeviceRecorder(StatementRecorder):
 
     def create(self, op: Operation) -> None:
         """A new tensor."""
-        arguments = placement_arguments(placement_of(op.results[0]))
-        self._call(op, "support::create_tensor", *arguments, Text(DEVICE), type=f"const {TENSOR}")
+        placement = placement_of(op.results[0])
+        arguments = [*placement_arguments(placement), Text(DEVICE)]
+        if placement.buffer_type == "l1":
+            arguments.append(Text("tt::tt_metal::BufferType::L1"))
+        self._call(op, "support::create_tensor", *arguments, type=f"const {TENSOR}")
 
     def view(self, op: Operation) -> None:
         """Another shape for the same memory."""

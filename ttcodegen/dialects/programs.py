@@ -7,8 +7,8 @@ first, then outputs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import ClassVar
@@ -169,6 +169,15 @@ class ComputeSettings:
 
 
 @dataclass(frozen=True)
+class Traffic:
+    """What a run of the program reads of an operand, or writes to it, wherever that lies."""
+
+    bytes: int
+    least: int
+    """What the computation could do with."""
+
+
+@dataclass(frozen=True)
 class Costs:
     """What a run of the program takes, and the least that its computation could do with.
 
@@ -186,24 +195,26 @@ class Costs:
     @classmethod
     def of(
         cls,
+        inputs: Iterable[Traffic],
+        outputs: Iterable[Traffic],
         *,
-        read: int,
-        written: int,
-        least_read: int,
         tiles_computed: int = 0,
         sent: int = 0,
         least_sent: int = 0,
     ) -> Costs:
-        """Those of a program that reads and writes so many bytes of DRAM, all of which go over the
-        NoC, and sends others between L1 memories; nothing is written that need not be."""
+        """Those of a program whose operands lie in DRAM, so that all of it goes over the NoC, and
+        that sends other bytes between L1 memories."""
+        inputs, outputs = list(inputs), list(outputs)
+        read, least_read = sum(t.bytes for t in inputs), sum(t.least for t in inputs)
+        written, least_written = sum(t.bytes for t in outputs), sum(t.least for t in outputs)
         return cls(
             tiles_computed=tiles_computed,
             noc_bytes=read + sent + written,
             dram_read_bytes=read,
             dram_write_bytes=written,
             least_dram_read_bytes=least_read,
-            least_dram_write_bytes=written,
-            least_noc_bytes=least_read + least_sent + written,
+            least_dram_write_bytes=least_written,
+            least_noc_bytes=least_read + least_sent + least_written,
         )
 
 
@@ -233,6 +244,8 @@ class Program:
     tuning: Tuning = field(default_factory=Tuning)
     semaphore_values: tuple[int, ...] = ()
     """What the semaphores start as, in order; empty if all start as 0."""
+    traffic: tuple[Traffic, ...] = ()
+    """By operand; empty if it is not known."""
 
     @cached_property
     def values(self) -> Mapping[str, int]:
@@ -257,6 +270,25 @@ class Program:
     def cores_of(self, kernel: Kernel) -> CoreRange:
         """The cores that a kernel runs on."""
         return kernel.cores.range(self.values)
+
+    def with_operands_in_l1(self, operands: Collection[int]) -> Program:
+        """The program if these of its operands, so far in DRAM, lie in L1: what it reads of them
+        and writes to them comes over the NoC, as before, and takes nothing of DRAM."""
+        if not operands or not self.traffic:
+            return self
+        inputs = [self.traffic[place] for place in operands if place < self.inputs]
+        outputs = [self.traffic[place] for place in operands if place >= self.inputs]
+        costs = self.costs
+        return replace(
+            self,
+            costs=replace(
+                costs,
+                dram_read_bytes=costs.dram_read_bytes - sum(t.bytes for t in inputs),
+                dram_write_bytes=costs.dram_write_bytes - sum(t.bytes for t in outputs),
+                least_dram_read_bytes=costs.least_dram_read_bytes - sum(t.least for t in inputs),
+                least_dram_write_bytes=costs.least_dram_write_bytes - sum(t.least for t in outputs),
+            ),
+        )
 
     @property
     def has_compute(self) -> bool:
@@ -352,6 +384,8 @@ def _part_faults(program: Program) -> Iterator[str]:
     yield from _duplicates("circular buffers", [b.name for b in program.circular_buffers])
     yield from _duplicates("kernels", [kernel.name for kernel in program.kernels])
     yield from _duplicates("semaphores", list(program.semaphores))
+    if 0 < len(program.traffic) < program.inputs:
+        yield f"has {program.inputs} inputs, but says what it moves of {len(program.traffic)}"
     if len(program.semaphore_values) not in (0, len(program.semaphores)):
         yield (
             f"says what {len(program.semaphore_values)} semaphores start as, but has "

@@ -38,6 +38,8 @@ _IS_DRAM = 2
 """`tensor_accessor::ArgConfig::IsDram` (tt-metal 0.70.1, hostdevcommon arg_config.hpp)."""
 _DRAM_ALIGNMENT = {"wormhole_b0": 32, "blackhole": 64}
 """Bytes that the pages of a buffer in DRAM are padded to (tt-metal 0.70.1, hal)."""
+_L1_ALIGNMENT = 16
+"""The same in L1."""
 _ROW_ALIGNMENT = 32
 """Bytes that rows are padded to on the host: `row_alignment` of support/pages.hpp."""
 
@@ -93,8 +95,10 @@ def _kernel(kernel: Kernel, device_program: DeviceProgram, path: str, arch: str)
     named |= {f"{name}_semaphore": program.semaphores.index(name) for name in kernel.semaphores}
     compile_args: list[int] = []
     for operand in kernel.accessors:
-        size = page_size(device_program.placements[operand])
-        compile_args += [_IS_DRAM, align_up(size, _DRAM_ALIGNMENT[arch])]
+        placement = device_program.placements[operand]
+        in_dram = placement.buffer_type == "dram"
+        alignment = _DRAM_ALIGNMENT[arch] if in_dram else _L1_ALIGNMENT
+        compile_args += [_IS_DRAM if in_dram else 0, align_up(page_size(placement), alignment)]
     entry: Entry = {
         "file": path,
         "processor": _PROCESSORS[kernel.processor],

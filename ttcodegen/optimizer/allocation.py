@@ -1,51 +1,20 @@
 """Whether the calls of a function fit into L1 as the allocator lays their tensors out.
 
-Tensors come and go and leave gaps: a call may find enough bytes free, but not in one piece. The
-allocator takes the highest gap that is large enough (free_list_opt.cpp); circular buffers grow from
-below up to the lowest tensor (measured, tt-metal 0.70.1).
+Tensors come and go and leave gaps: a call may find enough bytes free, but not in one piece.
 """
 
 from __future__ import annotations
 
-from bisect import insort
 from collections.abc import Mapping, Sequence
 
 from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.layout.bank import Bank
 from ttcodegen.optimizer.calls import LibraryCall, call_of
 from ttcodegen.optimizer.cost import CostModel, is_view
 from ttcodegen.optimizer.ways import Way
-
-
-class Bank:
-    """The L1 of one core, that of all others as well: they share their addresses."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self._taken: list[tuple[int, int]] = []
-        """Start and end of what is allocated, in their order."""
-
-    @property
-    def lowest(self) -> int:
-        """The lowest address that is taken."""
-        return self._taken[0][0] if self._taken else self.size
-
-    def allocate(self, size: int) -> tuple[int, int]:
-        """The highest gap for so many bytes; below zero if there is none."""
-        end = self.size
-        for start, taken_end in reversed(self._taken):
-            if end - taken_end >= size:
-                break
-            end = start
-        found = (end - size, end)
-        insort(self._taken, found)
-        return found
-
-    def free(self, block: tuple[int, int]) -> None:
-        """Gives a block back."""
-        self._taken.remove(block)
 
 
 class _Tensors:

@@ -18,6 +18,8 @@ from ttcodegen.ops.definition import Memory, TTNNDefinition
 from ttcodegen.ops.ttnn import ttnn_op_classes
 from ttcodegen.transforms.rebuilding import body_of
 
+_VIEW = "ttmetal.view"
+
 
 @dataclass(frozen=True)
 class Deallocate(ModulePass):
@@ -67,7 +69,7 @@ def buffer_owners(block: Block) -> dict[SSAValue, SSAValue]:
     """For every value the first value whose buffer it may share; itself if it has its own."""
     owner: dict[SSAValue, SSAValue] = {argument: argument for argument in block.args}
     for op in block.ops:
-        aliases = (
+        aliases = op.name == _VIEW or (
             isinstance(op, CatalogueOp)
             and isinstance(op.definition, TTNNDefinition)
             and op.definition.may_alias

@@ -47,6 +47,8 @@ def ttir_to_ttmetal(options: Values) -> Iterator[Step | str]:
     """From what the user wrote to programs of the device."""
     yield Step("ttir-to-ttmetal-fe-pipeline", chosen(options, _OPTIONS))
     yield "convert-ttir-to-ttmetal"
+    if options["tensors-in-l1"]:
+        yield "ttmetal-place-in-l1"
     yield "ttcore-check-memory"
 
 
@@ -124,6 +126,12 @@ PASSES = (
         description="Makes a program of the device of each ttir.generic, and writes its kernels.",
     ),
     PassEntry(
+        name="ttmetal-place-in-l1",
+        group=Group.TTMETAL,
+        implementation="ttcodegen.transforms.ttmetal_memory:PlaceInL1",
+        description="Lets tensors between programs of the device stay in L1 where they fit.",
+    ),
+    PassEntry(
         name="convert-ttkernel-to-emitc",
         group=Group.EMITC,
         implementation="ttcodegen.emission.convert_ttkernel_to_emitc:ConvertTTKernelToEmitC",
@@ -151,6 +159,10 @@ _OPTIONS = (
     Option("enable-cpu-hoist", "Compute on the CPU what no program of the device does.", True),
 )
 
+_TENSORS_IN_L1 = Option(
+    "tensors-in-l1", "Let tensors between programs stay in L1 where they fit.", True
+)
+
 PIPELINES = (
     PipelineEntry(
         name="ttir-to-ttmetal-fe-pipeline",
@@ -165,7 +177,7 @@ PIPELINES = (
         steps=ttir_to_ttmetal,
         description="TTIR to programs of the device.",
         aliases=("ttir-to-ttmetal-backend-pipeline", "ttir-to-ttmetal-common-pipeline"),
-        options=(*_OPTIONS, *fixed(REFUSED_TTMETAL_OPTIONS)),
+        options=(*_OPTIONS, _TENSORS_IN_L1, *fixed(REFUSED_TTMETAL_OPTIONS)),
     ),
 )
 """Rows in the order of --help within each group."""

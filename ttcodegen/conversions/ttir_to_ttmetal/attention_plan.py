@@ -6,6 +6,7 @@ L1 meanwhile. Scores never leave L1.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,10 +14,11 @@ from math import ceil
 
 from xdsl.ir import SSAValue
 
+from ttcodegen.conversions.ttir_to_ttmetal.data_movement import brought_bytes
+from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_of
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     BUFFER_DEPTH,
     ProgramParts,
-    tensor_bytes,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.row_reduction import PARTIAL, REDUCED, SCALER
 from ttcodegen.dialects.cores import CoreRange
@@ -151,17 +153,16 @@ class AttentionPlan:
     def costs(self) -> Costs:
         """What the program takes."""
         tile = tile_bytes_of(declared_data_type(self.query))
-        read = self.rows * self.inner + self.units * self.columns * (self.inner + self.width)
-        read *= tile
+        brought = self.units * self.columns * tile
+        reads = Counter({self.query: self.rows * self.inner * tile})
+        reads[self.key] += brought * self.inner
+        reads[self.value] += brought * self.width
         if self.mask is not None:
-            read += self._mask_tiles * tile_bytes_of(declared_data_type(self.mask))
+            broadcast = broadcast_of(self.shape_of_mask(), self.scores).word
+            brought = brought_bytes(declared_data_type(self.mask), broadcast)
+            reads[self.mask] += self._mask_tiles * brought
         products = self.rows * self.columns * (self.inner + self.width)
-        return Costs.of(
-            tiles_computed=products,
-            read=read,
-            written=tensor_bytes(self.op.results[0]),
-            least_read=sum(tensor_bytes(value) for value in dict.fromkeys(self.op.operands)),
-        )
+        return self.parts.costs(reads, tiles_computed=products)
 
     @property
     def _mask_tiles(self) -> int:
@@ -170,6 +171,11 @@ class AttentionPlan:
             return self.rows * self.columns
         heads = self.rows // self.queries.rows
         return heads * self.queries.rows * (self.queries.rows + 1) // 2
+
+    @property
+    def scores(self) -> TiledShape:
+        """The shape of the scores of all queries."""
+        return TiledShape((*self.queries.shape[:3], self.keys.height))
 
     def shape_of_mask(self) -> TiledShape:
         """The shape of the mask that was given."""

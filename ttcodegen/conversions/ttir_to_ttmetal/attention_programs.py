@@ -27,7 +27,7 @@ from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import Kernel, Processor
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.dialects.ttkernel.builder import Value
-from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
+from ttcodegen.layout.tiled_shape import tile_bytes_of
 
 
 def lower_attention(
@@ -175,7 +175,7 @@ class _AttentionMovement:
         plan, builder = self.plan, kernel.builder
         assert plan.mask is not None
         shape = plan.shape_of_mask()
-        scores = TiledShape((*plan.queries.shape[:3], plan.keys.height))
+        scores = plan.scores
         *moves, step = broadcast_strides(shape, scores)
         nest = LoopNest.of(
             (*scores.grid[:3], 1),

@@ -21,7 +21,7 @@ from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
-from ttcodegen.dialects.programs import ComputeSettings, Costs, Processor
+from ttcodegen.dialects.programs import ComputeSettings, Processor
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
@@ -78,7 +78,7 @@ class _CacheProgram:
                 self._copy(kernel, buffer, tile, self._page(kernel, matrix, row, column))
             else:
                 self._copy_to_page(kernel, buffer, tile, matrix, row, column)
-        return self._program(kernel, tiles.tiles, reads=1)
+        return self._program(kernel, tiles.tiles, reads_cache=False)
 
     def _copy_to_page(
         self,
@@ -141,7 +141,8 @@ class _CacheProgram:
                 builder.op("noc_async_read_barrier")
                 self._copy_part(kernel, elements, buffer, row, column, position)
                 self._write(kernel, buffer, page)
-        return self._program(kernel, users * self.heads * self.tiles.columns, reads=2)
+        units = users * self.heads * self.tiles.columns
+        return self._program(kernel, units, reads_cache=True)
 
     def _page_of(
         self, kernel: MovementKernel, user: Value, head: Value, position: SSAValue, column: Value
@@ -232,15 +233,17 @@ class _CacheProgram:
         }
         return kernel
 
-    def _program(self, kernel: MovementKernel, units: int, reads: int) -> Lowered:
-        """The program; each unit of work reads so many tiles and writes one."""
-        read, written = (n * units * tile_bytes_of(self.data_type) for n in (reads, 1))
+    def _program(self, kernel: MovementKernel, units: int, *, reads_cache: bool) -> Lowered:
+        """The program; each unit of work reads a tile of the new rows, and one of the cache if
+        `reads_cache`, and writes one."""
+        size = units * tile_bytes_of(self.data_type)
+        reads = {self.entry: size, self.cache: size if reads_cache else 0}
         return self.parts.program(
             self.name,
             self.op.name.partition(".")[2],
             self.cores,
             (kernel.finish(),),
-            Costs.of(read=read, written=written, least_read=read),
+            self.parts.costs(reads, least_reads=reads, written=size),
             # Nothing is computed, so that nothing is rounded.
             ComputeSettings(fp32_destination=True),
             work_units=units,

@@ -33,6 +33,7 @@ from ttcodegen.dialects.ttkernel.attributes import (
 )
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder, Value, number_of
 from ttcodegen.dialects.tuning import Size, evaluate
+from ttcodegen.layout.tiled_shape import tile_bytes_of
 
 
 def element_bits(value: float, data_type: DataType) -> int:
@@ -51,6 +52,16 @@ def element_word(data_type: DataType) -> IntegerType:
     """The integer with the bits of an element; not of block floats, whose elements have none of
     their own."""
     return IntegerType({8: 8, 32: 32}.get(TILE_FORMATS[data_type.mlir].bits, 16))
+
+
+FIRST_ROW_ONLY = frozenset({"row", "element"})
+"""What is repeated over a tile of which no more than the first row is read."""
+
+
+def brought_bytes(data_type: DataType, broadcast: str) -> int:
+    """Bytes that are read of a tile that is broadcast in this way."""
+    size = tile_bytes_of(data_type)
+    return size // TILE_SIDE if broadcast in FIRST_ROW_ONLY else size
 
 
 @dataclass(frozen=True)
@@ -189,6 +200,16 @@ class MovementKernel:
         """Begins to read a page of a tensor."""
         self.builder.op("noc_async_read_page", page, self.tensor(tensor), address)
 
+    def read_tile(
+        self, page: Value, tensor: str, address: Value, broadcast: str, element: IntegerType
+    ) -> None:
+        """Begins to read what a tile needs that is broadcast: its first row, or all of it."""
+        if broadcast in FIRST_ROW_ONLY:
+            accessor = self.tensor(tensor)
+            self.builder.op("blocks.read_first_row", page, accessor, address, element=element)
+        else:
+            self.read_page(page, tensor, address)
+
     def write_page(self, page: Value, tensor: str, buffer: str) -> None:
         """Begins to write the first tile of a circular buffer to a page of a tensor."""
         address = self.builder.get("get_read_ptr", self.buffer(buffer))
@@ -292,7 +313,8 @@ class MovementKernel:
         """Brings a tile to each of the circular buffers, and hands them on together."""
         for tile in tiles:
             self.builder.op("cb_reserve_back", self.buffer(tile.buffer), 1)
-            self.read_page(tile.page, tile.tensor, self.write_pointer(tile.buffer))
+            address, element = self.write_pointer(tile.buffer), element_word(tile.data_type)
+            self.read_tile(tile.page, tile.tensor, address, tile.broadcast, element)
         if tiles:
             self.builder.op("noc_async_read_barrier")
         for tile in tiles:

@@ -9,7 +9,11 @@ from dataclasses import dataclass, field
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
-from ttcodegen.conversions.ttir_to_ttmetal.data_movement import BroughtTile, MovementKernel
+from ttcodegen.conversions.ttir_to_ttmetal.data_movement import (
+    BroughtTile,
+    MovementKernel,
+    brought_bytes,
+)
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_of, broadcast_strides
 from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
 from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import LoopNest
@@ -75,6 +79,17 @@ class Epilogue:
         known = kernel.coordinates(nest.tile_coordinates, {"tile": tile})
         pages = [kernel.page(page, known) for page in nest.pages]
         self.read_pages(kernel, names, outer_names, result, shapes, pages)
+
+    def reads(self, result: TiledShape) -> Mapping[SSAValue, int]:
+        """Bytes that are read of each of the tensors, for every tile of the result once."""
+        return {
+            value: result.tiles
+            * brought_bytes(
+                declared_data_type(value),
+                broadcast_of(TiledShape(shape_of(value.type)), result).word,
+            )
+            for value in self.outer
+        }
 
     def read_pages(
         self,

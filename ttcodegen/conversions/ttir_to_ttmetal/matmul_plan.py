@@ -3,6 +3,7 @@ circular buffers of its kernels, and what it costs."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
@@ -163,26 +164,20 @@ class MatmulPlan:
         once, and sent once if there is another core to send it to."""
         b = self.blocking
         held = {value: tensor_bytes(value) for value in self.parts.inputs}
-        read = sent = least_sent = 0
+        reads = Counter[SSAValue]()
+        sent = least_sent = 0
         for value, lines, block, others in (
             (self.left, b.grid_rows, b.block_rows, b.grid_columns - 1),
             (self.right, b.grid_columns, b.block_columns, b.grid_rows - 1),
         ):
             brought = b.passes * lines * block * b.inner * tile_bytes_of(declared_data_type(value))
-            read += brought
+            reads[value] += brought
             if others:
                 sent += brought
                 least_sent += held[value]
-        for value in self.outer:
-            read += self.result.tiles * tile_bytes_of(declared_data_type(value))
-        written = sum(tensor_bytes(value) for value in self.parts.outputs)
+        reads.update(self.epilogue.reads(self.result))
         products = b.batches * b.rows * b.columns * b.inner
         epilogue = len(self.group.epilogue) * self.result.tiles
-        return Costs.of(
-            tiles_computed=products + epilogue,
-            read=read,
-            written=written,
-            least_read=sum(held.values()),
-            sent=sent,
-            least_sent=least_sent,
+        return self.parts.costs(
+            reads, tiles_computed=products + epilogue, sent=sent, least_sent=least_sent
         )

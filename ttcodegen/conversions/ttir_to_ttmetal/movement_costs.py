@@ -1,4 +1,4 @@
-"""How many tiles of its sources a movement reads."""
+"""How many tiles of its sources a movement reads, or rows of tiles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ _MOST_SAMPLES = 64
 """Tiles of the result that are looked at."""
 
 
-def tiles_read(pieces: Sequence[Piece], sources: Sequence[TiledShape], result: TiledShape) -> int:
+def tiles_read(
+    pieces: Sequence[Piece],
+    sources: Sequence[TiledShape],
+    result: TiledShape,
+    *,
+    rows: bool = False,
+) -> int:
     """The tiles of sources that the elements of each tile of the result lie in, for all tiles
     together: a kernel keeps those of one tile while it puts that together. Of large tensors a
     sample is counted.
@@ -22,20 +28,21 @@ def tiles_read(pieces: Sequence[Piece], sources: Sequence[TiledShape], result: T
         pieces: of the result.
         sources: what their `source` numbers.
         result: what is put together.
+        rows: count the rows of tiles instead.
     """
     count = result.tiles
     samples = min(count, _MOST_SAMPLES)
     numbers = [index * count // samples for index in range(samples)]
     found = sum(
-        len(_pages(piece, sources[piece.source], result, number))
+        len(_pages(piece, sources[piece.source], result, number, rows))
         for number in numbers
         for piece in pieces
     )
     return -(-found * count // samples)
 
 
-def _pages(piece: Piece, source: TiledShape, result: TiledShape, tile: int) -> Array:
-    """The pages of a source that a tile of the result takes."""
+def _pages(piece: Piece, source: TiledShape, result: TiledShape, tile: int, by_row: bool) -> Array:
+    """The pages of a source that a tile of the result takes, or the numbers of their rows."""
     numbers = np.full((1, 1), piece.base, np.int64)
     places = [
         tile // stride % size
@@ -62,4 +69,5 @@ def _pages(piece: Piece, source: TiledShape, result: TiledShape, tile: int) -> A
     rows, columns = numbers // source.width, numbers % source.width
     matrices, rows = rows // source.height, rows % source.height
     pages = (matrices * source.rows + rows // TILE_SIDE) * source.columns
-    return np.unique(pages + columns // TILE_SIDE)
+    pages += columns // TILE_SIDE
+    return np.unique(pages * TILE_SIDE + rows % TILE_SIDE if by_row else pages)

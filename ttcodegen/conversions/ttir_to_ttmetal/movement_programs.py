@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import reduce
@@ -11,6 +12,7 @@ from math import prod
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import SSAValue
 
+from ttcodegen.conversions.ttir_to_ttmetal.access_patterns import AccessPattern
 from ttcodegen.conversions.ttir_to_ttmetal.data_movement import (
     MovementKernel,
     element_bits,
@@ -36,8 +38,8 @@ from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
-from ttcodegen.dialects.programs import ComputeSettings, Costs, Processor
-from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.dialects.programs import ComputeSettings, Processor
+from ttcodegen.dialects.tile import FACE_SIDE, TILE_SIDE
 from ttcodegen.dialects.ttkernel.attributes import TileCacheType
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides, tile_bytes_of
@@ -62,6 +64,8 @@ class Source:
     """The circular buffer with the tiles that the kernel keeps."""
     shape: TiledShape
     slots: int
+    by_row: bool
+    """Whether it keeps rows of tiles, not whole ones."""
 
 
 def lower_movement(
@@ -76,7 +80,8 @@ def lower_movement(
     parts = ProgramParts(names, given, op.results)
     element = element_word(declared_data_type(op.results[0]))
     slots = slots_for(len(parts.inputs), declared_data_type(op.results[0]))
-    sources = [source_of(parts, value, slots) for value in parts.inputs]
+    reads, by_row = _reads(pieces, given, TiledShape(op.result_shape))
+    sources = [source_of(parts, value, slots, by_row=value in by_row) for value in parts.inputs]
     output = parts.add_tensor_buffer(op.results[0])
     reader = _reader(op, parts, name, cores)
     caches = [cache_tiles(reader, source, element) for source in sources]
@@ -84,9 +89,32 @@ def lower_movement(
     _TileAssembly(op, reader, output, element).write(
         [(piece, caches[order[piece.source]]) for piece in pieces]
     )
-    shapes = [sources[place].shape for place in order]
-    read = tiles_read(pieces, shapes, TiledShape(op.result_shape))
-    return _program(group, parts, reader, name, cores, read)
+    return _program(group, parts, reader, name, cores, reads)
+
+
+def _reads(
+    pieces: Sequence[Piece], given: Sequence[SSAValue], result: TiledShape
+) -> tuple[Mapping[SSAValue, int], Collection[SSAValue]]:
+    """Bytes that are read of each tensor, and those tensors that rows of tiles are read of: where
+    that are hardly more transfers, as each takes its time."""
+    shapes = [TiledShape(shape_of(value.type)) for value in given]
+    tiles, rows = Counter[SSAValue](), Counter[SSAValue]()
+    for source, value in enumerate(given):
+        of_source = [piece for piece in pieces if piece.source == source]
+        tiles[value] += tiles_read(of_source, shapes, result)
+        rows[value] += tiles_read(of_source, shapes, result, rows=True)
+    by_row = {
+        value
+        for value, shape in zip(given, shapes, strict=True)
+        if has_numbered_rows(shape) and rows[value] <= 2 * tiles[value]
+    }
+    reads = {
+        value: rows[value] * row_bytes(shape, declared_data_type(value))
+        if value in by_row
+        else tiles[value] * tile_bytes_of(declared_data_type(value))
+        for value, shape in zip(given, shapes, strict=True)
+    }
+    return reads, by_row
 
 
 def lower_indexed(
@@ -99,7 +127,10 @@ def lower_indexed(
     parts = ProgramParts(names, op.operands, op.results)
     slots = slots_for(2, DataType.FLOAT32)
     element = element_word(declared_data_type(op.results[0]))
-    indices, table = [source_of(parts, value, slots) for value in (indexed, table_of)]
+    indices = source_of(parts, indexed, slots)
+    shape = TiledShape(shape_of(table_of.type))
+    by_row = shape.tiles > slots and has_numbered_rows(shape)
+    table = source_of(parts, table_of, slots, by_row=by_row)
     output = parts.add_tensor_buffer(op.results[0])
     reader = _reader(op, parts, name, cores)
     rows = cache_tiles(reader, indices, element_word(DataType.INT32))
@@ -109,10 +140,20 @@ def lower_indexed(
         assembly.gather_rows(rows, elements, table.shape.width)
     else:
         assembly.gather_elements(rows, elements, shape_of(table_of.type))
-    # At most a tile of the table for each row of a tile of the result.
+    # A row of a tile of the table for each of the result, or for each element; less if the core has
+    # it already.
     result = TiledShape(op.result_shape)
-    read = result.tiles * (min(result.height, TILE_SIDE) if op.name == "ttir.embedding" else 1)
-    return _program(group, parts, reader, name, cores, read)
+    if by_row:
+        in_row = result.columns if op.name == "ttir.embedding" else op.result_shape[-1]
+        rows = prod(op.result_shape[:-1]) * in_row
+        reads = {table_of: rows * row_bytes(shape, declared_data_type(table_of))}
+    else:
+        size = tile_bytes_of(declared_data_type(table_of))
+        reads = {table_of: min(result.tiles, cores.cores) * shape.tiles * size}
+    # A row of tiles of the result needs one tile of indices, a tile of a gather another.
+    needed = AccessPattern.of((result.tiles // result.columns, result.columns), (1, 0))
+    reads[indexed] = needed.reads(1, cores, result.tiles) * tile_bytes_of(DataType.INT32)
+    return _program(group, parts, reader, name, cores, reads)
 
 
 @dataclass
@@ -394,15 +435,26 @@ def slots_for(sources: int, data_type: DataType) -> int:
     return max(1, min(SLOTS, MOST_CACHED_BYTES // (sources * tile_bytes_of(data_type))))
 
 
-def source_of(parts: ProgramParts, value: SSAValue, slots: int) -> Source:
+def row_bytes(shape: TiledShape, data_type: DataType) -> int:
+    """Bytes of a row of a tile, as far as it is read: its part in the left face, or in both."""
+    faces = 2 if shape.width > FACE_SIDE else 1
+    return faces * FACE_SIDE * tile_bytes_of(data_type) // TILE_SIDE**2
+
+
+def has_numbered_rows(shape: TiledShape) -> bool:
+    """Whether kernels can number the rows of all tiles."""
+    return shape.tiles * TILE_SIDE < 2**32
+
+
+def source_of(parts: ProgramParts, value: SSAValue, slots: int, *, by_row: bool = False) -> Source:
     """A tensor that the kernel reads elements of; it gets a circular buffer for its tiles."""
     buffer = parts.add_tensor_buffer(value, slots)
-    return Source(parts.names[value], buffer, TiledShape(shape_of(value.type)), slots)
+    return Source(parts.names[value], buffer, TiledShape(shape_of(value.type)), slots, by_row)
 
 
 def cache_tiles(kernel: MovementKernel, source: Source, element: IntegerType) -> SSAValue:
     return kernel.builder.get(
-        "blocks.cache_tiles",
+        f"blocks.cache_{'rows' if source.by_row else 'tiles'}",
         kernel.tensor(source.tensor),
         kernel.buffer(source.buffer),
         element=element,
@@ -454,31 +506,27 @@ def _program(
     reader: MovementKernel,
     name: str,
     cores: CoreRange,
-    read: int,
+    reads: Mapping[SSAValue, int],
 ) -> Lowered:
-    """The program of a reader that reads so many tiles."""
+    """The program of a reader that reads so many bytes of each source; of none it needs more than
+    there are in the result."""
     op = group.root
     assert op is not None
     kind = purpose_of(group)
     purpose = f"Writes the output tiles of {parts.names[op.results[0]]} ({kind})."
     writer = parts.tile_writer(name, purpose, cores, [parts.buffers[-1].name])
+    result = TiledShape(op.result_shape)
+    most = (prod(op.result_shape) // TILE_SIDE**2 + 1) * tile_bytes_of(
+        declared_data_type(op.results[0])
+    )
+    least = {value: min(tensor_bytes(value), most) for value in parts.inputs}
     return parts.program(
         name,
         kind,
         cores,
         (reader.finish(), writer),
-        _costs(op, parts.inputs, read),
+        parts.costs(reads, least_reads=least),
         # Nothing is computed, so that nothing is rounded.
         ComputeSettings(fp32_destination=True),
-        work_units=TiledShape(op.result_shape).tiles,
+        work_units=result.tiles,
     )
-
-
-def _costs(op: CatalogueOp, sources: Sequence[SSAValue], read: int) -> Costs:
-    """Of a program that reads so many tiles; one for each of the result is the least."""
-    result = TiledShape(op.result_shape)
-    size = tile_bytes_of(declared_data_type(op.results[0]))
-    held = sum(tensor_bytes(value) for value in sources)
-    written = result.tiles * size
-    least = min(held, prod(op.result_shape) * size // 1024 + size)
-    return Costs.of(read=read * size, written=written, least_read=least)

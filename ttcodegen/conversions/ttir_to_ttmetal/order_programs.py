@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.ir import SSAValue
 
@@ -15,6 +16,8 @@ from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel, 
 from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
 from ttcodegen.conversions.ttir_to_ttmetal.movement_programs import (
     cache_tiles,
+    has_numbered_rows,
+    row_bytes,
     slots_for,
     source_of,
 )
@@ -40,6 +43,9 @@ _ENTRY_BYTES = 8
 """Of a place in the order: what it is compared by, and where the element stands."""
 _MOST_BYTES = 1024 * 1024
 """Of L1, for the order and the rows of tiles that come of it."""
+
+_FEW_ROWS = 2
+"""Rows of a tile that are read one by one: more are better read together."""
 
 
 def order_bytes(op: CatalogueOp) -> int:
@@ -95,7 +101,10 @@ class _OrderProgram:
         self.result = TiledShape(op.result_shape)
         self.element = element_word(declared_data_type(self.value))
         slots = min(self.shape.columns, slots_for(1, declared_data_type(self.value)))
-        self.source = source_of(self.parts, self.value, slots)
+        # Else tiles that are not kept would come for each of their rows.
+        few = self.shape.columns > slots or self.shape.height <= _FEW_ROWS
+        by_row = few and has_numbered_rows(self.shape)
+        self.source = source_of(self.parts, self.value, slots, by_row=by_row)
         pages = -(-self.result.width * _ENTRY_BYTES // tile_bytes_of(DataType.UINT32))
         self.parts.add_buffer("order", DataType.UINT32, pages)
         depth = BUFFER_DEPTH * self.result.columns
@@ -242,10 +251,9 @@ class _OrderProgram:
                 builder.op("blocks.set_element", indices, row, column, place)
 
     def _costs(self) -> Costs:
-        """Rows that are longer than what is kept come a second time."""
-        held = tensor_bytes(self.value)
-        read = held if self.shape.columns <= self.source.slots else held * min(
-            TILE_SIDE, self.shape.height
-        )  # fmt: skip
-        written = sum(tensor_bytes(value) for value in self.op.results)
-        return Costs.of(read=read, written=written, least_read=held)
+        if self.source.by_row:
+            rows = prod(shape_of(self.value.type)[:-1]) * self.shape.columns
+            read = rows * row_bytes(self.shape, declared_data_type(self.value))
+            least = {self.value: min(read, tensor_bytes(self.value))}
+            return self.parts.costs({self.value: read}, least_reads=least)
+        return self.parts.costs({self.value: tensor_bytes(self.value)})

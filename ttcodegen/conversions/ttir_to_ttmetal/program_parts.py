@@ -34,6 +34,7 @@ from ttcodegen.dialects.programs import (
     Processor,
     Program,
     RuntimeArgument,
+    Traffic,
 )
 from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.dialects.ttkernel.table import kernel_ops
@@ -106,6 +107,8 @@ class ProgramParts:
     buffers: list[CircularBuffer] = field(default_factory=list[CircularBuffer])
     tuning: Tuning = field(default_factory=Tuning)
     """What may be turned of the program, as far as it was made."""
+    traffic: tuple[Traffic, ...] = ()
+    """What is moved of each operand, once the costs are known."""
     _scope: NameScope = field(init=False)
 
     def __post_init__(self) -> None:
@@ -290,6 +293,36 @@ class ProgramParts:
             kernel.write_tiles(tile, [self.names[value] for value in outputs], buffers)
         return kernel.finish()
 
+    def costs(
+        self,
+        reads: Mapping[SSAValue, int],
+        *,
+        least_reads: Mapping[SSAValue, int] | None = None,
+        written: int | None = None,
+        tiles_computed: int = 0,
+        sent: int = 0,
+        least_sent: int = 0,
+    ) -> Costs:
+        """What a run of the program takes.
+
+        Args:
+            reads: bytes that cores read of each input.
+            least_reads: bytes that the computation could do with; by default the whole tensors.
+            written: bytes of the output, if that is not written as a whole.
+            tiles_computed: by the compute kernels.
+            sent: bytes that go from the L1 of cores to that of others.
+            least_sent: those of them that have to.
+        """
+        least = least_reads or {value: tensor_bytes(value) for value in self.inputs}
+        read = {value: reads.get(value, 0) for value in self.inputs}
+        inputs = [Traffic(size, min(size, least.get(v, size))) for v, size in read.items()]
+        sizes = [tensor_bytes(v) if written is None else written for v in self.outputs]
+        outputs = [Traffic(size, size) for size in sizes]
+        self.traffic = (*inputs, *outputs)
+        return Costs.of(
+            inputs, outputs, tiles_computed=tiles_computed, sent=sent, least_sent=least_sent
+        )
+
     def program(
         self,
         name: str,
@@ -328,6 +361,7 @@ class ProgramParts:
             semaphores,
             compute,
             self.tuning,
+            traffic=self.traffic,
         )
         functions = tuple(function for _, function in kernels)
         return Lowered(program, functions, tuple(self.inputs), tuple(self.outputs))

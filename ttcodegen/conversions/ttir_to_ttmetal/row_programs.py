@@ -6,6 +6,7 @@ after the other, again for each pass. What is the same for all rows stays for al
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -16,6 +17,7 @@ from xdsl.ir import SSAValue
 from ttcodegen.conversions.ttir_to_ttmetal.data_movement import (
     BroughtTile,
     MovementKernel,
+    brought_bytes,
     element_word,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_of, broadcast_strides
@@ -28,7 +30,6 @@ from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     Lowered,
     ProgramParts,
     purpose_of,
-    tensor_bytes,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.row_compute import RowCompute, RowOperand
 from ttcodegen.conversions.ttir_to_ttmetal.row_plan import MOST_ROW_BYTES, RowPlan, plan_rows
@@ -184,10 +185,12 @@ class _RowProgram:
         size = tile_bytes_of(operand.data_type)
         with builder.loop(operand.columns, name_hint="column") as column:
             target = kernel.sum([address, builder.product(column, size)])
-            kernel.read_page(
+            kernel.read_tile(
                 kernel.sum([page, column]) if operand.columns > 1 else page,
                 self.names[operand.value],
                 target if operand.columns > 1 else address,
+                self._broadcast(operand),
+                element_word(operand.data_type),
             )
         builder.op("noc_async_read_barrier")
         if self._broadcast(operand) != "none":
@@ -256,16 +259,11 @@ class _RowProgram:
     def _costs(self) -> Costs:
         passes = self.plan.operands_of_passes
         used = min(self._rows, self.cores.cores)
-        read = 0
+        reads = Counter[SSAValue]()
         for operand in self.operands:
-            size = operand.columns * tile_bytes_of(operand.data_type)
+            size = operand.columns * brought_bytes(operand.data_type, self._broadcast(operand))
             times = used if operand.is_constant else self._rows
             if not operand.stays:
                 times = self._rows * sum(operand.value in values for values in passes)
-            read += times * size
-        return Costs.of(
-            tiles_computed=len(self.group.ops) * self.domain.tiles,
-            read=read,
-            written=sum(tensor_bytes(value) for value in self.parts.outputs),
-            least_read=sum(tensor_bytes(value) for value in self.parts.inputs),
-        )
+            reads[operand.value] += times * size
+        return self.parts.costs(reads, tiles_computed=len(self.group.ops) * self.domain.tiles)

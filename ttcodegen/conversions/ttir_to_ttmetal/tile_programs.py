@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -14,6 +15,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.access_patterns import AccessPattern
 from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
 from ttcodegen.conversions.ttir_to_ttmetal.data_movement import (
     MovementKernel,
+    brought_bytes,
     element_bits,
     element_word,
 )
@@ -27,7 +29,6 @@ from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     Lowered,
     ProgramParts,
     purpose_of,
-    tensor_bytes,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS, reduced_elements
 from ttcodegen.conversions.ttir_to_ttmetal.registers import Allocation, allocate, capacity
@@ -422,7 +423,8 @@ class _TileProgram:
             builder.op("cb_reserve_back", kernel.buffer(operand.name), 1)
             page = kernel.page(pages[operand.name], known)
             address = kernel.write_pointer(operand.name)
-            kernel.read_page(page, self.names[operand.value], address)
+            name, broadcast = self.names[operand.value], self._broadcast(operand)
+            kernel.read_tile(page, name, address, broadcast, operand.element)
         if once:
             builder.op("noc_async_read_barrier")
         for operand in once:
@@ -509,18 +511,13 @@ class _TileProgram:
     # Figures
 
     def _costs(self) -> Costs:
-        read = copied = 0
+        reads = Counter[SSAValue]()
+        copied = 0
         for operand in self.operands:
             size = tile_bytes_of(operand.data_type)
-            read += self.reads[operand.name] * size
+            brought = brought_bytes(operand.data_type, self._broadcast(operand))
+            reads[operand.value] += self.reads[operand.name] * brought
             copied += self._access_pattern(operand).count * size if operand.name in self.kept else 0
         # An operand that is read both before a reduction and after it could be kept.
-        least = sum(tensor_bytes(value) for value in self.parts.inputs)
-        written = sum(tensor_bytes(value) for value in self.parts.outputs)
-        return Costs.of(
-            tiles_computed=len(self.group.ops) * self.domain.tiles,
-            read=read,
-            written=written,
-            least_read=least,
-            sent=copied,
-        )
+        computed = len(self.group.ops) * self.domain.tiles
+        return self.parts.costs(reads, tiles_computed=computed, sent=copied)

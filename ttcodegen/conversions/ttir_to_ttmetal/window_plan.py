@@ -3,6 +3,7 @@ circular buffers of its kernels, and what it costs."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
@@ -15,7 +16,6 @@ from ttcodegen.conversions.ttir_to_ttmetal.movement_programs import source_of
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     BUFFER_DEPTH,
     ProgramParts,
-    tensor_bytes,
 )
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import shape_of
@@ -153,19 +153,13 @@ class WindowPlan:
         """Each row of output tiles is gathered of tiles that come once, if L1 has room for them."""
         size = tile_bytes_of(declared_data_type(self.image))
         gatherings = self.units if self.is_product else self.result.tiles
-        read = gatherings * min(self.source.slots, self.inner * TILE_SIDE) * size
+        gathered = gatherings * min(self.source.slots, self.inner * TILE_SIDE) * size
+        reads = Counter({self.image: gathered})
         if self.weight is not None:
             needed = self.units * self.inner * self.unit_columns
             if self.weight_slots:
                 needed = self.cores.rows * self.cores.columns * self.weight_slots
-            read += needed * tile_bytes_of(declared_data_type(self.weight))
-        for value in self.epilogue.outer:
-            read += self.result.tiles * tile_bytes_of(declared_data_type(value))
-        least = sum(tensor_bytes(value) for value in self.parts.inputs)
-        written = sum(tensor_bytes(value) for value in self.parts.outputs)
-        return Costs.of(
-            tiles_computed=self.result.tiles * (self.inner + len(self.group.epilogue)),
-            read=read,
-            written=written,
-            least_read=least,
-        )
+            reads[self.weight] += needed * tile_bytes_of(declared_data_type(self.weight))
+        reads.update(self.epilogue.reads(self.result))
+        computed = self.result.tiles * (self.inner + len(self.group.epilogue))
+        return self.parts.costs(reads, tiles_computed=computed)

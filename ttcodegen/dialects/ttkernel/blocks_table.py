@@ -59,6 +59,17 @@ def _push(name: str, attributes: str = "") -> KernelOp:
     )
 
 
+def _cache(name: str) -> KernelOp:
+    """A cache of the elements of a tensor."""
+    return _block(
+        name,
+        "tensor:accessor memory:cb",
+        calls(_CACHE, f"blocks::{name}", template_words="element height width slots"),
+        attributes="element:element height:i32 width:i32 slots:i32",
+        results="tile_cache:tile_cache",
+    )
+
+
 def _of_cache(name: str, operands: str, results: str = "") -> KernelOp:
     return _block(
         f"tile_cache.{name}",
@@ -86,6 +97,12 @@ BLOCK_ROWS: tuple[KernelOp, ...] = (
     ),
     _on_elements("fill_padding", "first_row:int first_column:int value:int"),
     _on_elements("fill_triangle", "value:int"),
+    _block(
+        "read_first_row",
+        "page:int tensor:accessor address:l1_addr",
+        calls("blocks/tile_rows.hpp", "blocks::read_first_row", template_words="element"),
+        attributes="element:element",
+    ),
     _on_elements("repeat_first_row"),
     _on_elements("repeat_first_column"),
     _on_elements("repeat_first_element"),
@@ -105,13 +122,8 @@ BLOCK_ROWS: tuple[KernelOp, ...] = (
     _push("push_first_row", "element:element"),
     _push("push_first_column", "element:element"),
     _push("push_first_element", "element:element"),
-    _block(
-        "cache_tiles",
-        "tensor:accessor memory:cb",
-        calls(_CACHE, "blocks::cache_tiles", template_words="element height width slots"),
-        attributes="element:element height:i32 width:i32 slots:i32",
-        results="tile_cache:tile_cache",
-    ),
+    _cache("cache_tiles"),
+    _cache("cache_rows"),
     _of_cache("element", "number:int", "value:int"),
     _of_cache("copy_element", "number:int target:l1_ptr row:int column:int"),
     _of_cache(

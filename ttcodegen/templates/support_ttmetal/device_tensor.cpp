@@ -20,11 +20,11 @@ using tt::tt_metal::distributed::MeshDevice;
 using tt::tt_metal::distributed::ReplicatedBufferConfig;
 
 DeviceTensor create_tensor(std::vector<std::uint64_t> shape, DataType data_type, Layout layout,
-                           MeshDevice& device) {
+                           MeshDevice& device, BufferType memory) {
     const Pages pages = pages_of(shape, data_type, layout);
     DeviceLocalBufferConfig config;
     config.page_size = pages.size;
-    config.buffer_type = BufferType::DRAM;
+    config.buffer_type = memory;
     const ReplicatedBufferConfig size{std::uint64_t{pages.count} * pages.size};
     return {MeshBuffer::create(size, config, &device), std::move(shape), data_type, layout};
 }

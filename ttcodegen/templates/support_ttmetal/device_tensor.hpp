@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <tt-metalium/buffer_types.hpp>
 #include <tt-metalium/experimental/tensor/spec/layout/layout.hpp>
 #include <tt-metalium/experimental/tensor/tensor_types.hpp>
 #include <tt-metalium/mesh_buffer.hpp>
@@ -13,7 +14,8 @@
 
 namespace support {
 
-/// A tensor in the DRAM of a device, its pages interleaved over the banks. Copies share the memory.
+/// A tensor in the DRAM of a device, or in the L1 of its cores, its pages interleaved over the
+/// banks. Copies share the memory.
 struct DeviceTensor {
     std::shared_ptr<tt::tt_metal::distributed::MeshBuffer> buffer;
     /// Logical, without padding.
@@ -28,7 +30,8 @@ struct DeviceTensor {
 /// A tensor with room for its elements, which are not set.
 DeviceTensor create_tensor(std::vector<std::uint64_t> shape, tt::tt_metal::DataType data_type,
                            tt::tt_metal::Layout layout,
-                           tt::tt_metal::distributed::MeshDevice& device);
+                           tt::tt_metal::distributed::MeshDevice& device,
+                           tt::tt_metal::BufferType memory = tt::tt_metal::BufferType::DRAM);
 
 /// A tensor with the elements, converted to its data type.
 /// @throws std::runtime_error if they do not fit it.

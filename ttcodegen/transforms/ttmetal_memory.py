@@ -1,0 +1,143 @@
+"""Which tensors between programs of the device stay in the L1 of its cores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ttcodegen.dialects.device_module import (
+    CREATE_BUFFER,
+    DEALLOCATE_BUFFER,
+    RUN_PROGRAM,
+    VIEW,
+    functions_of,
+    is_host_function,
+    launch_of,
+)
+from ttcodegen.dialects.functions import body_of
+from ttcodegen.dialects.operation import operation_name
+from ttcodegen.dialects.placement import placed_type, placement_of
+from ttcodegen.dialects.programs import ProgramAttr
+from ttcodegen.dialects.system import system_of
+from ttcodegen.layout.bank import Bank
+from ttcodegen.layout.bank import Block as Place
+from ttcodegen.layout.placements import bank_bytes
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, ChipDescription, default_system
+from ttcodegen.systems.performance import performance
+from ttcodegen.transforms.deallocate import buffer_owners
+from ttcodegen.transforms.rewriting import set_type
+
+_PROGRAMS_ONLY = frozenset({RUN_PROGRAM, VIEW, DEALLOCATE_BUFFER})
+"""What may use a tensor in L1: the host neither gives it to its caller nor copies it."""
+
+
+@dataclass(frozen=True)
+class PlaceInL1(ModulePass):
+    """Lets tensors that only programs use lie in L1, interleaved over its banks, where they fit
+    from their first program to their last.
+
+    What fits is what the allocator of the device finds room for, above the circular buffers of
+    every program that runs meanwhile. Tensors are placed in the order in which they are made.
+    """
+
+    name = "ttmetal-place-in-l1"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        chip = (system_of(op) or default_system(DEFAULT_ARCHITECTURE)).chip
+        for function in functions_of(op):
+            if is_host_function(function) and function.body.blocks:
+                _Placing(function, chip).place()
+
+
+class _Placing:
+    """Follows the host function as the allocator does, op by op."""
+
+    def __init__(self, function: FuncOp, chip: ChipDescription) -> None:
+        block = body_of(function)
+        self.ops: list[Operation] = list(block.ops)
+        self.chip = chip
+        self.room = min(chip.usable_l1, performance(chip.arch).usable_l1)
+        self.members = _members(block)
+        self.ends = {
+            op.operands[0]: position
+            for position, op in enumerate(self.ops)
+            if operation_name(op) == DEALLOCATE_BUFFER
+        }
+        self.needed = _RangeMaximum([_circular_buffers(op) for op in self.ops])
+
+    def place(self) -> None:
+        """Moves what fits, and says in the programs what that spares them."""
+        bank = Bank(self.room)
+        held: dict[SSAValue, Place] = {}
+        for position, op in enumerate(self.ops):
+            name = operation_name(op)
+            if name == CREATE_BUFFER and self._may_move(op.results[0]):
+                value = op.results[0]
+                place = bank.allocate(self._bytes(value))
+                if place[0] >= self.needed.between(position, self.ends[value]):
+                    held[value] = place
+                else:
+                    bank.free(place)
+            elif name == DEALLOCATE_BUFFER and op.operands[0] in held:
+                bank.free(held[op.operands[0]])
+        moved = {value for root in held for value in self.members[root]}
+        for value in moved:
+            set_type(value, placed_type(placement_of(value).with_(buffer_type="l1")))
+        for op in self.ops:
+            if operation_name(op) == RUN_PROGRAM:
+                _price(op, moved)
+
+    def _may_move(self, value: SSAValue) -> bool:
+        if value not in self.ends or placement_of(value).buffer_type != "dram":
+            return False
+        uses = (use.operation for member in self.members[value] for use in member.uses)
+        return all(operation_name(op) in _PROGRAMS_ONLY for op in uses)
+
+    def _bytes(self, value: SSAValue) -> int:
+        """What a tensor takes of the L1 of each core."""
+        placement = placement_of(value).with_(buffer_type="l1")
+        return bank_bytes(placement, self.chip.cores, self.chip.noc_l1_address_align_bytes)
+
+
+def _members(block: Block) -> dict[SSAValue, list[SSAValue]]:
+    """The values that share a buffer, by the first of them."""
+    members: dict[SSAValue, list[SSAValue]] = {}
+    for value, root in buffer_owners(block).items():
+        members.setdefault(root, []).append(value)
+    return members
+
+
+def _circular_buffers(op: Operation) -> int:
+    """Bytes of L1 that circular buffers take while an op runs."""
+    return launch_of(op).program.l1_bytes if operation_name(op) == RUN_PROGRAM else 0
+
+
+def _price(op: Operation, moved: set[SSAValue]) -> None:
+    """Takes what lies in L1 off what a program reads and writes of the DRAM."""
+    program = launch_of(op).program
+    places = [place for place, value in enumerate(op.operands) if value in moved]
+    op.properties["program"] = ProgramAttr(program.with_operands_in_l1(places))
+
+
+class _RangeMaximum:
+    """The greatest number of any part of a sequence, from tables for parts of 1, 2, 4, ..."""
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        self.tables = [list(numbers)]
+        step = 1
+        while 2 * step <= len(numbers):
+            last = self.tables[-1]
+            self.tables.append([max(pair) for pair in zip(last, last[step:], strict=False)])
+            step *= 2
+
+    def between(self, first: int, last: int) -> int:
+        """The greatest from `first` to `last`, which counts."""
+        level = (last - first + 1).bit_length() - 1
+        table = self.tables[level]
+        return max(table[first], table[last - (1 << level) + 1])

@@ -46,13 +46,14 @@ def test_a_flatbuffer_is_run_and_measured(tmp_path: Path) -> None:
             each["metric"]: each["data"]["model"]["results"] for each in explorer.node_data(path)
         }
         nodes = {n["id"]: n for n in explorer.convert(path)[0]["nodes"]}
-        for metric in ("estimated_us", "measured_us", "bytes", "correlation"):
+        for metric in ("estimated_us", "flatbuffer_us", "bytes", "correlation"):
             assert data[metric].keys() <= nodes.keys()
             assert "scores" in data[metric], metric
         assert 0.99 < data["correlation"]["scores"]["value"] <= 1
         measured = [row.split(",") for row in rows[1:]]
         (time,) = [float(row[5]) for row in measured if row[2] == "ttnn.matmul"]
-        assert data["measured_us"]["scores"]["value"] == time
+        assert data["flatbuffer_us"]["scores"]["value"] == time
+        assert "measured_us" not in data, "there is no C++"
         graph = led_to(f"{explorer.address}/ttcodegen/graph?model={path}")
         assert graph["models"][0]["url"] == path
         assert {Path(file).stem for file in graph["nodeData"]} == data.keys()
@@ -123,6 +124,8 @@ def test_a_model_is_executed_and_measured_op_by_op(tmp_path: Path) -> None:
         change = data["estimated_change"]["lowered: model"]["results"]["scores"]["value"]
         assert after > before
         assert change == pytest.approx(after - before, abs=0.01)
+        for metric in ("measured_us", "measured_change", "flatbuffer_us"):
+            assert "scores" in data[metric]["lowered: model"]["results"], metric
         assert data["correlation_before"]["lowered: model"]["results"]["scores"]["value"] > 0.99
         given = tmp_path / "overrides.json"
         given.write_text(json.dumps(explorer.overrides(str(model))))
@@ -130,7 +133,8 @@ def test_a_model_is_executed_and_measured_op_by_op(tmp_path: Path) -> None:
         project = str(tmp_path / "results" / "project")
         told = explorer.execute_model(project)
         assert told["summary"]["cpu_backend_us"] > 0
-        assert "scores" in explorer.node_data(project)[0]["data"]["model"]["results"]
+        data = {each["metric"]: each["data"] for each in explorer.node_data(project)}
+        assert data["measured_us"]["model"]["results"]["scores"]["value"] > 0
 
 
 def uploaded(session: Session, content: bytes) -> Command:

@@ -58,6 +58,11 @@ const key = (functionName, node) => JSON.stringify([functionName, node]);
 
 // The table
 
+/** Of each op, what the last execution found. */
+const COLUMNS = [
+  "estimated", "estimatedBefore", "measured", "measuredBefore", "correlation", "correlationBefore",
+];
+
 function rowOf(functionName, node, op = "") {
   const known = rows.get(key(functionName, node));
   if (known) {
@@ -71,7 +76,7 @@ function rowOf(functionName, node, op = "") {
   const row = { functionName, node, name, op: add(line, "td", op) };
   row.chosen = add(line, "td");
   row.fields = add(line, "td", "", "fields");
-  for (const column of ["estimated", "before", "correlation", "correlationBefore"]) {
+  for (const column of COLUMNS) {
     row[column] = add(line, "td", "", "number");
   }
   row.wrong = add(name, "div", "", "wrong");
@@ -243,6 +248,13 @@ function showStatus(status) {
   }
 }
 
+function showTime(now, before, value, change) {
+  now.textContent = value ?? "";
+  before.textContent = change === undefined ? "" : (value - change).toFixed(3);
+  now.classList.toggle("better", change < 0);
+  now.classList.toggle("worse", change > 0);
+}
+
 /** Writes the numbers of the last execution, and of the one before it, into the table. */
 async function showResults() {
   const metrics = new Map();
@@ -255,11 +267,9 @@ async function showResults() {
     const valueOf = (metric, node) => metrics.get(metric)?.[graph]?.results[node]?.value;
     for (const [node, { value }] of Object.entries(results)) {
       const row = rowOf(graph.replace(/^lowered: /, ""), node);
-      const change = valueOf("estimated_change", node);
-      row.estimated.textContent = value;
-      row.before.textContent = change === undefined ? "" : (value - change).toFixed(3);
-      row.estimated.classList.toggle("better", change < 0);
-      row.estimated.classList.toggle("worse", change > 0);
+      showTime(row.estimated, row.estimatedBefore, value, valueOf("estimated_change", node));
+      const [measured, change] = [valueOf("measured_us", node), valueOf("measured_change", node)];
+      showTime(row.measured, row.measuredBefore, measured, change);
       row.correlation.textContent = valueOf("correlation", node) ?? "";
       row.correlationBefore.textContent = valueOf("correlation_before", node) ?? "";
     }

@@ -56,6 +56,7 @@ COLUMNS: tuple[str, ...] = (
     "estimated_us",
     "estimated_bound",
     "l1_bytes",
+    "emulated_us",
 )
 """The columns of the table. Times, bytes and flops are those of all calls together."""
 
@@ -260,6 +261,7 @@ def _rows(ops: Sequence[OpTimes], host: Roofline, card: Roofline) -> list[dict[s
             None if op.estimate is None else round(op.estimate.seconds * calls * 1e6, 3),
             None if op.estimate is None else op.estimate.bound,
             None if op.estimate is None else op.estimate.l1_bytes,
+            None if op.counts is None else round(op.counts.seconds * calls * 1e6, 3),
         )
         rows.append(dict(zip(COLUMNS, values, strict=True)))
     return rows

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ttcodegen.diagnostics import CompileError, Diagnostics, Source
-from ttcodegen.dialects.mesh import ONE_CHIP, declared_mesh
+from ttcodegen.dialects.mesh import ONE_CHIP, declared_mesh, set_mesh
 from ttcodegen.dialects.system import set_system, system_of
 from ttcodegen.dialects.verification import verify_module
 from ttcodegen.frontends import source_module
@@ -127,12 +127,15 @@ def compile_module(
     with runner.stage("verify"):
         verify_module(module)
         source_dtypes = _source_dtypes(module)
+    if options.target == "ttmetal" and _is_whole_on_mesh(module):
+        set_mesh(module, ONE_CHIP)
+        if diagnostics is not None:
+            diagnostics.warn(
+                "the module does not say how tensors are divided among the chips of its mesh: "
+                "programs of device kernels run on one of them",
+                module,
+            )
     options = _for_system(module, options)
-    if options.target == "ttmetal" and diagnostics is not None and _is_whole_on_mesh(module):
-        diagnostics.warn(
-            "programs of device kernels run on one chip: the shardings of the module are left out",
-            module,
-        )
     chosen: dict[str, OptionValue] = {}
     if options.weights and options.target == "ttnn":
         chosen["experimental-weight-dtype"] = WEIGHT_TYPES[options.weights]
@@ -161,10 +164,14 @@ def _pipeline(module: ModuleOp, target: str) -> str:
 
 
 def _is_whole_on_mesh(module: ModuleOp) -> bool:
-    """Whether a module for several chips says nothing of what they exchange."""
+    """Whether a module for several chips says nothing of what each of them has."""
+    from ttcodegen.dialects.sharding import says_shardings
     from ttcodegen.ops.definition import works_between_chips
+    from ttcodegen.transforms.rewriting import functions
 
-    return declared_mesh(module) != ONE_CHIP and not any(map(works_between_chips, module.walk()))
+    return declared_mesh(module) != ONE_CHIP and not (
+        any(map(works_between_chips, module.walk())) or any(map(says_shardings, functions(module)))
+    )
 
 
 def _embedding(source: Source, module: ModuleOp, seed: int) -> Callable[[bytes], bytes]:

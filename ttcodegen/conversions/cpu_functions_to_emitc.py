@@ -13,6 +13,7 @@ from ttcodegen.conversions.cpp_interface import returned_type
 from ttcodegen.conversions.cpu_calls import cpu_function_name, overwritten_arguments
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.mesh import ONE_CHIP, declared_mesh
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.emitc.builder import Argument, EmitCBuilder, open_file
@@ -20,16 +21,17 @@ from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.emitc.text import Text
 from ttcodegen.naming.interface import argument_names
 from ttcodegen.naming.modules import given_names, names_of_function
+from ttcodegen.ops.collectives import MESH_ON_CPU
 from ttcodegen.ops.cpu_lowering import CpuCall, CpuOperand, element_type
-from ttcodegen.ops.definition import TTIRDefinition
+from ttcodegen.ops.definition import TTIRDefinition, works_between_chips
 from ttcodegen.parsing.structure import operation_name
 from ttcodegen.transforms.rebuilding import body_of
 
 HEADER = "src/cpu_functions.hpp"
 SOURCE = "src/cpu_functions.cpp"
 HOST_TENSOR = "support::cpu::Tensor"
-_TENSOR = "cpu::Tensor"
-"""The same in the source file."""
+HOST_PARTS = "support::cpu::Parts"
+"""What the chips of a mesh have of a tensor."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,18 @@ class CppFunction:
     name: str
     overwritten: frozenset[int]
     """The positions of the parameters that it overwrites."""
+    joins_chips: bool = False
+    """Whether it takes and gives what all chips of a mesh have, not one of them."""
+
+    @property
+    def tensor(self) -> str:
+        """The type of its parameters and results."""
+        return HOST_PARTS if self.joins_chips else HOST_TENSOR
+
+    @property
+    def source_tensor(self) -> str:
+        """The same in the source file."""
+        return self.tensor.removeprefix("support::")
 
 
 @dataclass(frozen=True)
@@ -69,6 +83,7 @@ def convert_cpu_functions(
         function.sym_name.data: CppFunction(
             scope.unique(identifier(f"cpu_{cpu_function_name(function.sym_name.data)}")),
             frozenset(overwritten_arguments(function)),
+            _joins_chips(function),
         )
         for function in functions
     }
@@ -106,15 +121,29 @@ def _write_header(
     if any(len(function.function_type.outputs) > 1 for function in functions):
         header.include("array")
         header.blank()
-    header.include("support/cpu/tensor.hpp", standard=False)
+    joining = any(cpp.joins_chips for cpp in named.values())
+    header.include(f"support/cpu/{MESH_ON_CPU if joining else 'tensor'}.hpp", standard=False)
     header.blank()
     with header.namespace(namespace):
         header.comment("What no program of the device computes, on the CPU.")
         for function in functions:
             cpp = named[function.sym_name.data]
             header.blank()
-            parameters = _parameters(function, cpp, HOST_TENSOR)
-            header.declare(cpp.name, parameters, _result_type(function, HOST_TENSOR))
+            parameters = _parameters(function, cpp, cpp.tensor)
+            header.declare(cpp.name, parameters, _result_type(function, cpp.tensor))
+
+
+def _joins_chips(function: FuncOp) -> bool:
+    """Whether a function is for all chips of a mesh; raises CompileError if only part of it is."""
+    *ops, _ = body_of(function).ops
+    joining = [op for op in ops if works_between_chips(op) and declared_mesh(op) != ONE_CHIP]
+    if joining and len(ops) > len(joining):
+        raise CompileError(
+            f"'{operation_name(joining[0])}' joins chips, in a function for the CPU of a chip",
+            joining[0],
+            remedy="leave it outside of the function",
+        )
+    return bool(joining)
 
 
 def _result_type(function: FuncOp, tensor: str) -> str | None:
@@ -137,6 +166,7 @@ class _BodyWriter:
         self._function = function
         self._names = names_of_function(function, given_names(function))
         self._values: dict[SSAValue, SSAValue] = {}
+        self._tensor = cpp.source_tensor
 
     def calls(self) -> list[str]:
         """The headers of what the function calls."""
@@ -147,8 +177,8 @@ class _BodyWriter:
         """Defines the function."""
         body = self._source.function(
             self._cpp.name,
-            _parameters(self._function, self._cpp, _TENSOR),
-            _result_type(self._function, _TENSOR),
+            _parameters(self._function, self._cpp, self._tensor),
+            _result_type(self._function, self._tensor),
         )
         block = body_of(self._function)
         self._values.update(zip(block.args, body.arguments, strict=True))
@@ -166,7 +196,7 @@ class _BodyWriter:
         elif len(values) == 1:
             body.return_(values[0])
         else:
-            body.return_(body.braced(_result_type(self._function, _TENSOR) or "", *values))
+            body.return_(body.braced(_result_type(self._function, self._tensor) or "", *values))
 
     def _call(self, body: EmitCBuilder, op: Operation) -> None:
         call = _call_of(op)
@@ -180,7 +210,7 @@ class _BodyWriter:
         elif len(op.results) == 1:
             self._values[op.results[0]] = self._single(body, op.results[0], call, arguments)
         else:
-            types = [_TENSOR] * len(names)
+            types = [self._tensor] * len(names)
             found = body.call_several(callee, *arguments, types=types, names=names)
             self._values.update(zip(op.results, found, strict=True))
 
@@ -189,9 +219,9 @@ class _BodyWriter:
     ) -> SSAValue:
         callee = f"cpu::{call.function}"
         if result.has_one_use() and isinstance(next(iter(result.uses)).operation, ReturnOp):
-            return body.call(callee, *arguments, type=_TENSOR, pure=True)
+            return body.call(callee, *arguments, type=self._tensor, pure=True)
         name = self._names[result]
-        return body.call(callee, *arguments, type=f"const {_TENSOR}", name=name)
+        return body.call(callee, *arguments, type=f"const {self._tensor}", name=name)
 
     def _argument(self, body: EmitCBuilder, operand: CpuOperand) -> Argument:
         if operand is None:
@@ -199,7 +229,7 @@ class _BodyWriter:
         if isinstance(operand, SSAValue):
             return self._values[operand]
         tensors = [self._values[value] for value in operand]
-        return body.braced(f"std::vector<{_TENSOR}>", *tensors)
+        return body.braced(f"std::vector<{self._tensor}>", *tensors)
 
 
 def _call_of(op: Operation) -> CpuCall:

@@ -28,13 +28,15 @@ from ttcodegen.dialects.functions import (
     SOURCE_TYPES,
     is_cpu_function,
 )
+from ttcodegen.dialects.mesh import ONE_CHIP, declared_mesh
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
 from ttcodegen.naming.sources import name_in_text
+from ttcodegen.ops.collectives import MESH_SHAPE
 from ttcodegen.ops.constant_values import splat_of
-from ttcodegen.ops.definition import TTIRDefinition
+from ttcodegen.ops.definition import TTIRDefinition, works_between_chips
 from ttcodegen.transforms.inline import is_entry
 from ttcodegen.transforms.rewriting import functions
 
@@ -106,6 +108,8 @@ def runs_on_cpu(op: CatalogueOp) -> bool:
     definition = op.definition
     if not isinstance(definition, TTIRDefinition) or definition.cpu is None:
         return False
+    if works_between_chips(op) and declared_mesh(op) == ONE_CHIP:
+        return False
     if any(prod(shape_of(v.type)) > MOST_ELEMENTS for v in (*op.operands, *op.results)):
         return False
     # Of other constants there are files, which the device reads as well as anybody.
@@ -174,6 +178,9 @@ def _function_of(op: CatalogueOp, passed: Sequence[SSAValue]) -> FuncOp:
     inner = op.clone(mapping)
     inner.attributes.pop(SHOULD_HOIST, None)
     copy_source_offset(op, inner)
+    if works_between_chips(op):
+        # Who runs the function need not know what module it was in.
+        inner.properties[MESH_SHAPE.name] = MESH_SHAPE.kind.encode(declared_mesh(op))
     body.add_op(inner)
     for result in inner.results:
         result.name_hint = None

@@ -9,7 +9,7 @@ from xdsl.dialects.func import CallOp
 from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.conversions.cpp_interface import DEVICE
-from ttcodegen.conversions.cpu_functions_to_emitc import HOST_TENSOR, CppFunction
+from ttcodegen.conversions.cpu_functions_to_emitc import HOST_PARTS, HOST_TENSOR, CppFunction
 from ttcodegen.conversions.recording import SourceFacts, Statement, StatementRecorder
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.device_module import (
@@ -22,6 +22,7 @@ from ttcodegen.dialects.device_module import (
     launch_of,
 )
 from ttcodegen.dialects.functions import callee_of
+from ttcodegen.dialects.mesh import ONE_CHIP, declared_mesh
 from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr, placement_of
 from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.emitc.text import Text
@@ -54,6 +55,7 @@ class DeviceRecorder(StatementRecorder):
     ) -> None:
         super().__init__(facts, names)
         self.cpu_functions = cpu_functions
+        self._on_mesh = False
 
     def record(self, ops: Iterable[Operation]) -> list[Statement]:
         """The statements of ops in order.
@@ -66,13 +68,18 @@ class DeviceRecorder(StatementRecorder):
             if rule is None:
                 raise CompileError(f"'{operation_name(op)}' cannot run on the host", op)
             self._op = op
+            self._on_mesh = declared_mesh(op) != ONE_CHIP
             rule(self, op)
         return self.statements
 
     def type_of(self, value: SSAValue) -> str:
         """A tensor of the device has a layout."""
         on_device = isinstance(getattr(value.type, "encoding", None), TTNNLayoutAttr)
-        return TENSOR if on_device else HOST_TENSOR
+        return TENSOR if on_device else self._host_tensor
+
+    @property
+    def _host_tensor(self) -> str:
+        return HOST_PARTS if self._on_mesh else HOST_TENSOR
 
     def create(self, op: Operation) -> None:
         """A new tensor."""
@@ -100,8 +107,9 @@ class DeviceRecorder(StatementRecorder):
             and use.index in self._cpu_function(use.operation).overwritten
             for use in op.results[0].uses
         )
-        type_ = HOST_TENSOR if is_overwritten else f"const {HOST_TENSOR}"
-        self._call(op, "support::cpu::from_device", Use(op.operands[0]), type=type_)
+        type_ = self._host_tensor if is_overwritten else f"const {self._host_tensor}"
+        callee = "parts_from_device" if self._on_mesh else "from_device"
+        self._call(op, f"support::cpu::{callee}", Use(op.operands[0]), type=type_)
 
     def write_back(self, op: Operation) -> None:
         """A tensor of the host, copied to the device."""
@@ -109,8 +117,14 @@ class DeviceRecorder(StatementRecorder):
 
     def call(self, op: Operation) -> None:
         """A function on the CPU."""
-        type_ = f"const {HOST_TENSOR}" if len(op.results) == 1 else HOST_TENSOR
-        self._call(op, self._cpu_function(op).name, *map(Use, op.operands), type=type_)
+        type_ = f"const {self._host_tensor}" if len(op.results) == 1 else self._host_tensor
+        function = self._cpu_function(op)
+        operands: list[Argument] = [*map(Use, op.operands)]
+        if not self._on_mesh or function.joins_chips:
+            self._call(op, function.name, *operands, type=type_)
+        else:
+            called = Text(function.name)
+            self._call(op, "support::cpu::on_each_chip", called, *operands, type=type_)
 
     def deallocate(self, op: Operation) -> None:
         """The end of a tensor."""

@@ -44,6 +44,7 @@ from ttcodegen.dialects.device_module import (
     constants_of,
     filling_launch,
 )
+from ttcodegen.dialects.mesh import ONE_CHIP, declared_mesh
 from ttcodegen.dialects.placement import placement_of
 from ttcodegen.emitc.builder import Argument, open_file
 from ttcodegen.emitc.identifiers import identifier
@@ -102,10 +103,14 @@ def convert_ttmetal_to_emitc(
         for entry in entries:
             _write_entry(source, entry, cpu.by_symbol)
     own_headers = [f"src/{name}.hpp", "src/programs.hpp", "support/device_tensor.hpp"]
+    headers = cpu.headers
     if cpu_functions:
-        own_headers += [CPU_HEADER, "support/cpu/transfer.hpp"]
+        on_mesh = any(declared_mesh(function) != ONE_CHIP for function in cpu_functions)
+        transfer = "mesh_transfer" if on_mesh else "transfer"
+        own_headers += [CPU_HEADER, f"support/cpu/{transfer}.hpp"]
+        headers |= {transfer}
     prepend(source.file, title, own_headers, ["memory", *_ENUMERATIONS])
-    return CppProgram(module, source.facts.constants, cpu.headers)
+    return CppProgram(module, source.facts.constants, headers)
 
 
 def _write_entry(

@@ -60,8 +60,6 @@ def cpu_support_files(headers: Iterable[str]) -> dict[str, str]:
         headers: the stems of the headers that they name; if there are none, nothing is needed.
     """
     pending = list(headers)
-    if pending:
-        pending.append("transfer")
     found: set[str] = set()
     while pending:
         name = pending.pop()

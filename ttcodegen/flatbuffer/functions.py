@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -198,6 +198,12 @@ class Constants:
             raise CompileError(f"constants of {found} are not supported", op)
         return self._add(element_type, tuple(attribute.type.get_shape()), attribute.data.data)
 
+    def add_rows(self, rows: Sequence[Sequence[int]]) -> int:
+        """The index of a constant with rows of whole numbers, all of one length."""
+        import numpy as np
+
+        return self._add("int64", (len(rows), len(rows[0])), np.array(rows, dtype="<i8").tobytes())
+
     def _add(self, element_type: str, shape: tuple[int, ...], data: bytes) -> int:
         key = (element_type, shape, data)
         index = self._index.get(key)
@@ -255,6 +261,8 @@ def _attribute_value(
             return program.ProgramConfig(value.text)
         case DenseIntOrFPElementsAttr():
             return program.ConstantReference(constants.add(cast(Elements, value), op))
+        case [[*_], *_]:
+            return _rows_value(name, value, op, constants)  # pyright: ignore[reportUnknownArgumentType]
         case list() | tuple():
             return _list_value(name, list(value), op)  # pyright: ignore[reportUnknownArgumentType]
         case _:
@@ -269,6 +277,16 @@ def _list_value(name: str, values: list[Any], op: Operation) -> program.Attribut
     if all(isinstance(value, int | float) for value in values):
         return program.Floats(tuple([float(value) for value in values]))
     raise _no_form(name, values, op)
+
+
+def _rows_value(
+    name: str, rows: Sequence[Sequence[Any]], op: Operation, constants: Constants
+) -> program.ConstantReference:
+    """Rows of whole numbers, all of one length, are a constant of the file."""
+    numbers = [number for row in rows for number in row]
+    if len({len(row) for row in rows}) > 1 or not all(isinstance(n, int) for n in numbers):
+        raise _no_form(name, rows, op)
+    return program.ConstantReference(constants.add_rows(rows))
 
 
 def _no_form(name: str, value: object, op: Operation) -> CompileError:

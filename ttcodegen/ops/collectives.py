@@ -6,7 +6,7 @@ Semantics: TTIROps.td and the goldens of tt-mlir (2026).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from math import prod
 from typing import Any, cast
@@ -40,6 +40,7 @@ from ttcodegen.ops.cpp_calls import (
     cpp_text,
     operand_,
 )
+from ttcodegen.ops.cpu_lowering import CpuLowering, cpu_call
 from ttcodegen.ops.definition import (
     Call,
     Layout,
@@ -261,11 +262,17 @@ def _mesh_partition(calls: Sequence[Call]) -> list[Array]:
 
 
 def _collective_permute(calls: Sequence[Call]) -> list[Array]:
-    return mesh_values.permuted(calls, calls[0]["source_target_pairs"] or ())
+    return mesh_values.permuted(calls, _rows_of(calls[0], "source_target_pairs") or ())
+
+
+def _rows_of(call: Call, name: str) -> list[list[int]] | None:
+    """Rows of chips, which a flatbuffer holds as an array."""
+    rows = call[name]
+    return None if rows is None else [[int(chip) for chip in row] for row in rows]
 
 
 def _groups_of(call: Call) -> list[list[int]]:
-    groups = call["replica_groups"]
+    groups = _rows_of(call, "replica_groups")
     return groups if groups is not None else [list(range(prod(mesh_values.mesh_of(call))))]
 
 
@@ -365,6 +372,41 @@ def _lower_all_to_all(chips: Chips, op: CatalogueOp, value: SSAValue) -> SSAValu
 _EXCHANGE = ("split", "concat")
 
 
+# On the host, between programs of the device
+
+
+MESH_ON_CPU = "mesh"
+"""The header of `support/cpu` with what chips exchange."""
+
+
+def _exchange_on_cpu(
+    *dims: str, first_axis: int = 0, reduces: bool = False, function: str = ""
+) -> CpuLowering:
+    """A call with the axes of the mesh in the order in which chips exchange along them, and the
+    dimension that the first of the attributes `dims` names that is there."""
+
+    def exchange(op: CatalogueOp) -> Mapping[str, Any]:
+        mesh = declared_mesh(op)
+        return {
+            "mesh": mesh,
+            "axes": mesh_values.axes_of(mesh, mesh_axis(op), first=first_axis),
+            "dim": _dim(op, *dims) if dims else None,
+            "reduction": op.parameter("reduce_type") if reduces else None,
+        }
+
+    return cpu_call(MESH_ON_CPU, exchange, function=function)
+
+
+def _grouping_on_cpu(op: CatalogueOp) -> Mapping[str, Any]:
+    rank = len(op.shape("input"))
+    split, concat = (normalized_dim(op, op.parameter(f"{n}_dim"), rank) for n in _EXCHANGE)
+    return {"groups": _groups(op), "split": split, "concat": concat}
+
+
+def _broadcast_on_cpu(op: CatalogueOp) -> Mapping[str, Any]:
+    return {"pairs": [(group[0], chip) for group in _groups(op) for chip in group]}
+
+
 # The ops
 
 
@@ -374,6 +416,7 @@ def _register(
     verify: Callable[[CatalogueOp], None],
     chips: ChipsMeaning,
     lower: Lower,
+    cpu: CpuLowering,
     refused_form: Callable[[CatalogueOp], str | None] | None = None,
     moves: bool = True,
 ) -> None:
@@ -387,6 +430,7 @@ def _register(
             chips=chips,
             decompose=keep_local,
             lower=_lowering(lower),
+            cpu=cpu,
             refused_form=refused_form,
             moves=moves,
             traits=Trait.COLLECTIVE,
@@ -405,6 +449,7 @@ _register(
     _verify_all_gather,
     _all_gather,
     lambda chips, op, value: chips.gather(value, _dim(op, *_GATHER_DIMS), mesh_axis(op)),
+    _exchange_on_cpu(*_GATHER_DIMS, first_axis=1),
 )
 for _name in ("all_reduce", "all_reduce_async"):
     _register(
@@ -413,6 +458,7 @@ for _name in ("all_reduce", "all_reduce_async"):
         _verify_all_reduce,
         _all_reduce,
         lambda chips, op, value: chips.reduce(value, op.parameter("reduce_type"), mesh_axis(op)),
+        _exchange_on_cpu(reduces=True, function="all_reduce"),
         moves=False,
     )
 _register(
@@ -421,6 +467,7 @@ _register(
     _verify_reduce_scatter,
     _reduce_scatter,
     _lower_reduce_scatter,
+    _exchange_on_cpu(*_SCATTER_DIMS, reduces=True),
     moves=False,
 )
 _register(
@@ -429,6 +476,7 @@ _register(
     _verify_partition,
     _mesh_partition,
     lambda chips, op, value: chips.partition(value, _dim(op, "dim"), mesh_axis(op)),
+    _exchange_on_cpu("dim"),
 )
 _register(
     "all_to_all",
@@ -440,6 +488,7 @@ _register(
     _verify_all_to_all,
     _all_to_all,
     _lower_all_to_all,
+    cpu_call(MESH_ON_CPU, _grouping_on_cpu),
     _other_groups,
 )
 _register(
@@ -448,6 +497,7 @@ _register(
     _verify_broadcast,
     _collective_broadcast,
     lambda chips, op, value: chips.first_of_group(value, _group_axis(op)),
+    cpu_call(MESH_ON_CPU, _broadcast_on_cpu, function="collective_permute"),
     _other_groups,
 )
 _register(
@@ -456,6 +506,7 @@ _register(
     _verify_permute,
     _collective_permute,
     lambda chips, op, value: chips.permute(value, op.parameter("source_target_pairs") or []),
+    cpu_call(MESH_ON_CPU, lambda op: {"pairs": op.parameter("source_target_pairs") or []}),
 )
 
 

@@ -14,8 +14,9 @@ from ttcodegen.dialects.mesh import ONE_CHIP, MeshShape, declared_mesh, parts_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array
 from ttcodegen.ops.chips import Chips
-from ttcodegen.ops.collectives import MESH_SHAPE, same_values
+from ttcodegen.ops.collectives import MESH_ON_CPU, MESH_SHAPE, same_values
 from ttcodegen.ops.cpp_calls import Argument, CppCalls, Text
+from ttcodegen.ops.cpu_lowering import CpuCall, cpu_call
 from ttcodegen.ops.definition import (
     Call,
     Layout,
@@ -147,6 +148,18 @@ def _lower(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     return _distribute(builder, value, placements, mesh)
 
 
+def _on_cpu(op: CatalogueOp) -> CpuCall:
+    whole = op.parameter("shard_direction") == "shard_to_full"
+    return cpu_call(
+        MESH_ON_CPU,
+        lambda op: {
+            "mesh": declared_mesh(op),
+            "dims": _placements(op, declared_mesh(op), _counts(op)),
+        },
+        function="compose" if whole else "distribute",
+    )(op)
+
+
 def _divided(shape: Sequence[int], placements: Sequence[int], mesh: MeshShape) -> list[int]:
     """The shape of what each chip has of a tensor."""
     counts = parts_of(shape, placements, mesh)
@@ -201,6 +214,7 @@ register(
         chips=_shard_on_chips,
         decompose=_decompose,
         lower=_lower,
+        cpu=_on_cpu,
         refused_form=lambda op: (
             None
             if _is_whole(op) or declared_mesh(op) != ONE_CHIP

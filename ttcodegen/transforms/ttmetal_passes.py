@@ -24,6 +24,7 @@ def ttir_to_generics(options: Values) -> Iterator[Step | str]:
     yield Step("ttcore-register-device", chosen(options, SYSTEM_OPTIONS))
     yield "ttmetal-lift-programs"
     yield "ttir-outline-generics"
+    yield "ttir-partition"
     yield "ttcore-check-sizes"
     if options["enable-cpu-hoist"]:
         yield "inline"

@@ -45,8 +45,8 @@ enum class MeshBufferLayout : std::uint8_t { REPLICATED, SHARDED };
 
 using MeshBufferConfig = std::variant<ReplicatedBufferConfig, ShardedBufferConfig>;
 
-/// A buffer on a mesh of devices. The CPU backend has meshes of one device, so a sharded mesh
-/// buffer has one shard.
+/// A buffer on a mesh of devices, at the same address on each. The CPU backend has sharded mesh
+/// buffers on a single device only, where they have one shard.
 class MeshBuffer {
   public:
     /// @throws std::runtime_error if pages do not divide the size, or there is no room.

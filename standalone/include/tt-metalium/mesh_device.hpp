@@ -9,6 +9,7 @@
 #include "hostdevcommon/common_values.hpp"
 #include "tt-metalium/device.hpp"
 #include "tt-metalium/dispatch_core_common.hpp"
+#include "tt-metalium/mesh_config.hpp"
 #include "tt-metalium/mesh_coord.hpp"
 #include "tt_stl/span.hpp"
 
@@ -60,6 +61,15 @@ class MeshDevice : public IDevice, public std::enable_shared_from_this<MeshDevic
     /// @throws std::runtime_error if the device was made with fewer command queues.
     MeshCommandQueue& mesh_command_queue(std::optional<std::uint8_t> cq_id = std::nullopt) const;
 
+    /// A mesh of the shape that the configuration names; of one device if it names none.
+    /// @throws std::runtime_error if there are not as many devices.
+    static std::shared_ptr<MeshDevice> create(
+        const MeshDeviceConfig& config, std::size_t l1_small_size = DEFAULT_L1_SMALL_SIZE,
+        std::size_t trace_region_size = DEFAULT_TRACE_REGION_SIZE,
+        std::size_t num_command_queues = 1,
+        const DispatchCoreConfig& dispatch_core_config = DispatchCoreConfig{},
+        ttsl::Span<const std::uint32_t> l1_bank_remap = {},
+        std::size_t worker_l1_size = DEFAULT_WORKER_L1_SIZE);
     /// A 1x1 mesh.
     /// @throws std::runtime_error if `device_id` is not 0.
     static std::shared_ptr<MeshDevice> create_unit_mesh(

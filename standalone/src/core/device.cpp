@@ -52,10 +52,9 @@ bool MeshDeviceImpl::close() {
 
 ttcodegen::device::EmulatedDevice& MeshDeviceImpl::emulated() {
     TT_FATAL(open, "The device is closed");
-    TT_FATAL(chips.empty(), "The CPU backend runs programs of kernels on a single device");
     if (emulated_ == nullptr) {
-        emulated_ =
-            std::make_shared<ttcodegen::device::EmulatedDevice>(architecture, l1_small_size);
+        emulated_ = std::make_shared<ttcodegen::device::EmulatedDevice>(
+            architecture, l1_small_size, std::max<std::size_t>(chips.size(), 1));
     }
     return *emulated_;
 }
@@ -83,6 +82,16 @@ std::shared_ptr<MeshDevice> MeshDeviceImpl::create_mesh(const MeshShape& shape,
         impl.chips.push_back(create_device());
     }
     return mesh;
+}
+
+std::shared_ptr<MeshDevice> MeshDevice::create(
+    const MeshDeviceConfig& config, std::size_t l1_small_size, std::size_t trace_region_size,
+    std::size_t num_command_queues, const DispatchCoreConfig& dispatch_core_config,
+    ttsl::Span<const std::uint32_t> /*l1_bank_remap*/, std::size_t worker_l1_size) {
+    return ttnn::distributed::open_mesh_device(config.mesh_shape().value_or(MeshShape(1, 1)),
+                                               l1_small_size, trace_region_size, num_command_queues,
+                                               dispatch_core_config, config.offset(),
+                                               config.physical_device_ids(), worker_l1_size);
 }
 
 std::shared_ptr<MeshDevice> MeshDevice::create_unit_mesh(

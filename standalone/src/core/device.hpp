@@ -55,7 +55,8 @@ class MeshDeviceImpl {
     /// The links between the devices of a mesh; null for a single one.
     std::unique_ptr<ttcodegen::cpu::Fabric> fabric;
 
-    /// Memories and registers, which programs of the ttnn library never need.
+    /// Memories and registers, of all devices of a mesh, which programs of the ttnn library never
+    /// need.
     ttcodegen::device::EmulatedDevice& emulated();
     /// Gives up the memories: buffers of the device are void from then on.
     bool close();

@@ -19,8 +19,10 @@ namespace {
 /// Where page `page` of a buffer lies in this process; null for a buffer without that page.
 class PagePlaces {
   public:
-    explicit PagePlaces(const Buffer& buffer)
-        : buffer_(buffer), device_(emulated_device(buffer.device())) {
+    PagePlaces(const Buffer& buffer, std::size_t chip)
+        : buffer_(buffer),
+          device_(emulated_device(buffer.device())),
+          memory_(device_.memory(chip)) {
         if (!is_sharded(buffer.buffer_layout())) {
             return;
         }
@@ -49,8 +51,7 @@ class PagePlaces {
 
   private:
     std::byte* start(std::uint32_t bank) const {
-        return (buffer_.is_dram() ? device_.memory().dram(bank) : device_.memory().l1(bank)) +
-               buffer_.address();
+        return (buffer_.is_dram() ? memory_.dram(bank) : memory_.l1(bank)) + buffer_.address();
     }
     std::byte* bank(CoreCoord core) const {
         return start(buffer_.is_dram() ? static_cast<std::uint32_t>(core.x)
@@ -59,6 +60,7 @@ class PagePlaces {
 
     const Buffer& buffer_;
     EmulatedDevice& device_;
+    Memory& memory_;
     std::vector<std::byte*> sharded_;
 };
 
@@ -70,9 +72,9 @@ EmulatedDevice& emulated_device(tt::tt_metal::IDevice* device) {
     return mesh->impl().emulated();
 }
 
-void write_pages(const Buffer& buffer, const std::byte* data, std::size_t offset,
+void write_pages(const Buffer& buffer, std::size_t chip, const std::byte* data, std::size_t offset,
                  std::size_t size) {
-    const PagePlaces places(buffer);
+    const PagePlaces places(buffer, chip);
     const std::size_t page_size = buffer.page_size();
     for (std::size_t page = offset / page_size; page < (offset + size) / page_size; ++page) {
         std::byte* place = places[page];
@@ -83,8 +85,9 @@ void write_pages(const Buffer& buffer, const std::byte* data, std::size_t offset
     }
 }
 
-void read_pages(const Buffer& buffer, std::byte* data, std::size_t offset, std::size_t size) {
-    const PagePlaces places(buffer);
+void read_pages(const Buffer& buffer, std::size_t chip, std::byte* data, std::size_t offset,
+                std::size_t size) {
+    const PagePlaces places(buffer, chip);
     const std::size_t page_size = buffer.page_size();
     for (std::size_t page = offset / page_size; page < (offset + size) / page_size; ++page) {
         const std::byte* place = places[page];
@@ -213,9 +216,12 @@ void Buffer::allocate_impl() {
     emulated_ = device.weak_from_this();
     address_ = *found;
     allocated_ = true;
-    for (std::uint32_t bank = 0; bank < banks; ++bank) {
-        std::byte* memory = is_dram() ? device.memory().dram(bank) : device.memory().l1(bank);
-        ttcodegen::device::mark_never_written(memory + address_, bytes);
+    for (std::size_t chip = 0; chip < device.chips(); ++chip) {
+        ttcodegen::device::Memory& memory = device.memory(chip);
+        for (std::uint32_t bank = 0; bank < banks; ++bank) {
+            std::byte* place = is_dram() ? memory.dram(bank) : memory.l1(bank);
+            ttcodegen::device::mark_never_written(place + address_, bytes);
+        }
     }
 }
 

@@ -11,11 +11,12 @@ namespace ttcodegen::device {
 /// @throws std::runtime_error if the device of a buffer is not a mesh device of this backend.
 EmulatedDevice& emulated_device(tt::tt_metal::IDevice* device);
 
-/// Bytes `offset` to `offset + size` of the buffer; both multiples of the page size.
-void write_pages(const tt::tt_metal::Buffer& buffer, const std::byte* data, std::size_t offset,
-                 std::size_t size);
+/// Bytes `offset` to `offset + size` of what a chip has of the buffer; both multiples of the page
+/// size.
+void write_pages(const tt::tt_metal::Buffer& buffer, std::size_t chip, const std::byte* data,
+                 std::size_t offset, std::size_t size);
 /// @throws std::runtime_error if a page holds bytes that nobody wrote.
-void read_pages(const tt::tt_metal::Buffer& buffer, std::byte* data, std::size_t offset,
-                std::size_t size);
+void read_pages(const tt::tt_metal::Buffer& buffer, std::size_t chip, std::byte* data,
+                std::size_t offset, std::size_t size);
 
 }  // namespace ttcodegen::device

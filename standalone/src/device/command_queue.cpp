@@ -56,42 +56,68 @@ class ImmediateCommandQueue final : public MeshCommandQueue {
     ImmediateCommandQueue(MeshDevice* device, std::uint32_t id) : MeshCommandQueue(device, id) {}
 
     void enqueue_mesh_workload(MeshWorkload& mesh_workload, bool /*blocking*/) override {
+        const MeshCoordinateRange all(mesh_device_->shape());
         for (auto& [range, program] : mesh_workload.get_programs()) {
-            TT_FATAL(MeshCoordinateRange(mesh_device_->shape()).intersects(range),
+            TT_FATAL(all.contains(range.start_coord()) && all.contains(range.end_coord()),
                      "The mesh has no device in the range of the program");
-            run_program(mesh_device_->impl().emulated(), program.impl());
+            for_each_chip(range, [&, &run = program.impl()](std::size_t chip) {
+                run_program(mesh_device_->impl().emulated(), chip, run);
+            });
         }
     }
 
     void enqueue_write_mesh_buffer(const std::shared_ptr<MeshBuffer>& buffer, const void* host_data,
                                    bool /*blocking*/) override {
-        write(*buffer, host_data, BufferRegion(0, buffer->device_local_size()));
+        for_each_chip(MeshCoordinateRange(mesh_device_->shape()), [&](std::size_t chip) {
+            write(*buffer, chip, host_data, BufferRegion(0, buffer->device_local_size()));
+        });
     }
 
     void enqueue_write_shards(const std::shared_ptr<MeshBuffer>& mesh_buffer,
                               const std::vector<ShardDataTransfer>& shard_data_transfers,
                               bool /*blocking*/) override {
         for (const ShardDataTransfer& transfer : shard_data_transfers) {
-            write(*mesh_buffer, transfer.host_data(), region_of(*mesh_buffer, transfer));
+            write(*mesh_buffer, chip_at(transfer.shard_coord()), transfer.host_data(),
+                  region_of(*mesh_buffer, transfer));
         }
     }
 
     void enqueue_read_mesh_buffer(void* host_data, const std::shared_ptr<MeshBuffer>& buffer,
                                   bool /*blocking*/) override {
-        read(*buffer, host_data, BufferRegion(0, buffer->device_local_size()));
+        TT_FATAL(mesh_device_->num_devices() == 1,
+                 "Can only read a Sharded MeshBuffer from a MeshDevice or a Replicated MeshBuffer "
+                 "from a Unit-Mesh.");
+        read(*buffer, 0, host_data, BufferRegion(0, buffer->device_local_size()));
     }
 
     void enqueue_read_shards(const std::vector<ShardDataTransfer>& shard_data_transfers,
                              const std::shared_ptr<MeshBuffer>& mesh_buffer,
                              bool /*blocking*/) override {
         for (const ShardDataTransfer& transfer : shard_data_transfers) {
-            read(*mesh_buffer, transfer.host_data(), region_of(*mesh_buffer, transfer));
+            read(*mesh_buffer, chip_at(transfer.shard_coord()), transfer.host_data(),
+                 region_of(*mesh_buffer, transfer));
         }
     }
 
     void finish(ttsl::Span<const SubDeviceId> /*sub_device_ids*/) override {}
 
   private:
+    /// The place of a device among those of the mesh, row by row.
+    std::size_t chip_at(const MeshCoordinate& place) const {
+        return place[0] * mesh_device_->num_cols() + place[1];
+    }
+
+    template <typename Visit>
+    void for_each_chip(const MeshCoordinateRange& range, Visit visit) const {
+        const MeshCoordinate& first = range.start_coord();
+        const MeshCoordinate& last = range.end_coord();
+        for (std::uint32_t row = first[0]; row <= last[0]; ++row) {
+            for (std::uint32_t column = first[1]; column <= last[1]; ++column) {
+                visit(chip_at(MeshCoordinate(row, column)));
+            }
+        }
+    }
+
     static BufferRegion region_of(const MeshBuffer& buffer, const ShardDataTransfer& transfer) {
         const auto* place = buffer.get_device_buffer(transfer.shard_coord());
         const BufferRegion region = transfer.region().value_or(BufferRegion(0, place->size()));
@@ -103,14 +129,16 @@ class ImmediateCommandQueue final : public MeshCommandQueue {
         return region;
     }
 
-    static void write(const MeshBuffer& buffer, const void* data, const BufferRegion& region) {
-        write_pages(*buffer.get_reference_buffer(), static_cast<const std::byte*>(data),
+    static void write(const MeshBuffer& buffer, std::size_t chip, const void* data,
+                      const BufferRegion& region) {
+        write_pages(*buffer.get_reference_buffer(), chip, static_cast<const std::byte*>(data),
                     region.offset, region.size);
     }
 
-    static void read(const MeshBuffer& buffer, void* data, const BufferRegion& region) {
-        read_pages(*buffer.get_reference_buffer(), static_cast<std::byte*>(data), region.offset,
-                   region.size);
+    static void read(const MeshBuffer& buffer, std::size_t chip, void* data,
+                     const BufferRegion& region) {
+        read_pages(*buffer.get_reference_buffer(), chip, static_cast<std::byte*>(data),
+                   region.offset, region.size);
     }
 };
 

@@ -4,9 +4,9 @@
 
 namespace ttcodegen::device {
 
-EmulatedDevice::EmulatedDevice(const Architecture& architecture, std::size_t l1_small_size)
+EmulatedDevice::EmulatedDevice(const Architecture& architecture, std::size_t l1_small_size,
+                               std::size_t chips)
     : architecture_(architecture),
-      memory_(architecture),
       dram_(architecture.dram_unreserved_base, architecture.dram_bank_size,
             architecture.dram_alignment, Allocator::Direction::Up),
       l1_(architecture.l1_unreserved_base, architecture.l1_size - l1_small_size,
@@ -14,8 +14,13 @@ EmulatedDevice::EmulatedDevice(const Architecture& architecture, std::size_t l1_
       l1_small_(architecture.l1_size - l1_small_size, architecture.l1_size,
                 architecture.l1_alignment, Allocator::Direction::Down),
       compute_states_(architecture.num_workers()) {
+    memories_.push_back(std::make_unique<Memory>(architecture));
+    while (memories_.size() < chips) {
+        memories_.push_back(std::make_unique<Memory>(architecture, *memories_.front()));
+    }
+    // Those of the others are zero where nobody wrote.
     for (std::uint32_t worker = 0; worker < architecture.num_workers(); ++worker) {
-        std::memset(memory_.l1(worker) + architecture.zeros_base, 0, kZerosSize);
+        std::memset(memory(0).l1(worker) + architecture.zeros_base, 0, kZerosSize);
     }
 }
 

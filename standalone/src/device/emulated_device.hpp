@@ -14,13 +14,24 @@ struct ComputeStateDeleter {
     void operator()(ComputeState* state) const { destroy_compute_state(state); }
 };
 
-/// What a mesh device has once a program or a buffer needs it: memories and registers.
+/// What a mesh device has once a program or a buffer needs it: memories and registers. Chips of a
+/// mesh have memories of their own, with buffers at the same addresses. Programs run on one chip
+/// after the other, so that all of them use one set of registers.
 class EmulatedDevice : public std::enable_shared_from_this<EmulatedDevice> {
   public:
-    EmulatedDevice(const Architecture& architecture, std::size_t l1_small_size);
+    EmulatedDevice(const Architecture& architecture, std::size_t l1_small_size, std::size_t chips);
 
     const Architecture& architecture() const { return architecture_; }
-    Memory& memory() { return memory_; }
+    std::size_t chips() const { return memories_.size(); }
+    /// That of a chip of the mesh, counted row by row. The L1 of others is out of reach until their
+    /// memory is asked for.
+    Memory& memory(std::size_t chip) {
+        if (chip != mapped_) {
+            memories_[chip]->map_l1();
+            mapped_ = chip;
+        }
+        return *memories_[chip];
+    }
     Allocator& dram() { return dram_; }
     Allocator& l1() { return l1_; }
     Allocator& l1_small() { return l1_small_; }
@@ -33,7 +44,8 @@ class EmulatedDevice : public std::enable_shared_from_this<EmulatedDevice> {
 
   private:
     const Architecture& architecture_;
-    Memory memory_;
+    std::vector<std::unique_ptr<Memory>> memories_;
+    std::size_t mapped_ = 0;  ///< The chip whose L1 is at its place.
     Allocator dram_;
     Allocator l1_;
     Allocator l1_small_;

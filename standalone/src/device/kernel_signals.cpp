@@ -168,7 +168,7 @@ bool SignalAccess::serve_offset(KernelSignals& signals, std::uintptr_t address) 
     if (address < kLowestMapped || address >= size || signals.mapped_ == state->core) {
         return false;
     }
-    const Mapping& arena = signals.run_.device().memory().l1_arena();
+    const Mapping& arena = signals.run_.memory().l1_arena();
     const auto offset = static_cast<off_t>(std::size_t{kL1Window} * state->core->worker);
     void* wanted = reinterpret_cast<void*>(kLowestMapped);
     void* mapped =

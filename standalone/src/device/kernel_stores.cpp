@@ -149,7 +149,7 @@ PoisonedMemory::PoisonedMemory(Run& run) : run_(run) {
 
 PoisonedMemory::~PoisonedMemory() {
     poisoned_run = nullptr;
-    const Mapping& arena = run_.device().memory().l1_arena();
+    const Mapping& arena = run_.memory().l1_arena();
     __asan_unpoison_memory_region(arena.data(), arena.size());
 }
 

@@ -21,11 +21,17 @@ constexpr std::uint64_t kArenaFirst = 0x10000000;
 constexpr std::uint64_t kArenaLast = 0x60000000;
 constexpr std::uint64_t kArenaStep = 0x4000000;
 
-/// Shared memory backed by a file, since a core's L1 may have to be mapped a second time.
-Mapping map_arena(std::size_t bytes) {
+/// A file in memory, since a core's L1 may have to be mapped a second time, and the L1 of several
+/// chips, one after the other, at one place.
+int l1_file(std::size_t bytes) {
     const int file = memfd_create("ttcodegen-l1", MFD_CLOEXEC);
     TT_FATAL(file >= 0 && ftruncate(file, static_cast<off_t>(bytes)) == 0,
              "The system gives no memory for the L1 of the emulated device ({} bytes)", bytes);
+    return file;
+}
+
+Mapping map_arena(std::size_t bytes) {
+    const int file = l1_file(bytes);
     for (std::uint64_t base = kArenaFirst; base + bytes <= kArenaLast; base += kArenaStep) {
         void* wanted = reinterpret_cast<void*>(base);
         void* memory = mmap(wanted, bytes, PROT_READ | PROT_WRITE,
@@ -67,17 +73,19 @@ void fill_words(std::byte* memory, std::size_t bytes, std::uint64_t mark) {
 Mapping::Mapping(Mapping&& other) noexcept
     : memory_(std::exchange(other.memory_, nullptr)),
       bytes_(std::exchange(other.bytes_, 0)),
-      file_(std::exchange(other.file_, -1)) {}
+      file_(std::exchange(other.file_, -1)),
+      holds_address_(other.holds_address_) {}
 
 Mapping& Mapping::operator=(Mapping&& other) noexcept {
     std::swap(memory_, other.memory_);
     std::swap(bytes_, other.bytes_);
     std::swap(file_, other.file_);
+    std::swap(holds_address_, other.holds_address_);
     return *this;
 }
 
 Mapping::~Mapping() {
-    if (memory_ != nullptr) {
+    if (memory_ != nullptr && holds_address_) {
         munmap(memory_, bytes_);
     }
     if (file_ >= 0) {
@@ -89,6 +97,17 @@ Memory::Memory(const Architecture& architecture)
     : architecture_(architecture),
       l1_(map_arena(std::size_t{kL1Window} * architecture.num_workers())),
       dram_(map_dram(architecture.dram_banks.size() * std::size_t{architecture.dram_bank_size})) {}
+
+Memory::Memory(const Architecture& architecture, const Memory& first)
+    : architecture_(architecture),
+      l1_(first.l1_.data(), first.l1_.size(), l1_file(first.l1_.size()), /*holds_address=*/false),
+      dram_(map_dram(architecture.dram_banks.size() * std::size_t{architecture.dram_bank_size})) {}
+
+void Memory::map_l1() const {
+    void* mapped = mmap(l1_.data(), l1_.size(), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_FIXED | MAP_NORESERVE, l1_.file(), 0);
+    TT_FATAL(mapped == l1_.data(), "The system cannot map the L1 of a chip of the mesh");
+}
 
 std::byte* Memory::l1(std::uint32_t worker) const {
     return l1_.data() + std::size_t{kL1Window} * worker;

@@ -15,8 +15,9 @@ namespace ttcodegen::device {
 class Mapping {
   public:
     Mapping() = default;
-    Mapping(std::byte* memory, std::size_t bytes, int file = -1)
-        : memory_(memory), bytes_(bytes), file_(file) {}
+    /// @param holds_address Whether the addresses are free again when the object ends.
+    Mapping(std::byte* memory, std::size_t bytes, int file = -1, bool holds_address = true)
+        : memory_(memory), bytes_(bytes), file_(file), holds_address_(holds_address) {}
     Mapping(Mapping&& other) noexcept;
     Mapping& operator=(Mapping&& other) noexcept;
     ~Mapping();
@@ -31,6 +32,7 @@ class Mapping {
     std::byte* memory_ = nullptr;
     std::size_t bytes_ = 0;
     int file_ = -1;
+    bool holds_address_ = true;
 };
 
 /// L1 of all workers, below 2 GiB so that kernels can hold addresses in 32 bits, and DRAM.
@@ -38,6 +40,13 @@ class Memory {
   public:
     /// @throws std::runtime_error if the system has no such room.
     explicit Memory(const Architecture& architecture);
+    /// Another chip's, with an L1 at the same addresses as that of `first`, which has to live as
+    /// long.
+    Memory(const Architecture& architecture, const Memory& first);
+
+    /// Puts this L1 where that of another chip was.
+    /// @throws std::runtime_error if the system refuses.
+    void map_l1() const;
 
     std::byte* l1(std::uint32_t worker) const;
     std::byte* dram(std::uint32_t bank) const;

@@ -32,6 +32,9 @@ std::shared_ptr<MeshBuffer> MeshBuffer::create(const MeshBufferConfig& mesh_buff
     } else {
         const auto& sharded = std::get<ShardedBufferConfig>(mesh_buffer_config);
         const Shape2D shard = sharded.physical_shard_shape();
+        TT_FATAL(mesh_device->num_devices() == 1,
+                 "The CPU backend has replicated buffers on a mesh of several devices: write their "
+                 "shards");
         TT_FATAL(shard == sharded.global_buffer_shape,
                  "A mesh of one device has one shard, of the shape of the whole buffer");
         size = sharded.global_size;

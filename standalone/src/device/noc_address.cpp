@@ -30,8 +30,8 @@ bool lies_in_region(const CoreState& core, std::uint32_t offset, std::uint32_t b
 /// Offset in L1 of an address in a packet to a worker: kernels use offsets, and addresses that they
 /// got for their own core, which stand for the same offset on another.
 std::uint32_t l1_offset(Run& run, std::uint64_t local) {
-    const auto arena = reinterpret_cast<std::uintptr_t>(run.device().memory().l1_arena().data());
-    const std::size_t size = run.device().memory().l1_arena().size();
+    const auto arena = reinterpret_cast<std::uintptr_t>(run.memory().l1_arena().data());
+    const std::size_t size = run.memory().l1_arena().size();
     return static_cast<std::uint32_t>(local >= arena && local - arena < size ? local % kL1Window
                                                                              : local);
 }
@@ -66,14 +66,14 @@ NocTarget worker_target(Processor& processor, CoreCoord logical, std::uint64_t l
 
 NocTarget dram_target(Processor& processor, std::uint32_t bank, std::uint64_t offset,
                       std::uint32_t bytes, Access access, Location here) {
-    EmulatedDevice& device = ProcessorState::of(processor).run->device();
-    const auto end = device.dram().end_of(offset);
+    Run& run = *ProcessorState::of(processor).run;
+    const auto end = run.device().dram().end_of(offset);
     if (!end || bytes > *end - offset) {
         fail(processor, here, "%s %u bytes at 0x%llx of DRAM bank %u: they are not within a buffer",
              access == Access::Read ? "reads" : "writes", bytes,
              static_cast<unsigned long long>(offset), bank);
     }
-    return {device.memory().dram(bank) + offset, true, nullptr, static_cast<std::uint32_t>(offset)};
+    return {run.memory().dram(bank) + offset, true, nullptr, static_cast<std::uint32_t>(offset)};
 }
 
 }  // namespace

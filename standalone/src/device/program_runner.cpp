@@ -153,7 +153,8 @@ KernelRequest request_for(EmulatedDevice& device, const tt::tt_metal::detail::Pr
 
 }  // namespace
 
-void run_program(EmulatedDevice& device, tt::tt_metal::detail::ProgramImpl& program) {
+void run_program(EmulatedDevice& device, std::size_t chip,
+                 tt::tt_metal::detail::ProgramImpl& program) {
     place_circular_buffers(device, program);
     const auto begin = std::chrono::steady_clock::now();
     std::vector<KernelRequest> requests;
@@ -166,7 +167,7 @@ void run_program(EmulatedDevice& device, tt::tt_metal::detail::ProgramImpl& prog
     }
     program.report.compile_seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    Run(device, program).execute();
+    Run(device, chip, program).execute();
 }
 
 }  // namespace ttcodegen::device

@@ -5,9 +5,10 @@
 
 namespace ttcodegen::device {
 
-/// Places a program's circular buffers, compiles its kernels and runs it to its end.
+/// Places a program's circular buffers, compiles its kernels and runs it on a chip to its end.
 /// @throws std::runtime_error if its memory does not fit, a kernel does not compile or fails, or
 /// the processors wait in vain.
-void run_program(EmulatedDevice& device, tt::tt_metal::detail::ProgramImpl& program);
+void run_program(EmulatedDevice& device, std::size_t chip,
+                 tt::tt_metal::detail::ProgramImpl& program);
 
 }  // namespace ttcodegen::device

@@ -43,8 +43,11 @@ void set_compute(ProcessorState& state, EmulatedDevice& device, const ComputeCon
 
 }  // namespace
 
-Run::Run(EmulatedDevice& device, tt::tt_metal::detail::ProgramImpl& program)
-    : device_(device), program_(program), by_worker_(device.architecture().num_workers()) {
+Run::Run(EmulatedDevice& device, std::size_t chip, tt::tt_metal::detail::ProgramImpl& program)
+    : device_(device),
+      chip_(chip),
+      program_(program),
+      by_worker_(device.architecture().num_workers()) {
     place_cores();
     place_processors();
     reset_memory();
@@ -59,7 +62,7 @@ CoreState& Run::core_at(CoreCoord logical) {
         core->worker = worker;
         core->logical = logical;
         core->noc = architecture().worker_to_noc(logical);
-        core->l1 = device_.memory().l1(worker);
+        core->l1 = memory().l1(worker);
         by_worker_[worker] = core.get();
         cores_.push_back(std::move(core));
     }
@@ -159,7 +162,7 @@ void Run::place_processors() {
             processor.noc_y = static_cast<std::uint8_t>(core.noc.y);
             processor.l1 = core.l1;
             processor.l1_size = architecture().l1_size;
-            const Mapping& arena = device_.memory().l1_arena();
+            const Mapping& arena = memory().l1_arena();
             processor.store_bounds.arena = reinterpret_cast<std::uintptr_t>(arena.data());
             processor.store_bounds.arena_bytes = arena.size();
             processor.semaphores = architecture().kernel_config_base;

@@ -99,10 +99,10 @@ struct ProcessorState {
     bool is_compute() const { return processor.kind == ProcessorKind::Compute; }
 };
 
-/// Runs the kernels of a program to their end.
+/// Runs the kernels of a program on a chip to their end.
 class Run {
   public:
-    Run(EmulatedDevice& device, tt::tt_metal::detail::ProgramImpl& program);
+    Run(EmulatedDevice& device, std::size_t chip, tt::tt_metal::detail::ProgramImpl& program);
     ~Run();
     Run(const Run&) = delete;
     Run& operator=(const Run&) = delete;
@@ -111,6 +111,8 @@ class Run {
     void execute();
 
     EmulatedDevice& device() { return device_; }
+    /// That of the chip.
+    Memory& memory() { return device_.memory(chip_); }
     const Architecture& architecture() const { return device_.architecture(); }
     /// The core of a worker; null if the program has nothing there.
     CoreState* core(std::uint32_t worker) { return by_worker_[worker]; }
@@ -145,6 +147,7 @@ class Run {
     std::string deadlock_report() const;
 
     EmulatedDevice& device_;
+    std::size_t chip_;
     tt::tt_metal::detail::ProgramImpl& program_;
     std::vector<CoreState*> by_worker_;
     std::vector<std::unique_ptr<CoreState>> cores_;

@@ -93,10 +93,8 @@ void complete(ProcessorState& state, const PendingRead& read) {
     const Written written = find_mark(read.source, read.bytes, marked);
     if (written != Written::Yes) {
         const auto from = reinterpret_cast<std::uintptr_t>(read.source);
-        const auto arena =
-            reinterpret_cast<std::uintptr_t>(state.run->device().memory().l1_arena().data());
-        const bool l1 =
-            from >= arena && from - arena < state.run->device().memory().l1_arena().size();
+        const auto arena = reinterpret_cast<std::uintptr_t>(state.run->memory().l1_arena().data());
+        const bool l1 = from >= arena && from - arena < state.run->memory().l1_arena().size();
         fail(state.processor, read.here, "reads %u bytes of %s, of which byte %zu was %s",
              read.bytes, l1 ? "L1" : "DRAM", marked,
              written == Written::Never ? "never written" : "still in flight to there");

@@ -16,8 +16,10 @@ using tt::tt_metal::DataType;
 using tt::tt_metal::Layout;
 using tt::tt_metal::distributed::DeviceLocalBufferConfig;
 using tt::tt_metal::distributed::MeshBuffer;
+using tt::tt_metal::distributed::MeshCoordinate;
 using tt::tt_metal::distributed::MeshDevice;
 using tt::tt_metal::distributed::ReplicatedBufferConfig;
+using tt::tt_metal::distributed::ShardDataTransfer;
 
 DeviceTensor create_tensor(std::vector<std::uint64_t> shape, DataType data_type, Layout layout,
                            MeshDevice& device, BufferType memory) {
@@ -37,6 +39,14 @@ DeviceTensor upload(const ArrayView& array, DataType data_type, Layout layout, M
     device.mesh_command_queue().enqueue_write_mesh_buffer(tensor.buffer, pages.data(),
                                                           /*blocking=*/true);
     return tensor;
+}
+
+Array to_array(const DeviceTensor& tensor, const MeshCoordinate& device) {
+    std::vector<std::byte> pages(tensor.buffer->size());
+    MeshDevice* const mesh = tensor.buffer->device();
+    mesh->mesh_command_queue().enqueue_read_shards(
+        {ShardDataTransfer(device).host_data(pages.data())}, tensor.buffer, /*blocking=*/true);
+    return from_pages(pages, tensor.shape, tensor.data_type, tensor.layout);
 }
 
 DeviceTensor view(const DeviceTensor& tensor, std::vector<std::uint64_t> shape) {

@@ -7,6 +7,7 @@
 #include <tt-metalium/experimental/tensor/spec/layout/layout.hpp>
 #include <tt-metalium/experimental/tensor/tensor_types.hpp>
 #include <tt-metalium/mesh_buffer.hpp>
+#include <tt-metalium/mesh_coord.hpp>
 #include <tt-metalium/mesh_device.hpp>
 #include <vector>
 
@@ -15,7 +16,7 @@
 namespace support {
 
 /// A tensor in the DRAM of a device, or in the L1 of its cores, its pages interleaved over the
-/// banks. Copies share the memory.
+/// banks; on a mesh each device has one, at the same address. Copies share the memory.
 struct DeviceTensor {
     std::shared_ptr<tt::tt_metal::distributed::MeshBuffer> buffer;
     /// Logical, without padding.
@@ -37,6 +38,9 @@ DeviceTensor create_tensor(std::vector<std::uint64_t> shape, tt::tt_metal::DataT
 /// @throws std::runtime_error if they do not fit it.
 DeviceTensor upload(const ArrayView& array, tt::tt_metal::DataType data_type,
                     tt::tt_metal::Layout layout, tt::tt_metal::distributed::MeshDevice& device);
+
+/// What a device of the mesh has of a tensor.
+Array to_array(const DeviceTensor& tensor, const tt::tt_metal::distributed::MeshCoordinate& device);
 
 /// The same memory as a tensor of another shape, whose elements lie in the same order.
 DeviceTensor view(const DeviceTensor& tensor, std::vector<std::uint64_t> shape);

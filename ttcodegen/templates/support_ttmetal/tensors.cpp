@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 #include <string>
-#include <tt-metalium/mesh_command_queue.hpp>
+#include <tt-metalium/mesh_config.hpp>
+#include <tt-metalium/mesh_coord.hpp>
 #include <tt-metalium/mesh_device.hpp>
 
 #include "support/model.hpp"
@@ -15,7 +16,10 @@ namespace {
 
 using tt::tt_metal::DataType;
 using tt::tt_metal::Layout;
+using tt::tt_metal::distributed::MeshCoordinate;
 using tt::tt_metal::distributed::MeshDevice;
+using tt::tt_metal::distributed::MeshDeviceConfig;
+using tt::tt_metal::distributed::MeshShape;
 
 void check_shape(std::span<const std::uint64_t> actual, std::span<const std::uint64_t> expected) {
     if (!std::ranges::equal(actual, expected)) {
@@ -35,8 +39,14 @@ bool lies_so(const Tensor& tensor, const TensorDescription& description) {
 
 }  // namespace
 
-Device open_device(int device_id, const std::array<std::uint32_t, 2>& /*mesh*/) {
-    const auto device = MeshDevice::create_unit_mesh(device_id);
+Device open_device(int device_id, const std::array<std::uint32_t, 2>& mesh) {
+    const bool has_several = mesh[0] * mesh[1] > 1;
+    if (has_several && device_id != 0) {
+        throw std::runtime_error("a mesh of several devices begins with device 0");
+    }
+    const auto device = has_several
+                            ? MeshDevice::create(MeshDeviceConfig(MeshShape(mesh[0], mesh[1])))
+                            : MeshDevice::create_unit_mesh(device_id);
     // Closed by the last one that holds it, whoever that is.
     return {device.get(), [device](auto*) {
                 try {
@@ -85,11 +95,8 @@ Tensor to_layout(const Tensor& tensor, const TensorDescription& description, Mes
 }
 
 Array to_array(const Tensor& tensor) {
-    std::vector<std::byte> pages(tensor.buffer->size());
-    MeshDevice* const device = tensor.buffer->device();
-    device->mesh_command_queue().enqueue_read_mesh_buffer(pages.data(), tensor.buffer,
-                                                          /*blocking=*/true);
-    return from_pages(pages, tensor.shape, tensor.data_type, tensor.layout);
+    // Of a mesh: a result that is not put together is what the first device has.
+    return to_array(tensor, MeshCoordinate(0, 0));
 }
 
 }  // namespace support

@@ -1,0 +1,123 @@
+"""Programs of the device on a mesh of chips: each chip runs them on its share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+
+from tests.examples.mesh_models import llama_layer, residual_blocks
+from tests.random_programs.checking import Checked, run_module
+from tests.random_programs.test_meshes import divided_module
+from ttcodegen.cli.ttcodegen import main
+from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
+from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.dialects.mesh import MeshShape
+from ttcodegen.numerics.drawing import draw_inputs
+from ttcodegen.project.checking import run_in_numpy
+from ttcodegen.project.cpu_backend import CPUBackend
+
+CASES = Path(__file__).parents[1] / "op_cases" / "meshes.mlir"
+"""Each op between chips, on 2x4 of them."""
+
+SHARE = (
+    "shard_dims = array<i64: -1, 0>, shard_shape = array<i64: 2, 1>, "
+    "shard_type = #ttcore.shard_type<devices>, shard_direction = #ttcore.shard_direction"
+)
+ROWS = f"""
+module attributes {{ttcore.meshes = #ttcore.meshes<[<"mesh" = 1x2>]>}} {{
+  func.func @forward(
+      %x: tensor<128x64xbf16> {{ttir.name = "x"}},
+      %w: tensor<64x96xbf16> {{ttcore.argument_type = #ttcore.argument_type<parameter>}}
+  ) -> tensor<128x96xbf16> {{
+    %0 = "ttir.mesh_shard"(%x) <{{{SHARE}<full_to_shard>}}>
+        : (tensor<128x64xbf16>) -> tensor<64x64xbf16>
+    %1 = "ttir.matmul"(%0, %w) : (tensor<64x64xbf16>, tensor<64x96xbf16>) -> tensor<64x96xbf16>
+    %2 = "ttir.tanh"(%1) {{ttir.should_hoist}} : (tensor<64x96xbf16>) -> tensor<64x96xbf16>
+    %3 = "ttir.mesh_shard"(%2) <{{{SHARE}<shard_to_full>}}>
+        : (tensor<64x96xbf16>) -> tensor<128x96xbf16>
+    return %3 : tensor<128x96xbf16>
+  }}
+}}
+"""
+"""Rows divided among two chips, multiplied by programs of the device, with an op that the CPU
+computes for each chip."""
+
+
+def compiled(text: str) -> CompiledModule:
+    return compile_module(Source("in.mlir", text), CompileOptions("m", "ttmetal"))
+
+
+def drawn(module: ModuleOp, function: FuncOp) -> tuple[np.ndarray, ...]:
+    return tuple(draw_inputs(module, function, 0).values())
+
+
+def disagreements(text: str) -> list[str]:
+    """What the flatbuffer of device programs computes otherwise than the source says."""
+    result = compiled(text)
+    runs = run_in_numpy(Source("in.mlir", text), result, drawn)
+    checked = Checked(result, tuple(runs))
+    return [reason for run in runs for reason in checked.reasons(run)]
+
+
+def test_each_chip_has_its_share() -> None:
+    result = compiled(ROWS)
+    host = result.files["src/m.cpp"]
+    assert result.description.mesh == (1, 2)
+    # A chip multiplies 64 of the 128 rows, and the CPU computes something of each.
+    assert "create_tensor({64, 96}" in host
+    assert "support::cpu::on_each_chip(cpu_tanh, " in host
+    assert "cpu::distribute(" in result.files["src/cpu_functions.cpp"]
+
+
+MODELS = {
+    "rows": ROWS,
+    "llama": llama_layer((1, 2), batch=2, width=64, heads=2),
+    "resnet": residual_blocks((1, 2), batch=2, channels=8, blocks=1),
+    "cases": CASES.read_text("utf-8"),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_flatbuffer_agrees_with_the_source(name: str) -> None:
+    assert disagreements(MODELS[name]) == []
+
+
+def run_of(seeds: Sequence[int], mesh: MeshShape) -> int:
+    """How many of some random modules have programs for all of their ops."""
+    found = 0
+    for seed in seeds:
+        with suppress(CompileError):
+            checked = run_module(divided_module([seed], mesh), "ttmetal")
+            assert [reason for run in checked.runs for reason in checked.reasons(run)] == []
+            found += 1
+    return found
+
+
+def test_random_divided_programs_agree() -> None:
+    assert run_of(range(100, 110), (2, 2)) >= 5
+
+
+def test_a_mesh_without_divided_tensors_is_one_chip() -> None:
+    text = (
+        'module attributes {ttcore.meshes = #ttcore.meshes<[<"mesh" = 2x4>]>} {\n'
+        "  func.func @f(%a: tensor<32x32xf32>) -> tensor<32x32xf32> {\n"
+        '    %0 = "ttir.exp"(%a) : (tensor<32x32xf32>) -> tensor<32x32xf32>\n'
+        "    return %0 : tensor<32x32xf32>\n  }\n}\n"
+    )
+    assert compiled(text).description.mesh == (1, 1)
+
+
+@pytest.mark.slow
+def test_projects_agree_with_the_source(cpu_backend: CPUBackend, tmp_path: Path) -> None:
+    for name in ("rows", "cases"):
+        source, out = tmp_path / f"{name}.mlir", tmp_path / name
+        source.write_text(MODELS[name], encoding="utf-8")
+        assert main([str(source), "-o", str(out), "--target", "ttmetal", "--check"]) == 0
+        assert json.loads((out / "check.json").read_text())["passed"]

@@ -11,7 +11,8 @@ Needs torch, which `pip install ttcodegen[torch]` brings.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,9 @@ def _model(
     torch = framework("torch")
     arguments = tuple(args) if isinstance(args, (tuple, list)) else (args,)
     named = dict(kwargs or {})
-    program = _functional(torch, _exported(torch, module, arguments, named))
+    program = _exported(torch, module, arguments, named)
+    with _exporting(getattr(module, "forward", None)):
+        program = _functional(torch, program)
     given, returned = _structures(torch, program)
     outputs = [name or "output" for _, name in sorted(returned.names(""))]
     imported = import_graph(program, FUNCTION, outputs)
@@ -148,7 +151,6 @@ def _model(
 
 def _exported(torch: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The program that was given, or that the module is."""
-    forward: Any = getattr(module, "forward", None)
     if isinstance(module, torch.export.ExportedProgram):
         return module
     if not isinstance(module, torch.nn.Module):
@@ -158,9 +160,15 @@ def _exported(torch: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, 
         )
     if module.training:
         raise CompileError("the module is in training mode", remedy="call module.eval() first")
+    with _exporting(getattr(module, "forward", None)), torch.no_grad():
+        return torch.export.export(module, args, kwargs)
+
+
+@contextmanager
+def _exporting(forward: Any) -> Generator[None]:
+    """While torch works on a module: what it raises is refused where `forward` causes it."""
     try:
-        with torch.no_grad():
-            return torch.export.export(module, args, kwargs)
+        yield
     except Exception as error:  # torch raises whatever it comes across.
         message = str(error).strip().splitlines()[0] if str(error).strip() else ""
         raise CompileError(
@@ -173,19 +181,41 @@ def _exported(torch: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, 
 
 def _functional(torch: Any, program: Any) -> Any:
     """The program without operations that change tensors in place; those that there is no rule for
-    are taken apart, where torch says how."""
-    calls = [node for node in program.graph.nodes if node.op == "call_function"]
+    are taken apart, where torch says how, until nothing is left of them that it does."""
+    calls = _calls(program)
     changes = [n for n in calls if getattr(getattr(n.target, "_schema", None), "is_mutable", False)]
-    if changes:
+    # What transforms functions, as `torch.vmap` does, is carried out.
+    transforms = [n for n in calls if "functorch" in str(getattr(n.target, "__module__", ""))]
+    if changes or transforms:
         program = program.run_decompositions({})
-        calls = [node for node in program.graph.nodes if node.op == "call_function"]
     known = torch.export.default_decompositions()
-    unknown = {
-        node.target: known[node.target]
-        for node in calls
-        if rule_of(*operation_name(node.target)) is None and node.target in known
-    }
-    return program.run_decompositions(unknown) if unknown else program
+    tried: set[Any] = set()
+    while True:
+        unknown = {
+            node.target: parts
+            for node in _calls(program)
+            if node.target not in tried
+            and rule_of(*operation_name(node.target)) is None
+            and (parts := _parts(torch, known, node.target)) is not None
+        }
+        if not unknown:
+            return program
+        tried |= set(unknown)
+        program = program.run_decompositions(unknown)
+
+
+def _calls(program: Any) -> list[Any]:
+    return [node for node in program.graph.nodes if node.op == "call_function"]
+
+
+def _parts(torch: Any, known: Mapping[Any, Any], target: Any) -> Any:
+    """How torch takes an operation apart, for exports or for its own compiler, into others of
+    ATen; None if it does not."""
+    if target in known:
+        return known[target]
+    parts = torch._decomp.decomposition_table.get(target)
+    # Those of torch._refs end in the primitives of another compiler.
+    return parts if getattr(parts, "__module__", "").startswith("torch._decomp") else None
 
 
 def _structures(torch: Any, program: Any) -> tuple[Structure, Structure]:

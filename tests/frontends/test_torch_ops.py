@@ -30,8 +30,37 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
             torch.bucketize(x, torch.tensor([-0.5, 0.0, 0.5])),
             torch.bucketize(x, torch.tensor([-0.5, 0.0, 0.5]), right=True),
             torch.searchsorted(torch.tensor([-0.5, 0.0, 0.5]), x),
+            torch.searchsorted(x.sort(-1).values, x * 0.9, right=True),
         ),
         (MATRIX,),
+    ),
+    "repeated by counts": (
+        lambda x, counts: (
+            torch.repeat_interleave(x, counts, 0, output_size=6),
+            torch.repeat_interleave(x[None], counts[2:3], 1, output_size=12),
+            torch.repeat_interleave(counts, output_size=6),
+        ),
+        (MATRIX, torch.tensor([2, 0, 3, 1])),
+    ),
+    "bags with padding": (
+        lambda x, bags: tuple(
+            F.embedding_bag(bags, x, mode=mode, padding_idx=2) for mode in ("sum", "mean")
+        ),
+        (MATRIX, torch.tensor([[0, 2, 1], [2, 2, 2], [3, 3, 2]])),
+    ),
+    "functions of one row": (
+        lambda x, y: (torch.vmap(torch.dot)(x, y), torch.vmap(lambda row: row.softmax(0))(x)),
+        (MATRIX, MATRIX + 1),
+    ),
+    "what is taken apart twice": (
+        lambda x, y: (
+            torch.ger(x[0], y[0]),
+            torch.inner(x, y),
+            torch.tensordot(x, y, ([0], [0])),
+            torch.addmv(y[:, 0], x, y[0]),
+            torch.cartesian_prod(x[0], y[0]),
+        ),
+        (MATRIX, MATRIX + 1),
     ),
     "limits": (lambda x: (x.isposinf(), x.isneginf(), x.nan_to_num()), (MATRIX / 0.0,)),
     "distances": (lambda x, y: (torch.cdist(x, y), torch.hypot(x, x)), (MATRIX, MATRIX[:3] + 1)),

@@ -349,8 +349,7 @@ def _embedding_bag(
             "bags of different lengths are not supported",
             remedy="give the indices of the bags as a matrix, a row for each",
         )
-    if padding >= 0:
-        raise unsupported_argument("embedding_bag", "padding_idx", padding)
+    kind = ("sum", "mean", "max")[mode]
     element = element_of(weight.type)
     rows = tensor_type(element, [bags, length, width])
     places = graph.reshape(_counted(graph, index), [bags, length])
@@ -358,17 +357,42 @@ def _embedding_bag(
     if weights is not None:
         factors = graph.reshape(graph.typecast(weights, element), [bags, length, 1])
         found = graph.like("multiply", found, factors)
-    return [graph.reduce(("sum", "mean", "max")[mode], found, [1], False)]
+    if padding >= 0:
+        return [_without_padding(graph, found, places, padding, kind)]
+    return [graph.reduce(kind, found, [1], False)]
+
+
+def _without_padding(
+    graph: Graph, rows: SSAValue, places: SSAValue, padding: int, kind: str
+) -> SSAValue:
+    """Bags of [bags, length, width] rows without those of one place; of none it is 0."""
+    if kind == "max":
+        raise CompileError(
+            "maxima over bags with padding are not supported",
+            remedy="use the embedding, torch.where and amax",
+        )
+    column = graph.reshape(places, [*shape_of(places.type), 1])
+    counts = graph.compare("ne", column, graph.number(padding, column), i1)
+    counts = graph.typecast(counts, element_of(rows.type))
+    total = graph.reduce("sum", graph.broadcasting("multiply", rows, counts), [1], False)
+    if kind == "sum":
+        return total
+    count = graph.reduce("sum", counts, [1], False)
+    at_least_one = graph.broadcasting("maximum", count, graph.number(1, count))
+    return graph.broadcasting("div", total, at_least_one)
 
 
 def _bucketize(
     graph: Graph, x: Scalar, limits: SSAValue, *, right: bool = False, **_: Any
 ) -> SSAValue:
-    """How many limits lie below each element, and with `right`, or at it."""
+    """How many limits lie below each element, and with `right`, or at it. The limits are one list,
+    or one for each row of the elements."""
     shape = graph.shape
-    (count,) = shape_of(limits.type)
+    *rows, count = shape_of(limits.type)
     x, limits = graph.together(x, limits)
     x = graph.repeat(graph.reshape(x, [*shape, 1]), [*shape, count])
+    if rows:
+        limits = graph.reshape(limits, [*rows, 1, count])
     limits = graph.expanded(limits, [*shape, count])
     below = graph.compare("ge" if right else "gt", x, limits, i1)
     counts = graph.reduce("sum", graph.typecast(below, f32), [len(shape)], False)
@@ -385,11 +409,46 @@ def _searchsorted(
     sorter: SSAValue | None = None,
     **_: Any,
 ) -> SSAValue:
-    if len(shape_of(limits.type)) != 1:
-        raise CompileError("searchsorted is supported for one list of limits only")
     if sorter is not None:
-        raise CompileError("searchsorted is supported for limits in order, without a sorter")
+        raise CompileError(
+            "searchsorted is supported for limits in order, without a sorter",
+            remedy="gather the limits by the sorter before",
+        )
     return _bucketize(graph, x, limits, right=right or side == "right")
+
+
+def _repeat_interleave(
+    graph: Graph,
+    x: SSAValue,
+    repeats: SSAValue | int | None = None,
+    dim: int | None = None,
+    **_: Any,
+) -> SSAValue:
+    """Each element as often as a number says, or a list of counts; without either, `x` are the
+    counts, and the places of the elements are the result."""
+    if repeats is None:
+        return _repeated_places(graph, x, graph.shape[0])
+    if dim is None:
+        x, dim = graph.reshape(x, [prod(shape_of(x.type))]), 0
+    axis = graph.dim(dim, len(graph.shape))
+    if isinstance(repeats, int):
+        return graph.emit(
+            "repeat_interleave", [x], tensor_type(element_of(x.type), graph.shape),
+            repeats=repeats, dim=axis,
+        )  # fmt: skip
+    counts = graph.expanded(repeats, [shape_of(x.type)[axis]])
+    return _rows(graph, x, axis, _repeated_places(graph, counts, graph.shape[axis]))
+
+
+def _repeated_places(graph: Graph, counts: SSAValue, total: int) -> SSAValue:
+    """The place of each of `total` elements that are repeated by counts: how many elements before
+    it are done with."""
+    ends = graph.typecast(counts, f32)
+    ends = graph.emit("cumsum", [ends], ends.type, dim=0)
+    wide = [total, shape_of(ends.type)[0]]
+    places = graph.reshape(graph.constant(np.arange(total), f32), [total, 1])
+    done = graph.compare("ge", graph.repeat(places, wide), graph.expanded(ends, wide), i1)
+    return graph.typecast(graph.reduce("sum", graph.typecast(done, f32), [1], False), i32)
 
 
 RULES: dict[str, Rule] = {
@@ -398,6 +457,7 @@ RULES: dict[str, Rule] = {
     "_embedding_bag_forward_only": _embedding_bag,
     "bucketize": _bucketize,
     "diagonal": _diagonal,
+    "repeat_interleave": _repeat_interleave,
     "searchsorted": _searchsorted,
     "unfold": _unfold,
     "index_select": _index_select,

@@ -197,20 +197,6 @@ def _repeat(graph: Graph, x: SSAValue, *_: Any) -> SSAValue:
     return graph.repeat(graph.aligned(x, graph.shape), graph.shape)
 
 
-def _repeat_interleave(
-    graph: Graph, x: SSAValue, repeats: Any, dim: int | None = None, **_: Any
-) -> SSAValue:
-    if not isinstance(repeats, int):
-        raise CompileError("repeat_interleave by a tensor of counts is not supported")
-    if dim is None:
-        x, dim = graph.reshape(x, [prod(shape_of(x.type))]), 0
-    axis = graph.dim(dim, len(graph.shape))
-    return graph.emit(
-        "repeat_interleave", [x], tensor_type(element_of(x.type), graph.shape),
-        repeats=repeats, dim=axis,
-    )  # fmt: skip
-
-
 def _constant_pad(graph: Graph, x: SSAValue, widths: Sequence[int], value: float = 0.0) -> SSAValue:
     """Pairs of widths, those of the last dimension first."""
     return graph.pad(x, _pairs(x, widths), value or 0)
@@ -314,7 +300,6 @@ RULES: dict[str, Rule] = {
     "roll": _roll,
     "repeat": _repeat,
     "tile": _repeat,
-    "repeat_interleave": _repeat_interleave,
     "constant_pad_nd": _constant_pad,
     "pad": _pad,
     **{f"reflection_pad{n}d": _by_mode("reflect") for n in (1, 2, 3)},

@@ -10,8 +10,17 @@ import pytest
 from tests.cli.flatbuffers import result_of
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.project.cpu_backend import CPUBackend
-from ttcodegen.rt.device_profile import CoreCounts, KernelCounts, ProgramCounts, device_log
+from ttcodegen.rt.device_profile import (
+    CoreCounts,
+    KernelCounts,
+    ProgramCounts,
+    ZoneCounts,
+    add_device_tracks,
+    device_log,
+    zone_rows,
+)
 from ttcodegen.rt.profiler_table import DeviceCall
+from ttcodegen.rt.trace import Trace
 from ttcodegen.systems.performance import performance
 
 PRODUCT = """
@@ -69,6 +78,34 @@ def test_the_log_of_the_device_has_the_zones_of_each_processor() -> None:
     assert "0,2,18,NCRISC,0,200,0,1,,,NCRISC-KERNEL,ZONE_END,0,kernels/read.cpp," in lines
     # The second program begins when the slowest core of the first one is done.
     assert "0,1,18,NCRISC,0,300,0,2,,,NCRISC-KERNEL,ZONE_END,0,kernels/read.cpp," in lines
+
+
+def test_zones_of_kernels_stand_in_the_log_and_in_the_trace() -> None:
+    def zone(name: str, begin: int, end: int) -> ZoneCounts:
+        return ZoneCounts(name, 12, {"noc_read_bytes": begin}, {"noc_read_bytes": end})
+
+    core = CoreCounts(
+        (1, 18), counted(noc_read_bytes=3200), (zone("a, b", 0, 1600), zone("c", 320, 640))
+    )
+    kernel = KernelCounts("out/build/../kernels/read.cpp", "NCRISC", (core, core))
+    speed = performance("wormhole_b0")
+    programs = [(ProgramCounts((kernel,), 0.5, counted()), "HiFi4")]
+    lines = device_log(programs, "wormhole_b0", 64, speed).splitlines()
+    assert all(len(line.split(",")) == 15 for line in lines[1:])
+    assert "0,1,18,NCRISC,0,10,0,1,,,c,ZONE_START,12,out/kernels/read.cpp," in lines
+    assert "0,1,18,NCRISC,0,50,0,1,,,a; b,ZONE_END,12,out/kernels/read.cpp," in lines
+    file = "out/kernels/read.cpp"
+    assert zone_rows(programs, speed) == [
+        {"zone": "a, b", "file": file, "line": 12, "times": 2, "cycles": 100},
+        {"zone": "c", "file": file, "line": 12, "times": 2, "cycles": 20},
+    ]
+    trace = Trace()
+    add_device_tracks(trace, "device", programs, speed)
+    ((track, spans),) = trace.processes["device"].items()
+    assert track == "core 1-18 NCRISC"
+    assert [(s.name, round(s.begin * 1e9), round(s.duration * 1e9)) for s in spans[:3]] == [
+        ("read.cpp", 0, 100), ("a, b", 0, 50), ("c", 10, 10),
+    ]  # fmt: skip
 
 
 @pytest.mark.slow

@@ -28,6 +28,9 @@ MATMUL = [
     "matmul/step_2_single_node_multitile_block.py",
     "matmul/step_3_multinode.py",
     "matmul/step_4_multinode_grid_auto.py",
+    "matmul/step_5_multidevice_shard_m.py",
+    "matmul/step_6_multidevice_shard_k.py",
+    "matmul/step_7_multidevice_shard_k_all_reduce.py",
 ]
 SIZE = "M, K, N = 8192, 8192, 8192"
 """A product of this size takes minutes, of single tiles hours."""

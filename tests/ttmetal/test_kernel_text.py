@@ -97,6 +97,44 @@ void kernel_main() {
     )
 
 
+def test_what_a_zone_computes_is_known_after_it() -> None:
+    kernel = KernelBuilder("read", ThreadType.NOC)
+    x = kernel.circular_buffer("cb_x", 2, BF16)
+    start = kernel.argument(0, "start")
+    kernel.op("begin_zone", zone='read "x"')
+    kernel.op("begin_zone", zone="reserve")
+    kernel.op("cb_reserve_back", x, 1)
+    place = kernel.get("get_write_ptr", x, name_hint="place")
+    inside = kernel.sum(start, 5)
+    kernel.op("dprint", inside, fmt="{}")
+    kernel.op("end_zone")
+    kernel.op("end_zone")
+    kernel.op("dprint", inside, place, fmt="{} {}")
+    assert body_of(kernel.finish()) == [
+        "uint32_t place;",
+        "uint32_t sum = count + 5;",
+        "{",
+        'DeviceZoneScopedN("read \\"x\\"");',
+        "{",
+        'DeviceZoneScopedN("reserve");',
+        "cb_reserve_back(cb_x, 1);",
+        "place = get_write_ptr(cb_x);",
+        "DPRINT << sum << ENDL();",
+        "}",
+        "}",
+        'DPRINT << sum << " " << place << ENDL();',
+    ]
+
+
+def test_a_zone_ends_in_the_block_that_it_begins_in() -> None:
+    kernel = KernelBuilder("read", ThreadType.NOC)
+    kernel.op("begin_zone", zone="x")
+    with kernel.loop(3):
+        kernel.op("end_zone")
+    with pytest.raises(CompileError, match="a zone of a kernel has no end in its block"):
+        text_of(kernel.finish())
+
+
 def test_attributes_become_template_arguments() -> None:
     kernel = KernelBuilder("compute_exp", ThreadType.COMPUTE)
     x, y = (kernel.circular_buffer(f"cb_{name}", 2, BF16) for name in "xy")

@@ -42,8 +42,12 @@ def argument_parser() -> argparse.ArgumentParser:
     add("file", metavar="PROGRAM", help="the program")
     add("-o", dest="out", metavar="OUT", type=Path, help="the folder that the projects go to, one "
         "for each operation that the program calls")  # fmt: skip
+    add("--build", action="store_true", help="with -o: build the projects for the CPU backend, a "
+        "shared object and an executable each")  # fmt: skip
     add("--check", action="store_true", help="compile each operation, run it on the emulated "
         "device and compare it with the simulator")  # fmt: skip
+    add("--num-devices", metavar="N", type=int, default=4, help="how many devices "
+        "ttnn.GetNumAvailableDevices finds (4)")  # fmt: skip
     add("--force", action="store_true", help="write into folders of others, or overwrite edits")
     add_message_options(parser)
     add_version_option(parser)
@@ -58,18 +62,25 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(invocation: Invocation) -> int:
     given = invocation.arguments
     end = given.index("--") if "--" in given else len(given)
-    options = argument_parser().parse_args(given[:end])
+    parser = argument_parser()
+    options = parser.parse_args(given[:end])
+    if options.build and options.out is None:
+        parser.error("--build needs -o, the folder of the projects")
     arguments = given[end + 1 :]
     apply_message_options(options)
     source = invocation.read(options.file)
     from ttcodegen.lang.programs import run_program_text
+    from ttcodegen.lang.ttnn import set_num_devices
 
+    set_num_devices(options.num_devices)
     if options.out is None and not options.check:
         run_program_text(source, arguments)
         return ExitStatus.DONE
     from ttcodegen.lang.projects import Projects
 
-    projects = Projects(source.digest, options.out, options.check, options.force)
+    projects = Projects(
+        source.digest, options.out, options.check, options.force, builds=options.build
+    )
     try:
         run_program_text(source, arguments, projects.watch)
     finally:

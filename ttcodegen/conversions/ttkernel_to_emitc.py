@@ -22,6 +22,7 @@ from ttcodegen.conversions.kernel_arguments import (
     declared_position,
     spelled,
 )
+from ttcodegen.conversions.kernel_zones import BEGIN_ZONE, END_ZONE, ZONE_HEADER, settle_zones
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.programs import Kernel, Program
 from ttcodegen.dialects.ttkernel.attributes import (
@@ -93,6 +94,9 @@ _CASTS = (
 )
 _COMPUTED = (*_OPERATORS, *_FUNCTIONS, *_CASTS, arith.CmpiOp)
 """Ops that compute numbers of numbers."""
+_BEGINNING = frozenset({"ttkernel.tile_regs_acquire", BEGIN_ZONE})
+_ENDING = frozenset({"ttkernel.tile_regs_release", END_ZONE})
+"""Ops that begin and end a step: an empty line stands before it and after it."""
 _VARIABLE = "variable"
 """What a variable is called that has no name."""
 _LOGICAL_OPERATORS = {"bitwise_and": "logical_and", "bitwise_or": "logical_or"}
@@ -126,6 +130,7 @@ def write_kernel(
         CompileError: if an op has no C++.
         ValueError: if the function uses arguments that the kernel has not.
     """
+    settle_zones(function)
     body = file.function("kernel_main", [])
     writer = _KernelWriter(body, kernel, program, kernel_thread(function))
     writer.write_arguments(function)
@@ -163,6 +168,13 @@ def _prepend(file: EmitCBuilder, title: str, headers: set[str]) -> None:
 class _KernelWriter(KernelArguments):
     """Writes the body of a kernel."""
 
+    def __init__(
+        self, body: EmitCBuilder, kernel: Kernel, program: Program, thread: ThreadType
+    ) -> None:
+        super().__init__(body, kernel, program, thread)
+        self._around_zones: list[EmitCBuilder] = []
+        """The builders of what the open zones stand in."""
+
     def write_ops(self, ops: Iterable[Operation]) -> None:
         """Writes ops in order."""
         for op in ops:
@@ -181,9 +193,9 @@ class _KernelWriter(KernelArguments):
         before = op.prev_op
         while isinstance(before, arith.ConstantOp):
             before = before.prev_op
-        begins = isinstance(op, scf.ForOp | scf.IfOp) or op.name == "ttkernel.tile_regs_acquire"
+        begins = isinstance(op, scf.ForOp | scf.IfOp) or op.name in _BEGINNING
         ended = before is not None and (
-            before.name == "ttkernel.tile_regs_release" or isinstance(before, scf.ForOp | scf.IfOp)
+            before.name in _ENDING or isinstance(before, scf.ForOp | scf.IfOp)
         )
         written = before is not None and before.name not in (NAMED_ARGUMENT, RUN_TIME_ARGUMENT)
         is_end = isinstance(op, scf.YieldOp | ReturnOp)
@@ -340,11 +352,9 @@ class _KernelWriter(KernelArguments):
             or op.definition.is_terminator
         ):
             return
-        if op.name == ACCESSOR_ARGUMENTS:
-            self._accessor_arguments(op)
-            return
-        if op.name == PRINT:
-            self._print(op)
+        form = _FORMS.get(op.name)
+        if form is not None:
+            form(self, op)
             return
         call = kernel_call(op, self.thread)
         is_argument = op.name == RUN_TIME_ARGUMENT and self.thread is not ThreadType.COMPUTE
@@ -367,7 +377,7 @@ class _KernelWriter(KernelArguments):
         else:
             self._function_call(op, callee, arguments, call.template_arguments)
 
-    def _print(self, op: TTKernelOp) -> None:
+    def print(self, op: TTKernelOp) -> None:
         """A line of debug output: the text of the op, `{}` for each operand. All three processors
         that compute run the kernel; one of them prints."""
         self.headers.add(PRINT_HEADER)
@@ -382,6 +392,19 @@ class _KernelWriter(KernelArguments):
         line = " << ".join(["DPRINT", *parts, "ENDL()"])
         line = f"DPRINT_MATH({line});" if self.thread is ThreadType.COMPUTE else f"{line};"
         self.body.verbatim(line, *(self[operand] for operand in op.operands))
+
+    def begin_zone(self, op: TTKernelOp) -> None:
+        """A part of the kernel that has a name lasts as long as a scope."""
+        self.headers.add(ZONE_HEADER)
+        self._around_zones.append(self.body)
+        self.body = self.body.scope()
+        name = string_literal(cast(StringAttr, op.properties["zone"]).data)
+        self.body.verbatim(f"DeviceZoneScopedN({name});")
+
+    def end_zone(self, op: TTKernelOp) -> None:
+        """The end of that scope."""
+        self.body.end_block()
+        self.body = self._around_zones.pop()
 
     def _function_call(
         self, op: TTKernelOp, callee: str, arguments: Sequence[Argument], template: Sequence[str]
@@ -415,7 +438,7 @@ class _KernelWriter(KernelArguments):
         if value is not None:
             self.values[op.results[0]] = value
 
-    def _accessor_arguments(self, op: TTKernelOp) -> None:
+    def accessor_arguments(self, op: TTKernelOp) -> None:
         """Where the arguments of a tensor's accessor begin, after those of the one before."""
         before = op.operand_named("prev_args")
         base = op.properties.get("cta_base")
@@ -561,3 +584,11 @@ _RULES: Mapping[type[Operation], Callable[[_KernelWriter, Any], None]] = {
     ReturnOp: _KernelWriter.end,
 }
 """How each op that is no call is written."""
+
+_FORMS: Mapping[str, Callable[[_KernelWriter, TTKernelOp], None]] = {
+    ACCESSOR_ARGUMENTS: _KernelWriter.accessor_arguments,
+    PRINT: _KernelWriter.print,
+    BEGIN_ZONE: _KernelWriter.begin_zone,
+    END_ZONE: _KernelWriter.end_zone,
+}
+"""How each op of the dialect is written that is no call in C++."""

@@ -72,6 +72,7 @@ from ttcodegen.emitc.statements import (
     IfOp,
     IncludeOp,
     ReturnOp,
+    ScopeOp,
     VariableOp,
     VerbatimOp,
 )
@@ -396,8 +397,14 @@ class EmitCBuilder:
         self.insert(ForOp(start, bound, step, block))
         return self._nested(block)
 
+    def scope(self) -> EmitCBuilder:
+        """`{ ... }`: the builder of what stands in it."""
+        block = Block()
+        self.insert(ScopeOp(block))
+        return self._nested(block)
+
     def end_block(self) -> None:
-        """Ends the body of an `if` or a loop."""
+        """Ends the body of an `if`, a loop or a scope."""
         self.insert(YieldOp())
 
     def return_(self, value: SSAValue | None = None) -> None:

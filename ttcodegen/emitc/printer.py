@@ -57,6 +57,7 @@ from ttcodegen.emitc.statements import (
     IfOp,
     IncludeOp,
     ReturnOp,
+    ScopeOp,
     SwitchOp,
     VariableOp,
     VerbatimOp,
@@ -404,6 +405,10 @@ class _FilePrinter:
         with self._block("} else {"):
             self._body(otherwise)
 
+    def scope(self, op: ScopeOp) -> None:
+        with self._block("{"):
+            self._body(op.body.block)
+
     def for_(self, op: ForOp) -> None:
         counter = op.body.block.args[0]
         outer = self._scope
@@ -522,6 +527,7 @@ _RULES: Mapping[type[Operation], Callable[[_FilePrinter, Any], None]] = {
     ReturnOp: _FilePrinter.return_,
     YieldOp: _FilePrinter.yield_,
     IfOp: _FilePrinter.if_,
+    ScopeOp: _FilePrinter.scope,
     ForOp: _FilePrinter.for_,
     DoOp: _FilePrinter.do,
     SwitchOp: _FilePrinter.switch,

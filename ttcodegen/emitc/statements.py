@@ -345,6 +345,17 @@ class IfOp(EmitCOperation):
 
 
 @irdl_op_definition
+class ScopeOp(EmitCOperation):
+    """`{ ... }`: what is declared in it ends with it. MLIR's dialect has no such op."""
+
+    name = "emitc.scope"
+    body = region_def("single_block")
+
+    def __init__(self, body: Block) -> None:
+        super().__init__(regions=[Region(body)])
+
+
+@irdl_op_definition
 class ForOp(EmitCOperation):
     """`for (T i = lower_bound; i < upper_bound; i += step)`."""
 

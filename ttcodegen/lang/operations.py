@@ -23,6 +23,7 @@ from ttcodegen.lang.context import (
     current,
 )
 from ttcodegen.lang.debug_printing import debug_print
+from ttcodegen.lang.meshes import mesh_of, part_of
 from ttcodegen.lang.pipes import check_balance
 from ttcodegen.lang.places import error, here, place
 from ttcodegen.lang.scheduling import Scheduler
@@ -74,6 +75,12 @@ class Operation:
     def __call__(self, *arguments: Any, **keywords: Any) -> None:
         if current.node is not None:
             raise error(f"the operation '{self.name}' is called inside of an operation")
+        mesh = mesh_of([*arguments, *keywords.values()])
+        if mesh is not None:
+            for device in range(mesh.get_num_devices()):
+                parts = [part_of(value, device) for value in arguments]
+                self(*parts, **{name: part_of(each, device) for name, each in keywords.items()})
+            return
         launch = self.instantiate(arguments, keywords)
         kernels = [kernel for node in launch.nodes.values() for kernel in node.kernels]
         if not kernels:

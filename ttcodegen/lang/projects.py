@@ -15,6 +15,7 @@ from ttcodegen.compilation import CompiledModule, CompileOptions, emit_module
 from ttcodegen.diagnostics import CompileError, Diagnostics
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.system import set_system
+from ttcodegen.emission.description import ProjectKind
 from ttcodegen.lang.compiler.operations import CompiledOperation, compile_operation
 from ttcodegen.lang.context import Launch
 from ttcodegen.lang.tensors import Tensor
@@ -53,6 +54,8 @@ class Projects:
     """Where the projects go, one folder each; None if they are only checked."""
     checks: bool = False
     force: bool = False
+    builds: bool = False
+    """Whether those that are written are built: a shared object and an executable each."""
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
     """What the projects leave out of the program."""
     comparisons: list[OutputComparison] = field(default_factory=list[OutputComparison])
@@ -75,9 +78,12 @@ class Projects:
             partly = {tensor for tensor, units in launch.written.items() if not units.is_all}
             final = compile_operation(launch, partly) if partly else operation
             inputs = [before[id(tensor)] for tensor in final.inputs]
-            self._finish(final, emit(final, self.source_hash), inputs)
+            self._finish(final, self._emitted(final), inputs)
 
         return finish
+
+    def _emitted(self, operation: CompiledOperation) -> CompiledModule:
+        return emit(operation, self.source_hash, "exe" if self.out is None else "both")
 
     def _finish(
         self, operation: CompiledOperation, compiled: CompiledModule, inputs: list[np.ndarray]
@@ -93,16 +99,20 @@ class Projects:
             project.parent.mkdir(parents=True, exist_ok=True)
             write_project(compiled.description, project, files, force=self.force)
             self.written.append(project)
+            if self.builds:
+                build_project(project, compiled.description.name, find_toolchain(), "both")
             if self.checks:
                 self.comparisons += check(operation, compiled, project, inputs)
 
 
-def emit(operation: CompiledOperation, source_hash: str) -> CompiledModule:
+def emit(
+    operation: CompiledOperation, source_hash: str, kind: ProjectKind = "exe"
+) -> CompiledModule:
     """The C++ of an operation."""
     system = default_system(DEFAULT_ARCHITECTURE)
     set_system(operation.module, system)
     options = CompileOptions(
-        operation.name, "ttmetal", arch=DEFAULT_ARCHITECTURE, system=system, kind="exe"
+        operation.name, "ttmetal", arch=DEFAULT_ARCHITECTURE, system=system, kind=kind
     )
     dtypes = {operation.name: (_dtypes(operation.inputs), _dtypes(operation.outputs))}
     runner = PassRunner(load_dialects())

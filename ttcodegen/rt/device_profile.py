@@ -10,13 +10,16 @@ Source: dumpDeviceResultsToCSV of tt_metal/impl/profiler/profiler.cpp in tt-meta
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.layout.tiled_shape import tile_bytes_of
+from ttcodegen.rt.trace import Span, Trace
 from ttcodegen.runtime.backend_reports import DEVICE_REPORT, BackendReport
 from ttcodegen.systems.performance import FIDELITY_PASSES, Performance
 
@@ -30,12 +33,28 @@ _HEADER = (
 
 
 @dataclass(frozen=True)
+class ZoneCounts:
+    """A part of a kernel that has a name (DeviceZoneScopedN)."""
+
+    name: str
+    line: int
+    """Of the kernel's source."""
+    begin: Mapping[str, int]
+    end: Mapping[str, int]
+    """What the core had done for the kernel when it began and ended; what is 0 may be missing."""
+
+
+@dataclass(frozen=True)
 class CoreCounts:
     """What one core did for a kernel."""
 
     noc: tuple[int, int]
     """Its coordinates on the NoC."""
     counters: Mapping[str, int]
+    zones: tuple[ZoneCounts, ...] = ()
+    """In the order in which they began."""
+    lost_zones: int = 0
+    """Zones after those for which the device has room."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +66,13 @@ class KernelCounts:
     processor: str
     """BRISC, NCRISC or TRISC."""
     cores: tuple[CoreCounts, ...]
+    fidelity: str = ""
+    """Of the matrix engine, if it computes."""
+
+    @property
+    def file(self) -> str:
+        """Its source, if that is a file."""
+        return "" if "\n" in self.source else os.path.normpath(self.source)
 
 
 @dataclass(frozen=True)
@@ -62,6 +88,11 @@ class ProgramCounts:
     def cores(self) -> int:
         """How many cores it ran on."""
         return len({core.noc for kernel in self.kernels for core in kernel.cores})
+
+    @property
+    def fidelity(self) -> str:
+        """Of the matrix engine."""
+        return next((kernel.fidelity for kernel in self.kernels if kernel.fidelity), "hifi4")
 
     def sources(self, computes: bool) -> str:
         """The kernels that compute, or those that move data."""
@@ -94,31 +125,41 @@ def _program(entry: Mapping[str, Any]) -> ProgramCounts:
         KernelCounts(
             kernel["kernel"],
             kernel["processor"],
-            tuple(
-                CoreCounts((core["noc"][0], core["noc"][1]), core["counters"])
-                for core in kernel["places"]
-            ),
+            tuple(map(_core, kernel["places"])),
+            kernel.get("fidelity", ""),
         )
         for kernel in entry["kernels"]
     )
     return ProgramCounts(kernels, entry["run_seconds"], entry["total"])
 
 
+def _core(entry: Mapping[str, Any]) -> CoreCounts:
+    zones = tuple(
+        ZoneCounts(zone["name"], zone["line"], zone["begin"], zone["end"])
+        for zone in entry.get("zones", ())
+    )
+    x, y = entry["noc"]
+    return CoreCounts((x, y), entry["counters"], zones, entry.get("lost_zones", 0))
+
+
 def processor_cycles(
-    kernel: KernelCounts, core: CoreCounts, fidelity: str, speed: Performance
+    processor: str, counted: Mapping[str, int], fidelity: str, speed: Performance
 ) -> dict[str, int]:
-    """The cycles that the processors of a core take at least for a kernel."""
-    counted = core.counters
-    if kernel.processor != "TRISC":
-        moved = counted["noc_read_bytes"] + counted["noc_written_bytes"]
-        return {kernel.processor: -(-moved // speed.noc_bytes)}
+    """The cycles that the processors of a core take at least for what a kernel did there."""
+
+    def count(*names: str) -> int:
+        return sum(counted.get(name, 0) for name in names)
+
+    if processor != "TRISC":
+        moved = count("noc_read_bytes", "noc_written_bytes")
+        return {processor: -(-moved // speed.noc_bytes)}
     tile = _TILE_BYTES // speed.unpacked_bytes
     product = speed.tile_product * FIDELITY_PASSES[fidelity.lower()]
     return {
-        "TRISC_0": counted["unpacked_tiles"] * tile,
-        "TRISC_1": (counted["matmul_tiles"] + counted["fpu_tiles"]) * product
-        + counted["sfpu_tiles"] * (_TILE_ELEMENTS // speed.vector_lanes),
-        "TRISC_2": counted["packed_tiles"] * tile,
+        "TRISC_0": count("unpacked_tiles") * tile,
+        "TRISC_1": count("matmul_tiles", "fpu_tiles") * product
+        + count("sfpu_tiles") * (_TILE_ELEMENTS // speed.vector_lanes),
+        "TRISC_2": count("packed_tiles") * tile,
     }
 
 
@@ -127,9 +168,60 @@ def longest_cycles(program: ProgramCounts, fidelity: str, speed: Performance) ->
     found: dict[str, int] = {}
     for kernel in program.kernels:
         for core in kernel.cores:
-            for name, cycles in processor_cycles(kernel, core, fidelity, speed).items():
-                found[name] = max(found.get(name, 0), cycles)
+            cycles = processor_cycles(kernel.processor, core.counters, fidelity, speed)
+            for name, count in cycles.items():
+                found[name] = max(found.get(name, 0), count)
     return found
+
+
+@dataclass(frozen=True)
+class ProfiledZone:
+    """A kernel on a processor of a core, or a part of it, with its begin and end in cycles."""
+
+    program: int
+    """The number of the run of a program, from 1 on."""
+    noc: tuple[int, int]
+    processor: str
+    name: str
+    begin: int
+    end: int
+    file: str
+    line: int = 0
+    is_kernel: bool = False
+
+
+def profiled_zones(
+    programs: Sequence[tuple[ProgramCounts, str]], speed: Performance
+) -> Iterator[ProfiledZone]:
+    """The zones of programs with their fidelities, one program after the other; a kernel stands
+    before its parts."""
+    start = 0
+    for number, (program, fidelity) in enumerate(programs, 1):
+        for kernel in program.kernels:
+            for core in kernel.cores:
+                yield from _zones_of(number, kernel, core, fidelity, speed, start)
+        start += max(longest_cycles(program, fidelity, speed).values(), default=0)
+
+
+def _zones_of(
+    number: int,
+    kernel: KernelCounts,
+    core: CoreCounts,
+    fidelity: str,
+    speed: Performance,
+    start: int,
+) -> Iterator[ProfiledZone]:
+    def cycles(counted: Mapping[str, int]) -> dict[str, int]:
+        return processor_cycles(kernel.processor, counted, fidelity, speed)
+
+    times = [(zone, cycles(zone.begin), cycles(zone.end)) for zone in core.zones]
+    for processor, end in cycles(core.counters).items():
+        place = number, core.noc, processor
+        whole = f"{kernel.processor}-KERNEL"
+        yield ProfiledZone(*place, whole, start, start + end, kernel.file, is_kernel=True)
+        for zone, first, last in times:
+            first_cycle, last_cycle = start + first[processor], start + last[processor]
+            yield ProfiledZone(*place, zone.name, first_cycle, last_cycle, kernel.file, zone.line)
 
 
 def device_log(
@@ -138,22 +230,53 @@ def device_log(
     """The text of `profile_log_device.csv` for programs with their fidelities."""
     megahertz = round(speed.clock / 1e6)
     lines = [f"ARCH: {arch}, CHIP_FREQ[MHz]: {megahertz}, Max Compute Cores: {cores}", _HEADER]
-    start = 0
-    for number, (program, fidelity) in enumerate(programs, 1):
-        lines += _zones(program, fidelity, speed, start, number)
-        start += max(longest_cycles(program, fidelity, speed).values(), default=0)
+    for zone in profiled_zones(programs, speed):
+        place = f"0,{zone.noc[0]},{zone.noc[1]},{zone.processor}"
+        name, file = (text.replace(",", ";") for text in (zone.name, zone.file))
+        lines += [
+            f"{place},0,{time},0,{zone.program},,,{name},{phase},{zone.line},{file},"
+            for phase, time in (("ZONE_START", zone.begin), ("ZONE_END", zone.end))
+        ]
     return "\n".join(lines) + "\n"
 
 
-def _zones(
-    program: ProgramCounts, fidelity: str, speed: Performance, start: int, number: int
-) -> Iterator[str]:
-    """Begin and end of the kernels of a program on each core and processor."""
-    for kernel in program.kernels:
-        source = "" if "\n" in kernel.source else kernel.source.replace(",", ";")
-        for core in kernel.cores:
-            for name, cycles in processor_cycles(kernel, core, fidelity, speed).items():
-                zone = f"{kernel.processor}-KERNEL"
-                for phase, time in (("ZONE_START", start), ("ZONE_END", start + cycles)):
-                    place = f"0,{core.noc[0]},{core.noc[1]},{name}"
-                    yield f"{place},0,{time},0,{number},,,{zone},{phase},0,{source},"
+def add_device_tracks(
+    trace: Trace,
+    process: str,
+    programs: Sequence[tuple[ProgramCounts, str]],
+    speed: Performance,
+) -> None:
+    """Adds a track for each processor of each core, in the time that the counts need at least."""
+    tracks: dict[str, list[Span]] = {}
+    for zone in profiled_zones(programs, speed):
+        name = Path(zone.file).name if zone.is_kernel and zone.file else zone.name
+        begin, duration = zone.begin / speed.clock, (zone.end - zone.begin) / speed.clock
+        category = "kernel" if zone.is_kernel else "zone"
+        details = {"file": zone.file, "line": zone.line, "cycles": zone.end - zone.begin}
+        track = f"core {zone.noc[0]}-{zone.noc[1]} {zone.processor}"
+        tracks.setdefault(track, []).append(Span(name, category, begin, duration, details))
+    for track, spans in tracks.items():
+        trace.add(process, track, spans)
+
+
+def zone_rows(
+    programs: Sequence[tuple[ProgramCounts, str]], speed: Performance
+) -> list[dict[str, Any]]:
+    """What the zones that kernels name took: how often each began, over all cores, and the cycles
+    of the core and processor that spent most in it."""
+    counts: dict[tuple[str, str, int], dict[tuple[object, ...], list[int]]] = {}
+    for zone in profiled_zones(programs, speed):
+        if not zone.is_kernel:
+            places = counts.setdefault((zone.name, zone.file, zone.line), {})
+            place = zone.program, zone.noc, zone.processor
+            places.setdefault(place, []).append(zone.end - zone.begin)
+    return [
+        {
+            "zone": name,
+            "file": file,
+            "line": line,
+            "times": sum(map(len, {place[:2]: all for place, all in places.items()}.values())),
+            "cycles": max(map(sum, places.values())),
+        }
+        for (name, file, line), places in counts.items()
+    ]

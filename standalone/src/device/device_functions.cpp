@@ -94,6 +94,8 @@ const DeviceFunctions& device_functions() {
         .move_memory = std::memmove,
         .fill_memory = std::memset,
         .print = print,
+        .begin_zone = begin_zone,
+        .end_zone = end_zone,
     };
     return functions;
 }

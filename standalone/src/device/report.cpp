@@ -51,13 +51,41 @@ std::string quoted(const std::string& text) {
     return result + "\"";
 }
 
-std::string counters_json(const Counters& counters) {
+/// The counters, or those that are not 0.
+std::string counters_json(const Counters& counters, bool all = true) {
     std::string text = "{";
     for (const auto& [name, field] : kFields) {
-        text += std::string(text.size() > 1 ? ", " : "") + "\"" + name +
-                "\": " + std::to_string(counters.*field);
+        if (all || counters.*field != 0) {
+            text += std::string(text.size() > 1 ? ", " : "") + "\"" + name +
+                    "\": " + std::to_string(counters.*field);
+        }
     }
     return text + "}";
+}
+
+std::string zones_json(const CoreReport& core) {
+    if (core.zones.empty()) {
+        return "";
+    }
+    std::string text = format(", \"lost_zones\": %llu, \"zones\": [",
+                              static_cast<unsigned long long>(core.lost_zones));
+    for (std::size_t i = 0; i < core.zones.size(); ++i) {
+        const ZoneReport& zone = core.zones[i];
+        text += std::string(i == 0 ? "\n" : ",\n") + "        {\"name\": " + quoted(zone.name) +
+                ", \"line\": " + std::to_string(zone.line) +
+                ", \"begin\": " + counters_json(zone.begin, false) +
+                ", \"end\": " + counters_json(zone.end, false) + "}";
+    }
+    return text + "]";
+}
+
+std::string fidelity_of(const Kernel& kernel) {
+    const auto* config = std::get_if<tt::tt_metal::ComputeConfig>(&kernel.config);
+    if (config == nullptr) {
+        return "";
+    }
+    const auto passes = static_cast<unsigned>(config->math_fidelity);
+    return passes == 0 ? "lofi" : "hifi" + std::to_string(passes);
 }
 
 std::string report_json(const ProgramReport& report) {
@@ -69,12 +97,13 @@ std::string report_json(const ProgramReport& report) {
         text += std::string(i == 0 ? "\n" : ",\n") + "    {\"kernel\": " + quoted(kernel.kernel) +
                 ", \"processor\": " + quoted(kernel.processor) +
                 ", \"cores\": " + std::to_string(kernel.cores) +
+                ", \"fidelity\": " + quoted(kernel.fidelity) +
                 ", \"counters\": " + counters_json(kernel.counters) + ",\n     \"places\": [";
         for (std::size_t place = 0; place < kernel.places.size(); ++place) {
             const CoreReport& core = kernel.places[place];
             text += std::string(place == 0 ? "\n" : ",\n") +
                     format("      {\"noc\": [%u, %u], \"counters\": ", core.noc_x, core.noc_y) +
-                    counters_json(core.counters) + "}";
+                    counters_json(core.counters) + zones_json(core) + "}";
         }
         text += "]}";
     }
@@ -92,8 +121,12 @@ void Run::report(double seconds) {
     std::map<const Kernel*, std::size_t> index;
     for (const auto& kernel : program_.kernels) {
         index[kernel.get()] = report.kernels.size();
-        report.kernels.push_back(
-            {kernel->source.name, processor_name(kernel->processor()), 0, Counters{}, {}});
+        report.kernels.push_back({kernel->source.name,
+                                  processor_name(kernel->processor()),
+                                  fidelity_of(*kernel),
+                                  0,
+                                  Counters{},
+                                  {}});
     }
     for (const auto& state : processors_) {
         KernelReport& kernel = report.kernels[index[state->kernel]];
@@ -101,7 +134,8 @@ void Run::report(double seconds) {
         add(kernel.counters, state->processor.counters);
         kernel.places.push_back({static_cast<std::uint32_t>(state->core->noc.x),
                                  static_cast<std::uint32_t>(state->core->noc.y),
-                                 state->processor.counters});
+                                 state->processor.counters, state->zones.zones(),
+                                 state->zones.lost()});
         add(report.total, state->processor.counters);
     }
     write_report(report);

@@ -12,6 +12,7 @@
 #include "device/emulated_device.hpp"
 #include "device/fiber.hpp"
 #include "device/program.hpp"
+#include "device/zones.hpp"
 #include "ttcodegen/device/processor.hpp"
 
 namespace ttcodegen::device {
@@ -92,6 +93,7 @@ struct ProcessorState {
     Location last_atomic;
     std::uint32_t pending_atomics[2] = {0, 0};
     ComputeSettings settings;
+    ZoneRecorder zones;
 
     static ProcessorState& of(Processor& processor) {
         return *static_cast<ProcessorState*>(processor.run);
@@ -179,6 +181,8 @@ std::byte* back_page(Processor&, std::uint32_t cb, std::uint32_t page, std::uint
                      Location);
 void check_store(Processor&, std::uintptr_t address, std::size_t bytes);
 void check_written(Processor&, const void* memory, std::size_t bytes, const char* what, Location);
+void begin_zone(Processor&, const char* name, Location);
+void end_zone(Processor&);
 
 [[noreturn]] void fail(Processor&, Location, const char* format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -95,6 +95,8 @@ ARGUMENTS: tuple[KernelOp, ...] = (
     ),
     row("return", threads=ANY_THREAD, is_terminator=True),
     row("dprint", "argv*:any", attributes="fmt:text", threads=ANY_THREAD),
+    row("begin_zone", attributes="zone:text", threads=ANY_THREAD),
+    row("end_zone", threads=ANY_THREAD),
 )  # fmt: skip
 
 MEMORY: tuple[KernelOp, ...] = (

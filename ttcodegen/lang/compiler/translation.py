@@ -407,7 +407,7 @@ class KernelTranslator(ExpressionTranslator):
         for item in items:
             found = self.value(item.context_expr)
             if isinstance(found, _Signpost):
-                self.leave_out(f"the signpost '{found.name}'", item.context_expr)
+                self.builder.op("begin_zone", zone=found.name)
             if item.optional_vars is not None:
                 self.bind(item.optional_vars, found)
             held.append(found)
@@ -432,6 +432,7 @@ class KernelTranslator(ExpressionTranslator):
         """The end of a with statement for what it holds."""
         if not isinstance(held, _Signpost):
             self.refuse("a with statement holds blocks and signposts only", node)
+        self.builder.op("end_zone")
 
     # Calls
 

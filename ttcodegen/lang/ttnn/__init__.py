@@ -12,6 +12,23 @@ import numpy as np
 
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.lang.functions import MATH_FUNCTIONS
+from ttcodegen.lang.meshes import (
+    ConcatMesh2dToTensor,
+    ConcatMeshToTensor,
+    MeshComposer,
+    MeshDevice,
+    MeshMapper,
+    MeshShape,
+    MeshTensor,
+    ReplicateTensorToMesh,
+    ShardTensor2dMesh,
+    ShardTensorToMesh,
+    all_gather,
+    all_reduce,
+    get_device_tensors,
+    on_each_device,
+    reduce_scatter,
+)
 from ttcodegen.lang.places import error
 from ttcodegen.lang.tensors import Tensor, TensorShape, Tile
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
@@ -66,16 +83,65 @@ class Device:
         return CoreCoord(columns, rows)
 
 
+_available = 4
+
+
+def set_num_devices(count: int) -> None:
+    """Lets that many devices be there."""
+    global _available
+    if count < 1:
+        raise error(f"there is at least one device, not {count}")
+    _available = count
+
+
+def GetNumAvailableDevices() -> int:
+    """How many devices are there."""
+    return _available
+
+
+class FabricConfig:
+    """How devices are connected; the simulator does not care."""
+
+    DISABLED = "disabled"
+    FABRIC_1D = "fabric_1d"
+    FABRIC_1D_RING = "fabric_1d_ring"
+    FABRIC_2D = "fabric_2d"
+
+
+def set_fabric_config(config: str, *_options: object) -> None:
+    """There are no links."""
+
+
+def open_mesh_device(mesh_shape: Any = None, **_options: object) -> MeshDevice:
+    """Devices in a mesh, in a line if no shape is given.
+
+    Raises:
+        ProgramError: if there are fewer than the mesh has.
+    """
+    mesh = MeshDevice(MeshShape(1, _available) if mesh_shape is None else MeshShape(mesh_shape))
+    if mesh.get_num_devices() > _available:
+        raise error(
+            f"a mesh of the shape {tuple(mesh.shape)} has {mesh.get_num_devices()} devices, but "
+            f"there are {_available}",
+            remedy="ttcodegen-lang --num-devices says how many there are",
+        )
+    return mesh
+
+
+def close_mesh_device(mesh: MeshDevice) -> None:
+    """There is nothing to close."""
+
+
 def open_device(device_id: int = 0, **_options: object) -> Device:
     """The device."""
     return Device(device_id)
 
 
-def close_device(device: Device) -> None:
+def close_device(device: Device | MeshDevice) -> None:
     """There is nothing to close."""
 
 
-def synchronize_device(device: Device) -> None:
+def synchronize_device(device: Device | MeshDevice) -> None:
     """Operations are complete when they return."""
 
 
@@ -100,8 +166,9 @@ def from_torch(
     layout: str = ROW_MAJOR_LAYOUT,
     device: object = None,
     memory_config: object = None,
+    mesh_mapper: MeshMapper | None = None,
     **_options: object,
-) -> Tensor:
+) -> Tensor | MeshTensor:
     """A tensor with the elements of a torch tensor, or of a numpy array.
 
     Args:
@@ -110,13 +177,14 @@ def from_torch(
         layout: TILE_LAYOUT or ROW_MAJOR_LAYOUT.
         device: kept.
         memory_config: kept.
+        mesh_mapper: what each device of a mesh gets; all of it if not given.
     """
     name, array = _elements(tensor)
     if dtype is None:
         if name not in _DEFAULT_TYPES:
             raise error(f"there is no data type for elements of the type {name}")
         dtype = _DEFAULT_TYPES[name]
-    return _tensor(array, dtype, layout, device, memory_config)
+    return _tensor(array, dtype, layout, device, memory_config, mesh_mapper)
 
 
 def _elements(tensor: Any) -> tuple[str, Array]:
@@ -132,8 +200,19 @@ def _elements(tensor: Any) -> tuple[str, Array]:
 
 
 def _tensor(
-    array: Array, dtype: DataType, layout: str, device: object, memory_config: object
-) -> Tensor:
+    array: Array,
+    dtype: DataType,
+    layout: str,
+    device: object,
+    memory_config: object,
+    mapper: MeshMapper | None = None,
+) -> Any:
+    """A tensor, with a part on each device of a mesh if the device is one, or a mapper is given."""
+    if mapper is None and isinstance(device, MeshDevice):
+        mapper = ReplicateTensorToMesh(device)
+    if mapper is not None:
+        parts = [_tensor(part, dtype, layout, None, memory_config) for part in mapper.parts(array)]
+        return MeshTensor(parts, mapper.mesh)
     if layout not in (TILE_LAYOUT, ROW_MAJOR_LAYOUT):
         raise error(f"there is no layout {layout!r}")
     if dtype.is_float and array.dtype.kind not in "f":
@@ -141,14 +220,34 @@ def _tensor(
     return Tensor(array, dtype, layout, device, memory_config)
 
 
-def to_torch(tensor: Tensor, **_options: object) -> Any:
-    """The elements as a torch tensor if torch is imported, else as a numpy array."""
-    array = tensor.stored()
+def to_torch(
+    tensor: Tensor | MeshTensor,
+    *,
+    mesh_composer: MeshComposer | None = None,
+    **_options: object,
+) -> Any:
+    """The elements as a torch tensor if torch is imported, else as a numpy array.
+
+    Args:
+        tensor: where they are.
+        mesh_composer: how the parts of a tensor on a mesh become one.
+
+    Raises:
+        ProgramError: if the tensor has several parts, and no composer is given.
+    """
+    parts = get_device_tensors(tensor)
+    if mesh_composer is None and len(parts) > 1:
+        raise error(
+            f"the tensor has parts on {len(parts)} devices",
+            remedy="mesh_composer says how they become one: ttnn.ConcatMeshToTensor(mesh, dim)",
+        )
+    stored = [part.stored() for part in parts]
+    array = stored[0] if mesh_composer is None else mesh_composer.whole(stored)
     torch = sys.modules.get("torch")
     if torch is None:
         return array
     if array.dtype.name == "bfloat16":
-        return torch.from_numpy(tensor.elements().copy()).to(torch.bfloat16)
+        return torch.from_numpy(array.astype(np.float32)).to(torch.bfloat16)
     return torch.from_numpy(array.copy())
 
 
@@ -207,6 +306,7 @@ def empty(shape: Any, dtype: DataType = bfloat16, **options: Any) -> Tensor:
     return zeros(shape, dtype, **options)
 
 
+@on_each_device
 def zeros_like(tensor: Tensor, **_options: object) -> Tensor:
     """A tensor of zeros of the shape, the data type and the layout of another."""
     return _like(tensor, np.zeros_like(tensor.elements()))
@@ -216,6 +316,7 @@ def _like(tensor: Tensor, array: Array) -> Tensor:
     return Tensor(array, tensor.data_type, tensor.layout, tensor.device(), tensor.memory_config())
 
 
+@on_each_device
 def to_layout(tensor: Tensor, layout: str) -> Tensor:
     """The tensor in another layout."""
     return _tensor(
@@ -223,6 +324,7 @@ def to_layout(tensor: Tensor, layout: str) -> Tensor:
     )
 
 
+@on_each_device
 def typecast(tensor: Tensor, dtype: DataType) -> Tensor:
     """The tensor in another data type."""
     return _tensor(tensor.elements(), dtype, tensor.layout, tensor.device(), tensor.memory_config())
@@ -234,7 +336,7 @@ def _binary(function: Callable[[Array, Array], Array]) -> Callable[..., Tensor]:
             right = b.elements() if isinstance(b, Tensor) else b
             return _like(a, function(a.elements(), right))  # pyright: ignore[reportArgumentType]
 
-    return call
+    return on_each_device(call)
 
 
 def _unary(function: Callable[..., Array]) -> Callable[..., Tensor]:
@@ -242,7 +344,7 @@ def _unary(function: Callable[..., Array]) -> Callable[..., Tensor]:
         with np.errstate(all="ignore"):
             return _like(a, function(a.elements(), *numbers))
 
-    return call
+    return on_each_device(call)
 
 
 add = _binary(lambda a, b: a + b)
@@ -264,4 +366,5 @@ globals().update(
 )
 
 __all__ = [name for name in dir() if not name.startswith("_")]  # pyright: ignore
-_ = Tile
+_ = (Tile, ConcatMesh2dToTensor, ConcatMeshToTensor, ShardTensor2dMesh, ShardTensorToMesh)
+_ = (all_gather, all_reduce, reduce_scatter)

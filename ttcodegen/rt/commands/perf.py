@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,7 +20,13 @@ from ttcodegen.rt.commands.emitc import run_library
 from ttcodegen.rt.commands.project import build_as_it_is, flatbuffer_of_project
 from ttcodegen.rt.commands.read import system_of
 from ttcodegen.rt.commands.running import Progress, chosen_programs, program_inputs
-from ttcodegen.rt.device_profile import DeviceCounts, ProgramCounts, device_log
+from ttcodegen.rt.device_profile import (
+    DeviceCounts,
+    ProgramCounts,
+    add_device_tracks,
+    device_log,
+    zone_rows,
+)
 from ttcodegen.rt.op_times import KnownOps, LibraryRun, OpClock, OpTimes, times_of_calls
 from ttcodegen.rt.profiler_table import DeviceCall, OpCall, profiler_table
 from ttcodegen.rt.trace import Span, Trace
@@ -94,6 +100,8 @@ class Perf(Command):
 
     def _measure(self, path: Path) -> FileResult:
         kind = path.suffix.lstrip(".")
+        self._launched: list[ProgramCounts] = []
+        """What the emulated device counts of the programs that a shared object runs."""
         try:
             executable = open_executable(path)
             try:
@@ -114,15 +122,22 @@ class Perf(Command):
         speed = performance(chip.arch)
         calls = profiler_table(_calls(ops, card, speed), chip.arch, chip.cores)
         results = self.artifacts.write(f"{folder}/ops_perf_results.csv", calls)
-        trace = self.artifacts.write(f"{folder}/trace.json", json_text(_trace(path, ops).to_json()))
-        files = {"csv": table, "perf_results": results, "trace": trace}
+        trace = _trace(path, ops)
         programs = [(op.counts, op.fidelity) for op in ops if op.counts and op.fidelity]
+        programs += [(counts, counts.fidelity) for counts in self._launched]
+        add_device_tracks(trace, f"{path.name} on the device", programs, speed)
+        written = self.artifacts.write(f"{folder}/trace.json", json_text(trace.to_json()))
+        files = {"csv": table, "perf_results": results, "trace": written}
         if programs:
             log = device_log(programs, chip.arch, chip.cores, speed)
             files["device_log"] = self.artifacts.write(f"{folder}/profile_log_device.csv", log)
         self._progress.wipe()
-        self._report(path, rows, list(files.values()))
+        zones = zone_rows(programs, speed)
+        self._report(path, rows, zones, list(files.values()))
+        self._warn_of_lost_zones(counts for counts, _ in programs)
         content = {"ops": rows, **{name: str(file) for name, file in files.items()}}
+        if zones:
+            content["zones"] = zones
         return FileResult(str(path), kind, content=content)
 
     def _chip(self, executable: Executable) -> ChipDescription:
@@ -169,6 +184,10 @@ class Perf(Command):
                 library.run_again(index, inputs)
                 seconds = time.perf_counter() - begin
                 runs.append(LibraryRun(begin, seconds, report.take()))
+        if not self.arguments["host_only"]:
+            with DeviceCounts() as counts:
+                library.run_again(index, inputs)
+                self._launched += counts.take()
         return times_of_calls(program, runs, known)
 
     def _counted(
@@ -196,7 +215,25 @@ class Perf(Command):
             op.counts = counted
         return ops
 
-    def _report(self, path: Path, rows: Sequence[dict[str, Any]], files: Sequence[Path]) -> None:
+    def _warn_of_lost_zones(self, programs: Iterable[ProgramCounts]) -> None:
+        lost = sum(
+            core.lost_zones
+            for program in programs
+            for kernel in program.kernels
+            for core in kernel.cores
+        )
+        if lost:
+            self.logger.warning(
+                f"{lost} zones are not recorded: for each program a processor keeps 125 of them"
+            )
+
+    def _report(
+        self,
+        path: Path,
+        rows: Sequence[dict[str, Any]],
+        zones: Sequence[dict[str, Any]],
+        files: Sequence[Path],
+    ) -> None:
         total = sum(row["time_us"] for row in rows)
         self.logger.info(f"{path}: {total / 1e3:.3f} ms")
         estimates = [row["estimated_us"] for row in rows if row["estimated_us"] is not None]
@@ -207,6 +244,11 @@ class Perf(Command):
             where = f" at {row['location']}" if row["location"] else ""
             self.logger.info(
                 f"  {row['time_share']:7.1%} {row['time_us'] / 1e3:10.3f} ms  {row['op']}{where}"
+            )
+        for zone in zones:
+            self.logger.info(
+                f"  zone '{zone['zone']}' at {zone['file']}:{zone['line']}: {zone['times']} times, "
+                f"at most {zone['cycles']} cycles of a core"
             )
         self.logger.info("\n".join(f"  {file}" for file in files))
 

@@ -235,6 +235,10 @@ struct DeviceFunctions {
 
     /// Prints for DPRINT; lines are prefixed with the core and the processor.
     void (*print)(Processor&, const char* text, std::size_t length);
+
+    /// A zone of the profiler begins, and the one that began last ends.
+    void (*begin_zone)(Processor&, const char* name, Location);
+    void (*end_zone)(Processor&);
 };
 
 /// The processor that runs the caller. Found at the top of the fiber's stack, so it costs a load

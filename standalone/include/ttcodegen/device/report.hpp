@@ -14,16 +14,27 @@ class Program;
 
 namespace ttcodegen::device {
 
+/// A part of a kernel that DeviceZoneScopedN names.
+struct ZoneReport {
+    std::string name;
+    std::uint32_t line = 0;  ///< Of the kernel's source.
+    Counters begin;          ///< What the processor had done when the zone began.
+    Counters end;
+};
+
 /// What one core did for a kernel.
 struct CoreReport {
     std::uint32_t noc_x = 0;
     std::uint32_t noc_y = 0;
     Counters counters;
+    std::vector<ZoneReport> zones;  ///< In the order in which they began.
+    std::uint64_t lost_zones = 0;   ///< Zones that there was no room for.
 };
 
 struct KernelReport {
     std::string kernel;     ///< As given to CreateKernel.
     std::string processor;  ///< BRISC, NCRISC or TRISC.
+    std::string fidelity;   ///< Of the matrix engine: lofi, hifi2, hifi3, hifi4; empty elsewhere.
     std::uint32_t cores = 0;
     Counters counters;  ///< Summed over its cores.
     std::vector<CoreReport> places;

@@ -166,7 +166,10 @@ def test_batch_norm_inference(evaluate, shape, channel):
     expected = batch_norm(x, channel, scale, offset, mean, variance, 1e-3)
     assert_close(ran.golden[0], expected, 1e-4)
     assert_close(ran.lowered[0], expected, 1e-4)
-    assert "ttnn.batch_norm_inference" in ran.names
+    # Elsewhere the library's op would need permutes, or tiles of padding.
+    fits = channel == 1 and len(shape) >= 4
+    assert ("ttnn.batch_norm_inference" in ran.names) == fits
+    assert "ttnn.permute" not in ran.names
 
 
 def test_batch_norm_gives_its_vectors_one_data_type(evaluate):

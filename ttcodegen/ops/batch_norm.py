@@ -23,7 +23,6 @@ from ttcodegen.ops.cpp_calls import (
     nullopt,
     operand_,
 )
-from ttcodegen.ops.data_movement import inverse_permutation
 from ttcodegen.ops.definition import (
     Call,
     OperandSpec,
@@ -35,7 +34,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.dimensions import Dimensions
 from ttcodegen.ops.engine import element_product, in_destination, in_source, rounded_sums
-from ttcodegen.ops.normalization import HEADERS, channels_second, layer_normalized
+from ttcodegen.ops.normalization import HEADERS, layer_normalized
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
 from ttcodegen.ops.work import per_element
@@ -114,31 +113,39 @@ def _batch_norm_training(call: Call) -> list[numpy.ndarray]:
 
 
 def _batch_norm_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """Elementwise ops with vectors along the channels."""
+    """Elementwise ops with vectors along the channels, in the widest type among them. The factor
+    comes from weights alone, as a rule, and is computed before the program runs."""
     shape = op.shape("operand")
     axis = op.parameter("dimension") % len(shape)
     vector = [size if axis == dim else 1 for dim, size in enumerate(shape)]
+    types = [element_of(operand.type) for operand in op.operands]
+    element = f32 if f32 in types else types[0]
+    value, mean, variance, scale, offset = (
+        builder.typecast(builder.operand(op, name), element)
+        for name in ("operand", *_STATISTICS, "scale", "offset")
+    )
     mean, variance, scale, offset = (
-        builder.reshape(builder.operand(op, name), vector)
-        for name in (*_STATISTICS, "scale", "offset")
+        builder.reshape(each, vector) for each in (mean, variance, scale, offset)
     )
     epsilon = builder.full([1] * len(shape), op.parameter("epsilon"), element_of(variance.type))
     factor = builder.like("rsqrt", builder.broadcasting("add", variance, epsilon))
     factor = builder.broadcasting("multiply", factor, scale)
-    centered = builder.broadcasting("subtract", builder.operand(op, "operand"), mean)
+    centered = builder.broadcasting("subtract", value, mean)
     result = builder.broadcasting("multiply", centered, factor)
     result = builder.broadcasting("add", result, offset)
     return builder.typecast(result, op.result_type.element_type)
 
 
 def _lower_batch_norm_inference(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """The library takes (N, C, H, W) and vectors of shape (1, C, 1, 1) that share a data type."""
+    """The library takes (N, C, H, W) and vectors of shape (1, C, 1, 1) that share a data type.
+
+    Where the channels are elsewhere, or positions are missing that tiles would be padded for, three
+    elementwise calls move less than permutes there and back."""
     shape = op.shape("operand")
-    order = channels_second(len(shape), op.parameter("dimension") % len(shape))
-    value = builder.permute(builder.operand(op, "operand"), order)
-    permuted = shape_of(value.type)
-    batch, channels, *positions = permuted
-    positions = [1] * (2 - len(positions)) + positions
+    if op.parameter("dimension") % len(shape) != 1 or len(shape) < 4:
+        return _batch_norm_primitives(builder, op)
+    value = builder.operand(op, "operand")
+    batch, channels, *positions = shape
     four = [batch, channels, prod(positions[:-1]), positions[-1]]
     vectors = [builder.operand(op, spec.name) for spec in op.definition.operands[1:]]
     element = f32 if any(element_of(vector.type) == f32 for vector in vectors) else bf16
@@ -153,8 +160,7 @@ def _lower_batch_norm_inference(builder: OpBuilder, op: CatalogueOp) -> SSAValue
         value.type,
         epsilon=op.parameter("epsilon"),
     )
-    value = builder.permute(builder.reshape(value, permuted), inverse_permutation(order))
-    return builder.typecast(value, element_of(op.result_type))
+    return builder.typecast(builder.reshape(value, shape), element_of(op.result_type))
 
 
 def _decompose_batch_norm_training(builder: OpBuilder, op: CatalogueOp) -> list[SSAValue]:

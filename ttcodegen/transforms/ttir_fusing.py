@@ -15,6 +15,7 @@ from ttcodegen.transforms.ttir_broadcast_fold import broadcast_rules
 from ttcodegen.transforms.ttir_canonicalize import canonical_rules
 from ttcodegen.transforms.ttir_fusing_activations import ACTIVATIONS
 from ttcodegen.transforms.ttir_fusing_attention import ATTENTION
+from ttcodegen.transforms.ttir_fusing_batch_norm import BATCH_NORMS
 from ttcodegen.transforms.ttir_fusing_grouped_attention import GROUPED_ATTENTION
 from ttcodegen.transforms.ttir_fusing_heads import HEADS, SPLITS
 from ttcodegen.transforms.ttir_fusing_lookups import LOOKUPS
@@ -27,8 +28,8 @@ from ttcodegen.transforms.ttir_fusing_selections import SELECTIONS
 def fusing_rules() -> PatternSet:
     """The fusing rules, with the simplifications between them that they wait for."""
     return PatternSet.union(
-        canonical_rules(), broadcast_rules(), NORMALIZATIONS, ACTIVATIONS, LOOKUPS, PRODUCTS,
-        ATTENTION, GROUPED_ATTENTION, SELECTIONS, HEADS,
+        canonical_rules(), broadcast_rules(), NORMALIZATIONS, BATCH_NORMS, ACTIVATIONS, LOOKUPS,
+        PRODUCTS, ATTENTION, GROUPED_ATTENTION, SELECTIONS, HEADS,
     )  # fmt: skip
 
 

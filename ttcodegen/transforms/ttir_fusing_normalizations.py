@@ -352,7 +352,7 @@ def fuse_norm_bias(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 def norm_in_source_type(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     """A norm between a conversion that keeps every value and the one back: the library computes
     with f32 inside, whatever it is given."""
-    norm = rewriter.sole(op.operands[0], *_NORMS, "ttir.softmax")
+    norm = rewriter.sole(op.operands[0], *_NORMS, "ttir.softmax", "ttir.batch_norm_inference")
     before = None if norm is None else rewriter.defining(norm.operands[0], "ttir.typecast")
     if norm is None or before is None:
         return None

@@ -111,9 +111,14 @@ def test_layers_whose_values_go_another_way_stay_apart():
     assert cpp.count("ttnn::add(") == 2
 
 
-def convolutions(stages: list[tuple[int, int, int]]) -> str:
+DIFFERENT = """abs neg exp sin cos tanh sqrt rsqrt sigmoid relu tan atan log1p expm1 ceil floor
+""".split()
+
+
+def convolutions(stages: list[tuple[int, int, int]], plain: int = 0) -> str:
     """Residual blocks of two convolutions: for each stage channels, size and number of blocks; a
-    convolution with stride 2 is before each stage but the first."""
+    convolution with stride 2 is before each stage but the first. If there are `plain` activated
+    convolutions in each stage, all others are activated as well."""
     channels, size, _ = stages[0]
     arguments = [f"%x: tensor<1x{size}x{size}x{channels}xbf16>"]
     lines: list[str] = []
@@ -144,11 +149,17 @@ def convolutions(stages: list[tuple[int, int, int]]) -> str:
             value = convolve(value, f"down.{stage}", last, here)
         last = here
         type_ = f"tensor<1x{size}x{size}x{channels}xbf16>"
+        for index in range(plain):
+            made = apply("gelu", type_, convolve(value, f"plain.{stage}.{index}", here, here))
+            value = apply(DIFFERENT[stage * plain + index], type_, made)
         for block in range(blocks):
             path = f"stages.{stage}.blocks.{block}"
             first = apply("gelu", type_, convolve(value, f"{path}.first", here, here))
             second = convolve(first, f"{path}.second", here, here)
-            value = apply("gelu", type_, apply("add", type_, value, second))
+            if plain:
+                value = apply("add", type_, value, apply("gelu", type_, second))
+            else:
+                value = apply("gelu", type_, apply("add", type_, value, second))
     body = "\n".join(lines)
     return (
         f"func.func @f({', '.join(arguments)}) -> {type_} {{\n{body}\nreturn {value} : {type_}\n}}"
@@ -163,6 +174,17 @@ def test_sizes_that_differ_are_given_by_constants_of_the_file():
     assert names == ["stages_0_blocks_sizes", "stages_1_blocks_sizes"]
     assert len(re.findall(r"\], stages_1_blocks_sizes, device\)", cpp)) == 3
     assert "/*in_channels=*/sizes.in_channels" in cpp
+
+
+def test_blocks_of_calls_take_the_sizes_of_what_they_call():
+    header, cpp = sources(convolutions([(32, 16, 2), (64, 8, 3)], plain=8))
+    assert re.findall(r"std::array<(\w+Weights), 5>", header) == ["ResidualBlockWeights"]
+    assert cpp.count("ttnn::add(") == 1
+    head = cpp[cpp.index("residual_block(") :].partition("{")[0]
+    assert "const ResidualBlockSizes& sizes" in head
+    assert "sizes.convolution_block_sizes, device)" in cpp
+    sizes = re.findall(r"residual_blocks\[\d\],\s+(\w+), device", cpp)
+    assert sizes == ["stages_0_blocks_sizes"] * 2 + ["stages_1_blocks_sizes"] * 3
 
 
 def test_a_mask_that_is_written_in_place_is_not_brought_forward():
@@ -199,7 +221,10 @@ def test_rows_of_a_cache_are_overwritten_by_a_function():
     )
     (head,) = re.findall(r"^static void fill_cache_rows\((.*?)\) \{", cpp, re.DOTALL | re.MULTILINE)
     assert re.findall(r"(\w+)(?:,|$)", head) == ["cosine", "cache", "begins", "ends", "batch_idx"]
-    assert cpp.count("    fill_cache_rows(") == 12
+    loop = cpp[cpp.index("for (") :]
+    assert loop.startswith("for (int32_t batch_idx = 0; batch_idx < 12; ++batch_idx) {")
+    assert "ttsl::SmallVector<int32_t>{batch_idx + 1, 4, 32, 32}, batch_idx);" in loop
+    assert cpp.count("    fill_cache_rows(") == 1
     assert cpp.count("ttnn::slice(") == 1
 
 
@@ -209,6 +234,7 @@ def test_rows_of_a_cache_are_overwritten_by_a_function():
         ("eabcdabcdabcdz", Run((1, 5, 9), 4)),
         ("xabcyabczabc", Run((1, 5, 9), 3)),
         ("aaaaaa", Run((0, 1, 2, 3, 4, 5), 1)),
+        ("xababababy", Run((1, 3, 5, 7), 2)),
         ("abxab", Run((0, 3), 2)),
     ],
 )

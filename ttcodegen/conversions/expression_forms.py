@@ -30,6 +30,14 @@ _TYPES: Sequence[tuple[re.Pattern[str], str, str]] = tuple(
 _ARRAY = re.compile(r"(std::array<\w+, \d+>|ttsl::SmallVector<int32_t>)\{")
 """Sizes, and the bounds of slices."""
 
+
+@dataclass(frozen=True, slots=True)
+class NamedConstant(Text):
+    """The name of a constant of the file, of a type that is declared there."""
+
+    type: str
+
+
 _VALUE = "\x1c"
 _OPEN = "\x1d"
 _CLOSE = "\x1e"
@@ -45,17 +53,21 @@ class Form:
     skeleton: str
     """The expression without its values, and with the type of a parameter in the place of each
     piece of C++ that one can stand for."""
+    general: str
+    """The same without the constants of the file in it."""
     values: tuple[SSAValue, ...]
     """What the skeleton leaves out, also of a call that an earlier statement has written."""
     used: tuple[SSAValue, ...]
     """The same values once each, those of a call before those of the calls in it."""
     texts: tuple[tuple[str, str], ...]
-    """The pieces of C++ in order, each with the parameter of the library that takes it, or ''."""
+    """The pieces of C++ in order, each with the parameter of the library that takes it, or ''; that
+    of a constant of the file with its type."""
 
 
 def form_of(expression: Argument) -> Form:
     """Takes an expression apart."""
     skeleton: list[str] = []
+    constants: list[str] = []
     values: list[SSAValue] = []
     used: dict[SSAValue, None] = {}
     texts: list[tuple[str, str]] = []
@@ -63,8 +75,12 @@ def form_of(expression: Argument) -> Form:
     def take(argument: Argument, parameter: str) -> None:
         if isinstance(argument, Text):
             text = argument.text
+            is_constant = isinstance(argument, NamedConstant)
+            if is_constant:
+                parameter = f"const {argument.type}&"
             texts.append((text, parameter))
-            skeleton.append(kind_of(text, parameter)[0] or text)
+            skeleton.append("" if is_constant else kind_of(text, parameter)[0] or text)
+            constants.append(text if is_constant else "")
         elif isinstance(argument, Use):
             skeleton.append(_VALUE)
             values.append(argument.value)
@@ -84,7 +100,9 @@ def form_of(expression: Argument) -> Form:
     if isinstance(expression, Use):
         used[expression.value] = None
     take(expression, "")
-    return Form(_BETWEEN.join(skeleton), tuple(values), tuple(used), tuple(texts))
+    general = _BETWEEN.join(skeleton)
+    named = tuple(filter(None, constants))
+    return Form(_BETWEEN.join((general, *named)), general, tuple(values), tuple(used), tuple(texts))
 
 
 # Asked for each piece of each statement; few are different.
@@ -92,9 +110,13 @@ def form_of(expression: Argument) -> Form:
 def kind_of(text: str, parameter: str) -> tuple[str, str]:
     """The type of the parameter that a piece of C++ can be, and a name; empty if it cannot.
 
-    `parameter` is the name of the parameter of the library that takes it: an integer is one only
-    where it is known that the library takes it as a size.
+    `parameter` is the name of the parameter of the library that takes it, or its type if it is a
+    constant of the file: an integer is one only where it is known that the library takes it as a
+    size.
     """
+    if parameter.startswith("const "):
+        type_ = parameter.removeprefix("const ").removesuffix("&")
+        return parameter, re.sub(r"(?<=\w)(?=[A-Z])", "_", type_).lower()
     if _INTEGER.match(text):
         return ("uint32_t", parameter) if parameter in SIZES else ("", "")
     array = _ARRAY.match(text)

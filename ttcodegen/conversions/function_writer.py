@@ -12,6 +12,7 @@ from ttcodegen.conversions.interface import Entry, InterfaceTensor
 from ttcodegen.conversions.option_wrappers import options_type, with_options
 from ttcodegen.conversions.recording import (
     TENSOR,
+    Counted,
     SourceFacts,
     Statement,
     StatementRecorder,
@@ -181,6 +182,8 @@ class FunctionWriter:
         self.inlines_calls = False
         """Whether calls of outlined functions are written where their results are wanted."""
         self._layer: str | None = None
+        self._counter: tuple[SSAValue, str] | None = None
+        """That of the loop which is being written, and its type."""
 
     def write(
         self,
@@ -265,11 +268,34 @@ class FunctionWriter:
             )
             self.values.update(zip(statement.results, values, strict=True))
         else:
-            assert isinstance(call, Call)
-            self.body.call_void(call.callee, *map(self.value, call.arguments))
+            self._run(statement)
         for value in lifetime.cleared:
             # Assigned, not deallocated: a view of the tensor may still be in use.
             self.body.insert(VerbatimOp(f"{{}} = {TENSOR}();", [self.values[value]]))
+
+    def _run(self, statement: Statement) -> None:
+        """Writes a call of which nothing is wanted, in a loop if it is run several times."""
+        call, loop = statement.call, statement.loop
+        assert isinstance(call, Call)
+        outside = self.body
+        if loop is not None:
+            bounds = [outside.constant(number, loop.type) for number in (0, loop.count, 1)]
+            self.body = outside.for_(*bounds, name=loop.counter)
+            self._counter = self.body.arguments[0], loop.type
+        self.body.call_void(call.callee, *map(self.value, call.arguments))
+        if loop is not None:
+            self.body.end_block()
+            self.body = outside
+
+    def _counted(self, number: Counted) -> SSAValue:
+        """A number as the counter of the loop gives it."""
+        assert self._counter is not None
+        value, type_ = self._counter
+        if number.step != 1:
+            value = self.body.binary("mul", self.body.constant(number.step, type_), value, type_)
+        if number.text == "0":
+            return value
+        return self.body.binary("add", value, self.body.constant(int(number.text), type_), type_)
 
     def _write_single(self, result: SSAValue, statement: Statement, lifetime: Lifetime) -> None:
         assigned = lifetime.assigned.get(result)
@@ -325,6 +351,8 @@ class FunctionWriter:
 
     def value(self, argument: Argument) -> Value:
         """An expression as it stands in a statement."""
+        if isinstance(argument, Counted):
+            return self._counted(argument)
         if isinstance(argument, Text):
             return self.structs.get(argument.text, argument)
         if isinstance(argument, Use):

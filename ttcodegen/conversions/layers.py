@@ -46,6 +46,7 @@ from ttcodegen.conversions.splitting import (
 from ttcodegen.conversions.statement_groups import (
     Group,
     Links,
+    general_signature,
     group_of,
     pieces_of,
 )
@@ -61,13 +62,15 @@ from ttcodegen.ops.cpp_parameters import MOST_UNNAMED, PARAMETERS
 SHORTEST = 6
 """The fewest lines of a layer that is worth a function."""
 FEWEST = 3
-"""The fewest statements that it has besides calls of such functions."""
+"""The fewest statements that it has, of which one at least is no call of such a function."""
 LEAST_SAVED = 6
 """The fewest lines that a function must save."""
 MOST_COMPUTED = 4
 """The most values that a function takes which are neither weights nor inputs."""
 MOST_RETURNED = 3
 MOST_FUNCTIONS = 12
+MOST_UNITED = 3
+"""The most sizes by which functions of equal layers may differ to be one."""
 _TRIED = 40
 _CALL_LINES = 2
 _DIVIDED = 0.9
@@ -109,13 +112,42 @@ def outline_layers(
     """The statements with calls for equal layers, and the functions that are called, in order."""
     body = replace(body, lines_of=cache(body.lines_of))
     search, found = _ordered(statements, body)
-    functions: list[OutlinedFunction] = []
+    functions: dict[OutlinedFunction, _Equal] = {}
     while found is not None:
         function = _function(found, body)
-        functions.append(function)
+        functions[function] = found
         search = _Search(list(_replaced(search.statements, function)), body)
         found = search.best() if len(functions) < MOST_FUNCTIONS else None
-    return list(search.statements), functions
+    return _united(search.statements, functions, body)
+
+
+def _united(
+    statements: Sequence[Statement], functions: Mapping[OutlinedFunction, _Equal], body: Body
+) -> tuple[list[Statement], list[OutlinedFunction]]:
+    """The same with one function for those that differ in constants of the file: blocks whose
+    layers are of several sizes."""
+    place = {id(statement): index for index, statement in enumerate(statements)}
+    alike: dict[object, list[OutlinedFunction]] = {}
+    for function in functions:
+        # What other functions call stays as they call it.
+        is_called_here = all(id(call) in place for call in function.calls.values())
+        key = general_signature(function.groups[0]) if is_called_here else id(function)
+        alike.setdefault(key, []).append(function)
+    made: list[OutlinedFunction] = []
+    changed: dict[int, Statement] = {}
+    for known in alike.values():
+        calls = {group: id(call) for each in known for group, call in each.calls.items()}
+        groups = tuple(sorted(calls, key=lambda group: place.get(calls[group], 0)))
+        columns = set(zip(*map(pieces_of, groups), strict=True))
+        texts = sum(len(set(column)) > 1 for column in columns)
+        if len(known) == 1 or texts > MOST_UNITED:
+            made += known
+            continue
+        dying = frozenset(index for each in known for index in functions[each].dying)
+        function = _function(_Equal(groups, 0, dying), body, known[0].name)
+        made.append(function)
+        changed |= {call: function.calls[group] for group, call in calls.items()}
+    return [changed.get(id(statement), statement) for statement in statements], made
 
 
 def _ordered(statements: Sequence[Statement], body: Body) -> tuple[_Search, _Equal | None]:
@@ -225,7 +257,9 @@ class _Search:
         for size in primitive_lengths(tokens[first : first + 2 * longest], longest):
             end = first + size
             lines = self.ends[end - 1] - before
-            if lines < SHORTEST or self.own[end] - self.own[first] < FEWEST or self.joined[end]:
+            if lines < SHORTEST or size < FEWEST or self.joined[end]:
+                continue
+            if self.own[end] == self.own[first]:
                 continue
             # Statements that are a layer count for more than parts of one. Thousands are looked at.
             closedness = self.closed[self.alive[first] + self.alive[end]]
@@ -308,6 +342,8 @@ class _Search:
             for index, value in enumerate(each.live_in)
             if self.last_use.get(value, -1) < starts[id(each.statements[0])] + len(each.statements)
             and value not in self.body.members
+            # What writes the rows of a cache takes them all of one tensor, in a loop.
+            and (each.live_out or any(value is not other.live_in[index] for other in groups))
         )
 
     def _saved(self, groups: Sequence[Group], lines: int) -> int:
@@ -335,7 +371,7 @@ def _all_members(groups: Sequence[Group], index: int, body: Body) -> bool:
     return all([group.live_in[index] in members for group in groups])
 
 
-def _function(found: _Equal, body: Body) -> OutlinedFunction:
+def _function(found: _Equal, body: Body, known_name: str = "") -> OutlinedFunction:
     groups = found.groups
     first = groups[0]
     titles = [_title(body.layers_of(group.statements)) for group in groups]
@@ -361,9 +397,9 @@ def _function(found: _Equal, body: Body) -> OutlinedFunction:
     inner |= {value: local[value] for value, name in inner.items() if not name}
     texts = differing_texts(groups, inner, taken)
     result = inner[first.live_out[0]] if first.live_out else ""
-    ops = [statement.op for statement in first.statements]
+    ops = [op for statement in first.statements for op in statement.ops]
     called = layer_function_name(ops, titles, result, has_weights=_has_weights(first, body))
-    name = body.scope.unique(identifier(called))
+    name = known_name or body.scope.unique(identifier(called))
     common = common_title(titles)
     function = OutlinedFunction(
         name,
@@ -501,7 +537,7 @@ def _structs(function: OutlinedFunction, body: Body) -> Iterator[ParameterStruct
             replace(p, type=p.type.removeprefix("const ").removesuffix("&")) for p in function.texts
         ]
         function.texts = fields
-        is_size = all("uint32_t" in p.type or "Shape" in p.type for p in fields)
+        is_size = all(re.search(r"uint32_t|Shape$|Sizes$", p.type) for p in fields)
         name = _SETTINGS[0] if is_size else _SETTINGS[1]
         struct = f"{type_name(function.name)}{name.capitalize()}"
         yield ParameterStruct(name, struct, tuple(fields))

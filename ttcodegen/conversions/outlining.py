@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.cpp_interface import DEVICE, returned_type
-from ttcodegen.conversions.expression_forms import kind_of
+from ttcodegen.conversions.expression_forms import NamedConstant, kind_of
 from ttcodegen.conversions.recording import TENSOR, Statement
 from ttcodegen.conversions.statement_groups import Group, pieces_of, signature, texts_of
 from ttcodegen.emitc.identifiers import NameScope, identifier, type_name
@@ -240,7 +240,7 @@ def differing_texts(
         given = [texts[index][0][1] for index in indices]
         kinds = [kind_of(values[0], each) for each in given]
         type_, noun = next(kind for kind in kinds if kind[0])
-        name = next((each for each in given if each), noun)
+        name = next((each for each in given if each and each != type_), noun)
         parameters.append(Parameter(scope.unique(identifier(name)), type_, frozenset(indices)))
     return parameters
 
@@ -271,7 +271,7 @@ def _call(function: OutlinedFunction, each: Group, title: str | None) -> Stateme
         braced = Call(struct.type, values, struct.type, "list", fields=fields)
         texts = {f: v.text for f, v in zip(fields, values, strict=True) if isinstance(v, Text)}
         named = next((value.name for value in function.values if value.fields == texts), None)
-        arguments.append(braced if named is None else Text(named))
+        arguments.append(braced if named is None else NamedConstant(named, struct.type))
     arguments += [given[p] for p in function.texts if p not in members]
     if function.uses_device:
         arguments.append(Text(DEVICE))

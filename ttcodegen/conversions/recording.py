@@ -35,6 +35,24 @@ def is_deallocation(op: Operation) -> bool:
     return op.name == f"ttnn.{DEALLOCATE}"
 
 
+@dataclass(frozen=True, slots=True)
+class Counted(Text):
+    """A number that grows by `step` in each turn of a loop; the text is that of the first one."""
+
+    step: int
+
+
+@dataclass(frozen=True)
+class Loop:
+    """How often a statement is run."""
+
+    counter: str
+    """What the counter is called ..."""
+    type: str
+    """... and its type."""
+    count: int
+
+
 @dataclass(frozen=True, eq=False)
 class Statement:
     """A statement: an expression, and the values of the program that hold what it gives."""
@@ -50,6 +68,8 @@ class Statement:
     """The C++ types of the results; None if all are tensors of the target."""
     others: tuple[Operation, ...] = ()
     """The other ops that the statement is run for, or that it runs."""
+    loop: Loop | None = None
+    """The loop that it is the body of."""
 
     @property
     def ops(self) -> tuple[Operation, ...]:
@@ -59,7 +79,7 @@ class Statement:
     @property
     def runs_statements(self) -> bool:
         """Whether it calls a function of the program itself, which frees what it is given."""
-        return isinstance(self.call, Call) and self.call.outlined
+        return isinstance(self.call, Call) and self.call.outlined and self.loop is None
 
     @cached_property
     def form(self) -> Form:

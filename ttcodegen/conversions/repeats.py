@@ -37,7 +37,14 @@ def repeated_runs(tokens: Sequence[int]) -> list[Run]:
     for length, low, high in nlargest(MOST_RUNS, _intervals(common), key=covered):
         starts = sorted(order[low : high + 1])
         period = min(after - before for before, after in pairwise(starts))
-        runs[Run(tuple(starts), min(length, period))] = None
+        if period < length:
+            # What repeats itself goes on to the end of the last one.
+            found = set(starts)
+            ends = [start for start in starts if start + period not in found]
+            further = [range(end + period, end + length - period + 1, period) for end in ends]
+            runs[Run(tuple(sorted(found.union(*further))), period)] = None
+        else:
+            runs[Run(tuple(starts), length)] = None
         if period < length:
             runs[Run(tuple(_apart(starts, length)), length)] = None
     return [run for run in runs if len(run.starts) > 1]

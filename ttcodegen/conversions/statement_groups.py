@@ -159,11 +159,20 @@ class Links:
 _FAR = 1 << 62
 
 
+def general_signature(each: Group) -> object:
+    """The same of groups that may differ in constants of the file."""
+    return _signature(each, [statement.form.general for statement in each.statements])
+
+
 def signature(each: Group) -> object:
     """What two groups must have in common to be one function."""
+    return _signature(each, [statement.form.skeleton for statement in each.statements])
+
+
+def _signature(each: Group, skeletons: Sequence[str]) -> object:
     wanted = set(each.live_out)
     return (
-        tuple([(statement.form.skeleton, len(statement.results)) for statement in each.statements]),
+        tuple([(s, len(row.results)) for s, row in zip(skeletons, each.statements, strict=True)]),
         Links(each.statements).inside(0, len(each.statements)),
         tuple(
             [

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import ReturnOp
 
 from ttcodegen.conversions import layers
+from ttcodegen.conversions.call_loops import with_loops
 from ttcodegen.conversions.cpp_interface import (
     TTNN,
     ConstantFile,
@@ -118,6 +119,7 @@ def _record(entry: Entry, facts: SourceFacts, function_names: NameScope) -> _Rec
     )
     calling, functions = layers.outline_layers(statements, known)
     held, calling = hold_weights(entry, calling, functions, members.places, returned)
+    calling = with_loops(calling, functions)
     return _Recorded(replace(body, entry=held), calling, functions, terminator)
 
 

@@ -93,6 +93,9 @@ def common_title(titles: Iterable[str | None]) -> str | None:
 
 def _meaning(counts: Counter[str]) -> str:
     """The name that the field has for these ops, if it has one."""
+    if counts["conv2d"] >= 3 and counts["concat"] and _count(counts, Trait.TAKES_PART):
+        # Cross-stage partial: a part of the channels goes round the convolutions.
+        return "csp_block"
     if counts["conv2d"] >= 3 and counts["add"]:
         has_shortcut = counts["conv2d"] > 3
         return "bottleneck_with_shortcut" if has_shortcut else "bottleneck"

@@ -289,7 +289,7 @@ void test_bytes_of_links() {
     const auto reduce = [](MeshDevice& mesh) {
         ttnn::reduce_scatter(host(Shape({32, 96})).to_device(&mesh), 1, 1);
     };
-    // Sums of what comes before, for each device behind.
+    // Sums of what comes before, for each device after it.
     expect_links(links_of(FabricConfig::FABRIC_1D, 1, 3, reduce), "0>1:2 1>2:1 1>0:1 2>1:2 ");
     expect_links(links_of(FabricConfig::FABRIC_1D_RING, 1, 3, reduce),
                  "0>1:1 0>2:1 1>2:1 1>0:1 2>0:1 2>1:1 ");

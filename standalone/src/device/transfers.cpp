@@ -75,8 +75,8 @@ void check_room(Processor& processor, const NocTarget& far, std::uint32_t bytes,
         const std::uint32_t first = (far.offset - region.begin) / buffer.page_size;
         const std::uint32_t last = (far.offset + bytes - 1 - region.begin) / buffer.page_size;
         for (std::uint32_t page = first; page <= last; ++page) {
-            const std::uint32_t behind = buffer.pages_acked % buffer.num_pages;
-            if ((page + buffer.num_pages - behind) % buffer.num_pages < held) {
+            const std::uint32_t oldest = buffer.pages_acked % buffer.num_pages;
+            if ((page + buffer.num_pages - oldest) % buffer.num_pages < held) {
                 fail(
                     processor, here,
                     "writes to page %u of %s of core (x=%zu,y=%zu), which that core has not popped "

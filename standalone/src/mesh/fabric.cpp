@@ -81,17 +81,17 @@ void Fabric::count(std::size_t axis, std::uint64_t bytes, bool sums, bool round)
     for (const auto& line : lines(axis)) {
         for (std::size_t place = 0; place < length; ++place) {
             const std::size_t before = place + 1;
-            const std::size_t behind = length - before;
+            const std::size_t after = length - before;
             std::uint64_t& forward = forward_[axis][line[place]];
             std::uint64_t& backward = backward_[axis][line[before % length]];
             if (round) {
                 // Half of the line goes round the one way, half the other.
                 forward += bytes * (length / 2);
                 backward += bytes * ((length - 1) / 2);
-            } else if (behind > 0) {
+            } else if (after > 0) {
                 // Data of each device on the one side, or a sum for each on the other.
-                forward += bytes * (sums ? behind : before);
-                backward += bytes * (sums ? before : behind);
+                forward += bytes * (sums ? after : before);
+                backward += bytes * (sums ? before : after);
             }
         }
     }

@@ -210,12 +210,13 @@ HeadMemory decode_heads_memory(const Tensor& input, const HeadCounts& heads, boo
                  "We don't support partial heads in shards when q and k heads are not overlapping "
                  "coregrid");
     }
-    const bool is_told = asked && asked->shard_spec().has_value();
-    const CoreRangeSet grid = is_told ? asked->shard_spec()->grid
-                                      : CoreRangeSet(CoreRange({0, 0}, {kGrid.x - 1, kGrid.y - 1}));
+    const bool is_placed = asked && asked->shard_spec().has_value();
+    const CoreRangeSet grid = is_placed
+                                  ? asked->shard_spec()->grid
+                                  : CoreRangeSet(CoreRange({0, 0}, {kGrid.x - 1, kGrid.y - 1}));
     const MemoryConfig memory =
-        is_told ? *asked
-                : MemoryConfig(TensorMemoryLayout::HEIGHT_SHARDED, BufferType::L1, std::nullopt);
+        is_placed ? *asked
+                  : MemoryConfig(TensorMemoryLayout::HEIGHT_SHARDED, BufferType::L1, std::nullopt);
     TT_FATAL(is_kind(memory, TensorMemoryLayout::HEIGHT_SHARDED),
              "Output tensor must be height sharded");
     const std::uint32_t users = input.logical_shape()[2];

@@ -1,7 +1,8 @@
 #pragma once
 
-// How tt-metal divides a product of matrices among the cores, by itself or as it is told: which
-// programs it refuses, where the result lies, and what its circular buffers take of each L1.
+// How tt-metal divides a matrix product among the cores, by its own choice or by a given program
+// configuration: which programs it refuses, where the result is placed, and how much of each core's
+// L1 the circular buffers take.
 
 #include <cstddef>
 #include <optional>

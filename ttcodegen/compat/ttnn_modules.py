@@ -8,7 +8,7 @@ where tensors lie: what it decided there is taken off, and the module is marked 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import cast
 
@@ -25,7 +25,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from ttcodegen.diagnostics import Diagnostics, copy_source_offset
+from ttcodegen.diagnostics import CompileError, Diagnostics, copy_source_offset
 from ttcodegen.dialects.datatypes import element_of, shape_of, without_encoding
 from ttcodegen.dialects.functions import change_types
 from ttcodegen.dialects.memory import LAYOUTS_WANTED
@@ -229,13 +229,20 @@ def _rename(name: str) -> Callable[[Operation], None]:
     return rule
 
 
-def _transpose(op: Operation) -> None:
-    rank = len(shape_of(op.operands[0].type))
-    order = list(range(rank))
-    first, second = _number(op, "dim0"), _number(op, "dim1")
+def exchange(op: Operation, dims: Sequence[int]) -> list[int]:
+    """The permutation of the operand's dimensions that exchanges two, which may be counted from the
+    end; raises CompileError if they are none of them."""
+    order = list(range(len(shape_of(op.operands[0].type))))
+    if any(not -len(order) <= dim < len(order) for dim in dims):
+        raise CompileError(f"'{name_of(op)}': {list(dims)} are no dimensions of the operand", op)
+    first, second = dims
     order[first], order[second] = order[second], order[first]
-    attributes = {"permutation": order}
-    made = _builder(op).emit("permute", [op.operands[0]], op.results[0].type, **attributes)
+    return order
+
+
+def _transpose(op: Operation) -> None:
+    order = exchange(op, [_number(op, "dim0"), _number(op, "dim1")])
+    made = _builder(op).emit("permute", [op.operands[0]], op.results[0].type, permutation=order)
     _replace(op, made)
 
 

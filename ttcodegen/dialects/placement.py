@@ -144,6 +144,8 @@ _SCALARS = {
     **{str(d.element_type): d for d in DataType if not d.is_block_float},
 }
 _SCALARS["i32"] = DataType.INT32
+# As of tensors without a layout: the library has no such type.
+_SCALARS["f16"] = DataType.BFLOAT16
 _TERM = re.compile(r"d(\d+)(?:\s*\*\s*(\d+))?")
 
 
@@ -325,23 +327,29 @@ def _shape(dims: str, map_: str, height: int, width: int) -> tuple[int, ...]:
 def placed(placement: TensorPlacement, shape: tuple[int, ...]) -> TensorPlacement:
     """The placement of a tensor of that shape whose layout was read.
 
-    The layout gives data type, pages and memory. The memref of an interleaved tensor is not
-    compared with the shape: tools divide it among the cores of L1, or leave it as it was before a
-    reshape.
+    The layout gives data type, pages and memory. The memref is not compared with the shape: tools
+    divide that of an interleaved tensor among the cores of L1, or leave it as it was before a
+    reshape. One that gives cores less than there is of a sharded tensor is not a share either: the
+    tensor is divided evenly among the cores that the layout names.
 
     Raises:
         LayoutTextError: if the tensor cannot be divided into the shards of the layout.
     """
     actual = placement.with_(shape=shape)
-    if placement.shards is not None and placement.memory_layout is not None:
-        height, width = actual.padded_shape()
-        in_tiles = placement.layout is Layout.TILE
-        misfit = placement.shards.misfit(placement.memory_layout, height, width, in_tiles)
-        if misfit is not None:
-            raise LayoutTextError(
-                f"a tensor of shape {list(shape)} cannot be {placement.memory_layout}: {misfit}"
-            )
-    return actual
+    memory_layout, shards = placement.memory_layout, placement.shards
+    if shards is None or memory_layout is None:
+        return actual
+    height, width = actual.padded_shape()
+    in_tiles = placement.layout is Layout.TILE
+    misfit = shards.misfit(memory_layout, height, width, in_tiles)
+    if misfit is None:
+        return actual
+    even = shards.evenly(memory_layout, height, width, in_tiles)
+    if even.misfit(memory_layout, height, width, in_tiles) is not None:
+        raise LayoutTextError(
+            f"a tensor of shape {list(shape)} cannot be {memory_layout}: {misfit}"
+        )
+    return actual.with_(shards=even)
 
 
 # The attribute

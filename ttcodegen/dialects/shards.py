@@ -72,6 +72,13 @@ class Shards:
             return bounds.columns, bounds.rows
         return bounds.rows, bounds.columns
 
+    def evenly(self, memory_layout: str, height: int, width: int, in_tiles: bool) -> Shards:
+        """As large shards as a tensor of that height and width needs on these cores."""
+        side = TILE_SIDE if in_tiles else 1
+        down, across = self.grid(memory_layout)
+        rows, columns = -(-height // (down * side)) * side, -(-width // (across * side)) * side
+        return Shards((rows, columns), self.core_ranges, self.orientation)
+
     def bounding_box(self) -> CoreRange:
         """The smallest rectangle that has all cores."""
         return CoreRange(

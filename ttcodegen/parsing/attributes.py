@@ -316,6 +316,12 @@ class AttributeParser(Parser):
                 placement = placed(encoding.data, tuple(shape))
             except LayoutTextError as error:
                 self.raise_error(str(error), start)
+            if placement.shards != encoding.data.shards:
+                self.diagnostics.warn(
+                    "the shards of the layout do not hold a tensor of this shape: it is divided "
+                    "evenly among their cores",
+                    start,
+                )
             return TensorType(element_type, shape, TTNNLayoutAttr(placement))
         if not isinstance(encoding, UnregisteredAttr):
             return TensorType(element_type, shape, encoding)

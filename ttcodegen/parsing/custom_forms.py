@@ -6,11 +6,11 @@ Their generic forms need nothing from here. The syntax is that of tt-mlir's oper
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import FunctionType, IntegerAttr, SymbolRefAttr, TupleType, i32
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.parser import Parser
 
 from ttcodegen.dialects.ttcore_device import DeviceAttr
@@ -187,6 +187,42 @@ def _load_cached(parser: Parser, op_type: type[Operation]) -> Operation:
     )
 
 
+def _subgraph(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`@function ins(%inputs : types) outs(%outputs : types) {attributes} : types`: a call of the
+    function with the inputs. The outputs are tensors that a kernel would write its results to."""
+    callee = parser.parse_symbol_name()
+    operands: dict[str, list[SSAValue]] = {"ins": [], "outs": []}
+    for group, values in operands.items():
+        if parser.parse_optional_keyword(group) is None:
+            continue
+        with parser.in_parens():
+            names = parser.parse_optional_undelimited_comma_separated_list(
+                parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
+            )
+            for name, type_ in zip(names or (), _types(parser, len(names or ())), strict=True):
+                values.append(parser.resolve_operand(name, type_))
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    return op_type.create(
+        operands=operands["ins"],
+        result_types=parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type),
+        properties={"callee": SymbolRefAttr(callee)},
+        attributes=attributes,
+    )
+
+
+def _types(parser: Parser, count: int) -> Sequence[Attribute]:
+    """`: types`, so many of them."""
+    if count == 0:
+        return []
+    parser.parse_punctuation(":")
+    position = parser.pos
+    types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+    if len(types) != count:
+        parser.raise_error(f"expected {count} types, one for each value", position)
+    return types
+
+
 CUSTOM_FORMS: dict[str, CustomForm] = {
     "ttir.empty": CustomForm("ttir.empty", _empty),
     "tensor.empty": CustomForm("tensor.empty", _empty),
@@ -205,5 +241,6 @@ CUSTOM_FORMS: dict[str, CustomForm] = {
     "ttcore.get_tuple_element": CustomForm("ttcore.get_tuple_element", _tuple_element),
     "tt.tuple": CustomForm("ttcore.tuple", _tuple),
     "tt.get_tuple_element": CustomForm("ttcore.get_tuple_element", _tuple_element),
+    "ttnn.d2m_subgraph": CustomForm("func.call", _subgraph),
     **{name: CustomForm(name, form) for name, form in EMITC_FORMS.items()},
 }

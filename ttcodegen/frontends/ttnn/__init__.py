@@ -27,6 +27,13 @@ from ttcodegen.dialects.attribute_kinds import INTEGERS, NUMBER
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.program_configs import ProgramConfigAttr
 from ttcodegen.dialects.ttcore import LoadCachedOp
+from ttcodegen.frontends.ttnn.composites import (
+    MASKED_PAGED_ATTENTION,
+    PAGED_ATTENTION,
+    masks,
+    replace_composite,
+    some_users,
+)
 from ttcodegen.frontends.ttnn.legal_forms import legalize
 from ttcodegen.frontends.ttnn.meshes import (
     declare_mesh,
@@ -35,6 +42,7 @@ from ttcodegen.frontends.ttnn.meshes import (
     spell_collective,
     spell_distribute,
 )
+from ttcodegen.frontends.ttnn.prepared_weights import with_plain_weight
 from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
 
 Properties = dict[str, Attribute]
@@ -163,8 +171,10 @@ def _respell(op: Operation, name: str) -> None:
         operands, name, properties = list(op.operands)[:1], "composite_to_layout", {}
     else:
         operands = [value for value in op.operands if not is_device(value.type)]
+        operands = with_plain_weight(op, name, operands)
         properties = {key: value for key, value in op.properties.items() if key not in _IMPLIED}
         properties = {key: value for key, value in properties.items() if key not in _TUNING}
+        operands = some_users(op, name, operands, properties)
         _keep_activation(properties)
         name = _name_here(name, properties)
         if name in _COLLECTIVES:
@@ -174,6 +184,8 @@ def _respell(op: Operation, name: str) -> None:
             spell(op, properties)
     cls = ttnn_op_classes().get(name)
     if cls is None:
+        if replace_composite(op, name, operands, properties):
+            return
         # Without its device the message is about the op, not about where the device comes from.
         op.operands = operands
         return
@@ -217,6 +229,8 @@ def _name_here(name: str, properties: Properties) -> str:
     """The name of a call in the catalogue, which may have several for the ways to make it."""
     if name == "pad" and _pads_in_front(properties):
         return "pad_row_major"
+    if name == PAGED_ATTENTION and masks(properties):
+        return MASKED_PAGED_ATTENTION
     mode = properties.get("mode")
     if name == "upsample" and isinstance(mode, StringAttr) and mode.data == "bilinear":
         return "upsample_bilinear"
@@ -257,22 +271,6 @@ def _spell_upsample(op: Operation, properties: Properties) -> None:
         properties["scale_factor"] = INTEGERS.encode([factor.value.data] * 2)
 
 
-_MASK_OF_PAGED = 4
-"""The place of the mask among the operands of attention to pages, each of which may be missing."""
-
-
-def _spell_paged_attention(op: Operation, properties: Properties) -> None:
-    """The library masks by positions here; with a mask it would be another call."""
-    sizes = properties.get("operandSegmentSizes")
-    given = [] if sizes is None else INTEGERS.decode(sizes)
-    if len(given) > _MASK_OF_PAGED + 2 and given[_MASK_OF_PAGED]:
-        raise CompileError(
-            f"'{op.name}' with an attention_mask is not supported",
-            op,
-            remedy="leave the mask out: keys up to cur_pos_tensor are attended to",
-        )
-
-
 def _shape_attribute(attribute: Attribute) -> list[int]:
     """The sizes in `#ttnn.shape<2x1x3>`, or in an array of integers."""
     if isinstance(attribute, UnregisteredAttr):
@@ -290,7 +288,6 @@ _SPELLINGS: dict[str, Spell] = {
     "prod": _spell_prod,
     "upsample": _spell_upsample,
     "upsample_bilinear": _spell_upsample,
-    "paged_scaled_dot_product_attention_decode": _spell_paged_attention,
     "distribute_tensor": spell_distribute,
     "aggregate_tensor": spell_aggregate,
     **dict.fromkeys(_COLLECTIVES, spell_collective),

@@ -1,0 +1,232 @@
+# ruff: noqa: E501 -- calls as tools print them
+"""Calls of TTNN that are no call of their own here compute what the library's do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.diagnostics import CompileError, Diagnostics, Source
+from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.numerics.interpreter import Interpreter
+
+Shape = tuple[int, ...]
+
+
+def module(name: str, attributes: str, shapes: Sequence[Shape], *results: Shape) -> str:
+    """A function `f` that makes one call on tensors of f32."""
+    types = [f"tensor<{'x'.join(map(str, shape))}xf32>" for shape in shapes]
+    made = [f"tensor<{'x'.join(map(str, shape))}xf32>" for shape in results]
+    arguments = ", ".join(f"%{index}: {type_}" for index, type_ in enumerate(types))
+    names = ", ".join(f"%{index}" for index in range(len(types)))
+    outputs = ", ".join(f"%r{index}" for index in range(len(made)))
+    return f"""
+func.func @f({arguments}) -> ({", ".join(made)}) {{
+  %device = "ttnn.get_device"() <{{mesh_shape = #ttnn<mesh_shape 1x1>}}> : () -> !ttnn.device
+  {outputs} = "ttnn.{name}"({names}, %device) <{{{attributes}}}> : ({", ".join(types)}, !ttnn.device) -> ({", ".join(made)})
+  return {outputs} : {", ".join(made)}
+}}
+"""
+
+
+def run(text: str, *arrays: np.ndarray, diagnostics: Diagnostics | None = None) -> list[np.ndarray]:
+    source = Source("in.mlir", text)
+    made = compile_module(source, CompileOptions("m"), diagnostics=diagnostics)
+    return Interpreter(read_ttnn(made.flatbuffer)).run("f", list(arrays))
+
+
+def drawn(*shape: int) -> np.ndarray:
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+
+
+def close(found: np.ndarray, wanted: np.ndarray) -> None:
+    np.testing.assert_allclose(found, wanted, rtol=0.02, atol=0.05)
+
+
+def test_sequences_are_convolved() -> None:
+    sizes = "batch_size = 2 : i32, input_length = 10 : i32, in_channels = 3 : i32, out_channels = 4 : i32, "
+    sizes += "kernel_size = 3 : i32, stride = 2 : i32, padding = array<i32: 1, 2>, dilation = 1 : i32, groups = 1 : i32"
+    text = module("conv1d", sizes, [(2, 10, 3), (4, 3, 3), (1, 1, 1, 4)], (1, 1, 12, 4))
+    x, w, b = drawn(2, 10, 3), drawn(4, 3, 3), drawn(1, 1, 1, 4)
+    padded = np.pad(x, ((0, 0), (1, 2), (0, 0)))
+    rows = [np.einsum("nkc,ock->no", padded[:, at : at + 3], w) for at in range(0, 11, 2)]
+    (found,) = run(text, x, w, b)
+    close(found, (np.stack(rows, 1) + b[0]).reshape(1, 1, 12, 4))
+
+
+@pytest.mark.parametrize("dims", [(1, 2), (-1, 0)])
+def test_dimensions_change_places(dims: tuple[int, int]) -> None:
+    x = drawn(2, 3, 5)
+    wanted = np.swapaxes(x, *dims)
+    said = f"dim0 = {dims[0]} : si32, dim1 = {dims[1]} : si32"
+    (found,) = run(module("transpose", said, [x.shape], wanted.shape), x)
+    assert np.array_equal(found, wanted)
+    with pytest.raises(CompileError, match=r"\[3, 0\] are no dimensions"):
+        run(module("transpose", "dim0 = 3 : si32, dim1 = 0 : si32", [x.shape], x.shape), x)
+
+
+@pytest.mark.parametrize("exponent", ["3 : i32", "0.5 : f32"])
+def test_powers(exponent: str) -> None:
+    x = np.abs(drawn(4, 32)) + 0.5
+    (found,) = run(module("pow_scalar", f"rhs = {exponent}", [x.shape], x.shape), x)
+    close(found, x ** float(exponent.split()[0]))
+    (found,) = run(module("pow_tensor", "", [x.shape, x.shape], x.shape), x, x)
+    close(found, x**x)
+
+
+def test_heads_stand_side_by_side() -> None:
+    x = drawn(2, 3, 5, 32)
+    (found,) = run(module("nlp_concat_heads", "", [x.shape], (2, 1, 5, 96)), x)
+    assert np.array_equal(found, np.swapaxes(x, 1, 2).reshape(2, 1, 5, 96))
+
+
+@pytest.mark.parametrize("has_values", [False, True])
+def test_values_of_latent_attention_are_narrower_than_keys(has_values: bool) -> None:
+    query, key, value = drawn(1, 4, 32, 64), drawn(1, 1, 32, 64), drawn(1, 1, 32, 32)
+    operands = [query, key, value] if has_values else [query, key]
+    said = f"head_dim_v = 32 : ui32, is_causal = true, operandSegmentSizes = array<i32: 1, 1, {int(has_values)}, 0>"
+    text = module("flash_mla_prefill", said, [x.shape for x in operands], (1, 4, 32, 32))
+    text = text.replace(", %device)", ")").replace(", !ttnn.device)", ")")
+    scores = query @ np.swapaxes(key, 2, 3) / 8
+    scores = np.where(np.tril(np.ones((32, 32))) > 0, scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    weights /= weights.sum(-1, keepdims=True)
+    (found,) = run(text, *operands)
+    close(found, weights @ (value if has_values else key[..., :32]))
+
+
+@pytest.mark.parametrize("index", [None, 2])
+def test_rows_are_turned_by_their_positions(index: int | None) -> None:
+    x, cosines, sines = drawn(2, 3, 5, 32), drawn(1, 1, 8, 32), drawn(1, 1, 8, 32)
+    said = "" if index is None else f"token_index = {index} : ui32"
+    rows = slice(0, 5) if index is None else slice(index, index + 1)
+    turned = np.concatenate([-x[..., 16:], x[..., :16]], -1)
+    text = module("rotary_embedding", said, [x.shape, cosines.shape, sines.shape], x.shape)
+    (found,) = run(text, x, cosines, sines)
+    close(found, x * cosines[:, :, rows] + turned * sines[:, :, rows])
+
+
+def test_pairs_of_columns_are_turned() -> None:
+    x, cosines, sines = drawn(1, 3, 32, 64), drawn(1, 1, 32, 64), drawn(1, 1, 32, 64)
+    turn = np.zeros((1, 1, 32, 32), np.float32)
+    turn[..., np.arange(0, 32, 2), np.arange(1, 32, 2)] = 1
+    turn[..., np.arange(1, 32, 2), np.arange(0, 32, 2)] = -1
+    shapes = [each.shape for each in (x, cosines, sines, turn)]
+    (found,) = run(module("rotary_embedding_llama", "", shapes, x.shape), x, cosines, sines, turn)
+    turned = np.stack([-x[..., 1::2], x[..., ::2]], -1).reshape(x.shape)
+    close(found, x * cosines + turned * sines)
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "shapes", "message"),
+    [
+        ("rotary_embedding", "", [(1, 1, 32, 32)] * 2, "takes 3 operands, found 2"),
+        ("rotary_embedding", "", [(32, 32)] * 3, "takes tensors of rank 4"),
+        ("nlp_concat_heads", "", [(1, 0, 32, 32)], "of tensors without elements"),
+        ("conv1d", "batch_size = 1 : i32", [(1, 4, 4)] * 2, "needs the attribute 'input_length'"),
+        ("nlp_concat_heads", "", [(1, 2, 32, 32)], r"gives a tensor of shape \(1, 32, 64\), not"),
+    ],
+)
+def test_calls_with_other_operands_are_refused(
+    name: str, attributes: str, shapes: list[Shape], message: str
+) -> None:
+    with pytest.raises(CompileError, match=message):
+        run(module(name, attributes, shapes, (1, 1, 32, 32)))
+
+
+CONVOLUTION = (
+    "batch_size = 1 : i32, dilation = array<i32: 1, 1>, groups = 1 : i32, in_channels = 4 : i32, "
+    "input_height = 6 : i32, input_width = 6 : i32, kernel_size = array<i32: 3, 2>, "
+    "out_channels = 8 : i32, padding = array<i32: 0, 0>, stride = array<i32: 1, 1>"
+)
+
+
+def test_prepared_weights_are_those_of_the_model() -> None:
+    x, w, b = drawn(1, 1, 36, 4), drawn(8, 4, 3, 2), drawn(1, 1, 1, 8)
+    (matrix,) = run(
+        module(
+            "prepare_conv2d_weights",
+            CONVOLUTION + ', weights_format = "OIHW"',
+            [w.shape],
+            (1, 1, 24, 8),
+        ),
+        w,
+    )
+    assert np.array_equal(matrix, w.transpose(2, 3, 1, 0).reshape(1, 1, 24, 8))
+    (row,) = run(module("prepare_conv2d_bias", CONVOLUTION, [b.shape], b.shape), b)
+    assert np.array_equal(row, b)
+    (plain,) = run(
+        module("conv2d", CONVOLUTION, [x.shape, w.shape, b.shape], (1, 1, 20, 8)), x, w, b
+    )
+    (found,) = run(
+        module("conv2d", CONVOLUTION, [x.shape, matrix.shape, b.shape], (1, 1, 20, 8)), x, matrix, b
+    )
+    assert np.array_equal(found, plain)
+    with pytest.raises(CompileError, match="a matrix with other elements than it has"):
+        run(module("prepare_conv2d_weights", CONVOLUTION, [w.shape], (1, 1, 24, 32)), w)
+
+
+@pytest.mark.parametrize("block", [0, 2])
+def test_prepared_weights_of_volumes_are_those_of_the_model(block: int) -> None:
+    x, w = drawn(1, 3, 4, 5, 4), drawn(8, 4, 2, 2, 2)
+    said = f"groups = 1 : i32, c_in_block = {block} : i32, alignment = 32 : i32"
+    (matrix,) = run(module("prepare_conv3d_weights", said, [w.shape], (32, 8)), w)
+    together = block or 4
+    wanted = w.reshape(8, 4 // together, together, 2, 2, 2).transpose(1, 3, 4, 5, 2, 0)
+    assert np.array_equal(matrix, wanted.reshape(32, 8))
+    said = f"kernel_size = array<i32: 2, 2, 2>, conv3d_config = #ttnn.conv3d_config<c_in_block = {block}>"
+    made = (1, 2, 3, 4, 8)
+    (plain,) = run(module("conv3d", said, [x.shape, w.shape], made), x, w)
+    (found,) = run(module("conv3d", said, [x.shape, matrix.shape], made), x, matrix)
+    assert np.array_equal(found, plain)
+
+
+HEADS = """
+func.func @f(%x: tensor<1x1x32x96xf32>) -> tensor<1x8x1x32xf32> {
+  %first = "ttnn.full"() <{shape = #ttnn.shape<1>, fill_value = FIRST : i32}> : () -> tensor<1xui32>
+  %q, %k, %v = "ttnn.nlp_create_qkv_heads_decode"(%x, %first) <{num_heads = 1 : ui32, num_kv_heads = 1 : ui32, overlap_qk_coregrid = true, slice_size = 8 : ui32}> : (tensor<1x1x32x96xf32>, tensor<1xui32>) -> (tensor<1x8x1x32xf32>, tensor<1x8x1x32xf32>, tensor<1x8x1x32xf32>)
+  return %k : tensor<1x8x1x32xf32>
+}
+"""
+
+
+def test_heads_of_some_users_are_split() -> None:
+    x = drawn(1, 1, 32, 96)
+    (found,) = run(HEADS.replace("FIRST", "16"), x)
+    assert np.array_equal(found[0, :, 0], x[0, 0, 16:24, 32:64])
+    with pytest.raises(CompileError, match="there are no users 25 to 32"):
+        run(HEADS.replace("FIRST", "25"), x)
+    unknown = re.sub(r"  %first = .*\n", "", HEADS).replace(
+        "96xf32>)", "96xf32>, %first: tensor<1xui32>)", 1
+    )
+    with pytest.raises(CompileError, match="a user that the program finds out when it runs"):
+        run(unknown, x, np.zeros(1, np.uint32))
+
+
+SUBGRAPH = """
+#l1 = #ttnn.buffer_type<l1>
+#one = #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, memref<1x1x!ttcore.tile<32x32, bf16>, #l1>, <block_sharded>, core_ranges = #ttnn.core_range_set<[#ttnn.core_range<(0, 0), (0, 0)>]>>
+func.func @f(%x: tensor<64x64xbf16, #one>, %out: tensor<64x64xbf16, #one>) -> tensor<64x64xbf16, #one> {
+  %0 = ttnn.d2m_subgraph @part
+      ins(%x : tensor<64x64xbf16, #one>)
+      outs(%out : tensor<64x64xbf16, #one>) : tensor<64x64xbf16, #one>
+  return %0 : tensor<64x64xbf16, #one>
+}
+func.func private @part(%x: tensor<64x64xbf16, #one>) -> tensor<64x64xbf16, #one> {
+  %0 = "ttnn.neg"(%x) : (tensor<64x64xbf16, #one>) -> tensor<64x64xbf16, #one>
+  return %0 : tensor<64x64xbf16, #one>
+}
+"""
+
+
+def test_parts_of_graphs_are_called() -> None:
+    """Their layouts name a tile where a core has four."""
+    diagnostics = Diagnostics()
+    x = np.round(drawn(64, 64))
+    (found,) = run(SUBGRAPH, x, np.zeros_like(x), diagnostics=diagnostics)
+    assert np.array_equal(found, -x)
+    assert any("divided evenly" in str(each) for each in diagnostics.diagnostics)

@@ -1,0 +1,361 @@
+"""Calls that the catalogue has no op of TTNN for, as the ops of TTIR that they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import Rewriter
+
+from ttcodegen.compat.ttnn_modules import exchange, name_of
+from ttcodegen.diagnostics import CompileError, copy_source_offset
+from ttcodegen.dialects.attribute_kinds import INTEGERS, NUMBER
+from ttcodegen.dialects.constants import splat_value
+from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.frontends.ttnn.prepared_weights import prepared_bias, prepared_weight
+from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.ttir import ttir_op_classes
+from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
+
+Properties = Mapping[str, Attribute]
+PAGED_ATTENTION = "paged_scaled_dot_product_attention_decode"
+MASKED_PAGED_ATTENTION = f"masked_{PAGED_ATTENTION}"
+"""The same with a mask, which the call has no place for beside positions."""
+
+Rule = Callable[[OpBuilder, Operation, Sequence[SSAValue], Properties], SSAValue]
+
+
+def replace_composite(
+    op: Operation, name: str, operands: Sequence[SSAValue], properties: Properties
+) -> bool:
+    """Puts ops of TTIR in place of a call; False if there is no rule for it.
+
+    Args:
+        op: the call.
+        name: its name, without the dialect.
+        operands: its operands, without devices.
+        properties: what it says besides where its result lies.
+    """
+    composite = _COMPOSITES.get(name)
+    if composite is None or not op.results:
+        return False
+    composite.check(op, operands)
+    builder = _builder(op, ttir_op_classes())
+    value = composite.rule(builder, op, operands, properties)
+    result = op.results[0]
+    if shape_of(value.type) != shape_of(result.type):
+        if prod(shape_of(value.type)) != prod(shape_of(result.type)):
+            raise CompileError(
+                f"'ttnn.{name}' gives a tensor of shape {shape_of(value.type)}, not "
+                f"{shape_of(result.type)}",
+                op,
+            )
+        value = builder.reshape(value, shape_of(result.type))
+    if value.type != result.type:
+        value = _builder(op, ttnn_op_classes()).emit("composite_to_layout", [value], result.type)
+    value.name_hint = result.name_hint
+    Rewriter.replace_op(op, [], [value])
+    return True
+
+
+def _builder(op: Operation, classes: Mapping[str, type[CatalogueOp]]) -> OpBuilder:
+    """Makes ops before another one, and in its place."""
+    block = op.parent
+    assert block is not None
+
+    def insert(made: Operation) -> None:
+        block.insert_op_before(made, op)
+        copy_source_offset(op, made)
+
+    builder = OpBuilder(classes, insert)
+    builder.origin = op
+    return builder
+
+
+def _number(op: Operation, properties: Properties, name: str, default: int | None = None) -> int:
+    """An integer that a call says; raises CompileError if it does not."""
+    attribute = properties.get(name)
+    if isinstance(attribute, IntegerAttr):
+        return attribute.value.data
+    if default is None:
+        raise CompileError(f"'{name_of(op)}' needs the attribute '{name}', an integer", op)
+    return default
+
+
+def _listed(properties: Properties, name: str, default: int) -> list[int]:
+    """Integers that a call says, of which there may be one."""
+    attribute = properties.get(name)
+    if isinstance(attribute, IntegerAttr):
+        return [attribute.value.data]
+    return ([] if attribute is None else list(INTEGERS.decode(attribute))) or [default]
+
+
+def _convolution_of_sequences(
+    builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
+) -> SSAValue:
+    """Sequences (N, L, C), or all rows one after the other, become rows of channels."""
+    batch, length = (_number(op, properties, name) for name in ("batch_size", "input_length"))
+    channels, outputs = (_number(op, properties, name) for name in ("in_channels", "out_channels"))
+    kernel = _number(op, properties, "kernel_size")
+    stride, dilation = (_listed(properties, name, 1)[0] for name in ("stride", "dilation"))
+    padding = _listed(properties, "padding", 0)
+    padding = padding * 2 if len(padding) == 1 else padding
+    weight, *bias = operands[1:]
+    if min(stride, dilation, kernel) < 1 or len(padding) != 2:
+        raise CompileError(f"'{name_of(op)}' has no such window", op)
+    positions = (length + sum(padding) - dilation * (kernel - 1) - 1) // stride + 1
+    return builder.emit(
+        "conv1d",
+        [builder.reshape(operands[0], [batch, length, channels]), weight, *bias],
+        tensor_type(element_of(op.results[0].type), [batch, positions, outputs]),
+        stride=[stride],
+        padding=padding,
+        dilation=[dilation],
+        groups=_number(op, properties, "groups", 1),
+    )
+
+
+def _transposed(
+    builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
+) -> SSAValue:
+    dims = [_number(op, properties, name) for name in ("dim0", "dim1")]
+    return builder.permute(operands[0], exchange(op, dims))
+
+
+def _power(
+    builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
+) -> SSAValue:
+    exponent = properties.get("rhs", properties.get("exponent"))
+    if exponent is not None:
+        element = element_of(operands[0].type)
+        rank = len(shape_of(operands[0].type))
+        exponents = builder.full([1] * rank, NUMBER.decode(exponent), element)
+        return builder.broadcasting("pow", operands[0], exponents)
+    return builder.broadcasting("pow", *operands)
+
+
+def _joined_heads(
+    builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
+) -> SSAValue:
+    batch, heads, sequence, size = shape_of(operands[0].type)
+    result = tensor_type(element_of(operands[0].type), [batch, sequence, heads * size])
+    return builder.emit("concatenate_heads", operands[:1], result)
+
+
+def _copied(
+    builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
+) -> SSAValue:
+    return operands[0]
+
+
+def _latent_attention(
+    builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
+) -> SSAValue:
+    """Attention whose values are as wide as `head_dim_v`; without any they are the first elements
+    of the keys. Values are filled up to the width of keys, for heads have one size."""
+    width = _number(op, properties, "head_dim_v")
+    sizes = properties.get("operandSegmentSizes")
+    given = [1, 1, *[0] * (len(operands) - 2)] if sizes is None else INTEGERS.decode(sizes)
+    query, key, *more = operands
+    value = more.pop(0) if given[2:3] == [1] else builder.slice_dim(key, 3, 0, width)
+    missing = shape_of(key.type)[3] - width
+    if missing < 0 or shape_of(value.type)[3] != width:
+        raise CompileError(
+            f"'{name_of(op)}': 'head_dim_v' is {width}, which values do not have", op
+        )
+    mask = more[0] if more else None
+    causal, scale = properties.get("is_causal"), properties.get("scale")
+    if missing:
+        value = _filled_up(builder, value, missing)
+    attended = builder.emit(
+        "scaled_dot_product_attention",
+        [query, key, value, mask],
+        tensor_type(element_of(query.type), shape_of(query.type)),
+        is_causal=mask is None if causal is None else bool(NUMBER.decode(causal)),
+        scale=None if scale is None else NUMBER.decode(scale),
+    )
+    return builder.slice_dim(attended, 3, 0, width)
+
+
+def _paged_operands(properties: Properties) -> list[int]:
+    """How many operands there are of query, keys, values, pages, mask, positions and sink."""
+    sizes = properties.get("operandSegmentSizes")
+    return [] if sizes is None else list(INTEGERS.decode(sizes))
+
+
+def masks(properties: Properties) -> bool:
+    """Whether attention to pages has a mask."""
+    return _paged_operands(properties)[4:5] == [1]
+
+
+def _masked_paged_attention(
+    builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
+) -> SSAValue:
+    given = iter(operands)
+    query, key, value, table, mask, *others = (
+        next(given) if size else None for size in _paged_operands(properties)
+    )
+    cls = ttir_op_classes()[PAGED_ATTENTION]
+    known = {spec.name: spec for spec in cls.definition.attributes}
+    attributes = {
+        name: known[name].kind.decode(given) for name, given in properties.items() if name in known
+    }
+    assert query is not None
+    result = tensor_type(element_of(query.type), shape_of(op.results[0].type))
+    operands_here = [query, key, value, table, query, mask, *others]
+    return builder.emit(PAGED_ATTENTION, operands_here, result, **attributes)
+
+
+def _filled_up(builder: OpBuilder, value: SSAValue, columns: int) -> SSAValue:
+    """`value` with so many columns of zeros after its own."""
+    *outer, width = shape_of(value.type)
+    result = tensor_type(element_of(value.type), [*outer, width + columns])
+    padding = [0] * (2 * len(outer) + 1) + [columns]
+    return builder.emit("pad", [value], result, padding=padding, value=0.0)
+
+
+def _turned(
+    builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
+) -> SSAValue:
+    """x * cos + (-x2, x1) * sin for halves x1 and x2 of rows x; the tables have a row for each
+    position, or more, and `token_index` is the one of all rows."""
+    x, *tables = operands
+    *_, positions, width = shape_of(x.type)
+    index = properties.get("token_index")
+    first = index.value.data if isinstance(index, IntegerAttr) else None
+    span = (0, positions) if first is None else (first, first + 1)
+    cosines, sines = (builder.slice_dim(table, 2, *span) for table in tables)
+    low, high = builder.slice_dim(x, 3, 0, width // 2), builder.slice_dim(x, 3, width // 2, width)
+    swapped = builder.concat([builder.like("neg", high), low], 3)
+    straight = builder.broadcasting("multiply", x, cosines)
+    return builder.like("add", straight, builder.broadcasting("multiply", swapped, sines))
+
+
+def _turned_in_pairs(
+    builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
+) -> SSAValue:
+    """x * cos + (x T) * sin, where T turns each 32 columns of x."""
+    x, cosines, sines, turn = operands
+    shape, side = shape_of(x.type), shape_of(turn.type)[-1]
+    if shape_of(turn.type)[-2:] != (side, side) or prod(shape_of(turn.type)) != side * side:
+        raise CompileError(f"'{name_of(op)}' takes one matrix for all columns", op)
+    blocks = builder.reshape(x, [prod(shape) // side, side])
+    turned = builder.emit(
+        "matmul",
+        [blocks, builder.reshape(turn, [side, side])],
+        tensor_type(element_of(x.type), shape_of(blocks.type)),
+    )
+    across = builder.broadcasting("multiply", builder.reshape(turned, shape), sines)
+    return builder.like("add", builder.broadcasting("multiply", x, cosines), across)
+
+
+def some_users(
+    op: Operation, name: str, operands: Sequence[SSAValue], properties: dict[str, Attribute]
+) -> list[SSAValue]:
+    """The operands of a call that splits the heads of some users only, from the one that the second
+    operand names: the rows of these users. Others as they are."""
+    if name != "nlp_create_qkv_heads_decode" or len(operands) != 2:
+        return list(operands)
+    rows, offset = operands
+    users, first = _number(op, properties, "slice_size"), _known_number(offset)
+    if first is None:
+        raise CompileError(
+            f"'{name_of(op)}' begins with a user that the program finds out when it runs",
+            op,
+            remedy="give the first user as a constant",
+        )
+    if len(shape_of(rows.type)) != 4 or not 0 <= first <= shape_of(rows.type)[2] - users:
+        raise CompileError(
+            f"'{name_of(op)}': there are no users {first} to {first + users - 1}", op
+        )
+    del properties["slice_size"]
+    return [_builder(op, ttir_op_classes()).slice_dim(rows, 2, first, first + users)]
+
+
+def _known_number(value: SSAValue) -> int | None:
+    """The number that a tensor holds throughout, None if that is not known."""
+    op = value.owner
+    while isinstance(op, TTNNOp) and op.name == "ttnn.composite_to_layout":
+        op = op.operands[0].owner
+    if isinstance(op, TTNNOp) and op.name == "ttnn.full":
+        return int(op.parameter("fill_value"))
+    if isinstance(op, TTNNOp) and op.name == "ttnn.constant":
+        found = splat_value(op.parameter("value"))
+        return None if found is None else int(found)
+    return None
+
+
+def _same(name: str) -> Rule:
+    """The op of TTIR of that name, with the operands and attributes of the call."""
+
+    def rule(
+        builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
+    ) -> SSAValue:
+        cls = ttir_op_classes()[name]
+        known = {spec.name for spec in cls.definition.attributes} | {"operandSegmentSizes"}
+        made = cls.create(
+            operands=operands,
+            result_types=[
+                tensor_type(element_of(result.type), shape_of(result.type)) for result in op.results
+            ],
+            properties={key: value for key, value in properties.items() if key in known},
+            location=op.location,
+        )
+        builder.insert(made)
+        return made.results[0]
+
+    return rule
+
+
+@dataclass(frozen=True)
+class _Composite:
+    """A rule, and what it can be asked for."""
+
+    rule: Rule
+    fewest: int = 1
+    """How many operands there are at least."""
+    most: int = 1
+    rank: int | None = None
+    """The rank of all operands; None for any."""
+
+    def check(self, op: Operation, operands: Sequence[SSAValue]) -> None:
+        """Raises CompileError if the call has other operands."""
+        if not self.fewest <= len(operands) <= self.most:
+            wanted = f"{self.fewest}" + (f" to {self.most}" if self.most > self.fewest else "")
+            raise CompileError(
+                f"'{name_of(op)}' takes {wanted} operands, found {len(operands)}", op
+            )
+        shapes = [shape_of(value.type) for value in operands]
+        if self.rank is not None and any(len(shape) != self.rank for shape in shapes):
+            raise CompileError(f"'{name_of(op)}' takes tensors of rank {self.rank}", op)
+        if any(size == 0 for shape in shapes for size in shape):
+            raise CompileError(f"'{name_of(op)}' of tensors without elements is not supported", op)
+
+
+_COMPOSITES: dict[str, _Composite] = {
+    "assign": _Composite(_copied),
+    "bitcast_convert": _Composite(_same("bitcast_convert")),
+    "conv1d": _Composite(_convolution_of_sequences, 2, 3),
+    "flash_mla_prefill": _Composite(_latent_attention, 2, 4, rank=4),
+    "global_avg_pool2d": _Composite(_same("global_avg_pool2d"), rank=4),
+    "group_norm": _Composite(_same("group_norm"), 1, 4),
+    MASKED_PAGED_ATTENTION: _Composite(_masked_paged_attention, 5, 7),
+    "nlp_concat_heads": _Composite(_joined_heads, rank=4),
+    "paged_flash_multi_latent_attention_decode": _Composite(
+        _same("paged_flash_multi_latent_attention_decode"), 3, 7
+    ),
+    "pow_scalar": _Composite(_power),
+    "pow_tensor": _Composite(_power, 2, 2),
+    "prepare_conv2d_bias": _Composite(prepared_bias),
+    "prepare_conv2d_weights": _Composite(prepared_weight, rank=4),
+    "prepare_conv3d_weights": _Composite(prepared_weight, rank=5),
+    "prepare_conv_transpose2d_bias": _Composite(prepared_bias),
+    "prepare_conv_transpose2d_weights": _Composite(prepared_weight, rank=4),
+    "rotary_embedding": _Composite(_turned, 3, 3, rank=4),
+    "rotary_embedding_llama": _Composite(_turned_in_pairs, 4, 4, rank=4),
+    "transpose": _Composite(_transposed),
+}

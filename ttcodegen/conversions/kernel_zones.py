@@ -65,7 +65,7 @@ class _Zone:
         return self.block.find_ancestor_op_in_block(user) not in self.inside
 
     def _moves(self, op: Operation) -> bool:
-        """Moves arithmetic and variables in front of the zone, with what they are computed from."""
+        """Moves arithmetic and variables before the zone, with what they are computed from."""
         pending, moved = [op], set[Operation]()
         while pending:
             each = pending.pop()

@@ -119,7 +119,7 @@ class CallReport(BackendReport):
         with self.path.open("rb") as report:
             report.seek(self._offset)
             lines = report.readlines()
-            self._offset = report.tell()
+            self._offset += sum(map(len, lines))
         return [self._call(json.loads(line)) for line in lines]
 
     def _call(self, entry: Mapping[str, Any]) -> ReportedCall:

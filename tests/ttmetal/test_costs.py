@@ -90,6 +90,8 @@ FUNCTIONS = (
     single("streamed", "softmax", [(33, 20000)], (33, 20000), "bf16", dimension="1 : si32"),
     _attention("attention", (1, 2, 70, 64), (1, 2, 70, 64)),
     _attention("grouped", (2, 4, 33, 32), (2, 2, 100, 32)),
+    _attention("in_parts", (2, 8, 33, 40), (2, 2, 3300, 40)),
+    _attention("causal_parts", (1, 1, 2800, 40), (1, 1, 2800, 40)),
     _through_l1(),
     _looked_up(),
     _last_rows(),

@@ -23,9 +23,24 @@ def _held_tiles(op: CatalogueOp) -> int:
     return (1 + is_wide) * (keys * (size + width + 1) + 2 * size) + 2 * keys + _FIXED_TILES
 
 
+def keys_at_a_time(op: CatalogueOp) -> int:
+    """Rows of tiles of the keys that L1 holds at a time, with the values and scores that belong to
+    them: all of a head, or parts, one of which comes while the last is computed with; 0 if there is
+    no room for any."""
+    size, width = (tiles_along(op.shape(name)[3]) for name in ("query", "value"))
+    is_wide = declared_data_type(op.operand("query")) is DataType.FLOAT32
+    if _held_tiles(op) <= _MOST_TILES:
+        return tiles_along(op.shape("key")[2])
+    for rows in (8, 4, 2, 1):
+        operands = (1 + is_wide) * (2 * rows * (size + width) + rows + 2 * size)
+        if operands + 2 * rows + 4 * width + _FIXED_TILES <= _MOST_TILES:
+            return rows
+    return 0
+
+
 def is_one_program(op: CatalogueOp) -> bool:
     """Whether a program computes the op as it is: the scores of a row of tiles of queries, their
-    softmax and the sums of values, with the keys and values of a head in L1.
+    softmax and the sums of values, with the keys and values of a head in L1, or parts of them.
 
     Sinks, windows, and causal masks of other queries than keys are left to others.
     """
@@ -44,4 +59,4 @@ def is_one_program(op: CatalogueOp) -> bool:
         declared_data_type(mask) not in _DATA_TYPES or shape_of(mask.type)[-1] != keys
     ):
         return False
-    return declared_data_type(op.results[0]) in _DATA_TYPES and _held_tiles(op) <= _MOST_TILES
+    return declared_data_type(op.results[0]) in _DATA_TYPES and keys_at_a_time(op) > 0

@@ -30,12 +30,12 @@ class AttentionCompute:
     """The kernel of a plan."""
 
     def __init__(self, plan: AttentionPlan, name: str) -> None:
-        self._plan = plan
-        self._kernel = ComputeKernel(f"compute_{name}", fp32_destination=True)
+        self.plan = plan
+        self.kernel = ComputeKernel(f"compute_{name}", fp32_destination=True)
 
-    def kernel(self) -> tuple[Kernel, FuncOp]:
+    def described(self) -> tuple[Kernel, FuncOp]:
         """What the program says of the kernel, and its function."""
-        plan, kernel = self._plan, self._kernel
+        plan, kernel = self.plan, self.kernel
         buffers = plan.parts.buffers
         kernel.declare(buffers, plan.parts.tuning.values())
         kernel.packs(["scores", "weights", plan.buffers["result"]])
@@ -47,12 +47,12 @@ class AttentionCompute:
         kernel.wait([SCALER, *([plan.hiding] if plan.hiding else [])])
         end = kernel.builder.sum(first, count)
         with kernel.builder.loop(end, start=first, name_hint="unit") as unit:
-            self._unit(unit)
+            self.unit(unit)
         purpose = "Computes attention, a row of tiles of queries after the other."
         return plan.parts.compute(kernel, purpose, plan.cores, buffers, SHARE)
 
-    def _unit(self, unit: SSAValue) -> None:
-        plan, kernel, builder = self._plan, self._kernel, self._kernel.builder
+    def unit(self, unit: SSAValue) -> None:
+        plan, kernel, builder = self.plan, self.kernel, self.kernel.builder
         keys = plan.buffers["key"], plan.columns * plan.inner
         values = plan.buffers["value"], plan.columns * plan.width
         queries = plan.buffers["query"], plan.inner
@@ -70,7 +70,7 @@ class AttentionCompute:
             self._scores(visible)
             kernel.op("cb_pop_front", *queries)
             self._greatest(visible)
-            self._weights(visible)
+            self.weights(visible)
             self._inverse(visible)
             self._products(visible)
             for name, pages in (("scores", plan.columns), ("weights", plan.columns),
@@ -84,22 +84,22 @@ class AttentionCompute:
     def _scores(self, visible: Value) -> None:
         """Products of queries and keys, and what is hidden; tiles after those that are visible hold
         nothing."""
-        plan, kernel, builder = self._plan, self._kernel, self._kernel.builder
-        kernel.op("cb_reserve_back", "scores", plan.columns)
+        plan, kernel, builder = self.plan, self.kernel, self.kernel.builder
+        kernel.op("cb_reserve_back", "scores", plan.part)
         last: Value = plan.columns - 1
         if not isinstance(visible, int):
             last = builder.difference(visible, 1)
         whole = last if plan.hiding else visible
         if whole != 0:
             with builder.loop(whole, name_hint="column") as column:
-                self._score(column, hiding="")
+                self.score(column, hiding="")
         if plan.hiding:
-            self._score(last, plan.hiding)
-        kernel.op("cb_push_back", "scores", plan.columns)
-        kernel.op("cb_wait_front", "scores", plan.columns)
+            self.score(last, plan.hiding)
+        kernel.op("cb_push_back", "scores", plan.part)
+        kernel.op("cb_wait_front", "scores", plan.part)
 
-    def _score(self, column: Value, hiding: str) -> None:
-        plan, kernel, builder = self._plan, self._kernel, self._kernel.builder
+    def score(self, column: Value, hiding: str, first_query: Value = 0) -> None:
+        plan, kernel, builder = self.plan, self.kernel, self.kernel.builder
         query, key = plan.buffers["query"], plan.buffers["key"]
         section, sources = self._section(hiding)
         result = next(iter(section.results.values()))
@@ -113,7 +113,9 @@ class AttentionCompute:
                 else builder.product(column, plan.inner)
             )
             with builder.loop(plan.inner, name_hint="inner") as inner:
-                kernel.op("matmul_tiles", query, key, inner, builder.sum(first, inner), 0)
+                is_first = isinstance(first_query, int)
+                place = inner if is_first else builder.sum(first_query, inner)
+                kernel.op("matmul_tiles", query, key, place, builder.sum(first, inner), 0)
             kernel.wait(masks)
             kernel.forget_formats()
             kernel.run(section, sources)
@@ -123,7 +125,7 @@ class AttentionCompute:
 
     def _section(self, hiding: str) -> tuple[Allocation, Mapping[Tile, str]]:
         """From a product in the first register to a score."""
-        plan = self._plan
+        plan = self.plan
         builder = TileBuilder()
         product = score = builder.new_tile(DataType.FLOAT32)
         sources: dict[Tile, str] = {}
@@ -137,10 +139,10 @@ class AttentionCompute:
             shown = builder.new_tile(DataType.BFLOAT16)
             sources[shown] = hiding
             score = where_shown(builder, shown, score, float("-inf"))
-        return self._allocate(builder, score, {product: 0}), sources
+        return self.allocate(builder, score, {product: 0}), sources
 
     @staticmethod
-    def _allocate(builder: TileBuilder, result: Tile, held: Mapping[Tile, int]) -> Allocation:
+    def allocate(builder: TileBuilder, result: Tile, held: Mapping[Tile, int]) -> Allocation:
         found = allocate(builder.calls, [result], capacity(True), held)
         assert found is not None
         return found
@@ -149,7 +151,7 @@ class AttentionCompute:
 
     def _greatest(self, visible: Value) -> None:
         """The greatest score of each query."""
-        kernel, builder = self._kernel, TileBuilder()
+        kernel, builder = self.kernel, TileBuilder()
         start = builder.fill(float("-inf"), DataType.FLOAT32)
         builder.call("binary_max_tile", start, start)
         with kernel.builder.destination_registers():
@@ -167,27 +169,27 @@ class AttentionCompute:
         kernel.push(["greatest"])
         kernel.wait(["greatest"])
 
-    def _weights(self, visible: Value) -> None:
+    def weights(self, visible: Value, greatest_of: str = "greatest") -> None:
         """Exponentials of the distance from the greatest score."""
-        plan, kernel = self._plan, self._kernel
+        plan, kernel = self.plan, self.kernel
         builder = TileBuilder()
         score, greatest = (builder.new_tile(DataType.FLOAT32) for _ in range(2))
         weight = builder.call("exp_tile", builder.call("sub_binary_tile", score, greatest))
-        section = self._allocate(builder, weight, {})
-        sources = {score: "scores", greatest: "greatest"}
-        kernel.op("cb_reserve_back", "weights", plan.columns)
+        section = self.allocate(builder, weight, {})
+        sources = {score: "scores", greatest: greatest_of}
+        kernel.op("cb_reserve_back", "weights", plan.part)
         with kernel.builder.loop(visible, name_hint="column") as column:
             kernel.forget_formats()
             with kernel.builder.destination_registers():
                 kernel.run(section, sources, {"scores": column})
                 kernel.builder.start_packing()
                 kernel.pack([(section.results[weight], "weights")])
-        kernel.op("cb_push_back", "weights", plan.columns)
-        kernel.op("cb_wait_front", "weights", plan.columns)
+        kernel.op("cb_push_back", "weights", plan.part)
+        kernel.op("cb_wait_front", "weights", plan.part)
 
     def _inverse(self, visible: Value) -> None:
         """What weights are divided by."""
-        kernel, builder = self._kernel, TileBuilder()
+        kernel, builder = self.kernel, TileBuilder()
         builder.call("recip_tile", builder.new_tile(DataType.FLOAT32))
         reduce_row(kernel, "weights", ReduceType.SUM, visible, streams=False)
         with repeated_row(kernel):
@@ -198,7 +200,7 @@ class AttentionCompute:
 
     def _products(self, visible: Value) -> None:
         """Sums of values by their weights."""
-        plan, kernel, builder = self._plan, self._kernel, self._kernel.builder
+        plan, kernel, builder = self.plan, self.kernel, self.kernel.builder
         value, result = plan.buffers["value"], plan.buffers["result"]
         tiles = TileBuilder()
         scaled = tiles.new_tile(DataType.FLOAT32)

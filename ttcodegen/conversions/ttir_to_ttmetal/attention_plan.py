@@ -1,7 +1,7 @@
 """How the work of an attention program is divided, and what its circular buffers hold.
 
 A unit of work is some rows of tiles of queries that share a head of keys and values: these stay in
-L1 meanwhile. Scores never leave L1.
+L1 meanwhile, or come part by part if there are too many. Scores never leave L1.
 """
 
 from __future__ import annotations
@@ -28,7 +28,13 @@ from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import ComputeSettings, Costs
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
+from ttcodegen.ops.attention_form import keys_at_a_time
 from ttcodegen.ops.attention_meaning import default_scale
+
+_OF_ROW = ("greatest", "inverse")
+"""Circular buffers for what a row of scores comes to."""
+_MOST_ROWS = 4
+"""Rows of tiles of queries that are computed with each part of the keys."""
 
 
 @dataclass
@@ -54,20 +60,26 @@ class AttentionPlan:
 
     def _add_buffers(self) -> None:
         parts, data_type = self.parts, declared_data_type(self.query)
+        rows = self.unit_rows if self.in_parts else 1
+        parts_held = 2 if self.in_parts else 1
         for name, value, pages in (
-            ("query", self.query, BUFFER_DEPTH * self.inner),
-            ("key", self.key, self.columns * self.inner),
-            ("value", self.value, self.columns * self.width),
+            ("query", self.query, BUFFER_DEPTH * (self.inner * rows)),
+            ("key", self.key, parts_held * self.part * self.inner),
+            ("value", self.value, parts_held * self.part * self.width),
         ):
             # One tensor may be several of them.
             self.buffers[name] = parts.add_tensor_buffer(value, pages)
         if self.mask is not None:
             self.buffers["mask"] = parts.add_tensor_buffer(self.mask)
         self.buffers["result"] = parts.add_tensor_buffer(self.op.results[0])
-        parts.add_buffer("scores", DataType.FLOAT32, self.columns)
-        parts.add_buffer("weights", data_type, self.columns)
-        for name in (PARTIAL, REDUCED, "greatest", "inverse"):
+        parts.add_buffer("scores", DataType.FLOAT32, self.part)
+        parts.add_buffer("weights", data_type, self.part)
+        single = [PARTIAL, REDUCED, *(("latest", "factor") if self.in_parts else _OF_ROW)]
+        for name in single:
             parts.add_buffer(name, DataType.FLOAT32, 1)
+        if self.in_parts:
+            for name, pages in (("greatest", 1), ("sum", 1), ("products", self.width)):
+                parts.add_buffer(name, DataType.FLOAT32, (rows + 1) * pages)
         parts.add_buffer(SCALER, DataType.BFLOAT16, 1)
         if self.hiding:
             parts.add_buffer(self.hiding, DataType.BFLOAT16, 1)
@@ -75,7 +87,8 @@ class AttentionPlan:
     @cached_property
     def settings(self) -> ComputeSettings:
         """How the kernel computes: what it copies comes at full width."""
-        copied = ["scores", REDUCED, "greatest", "inverse", self.buffers.get("mask", "")]
+        copied = ["scores", REDUCED, "greatest", self.buffers.get("mask", "")]
+        copied += ["latest", "factor", "sum", "products"] if self.in_parts else ["inverse"]
         return ComputeSettings(
             fp32_destination=True, unpack_to_fp32=self.parts.wide_buffers(copied)
         )
@@ -97,6 +110,16 @@ class AttentionPlan:
         """Columns of the values."""
         return self.values.columns
 
+    @cached_property
+    def part(self) -> int:
+        """Rows of tiles of the keys that are there at a time."""
+        return keys_at_a_time(self.op)
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether that are not all."""
+        return self.part < self.columns
+
     @property
     def rows_of_group(self) -> int:
         """Rows of tiles of the queries that share a head of keys."""
@@ -114,8 +137,13 @@ class AttentionPlan:
         least = ceil(self.rows / self.cores.cores)
         if self.queries.rows == 1:
             least = self.rows_of_group
-        divisors = (n for n in range(1, self.rows_of_group + 1) if self.rows_of_group % n == 0)
-        return next((n for n in divisors if n >= least), self.rows_of_group)
+        divisors = [n for n in range(1, self.rows_of_group + 1) if self.rows_of_group % n == 0]
+        found = next((n for n in divisors if n >= least), self.rows_of_group)
+        if not self.in_parts:
+            return found
+        # Each row sees as many parts as it is allowed to, if that differs.
+        most = 1 if self.is_causal else min(found, _MOST_ROWS)
+        return max(n for n in divisors if n <= most)
 
     @property
     def units(self) -> int:
@@ -153,7 +181,10 @@ class AttentionPlan:
     def costs(self) -> Costs:
         """What the program takes."""
         tile = tile_bytes_of(declared_data_type(self.query))
-        brought = self.units * self.columns * tile
+        seen = self.units * self.columns
+        if self.in_parts and self.is_causal:
+            seen = self._visible_tiles
+        brought = seen * tile
         reads = Counter({self.query: self.rows * self.inner * tile})
         reads[self.key] += brought * self.inner
         reads[self.value] += brought * self.width
@@ -167,8 +198,11 @@ class AttentionPlan:
     @property
     def _mask_tiles(self) -> int:
         """Those that are read: up to the diagonal, if nothing is seen after it."""
-        if not self.is_causal:
-            return self.rows * self.columns
+        return self._visible_tiles if self.is_causal else self.rows * self.columns
+
+    @property
+    def _visible_tiles(self) -> int:
+        """The tiles of scores up to the diagonal."""
         heads = self.rows // self.queries.rows
         return heads * self.queries.rows * (self.queries.rows + 1) // 2
 

@@ -9,6 +9,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.attention_compute import AttentionCompute
+from ttcodegen.conversions.ttir_to_ttmetal.attention_in_parts import AttentionInParts
 from ttcodegen.conversions.ttir_to_ttmetal.attention_plan import AttentionPlan
 from ttcodegen.conversions.ttir_to_ttmetal.data_movement import (
     BroughtTile,
@@ -44,11 +45,12 @@ def lower_attention(
     assert group.root is not None
     plan = AttentionPlan(group.root, names, cores)
     movement = _AttentionMovement(plan, name)
+    compute = (AttentionInParts if plan.in_parts else AttentionCompute)(plan, name)
     return plan.parts.program(
         name,
         "scaled_dot_product_attention",
         cores,
-        (movement.reader(), AttentionCompute(plan, name).kernel(), movement.writer()),
+        (movement.reader(), compute.described(), movement.writer()),
         plan.costs(),
         plan.settings,
         work_units=plan.units,
@@ -83,6 +85,9 @@ class _AttentionMovement:
             group: Value = unit
             if plan.units_of_group > 1:
                 group = builder.named(builder.quotient(unit, plan.units_of_group), "head")
+            if plan.in_parts:
+                self._read_parts(kernel, unit, group)
+                return kernel.finish()
             self._read_head(kernel, group)
             with builder.loop(plan.unit_rows, name_hint="row") as row:
                 whole = builder.sum(builder.product(unit, plan.unit_rows), row)
@@ -92,6 +97,71 @@ class _AttentionMovement:
                 if plan.mask is not None:
                     self._read_mask(kernel, whole)
         return kernel.finish()
+
+    def _read_parts(self, kernel: MovementKernel, unit: SSAValue, group: Value) -> None:
+        """Brings all rows of queries of a unit of work, then keys and values part by part, each
+        with the mask of all rows."""
+        plan, builder = self.plan, kernel.builder
+        with builder.loop(plan.unit_rows, name_hint="row") as row:
+            self._read_queries(kernel, self._whole_row(kernel, unit, row))
+        visible: Value = plan.columns
+        if plan.is_causal:
+            visible = builder.sum(builder.remainder(unit, plan.queries.rows), 1)
+            visible = builder.named(visible, "visible")
+        with builder.loop(visible, step=plan.part, name_hint="first_key_row") as first:
+            count = builder.smaller(plan.part, builder.difference(visible, first))
+            count = builder.named(count, "key_rows")
+            self._read_part(kernel, group, first, count)
+            if plan.mask is not None:
+                with builder.loop(plan.unit_rows, name_hint="row") as row:
+                    whole = self._whole_row(kernel, unit, row)
+                    end = builder.sum(first, count)
+                    self._read_mask(kernel, whole, first, end)
+
+    def _whole_row(self, kernel: MovementKernel, unit: SSAValue, row: SSAValue) -> SSAValue:
+        """The number of a row of a unit of work among those of all queries."""
+        if self.plan.unit_rows == 1:
+            return unit
+        whole = kernel.builder.sum(kernel.builder.product(unit, self.plan.unit_rows), row)
+        return kernel.builder.named(whole, "query_row")
+
+    def _read_part(
+        self, kernel: MovementKernel, group: Value, first: SSAValue, count: SSAValue
+    ) -> None:
+        """So many rows of the keys and values of a head from one on."""
+        plan, builder = self.plan, kernel.builder
+        operands = self._operands_of_head
+        for name, value, columns, _ in operands:
+            builder.op("cb_reserve_back", kernel.buffer(plan.buffers[name]), plan.part * columns)
+            row = builder.sum(builder.product(group, plan.columns), first)
+            tiles = builder.product(count, columns)
+            self._read_tiles(kernel, name, value, builder.product(row, columns), tiles)
+        builder.op("noc_async_read_barrier")
+        for name, _, columns, (rows, last) in operands:
+            buffer = plan.buffers[name]
+            if last != TILE_SIDE:
+                with builder.loop(count, name_hint="key_row") as row:
+                    place = builder.sum(builder.product(row, columns), columns - 1)
+                    self._clear(kernel, buffer, place, TILE_SIDE, last)
+            if rows != TILE_SIDE:
+                is_last = builder.compare("eq", builder.sum(first, count), plan.columns)
+                with (
+                    builder.when(is_last),
+                    builder.loop(columns, name_hint="column") as column,
+                ):
+                    row = builder.product(builder.difference(count, 1), columns)
+                    self._clear(kernel, buffer, builder.sum(row, column), rows, TILE_SIDE)
+            builder.op("cb_push_back", kernel.buffer(buffer), plan.part * columns)
+
+    @property
+    def _operands_of_head(self) -> tuple[tuple[str, SSAValue, int, tuple[int, int]], ...]:
+        """Keys and values: their tiles in a row, and what the last tiles are filled to where
+        products add up."""
+        plan = self.plan
+        return (
+            ("key", plan.key, plan.inner, (TILE_SIDE, plan.keys.last_columns)),
+            ("value", plan.value, plan.width, (plan.values.last_rows, TILE_SIDE)),
+        )
 
     def _push_shown(self, kernel: MovementKernel) -> None:
         """Makes the tile that is 1 where a query sees a key, in the last tile that it sees of."""
@@ -108,10 +178,7 @@ class _AttentionMovement:
     def _read_head(self, kernel: MovementKernel, group: Value) -> None:
         """The keys and values of a head, with nothing in place of padding that products add up."""
         plan, builder = self.plan, kernel.builder
-        operands = (
-            ("key", plan.key, plan.inner, (TILE_SIDE, plan.keys.last_columns)),
-            ("value", plan.value, plan.width, (plan.values.last_rows, TILE_SIDE)),
-        )
+        operands = self._operands_of_head
         for name, value, columns, _ in operands:
             tiles = plan.columns * columns
             builder.op("cb_reserve_back", kernel.buffer(plan.buffers[name]), tiles)
@@ -143,7 +210,7 @@ class _AttentionMovement:
         return declared_data_type(self.plan.query)
 
     def _read_tiles(
-        self, kernel: MovementKernel, name: str, value: SSAValue, first: Value, tiles: int
+        self, kernel: MovementKernel, name: str, value: SSAValue, first: Value, tiles: Value
     ) -> None:
         """Begins to read tiles that follow each other."""
         plan, builder = self.plan, kernel.builder
@@ -170,8 +237,11 @@ class _AttentionMovement:
             )
         builder.op("cb_push_back", buffer, plan.inner)
 
-    def _read_mask(self, kernel: MovementKernel, row: SSAValue) -> None:
-        """The tiles of the mask for the scores of a row that are computed."""
+    def _read_mask(
+        self, kernel: MovementKernel, row: SSAValue, begin: Value = 0, end: Value | None = None
+    ) -> None:
+        """The tiles of the mask for the scores of a row that are computed, from one on up to
+        another."""
         plan, builder = self.plan, kernel.builder
         assert plan.mask is not None
         shape = plan.shape_of_mask()
@@ -188,10 +258,12 @@ class _AttentionMovement:
         known = kernel.coordinates(nest.tile_coordinates, {"query_row": row})
         first = kernel.page(page, known)
         visible: Value = plan.columns
-        if plan.is_causal and plan.columns > 1:
+        if end is not None:
+            visible = end
+        elif plan.is_causal and plan.columns > 1:
             place = builder.remainder(row, plan.queries.rows)
             visible = builder.named(builder.sum(place, 1), "visible")
-        with builder.loop(visible, name_hint="column") as column:
+        with builder.loop(visible, start=begin, name_hint="column") as column:
             kernel.push_tiles(
                 [
                     BroughtTile(

@@ -65,7 +65,7 @@ COUNT = SHARE[1:]
 _OWN_BUFFERS = frozenset(
     [
         *("elements", "greatest", "inverse", "later", "left", "order", "partial", "reduced"),
-        *("right", "scaler", "scores", "seen", "weights"),
+        *("factor", "latest", "products", "right", "scaler", "scores", "seen", "sum", "weights"),
     ]
 )
 """Circular buffers that hold no tensor as it lies in DRAM."""

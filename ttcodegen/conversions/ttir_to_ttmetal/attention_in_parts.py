@@ -1,0 +1,184 @@
+"""The compute kernel of attention to more keys than L1 holds: a softmax in parts of the keys.
+
+Of each row there is the greatest score so far, the sum of the exponentials of the scores less that,
+and the sums of values weighted by them. A greater score makes all of it smaller by one factor
+(Milakov and Gimelshein, arXiv:1805.02867). Rows take turns: what is kept of a row is at the front
+of its circular buffers when a part comes to it, and goes to the back.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.ttir_to_ttmetal.attention_compute import AttentionCompute
+from ttcodegen.conversions.ttir_to_ttmetal.row_reduction import PARTIAL, reduce_row, repeated_row
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.ttkernel.attributes import ReduceType
+from ttcodegen.dialects.ttkernel.builder import Value
+from ttcodegen.ops.tile_lowering import TileBuilder
+
+_LEAST = -3.3895313892515355e38
+"""The least number of bf16, which no score of a key that is seen is below: unlike minus infinity it
+can be subtracted from itself."""
+
+
+class AttentionInParts(AttentionCompute):
+    """The kernel of a plan whose keys come in parts."""
+
+    def unit(self, unit: SSAValue) -> None:
+        """The rows of a unit of work, part by part of the keys."""
+        plan, kernel, builder = self.plan, self.kernel, self.kernel.builder
+        queries = plan.buffers["query"], plan.unit_rows * plan.inner
+        visible: Value = plan.columns
+        if plan.is_causal:
+            place = builder.remainder(unit, plan.queries.rows) if plan.units > 1 else unit
+            visible = builder.named(builder.sum(place, 1), "visible")
+        kernel.op("cb_wait_front", *queries)
+        with builder.loop(plan.unit_rows, name_hint="row"):
+            self._begin()
+        with builder.loop(visible, step=plan.part, name_hint="first_key_row") as first:
+            count = builder.smaller(plan.part, builder.difference(visible, first))
+            self._part(first, builder.named(count, "key_rows"), visible)
+        with builder.loop(plan.unit_rows, name_hint="row"):
+            self._finish()
+        kernel.op("cb_pop_front", *queries)
+
+    def _part(self, first: SSAValue, count: SSAValue, visible: Value) -> None:
+        """A part of the keys, of which there are so many rows from `first` on."""
+        plan, kernel, builder = self.plan, self.kernel, self.kernel.builder
+        keys = plan.buffers["key"], plan.part * plan.inner
+        values = plan.buffers["value"], plan.part * plan.width
+        kernel.op("cb_wait_front", *keys)
+        kernel.op("cb_wait_front", *values)
+        whole = count
+        if plan.hiding:
+            # The last tile that is seen at all hides some of its keys.
+            last = visible - 1 if isinstance(visible, int) else builder.difference(visible, 1)
+            before = builder.difference(last, first)
+            whole = builder.named(builder.smaller(count, before), "whole")
+        with builder.loop(plan.unit_rows, name_hint="row") as row:
+            query: Value = builder.product(row, plan.inner) if plan.unit_rows > 1 else 0
+            kernel.op("cb_reserve_back", "scores", plan.part)
+            with builder.loop(whole, name_hint="column") as column:
+                self.score(column, "", query)
+            if plan.hiding:
+                with builder.when(builder.compare("ne", whole, count)):
+                    self.score(whole, plan.hiding, query)
+            kernel.op("cb_push_back", "scores", plan.part)
+            kernel.op("cb_wait_front", "scores", plan.part)
+            self._raise(count)
+            self.weights(count, "latest")
+            self._add_weights(count)
+            self._add_products(count)
+            for name, pages in (("scores", plan.part), ("weights", plan.part), ("latest", 1),
+                                ("factor", 1), ("greatest", 1), ("sum", 1),
+                                ("products", plan.width)):  # fmt: skip
+                kernel.op("cb_pop_front", name, pages)
+        kernel.op("cb_pop_front", *keys)
+        kernel.op("cb_pop_front", *values)
+
+    def _begin(self) -> None:
+        """What is kept of a row before it has seen a key."""
+        plan, kernel, tiles = self.plan, self.kernel, TileBuilder()
+        tiles.fill(_LEAST, DataType.FLOAT32)
+        tiles.fill(0.0, DataType.FLOAT32)
+        kernel.op("cb_reserve_back", "products", plan.width)
+        with kernel.builder.destination_registers():
+            kernel.forget()
+            for register, call in enumerate(tiles.calls):
+                kernel.call(call, [register])
+            kernel.pack_when_free([(0, "greatest"), (1, "sum")])
+            with kernel.builder.loop(plan.width, name_hint="value_column"):
+                kernel.pack([(1, "products")])
+        kernel.push(["greatest", "sum"])
+        kernel.op("cb_push_back", "products", plan.width)
+
+    def _raise(self, count: Value) -> None:
+        """The greatest score with those of the part, and what the sums have to be multiplied by."""
+        kernel, tiles = self.kernel, TileBuilder()
+        score = tiles.new_tile(DataType.FLOAT32)
+        tiles.call("binary_max_tile", score, score)
+        tiles.call("exp_tile", tiles.call("sub_binary_tile", score, score))
+        larger, difference, exponential = tiles.calls
+        kernel.wait(["greatest"])
+        with kernel.builder.destination_registers():
+            kernel.forget_formats()
+            kernel.load("greatest", 0)
+            with kernel.builder.loop(count, name_hint="column") as column:
+                kernel.forget_formats()
+                kernel.load("scores", 1, column)
+                kernel.call(larger, [0, 1, 0])
+            kernel.pack_when_free([(0, PARTIAL)])
+        kernel.push([PARTIAL])
+        reduce_row(kernel, PARTIAL, ReduceType.MAX, 1, streams=True)
+        with repeated_row(kernel):
+            kernel.pack_when_free([(0, "latest"), (0, "greatest")])
+        kernel.push(["latest", "greatest"])
+        kernel.wait(["latest"])
+        with kernel.builder.destination_registers():
+            kernel.forget_formats()
+            kernel.load("greatest", 0)
+            kernel.load("latest", 1)
+            kernel.call(difference, [0, 1, 0])
+            kernel.call(exponential, [0])
+            kernel.pack_when_free([(0, "factor")])
+        kernel.push(["factor"])
+        kernel.wait(["factor"])
+
+    def _add_weights(self, count: Value) -> None:
+        """The sum of the exponentials with those of the part."""
+        reduce_row(self.kernel, "weights", ReduceType.SUM, count, streams=False)
+        self.kernel.wait(["sum"])
+        with repeated_row(self.kernel):
+            self._add_kept("sum", 0)
+            self.kernel.pack_when_free([(0, "sum")])
+        self.kernel.push(["sum"])
+
+    def _add_products(self, count: Value) -> None:
+        """The sums of values with those of the part."""
+        plan, kernel, builder = self.plan, self.kernel, self.kernel.builder
+        value = plan.buffers["value"]
+        kernel.op("cb_wait_front", "products", plan.width)
+        with builder.loop(plan.width, name_hint="value_column") as column:
+            kernel.op("reconfig_data_format", value, "weights")
+            kernel.op("mm_init_short", "weights", value, 0)
+            with builder.destination_registers():
+                with builder.loop(count, name_hint="key") as key:
+                    place = builder.sum(builder.product(key, plan.width), column)
+                    kernel.op("matmul_tiles", "weights", value, key, place, 0)
+                kernel.forget_formats()
+                self._add_kept("products", column)
+                kernel.pack_when_free([(0, "products")])
+            kernel.push(["products"])
+
+    def _add_kept(self, name: str, index: Value) -> None:
+        """Adds to the first register what was kept, times the factor."""
+        kernel, tiles = self.kernel, TileBuilder()
+        tile = tiles.new_tile(DataType.FLOAT32)
+        tiles.call("mul_binary_tile", tile, tile)
+        tiles.call("add_binary_tile", tile, tile)
+        kernel.load(name, 1, index)
+        kernel.load("factor", 2)
+        kernel.call(tiles.calls[0], [1, 2, 1])
+        kernel.call(tiles.calls[1], [0, 1, 0])
+
+    def _finish(self) -> None:
+        """The result of a row that has seen all of its keys."""
+        plan, kernel, tiles = self.plan, self.kernel, TileBuilder()
+        tile = tiles.new_tile(DataType.FLOAT32)
+        tiles.call("recip_tile", tile)
+        tiles.call("mul_binary_tile", tile, tile)
+        result = plan.buffers["result"]
+        kernel.wait(["sum", "greatest"])
+        kernel.op("cb_wait_front", "products", plan.width)
+        with kernel.builder.loop(plan.width, name_hint="value_column") as column:
+            with kernel.builder.destination_registers():
+                kernel.forget_formats()
+                kernel.load("products", 0, column)
+                kernel.load("sum", 1)
+                kernel.call(tiles.calls[0], [1])
+                kernel.call(tiles.calls[1], [0, 1, 0])
+                kernel.pack_when_free([(0, result)])
+            kernel.push([result])
+        for name, pages in (("sum", 1), ("greatest", 1), ("products", plan.width)):
+            kernel.op("cb_pop_front", name, pages)

@@ -228,6 +228,48 @@ def test_copies_are_found_however_they_are_called(tmp_path: Path) -> None:
     assert "noc_async_write_page(i, y_tensor, y_dfb_block);" in written
 
 
+_JOINED = """
+@ttl.datamovement()
+def write():
+    for i in range(2):
+        with y_dfb.wait() as y_blk:
+            if i == 0:
+                place = 1
+            else:
+                place = i - i
+            ttl.copy(y_blk, y[0, place]).wait()
+@ttl.compute()
+def compute():
+    for i in range(2):
+        with y_dfb.reserve() as y_blk:
+            if i == 0:
+                value = ttl.block.fill(FIRST, shape=(1, 1))
+            else:
+                value = SECOND
+            y_blk.store(value * value)
+"""
+
+
+def test_variables_of_both_branches_are_known_after_them(tmp_path: Path) -> None:
+    body = _JOINED.replace("FIRST", "1").replace("SECOND", "ttl.block.fill(2, shape=(1, 1))")
+    source = Source("program.py", operation(body))
+    projects = Projects(source.digest, tmp_path)
+    run_program_text(source, [], projects.watch)
+    texts = {p.stem: p.read_text() for p in projects.written[0].glob("kernels/*.cpp")}
+    for line in ("uint32_t place = 0;", "place = 1;", "noc_async_write_page(place, "):
+        assert line in texts["write"], line
+    for call in ("cb_reserve_back", "cb_push_back", "cb_wait_front"):
+        assert texts["compute"].count(f"{call}(cb_value, 1);") == 2
+    assert texts["compute"].count("cb_pop_front(cb_value, 1);") == 1
+
+
+@pytest.mark.parametrize("second", ["ttl.block.fill(2, shape=(1, 2))", "3"])
+def test_branches_give_a_variable_values_of_one_kind(second: str) -> None:
+    body = _JOINED.replace("FIRST", "1").replace("SECOND", second)
+    told = refusal(operation(body))
+    assert "'value' has another shape in each branch of the condition, or is a block" in told
+
+
 _TOLD = """
 @ttl.datamovement()
 def write():
@@ -377,6 +419,10 @@ CHECKED = [
     ("counters", ()),
     ("planes", (3, 2, 2)),
     ("meshes", ("sums",)),
+    ("branches", ()),
+    ("split_k", ()),
+    ("ring", (4,)),
+    ("halo", (4,)),
     ("formulas", (2, 2, 5, 2)),
     *(("rows", (kind, 3, 2, 2, 2)) for kind in (
         "rms-norm-matmul", "layer-norm", "softmax", "masked-softmax", "gelu-matmul", "gated",
@@ -399,7 +445,7 @@ def test_the_emulated_device_computes_what_the_simulator_does(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "arguments"),
-    [*CHECKED[:7], *CHECKED[8:15], CHECKED[16]],
+    [*CHECKED[:7], *CHECKED[8:15], CHECKED[20]],
 )
 def test_kernels_compile_with_the_headers_of_the_release(
     name: str, arguments: tuple[object, ...], kernel_check: KernelCheck, tmp_path: Path

@@ -122,6 +122,25 @@ def test_formulas_of_models(sizes: tuple[int, ...]) -> None:
     check("formulas", *sizes, tolerance=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("branches", ()),
+        ("conditional", ()),
+        ("gather_rows", ()),
+        *(("halo", (nodes,)) for nodes in (1, 4, 8)),
+        ("histogram", ()),
+        ("prefix_sum", ()),
+        *(("ring", (nodes,)) for nodes in (2, 5, 8)),
+        ("split_k", ()),
+        ("top1", ()),
+        ("transposed_norm", ()),
+    ],
+)
+def test_operations_of_other_kinds(name: str, arguments: tuple[int, ...]) -> None:
+    check(name, *arguments, tolerance=1e-5)
+
+
 def test_sixty_functions_and_operators_stand_in_programs() -> None:
     texts = [path.read_text() for path in PROGRAMS.glob("*.py")]
     found = {name for text in texts for name in re.findall(r"ttl\.((?:math|block)\.\w+)", text)}

@@ -43,6 +43,7 @@ from ttcodegen.lang.compiler.tile_functions import (
     where,
 )
 from ttcodegen.lang.compiler.translation import KernelTranslator
+from ttcodegen.lang.compiler.variables import read_after
 from ttcodegen.lang.context import Kernel, KernelKind
 from ttcodegen.lang.shape_rules import (
     broadcast_axes,
@@ -85,6 +86,9 @@ class ComputeTranslator(KernelTranslator):
         """The dataflow buffers that the kernel turned out to use."""
         self._lives = BlockLives(KernelKind.COMPUTE)
         self._homes: dict[Frame, dict[str, Resident]] = {}
+        self._brought: dict[tuple[Frame, str], Resident | None] = {}
+        """Where branches of conditions left variables that are read after them; None where they
+        are no block expressions."""
         self.calls |= {
             abs: self._magnitude,
             ttl_math.max: lambda a, b: self.operator("max", a, b),  # pyright: ignore
@@ -255,7 +259,7 @@ class ComputeTranslator(KernelTranslator):
         super().before_loop(body)
         for name, value in list(self.names.items()):
             if isinstance(value, ComputeBlock) and self._changes(value, name, body):
-                self._settle_for_loop(value)
+                self._settle_before(value)
         for name in stored_names(body):
             value = self.names.get(name)
             if isinstance(value, Expression) and name not in self.homes:
@@ -266,6 +270,23 @@ class ComputeTranslator(KernelTranslator):
                     self._happens(value, Event.READ)
                 self._give_home(name, value)
 
+    def before_condition(self, body: Sequence[ast.stmt]) -> None:
+        """What is changed under a condition, and read after it, gets a circular buffer of its own,
+        too."""
+        super().before_condition(body)
+        end = max(statement.end_lineno or 0 for statement in body)
+        for name, value in list(self.names.items()):
+            if isinstance(value, ComputeBlock):
+                if not value.life.is_released and stores_into(list(body), name):
+                    self._settle_before(value)
+            elif (
+                isinstance(value, Expression)
+                and name not in self.homes
+                and name in stored_names(body)
+                and read_after(self.frame.syntax, end, name)
+            ):
+                self._give_home(name, value)
+
     def _changes(self, block: ComputeBlock, name: str, body: Sequence[ast.stmt]) -> bool:
         """Whether a loop stores into a block that a variable holds before it."""
         return (
@@ -274,7 +295,7 @@ class ComputeTranslator(KernelTranslator):
             and self._reads_first(name, body)
         )
 
-    def _settle_for_loop(self, block: ComputeBlock) -> None:
+    def _settle_before(self, block: ComputeBlock) -> None:
         if block.home is not None or not self._is_read(block):
             return
         is_empty = block.is_reserved and block.life.state is BlockState.MW
@@ -329,16 +350,42 @@ class ComputeTranslator(KernelTranslator):
             for each in ast.walk(frame.syntax)
         )
 
-    def inside(self, body: Sequence[ast.stmt]) -> None:
+    def inside(self, body: Sequence[ast.stmt], joined: Sequence[str] = ()) -> None:
         """A body, at whose end the variables that it made are given back."""
         before = set(self.homes)
         try:
             self.body(body)
+            for name in joined:
+                self._bring_to_join(name)
         except Returned as ending:
             self._hand_on(ending.value, before)
             raise
         finally:
             self._give_back(before)
+
+    def _bring_to_join(self, name: str) -> None:
+        """At the end of a branch: what the variable holds lies in a buffer of its own, of which the
+        other branch fills a block as well."""
+        value = self.names.get(name)
+        home: Resident | None = None
+        if isinstance(value, Expression):
+            if name not in self.homes:
+                self._give_home(name, self.expression(value))
+            home = self.homes.pop(name)
+            # The other branch knows nothing of it.
+            del self.names[name]
+        other = self._brought.setdefault((self.frame, name), home)
+        if _place_of(other) != _place_of(home):
+            self.refuse(
+                f"'{name}' has another shape in each branch of the condition, or is a block "
+                "expression in one of them only",
+                remedy="store it into a dataflow buffer in each branch",
+            )
+
+    def join(self, name: str) -> None:
+        home = self._brought.pop((self.frame, name), None)
+        if home is not None:
+            self.names[name] = self.homes[name] = home
 
     def _hand_on(self, value: Any, before: set[str]) -> None:
         """What a call gives lies in buffers that its caller gives back."""
@@ -473,3 +520,7 @@ class ComputeTranslator(KernelTranslator):
         of = self.expression(expr)
         shape, kept = unsqueezed(of.shape, dims)
         return Reshaped(shape, of, kept)
+
+
+def _place_of(home: Resident | None) -> tuple[str, Shape] | None:
+    return None if home is None else (home.buffer, home.shape)

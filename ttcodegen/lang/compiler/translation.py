@@ -48,7 +48,13 @@ from ttcodegen.lang.compiler.numbers import (
     is_number,
 )
 from ttcodegen.lang.compiler.pipe_nets import NetUses
-from ttcodegen.lang.compiler.variables import Variable, read_after, reads_first
+from ttcodegen.lang.compiler.variables import (
+    Variable,
+    assigned_on_all_ways,
+    assigned_values,
+    read_after,
+    reads_first,
+)
 from ttcodegen.lang.context import Kernel
 from ttcodegen.lang.debug_printing import debug_print
 from ttcodegen.lang.pipes import PipeNet
@@ -331,6 +337,10 @@ class KernelTranslator(ExpressionTranslator):
         """Prepares what a loop carries from one iteration to the next."""
         self._make_variables(body, is_loop=True)
 
+    def before_condition(self, body: Sequence[ast.stmt]) -> None:
+        """Prepares what statements change that are carried out where a condition holds."""
+        self._make_variables(body, is_loop=False)
+
     def noted(self, frame: Frame, name: str, node: ast.AST) -> None:
         for loop in self._loops:
             loop.reads(frame, name, node)
@@ -345,8 +355,9 @@ class KernelTranslator(ExpressionTranslator):
                     node,
                 )
 
-    def inside(self, body: Sequence[ast.stmt]) -> None:
-        """The body of a loop, of a condition or of a function."""
+    def inside(self, body: Sequence[ast.stmt], joined: Sequence[str] = ()) -> None:
+        """The body of a loop, of a condition or of a function; `joined` are variables that are
+        needed after it."""
         self.body(body)
 
     def _if(
@@ -358,17 +369,56 @@ class KernelTranslator(ExpressionTranslator):
         if not is_condition(condition):
             self.body(body if condition else orelse)
             return
-        self._make_variables([*body, *orelse], is_loop=False)
-        self.when(condition, body)
+        self.before_condition([*body, *orelse])
+        joined = self._joined(body, orelse)
+        self.when(condition, body, joined)
         if orelse:
-            self.when(condition.opposite, orelse)
+            self.when(condition.opposite, orelse, joined)
+        for name in joined:
+            self.join(name)
 
-    def when(self, condition: Condition, body: Sequence[ast.stmt]) -> None:
-        """Statements that are carried out where a condition holds."""
+    def when(
+        self, condition: Condition, body: Sequence[ast.stmt], joined: Sequence[str] = ()
+    ) -> None:
+        """Statements that are carried out where a condition holds; `joined` are variables that
+        others have as well where it does not."""
         # The condition is computed before what only holds inside of it.
         holds = self.arithmetic.condition(condition)
         with self.scope(stored_names(body)), self.builder.when(holds):
-            self.inside(body)
+            self.inside(body, joined)
+
+    def _joined(self, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]) -> list[str]:
+        """Variables that both branches of a condition assign to, and that are read after it. Those
+        that are numbers become variables of C++."""
+        end = max(statement.end_lineno or 0 for statement in [*body, *orelse])
+        found: list[str] = []
+        for name in stored_names([*body, *orelse]) if orelse else ():
+            is_new = self.names.get(name, UNKNOWN) is UNKNOWN
+            if not is_new or not read_after(self.frame.syntax, end, name):
+                continue
+            if assigned_on_all_ways((body, orelse), name):
+                values = assigned_values([*body, *orelse], name)
+                if all(value is not None and self._looks_like_number(value) for value in values):
+                    self.names[name] = Variable(self.builder.variable(0, _hint(name)))
+                else:
+                    found.append(name)
+        return found
+
+    def _looks_like_number(self, value: ast.expr) -> bool:
+        """Whether an expression has integers and operators of integers only."""
+        match value:
+            case ast.Constant(number):
+                return is_changeable(number)
+            case ast.Name(name):
+                held = self.names.get(name)
+                return is_changeable(held) or isinstance(held, Variable)
+            case ast.BinOp(left, operator, right) if not isinstance(operator, ast.Div):
+                return self._looks_like_number(left) and self._looks_like_number(right)
+            case _:
+                return False
+
+    def join(self, name: str) -> None:
+        """After a condition: what a variable holds that both branches assigned to."""
 
     def _guards(self, statement: ast.stmt, statements: Sequence[ast.stmt]) -> bool:
         """Whether the rest of a function is carried out only if a condition does not hold."""

@@ -32,6 +32,27 @@ def reads_first(statements: Sequence[ast.stmt], name: str) -> bool:
     return _flow(statements, name)[0]
 
 
+def assigned_on_all_ways(branches: Sequence[Sequence[ast.stmt]], name: str) -> bool:
+    """Whether each of some branches assigns to a variable before it reads it."""
+    return all(_flow(branch, name) == (False, True) for branch in branches)
+
+
+def assigned_values(statements: Sequence[ast.stmt], name: str) -> list[ast.expr | None]:
+    """What statements assign to a variable; None where that is no expression of its own."""
+    found: list[ast.expr | None] = []
+    for node in (each for statement in statements for each in ast.walk(statement)):
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            alone = any(isinstance(target, ast.Name) and target.id == name for target in targets)
+            if alone or any(_stores(target, name) for target in targets):
+                found.append(node.value if alone else None)
+        elif isinstance(node, ast.For | ast.withitem | ast.NamedExpr):
+            target = node.optional_vars if isinstance(node, ast.withitem) else node.target
+            if target is not None and _stores(target, name):
+                found.append(None)
+    return found
+
+
 def _flow(statements: Sequence[ast.stmt], name: str) -> tuple[bool, bool]:
     """Whether a variable may be read as it was before, and whether it is assigned to for sure."""
     for statement in statements:

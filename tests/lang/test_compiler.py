@@ -404,13 +404,13 @@ def test_debug_prints_and_signposts_reach_the_output_of_the_emulated_device(
 
 CHECKED = [
     ("columns", (4, 5, 2, 2, 2)),
-    ("matmul", ("2,1,2,3", "1,2,1,2")),
+    ("matmul", ("2,4,2,3", "1,2,1,2", 2, 3)),
     ("elementwise", (128, 64, 2, 1, 1)),
-    ("attention", (3, 2, 3, 2)),
+    ("attention", (3, 2, 3, 2, 2, 1)),
     ("ordered", (2, 3, 0)),
     ("ordered", (3, 5, 4)),
     ("neighbors", (3, 2)),
-    ("upsample", (2, 2, 3, 33, 3, 2)),
+    ("upsample", (2, 2, 3, 33, 3, 2, 2, 2)),
     ("pipes", ("gather", 3, 2)),
     ("pipes", ("scatter", 3, 5)),
     ("pipes", ("scatter-gather", 2, 3)),

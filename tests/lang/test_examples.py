@@ -20,7 +20,10 @@ def check(name: str, *arguments: object, tolerance: float) -> None:
         np.testing.assert_allclose(found, expected, atol=tolerance * scale)
 
 
-@pytest.mark.parametrize("grid", [(1, 1), (3, 5)])
+GRIDS = [(1, 1), (8, 8), (3, 5)]
+
+
+@pytest.mark.parametrize("grid", GRIDS)
 @pytest.mark.parametrize("sizes", [(64, 32, 2), (64, 96, 1), (256, 64, 4)])
 def test_elementwise_with_broadcast_and_reduce(
     sizes: tuple[int, ...], grid: tuple[int, ...]
@@ -43,10 +46,11 @@ def test_elementwise_with_more_blocks_than_y_has_room_for_is_a_deadlock() -> Non
 
 @pytest.mark.parametrize(
     ("blocks", "block"),
-    [("1,1,1,1", "1,1,1,1"), ("2,1,2,3", "1,2,1,2"), ("1,2,1,2", "2,1,3,1")],
+    [("1,1,1,1", "1,1,1,1"), ("2,1,2,3", "1,2,1,2"), ("4,6,1,2", "2,1,3,1")],
 )
-def test_batched_matmul_with_bias(blocks: str, block: str) -> None:
-    check("matmul", blocks, block, tolerance=2**-8)
+@pytest.mark.parametrize("grid", GRIDS)
+def test_batched_matmul_with_bias(blocks: str, block: str, grid: tuple[int, int]) -> None:
+    check("matmul", blocks, block, *grid, tolerance=2**-8)
 
 
 @pytest.mark.parametrize("grid", [(1, 2), (8, 8), (3, 5)])
@@ -60,9 +64,10 @@ def test_gather(grid: tuple[int, int]) -> None:
     check("pipes", "gather", *grid, tolerance=0)
 
 
-@pytest.mark.parametrize("sizes", [(1, 2, 3, 4, 2, 2), (2, 3, 2, 33, 3, 1)])
-def test_upsample_with_group_transfers(sizes: tuple[int, ...]) -> None:
-    check("upsample", *sizes, tolerance=0)
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("sizes", [(1, 2, 3, 4, 2, 2), (2, 7, 4, 33, 3, 1)])
+def test_upsample_with_group_transfers(sizes: tuple[int, ...], grid: tuple[int, int]) -> None:
+    check("upsample", *sizes, *grid, tolerance=0)
 
 
 @pytest.mark.parametrize("sizes", [(4, 5, 2, 1, 1), (2, 16, 1, 8, 8), (6, 31, 3, 3, 5)])
@@ -70,23 +75,24 @@ def test_tensor_slices(sizes: tuple[int, ...]) -> None:
     check("columns", *sizes, tolerance=0)
 
 
-@pytest.mark.parametrize("grid", [(1, 1), (8, 8), (3, 5)])
+@pytest.mark.parametrize("grid", GRIDS)
 def test_barriers_of_semaphores(grid: tuple[int, int]) -> None:
     check("barriers", *grid, tolerance=0)
 
 
-@pytest.mark.parametrize("grid", [(1, 1), (8, 8), (3, 5)])
+@pytest.mark.parametrize("grid", GRIDS)
 @pytest.mark.parametrize("start", [0, 4])
 def test_a_node_that_waits_for_all_others(grid: tuple[int, int], start: int) -> None:
     check("ordered", *grid, start, tolerance=0)
 
 
-@pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (3, 2, 3, 2)])
-def test_attention(sizes: tuple[int, ...]) -> None:
-    check("attention", *sizes, tolerance=1e-5)
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (3, 2, 3, 2), (20, 1, 2, 1)])
+def test_attention(sizes: tuple[int, ...], grid: tuple[int, int]) -> None:
+    check("attention", *sizes, *grid, tolerance=1e-5)
 
 
-@pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (5, 3, 2, 2)])
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (5, 3, 2, 2), (20, 1, 3, 5)])
 @pytest.mark.parametrize(
     "kind",
     [
@@ -108,7 +114,7 @@ def test_sums_in_a_buffer_and_in_a_block(steps: int) -> None:
     check("accumulated", steps, tolerance=1e-5)
 
 
-@pytest.mark.parametrize("grid", [(1, 1), (8, 8), (3, 5)])
+@pytest.mark.parametrize("grid", GRIDS)
 def test_nodes_that_go_on_one_after_the_other(grid: tuple[int, int]) -> None:
     check("neighbors", *grid, tolerance=1e-6)
 

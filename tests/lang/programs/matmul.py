@@ -1,4 +1,5 @@
-"""Batched matrix multiplication with bias, as in the specification."""
+"""Batched matrix multiplication with bias, as in the specification; the nodes of a grid share the
+blocks of the result."""
 
 import sys
 
@@ -8,22 +9,25 @@ import ttnn
 
 I_BLOCKS, M_BLOCKS, N_BLOCKS, K_BLOCKS = map(int, sys.argv[1].split(","))
 I_BLOCK_SIZE, M_BLOCK_SIZE, N_BLOCK_SIZE, K_BLOCK_SIZE = map(int, sys.argv[2].split(","))
+COLUMNS, ROWS = map(int, sys.argv[3:] or (1, 1))
 TILE_SIZE = 32
 
 
-@ttl.operation(grid=(1, 1))
+@ttl.operation(grid=(COLUMNS, ROWS))
 def __matmul(a: ttnn.Tensor, b: ttnn.Tensor, c: ttnn.Tensor, y: ttnn.Tensor) -> None:
     a_dfb = ttl.make_dataflow_buffer_like(a, shape=(I_BLOCK_SIZE, M_BLOCK_SIZE, K_BLOCK_SIZE))
     b_dfb = ttl.make_dataflow_buffer_like(b, shape=(K_BLOCK_SIZE, N_BLOCK_SIZE))
     c_dfb = ttl.make_dataflow_buffer_like(c, shape=(M_BLOCK_SIZE, N_BLOCK_SIZE))
     y_dfb = ttl.make_dataflow_buffer_like(y, shape=(I_BLOCK_SIZE, M_BLOCK_SIZE, N_BLOCK_SIZE))
 
+    column, row = ttl.node(dims=2)
+
     @ttl.datamovement()
     def matmul_read():
-        for i_block in range(I_BLOCKS):
+        for i_block in range(column, I_BLOCKS, COLUMNS):
             i_slice = slice(i_block * I_BLOCK_SIZE, (i_block + 1) * I_BLOCK_SIZE)
 
-            for m_block in range(M_BLOCKS):
+            for m_block in range(row, M_BLOCKS, ROWS):
                 m_slice = slice(m_block * M_BLOCK_SIZE, (m_block + 1) * M_BLOCK_SIZE)
 
                 for n_block in range(N_BLOCKS):
@@ -48,8 +52,8 @@ def __matmul(a: ttnn.Tensor, b: ttnn.Tensor, c: ttnn.Tensor, y: ttnn.Tensor) -> 
 
     @ttl.compute()
     def matmul_compute():
-        for _ in range(I_BLOCKS):
-            for _ in range(M_BLOCKS):
+        for _ in range(column, I_BLOCKS, COLUMNS):
+            for _ in range(row, M_BLOCKS, ROWS):
                 for _ in range(N_BLOCKS):
                     with y_dfb.reserve() as y_blk:
                         y_final = ttl.block.fill(
@@ -80,8 +84,8 @@ def __matmul(a: ttnn.Tensor, b: ttnn.Tensor, c: ttnn.Tensor, y: ttnn.Tensor) -> 
 
     @ttl.datamovement()
     def matmul_write():
-        for i_block in range(I_BLOCKS):
-            for m_block in range(M_BLOCKS):
+        for i_block in range(column, I_BLOCKS, COLUMNS):
+            for m_block in range(row, M_BLOCKS, ROWS):
                 for n_block in range(N_BLOCKS):
                     with y_dfb.wait() as y_blk:
                         y_xf = ttl.copy(

@@ -1,4 +1,5 @@
-"""Nearest neighbor upsample of row-major images, as in the specification."""
+"""Nearest neighbor upsample of row-major images, as in the specification; the nodes of a grid
+share the rows and columns of images."""
 
 import sys
 
@@ -6,20 +7,23 @@ import numpy as np
 import ttl
 import ttnn
 
-N, HI, WI, C, H_SCALE_FACTOR, W_SCALE_FACTOR = map(int, sys.argv[1:])
+N, HI, WI, C, H_SCALE_FACTOR, W_SCALE_FACTOR = map(int, sys.argv[1:7])
+COLUMNS, ROWS = map(int, sys.argv[7:] or (1, 1))
 HO = HI * H_SCALE_FACTOR
 WO = WI * W_SCALE_FACTOR
 
 
-@ttl.operation(grid=(1, 1))
+@ttl.operation(grid=(COLUMNS, ROWS))
 def __upsample(input_images: ttnn.Tensor, output_images: ttnn.Tensor) -> None:
     io_dfb = ttl.make_dataflow_buffer_like(input_images, shape=(C,), block_count=2)
+
+    column, row = ttl.node(dims=2)
 
     @ttl.datamovement()
     def reader():
         for n in range(N):
-            for hi in range(HI):
-                for wi in range(WI):
+            for hi in range(row, HI, ROWS):
+                for wi in range(column, WI, COLUMNS):
                     with io_dfb.reserve() as io_blk:
                         xf = ttl.copy(input_images[n, hi, wi, :], io_blk)
                         xf.wait()
@@ -27,8 +31,8 @@ def __upsample(input_images: ttnn.Tensor, output_images: ttnn.Tensor) -> None:
     @ttl.datamovement()
     def writer():
         for n in range(N):
-            for hi in range(HI):
-                for wi in range(WI):
+            for hi in range(row, HI, ROWS):
+                for wi in range(column, WI, COLUMNS):
                     with io_dfb.wait() as io_blk:
                         gxf = ttl.GroupTransfer()
 

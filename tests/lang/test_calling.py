@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.cli.flatbuffers import result_of
+from ttcodegen.cli.opt import main as opt
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.diagnostics import Source
 from ttcodegen.frontends import source_module
@@ -67,6 +69,21 @@ TWICE = model(
     f'%3 = "ttir.add"(%2, %y) : ({Y}, {Y}) -> {Y}',
     f"return %3 : {Y}",
 )
+
+
+def test_other_tools_call_operations_too(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / "model.mlir", tmp_path / "out"
+    path.write_text(TWICE)
+    passes = [str(path), "--ttir-to-ttmetal-pipeline"]
+    assert opt([*passes, f"--tt-lang={made}"]) == 0
+    assert "func.func @scaled_read_kernel" in capsys.readouterr().out
+    assert opt(passes) == 1
+    assert main([str(path), "-o", str(out), "--target", "ttmetal", "--tt-lang", str(made)]) == 0
+    args = {"binary": out / "model.ttm", "--artifact-dir": tmp_path}
+    assert result_of("Run", args)[0] == 1
+    assert result_of("Run", {**args, "--tt-lang": str(made)})[0] == 0
 
 
 @pytest.fixture

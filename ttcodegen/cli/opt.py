@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ttcodegen.cli.arguments import version_text
 from ttcodegen.cli.entry import ExitStatus, Invocation, run_program
+from ttcodegen.lang.called_operations import callable_operations
 from ttcodegen.messages import Level, set_level
 from ttcodegen.opt.command_line import help_text, parse_command_line
 from ttcodegen.transforms.pass_options import OptionError
@@ -35,7 +36,8 @@ def _command(invocation: Invocation) -> int:
         else:
             from ttcodegen.opt.driver import run_request
 
-            succeeded = run_request(request, invocation.read(request.file))
+            with callable_operations(request.tt_lang):
+                succeeded = run_request(request, invocation.read(request.file))
             return ExitStatus.DONE if succeeded else ExitStatus.WRONG_INPUT
     except OptionError as error:
         print(error.render(), file=sys.stderr)

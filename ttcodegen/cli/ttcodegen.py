@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +23,7 @@ from ttcodegen.cli.entry import (
     tell_warnings,
 )
 from ttcodegen.diagnostics import CompileError, Diagnostics, Source
+from ttcodegen.lang.called_operations import callable_operations
 from ttcodegen.messages import Level, is_reported, report
 from ttcodegen.systems.description import ARCHITECTURES
 from ttcodegen.systems.releases import DEFAULT_RELEASE, RELEASES
@@ -136,18 +136,8 @@ def _run(invocation: Invocation) -> int:
     if options.file is None or options.out is None:
         parser.error("FILE and -o OUT are needed")
     source = invocation.read(options.file)
-    with _operations(options.tt_lang):
+    with callable_operations(options.tt_lang):
         return _compile(options, source)
-
-
-def _operations(programs: Sequence[str]) -> AbstractContextManager[None]:
-    """Lets the module call the operations of programs of TT-Lang."""
-    if not programs:
-        return nullcontext()
-    from ttcodegen.lang.calling import operations_of
-    from ttcodegen.ops.tt_lang import calling
-
-    return calling(operations_of(programs))
 
 
 def _touch_memory_in_small_pages() -> None:

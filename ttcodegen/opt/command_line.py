@@ -100,6 +100,12 @@ OPTIONS = (
         "Where what reproduces the failure of a pass is written; a new temporary file by default.",
         "FILE",
     ),
+    DriverOption(
+        "tt-lang",
+        "texts",
+        "Let the module call the operations of a Python program (ttir.tt_lang_op).",
+        "PROGRAM",
+    ),
     DriverOption("run-reproducer", "flag", "Run the pipeline that a reproducer names."),
     DriverOption("q", "flag", "Report warnings and errors only, as --log-level=WARNING does."),
     DriverOption(
@@ -148,6 +154,7 @@ class Request:
     mlir_timing: bool = False
     mlir_disable_threading: bool = False
     mlir_pass_pipeline_crash_reproducer: str | None = None
+    tt_lang: list[str] = field(default_factory=list[str])
     run_reproducer: bool = False
     q: bool = False
     log_level: str = "INFO"
@@ -201,6 +208,8 @@ def _set(request: Request, option: DriverOption, value: str | None, rest: Iterat
             if value is None or not value.isdecimal():
                 raise OptionError(f"--{option.name} is a number, found '{value}'")
             setattr(request, option.field, int(value))
+        case "texts" if option.name == "tt-lang":
+            request.tt_lang.append(value or "")
         case "texts":
             names = [_pass_name(name) for name in (value or "").split(",")]
             getattr(request, option.field).extend(names)

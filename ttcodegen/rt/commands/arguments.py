@@ -136,6 +136,12 @@ _RUNNING = (
         choices=INIT_KINDS,
     ),
     Argument("--seed", "integer", "the seed of random values (0)", minimum=0),
+    Argument(
+        "--tt-lang",
+        "text",
+        "Python programs, with commas between them, that have operations of TT-Lang which the file "
+        "calls",
+    ),
     Argument("--inputs", "path", "a folder with NAME.npy for inputs and weights"),
     _flag("--enable-async-ttnn", "accepted: on the CPU a call is done when it returns"),
     _refused("--enable-program-cache", "flag", _CARDLESS),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ttcodegen.diagnostics import CompileError
+from ttcodegen.lang.called_operations import callable_operations
 from ttcodegen.rt.commands.arguments import resolved
 from ttcodegen.rt.commands.artifacts import Artifacts, Logger, json_text
 from ttcodegen.version import __version__
@@ -84,7 +85,9 @@ class Command(ABC):
             raise CompileError(f"'{self.name}' needs the argument 'binary'")
         if self.arguments["clean_artifacts"]:
             self.artifacts.clean()
-        found = self.execute()
+        programs = (self.arguments.get("tt_lang") or "").split(",")
+        with callable_operations([path for path in programs if path]):
+            found = self.execute()
         code = ResultCode.PASSED
         if any(result.error is not None for result in found):
             code = ResultCode.WRONG_INPUT

@@ -114,6 +114,32 @@ def test_a_mesh_without_divided_tensors_is_one_chip() -> None:
     assert compiled(text).description.mesh == (1, 1)
 
 
+IN_CPU_MODULE = """
+module attributes {ttcore.meshes = #ttcore.meshes<[<"mesh" = 1x2>]>} {
+ttcore.device_module { builtin.module {
+  func.func @f(%a: tensor<32x32xf32>) -> tensor<32x32xf32> {
+    %0 = func.call @h(%a) : (tensor<32x32xf32>) -> tensor<32x32xf32>
+    return %0 : tensor<32x32xf32>
+  }
+  func.func private @h(tensor<32x32xf32>) -> tensor<32x32xf32>
+} }
+ttcore.cpu_module { builtin.module {
+  func.func @h(%a: tensor<32x32xf32>) -> tensor<32x32xf32> {
+    %0 = "ttir.neg"(%a) : (tensor<32x32xf32>) -> tensor<32x32xf32>
+    %1 = "ttir.all_reduce"(%0) <{reduce_type = #ttcore.reduce_type<sum>, cluster_axis = 1 : ui32}>
+        : (tensor<32x32xf32>) -> tensor<32x32xf32>
+    return %1 : tensor<32x32xf32>
+  }
+} }
+}
+"""
+
+
+def test_chips_are_not_joined_in_a_function_for_each() -> None:
+    with pytest.raises(CompileError, match=r"'ttir.all_reduce' joins chips"):
+        compiled(IN_CPU_MODULE)
+
+
 @pytest.mark.slow
 def test_projects_agree_with_the_source(cpu_backend: CPUBackend, tmp_path: Path) -> None:
     for name in ("rows", "cases"):

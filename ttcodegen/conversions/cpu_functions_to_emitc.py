@@ -13,7 +13,7 @@ from ttcodegen.conversions.cpp_interface import returned_type
 from ttcodegen.conversions.cpu_calls import cpu_function_name, overwritten_arguments
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import shape_of
-from ttcodegen.dialects.mesh import ONE_CHIP, declared_mesh
+from ttcodegen.dialects.mesh import ONE_CHIP, declared_mesh, shape_in
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.emitc.builder import Argument, EmitCBuilder, open_file
@@ -134,12 +134,13 @@ def _write_header(
 
 
 def _joins_chips(function: FuncOp) -> bool:
-    """Whether a function is for all chips of a mesh; raises CompileError if only part of it is."""
+    """Whether a function is for all chips of a mesh, as the compiler makes one of each op between
+    chips; raises CompileError for one of the source that has such an op."""
     *ops, _ = body_of(function).ops
     joining = [op for op in ops if works_between_chips(op) and declared_mesh(op) != ONE_CHIP]
-    if joining and len(ops) > len(joining):
+    if joining and (len(ops) > 1 or not shape_in(joining[0])):
         raise CompileError(
-            f"'{operation_name(joining[0])}' joins chips, in a function for the CPU of a chip",
+            f"'{operation_name(joining[0])}' joins chips, in a function that the CPU runs for each",
             joining[0],
             remedy="leave it outside of the function",
         )

@@ -177,6 +177,23 @@ def test_calls_of_a_shared_object_by_itself_have_their_own_names(
     assert rows["ttnn::matmul"]["estimated_us"] is None
 
 
+def test_ops_of_a_shared_object_are_compared_with_those_of_a_flatbuffer(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    library = str(project / "build" / "libchoose.so")
+    for pair in ([library, library], [library, str(project / "model.ttnn")]):
+        assert main(["compare", *pair]) == 0
+        assert "no op drifts, of " in capsys.readouterr().out
+    other = tmp_path / "other.mlir"
+    other.write_text(SOURCE.replace("dense<0.0>", "dense<0.5>"))
+    assert compile_main([str(other), "-o", str(tmp_path / "out"), "--no-format"]) == 0
+    capsys.readouterr()
+    for pair in ([library, str(tmp_path / "out")], [str(tmp_path / "out"), library]):
+        assert main(["compare", *pair]) == 4
+        message = capsys.readouterr().err
+        assert "the first op that drifts: ttnn.gt at op " in message
+
+
 def test_libraries_of_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "libother.so"
     path.write_bytes(b"\x7fELF")

@@ -40,12 +40,17 @@ class BackendReport:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self.stop()
+        self._temporary.cleanup()
+
+    def stop(self) -> None:
+        """Asks for nothing more; what was reported can be read until the report is closed."""
         for name, value in self._before.items():
             if value is None:
-                del os.environ[name]
+                os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-        self._temporary.cleanup()
+        self._before.clear()
 
     def _variables(self) -> dict[str, str]:
         return {self.variable: str(self.path)}
@@ -61,6 +66,8 @@ class CallResult:
     """As `BFLOAT16`."""
     bytes: int
     """Where it lies, on all devices."""
+    devices: int | None = None
+    """Of a mesh, how many there are."""
     file: Path | None = None
     """Where the elements are, if they were asked for, until the report is closed."""
 
@@ -135,4 +142,10 @@ class CallReport(BackendReport):
 
     def _result(self, output: Mapping[str, Any]) -> CallResult:
         file = self.folder / output["file"] if "file" in output else None
-        return CallResult(tuple(output["shape"]), output["data_type"], output["bytes"], file)
+        return CallResult(
+            tuple(output["shape"]),
+            output["data_type"],
+            output["bytes"],
+            output.get("devices"),
+            file,
+        )

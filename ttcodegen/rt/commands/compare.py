@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,11 +14,14 @@ from ttcodegen.diagnostics import CompileError
 from ttcodegen.numerics.comparison import Agreement, compare
 from ttcodegen.numerics.op_events import OpEvent, observer
 from ttcodegen.numerics.tolerances import tolerance_of_type
+from ttcodegen.project.building import library_path
 from ttcodegen.project.manifest import read_manifest
 from ttcodegen.rt.commands.command import Command, FileResult
 from ttcodegen.rt.commands.output_checks import device_data_type
-from ttcodegen.rt.commands.project import flatbuffer_of_project
+from ttcodegen.rt.commands.project import build_as_it_is, flatbuffer_of_project
 from ttcodegen.rt.commands.running import chosen_programs, program_inputs
+from ttcodegen.rt.op_values import OpValues, side_by_side, values_of_calls, values_of_events
+from ttcodegen.runtime.backend_reports import CallReport
 from ttcodegen.runtime.executable import (
     Executable,
     FlatbufferExecutable,
@@ -29,6 +32,9 @@ from ttcodegen.runtime.executable import (
     open_executable,
     open_flatbuffer,
 )
+
+_MOST_NAMED = 5
+"""How many of the ops that only one side has are named."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +47,21 @@ class Side:
     """What knows the ops, if there is any such file."""
 
 
+@dataclass(frozen=True)
+class Run:
+    """What the run of a program gave."""
+
+    outputs: Sequence[np.ndarray]
+    ops: Sequence[OpValues]
+    of_calls: bool = False
+    """Whether the ops are calls of C++."""
+
+
 class Compare(Command):
     """Runs two programs on the same values: projects, shared objects or flatbuffers.
 
-    A project is its shared object if that is built, else its flatbuffer. Ops are compared if a
-    flatbuffer belongs to each side: as the flatbuffers have them, for shared objects have nothing
-    on their ops.
+    A project is its C++ as it is now if that was built before, else its flatbuffer. The ops of C++
+    are the calls of ttnn that it makes.
     """
 
     name: ClassVar[str] = "compare"
@@ -76,16 +91,20 @@ class Compare(Command):
         other = _program_named(second.executable, info.name)
         inputs = program_inputs(self.arguments, first.executable, index).arrays
         theirs = _reordered(info, second.executable.programs[other], inputs)
-        outputs = first.executable.run(index, inputs)
-        others = second.executable.run(other, theirs)
-        rows = [
-            self._output(tensor, actual, expected)
-            for tensor, actual, expected in zip(info.outputs, others, outputs, strict=False)
-        ]
-        if len(outputs) != len(others):
-            self.logger.error(f"{info.name}: {len(outputs)} outputs and {len(others)}")
-        drift = self._first_drift(first, second, info.name, inputs, theirs)
-        passed = all(row["passed"] for row in rows) and len(outputs) == len(others)
+        with ExitStack() as open_reports:
+            ours = _run(first, index, inputs, open_reports)
+            others = _run(second, other, theirs, open_reports)
+            rows = [
+                self._output(tensor, actual, expected)
+                for tensor, actual, expected in zip(
+                    info.outputs, others.outputs, ours.outputs, strict=False
+                )
+            ]
+            counts = len(ours.outputs), len(others.outputs)
+            if counts[0] != counts[1]:
+                self.logger.error(f"{info.name}: {counts[0]} outputs and {counts[1]}")
+            drift = self._first_drift(ours, others)
+        passed = all(row["passed"] for row in rows) and counts[0] == counts[1]
         return [{"program": info.name, "passed": passed, "outputs": rows, "first_drift": drift}]
 
     def _output(
@@ -96,40 +115,27 @@ class Compare(Command):
         (self.logger.info if found.passed else self.logger.error)(text)
         return {"name": tensor.name, **_json(found)}
 
-    def _first_drift(
-        self,
-        first: Side,
-        second: Side,
-        program: str,
-        inputs: Sequence[np.ndarray],
-        theirs: Sequence[np.ndarray],
-    ) -> dict[str, Any] | None:
-        if first.flatbuffer is None or second.flatbuffer is None:
-            self.logger.info("ops are not compared: a side has no flatbuffer with them")
+    def _first_drift(self, ours: Run, others: Run) -> dict[str, Any] | None:
+        if not ours.ops or not others.ops:
+            self.logger.info("ops are not compared: one side does not say what its ops gave")
             return None
-        ours = _events(first.flatbuffer, program, inputs)
-        events = _events(second.flatbuffer, program, theirs)
-        matcher = SequenceMatcher(
-            None, [_key(event) for event in ours], [_key(event) for event in events], autojunk=False
-        )
-        compared = 0
-        for start, other, size in matcher.get_matching_blocks():
-            for offset in range(size):
-                event = ours[start + offset]
-                compared += 1
-                for expected, actual in zip(
-                    event.outputs, events[other + offset].outputs, strict=True
-                ):
-                    tolerance = tolerance_of_type(_data_type(expected))
-                    found = compare(actual, expected, tolerance)
-                    if not found.passed:
-                        where = event.location or f"op {event.index}"
-                        self.logger.error(
-                            f"the first op that drifts: {event.name} at {where}: {_text(found)}"
-                        )
-                        return {"op": event.name, "index": event.index, "location": event.location}
+        ops = side_by_side(ours.ops, others.ops, by_function=ours.of_calls or others.of_calls)
+        for which, alone in (("first", ops.only_first), ("second", ops.only_second)):
+            if alone:
+                more = "" if len(alone) <= _MOST_NAMED else ", ..."
+                names = ", ".join(op.name for op in alone[:_MOST_NAMED])
+                self.logger.info(f"only the {which} has: {names}{more}")
+        for first, second in ops.common:
+            found = _difference(first, second)
+            if found is not None:
+                where = first.location or second.location or f"op {first.index}"
+                self.logger.error(
+                    f"the first op that drifts: {first.name} at {where}: {_text(found)}"
+                )
+                return {"op": first.name, "index": first.index, "location": first.location}
         self.logger.info(
-            f"no op drifts, of {compared} that both have ({len(ours)} and {len(events)})"
+            f"no op drifts, of {len(ops.common)} that both have "
+            f"({len(ours.ops)} and {len(others.ops)})"
         )
         return None
 
@@ -146,7 +152,10 @@ def _open(path: Path) -> Side:
         flatbuffer = flatbuffer_of_project(path)
         if flatbuffer is None:
             raise CompileError(f"'{path}' has no flatbuffer")
-        path = library_beside(flatbuffer) or flatbuffer
+        built = library_beside(flatbuffer)
+        if built is not None and built.parent == library_path(path.absolute(), "").parent:
+            built = build_as_it_is(path)
+        path = built or flatbuffer
     if not path.exists():
         raise CompileError(f"cannot read '{path}': No such file or directory")
     executable = open_executable(path)
@@ -175,29 +184,49 @@ def _reordered(
     return [values[tensor.name].astype(tensor.dtype) for tensor in other.arguments]
 
 
-def _events(
-    flatbuffer: FlatbufferExecutable, program: str, arrays: Sequence[np.ndarray]
-) -> list[OpEvent]:
+def _run(side: Side, index: int, arrays: Sequence[np.ndarray], reports: ExitStack) -> Run:
+    """Runs a program; what its calls gave can be read as long as the reports are open."""
+    executable = side.executable
+    if isinstance(executable, FlatbufferExecutable):
+        return _run_flatbuffer(executable, index, arrays)
+    report = reports.enter_context(CallReport(tensors=True))
+    outputs = executable.run(index, arrays)
+    report.stop()
+    info = executable.programs[index]
+    calls = report.take()
+    if calls or side.flatbuffer is None:
+        return Run(outputs, values_of_calls(calls, side.flatbuffer, info.name), of_calls=True)
+    # Kernels do not say what single ops gave.
+    known = side.flatbuffer
+    same = _program_named(known, info.name)
+    return Run(
+        outputs, _run_flatbuffer(known, same, _reordered(info, known.programs[same], arrays)).ops
+    )
+
+
+def _run_flatbuffer(
+    flatbuffer: FlatbufferExecutable, index: int, arrays: Sequence[np.ndarray]
+) -> Run:
     events: list[OpEvent] = []
 
     def keep(event: OpEvent) -> None:
         events.append(event)
 
     observe = observer(flatbuffer.functions, flatbuffer.constants, keep)
-    flatbuffer.run(_program_named(flatbuffer, program), arrays, observe)
-    return events
+    outputs = flatbuffer.run(index, arrays, observe)
+    return Run(outputs, values_of_events(flatbuffer, events))
 
 
-def _key(event: OpEvent) -> tuple[str, tuple[tuple[int, ...], ...]]:
-    return event.name, tuple(output.shape for output in event.outputs)
-
-
-def _data_type(array: np.ndarray) -> Any:
-    from ttcodegen.dialects.datatypes import DataType
-
-    if array.dtype.kind in "biu":
-        return DataType.INT32
-    return DataType.FLOAT32 if array.dtype == np.float32 else DataType.BFLOAT16
+def _difference(first: OpValues, second: OpValues) -> Agreement | None:
+    """How a result of an op differs between two runs; None if none does."""
+    for actual, expected, data_type in zip(
+        second.load(), first.load(), first.data_types, strict=False
+    ):
+        if actual.shape == expected.shape:
+            found = compare(actual, expected, tolerance_of_type(data_type))
+            if not found.passed:
+                return found
+    return None
 
 
 def _text(found: Agreement) -> str:

@@ -72,9 +72,13 @@ def test_weights_lie_under_their_names(tmp_path: Path) -> None:
 
 def test_everything_is_refused_at_once_by_lines_of_the_model() -> None:
     class Odd(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.pool = torch.nn.MaxPool2d(2, return_indices=True)
+
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            y = torch.nonzero_static(x, size=4).sum()
-            return torch.fft.rfft(x).real + y
+            y = torch.nonzero_static(x, size=4).sum() + self.pool(x[None])[1]
+            return torch.fft.rfft(x).real + y.sum()
 
     with pytest.raises(CompileError) as caught:
         ttcodegen.torch.export(Odd().eval(), (torch.randn(4, 4),))
@@ -82,6 +86,11 @@ def test_everything_is_refused_at_once_by_lines_of_the_model() -> None:
     assert text == caught.value.render()
     assert "test_torch.py" in text
     assert "nonzero_static" in text
+    assert "result 1 of max_pool2d" in text
+    # All in the lines of the module, none in those of torch.nn.
+    files = [place.file for d in caught.value.diagnostics if (place := d.place) is not None]
+    assert files == [__file__] * len(caught.value.diagnostics)
+    assert all(diagnostic.remedy for diagnostic in caught.value.diagnostics)
 
 
 def test_a_module_in_training_is_refused() -> None:

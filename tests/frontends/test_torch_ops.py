@@ -133,6 +133,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
             F.max_pool3d(x, 2),
             F.max_pool3d(x, (2, 3, 2), (1, 2, 3), (1, 1, 0), ceil_mode=True),
             F.avg_pool3d(x, 3, 2, 1),
+            F.avg_pool3d(x, 2, 1, 1, divisor_override=5),
             F.avg_pool3d(x, (2, 3, 3), 2, 1, count_include_pad=False),
         ),
         (torch.linspace(-3, 3, 1080).reshape(1, 4, 5, 6, 9).cos(),),

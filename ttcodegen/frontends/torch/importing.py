@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -43,6 +44,8 @@ from ttcodegen.transforms.rewriting import erase_dead
 Node = Any
 Tensor = Any
 
+_PACKAGES = {"site-packages", "dist-packages"}
+_REWRITE = "write it with other operations, or compute it before or after the model"
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 _CHECKS = frozenset({"_assert_async", "_assert_scalar", "_assert_tensor_metadata",
                      "sym_constrain_range", "sym_constrain_range_for_size"})  # fmt: skip
@@ -200,7 +203,7 @@ class _Importer:
         if rule is None and not of_complex_numbers:
             raise CompileError(
                 f"there is no rule for the operation '{_spelled(name, overload)}'",
-                remedy="write it with other operations, or compute it before or after the model",
+                remedy=_REWRITE,
             )
         self.graph.origin = _origin(location_of(node))
         self.graph.results = list(_result_types(node))
@@ -269,7 +272,7 @@ class _Importer:
 
     def _refuse(self, node: Node, message: str, remedy: str | None = None) -> None:
         place = source_of(node) if hasattr(node, "meta") else None
-        self.findings.setdefault((message, remedy), []).append(place)
+        self.findings.setdefault((message, remedy or _REWRITE), []).append(place)
 
     def _raise(self) -> None:
         if self.findings:
@@ -426,11 +429,13 @@ def location_of(node: Node) -> str:
 
 
 def source_of(node: Node) -> SourceLocation | None:
-    """The line of the model's own code that an operation comes from."""
-    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+    """The line of the model's own code that an operation comes from; of an installed package only
+    where nothing else called it."""
+    frames: list[tuple[str, str, str]] = _FRAME.findall(node.meta.get("stack_trace") or "")
     if not frames:
         return None
-    file, line, _ = frames[-1]
+    own = [frame for frame in frames if not _PACKAGES.intersection(Path(frame[0]).parts)]
+    file, line, _ = (own or frames)[-1]
     return SourceLocation(file, int(line), 1)
 
 

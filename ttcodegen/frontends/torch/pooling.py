@@ -65,14 +65,20 @@ def _avg_pool(spatial: int) -> Rule:
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> SSAValue:
-        if divisor_override is not None:
-            raise unsupported_argument("avg_pool2d", "divisor_override", divisor_override)
+        if divisor_override is not None and ceil_mode:
+            raise unsupported_argument(
+                "avg_pool2d with ceil_mode", "divisor_override", divisor_override
+            )
         pool = _pooled_in_space if spatial == 3 else _pooled
         window = _pool_window(spatial, kernel, stride, padding)
-        return pool(
+        averaged = pool(
             graph, "avg_pool2d", x, spatial, ceil_mode=ceil_mode,
-            count_include_pad=count_include_pad, **window,
+            count_include_pad=count_include_pad or divisor_override is not None, **window,
         )  # fmt: skip
+        if divisor_override is None:
+            return averaged
+        factor = graph.number(prod(window["kernel"]) / divisor_override, averaged)
+        return graph.broadcasting("multiply", averaged, factor)
 
     return rule
 

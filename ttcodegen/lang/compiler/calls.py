@@ -1,0 +1,221 @@
+"""Calls in kernels of Python: of functions of the language, of those of the program, whose bodies
+stand where they are called, and of `print`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.ttkernel.builder import KernelBuilder
+from ttcodegen.lang import context
+from ttcodegen.lang.buffers import DataflowBuffer
+from ttcodegen.lang.compiler.block_lives import Regions
+from ttcodegen.lang.compiler.captured import Captured, CapturedFunction, location
+from ttcodegen.lang.compiler.evaluation import ExpressionTranslator, is_known
+from ttcodegen.lang.compiler.frames import (
+    Frame,
+    LocalFunction,
+    Returned,
+    bound_arguments,
+    captured_defaults,
+    captured_frame,
+    computed_by_python,
+    is_of_program,
+    is_plain,
+)
+from ttcodegen.lang.compiler.numbers import Condition, is_computed
+from ttcodegen.lang.compiler.pipe_nets import NetUses
+from ttcodegen.lang.context import Kernel
+from ttcodegen.lang.debug_printing import debug_print
+from ttcodegen.lang.pipes import PipeNet
+from ttcodegen.lang.signposts import signpost
+
+_ARRANGING: frozenset[Any] = frozenset({slice, len, tuple, list, zip, enumerate, reversed})
+"""Functions of Python that do not look at the elements of what they are given."""
+MOST_CALLS = 100
+"""Calls in each other: the compiler writes the bodies of functions where they are called."""
+
+
+@dataclass(frozen=True)
+class Signpost:
+    """A part of a kernel that has a name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class PrintedText:
+    """A text with values in it that are not known when the kernel is compiled."""
+
+    parts: tuple[Any, ...]
+
+
+class CallTranslator(ExpressionTranslator):
+    """Translates the calls of a kernel."""
+
+    def __init__(
+        self, kernel: Kernel, captured: Captured, builder: KernelBuilder, nets: NetUses
+    ) -> None:
+        super().__init__(kernel, captured, builder)
+        self.nets = nets
+        self.calls: dict[Any, Callable[..., Any]] = {
+            context.node: self.node_of_kernel,
+            context.grid_size: self.grid_size,
+            signpost: self._signpost,
+            min: lambda *values: self.extreme(min, *values),  # pyright: ignore
+            max: lambda *values: self.extreme(max, *values),  # pyright: ignore
+        }
+        """What calls become that are not Python's, by function."""
+        self.regions: Regions = ()
+
+    def leave_out(self, what: str, node: ast.AST) -> None:
+        """Warns that a part of the kernel only has a meaning in Python."""
+        message = f"the kernel '{self.kernel.name}' of the project leaves out {what}"
+        self.diagnostics.warn(message, location(self.frame.captured.file, node))
+
+    def inside(self, body: Sequence[ast.stmt], joined: Sequence[str] = ()) -> None:
+        """The body of a loop, of a condition or of a function; `joined` are variables that are
+        needed after it."""
+        raise NotImplementedError
+
+    def call(self, node: ast.Call) -> Any:
+        if isinstance(node.func, ast.Attribute):
+            of = self.value(node.func.value)
+            method = self.method(of, node.func.attr)
+            if method is not None:
+                arguments, keywords = self._arguments(node), self._keywords(node)
+                self.here = node
+                return method(*arguments, **keywords)
+            function = getattr(of, node.func.attr)
+        else:
+            function = self.value(node.func)
+        if function in (print, debug_print):
+            self._print(node)
+            return None
+        arguments, keywords = self._arguments(node), self._keywords(node)
+        self.here = node
+        return self.called(function, arguments, keywords)
+
+    def called(self, function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """What a function gives for arguments."""
+        is_hashable: bool = isinstance(function, Hashable)
+        special = self.calls.get(function) if is_hashable else None
+        if special is not None:
+            return special(*arguments, **keywords)
+        if isinstance(function, LocalFunction):
+            frame = function.opened(len(self.regions))
+            return self._inlined(frame, function.defaults, arguments, keywords)
+        if isinstance(function, FunctionType) and is_of_program(function):
+            function = CapturedFunction({self.kernel.node.coordinates: function})
+        values = [*arguments, *keywords.values()]
+        if isinstance(function, CapturedFunction):
+            computed = computed_by_python(function, arguments, keywords)
+            if computed is not None:
+                return computed[0]
+            frame = captured_frame(function, len(self.regions))
+            return self._inlined(frame, captured_defaults(function), arguments, keywords)
+        arranges = is_hashable and function in _ARRANGING
+        if not arranges and not all(map(is_known, values)):
+            name = getattr(function, "__name__", "a function")
+            self.refuse(f"'{name}' is given a number that only the running kernel knows")
+        return function(*arguments, **keywords)
+
+    def _inlined(
+        self,
+        frame: Frame,
+        defaults: Mapping[str, Any],
+        arguments: Sequence[Any],
+        keywords: Mapping[str, Any],
+    ) -> Any:
+        """Translates the body of a function where it is called."""
+        if len(self.frames) > MOST_CALLS:
+            self.refuse(f"functions call each other more than {MOST_CALLS} deep")
+        frame.names.update(bound_arguments(frame.syntax, defaults, arguments, keywords))
+        self.frames.append(frame)
+        try:
+            self.inside(frame.rest)
+        except Returned as ending:
+            return ending.value
+        finally:
+            self.frames.pop()
+        return None
+
+    def _print(self, node: ast.Call) -> None:
+        """Debug output of the kernel: strings, and numbers as they are when it runs."""
+        keywords = self._keywords(node)
+        operands: list[SSAValue] = []
+        texts = [self._printed(each, operands, node) for each in self._arguments(node)]
+        separator = keywords.get("sep")
+        line = (" " if separator is None else str(separator)).join(texts)
+        self.builder.op("dprint", *operands, fmt=line)
+
+    def _printed(self, value: Any, operands: list[SSAValue], node: ast.AST) -> str:
+        """The text of a value; `{}` stands for a number that the kernel computes."""
+        if isinstance(value, PrintedText):
+            return "".join(self._printed(part, operands, node) for part in value.parts)
+        if is_computed(value):
+            operands.append(value)
+            return "{}"
+        if isinstance(value, DataflowBuffer):
+            return self.printed_buffer(value, operands)
+        if is_known(value) and is_plain(value):
+            return str(value).replace("{}", "{ }")
+        self.leave_out("the elements that it prints: the simulator does it", node)
+        return "..."
+
+    def printed_buffer(self, buffer: DataflowBuffer, operands: list[SSAValue]) -> str:
+        """The state of a dataflow buffer."""
+        return buffer.describe_size()
+
+    def joined_text(self, node: ast.JoinedStr) -> Any:
+        parts: list[Any] = []
+        for each in node.values:
+            match each:
+                case ast.Constant(text):
+                    parts.append(text)
+                case ast.FormattedValue(value, -1, None):
+                    parts.append(self.value(value))
+                case _:
+                    self.refuse("the compiler takes values in texts without formats", node)
+        return (
+            PrintedText(tuple(parts)) if not all(map(is_plain, parts)) else "".join(map(str, parts))
+        )
+
+    def method(self, value: Any, name: str) -> Callable[..., Any] | None:
+        """What a call of a method becomes; None if Python does it."""
+        if isinstance(value, PipeNet) and name in ("is_src", "is_dst", "is_active"):
+            return lambda: self._has_role(value, name)
+        return None
+
+    def _has_role(self, net: PipeNet, role: str) -> Condition | bool:
+        """Whether the node is the source of a pipe, a destination, or one of both."""
+        compiled = self.nets[net].compiled
+        sources, targets = list(compiled.at_sources()), list(compiled.at_targets())
+        nodes = {"is_src": sources, "is_dst": targets}.get(role, [*sources, *targets])
+        return bool(nodes) and compiled.holds(nodes, (self.column, self.row))
+
+    def _arguments(self, node: ast.Call) -> list[Any]:
+        found: list[Any] = []
+        for each in node.args:
+            if isinstance(each, ast.Starred):
+                found += self.value(each.value)
+            else:
+                found.append(self.value(each))
+        return found
+
+    def _keywords(self, node: ast.Call) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for each in node.keywords:
+            value = self.value(each.value)
+            found |= {each.arg: value} if each.arg else value
+        return found
+
+    def _signpost(self, name: object) -> Signpost:
+        if not isinstance(name, str):
+            self.refuse(f"the name of a signpost is a string, not a {type(name).__name__}")
+        return Signpost(name)

@@ -328,6 +328,38 @@ func.func @f(%x: tensor<1x1x64x32xbf16>, %w: tensor<32x32x3x3xbf16>) -> tensor<1
         compiled(module.replace("(0,0), (7,3)", "(0,0)"))
 
 
+def test_arguments_arrive_whole_and_are_divided() -> None:
+    """Callers, the check among them, give tensors that no core has a part of."""
+    text = SHARDED.replace("%x: tensor<32x256xf32, #tiles>, ", "%x: tensor<32x256xf32, #blocks>, ")
+    text = text.replace(
+        "(%x) : (tensor<32x256xf32, #tiles>)", "(%x) : (tensor<32x256xf32, #blocks>)"
+    )
+    made = compiled(text)
+    (function,) = made.description.functions
+    assert [tensor.buffer_type for tensor in function.inputs] == ["dram"]
+    assert "ttnn::to_memory_config(inputs.x, " in made.files["src/m.cpp"]
+    (found,) = Interpreter(read_ttnn(made.flatbuffer)).run("f", [drawn(32, 256)])
+    assert np.array_equal(found, np.maximum(drawn(32, 256), 0) + 1)
+
+
+CACHE = """
+func.func @f(%cache: tensor<1x8x64x32xbf16, #kept>, %rows: tensor<1x8x32x32xbf16>) -> tensor<1x8x64x32xbf16, #kept> {
+  "ttnn.fill_cache"(%cache, %rows) <{batch_offset = 0 : i32}> : (tensor<1x8x64x32xbf16, #kept>, tensor<1x8x32x32xbf16>) -> ()
+  return %cache : tensor<1x8x64x32xbf16, #kept>
+}
+"""
+
+
+def test_caches_arrive_as_they_are_kept() -> None:
+    kept = (
+        "#kept = #ttnn.ttnn_layout<(d0, d1, d2, d3) -> (d0 * 512 + d1 * 64 + d2, d3), <8x1>, "
+        "memref<2x1x!ttcore.tile<32x32, bf16>, #l1>, <height_sharded>, core_ranges = "
+        "#ttnn.core_range_set<[#ttnn.core_range<(0, 0), (7, 0)>]>>\n"
+    )
+    code = compiled(LAYOUTS + kept + CACHE).files["src/m.cpp"]
+    assert "to_memory_config(inputs.cache" not in code
+
+
 def test_functions_that_are_half_lowered_are_refused() -> None:
     module = """
 func.func @f(%a: tensor<32x32xbf16>) -> tensor<32x32xbf16> {

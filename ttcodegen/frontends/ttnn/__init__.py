@@ -27,6 +27,7 @@ from ttcodegen.dialects.attribute_kinds import INTEGERS, NUMBER
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.program_configs import ProgramConfigAttr
 from ttcodegen.dialects.ttcore import LoadCachedOp
+from ttcodegen.frontends.ttnn.arguments import shard_arguments
 from ttcodegen.frontends.ttnn.composites import (
     MASKED_PAGED_ATTENTION,
     PAGED_ATTENTION,
@@ -113,6 +114,7 @@ def normalize_ttnn(module: ModuleOp, diagnostics: Diagnostics) -> None:
             _drop_devices(function)
             if _is_const_eval(function):
                 function.sym_visibility = StringAttr("private")
+    shard_arguments(module)
 
 
 def _refuse_half_lowered(function: FuncOp) -> None:

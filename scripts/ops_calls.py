@@ -106,7 +106,7 @@ class _Reader:
             case ast.Subscript(value=ast.Name(id=table)) if isinstance(names.get(table), dict):
                 yield from self._value(names[table].get(self._own_name))
             case _:
-                yield from self._own()
+                yield from self._names_of_op()
 
     def _value(self, value: Any) -> Iterator[str]:
         match value:
@@ -118,11 +118,11 @@ class _Reader:
                 for each in value:
                     yield from self._value(each)
             case None:
-                yield from self._own()
+                yield from self._names_of_op()
             case _:
                 yield from self._callable(value)
 
-    def _own(self) -> Iterator[str]:
+    def _names_of_op(self) -> Iterator[str]:
         yield self._own_name
         yield self._own_name.removesuffix("_unrolled")
 

@@ -49,7 +49,7 @@ def product(left: str, right: str, shape: tuple[int, int]) -> str:
 
 
 def products(count: int, side: int = SIDE) -> str:
-    """Programs one behind the other."""
+    """Programs one after the other."""
     values = ["%a0", *(f"%{number}" for number in range(count - 1))]
     ops = [product(value, "%a1", (side, side)) for value in values]
     return function("products", [tensor((side, side), "bf16")] * 2, ops)

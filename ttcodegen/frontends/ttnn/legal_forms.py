@@ -19,10 +19,11 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.diagnostics import CompileError, Diagnostics, copy_source_offset
 from ttcodegen.dialects.datatypes import element_of, tensor_type, without_encoding
 from ttcodegen.dialects.operation import CatalogueOp, Definition
-from ttcodegen.ops.definition import TTIRDefinition, TTNNDefinition
+from ttcodegen.ops.definition import TTIRDefinition, TTNNDefinition, has_trait
 from ttcodegen.ops.fused_activations import ACTIVATIONS
 from ttcodegen.ops.matmul import shape_of_product
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.traits import Trait
 from ttcodegen.ops.ttir import ttir_op_classes
 from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
 
@@ -34,8 +35,6 @@ _NAMES = {"divide": "div", "upsample": "upsample2d", "upsample_bilinear": "upsam
 
 _SAID_BY_NAME = {"upsample_bilinear": {"mode": "bilinear"}}
 """What the name of a call says here, and an attribute of the op of TTIR."""
-
-_PRODUCTS = ("linear", "matmul")
 
 _HOW = frozenset({"compute_config", "dtype", "matmul_program_config", "program_config"})
 """Attributes that say how a call computes, not what."""
@@ -135,12 +134,13 @@ def _meaning(op: TTNNOp) -> list[CatalogueOp]:
         if attributes is None or not set(groups) <= set(names):
             return []
         results = [without_encoding(result.type) for result in op.results]
-        if name in _PRODUCTS:
+        is_product = has_trait(op, Trait.MATRIX_PRODUCT)
+        if is_product:
             # A call may leave dimensions of size 1 away.
             results = [tensor_type(element_of(results[0]), shape_of_product(op))]
         operands = [groups.get(each) or None for each in names]
         builder.emit_op(name, operands, results, **attributes).verify_()
-        if name in _PRODUCTS:
+        if is_product:
             value = builder.reshape(made[0].results[0], op.result_shape)
             if (activation := op.parameter("activation")) in ttir_op_classes():
                 builder.like(activation, value)

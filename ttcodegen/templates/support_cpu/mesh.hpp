@@ -47,8 +47,7 @@ inline Tensor joined(const std::vector<const Tensor*>& parts, std::size_t dim) {
     whole.elements.reserve(rows.count * length * parts.size());
     for (std::size_t row = 0; row < rows.count; ++row) {
         for (const Tensor* part : parts) {
-            const auto first =
-                part->elements.begin() + static_cast<std::ptrdiff_t>(row * length);
+            const auto first = part->elements.begin() + static_cast<std::ptrdiff_t>(row * length);
             whole.elements.insert(whole.elements.end(), first,
                                   first + static_cast<std::ptrdiff_t>(length));
         }
@@ -64,8 +63,8 @@ inline Tensor share(const Tensor& whole, std::size_t dim, std::size_t count, std
     const std::size_t length = part.shape[dim] * rows.step;
     part.elements.reserve(rows.count * length);
     for (std::size_t row = 0; row < rows.count; ++row) {
-        const auto first = whole.elements.begin() +
-                           static_cast<std::ptrdiff_t>((row * count + place) * length);
+        const auto first =
+            whole.elements.begin() + static_cast<std::ptrdiff_t>((row * count + place) * length);
         part.elements.insert(part.elements.end(), first,
                              first + static_cast<std::ptrdiff_t>(length));
     }

@@ -22,6 +22,7 @@ from ttcodegen.explorer.execution import Execution
 from ttcodegen.explorer.graph import to_json
 from ttcodegen.explorer.models import code_of, graph_of_stage, is_flatbuffer, model_graphs
 from ttcodegen.explorer.results import METRICS
+from ttcodegen.explorer.sections import divide_large_layers
 from ttcodegen.explorer.settings import Settings, read_settings
 from ttcodegen.optimizer.override_strings import entries_of_options
 from ttcodegen.optimizer.overrides import ANY, VERSION, read_overrides
@@ -198,16 +199,17 @@ class Session:
         path = self.access.path(command.model)
         settings = self._settings_of(command)
         try:
-            return list(
-                model_graphs(
-                    path,
-                    self.options(path, settings),
-                    elements=settings.const_element_count_limit,
-                    stages=settings.stages,
-                )
+            graphs = model_graphs(
+                path,
+                self.options(path, settings),
+                elements=settings.const_element_count_limit,
+                stages=settings.stages,
             )
         except CompileError as error:
             raise _located(error, path) from None
+        for graph in graphs:
+            divide_large_layers(graph)
+        return list(graphs)
 
     def graphs_of_stages(self, path: Path, stages: Sequence[str]) -> list[str]:
         """The ids of the graphs of some stages of a model; raises CompileError if it has none of

@@ -11,6 +11,7 @@ import pytest
 
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.project.cpu_backend import CPUBackend
+from ttcodegen.project.toolchain import Toolchain
 
 SOURCE = """
 func.func @first(%x: tensor<32x32xf32>) -> tensor<32x32xf32> {
@@ -44,7 +45,7 @@ struct Library {
 
 @pytest.mark.slow
 def test_no_destructor_runs_after_kernels_could_not_be_built(
-    cpu_backend: CPUBackend, tmp_path: Path
+    cpu_backend: CPUBackend, toolchain: Toolchain, tmp_path: Path
 ) -> None:
     source, out = tmp_path / "two.mlir", tmp_path / "out"
     source.write_text(SOURCE)
@@ -53,9 +54,11 @@ def test_no_destructor_runs_after_kernels_could_not_be_built(
         file.write(CRASHING_TEARDOWN)
     build = out / "build"
     for command in (
-        ["cmake", "-G", "Ninja", "-S", out, "-B", build,
+        [toolchain.cmake, "-G", "Ninja", "-S", out, "-B", build,
+         f"-DCMAKE_MAKE_PROGRAM={toolchain.ninja}",
+         f"-DCMAKE_CXX_COMPILER={toolchain.compiler}",
          f"-DTTCODEGEN_CPU_DIR={cpu_backend.folder}"],
-        ["cmake", "--build", build, "--target", "two_main"],
+        [toolchain.cmake, "--build", build, "--target", "two_main"],
     ):  # fmt: skip
         subprocess.run(list(map(str, command)), check=True, stdout=subprocess.DEVNULL)
 

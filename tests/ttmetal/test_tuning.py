@@ -17,6 +17,7 @@ from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.diagnostics import Source
 from ttcodegen.project.cpu_backend import CPUBackend
+from ttcodegen.project.toolchain import find_toolchain
 
 ROOT = Path(__file__).parents[2]
 SIDE = 512
@@ -155,7 +156,8 @@ def test_settings_that_fit_are_compiled(tmp_path: Path) -> None:
 
 def run(out: Path, *arguments: str) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
     """Builds and runs a project; what the device counted as well."""
-    subprocess.run(["cmake", "--build", str(out / "build")], check=True, capture_output=True)
+    build = [find_toolchain().cmake, "--build", str(out / "build")]
+    subprocess.run(build, check=True, capture_output=True)
     report = out / "report.json"
     report.unlink(missing_ok=True)
     done = subprocess.run(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -108,3 +110,16 @@ def test_a_transposed_product_with_a_bias_has_a_configuration_or_is_in_dram(
     for way in ways.of(call, [False] * 3):
         configured = "matmul_program_config" in way.attributes
         assert configured or all(p.buffer_type == "dram" for p in (*way.operands, *way.results))
+
+
+def test_the_model_knows_the_kinds_of_calls_from_the_start() -> None:
+    # What is not loaded counts as elementwise: in a process of its own nothing else has loaded it.
+    code = (
+        "from ttcodegen.optimizer.cost import CostModel\n"
+        "from ttcodegen.ops.definition import call_kind\n"
+        "from ttcodegen.systems.description import default_system\n"
+        "CostModel(default_system('wormhole_b0').chip)\n"
+        "print(call_kind('matmul').name)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "PRODUCT\n"

@@ -18,6 +18,7 @@ from ttcodegen.layout import placements
 from ttcodegen.layout.placements import element_bits, tile_bytes, tiles, whole_bytes
 from ttcodegen.ops.definition import call_has_trait, call_kind, vector_cycles
 from ttcodegen.ops.traits import CallKind, Trait
+from ttcodegen.ops.ttnn import ttnn_op_classes
 from ttcodegen.optimizer import convolutions, footprint, products
 from ttcodegen.optimizer.automatic_products import automatic_config
 from ttcodegen.optimizer.calls import LibraryCall
@@ -104,6 +105,8 @@ class CostModel:
         self.speed: Performance = performance(chip.arch)
         self.grid = CoreGrid(chip.grid[1], chip.grid[0])
         self._known: dict[object, CallCost] = {}
+        # What kind of call each is stands in the catalogue, which loads with its classes.
+        ttnn_op_classes()
 
     def cost(self, call: LibraryCall) -> CallCost:
         """What a call takes; nothing if it is a view, or all of it happens on the host."""

@@ -27,6 +27,7 @@ from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.emission.description import DeviceManifest
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import page_bytes
+from ttcodegen.systems.description import default_system
 from ttcodegen.transforms.rebuilding import body_of
 
 _PROCESSORS = {
@@ -34,12 +35,8 @@ _PROCESSORS = {
     Processor.WRITER: "riscv_0",
     Processor.COMPUTE: "compute",
 }
-_IS_DRAM = 2
+_IS_L1, _IS_DRAM = 0, 2
 """`tensor_accessor::ArgConfig::IsDram` (tt-metal 0.70.1, hostdevcommon arg_config.hpp)."""
-_DRAM_ALIGNMENT = {"wormhole_b0": 32, "blackhole": 64}
-"""Bytes that the pages of a buffer in DRAM are padded to (tt-metal 0.70.1, hal)."""
-_L1_ALIGNMENT = 16
-"""The same in L1."""
 _ROW_ALIGNMENT = 32
 """Bytes that rows are padded to on the host: `row_alignment` of support/pages.hpp."""
 
@@ -93,12 +90,15 @@ def _kernel(kernel: Kernel, device_program: DeviceProgram, path: str, arch: str)
     program = device_program.program
     named = {constant.name: program.value(constant.value) for constant in kernel.constants}
     named |= {f"{name}_semaphore": program.semaphores.index(name) for name in kernel.semaphores}
+    chip = default_system(arch).chip
     compile_args: list[int] = []
     for operand in kernel.accessors:
         placement = device_program.placements[operand]
-        in_dram = placement.buffer_type == "dram"
-        alignment = _DRAM_ALIGNMENT[arch] if in_dram else _L1_ALIGNMENT
-        compile_args += [_IS_DRAM if in_dram else 0, align_up(page_size(placement), alignment)]
+        if placement.buffer_type == "dram":
+            memory, alignment = _IS_DRAM, chip.noc_dram_address_align_bytes
+        else:
+            memory, alignment = _IS_L1, chip.noc_l1_address_align_bytes
+        compile_args += [memory, align_up(page_size(placement), alignment)]
     entry: Entry = {
         "file": path,
         "processor": _PROCESSORS[kernel.processor],

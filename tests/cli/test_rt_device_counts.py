@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import json
+import os
 from pathlib import Path
 
 import pytest
@@ -16,11 +18,13 @@ from ttcodegen.rt.device_profile import (
     ProgramCounts,
     ZoneCounts,
     add_device_tracks,
+    counts_of_second_run,
     device_log,
     zone_rows,
 )
 from ttcodegen.rt.profiler_table import DeviceCall
 from ttcodegen.rt.trace import Trace
+from ttcodegen.runtime.backend_reports import DEVICE_REPORT
 from ttcodegen.systems.performance import performance
 
 PRODUCT = """
@@ -108,6 +112,40 @@ def test_zones_of_kernels_stand_in_the_log_and_in_the_trace() -> None:
     ]  # fmt: skip
 
 
+def test_zones_are_counted_for_each_kernel_of_a_core() -> None:
+    """One source may run on both data movement processors; a compute kernel runs on three."""
+    zone = (ZoneCounts("wait", 7, {}, {"noc_read_bytes": 320, "unpacked_tiles": 1}),)
+    kernels = tuple(
+        KernelCounts("kernels/all.cpp", processor, (CoreCounts((1, 18), counted(), zone),))
+        for processor in ("BRISC", "NCRISC", "TRISC")
+    )
+    programs = [(ProgramCounts(kernels, 0.5, counted()), "HiFi4")]
+    (row,) = zone_rows(programs, performance("wormhole_b0"))
+    assert row["times"] == 3
+
+
+def test_programs_that_the_process_ran_before_are_not_counted() -> None:
+    """The backend writes all programs that it ever reported to the file that is named now."""
+    reported: list[float] = []
+
+    def run(*seconds: float) -> None:
+        reported.extend(seconds)
+        entries: list[dict[str, object]] = [
+            {"kernels": [], "run_seconds": each, "total": {}} for each in reported
+        ]
+        if seconds:
+            Path(os.environ[DEVICE_REPORT]).write_text(json.dumps(entries))
+
+    def counts(first: list[float], second: list[float]) -> list[float]:
+        found = counts_of_second_run(lambda: run(*first), lambda: run(*second))
+        return [program.seconds for program in found]
+
+    assert counts([1, 2], [3]) == [3]
+    assert counts([4], [5, 6]) == [5, 6]
+    assert counts([], [7]) == []
+    assert reported == [1, 2, 3, 4, 5, 6]
+
+
 @pytest.mark.slow
 def test_perf_fills_the_columns_of_the_device(cpu_backend: CPUBackend, tmp_path: Path) -> None:
     source, out = tmp_path / "product.mlir", tmp_path / "out"
@@ -131,6 +169,8 @@ def test_perf_fills_the_columns_of_the_device(cpu_backend: CPUBackend, tmp_path:
         assert "matmul" in row["COMPUTE KERNEL SOURCE"]
     log = Path(result["device_log"]).read_text().splitlines()
     assert sum("TRISC_1" in line for line in log) == 2 * int(launches[0]["CORE COUNT"])
+    _, result = result_of("Perf", {**args, "binary": out / "build" / "libproduct.so"})
+    assert len(Path(result["device_log"]).read_text().splitlines()) == len(log)
     _, result = result_of("Perf", {**args, "--host-only": True})
     assert "device_log" not in result
 

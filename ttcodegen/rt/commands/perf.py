@@ -21,9 +21,9 @@ from ttcodegen.rt.commands.project import build_as_it_is, flatbuffer_of_project
 from ttcodegen.rt.commands.read import system_of
 from ttcodegen.rt.commands.running import Progress, chosen_programs, program_inputs
 from ttcodegen.rt.device_profile import (
-    DeviceCounts,
     ProgramCounts,
     add_device_tracks,
+    counts_of_second_run,
     device_log,
     zone_rows,
 )
@@ -151,8 +151,8 @@ class Perf(Command):
         inputs = program_inputs(self.arguments, executable, index).arrays
         # The first run is not measured: caches are cold, and what depends on weights alone is
         # computed in it.
-        executable.run(index, inputs)
         if isinstance(executable, FlatbufferExecutable):
+            executable.run(index, inputs)
             clock = OpClock(self._known_ops(executable))
             for loop in range(self.arguments["loops"]):
                 self._progress.loop(loop)
@@ -160,6 +160,12 @@ class Perf(Command):
                 executable.run(index, inputs, clock.observe)
             return self._counted(executable, index, inputs, clock.ops())
         assert isinstance(executable, LibraryExecutable)
+        if self.arguments["host_only"]:
+            executable.run(index, inputs)
+        else:
+            self._launched += counts_of_second_run(
+                lambda: executable.run(index, inputs), lambda: executable.run_again(index, inputs)
+            )
         return self._measured_calls(executable, index, inputs)
 
     def _known_ops(self, flatbuffer: FlatbufferExecutable) -> KnownOps:
@@ -184,10 +190,6 @@ class Perf(Command):
                 library.run_again(index, inputs)
                 seconds = time.perf_counter() - begin
                 runs.append(LibraryRun(begin, seconds, report.take()))
-        if not self.arguments["host_only"]:
-            with DeviceCounts() as counts:
-                library.run_again(index, inputs)
-                self._launched += counts.take()
         return times_of_calls(program, runs, known)
 
     def _counted(
@@ -263,12 +265,11 @@ def _device_counts(
     """
     executable = open_executable(library)
     try:
-        with DeviceCounts() as counts:
-            # What depends on weights alone is computed in the first run.
-            run_library(flatbuffer, executable, index, inputs)
-            counts.take()
-            run_library(flatbuffer, executable, index, inputs)
-            return counts.take()
+
+        def run() -> object:
+            return run_library(flatbuffer, executable, index, inputs)
+
+        return counts_of_second_run(run, run)
     finally:
         executable.close()
 

@@ -128,11 +128,12 @@ class Compare(Command):
         for first, second in ops.common:
             found = _difference(first, second)
             if found is not None:
-                where = first.location or second.location or f"op {first.index}"
+                location = first.location or second.location
+                where = location or f"op {first.index}"
                 self.logger.error(
                     f"the first op that drifts: {first.name} at {where}: {_text(found)}"
                 )
-                return {"op": first.name, "index": first.index, "location": first.location}
+                return {"op": first.name, "index": first.index, "location": location}
         self.logger.info(
             f"no op drifts, of {len(ops.common)} that both have "
             f"({len(ours.ops)} and {len(others.ops)})"

@@ -135,6 +135,26 @@ def test_a_zone_ends_in_the_block_that_it_begins_in() -> None:
         text_of(kernel.finish())
 
 
+def test_a_zone_that_ends_has_begun() -> None:
+    kernel = KernelBuilder("read", ThreadType.NOC)
+    kernel.op("begin_zone", zone="x")
+    kernel.op("end_zone")
+    kernel.op("end_zone")
+    with pytest.raises(CompileError, match="a zone of a kernel has no beginning in its block"):
+        text_of(kernel.finish())
+
+
+def test_what_is_used_several_times_in_a_zone_moves_once() -> None:
+    kernel = KernelBuilder("read", ThreadType.NOC)
+    value = kernel.argument(0, "start")
+    kernel.op("begin_zone", zone="x")
+    for _ in range(40):
+        value = kernel.sum(value, value)
+    kernel.op("end_zone")
+    kernel.op("dprint", value, fmt="{}")
+    assert body_of(kernel.finish())[-3:-1] == ['DeviceZoneScopedN("x");', "}"]
+
+
 def test_attributes_become_template_arguments() -> None:
     kernel = KernelBuilder("compute_exp", ThreadType.COMPUTE)
     x, y = (kernel.circular_buffer(f"cb_{name}", 2, BF16) for name in "xy")

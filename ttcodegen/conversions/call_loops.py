@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ttcodegen.conversions.outlining import OutlinedFunction
 from ttcodegen.conversions.recording import Counted, Loop, Statement
@@ -37,44 +37,62 @@ def with_loops(
     return found
 
 
+@dataclass(frozen=True)
+class _Turn:
+    """A call that may be a turn of a loop."""
+
+    same: tuple[object, ...]
+    """What all turns have in common."""
+    numbers: Sequence[int]
+    """What may grow."""
+
+
 def _runs(statements: Sequence[Statement]) -> Iterator[list[Statement]]:
     """Calls whose numbers grow evenly; other statements by themselves."""
     run: list[Statement] = []
-    before: list[int] = []
-    steps: list[int] = []
+    last: _Turn | None = None
+    steps: Sequence[int] | None = None
     for statement in statements:
-        numbers = [number for _, found in map(_numbers, _arguments(statement)) for number in found]
-        grown = [b - a for a, b in zip(before, numbers, strict=False)]
-        continues = run and _skeleton(run[0]) == _skeleton(statement) is not None
-        if not continues or (len(run) > 1 and grown != steps):
-            if run:
-                yield run
+        turn = _turn(statement)
+        grown = _grown(last, turn)
+        if run and (grown is None or (len(run) > 1 and grown != steps)):
+            yield run
             run = []
         run.append(statement)
-        before, steps = numbers, grown
+        last, steps = turn, grown
     if run:
         yield run
 
 
-def _arguments(statement: Statement) -> Sequence[Argument]:
-    """What an outlined function without results is called with; nothing of other statements."""
+def _turn(statement: Statement) -> _Turn | None:
+    """A statement as a turn of a loop; None if it calls no outlined function, wants a result, or
+    makes an argument of other calls."""
     call = statement.call
-    is_turn = isinstance(call, Call) and call.outlined and not statement.results
-    return call.arguments if is_turn and isinstance(call, Call) else ()
-
-
-def _skeleton(statement: Statement) -> tuple[object, ...] | None:
-    """What is the same in all turns of a loop; None if the statement cannot be one."""
-    arguments = _arguments(statement)
-    assert isinstance(statement.call, Call)
-    if not arguments or any(isinstance(each, Call) for each in arguments):
+    if not isinstance(call, Call) or not call.outlined or statement.results:
         return None
-    fixed = [each.value if isinstance(each, Use) else _numbers(each)[0] for each in arguments]
-    return statement.call.callee, *fixed
+    same: list[object] = [call.callee]
+    numbers: list[int] = []
+    for argument in call.arguments:
+        if isinstance(argument, Call):
+            return None
+        if isinstance(argument, Use):
+            same.append(argument.value)
+        else:
+            fixed, found = _numbers(argument)
+            same.append(fixed)
+            numbers += found
+    return _Turn(tuple(same), numbers)
+
+
+def _grown(last: _Turn | None, turn: _Turn | None) -> Sequence[int] | None:
+    """By how much each number is greater than before; None if these are no turns of one loop."""
+    if last is None or turn is None or last.same != turn.same:
+        return None
+    return [after - before for before, after in zip(last.numbers, turn.numbers, strict=True)]
 
 
 def _numbers(argument: Argument) -> tuple[str, list[int]]:
-    """An argument without the numbers in it, and these."""
+    """An argument without the numbers in it, and these; a value has none."""
     if not isinstance(argument, Text):
         return "", []
     if _INTEGER.match(argument.text):
@@ -87,19 +105,24 @@ def _numbers(argument: Argument) -> tuple[str, list[int]]:
 
 
 def _loop(run: Sequence[Statement], parameters: Mapping[str, Sequence[str]]) -> Statement | None:
-    """The loop that a run is; None if its numbers are of several types."""
+    """The loop that a run is; None if its lists are of several types, or an unsigned counter would
+    have to make a number smaller."""
     first, second = run[:2]
-    call = first.call
+    call, after_call = first.call, second.call
     assert isinstance(call, Call)
+    assert isinstance(after_call, Call)
     types: set[str] = set()
     turns: list[Argument] = []
     name = "index"
     known = parameters.get(call.callee, ())
-    for position, (one, two) in enumerate(zip(_arguments(first), _arguments(second), strict=True)):
+    falls = False
+    pairs = zip(call.arguments, after_call.arguments, strict=True)
+    for position, (one, two) in enumerate(pairs):
         starts, nexts = _numbers(one)[1], _numbers(two)[1]
         if starts == nexts:
             turns.append(one)
             continue
+        falls |= any(after < start for start, after in zip(starts, nexts, strict=True))
         items = [
             Text(str(start)) if start == after else Counted(str(start), after - start)
             for start, after in zip(starts, nexts, strict=True)
@@ -113,7 +136,8 @@ def _loop(run: Sequence[Statement], parameters: Mapping[str, Sequence[str]]) -> 
             turns += items
             if items == [Counted("0", 1)] and position < len(known):
                 name = known[position]
-    if len(types) > 1:
+    type_ = next(iter(types), "uint32_t")
+    if len(types) > 1 or (falls and type_ == "uint32_t"):
         return None
     return replace(
         first,
@@ -121,5 +145,5 @@ def _loop(run: Sequence[Statement], parameters: Mapping[str, Sequence[str]]) -> 
         # The last turn does not free what the others need as well.
         uses=tuple(value for value in first.uses for _ in range(2)),
         others=tuple(op for each in run for op in each.ops)[1:],
-        loop=Loop(name, types.pop() if types else "uint32_t", len(run)),
+        loop=Loop(name, type_, len(run)),
     )

@@ -26,10 +26,16 @@ def settle_zones(function: FuncOp) -> None:
     front of the zone, other numbers go through a variable.
 
     Raises:
-        CompileError: if that cannot be, or a zone has no end.
+        CompileError: if that cannot be, or a zone has no end or no beginning.
     """
+    ends: set[Operation] = set()
     for begin in [op for op in function.walk() if op.name == BEGIN_ZONE]:
-        _Zone(begin).settle()
+        zone = _Zone(begin)
+        zone.settle()
+        ends.add(zone.end)
+    for op in function.walk():
+        if op.name == END_ZONE and op not in ends:
+            raise CompileError("a zone of a kernel has no beginning in its block", op)
 
 
 class _Zone:
@@ -66,16 +72,17 @@ class _Zone:
 
     def _moves(self, op: Operation) -> bool:
         """Moves arithmetic and variables before the zone, with what they are computed from."""
-        pending, moved = [op], set[Operation]()
+        pending, found = [op], {op}
         while pending:
             each = pending.pop()
             is_pure = isinstance(each, TTKernelOp) and each.definition.pure
             if not (is_pure or each.name.startswith("arith.") or isinstance(each, memref.AllocaOp)):
                 return False
-            moved.add(each)
-            owners = (operand.owner for operand in each.operands)
-            pending += [o for o in owners if isinstance(o, Operation) and o in self.inside]
-        for each in sorted(moved, key=self.inside.__getitem__):
+            for owner in (operand.owner for operand in each.operands):
+                if isinstance(owner, Operation) and owner in self.inside and owner not in found:
+                    found.add(owner)
+                    pending.append(owner)
+        for each in sorted(found, key=self.inside.__getitem__):
             each.detach()
             self.block.insert_op_before(each, self.begin)
             del self.inside[each]

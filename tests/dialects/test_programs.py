@@ -59,6 +59,11 @@ def test_what_is_as_by_default_is_left_out() -> None:
         ("inputs = 1, ", "", "'inputs' is missing"),
         ("inputs = 1", "inputs = 1, inputs = 1", "'inputs' is given twice"),
         ("inputs = 1", "inputs = 9", "has 2 operands, but 'exp' has 9 inputs"),
+        (
+            "inputs = 1",
+            "inputs = 1, traffic = [<bytes = 2, least = 1>]",
+            "has 2 operands, but 'exp' says what it moves of 1",
+        ),
         ("value = address<operand = 0>", "value = address<operand = 5>", "uses operand 5"),
         ("value = address<operand = 0>", "value = place", "'value' is one of an integer, first"),
         ("index = 1,", "index = 0,", "has two circular buffers with index '0'"),

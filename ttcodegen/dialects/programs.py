@@ -384,8 +384,6 @@ def _part_faults(program: Program) -> Iterator[str]:
     yield from _duplicates("circular buffers", [b.name for b in program.circular_buffers])
     yield from _duplicates("kernels", [kernel.name for kernel in program.kernels])
     yield from _duplicates("semaphores", list(program.semaphores))
-    if 0 < len(program.traffic) < program.inputs:
-        yield f"has {program.inputs} inputs, but says what it moves of {len(program.traffic)}"
     if len(program.semaphore_values) not in (0, len(program.semaphores)):
         yield (
             f"says what {len(program.semaphore_values)} semaphores start as, but has "

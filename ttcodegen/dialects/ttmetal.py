@@ -456,6 +456,11 @@ class RunProgramOp(IRDLOperation):
                 f"{self.name} has {count} operands, but '{program.name}' has {program.inputs} "
                 "inputs"
             )
+        if len(program.traffic) not in (0, count):
+            raise VerifyException(
+                f"{self.name} has {count} operands, but '{program.name}' says what it moves of "
+                f"{len(program.traffic)}"
+            )
         for kernel in program.kernels:
             for operand in (*kernel.accessors, *_addressed(kernel)):
                 if not 0 <= operand < count:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
@@ -60,13 +61,10 @@ class AttentionCompute:
         kernel.op("cb_wait_front", *values)
         with builder.loop(plan.unit_rows, name_hint="row") as row:
             kernel.op("cb_wait_front", *queries)
-            visible: Value = plan.columns
-            if plan.is_causal and plan.columns > 1:
-                whole = row
-                if plan.units > 1:
-                    whole = builder.sum(builder.product(unit, plan.unit_rows), row)
-                place = builder.remainder(whole, plan.queries.rows)
-                visible = builder.named(builder.sum(place, 1), "visible")
+            whole = row
+            if plan.is_causal and plan.units > 1:
+                whole = builder.sum(builder.product(unit, plan.unit_rows), row)
+            visible = plan.visible(builder, whole)
             self._scores(visible)
             kernel.op("cb_pop_front", *queries)
             self._greatest(visible)
@@ -152,22 +150,33 @@ class AttentionCompute:
     def _greatest(self, visible: Value) -> None:
         """The greatest score of each query."""
         kernel, builder = self.kernel, TileBuilder()
-        start = builder.fill(float("-inf"), DataType.FLOAT32)
-        builder.call("binary_max_tile", start, start)
-        with kernel.builder.destination_registers():
+        builder.fill(float("-inf"), DataType.FLOAT32)
+
+        def begin() -> None:
             kernel.forget()
             kernel.call(builder.calls[0], [0])
-            with kernel.builder.loop(visible, name_hint="column") as column:
+
+        self.raise_greatest(begin, visible, ["greatest"])
+        kernel.wait(["greatest"])
+
+    def raise_greatest(self, begin: Callable[[], None], count: Value, kept: Sequence[str]) -> None:
+        """The greatest score of each query, for circular buffers of these names: of as many tiles
+        and of what `begin` brings to the first register."""
+        kernel, builder = self.kernel, TileBuilder()
+        score = builder.new_tile(DataType.FLOAT32)
+        builder.call("binary_max_tile", score, score)
+        with kernel.builder.destination_registers():
+            begin()
+            with kernel.builder.loop(count, name_hint="column") as column:
                 kernel.forget_formats()
                 kernel.load("scores", 1, column)
-                kernel.call(builder.calls[1], [0, 1, 0])
+                kernel.call(builder.calls[0], [0, 1, 0])
             kernel.pack_when_free([(0, PARTIAL)])
         kernel.push([PARTIAL])
         reduce_row(kernel, PARTIAL, ReduceType.MAX, 1, streams=True)
         with repeated_row(kernel):
-            kernel.pack_when_free([(0, "greatest")])
-        kernel.push(["greatest"])
-        kernel.wait(["greatest"])
+            kernel.pack_when_free([(0, name) for name in kept])
+        kernel.push(kept)
 
     def weights(self, visible: Value, greatest_of: str = "greatest") -> None:
         """Exponentials of the distance from the greatest score."""
@@ -200,20 +209,28 @@ class AttentionCompute:
 
     def _products(self, visible: Value) -> None:
         """Sums of values by their weights."""
-        plan, kernel, builder = self.plan, self.kernel, self.kernel.builder
-        value, result = plan.buffers["value"], plan.buffers["result"]
-        tiles = TileBuilder()
+        kernel, tiles = self.kernel, TileBuilder()
         scaled = tiles.new_tile(DataType.FLOAT32)
         tiles.call("mul_binary_tile", scaled, scaled)
+        with self.products(visible, self.plan.buffers["result"]):
+            kernel.load("inverse", 1)
+            kernel.call(tiles.calls[0], [0, 1, 0])
+
+    @contextmanager
+    def products(self, count: Value, target: str) -> Generator[SSAValue]:
+        """Sums of so many rows of tiles of the values by their weights, one column of tiles after
+        the other: what is computed inside finds the sum of the column in the first destination
+        register, and leaves there what is packed to the circular buffer `target`."""
+        plan, kernel, builder = self.plan, self.kernel, self.kernel.builder
+        value = plan.buffers["value"]
         with builder.loop(plan.width, name_hint="value_column") as column:
             kernel.op("reconfig_data_format", value, "weights")
             kernel.op("mm_init_short", "weights", value, 0)
             with builder.destination_registers():
-                with builder.loop(visible, name_hint="column") as key:
+                with builder.loop(count, name_hint="key") as key:
                     place = builder.sum(builder.product(key, plan.width), column)
                     kernel.op("matmul_tiles", "weights", value, key, place, 0)
                 kernel.forget_formats()
-                kernel.load("inverse", 1)
-                kernel.call(tiles.calls[0], [0, 1, 0])
-                kernel.pack_when_free([(0, result)])
-            kernel.push([result])
+                yield column
+                kernel.pack_when_free([(0, target)])
+            kernel.push([target])

@@ -11,7 +11,7 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.attention_compute import AttentionCompute
-from ttcodegen.conversions.ttir_to_ttmetal.row_reduction import PARTIAL, reduce_row, repeated_row
+from ttcodegen.conversions.ttir_to_ttmetal.row_reduction import reduce_row, repeated_row
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.ttkernel.attributes import ReduceType
 from ttcodegen.dialects.ttkernel.builder import Value
@@ -29,10 +29,8 @@ class AttentionInParts(AttentionCompute):
         """The rows of a unit of work, part by part of the keys."""
         plan, kernel, builder = self.plan, self.kernel, self.kernel.builder
         queries = plan.buffers["query"], plan.unit_rows * plan.inner
-        visible: Value = plan.columns
-        if plan.is_causal:
-            place = builder.remainder(unit, plan.queries.rows) if plan.units > 1 else unit
-            visible = builder.named(builder.sum(place, 1), "visible")
+        # With a causal mask a unit of work is one row.
+        visible = plan.visible(builder, unit)
         kernel.op("cb_wait_front", *queries)
         with builder.loop(plan.unit_rows, name_hint="row"):
             self._begin()
@@ -97,23 +95,15 @@ class AttentionInParts(AttentionCompute):
         """The greatest score with those of the part, and what the sums have to be multiplied by."""
         kernel, tiles = self.kernel, TileBuilder()
         score = tiles.new_tile(DataType.FLOAT32)
-        tiles.call("binary_max_tile", score, score)
         tiles.call("exp_tile", tiles.call("sub_binary_tile", score, score))
-        larger, difference, exponential = tiles.calls
-        kernel.wait(["greatest"])
-        with kernel.builder.destination_registers():
+        difference, exponential = tiles.calls
+
+        def begin() -> None:
             kernel.forget_formats()
             kernel.load("greatest", 0)
-            with kernel.builder.loop(count, name_hint="column") as column:
-                kernel.forget_formats()
-                kernel.load("scores", 1, column)
-                kernel.call(larger, [0, 1, 0])
-            kernel.pack_when_free([(0, PARTIAL)])
-        kernel.push([PARTIAL])
-        reduce_row(kernel, PARTIAL, ReduceType.MAX, 1, streams=True)
-        with repeated_row(kernel):
-            kernel.pack_when_free([(0, "latest"), (0, "greatest")])
-        kernel.push(["latest", "greatest"])
+
+        kernel.wait(["greatest"])
+        self.raise_greatest(begin, count, ["latest", "greatest"])
         kernel.wait(["latest"])
         with kernel.builder.destination_registers():
             kernel.forget_formats()
@@ -136,20 +126,9 @@ class AttentionInParts(AttentionCompute):
 
     def _add_products(self, count: Value) -> None:
         """The sums of values with those of the part."""
-        plan, kernel, builder = self.plan, self.kernel, self.kernel.builder
-        value = plan.buffers["value"]
-        kernel.op("cb_wait_front", "products", plan.width)
-        with builder.loop(plan.width, name_hint="value_column") as column:
-            kernel.op("reconfig_data_format", value, "weights")
-            kernel.op("mm_init_short", "weights", value, 0)
-            with builder.destination_registers():
-                with builder.loop(count, name_hint="key") as key:
-                    place = builder.sum(builder.product(key, plan.width), column)
-                    kernel.op("matmul_tiles", "weights", value, key, place, 0)
-                kernel.forget_formats()
-                self._add_kept("products", column)
-                kernel.pack_when_free([(0, "products")])
-            kernel.push(["products"])
+        self.kernel.op("cb_wait_front", "products", self.plan.width)
+        with self.products(count, "products") as column:
+            self._add_kept("products", column)
 
     def _add_kept(self, name: str, index: Value) -> None:
         """Adds to the first register what was kept, times the factor."""

@@ -27,6 +27,7 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import ComputeSettings, Costs
 from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.dialects.ttkernel.builder import KernelBuilder, Value
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
 from ttcodegen.ops.attention_form import keys_at_a_time
 from ttcodegen.ops.attention_meaning import default_scale
@@ -120,6 +121,13 @@ class AttentionPlan:
         """Whether that are not all."""
         return self.part < self.columns
 
+    def visible(self, builder: KernelBuilder, row: SSAValue) -> Value:
+        """Rows of tiles of the keys that a row of tiles of all queries sees."""
+        if not self.is_causal or self.columns == 1:
+            return self.columns
+        place = builder.remainder(row, self.queries.rows)
+        return builder.named(builder.sum(place, 1), "visible")
+
     @property
     def rows_of_group(self) -> int:
         """Rows of tiles of the queries that share a head of keys."""
@@ -184,10 +192,9 @@ class AttentionPlan:
         seen = self.units * self.columns
         if self.in_parts and self.is_causal:
             seen = self._visible_tiles
-        brought = seen * tile
         reads = Counter({self.query: self.rows * self.inner * tile})
-        reads[self.key] += brought * self.inner
-        reads[self.value] += brought * self.width
+        reads[self.key] += seen * self.inner * tile
+        reads[self.value] += seen * self.width * tile
         if self.mask is not None:
             broadcast = broadcast_of(self.shape_of_mask(), self.scores).word
             brought = brought_bytes(declared_data_type(self.mask), broadcast)

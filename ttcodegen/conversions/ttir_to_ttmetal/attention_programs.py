@@ -90,9 +90,7 @@ class _AttentionMovement:
                 return kernel.finish()
             self._read_head(kernel, group)
             with builder.loop(plan.unit_rows, name_hint="row") as row:
-                whole = builder.sum(builder.product(unit, plan.unit_rows), row)
-                if plan.unit_rows > 1:
-                    whole = builder.named(whole, "query_row")
+                whole = self._whole_row(kernel, unit, row)
                 self._read_queries(kernel, whole)
                 if plan.mask is not None:
                     self._read_mask(kernel, whole)
@@ -104,10 +102,7 @@ class _AttentionMovement:
         plan, builder = self.plan, kernel.builder
         with builder.loop(plan.unit_rows, name_hint="row") as row:
             self._read_queries(kernel, self._whole_row(kernel, unit, row))
-        visible: Value = plan.columns
-        if plan.is_causal:
-            visible = builder.sum(builder.remainder(unit, plan.queries.rows), 1)
-            visible = builder.named(visible, "visible")
+        visible = plan.visible(builder, unit)
         with builder.loop(visible, step=plan.part, name_hint="first_key_row") as first:
             count = builder.smaller(plan.part, builder.difference(visible, first))
             count = builder.named(count, "key_rows")
@@ -257,13 +252,9 @@ class _AttentionMovement:
         page = nest.pages[0][: len(nest.pages[0]) - (plan.columns > 1)]
         known = kernel.coordinates(nest.tile_coordinates, {"query_row": row})
         first = kernel.page(page, known)
-        visible: Value = plan.columns
-        if end is not None:
-            visible = end
-        elif plan.is_causal and plan.columns > 1:
-            place = builder.remainder(row, plan.queries.rows)
-            visible = builder.named(builder.sum(place, 1), "visible")
-        with builder.loop(visible, start=begin, name_hint="column") as column:
+        if end is None:
+            end = plan.visible(builder, row)
+        with builder.loop(end, start=begin, name_hint="column") as column:
             kernel.push_tiles(
                 [
                     BroughtTile(

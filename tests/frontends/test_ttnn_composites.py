@@ -138,6 +138,51 @@ def test_calls_with_other_operands_are_refused(
         run(module(name, attributes, shapes, (1, 1, 32, 32)))
 
 
+LATENT = "head_dim_v = 32 : ui32, operandSegmentSizes = array<i32: 1, 1, {}, 0>"
+PAGED = "is_causal = false, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 0>"
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "shapes", "message"),
+    [
+        ("pow_scalar", 'rhs = "x"', [(4, 32)], "'rhs' should be a number"),
+        ("pow_tensor", "", [(4, 32), (5, 32)], r"\(4, 32\) and \(5, 32\) do not broadcast"),
+        ("conv2d", 'kernel_size = "x"', [(1, 1, 36, 4), (1, 1, 24, 8)], "a list of integers"),
+        ("pad", 'padding = "x"', [(4, 32)], "'padding' should be a list of integers"),
+        (
+            "conv3d",
+            "kernel_size = array<i32: 2, 2, 2>, conv3d_config = #ttnn.conv3d_config<c_in_block = 3>",
+            [(1, 3, 4, 5, 4), (32, 8)],
+            "blocks of 3 channels do not divide 4",
+        ),
+        (
+            "flash_mla_prefill",
+            LATENT.format(1),
+            [(1, 4, 32, 64), (1, 1, 32, 64)],
+            r"its 2 operands are not those of operandSegmentSizes \[1, 1, 1, 0\]",
+        ),
+        (
+            "flash_mla_prefill",
+            LATENT.format(0) + ', is_causal = "x"',
+            [(1, 4, 32, 64), (1, 1, 32, 64)],
+            "'is_causal' should be a boolean",
+        ),
+        (
+            "paged_scaled_dot_product_attention_decode",
+            PAGED,
+            [(1, 1, 4, 64), (8, 4, 32, 64), (8, 4, 32, 64), (1, 8), (1, 1, 4, 256)],
+            "its 5 operands are not those of operandSegmentSizes",
+        ),
+    ],
+)
+def test_calls_that_say_what_cannot_be_are_refused(
+    name: str, attributes: str, shapes: list[Shape], message: str
+) -> None:
+    text = module(name, attributes, shapes, (1, 4, 32, 32))
+    with pytest.raises(CompileError, match=message):
+        run(text.replace(", %device)", ")").replace(", !ttnn.device)", ")"))
+
+
 CONVOLUTION = (
     "batch_size = 1 : i32, dilation = array<i32: 1, 1>, groups = 1 : i32, in_channels = 4 : i32, "
     "input_height = 6 : i32, input_width = 6 : i32, kernel_size = array<i32: 3, 2>, "

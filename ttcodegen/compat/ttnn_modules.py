@@ -32,7 +32,7 @@ from ttcodegen.dialects.memory import LAYOUTS_WANTED
 from ttcodegen.dialects.mesh import MESHES, set_mesh, shape_in
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.collectives import collectives, is_local
-from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.op_builder import OpBuilder, builder_before
 from ttcodegen.ops.ttnn import ttnn_op_classes
 
 DESTINATION = "ttcodegen.destination"
@@ -159,14 +159,7 @@ def _take_off_devices_and_layouts(function: FuncOp) -> None:
 
 
 def _builder(op: Operation) -> OpBuilder:
-    def insert(made: Operation) -> None:
-        assert op.parent is not None
-        op.parent.insert_op_before(made, op)
-        copy_source_offset(op, made)
-
-    builder = OpBuilder(ttnn_op_classes(), insert)
-    builder.origin = op
-    return builder
+    return builder_before(op, ttnn_op_classes())
 
 
 def _replace(op: Operation, value: SSAValue) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import DenseArrayBase, i32
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.constants import elements
@@ -116,9 +117,12 @@ class OpBuilder:
     def broadcasting(
         self, name: str, *operands: SSAValue, element: Attribute | None = None, **attributes: Any
     ) -> SSAValue:
-        """An elementwise op whose result has the broadcast shape of its operands."""
+        """An elementwise op whose result has the broadcast shape of its operands; raises
+        VerifyException if they have none."""
         shape = broadcast_shapes([shape_of(operand.type) for operand in operands])
-        assert shape is not None
+        if shape is None:
+            shapes = " and ".join(str(shape_of(operand.type)) for operand in operands)
+            raise VerifyException(f"{name}: the shapes {shapes} do not broadcast")
         result = tensor_type(element or element_of(operands[0].type), shape)
         return self.emit(name, operands, result, **attributes)
 
@@ -229,6 +233,15 @@ class OpBuilder:
         ]
         result = tensor_type(element_of(value.type), shape)
         return self.emit(name, [value], result, dim_arg=list(dims), keep_dim=keep_dim)
+
+
+def builder_before(op: Operation, classes: Mapping[str, type[CatalogueOp]]) -> OpBuilder:
+    """Makes ops before one that they are to replace, and on its behalf."""
+    block = op.parent
+    assert block is not None
+    builder = OpBuilder(classes, lambda made: block.insert_op_before(made, op))
+    builder.origin = op
+    return builder
 
 
 def _group(operand: SSAValue | Sequence[SSAValue] | None) -> list[SSAValue]:

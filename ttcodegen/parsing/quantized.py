@@ -19,14 +19,14 @@ from xdsl.dialects.builtin import (
     TensorType,
 )
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import Rewriter
 
 from ttcodegen.diagnostics import copy_source_offset
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.quant import Quantization, quantization_of
 from ttcodegen.ops.definition import TTIRDefinition
-from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.op_builder import OpBuilder, builder_before
 from ttcodegen.ops.ttir import ttir_op_classes
 
 _CONVERSIONS = ("quantize", "dequantize", "requantize")
@@ -124,14 +124,6 @@ def _parameters(quantization: Quantization, prefix: str = "") -> dict[str, Any]:
     }
 
 
-def _builder_before(op: Operation) -> OpBuilder:
-    block = op.parent
-    assert block is not None
-    builder = OpBuilder(ttir_op_classes(), lambda made: block.insert_op_before(made, op))
-    builder.origin = op
-    return builder
-
-
 def _dequantized(builder: OpBuilder, value: SSAValue, quantization: Quantization) -> SSAValue:
     type_ = cast("TensorType[Attribute]", value.type)
     real = TensorType(quantization.expressed, type_.get_shape())
@@ -148,7 +140,7 @@ def _quantized(
 def _requantize_along_other_axes(
     op: CatalogueOp, source: Quantization, target: Quantization
 ) -> None:
-    builder = _builder_before(op)
+    builder = builder_before(op, ttir_op_classes())
     real = _dequantized(builder, op.operands[0], source)
     made = _quantized(builder, real, op.results[0].type, target)
     Rewriter.replace_op(op, [], [made])
@@ -159,7 +151,7 @@ def _compute_on_reals(
     operands: Sequence[Quantization | None],
     results: Sequence[Quantization | None],
 ) -> None:
-    builder = _builder_before(op)
+    builder = builder_before(op, ttir_op_classes())
     for index, quantization in enumerate(operands):
         if quantization is not None:
             op.operands[index] = _dequantized(builder, op.operands[index], quantization)

@@ -28,6 +28,7 @@ from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.program_configs import ProgramConfigAttr
 from ttcodegen.dialects.ttcore import LoadCachedOp
 from ttcodegen.frontends.ttnn.arguments import shard_arguments
+from ttcodegen.frontends.ttnn.call_parts import given
 from ttcodegen.frontends.ttnn.composites import (
     MASKED_PAGED_ATTENTION,
     PAGED_ATTENTION,
@@ -178,7 +179,7 @@ def _respell(op: Operation, name: str) -> None:
         properties = {key: value for key, value in properties.items() if key not in _TUNING}
         operands = some_users(op, name, operands, properties)
         _keep_activation(properties)
-        name = _name_here(name, properties)
+        name = _name_here(op, name, properties)
         if name in _COLLECTIVES:
             # Others are buffers and semaphores, which the library makes.
             operands = operands[:1]
@@ -227,11 +228,11 @@ _RENAMED = {
 }
 
 
-def _name_here(name: str, properties: Properties) -> str:
+def _name_here(op: Operation, name: str, properties: Properties) -> str:
     """The name of a call in the catalogue, which may have several for the ways to make it."""
-    if name == "pad" and _pads_in_front(properties):
+    if name == "pad" and _pads_in_front(op, properties):
         return "pad_row_major"
-    if name == PAGED_ATTENTION and masks(properties):
+    if name == PAGED_ATTENTION and masks(op, properties):
         return MASKED_PAGED_ATTENTION
     mode = properties.get("mode")
     if name == "upsample" and isinstance(mode, StringAttr) and mode.data == "bilinear":
@@ -239,10 +240,9 @@ def _name_here(name: str, properties: Properties) -> str:
     return _RENAMED.get(name, name)
 
 
-def _pads_in_front(properties: Properties) -> bool:
+def _pads_in_front(op: Operation, properties: Properties) -> bool:
     """Whether anything is put before the elements of a tensor, which the library does in rows."""
-    padding = properties.get("padding")
-    return padding is not None and any(INTEGERS.decode(padding)[::2])
+    return any((given(op, properties, "padding", INTEGERS) or [])[::2])
 
 
 def _spell_full(op: Operation, properties: Properties) -> None:

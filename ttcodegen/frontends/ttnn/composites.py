@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.compat.ttnn_modules import exchange, name_of
 from ttcodegen.diagnostics import CompileError, copy_source_offset
-from ttcodegen.dialects.attribute_kinds import INTEGERS, NUMBER
+from ttcodegen.dialects.attribute_kinds import BOOLEAN, INTEGERS, NUMBER
 from ttcodegen.dialects.constants import splat_value
 from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.frontends.ttnn.prepared_weights import prepared_bias, prepared_weight
-from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.frontends.ttnn.call_parts import Properties, divided_operands, given
+from ttcodegen.frontends.ttnn.prepared_weights import prepared_weight
+from ttcodegen.ops.op_builder import OpBuilder, builder_before
 from ttcodegen.ops.ttir import ttir_op_classes
 from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
 
-Properties = Mapping[str, Attribute]
 PAGED_ATTENTION = "paged_scaled_dot_product_attention_decode"
 MASKED_PAGED_ATTENTION = f"masked_{PAGED_ATTENTION}"
 """The same with a mask, which the call has no place for beside positions."""
@@ -44,8 +44,11 @@ def replace_composite(
     if composite is None or not op.results:
         return False
     composite.check(op, operands)
-    builder = _builder(op, ttir_op_classes())
-    value = composite.rule(builder, op, operands, properties)
+    builder = builder_before(op, ttir_op_classes())
+    try:
+        value = composite.rule(builder, op, operands, properties)
+    except VerifyException as error:
+        raise CompileError(f"'{name_of(op)}': {error}", op) from error
     result = op.results[0]
     if shape_of(value.type) != shape_of(result.type):
         if prod(shape_of(value.type)) != prod(shape_of(result.type)):
@@ -56,24 +59,11 @@ def replace_composite(
             )
         value = builder.reshape(value, shape_of(result.type))
     if value.type != result.type:
-        value = _builder(op, ttnn_op_classes()).emit("composite_to_layout", [value], result.type)
+        builder = builder_before(op, ttnn_op_classes())
+        value = builder.emit("composite_to_layout", [value], result.type)
     value.name_hint = result.name_hint
     Rewriter.replace_op(op, [], [value])
     return True
-
-
-def _builder(op: Operation, classes: Mapping[str, type[CatalogueOp]]) -> OpBuilder:
-    """Makes ops before another one, and in its place."""
-    block = op.parent
-    assert block is not None
-
-    def insert(made: Operation) -> None:
-        block.insert_op_before(made, op)
-        copy_source_offset(op, made)
-
-    builder = OpBuilder(classes, insert)
-    builder.origin = op
-    return builder
 
 
 def _number(op: Operation, properties: Properties, name: str, default: int | None = None) -> int:
@@ -86,12 +76,9 @@ def _number(op: Operation, properties: Properties, name: str, default: int | Non
     return default
 
 
-def _listed(properties: Properties, name: str, default: int) -> list[int]:
+def _listed(op: Operation, properties: Properties, name: str, default: int) -> list[int]:
     """Integers that a call says, of which there may be one."""
-    attribute = properties.get(name)
-    if isinstance(attribute, IntegerAttr):
-        return [attribute.value.data]
-    return ([] if attribute is None else list(INTEGERS.decode(attribute))) or [default]
+    return given(op, properties, name, INTEGERS) or [default]
 
 
 def _convolution_of_sequences(
@@ -101,8 +88,8 @@ def _convolution_of_sequences(
     batch, length = (_number(op, properties, name) for name in ("batch_size", "input_length"))
     channels, outputs = (_number(op, properties, name) for name in ("in_channels", "out_channels"))
     kernel = _number(op, properties, "kernel_size")
-    stride, dilation = (_listed(properties, name, 1)[0] for name in ("stride", "dilation"))
-    padding = _listed(properties, "padding", 0)
+    stride, dilation = (_listed(op, properties, name, 1)[0] for name in ("stride", "dilation"))
+    padding = _listed(op, properties, "padding", 0)
     padding = padding * 2 if len(padding) == 1 else padding
     weight, *bias = operands[1:]
     if min(stride, dilation, kernel) < 1 or len(padding) != 2:
@@ -129,11 +116,11 @@ def _transposed(
 def _power(
     builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
 ) -> SSAValue:
-    exponent = properties.get("rhs", properties.get("exponent"))
+    exponent = given(op, properties, "rhs" if "rhs" in properties else "exponent", NUMBER)
     if exponent is not None:
         element = element_of(operands[0].type)
         rank = len(shape_of(operands[0].type))
-        exponents = builder.full([1] * rank, NUMBER.decode(exponent), element)
+        exponents = builder.full([1] * rank, exponent, element)
         return builder.broadcasting("pow", operands[0], exponents)
     return builder.broadcasting("pow", *operands)
 
@@ -158,53 +145,43 @@ def _latent_attention(
     """Attention whose values are as wide as `head_dim_v`; without any they are the first elements
     of the keys. Values are filled up to the width of keys, for heads have one size."""
     width = _number(op, properties, "head_dim_v")
-    sizes = properties.get("operandSegmentSizes")
-    given = [1, 1, *[0] * (len(operands) - 2)] if sizes is None else INTEGERS.decode(sizes)
-    query, key, *more = operands
-    value = more.pop(0) if given[2:3] == [1] else builder.slice_dim(key, 3, 0, width)
+    query, key, value, mask = divided_operands(op, operands, properties, 4)
+    if query is None or key is None:
+        raise CompileError(f"'{name_of(op)}' needs queries and keys", op)
     missing = shape_of(key.type)[3] - width
-    if missing < 0 or shape_of(value.type)[3] != width:
+    if value is None and missing >= 0:
+        value = builder.slice_dim(key, 3, 0, width)
+    if value is None or missing < 0 or shape_of(value.type)[3] != width:
         raise CompileError(
             f"'{name_of(op)}': 'head_dim_v' is {width}, which values do not have", op
         )
-    mask = more[0] if more else None
-    causal, scale = properties.get("is_causal"), properties.get("scale")
+    causal = given(op, properties, "is_causal", BOOLEAN)
     if missing:
         value = _filled_up(builder, value, missing)
     attended = builder.emit(
         "scaled_dot_product_attention",
         [query, key, value, mask],
         tensor_type(element_of(query.type), shape_of(query.type)),
-        is_causal=mask is None if causal is None else bool(NUMBER.decode(causal)),
-        scale=None if scale is None else NUMBER.decode(scale),
+        is_causal=mask is None if causal is None else causal,
+        scale=given(op, properties, "scale", NUMBER),
     )
     return builder.slice_dim(attended, 3, 0, width)
 
 
-def _paged_operands(properties: Properties) -> list[int]:
-    """How many operands there are of query, keys, values, pages, mask, positions and sink."""
-    sizes = properties.get("operandSegmentSizes")
-    return [] if sizes is None else list(INTEGERS.decode(sizes))
-
-
-def masks(properties: Properties) -> bool:
-    """Whether attention to pages has a mask."""
-    return _paged_operands(properties)[4:5] == [1]
+def masks(op: Operation, properties: Properties) -> bool:
+    """Whether attention to pages has a mask, after query, keys, values and pages."""
+    sizes = given(op, properties, "operandSegmentSizes", INTEGERS) or []
+    return sizes[4:5] == [1]
 
 
 def _masked_paged_attention(
     builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
 ) -> SSAValue:
-    given = iter(operands)
-    query, key, value, table, mask, *others = (
-        next(given) if size else None for size in _paged_operands(properties)
-    )
-    cls = ttir_op_classes()[PAGED_ATTENTION]
-    known = {spec.name: spec for spec in cls.definition.attributes}
-    attributes = {
-        name: known[name].kind.decode(given) for name, given in properties.items() if name in known
-    }
-    assert query is not None
+    query, key, value, table, mask, *others = divided_operands(op, operands, properties, 7)
+    if query is None:
+        raise CompileError(f"'{name_of(op)}' needs a query", op)
+    specs = ttir_op_classes()[PAGED_ATTENTION].definition.attributes
+    attributes = {spec.name: given(op, properties, spec.name, spec.kind) for spec in specs}
     result = tensor_type(element_of(query.type), shape_of(op.results[0].type))
     operands_here = [query, key, value, table, query, mask, *others]
     return builder.emit(PAGED_ATTENTION, operands_here, result, **attributes)
@@ -273,7 +250,7 @@ def some_users(
             f"'{name_of(op)}': there are no users {first} to {first + users - 1}", op
         )
     del properties["slice_size"]
-    return [_builder(op, ttir_op_classes()).slice_dim(rows, 2, first, first + users)]
+    return [builder_before(op, ttir_op_classes()).slice_dim(rows, 2, first, first + users)]
 
 
 def _known_number(value: SSAValue) -> int | None:
@@ -303,8 +280,8 @@ def _same(name: str) -> Rule:
                 tensor_type(element_of(result.type), shape_of(result.type)) for result in op.results
             ],
             properties={key: value for key, value in properties.items() if key in known},
-            location=op.location,
         )
+        copy_source_offset(op, made)
         builder.insert(made)
         return made.results[0]
 
@@ -350,10 +327,10 @@ _COMPOSITES: dict[str, _Composite] = {
     ),
     "pow_scalar": _Composite(_power),
     "pow_tensor": _Composite(_power, 2, 2),
-    "prepare_conv2d_bias": _Composite(prepared_bias),
+    "prepare_conv2d_bias": _Composite(_copied),
     "prepare_conv2d_weights": _Composite(prepared_weight, rank=4),
     "prepare_conv3d_weights": _Composite(prepared_weight, rank=5),
-    "prepare_conv_transpose2d_bias": _Composite(prepared_bias),
+    "prepare_conv_transpose2d_bias": _Composite(_copied),
     "prepare_conv_transpose2d_weights": _Composite(prepared_weight, rank=4),
     "rotary_embedding": _Composite(_turned, 3, 3, rank=4),
     "rotary_embedding_llama": _Composite(_turned_in_pairs, 4, 4, rank=4),

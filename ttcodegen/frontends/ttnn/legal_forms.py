@@ -16,13 +16,13 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.diagnostics import CompileError, Diagnostics, copy_source_offset
+from ttcodegen.diagnostics import CompileError, Diagnostics
 from ttcodegen.dialects.datatypes import element_of, tensor_type, without_encoding
 from ttcodegen.dialects.operation import CatalogueOp, Definition
 from ttcodegen.ops.definition import TTIRDefinition, TTNNDefinition, has_trait
 from ttcodegen.ops.fused_activations import ACTIVATIONS
 from ttcodegen.ops.matmul import shape_of_product
-from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.op_builder import OpBuilder, builder_before
 from ttcodegen.ops.traits import Trait
 from ttcodegen.ops.ttir import ttir_op_classes
 from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
@@ -67,17 +67,9 @@ def _replace(op: TTNNOp, meaning: Sequence[CatalogueOp], diagnostics: Diagnostic
         diagnostics.warn(
             f"the library does not take this '{op.name}': its configuration is left out", op
         )
-    block = op.parent
-    assert block is not None
-
-    def insert(made: Operation) -> None:
-        block.insert_op_before(made, op)
-        copy_source_offset(op, made)
-
+    builder = builder_before(op, ttnn_op_classes())
     for made in meaning:
-        insert(made)
-    builder = OpBuilder(ttnn_op_classes(), insert)
-    builder.origin = op
+        builder.insert(made)
     values: list[SSAValue] = []
     for value, result in zip(meaning[-1].results, op.results, strict=True):
         placed = value

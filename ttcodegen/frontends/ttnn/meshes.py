@@ -15,10 +15,11 @@ from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.attribute_kinds import INTEGERS
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.mesh import MESHES, MeshShape, declared_mesh, set_mesh, shape_in
+from ttcodegen.frontends.ttnn.call_parts import given
 from ttcodegen.ops.chips import Chips
 from ttcodegen.ops.collectives import collectives
 from ttcodegen.ops.mesh_norms import normalize
-from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.op_builder import OpBuilder, builder_before
 from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
 
 _PLACEMENT = re.compile(r"<\s*(shard|replicate)\s*(?:,\s*(-?\d+))?")
@@ -58,13 +59,7 @@ def expand(module: ModuleOp) -> None:
         rule = _EXPANDED.get(name_of(op).removeprefix("ttnn."))
         if rule is None:
             continue
-
-        def insert(made: Operation, before: Operation = op) -> None:
-            assert before.parent is not None
-            before.parent.insert_op_before(made, before)
-
-        builder = OpBuilder(ttnn_op_classes(), insert)
-        builder.origin = op
+        builder = builder_before(op, ttnn_op_classes())
         value = rule(builder, op)
         # Where the result lies is what the module says.
         value = builder.emit("composite_to_layout", [value], op.results[0].type)
@@ -92,8 +87,7 @@ def _send(builder: OpBuilder, op: Operation) -> SSAValue:
 
 def _chip(op: Operation, name: str, mesh: MeshShape) -> int:
     """The number of the chip at a place of the mesh."""
-    given = op.properties.get(name, op.attributes.get(name))
-    place = [] if given is None else list(INTEGERS.decode(given))
+    place = given(op, {**op.attributes, **op.properties}, name, INTEGERS) or []
     if len(place) != 2 or not all(0 <= at < size for at, size in zip(place, mesh, strict=True)):
         raise CompileError(
             f"'{name_of(op)}': '{name}' should be row and column of a chip of the mesh of "

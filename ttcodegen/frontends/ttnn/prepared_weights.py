@@ -9,38 +9,27 @@ of it depends on weights alone, and runs once.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import prod
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Operation, SSAValue
 
-from ttcodegen.diagnostics import CompileError, copy_source_offset
-from ttcodegen.dialects.attribute_kinds import INTEGERS
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.attribute_kinds import INTEGER, INTEGERS
 from ttcodegen.dialects.datatypes import shape_of
-from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.frontends.ttnn.call_parts import Properties, given
+from ttcodegen.ops.op_builder import OpBuilder, builder_before
 from ttcodegen.ops.ttir import ttir_op_classes
 
 _TRANSPOSED = "conv_transpose2d"
-_CONVOLUTIONS = ("conv2d", _TRANSPOSED, "conv3d")
+_CONVOLUTIONS = {"conv2d": 2, _TRANSPOSED: 2, "conv3d": 3}
+"""The dimensions of their windows."""
 _BLOCK = re.compile(r"c_in_block\s*=\s*(\d+)")
 
 
-def prepared_bias(
-    builder: OpBuilder,
-    op: Operation,
-    operands: Sequence[SSAValue],
-    properties: Mapping[str, Attribute],
-) -> SSAValue:
-    """A bias is a row before and after."""
-    return operands[0]
-
-
 def prepared_weight(
-    builder: OpBuilder,
-    op: Operation,
-    operands: Sequence[SSAValue],
-    properties: Mapping[str, Attribute],
+    builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
 ) -> SSAValue:
     """The matrix of a weight (outputs, inputs, window...), or (inputs, outputs, window...)."""
     (weight,) = operands
@@ -60,15 +49,14 @@ def prepared_weight(
         return builder.reshape(
             builder.permute(weight, order), [1, 1, prod(shape) // outputs, outputs]
         )
-    block = _block(op, properties.get("c_in_block"), inputs)
+    block = _block(op, given(op, properties, "c_in_block", INTEGER) or 0, inputs)
     blocks = builder.reshape(weight, [outputs, inputs // block, block, *shape[2:]])
     matrix = builder.permute(blocks, [1, *(axis + 1 for axis in window), 2, 0])
     return builder.reshape(matrix, [prod(shape) // outputs, outputs])
 
 
-def _block(op: Operation, given: Attribute | None, inputs: int) -> int:
-    """How many input channels of a volume stand together."""
-    block = given.value.data if isinstance(given, IntegerAttr) else 0
+def _block(op: Operation, block: int, inputs: int) -> int:
+    """How many input channels of a volume stand together, all if nothing else is said."""
     if block and inputs % block:
         raise CompileError(f"blocks of {block} channels do not divide {inputs}", op)
     return block or inputs
@@ -76,28 +64,21 @@ def _block(op: Operation, given: Attribute | None, inputs: int) -> int:
 
 def with_plain_weight(op: Operation, name: str, operands: Sequence[SSAValue]) -> list[SSAValue]:
     """The operands of a convolution, the weight among them as the model has it."""
-    kernel = op.properties.get("kernel_size")
-    if name not in _CONVOLUTIONS or len(operands) < 2 or kernel is None:
+    if name not in _CONVOLUTIONS or len(operands) < 2:
         return list(operands)
-    window, weight = list(INTEGERS.decode(kernel)), operands[1]
+    window, weight = given(op, op.properties, "kernel_size", INTEGERS), operands[1]
+    if window is None or len(window) != _CONVOLUTIONS[name]:
+        return list(operands)
     matrix = shape_of(weight.type)
     outputs = matrix[-1] if matrix else 1
     inputs = prod(matrix) // max(outputs * prod(window), 1)
     is_matrix = prod(matrix[:-2]) == 1 and len(matrix) in (2, 4) and prod(matrix[-2:]) > 1
     if not is_matrix or prod((inputs, outputs, *window)) != prod(matrix):
         return list(operands)
-    block = op.parent
-    assert block is not None
-
-    def insert(made: Operation) -> None:
-        block.insert_op_before(made, op)
-        copy_source_offset(op, made)
-
-    builder = OpBuilder(ttir_op_classes(), insert)
-    builder.origin = op
+    builder = builder_before(op, ttir_op_classes())
     if len(window) == 3:
         found = _BLOCK.search(str(op.properties.get("conv3d_config", "")))
-        together = (int(found[1]) if found is not None else 0) or inputs
+        together = _block(op, int(found[1]) if found is not None else 0, inputs)
         weight = builder.reshape(weight, [inputs // together, *window, together, outputs])
         weight = builder.permute(weight, [5, 0, 4, 1, 2, 3])
         plain = builder.reshape(weight, [outputs, inputs, *window])

@@ -5,11 +5,9 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-import sysconfig
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -24,6 +22,7 @@ from ttcodegen.diagnostics import (
     instruction_location,
 )
 from ttcodegen.project.reference import Reference
+from ttcodegen.user_files import is_of_user
 
 if TYPE_CHECKING:
     import numpy as np
@@ -83,7 +82,29 @@ def refusals_in_full() -> Generator[None]:
         raise _rendered(error) from error.__cause__
 
 
-def raised_at(error: BaseException, function: Callable[..., Any]) -> SourceLocation | None:
+@contextmanager
+def refusing(what: str, function: Callable[..., Any] | None, remedy: str) -> Generator[None]:
+    """While a framework works on a function of the user: what it raises is refused where the
+    function causes it.
+
+    Args:
+        what: what the framework cannot do then.
+        function: the user's, None if there is none.
+        remedy: what the user can do about it.
+
+    Raises:
+        CompileError: for whatever was raised inside.
+    """
+    try:
+        yield
+    except Exception as error:  # Frameworks raise whatever they come across.
+        lines = str(error).strip().splitlines()
+        said = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+        place = _raised_at(error, function)
+        raise CompileError(f"{what}: {said}", place, remedy=remedy) from error
+
+
+def _raised_at(error: BaseException, function: Callable[..., Any] | None) -> SourceLocation | None:
     """The line of the user's program that a framework could not follow.
 
     The innermost frame that is neither of a package that is installed nor of Python; where there is
@@ -93,31 +114,18 @@ def raised_at(error: BaseException, function: Callable[..., Any]) -> SourceLocat
     trace = error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
-        if _is_of_user(code):
+        if is_of_user(code.co_filename):
             found = instruction_location(code, trace.tb_lasti)
         trace = trace.tb_next
-    return found or defined_at(function)
+    return found or (None if function is None else defined_at(function))
 
 
 def defined_at(function: Callable[..., Any]) -> SourceLocation | None:
     """The line that a function is defined in, None if it has none that is the user's."""
     code = getattr(inspect.unwrap(function), "__code__", None)
-    if not isinstance(code, CodeType) or not _is_of_user(code):
+    if not isinstance(code, CodeType) or not is_of_user(code.co_filename):
         return None
     return SourceLocation(code.co_filename, code.co_firstlineno, 1)
-
-
-def _is_of_user(code: CodeType) -> bool:
-    return not code.co_filename.startswith(("<", *_not_of_users())) and not (
-        {"site-packages", "dist-packages"} & set(Path(code.co_filename).parts)
-    )
-
-
-@cache
-def _not_of_users() -> tuple[str, ...]:
-    """The folders of ttcodegen and of Python's library."""
-    paths = sysconfig.get_paths()
-    return str(Path(__file__).parent), paths["stdlib"], paths["platstdlib"]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import ttcodegen.jax
 ttcodegen.jax.compile(function, example, params=params, out="out/", check=True)
 model = ttcodegen.load("out/")
 
-Needs jax, which `pip install ttcodegen[jax]` brings.
+Needs jax, which the extra `jax` brings.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from ttcodegen.framework import (
     compile_to_project,
     defined_at,
     framework,
-    raised_at,
     refusals_in_full,
+    refusing,
 )
 from ttcodegen.project.reference import Reference, write_reference
 
@@ -172,36 +172,22 @@ def _exported(
     jax: Any, function: Any, called: Any, params: Any, arrays: tuple[Any, ...]
 ) -> tuple[str, Any]:
     """The StableHLO of the function, with locations, and the tree of what it returns."""
-    try:
+    remedy = (
+        "see what jax.jit(function).lower(...) says; arguments that decide about shapes or the "
+        "flow of control have to be static"
+    )
+    with refusing("jax cannot lower the function", function, remedy):
         lowered = jax.jit(called, keep_unused=True).lower(params, *arrays)
         return str(lowered.as_text(debug_info=True)), lowered.out_info
-    except Exception as error:  # jax raises whatever it comes across.
-        raise CompileError(
-            f"jax cannot lower the function: {_said(error)}",
-            raised_at(error, function),
-            remedy="see what jax.jit(function).lower(...) says; arguments that decide about shapes "
-            "or the flow of control have to be static",
-        ) from error
 
 
 def _outputs(
     jax: Any, function: Any, called: Any, params: Any, arrays: tuple[Any, ...]
 ) -> list[np.ndarray]:
     """What the function computes of the example."""
-    try:
+    remedy = "compile without check and golden, which compare with what jax computes"
+    with refusing("jax cannot run the function", function, remedy):
         return [_array(jax, leaf) for leaf in jax.tree_util.tree_leaves(called(params, *arrays))]
-    except Exception as error:  # jax raises whatever it comes across.
-        raise CompileError(
-            f"jax cannot run the function: {_said(error)}",
-            raised_at(error, function),
-            remedy="compile without check and golden, which compare with what jax computes",
-        ) from error
-
-
-def _said(error: Exception) -> str:
-    """The kind of an error of jax, and the first line of what it says."""
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
 def _array(jax: Any, leaf: Any) -> np.ndarray:

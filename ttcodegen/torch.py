@@ -5,14 +5,14 @@ import ttcodegen.torch
 ttcodegen.torch.compile(module, (example,), out="out/", check=True)
 model = ttcodegen.load("out/")
 
-Needs torch, which `pip install ttcodegen[torch]` brings.
+Needs torch, which the extra `torch` brings.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,8 @@ from ttcodegen.framework import (
     ProjectOptions,
     compile_to_project,
     framework,
-    raised_at,
     refusals_in_full,
+    refusing,
 )
 from ttcodegen.frontends.torch.importing import (
     Imported,
@@ -133,7 +133,7 @@ def _model(
     arguments = tuple(args) if isinstance(args, (tuple, list)) else (args,)
     named = dict(kwargs or {})
     program = _exported(torch, module, arguments, named)
-    with _exporting(getattr(module, "forward", None)):
+    with _exporting(module):
         program = _functional(torch, program)
     given, returned = _structures(torch, program)
     outputs = [name or "output" for _, name in sorted(returned.names(""))]
@@ -160,23 +160,18 @@ def _exported(torch: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, 
         )
     if module.training:
         raise CompileError("the module is in training mode", remedy="call module.eval() first")
-    with _exporting(getattr(module, "forward", None)), torch.no_grad():
+    with _exporting(module), torch.no_grad():
         return torch.export.export(module, args, kwargs)
 
 
-@contextmanager
-def _exporting(forward: Any) -> Generator[None]:
+def _exporting(module: Any) -> AbstractContextManager[None]:
     """While torch works on a module: what it raises is refused where `forward` causes it."""
-    try:
-        yield
-    except Exception as error:  # torch raises whatever it comes across.
-        message = str(error).strip().splitlines()[0] if str(error).strip() else ""
-        raise CompileError(
-            f"torch.export cannot export the module: {type(error).__name__}: {message}",
-            raised_at(error, forward),
-            remedy="see what torch.export.export(module, args) says; flow of control that depends "
-            "on the values of tensors cannot be exported",
-        ) from error
+    return refusing(
+        "torch.export cannot export the module",
+        getattr(module, "forward", None),
+        "see what torch.export.export(module, args) says; flow of control that depends on the "
+        "values of tensors cannot be exported",
+    )
 
 
 def _functional(torch: Any, program: Any) -> Any:

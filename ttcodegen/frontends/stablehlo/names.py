@@ -7,6 +7,7 @@ arguments as Python spells them (`v['params']['Dense_0']['kernel']`).
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import cast
@@ -149,7 +150,7 @@ def _without_primitive(path: str) -> str:
     return layer + slash if last in _PRIMITIVES else path
 
 
-_HERE = str(Path(__file__).parents[2])
+_HERE = str(Path(__file__).parents[2]) + os.sep
 
 
 def origin_in_frontend(location: Attribute) -> SourceLocation | None:

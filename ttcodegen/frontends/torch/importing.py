@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -39,12 +38,12 @@ from ttcodegen.frontends.torch.graph import Graph
 from ttcodegen.frontends.torch.rules import rule_of
 from ttcodegen.parsing.structure import counted
 from ttcodegen.transforms.rewriting import erase_dead
+from ttcodegen.user_files import is_of_user
 
 # torch's own classes are not known where it is not installed.
 Node = Any
 Tensor = Any
 
-_PACKAGES = {"site-packages", "dist-packages"}
 _REWRITE = "write it with other operations, or compute it before or after the model"
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 _CHECKS = frozenset({"_assert_async", "_assert_scalar", "_assert_tensor_metadata",
@@ -434,7 +433,7 @@ def source_of(node: Node) -> SourceLocation | None:
     frames: list[tuple[str, str, str]] = _FRAME.findall(node.meta.get("stack_trace") or "")
     if not frames:
         return None
-    own = [frame for frame in frames if not _PACKAGES.intersection(Path(frame[0]).parts)]
+    own = [frame for frame in frames if is_of_user(frame[0])]
     file, line, _ = (own or frames)[-1]
     return SourceLocation(file, int(line), 1)
 

@@ -67,7 +67,7 @@ def _avg_pool(spatial: int) -> Rule:
     ) -> SSAValue:
         if divisor_override is not None and ceil_mode:
             raise unsupported_argument(
-                "avg_pool2d with ceil_mode", "divisor_override", divisor_override
+                f"avg_pool{spatial}d with ceil_mode", "divisor_override", divisor_override
             )
         pool = _pooled_in_space if spatial == 3 else _pooled
         window = _pool_window(spatial, kernel, stride, padding)

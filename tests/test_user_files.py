@@ -1,0 +1,28 @@
+"""Which files are the user's own."""
+
+from __future__ import annotations
+
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+import ttcodegen
+from ttcodegen.user_files import is_of_user
+
+PACKAGE = str(Path(ttcodegen.__file__).parent)
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        ("model.py", True),
+        (f"{PACKAGE}-models/model.py", True),
+        (f"{PACKAGE}/jax.py", False),
+        (f"{sysconfig.get_path('stdlib')}/contextlib.py", False),
+        ("/env/lib/python3.11/site-packages/flax/linen/module.py", False),
+        ("<frozen runpy>", False),
+    ],
+)
+def test_files_of_packages_are_not_of_the_user(file: str, expected: bool) -> None:
+    assert is_of_user(file) == expected

@@ -18,6 +18,7 @@ from ttcodegen.rt.device_profile import (
     ProgramCounts,
     ZoneCounts,
     add_device_tracks,
+    counts_of_launches,
     counts_of_second_run,
     device_log,
     zone_rows,
@@ -144,6 +145,20 @@ def test_programs_that_the_process_ran_before_are_not_counted() -> None:
     assert counts([4], [5, 6]) == [5, 6]
     assert counts([], [7]) == []
     assert reported == [1, 2, 3, 4, 5, 6]
+
+
+def test_launches_on_a_mesh_count_what_the_first_chip_did() -> None:
+    def ran(source: str, seconds: float) -> ProgramCounts:
+        return ProgramCounts((KernelCounts(source, "BRISC", ()),), seconds, counted())
+
+    programs = [ran("a", 1), ran("a", 2), ran("b", 3), ran("b", 4)]
+    found = counts_of_launches(programs, 2)
+    assert found is not None
+    assert [program.seconds for program in found] == [1, 3]
+    assert counts_of_launches(programs, 4) == programs
+    assert counts_of_launches(programs, 1) is None
+    assert counts_of_launches(programs, 3) is None
+    assert counts_of_launches([], 1) is None
 
 
 @pytest.mark.slow

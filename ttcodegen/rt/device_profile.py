@@ -139,6 +139,22 @@ def counts_of_second_run(
         return counts.take()
 
 
+def counts_of_launches(
+    programs: Sequence[ProgramCounts], launches: int
+) -> list[ProgramCounts] | None:
+    """What each launch counted; of a mesh, whose chips run a program one after the other, what its
+    first chip did. None if the programs are those of other launches."""
+    chips, rest = divmod(len(programs), launches)
+    if chips == 0 or rest:
+        return None
+    firsts = programs[::chips]
+    for place, program in enumerate(programs):
+        first = firsts[place // chips]
+        if [kernel.source for kernel in program.kernels] != [k.source for k in first.kernels]:
+            return None
+    return list(firsts)
+
+
 def _program(entry: Mapping[str, Any]) -> ProgramCounts:
     kernels = tuple(
         KernelCounts(

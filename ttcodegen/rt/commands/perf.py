@@ -23,6 +23,7 @@ from ttcodegen.rt.commands.running import Progress, chosen_programs, program_inp
 from ttcodegen.rt.device_profile import (
     ProgramCounts,
     add_device_tracks,
+    counts_of_launches,
     counts_of_second_run,
     device_log,
     zone_rows,
@@ -210,10 +211,11 @@ class Perf(Command):
         except CompileError as error:
             self.logger.warning(f"no counts of the emulated device: {error.render()}")
             return ops
-        if len(programs) != len(launches):
+        counts = counts_of_launches(programs, len(launches))
+        if counts is None:
             self.logger.warning(f"'{library}' runs other programs than '{flatbuffer.path}'")
             return ops
-        for op, counted in zip(launches, programs, strict=True):
+        for op, counted in zip(launches, counts, strict=True):
             op.counts = counted
         return ops
 

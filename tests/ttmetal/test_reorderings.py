@@ -11,7 +11,7 @@ import pytest
 from tests.ttmetal.function_text import call, function, tensor
 from tests.ttmetal.test_grouping import names, programs
 from ttcodegen.conversions.ttir_to_ttmetal.index_maps import Piece, reordering
-from ttcodegen.conversions.ttir_to_ttmetal.movement_costs import tiles_read
+from ttcodegen.conversions.ttir_to_ttmetal.movement_costs import tiles_and_rows_read
 from ttcodegen.diagnostics import Source
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.layout.tiled_shape import TiledShape
@@ -134,4 +134,5 @@ def test_samples_stand_for_large_tensors() -> None:
     )
     pieces = reordering([op for op in module.walk() if isinstance(op, CatalogueOp)])
     assert pieces is not None
-    assert tiles_read(pieces, [TiledShape((4096, 4096))], TiledShape((4096, 4096))) == 128 * 128
+    shape, tiles = TiledShape((4096, 4096)), 128 * 128
+    assert tiles_and_rows_read(pieces, [shape], shape) == [(tiles, 32 * tiles)]

@@ -13,36 +13,34 @@ _MOST_SAMPLES = 64
 """Tiles of the result that are looked at."""
 
 
-def tiles_read(
-    pieces: Sequence[Piece],
-    sources: Sequence[TiledShape],
-    result: TiledShape,
-    *,
-    rows: bool = False,
-) -> int:
-    """The tiles of sources that the elements of each tile of the result lie in, for all tiles
-    together: a kernel keeps those of one tile while it puts that together. Of large tensors a
-    sample is counted.
+def tiles_and_rows_read(
+    pieces: Sequence[Piece], sources: Sequence[TiledShape], result: TiledShape
+) -> list[tuple[int, int]]:
+    """For each source the tiles that the elements of each tile of the result lie in, for all tiles
+    together, and the rows of these tiles: a kernel keeps what it reads for one tile while it puts
+    that together. Of large tensors a sample is counted.
 
     Args:
         pieces: of the result.
         sources: what their `source` numbers.
         result: what is put together.
-        rows: count the rows of tiles instead.
     """
     count = result.tiles
     samples = min(count, _MOST_SAMPLES)
-    numbers = [index * count // samples for index in range(samples)]
-    found = sum(
-        len(_pages(piece, sources[piece.source], result, number, rows))
-        for number in numbers
-        for piece in pieces
-    )
-    return -(-found * count // samples)
+    tiles, rows = [0] * len(sources), [0] * len(sources)
+    for index in range(samples):
+        for piece in pieces:
+            found = _rows(piece, sources[piece.source], result, index * count // samples)
+            rows[piece.source] += len(found)
+            tiles[piece.source] += len(np.unique(found // TILE_SIDE))
+    return [
+        (-(-of_tiles * count // samples), -(-of_rows * count // samples))
+        for of_tiles, of_rows in zip(tiles, rows, strict=True)
+    ]
 
 
-def _pages(piece: Piece, source: TiledShape, result: TiledShape, tile: int, by_row: bool) -> Array:
-    """The pages of a source that a tile of the result takes, or the numbers of their rows."""
+def _rows(piece: Piece, source: TiledShape, result: TiledShape, tile: int) -> Array:
+    """The rows of pages of a source that a tile of the result takes, counted through all pages."""
     numbers = np.full((1, 1), piece.base, np.int64)
     places = [
         tile // stride % size
@@ -70,4 +68,4 @@ def _pages(piece: Piece, source: TiledShape, result: TiledShape, tile: int, by_r
     matrices, rows = rows // source.height, rows % source.height
     pages = (matrices * source.rows + rows // TILE_SIDE) * source.columns
     pages += columns // TILE_SIDE
-    return np.unique(pages * TILE_SIDE + rows % TILE_SIDE if by_row else pages)
+    return np.unique(pages * TILE_SIDE + rows % TILE_SIDE)

@@ -26,7 +26,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.index_maps import (
     reordering,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import Coordinate
-from ttcodegen.conversions.ttir_to_ttmetal.movement_costs import tiles_read
+from ttcodegen.conversions.ttir_to_ttmetal.movement_costs import tiles_and_rows_read
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     SHARE,
     Lowered,
@@ -99,10 +99,10 @@ def _reads(
     that are hardly more transfers, as each takes its time."""
     shapes = [TiledShape(shape_of(value.type)) for value in given]
     tiles, rows = Counter[SSAValue](), Counter[SSAValue]()
-    for source, value in enumerate(given):
-        of_source = [piece for piece in pieces if piece.source == source]
-        tiles[value] += tiles_read(of_source, shapes, result)
-        rows[value] += tiles_read(of_source, shapes, result, rows=True)
+    counts = tiles_and_rows_read(pieces, shapes, result)
+    for value, (of_tiles, of_rows) in zip(given, counts, strict=True):
+        tiles[value] += of_tiles
+        rows[value] += of_rows
     by_row = {
         value
         for value, shape in zip(given, shapes, strict=True)

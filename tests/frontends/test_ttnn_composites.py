@@ -148,6 +148,12 @@ PAGED = "is_causal = false, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 0
         ("pow_scalar", 'rhs = "x"', [(4, 32)], "'rhs' should be a number"),
         ("pow_tensor", "", [(4, 32), (5, 32)], r"\(4, 32\) and \(5, 32\) do not broadcast"),
         ("conv2d", 'kernel_size = "x"', [(1, 1, 36, 4), (1, 1, 24, 8)], "a list of integers"),
+        (
+            "rotary_embedding",
+            'token_index = "x"',
+            [(1, 1, 32, 32)] * 3,
+            "'token_index' should be an integer",
+        ),
         ("pad", 'padding = "x"', [(4, 32)], "'padding' should be a list of integers"),
         (
             "conv3d",

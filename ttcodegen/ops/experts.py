@@ -46,12 +46,19 @@ def _chosen(builder: OpBuilder, indices: SSAValue, count: int) -> SSAValue:
     return builder.broadcasting("eq", indices, experts, element=i1)
 
 
+def picked(made: Array, metadata: Array) -> Array:
+    """(k, tokens, hidden) of what experts made of all tokens (experts, tokens, hidden), for experts
+    (..., k)."""
+    named = places(metadata, len(made)).reshape(-1, metadata.shape[-1])
+    return made[named.T, np.arange(len(named))[np.newaxis]]
+
+
 def picked_results(
     builder: OpBuilder, made: SSAValue, named: SSAValue, here: SSAValue | None = None
 ) -> SSAValue:
-    """(k, tokens, hidden) of what experts made of all tokens (experts, tokens, hidden), for experts
-    (tokens, k): products with a one for the expert and zeros for the others. `here` (all experts,
-    experts) has a one for each expert that this device has, where it has it."""
+    """What `picked` gives, for experts (tokens, k): products with a one for the expert and zeros
+    for the others. `here` (all experts, experts) has a one for each expert that this device has,
+    where it has it."""
     experts, tokens, hidden = shape_of(made.type)
     element = element_of(made.type)
     count = experts if here is None else shape_of(here.type)[0]

@@ -25,7 +25,7 @@ from ttcodegen.ops.definition import (
     operand,
     register,
 )
-from ttcodegen.ops.experts import expert_operand, picked_results
+from ttcodegen.ops.experts import expert_operand, picked, picked_results
 from ttcodegen.ops.experts_on_meshes import (
     experts_here,
     gathered_tokens,
@@ -172,11 +172,9 @@ def _verify_combine(op: CatalogueOp) -> None:
 
 
 def _combine(call: Call) -> Array:
-    made, metadata = call.array("input_tensor"), call.array("expert_metadata")
+    made = call.array("input_tensor")
     made = made.reshape(made.shape[0], -1, made.shape[3])
-    named = places(metadata, made.shape[0]).reshape(-1, metadata.shape[3])
-    found = made[named.T, np.arange(len(named))[np.newaxis]]
-    return found.reshape(call.results[0].shape)
+    return picked(made, call.array("expert_metadata")).reshape(call.results[0].shape)
 
 
 def _combine_on_chips(calls: Sequence[Call]) -> list[Array]:

@@ -20,9 +20,8 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.elementwise_unary import sigmoid
-from ttcodegen.ops.experts import expert_operand, picked_results
+from ttcodegen.ops.experts import expert_operand, picked, picked_results
 from ttcodegen.ops.op_builder import OpBuilder
-from ttcodegen.ops.places import places
 from ttcodegen.ops.refusals import SEVERAL_DEVICES
 from ttcodegen.ops.shape_checks import expect_rank, expect_shape, require
 
@@ -127,10 +126,7 @@ def _moe_compute(call: Call) -> Array:
     biases = [call.optional(name) for name in _BIASES]
     b0, b1, b2 = (0 if bias is None else bias[layer][:, np.newaxis] for bias in biases)
     inner = _GATES[call["activation_function"]](tokens @ w0 + b0, tokens @ w1 + b1)
-    made = inner @ w2 + b2
-    named = call.array(_NAMED)
-    named = places(named, len(made)).reshape(-1, named.shape[-1])
-    return made[named.T, np.arange(len(named))[np.newaxis]]
+    return picked(inner @ w2 + b2, call.array(_NAMED))
 
 
 def _decompose_moe_compute(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
@@ -161,8 +157,8 @@ def _decompose_moe_compute(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     made = multiplied(builder.typecast(gated, element), 2, inner, hidden)
     named = builder.operand(op, _NAMED)
     named = builder.reshape(named, (count, shape_of(named.type)[-1]))
-    picked = picked_results(builder, builder.typecast(made, element), named)
-    return builder.typecast(picked, op.result_type.element_type)
+    found = picked_results(builder, builder.typecast(made, element), named)
+    return builder.typecast(found, op.result_type.element_type)
 
 
 def _hidden(op: CatalogueOp) -> int:

@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.compat.ttnn_modules import exchange, name_of
 from ttcodegen.diagnostics import CompileError, copy_source_offset
-from ttcodegen.dialects.attribute_kinds import BOOLEAN, INTEGERS, NUMBER
+from ttcodegen.dialects.attribute_kinds import BOOLEAN, INTEGER, INTEGERS, NUMBER
 from ttcodegen.dialects.constants import splat_value
 from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.frontends.ttnn.call_parts import Properties, divided_operands, given
@@ -68,12 +67,12 @@ def replace_composite(
 
 def _number(op: Operation, properties: Properties, name: str, default: int | None = None) -> int:
     """An integer that a call says; raises CompileError if it does not."""
-    attribute = properties.get(name)
-    if isinstance(attribute, IntegerAttr):
-        return attribute.value.data
-    if default is None:
+    number = given(op, properties, name, INTEGER)
+    if number is None:
+        number = default
+    if number is None:
         raise CompileError(f"'{name_of(op)}' needs the attribute '{name}', an integer", op)
-    return default
+    return number
 
 
 def _listed(op: Operation, properties: Properties, name: str, default: int) -> list[int]:
@@ -202,8 +201,7 @@ def _turned(
     position, or more, and `token_index` is the one of all rows."""
     x, *tables = operands
     *_, positions, width = shape_of(x.type)
-    index = properties.get("token_index")
-    first = index.value.data if isinstance(index, IntegerAttr) else None
+    first = given(op, properties, "token_index", INTEGER)
     span = (0, positions) if first is None else (first, first + 1)
     cosines, sines = (builder.slice_dim(table, 2, *span) for table in tables)
     low, high = builder.slice_dim(x, 3, 0, width // 2), builder.slice_dim(x, 3, width // 2, width)

@@ -36,11 +36,11 @@ _NAMES = {"divide": "div", "upsample": "upsample2d", "upsample_bilinear": "upsam
 _SAID_BY_NAME = {"upsample_bilinear": {"mode": "bilinear"}}
 """What the name of a call says here, and an attribute of the op of TTIR."""
 
-_HOW = frozenset({"compute_config", "dtype", "matmul_program_config", "program_config"})
-"""Attributes that say how a call computes, not what."""
-
 _FOR_A_FORM = ("matmul_program_config", "program_config")
-"""Those of them that hold for the form of the call only."""
+"""Attributes that say how a call computes, not what, and that hold for its form only."""
+
+_HOW = frozenset({"compute_config", "dtype", *_FOR_A_FORM})
+"""All that say how a call computes."""
 
 
 def legalize(function: FuncOp, diagnostics: Diagnostics) -> None:

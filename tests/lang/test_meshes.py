@@ -30,6 +30,8 @@ def test_products_divided_among_devices(division: str, shape: tuple[int, int]) -
         ("tensor(b[:, :63], ttnn.ShardTensorToMesh(mesh, 1))",
          "4 devices cannot share 63 elements"),
         ("tensor(b, ttnn.ShardTensorToMesh(mesh, 2))", "has no dimension 2"),
+        ("ttnn.ShardTensor2dMesh(mesh, (4, 1), (0, 1))", "has the shape (1, 4), not (4, 1)"),
+        ("ttnn.ConcatMesh2dToTensor(mesh, (2, 2), (0, 1))", "has the shape (1, 4), not (2, 2)"),
         ("ttnn.all_reduce(y, cluster_axis=2)", "has no cluster_axis 2"),
         ("product(y, tensor(b, None), ttnn.zeros((32, 64)))", "others do not"),
         ("ttnn.all_reduce(ttnn.ones((32, 32)))", "lies on no mesh of devices"),

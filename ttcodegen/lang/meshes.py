@@ -132,7 +132,7 @@ class MeshMapper(Protocol):
     """Says what each device gets of a tensor of the host."""
 
     @property
-    def mesh(self) -> MeshDevice:
+    def mesh_device(self) -> MeshDevice:
         """The devices."""
         ...
 
@@ -145,23 +145,23 @@ class MeshMapper(Protocol):
 class ReplicateTensorToMesh:
     """Each device gets the whole tensor."""
 
-    mesh: MeshDevice
+    mesh_device: MeshDevice
 
     def parts(self, array: Array) -> list[Array]:
         """The part of each device."""
-        return [array] * self.mesh.get_num_devices()
+        return [array] * self.mesh_device.get_num_devices()
 
 
 @dataclass(frozen=True)
 class ShardTensorToMesh:
     """Each device gets an equal part along a dimension."""
 
-    mesh: MeshDevice
+    mesh_device: MeshDevice
     dim: int
 
     def parts(self, array: Array) -> list[Array]:
         """The part of each device."""
-        return _divided(array, self.mesh.get_num_devices(), self.dim)
+        return _divided(array, self.mesh_device.get_num_devices(), self.dim)
 
 
 class ShardTensor2dMesh:
@@ -169,24 +169,30 @@ class ShardTensor2dMesh:
     of them gives all devices along it the same."""
 
     def __init__(
-        self, mesh: MeshDevice, dims: tuple[int | None, int | None], mesh_shape: Any = None
+        self, mesh_device: MeshDevice, mesh_shape: Any, dims: tuple[int | None, int | None]
     ) -> None:
-        self.mesh = mesh
+        self.mesh_device = mesh_device
         self._dims = dims
-        self._shape = mesh.shape if mesh_shape is None else MeshShape(mesh_shape)
-        if self._shape != mesh.shape or len(mesh.shape) != 2:
-            raise error(f"the mesh has the shape {tuple(mesh.shape)}, not {tuple(self._shape)}")
+        self._rows, self._columns = _rows_and_columns(mesh_device, mesh_shape)
 
     def parts(self, array: Array) -> list[Array]:
         """The part of each device."""
         found = [array]
-        for size, dim in zip(self._shape, self._dims, strict=True):
+        for size, dim in zip((self._rows, self._columns), self._dims, strict=True):
             found = [
                 part
                 for each in found
                 for part in ([each] * size if dim is None else _divided(each, size, dim))
             ]
         return found
+
+
+def _rows_and_columns(mesh: MeshDevice, given: Any) -> tuple[int, int]:
+    """The sizes of a mesh of two dimensions, which a program gives too."""
+    shape = MeshShape(given)
+    if shape != mesh.shape or len(shape) != 2:
+        raise error(f"the mesh has the shape {tuple(mesh.shape)}, not {tuple(shape)}")
+    return shape[0], shape[1]
 
 
 def _divided(array: Array, count: int, dim: int) -> list[Array]:
@@ -209,7 +215,7 @@ class MeshComposer(Protocol):
 class ConcatMeshToTensor:
     """The parts one after the other along a dimension."""
 
-    mesh: MeshDevice
+    mesh_device: MeshDevice
     dim: int
 
     def whole(self, parts: Sequence[Array]) -> Array:
@@ -220,14 +226,14 @@ class ConcatMeshToTensor:
 class ConcatMesh2dToTensor:
     """The parts beside each other along two dimensions, one for each of the mesh."""
 
-    def __init__(self, mesh: MeshDevice, mesh_shape: Any = None, *, dims: tuple[int, int]) -> None:
-        self.mesh = mesh
+    def __init__(self, mesh_device: MeshDevice, mesh_shape: Any, dims: tuple[int, int]) -> None:
+        self.mesh_device = mesh_device
         self._dims = dims
-        self._shape = mesh.shape if mesh_shape is None else MeshShape(mesh_shape)
+        self._rows, self._columns = _rows_and_columns(mesh_device, mesh_shape)
 
     def whole(self, parts: Sequence[Array]) -> Array:
         """The tensor of the host."""
-        columns = self._shape[-1]
+        columns = self._columns
         rows = [
             np.concatenate(parts[first : first + columns], self._dims[1])
             for first in range(0, len(parts), columns)

@@ -67,13 +67,15 @@ else:
     mesh = ttnn.open_mesh_device(ttnn.MeshShape(2, 2))
     y = ttnn.zeros((64, 64), ttnn.float32, layout=ttnn.TILE_LAYOUT, device=mesh)
     product(
-        tensor(a, ttnn.ShardTensor2dMesh(mesh, dims=(0, 1))),
-        tensor(b, ttnn.ShardTensor2dMesh(mesh, dims=(None, 0))),
+        tensor(a, ttnn.ShardTensor2dMesh(mesh, mesh.shape, dims=(0, 1))),
+        tensor(b, ttnn.ShardTensor2dMesh(mesh, mesh.shape, dims=(None, 0))),
         y,
     )
     y = ttnn.all_gather(ttnn.reduce_scatter(y, dim=1, cluster_axis=1), dim=1, cluster_axis=1)
     y = ttnn.all_gather(y, dim=0, cluster_axis=0)
-    found = ttnn.to_torch(y, mesh_composer=ttnn.ConcatMesh2dToTensor(mesh, dims=(0, 1)))[:128, :64]
+    found = ttnn.to_torch(y, mesh_composer=ttnn.ConcatMesh2dToTensor(mesh, (2, 2), (0, 1)))[
+        :128, :64
+    ]
     shape = y.shape
 
 results = {"y": (found, a @ b)}

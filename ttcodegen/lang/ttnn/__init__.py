@@ -212,7 +212,7 @@ def _tensor(
         mapper = ReplicateTensorToMesh(device)
     if mapper is not None:
         parts = [_tensor(part, dtype, layout, None, memory_config) for part in mapper.parts(array)]
-        return MeshTensor(parts, mapper.mesh)
+        return MeshTensor(parts, mapper.mesh_device)
     if layout not in (TILE_LAYOUT, ROW_MAJOR_LAYOUT):
         raise error(f"there is no layout {layout!r}")
     if dtype.is_float and array.dtype.kind not in "f":

@@ -122,6 +122,7 @@ def test_what_a_kernel_cannot_do_as_python_does_is_refused(
         ("n = 0\nfor k in range(3):\n    for m in range(n): print(m)\n    n += 1", "m < n; ++m"),
         ("for k in range(2): pass\nfor k in range(3):\n    print(k)", "DPRINT << k <<"),
         ("print(len([row]), [row, 7][1], max([row, 2]))", 'DPRINT << "1 7 " << std::max<'),
+        ("print(max([7]), min((row,)))", 'DPRINT << "7 " << node_row <<'),
         ("for a, b in zip([row] * 2, [1] + [row]): print(a, b)", 'DPRINT << node_row << " 1"'),
         ("range = lambda n: (1, 0)", "noc_async_write_page(node_row * 2 + 1,"),
     ],

@@ -43,7 +43,7 @@ from ttcodegen.lang.compiler.tile_functions import (
     where,
 )
 from ttcodegen.lang.compiler.translation import KernelTranslator
-from ttcodegen.lang.compiler.variables import read_after
+from ttcodegen.lang.compiler.variables import last_line, read_after
 from ttcodegen.lang.context import Kernel, KernelKind
 from ttcodegen.lang.shape_rules import (
     broadcast_axes,
@@ -274,7 +274,7 @@ class ComputeTranslator(KernelTranslator):
         """What is changed under a condition, and read after it, gets a circular buffer of its own,
         too."""
         super().before_condition(body)
-        end = max(statement.end_lineno or 0 for statement in body)
+        end = last_line(body)
         for name, value in list(self.names.items()):
             if isinstance(value, ComputeBlock):
                 if not value.life.is_released and stores_into(list(body), name):
@@ -342,13 +342,7 @@ class ComputeTranslator(KernelTranslator):
 
     def _is_read_later(self, name: str, frame: Frame) -> bool:
         end = getattr(frame.here, "end_lineno", 0)
-        return name == self.result_name or any(
-            isinstance(each, ast.Name)
-            and each.id == name
-            and isinstance(each.ctx, ast.Load)
-            and each.lineno > end
-            for each in ast.walk(frame.syntax)
-        )
+        return name == self.result_name or read_after(frame.syntax, end, name)
 
     def inside(self, body: Sequence[ast.stmt], joined: Sequence[str] = ()) -> None:
         """A body, at whose end the variables that it made are given back."""

@@ -399,7 +399,7 @@ class ExpressionTranslator:
         """The smallest or largest of numbers."""
         given = sequence_of(values[0]) if len(values) == 1 else values
         if all(map(is_known, given)):
-            return function(*given)
+            return function(*values)
         total: Any = given[0]
         for value in given[1:]:
             both_known = is_known(total) and is_known(value)

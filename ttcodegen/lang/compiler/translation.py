@@ -18,16 +18,9 @@ from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder
 from ttcodegen.lang import context
 from ttcodegen.lang.compiler.calls import CallTranslator, Signpost
-from ttcodegen.lang.compiler.captured import (
-    Captured,
-    stored_names,
-)
+from ttcodegen.lang.compiler.captured import Captured, stored_names
 from ttcodegen.lang.compiler.evaluation import UNKNOWN, is_below, is_known
-from ttcodegen.lang.compiler.frames import (
-    Frame,
-    LocalFunction,
-    Returned,
-)
+from ttcodegen.lang.compiler.frames import Frame, LocalFunction, Returned
 from ttcodegen.lang.compiler.loops import Loop
 from ttcodegen.lang.compiler.numbers import (
     Condition,
@@ -40,6 +33,7 @@ from ttcodegen.lang.compiler.variables import (
     Variable,
     assigned_on_all_ways,
     assigned_values,
+    last_line,
     read_after,
     reads_first,
 )
@@ -204,7 +198,7 @@ class KernelTranslator(CallTranslator):
     def _make_variables(self, body: Sequence[ast.stmt], *, is_loop: bool) -> None:
         """Numbers that the running kernel changes in a loop or under a condition become variables
         of C++, if somebody reads them as they are then."""
-        end = max(statement.end_lineno or 0 for statement in body)
+        end = last_line(body)
         for name in stored_names(body):
             value = self.names.get(name)
             if isinstance(value, Variable):
@@ -342,7 +336,7 @@ class KernelTranslator(CallTranslator):
     def _joined(self, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]) -> list[str]:
         """Variables that both branches of a condition assign to, and that are read after it. Those
         that are numbers become variables of C++."""
-        end = max(statement.end_lineno or 0 for statement in [*body, *orelse])
+        end = last_line([*body, *orelse])
         found: list[str] = []
         for name in stored_names([*body, *orelse]) if orelse else ():
             is_new = self.names.get(name, UNKNOWN) is UNKNOWN

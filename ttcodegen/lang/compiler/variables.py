@@ -98,18 +98,18 @@ def _has(node: ast.AST, name: str, context: type[ast.expr_context]) -> bool:
     )
 
 
+def last_line(statements: Sequence[ast.stmt]) -> int:
+    """Where statements end."""
+    return max(statement.end_lineno or 0 for statement in statements)
+
+
 def read_after(syntax: ast.AST, line: int, name: str) -> bool:
     """Whether a function reads a variable after a line."""
-    return any(
-        isinstance(node, ast.Name)
-        and node.id == name
-        and node.lineno > line
-        and (isinstance(node.ctx, ast.Load) or _is_augmented(syntax, node))
-        for node in ast.walk(syntax)
-    )
-
-
-def _is_augmented(syntax: ast.AST, target: ast.Name) -> bool:
-    return any(
-        isinstance(each, ast.AugAssign) and each.target is target for each in ast.walk(syntax)
-    )
+    for node in ast.walk(syntax):
+        match node:
+            case ast.Name(read, ast.Load()) | ast.AugAssign(ast.Name(read)):
+                if read == name and node.lineno > line:
+                    return True
+            case _:
+                pass
+    return False

@@ -15,24 +15,19 @@ _FIXED_TILES = 32
 _DATA_TYPES = {DataType.BFLOAT16, DataType.FLOAT32}
 
 
-def _held_tiles(op: CatalogueOp) -> int:
-    """The keys and values of a head, and a row of scores in f32, counted in tiles of bf16."""
-    size, width = (tiles_along(op.shape(name)[3]) for name in ("query", "value"))
-    keys = tiles_along(op.shape("key")[2])
-    is_wide = declared_data_type(op.operand("query")) is DataType.FLOAT32
-    return (1 + is_wide) * (keys * (size + width + 1) + 2 * size) + 2 * keys + _FIXED_TILES
-
-
 def keys_at_a_time(op: CatalogueOp) -> int:
     """Rows of tiles of the keys that L1 holds at a time, with the values and scores that belong to
     them: all of a head, or parts, one of which comes while the last is computed with; 0 if there is
     no room for any."""
     size, width = (tiles_along(op.shape(name)[3]) for name in ("query", "value"))
-    is_wide = declared_data_type(op.operand("query")) is DataType.FLOAT32
-    if _held_tiles(op) <= _MOST_TILES:
-        return tiles_along(op.shape("key")[2])
+    keys = tiles_along(op.shape("key")[2])
+    # Tiles of bf16 are counted; scores are f32.
+    each = 2 if declared_data_type(op.operand("query")) is DataType.FLOAT32 else 1
+    operands = each * (keys * (size + width + 1) + 2 * size)
+    if operands + 2 * keys + _FIXED_TILES <= _MOST_TILES:
+        return keys
     for rows in (8, 4, 2, 1):
-        operands = (1 + is_wide) * (2 * rows * (size + width) + rows + 2 * size)
+        operands = each * (2 * rows * (size + width) + rows + 2 * size)
         if operands + 2 * rows + 4 * width + _FIXED_TILES <= _MOST_TILES:
             return rows
     return 0

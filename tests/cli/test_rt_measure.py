@@ -11,7 +11,9 @@ import pytest
 
 from tests.cli.flatbuffers import EXAMPLES, SCHEMA, result_of, written
 from tests.flatbuffer.programs import adding_program, binary
+from ttcodegen.cli.opt import main as opt_main
 from ttcodegen.cli.rt import main
+from ttcodegen.cli.translate import main as translate_main
 from ttcodegen.cli.ttcodegen import main as compile_main
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer.encoding import encode
@@ -199,3 +201,24 @@ def test_compare_names_the_first_op_that_drifts(
     assert entry["programs"][0]["first_drift"]["op"] == "ttnn.clamp_scalar"
     assert not entry["passed"]
     assert main(["compare", folders[0], str(tmp_path / "absent")]) == 1
+
+
+def test_ops_without_cpp_are_run_and_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A norm among chips that names no mesh is that of one chip; only other ops have C++."""
+    tensor, weight = "tensor<1x1x32x64xbf16>", "tensor<64xbf16>"
+    source = tmp_path / "norm.mlir"
+    source.write_text(f"""
+    func.func @f(%x: {tensor}, %w: {weight}) -> {tensor} {{
+      %0 = "ttnn.distributed_rms_norm"(%x, %w) <{{cluster_axis = 1 : ui32, epsilon = 1.0e-5 : f32,
+          operandSegmentSizes = array<i32: 1, 1, 0, 0>}}> : ({tensor}, {weight}) -> {tensor}
+      return %0 : {tensor}
+    }}""")
+    lowered, flatbuffer = tmp_path / "lowered.mlir", str(tmp_path / "norm.ttnn")
+    assert opt_main([str(source), "--ttnn-layout", "-o", str(lowered)]) == 0
+    assert translate_main([str(lowered), "--ttnn-to-flatbuffer", "-o", flatbuffer]) == 0
+    assert main(["perf", flatbuffer, "--artifact-dir", str(tmp_path / "artifacts")]) == 0
+    capsys.readouterr()
+    assert main(["compare", flatbuffer, flatbuffer]) == 0
+    assert "no op drifts, of 1 that both have" in "".join(capsys.readouterr())

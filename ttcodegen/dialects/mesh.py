@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
+from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
@@ -52,6 +53,12 @@ def shape_in(op: Operation) -> tuple[int, ...]:
     if mesh is None:
         return ()
     return tuple(map(int, re.findall(r"\d+", str(mesh).rpartition(":")[2])))
+
+
+def chips_of(attributes: Mapping[str, Any]) -> int:
+    """How many chips the mesh has that the attributes of an op between chips name; 1 if they name
+    none."""
+    return prod(attributes["mesh_shape"] or ())
 
 
 def set_mesh(module: ModuleOp, shape: Sequence[int]) -> None:

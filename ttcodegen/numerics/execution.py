@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Any, Protocol, Self
 
 import numpy as np
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.arithmetic import Arithmetic
+from ttcodegen.dialects.mesh import chips_of
 from ttcodegen.dialects.operation import Call, ChipsMeaning, Definition, ResultInfo
 from ttcodegen.flatbuffer import program as file
 
@@ -338,7 +338,7 @@ def _execute(frame: _Frame, step: Step) -> list[Value]:
     groups = step.groups()
     changed = groups[definition.in_place] if definition.in_place is not None else ()
     operands = {name: [frame.read(t) for t in tensors] for name, tensors in groups.items()}
-    if definition.chips is not None and (chips := prod((step.attributes or {})["mesh_shape"])) > 1:
+    if definition.chips is not None and (chips := chips_of(step.attributes or {})) > 1:
         return _execute_between_chips(frame, step, definition.chips, operands, chips)
     parts = [v for values in operands.values() for v in values if isinstance(v, Parts)]
     if not parts:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from ttcodegen.dialects.memory import Layout, Memory
+from ttcodegen.dialects.mesh import chips_of
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.program_configs import SDPA, CoreGrid, MatmulDRAMSharded, MatmulReuse
 from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
@@ -164,7 +165,7 @@ class CostModel:
         )
 
     def _link_seconds(self, call: LibraryCall, work: LinkWork) -> float:
-        links = links_between(self.chip.arch, prod(call.attributes["mesh_shape"]))
+        links = links_between(self.chip.arch, chips_of(call.attributes))
         speed = self.speed
         return work.bytes / (links * speed.link_bandwidth) + work.hops * speed.link_latency
 

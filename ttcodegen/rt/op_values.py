@@ -33,8 +33,18 @@ class OpValues:
     """Gives the results: those of C++ lie in files."""
 
 
-def values_of_events(flatbuffer: FlatbufferExecutable, events: Sequence[OpEvent]) -> list[OpValues]:
-    """What a flatbuffer run gave."""
+def values_of_events(
+    events: Sequence[OpEvent], flatbuffer: FlatbufferExecutable | None
+) -> list[OpValues]:
+    """What a flatbuffer run gave.
+
+    Args:
+        events: what was observed.
+        flatbuffer: the one that ran, if it is asked which functions the C++ of the ops calls.
+
+    Raises:
+        CompileError: if it is, and an op has no C++ call.
+    """
     functions: dict[tuple[str, int], str] = {}
     if isinstance(flatbuffer, TTNNExecutable):
         programs = [program.name for program in flatbuffer.functions]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +52,8 @@ class Run:
     """What the run of a program gave."""
 
     outputs: Sequence[np.ndarray]
-    ops: Sequence[OpValues]
+    ops: Callable[[bool], Sequence[OpValues]]
+    """What its ops gave; with True also which functions their C++ calls."""
     of_calls: bool = False
     """Whether the ops are calls of C++."""
 
@@ -116,10 +117,12 @@ class Compare(Command):
         return {"name": tensor.name, **_json(found)}
 
     def _first_drift(self, ours: Run, others: Run) -> dict[str, Any] | None:
-        if not ours.ops or not others.ops:
+        by_function = ours.of_calls or others.of_calls
+        our_ops, other_ops = ours.ops(by_function), others.ops(by_function)
+        if not our_ops or not other_ops:
             self.logger.info("ops are not compared: one side does not say what its ops gave")
             return None
-        ops = side_by_side(ours.ops, others.ops, by_function=ours.of_calls or others.of_calls)
+        ops = side_by_side(our_ops, other_ops, by_function=by_function)
         for which, alone in (("first", ops.only_first), ("second", ops.only_second)):
             if alone:
                 more = "" if len(alone) <= _MOST_NAMED else ", ..."
@@ -136,7 +139,7 @@ class Compare(Command):
                 return {"op": first.name, "index": first.index, "location": location}
         self.logger.info(
             f"no op drifts, of {len(ops.common)} that both have "
-            f"({len(ours.ops)} and {len(others.ops)})"
+            f"({len(our_ops)} and {len(other_ops)})"
         )
         return None
 
@@ -196,7 +199,8 @@ def _run(side: Side, index: int, arrays: Sequence[np.ndarray], reports: ExitStac
     info = executable.programs[index]
     calls = report.take()
     if calls or side.flatbuffer is None:
-        return Run(outputs, values_of_calls(calls, side.flatbuffer, info.name), of_calls=True)
+        values = values_of_calls(calls, side.flatbuffer, info.name)
+        return Run(outputs, lambda _: values, of_calls=True)
     # Kernels do not say what single ops gave.
     known = side.flatbuffer
     same = _program_named(known, info.name)
@@ -215,7 +219,10 @@ def _run_flatbuffer(
 
     observe = observer(flatbuffer.functions, flatbuffer.constants, keep)
     outputs = flatbuffer.run(index, arrays, observe)
-    return Run(outputs, values_of_events(flatbuffer, events))
+    return Run(
+        outputs,
+        lambda functions: values_of_events(events, flatbuffer if functions else None),
+    )
 
 
 def _difference(first: OpValues, second: OpValues) -> Agreement | None:

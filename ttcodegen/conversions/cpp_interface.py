@@ -117,10 +117,10 @@ def _include_types(header: EmitCBuilder, types: HostTypes) -> None:
 
 
 _STRUCT_COMMENTS = {
-    "Inputs": "What {} takes anew in each call.",
-    "Weights": "What {} takes once: parameters and constants.",
-    "Constants": "What prepare_{} computes once from the weights and the constants of the module.",
-    "Outputs": "What {} returns.",
+    "Inputs": "Inputs of {}, given with each call.",
+    "Weights": "Weights of {}: the parameters and constants among the arguments of the model.",
+    "Constants": "Tensors that prepare_{} computes once, from weights and constants of the module.",
+    "Outputs": "Outputs of {}.",
 }
 
 
@@ -144,7 +144,7 @@ def _structs(entry: Entry, types: HostTypes) -> list[tuple[str, list[tuple[str, 
 def _declare(header: EmitCBuilder, entry: Entry, types: HostTypes) -> None:
     for each in entry.layers:
         fields = [(name, types.tensor) for name in each.fields]
-        comment = f"The weights of one of the {each.field.replace('_', ' ')}."
+        comment = f"Weights of one call of {each.function}."
         header.struct(each.type, fields, comment)
         header.blank()
     for suffix, fields in _structs(entry, types):
@@ -153,7 +153,7 @@ def _declare(header: EmitCBuilder, entry: Entry, types: HostTypes) -> None:
             header.struct(entry.struct(suffix), fields, comment)
             header.blank()
     if entry.has_constants or types.has_prepare:
-        header.comment("Runs once, before the first call.")
+        header.comment("To be called once, before the first inference.")
         header.declare(
             f"prepare_{entry.cpp_name}",
             prepare_parameters(entry, types),

@@ -37,7 +37,7 @@ _MEMBER = 36
 LAST_USE = "last_use"
 """The function that gives a variable's tensor away."""
 LAST_USE_FUNCTION = f"""\
-// The tensor of a variable that is not used any more: its memory is free after the statement.
+// Moves the tensor out of a variable after its last use: its memory is freed with the statement.
 static {TENSOR} {LAST_USE}({TENSOR}& tensor) {{
     return std::move(tensor);
 }}"""

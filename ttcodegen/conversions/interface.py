@@ -46,6 +46,8 @@ class LayerArray:
 
     field: str
     type: str
+    function: str
+    """The function of the layers."""
     fields: tuple[str, ...]
     values: tuple[tuple[SSAValue, ...], ...]
     """For each layer the weights and constants of the function that its fields hold."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -13,6 +12,7 @@ from ttcodegen.conversions.outlining import OutlinedFunction
 from ttcodegen.conversions.recording import Statement
 from ttcodegen.emitc.identifiers import NameScope
 from ttcodegen.emitc.text import Text
+from ttcodegen.naming.functions import layer_array_name
 from ttcodegen.ops.cpp_calls import Argument, Call
 
 WEIGHTS = "weights"
@@ -72,12 +72,8 @@ def _array(
         replace(each, is_declared=True) if each is struct else each for each in function.structs
     )
     fields = tuple(field.name for field in struct.fields)
-    return LayerArray(scope.unique(_plural(function.name)), struct.type, fields, values)
-
-
-def _plural(name: str) -> str:
-    """`bottleneck_with_shortcut` -> `bottlenecks_with_shortcut`, `layer_2` -> `layers_2`."""
-    return re.sub(r"^(.*?)(_with_.*|_\d+)?$", r"\1s\2", name)
+    field = scope.unique(layer_array_name(function.name))
+    return LayerArray(field, struct.type, function.name, fields, values)
 
 
 def _calls(function: OutlinedFunction, array: LayerArray) -> dict[int, Statement]:

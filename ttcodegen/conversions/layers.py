@@ -408,7 +408,7 @@ def _function(found: _Equal, body: Body, known_name: str = "") -> OutlinedFuncti
         texts,
         inner,
         titles=titles,
-        comment=f"{common}: the same operations, each time with other weights." if common else "",
+        comment=f"{common}: called with different weights." if common else "",
         layers=_inner_layers(groups, titles, body),
     )
     function.structs = tuple(_structs(function, body))

@@ -124,7 +124,7 @@ def _definition(callee: str) -> str:
     return "\n".join(
         [
             "",
-            f"// What {callee} takes besides its operands; tuning.hpp has what all calls share.",
+            f"// Options of {callee}. The defaults that all calls share are in tuning.hpp.",
             f"struct {struct} {{",
             *fields,
             "};",

@@ -27,7 +27,7 @@ def write_outlined(
             (field.name, f"const {TENSOR}&" if field.type == TENSOR else field.type)
             for field in struct.fields
         ]
-        source.file.struct(struct.type, fields, f"What {function.name} is called with.")
+        source.file.struct(struct.type, fields, f"Arguments of {function.name}.")
         source.file.blank()
     for value in function.values:
         braced = ", ".join(f".{name} = {text}" for name, text in value.fields.items())

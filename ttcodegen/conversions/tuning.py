@@ -1,4 +1,4 @@
-"""src/tuning.hpp: the decisions of a program that a person may turn, as named constants."""
+"""src/tuning.hpp: the tuning knobs of a program, as named constants."""
 
 from __future__ import annotations
 
@@ -39,13 +39,14 @@ from ttcodegen.ops.traits import Trait
 from ttcodegen.transforms.rebuilding import body_of
 
 HEADER = "tuning.hpp"
+_HEAD = "Tuning knobs: change a constant and rebuild. See the chapter Tuning of README.md."
 _NAMESPACE = "tuning"
 """Where the constants stand, so that no value of the program can have the name of one."""
 _COMPUTE_TYPE = "ttnn::DeviceComputeKernelConfig"
 _MEMORY_TYPE = "const ttnn::MemoryConfig&"
 _MEMORY_COMMENTS = {
-    "weights": "Where weights and constants lie: {} or {}.",
-    "activations": "Where what is passed from call to call lies: {} or {}.",
+    "weights": "Memory of weights and constants: {} or {}.",
+    "activations": "Memory of activations: {} or {}.",
 }
 _BUFFERS = ("ttnn::DRAM_MEMORY_CONFIG", "ttnn::L1_MEMORY_CONFIG")
 _CONFIGURATIONS = (
@@ -64,8 +65,8 @@ _WORDS = {
     "bfp_bf4": "ttnn::DataType::BFLOAT4_B",
 }
 _COMPUTE_ALTERNATIVES = (
-    "math_fidelity: LoFi, HiFi2, HiFi3, HiFi4 (more digits, more time); math_approx_mode, "
-    "fp32_dest_acc_en, packer_l1_acc: true, false."
+    "math_fidelity: LoFi, HiFi2, HiFi3 or HiFi4, from fast to precise. math_approx_mode, "
+    "fp32_dest_acc_en, packer_l1_acc: true or false."
 )
 
 
@@ -88,51 +89,52 @@ class _Undecided:
 
 PRODUCT_WEIGHTS = "product_weights_type"
 _WEIGHTS_COMMENT = (
-    "What weights of products are held as: ttnn::DataType::FLOAT32, BFLOAT16, BFLOAT8_B (half the "
-    "bytes of that, less exact) or BFLOAT4_B (a quarter)."
+    "Data type of weights that only matrix products use: ttnn::DataType::FLOAT32, BFLOAT16, or the "
+    "block floats BFLOAT8_B and BFLOAT4_B, which take about a half and a quarter of the memory of "
+    "BFLOAT16, at less precision."
 )
-_COMPUTE_EXAMPLE = (
-    "std::nullopt leaves it to the library; or for instance ttnn::DeviceComputeKernelConfig{"
-    ".math_fidelity = MathFidelity::HiFi2, .fp32_dest_acc_en = true, .packer_l1_acc = true}."
+_COMPUTE_CHOICES = (
+    "std::nullopt: the library's default. Example: ttnn::DeviceComputeKernelConfig{"
+    ".math_fidelity = MathFidelity::HiFi2, .fp32_dest_acc_en = true, .packer_l1_acc = true}.",
+    _COMPUTE_ALTERNATIVES,
 )
 _UNDECIDED = {
     PRODUCT_MEMORY: _Undecided(
         "ttnn::MemoryConfig",
         "ttnn/types.hpp",
         (
-            "Where products of matrices (matmul, linear) put their results: std::nullopt, where "
-            "the library likes; ttnn::DRAM_MEMORY_CONFIG or ttnn::L1_MEMORY_CONFIG.",
-            "A call decides otherwise for its layer with an option: {.memory_config = ...}; so for "
-            "the next two.",
+            "Memory of the results of matrix products (matmul, linear): std::nullopt for the "
+            "library's default, ttnn::DRAM_MEMORY_CONFIG or ttnn::L1_MEMORY_CONFIG.",
+            "A single call is tuned by its options, {.memory_config = ...}; likewise for the two "
+            "constants below.",
         ),
     ),
     PRODUCT_PROGRAM: _Undecided(
         _MATMUL_CONFIG,
         _MATMUL_HEADER,
         (
-            "How products are distributed over the cores: std::nullopt leaves it to the library; "
-            "or one of "
+            "Program configuration of matrix products: std::nullopt for the library's choice, or "
             "ttnn::operations::matmul::MatmulMultiCoreReuseProgramConfig, "
-            "MatmulMultiCoreReuseMultiCastProgramConfig, "
-            "MatmulMultiCoreReuseMultiCast1DProgramConfig, whose blocks have to fit the shapes.",
+            "MatmulMultiCoreReuseMultiCastProgramConfig or "
+            "MatmulMultiCoreReuseMultiCast1DProgramConfig, with blocks that divide the shapes.",
         ),
     ),
     PRODUCT_COMPUTE: _Undecided(
-        _COMPUTE_TYPE, "", ("How products compute.", _COMPUTE_EXAMPLE, _COMPUTE_ALTERNATIVES)
+        _COMPUTE_TYPE, "", ("Compute kernel configuration of matrix products.", *_COMPUTE_CHOICES)
     ),
     CONVOLUTION_CONFIG: _Undecided(
         "ttnn::prim::Conv2dConfig",
         "ttnn/operations/conv/conv2d/device/conv2d_device_operation_types.hpp",
         (
-            "How convolutions work: std::nullopt leaves it to the library; or for instance "
+            "Configuration of convolutions. std::nullopt: the library's default. Example: "
             "ttnn::prim::Conv2dConfig{.weights_dtype = ttnn::DataType::BFLOAT8_B, "
             ".act_block_h_override = 64, "
             ".shard_layout = ttnn::TensorMemoryLayout::HEIGHT_SHARDED}.",
-            "To divide it by layers, add constants and name them in the calls.",
+            "To tune a single layer, add a constant and name it in the call.",
         ),
     ),
     CONVOLUTION_COMPUTE: _Undecided(
-        _COMPUTE_TYPE, "", ("How convolutions compute.", _COMPUTE_EXAMPLE, _COMPUTE_ALTERNATIVES)
+        _COMPUTE_TYPE, "", ("Compute kernel configuration of convolutions.", *_COMPUTE_CHOICES)
     ),
 }
 """In the order of the file."""
@@ -214,7 +216,7 @@ class Tuning:
         file = open_file(module, f"src/{HEADER}")
         file.comment(title)
         file.verbatim("//")
-        file.comment("What may be turned: change a constant and build again; see README.md.")
+        file.comment(_HEAD)
         file.verbatim("#pragma once")
         file.blank()
         if self._undecided:
@@ -271,7 +273,7 @@ class Tuning:
             if not is_first:
                 file.blank()
             is_first = False
-            file.comment(f"How {name.removesuffix('_program')} is distributed over the cores.")
+            file.comment(f"Program configuration of {name.removesuffix('_program')}.")
             file.global_constant(name, config.cpp, program_initializer(config))
 
 
@@ -288,8 +290,8 @@ def _name(config: ComputeConfig) -> str:
 
 def _comment(config: ComputeConfig) -> str:
     if config.is_exact:
-        return "Computes with 32-bit floats as exactly as the device can."
-    return f"Computes with {config.math_fidelity.cpp} products."
+        return "For operations on 32-bit floats: the highest precision of the device."
+    return f"Math fidelity {config.math_fidelity.cpp}."
 
 
 def initializer(config: ComputeConfig) -> str:

@@ -16,6 +16,14 @@ from ttcodegen.ops.traits import Trait
 
 _PATH = re.compile(r"[./]")
 _PLURALS = {"layers": "layer", "blocks": "block", "stages": "stage", "heads": "head"}
+_NOUNS = {
+    "project_and_rotate": "rotary_projection",
+    "project": "projection",
+    "normalize": "normalization",
+    "rotate": "rotation",
+    "embed": "embedding",
+}
+"""What the verbs do that functions of layers are named by."""
 _WRAPPERS = frozenset("model module net network l self".split())
 """Parts of a layer's path that every layer has."""
 
@@ -38,8 +46,19 @@ def layer_function_name(
     if not result:
         overwriting = [op for op in found if op.definition.in_place is not None]
         return f"{overwriting[-1].definition.short_name}_rows" if overwriting else "run"
+    if has_weights and _only_projects(found):
+        return "project"
     named = _meaning(counts) or _common_words([title for title in titles if title])
     return named or (_kind(counts) if has_weights else f"compute_{result}")
+
+
+def layer_array_name(function: str) -> str:
+    """The name of the array of the weights that a function of layers is called with:
+    `bottleneck_with_shortcut` -> `bottlenecks_with_shortcut`, `normalize_2` -> `normalizations_2`.
+    """
+    for verb, noun in _NOUNS.items():
+        function = re.sub(rf"^{verb}(?=$|_)", noun, function)
+    return re.sub(r"^(.*?)(_with_.*|_\d+)?$", r"\1s\2", function)
 
 
 def part_title(layers: Sequence[str]) -> str | None:
@@ -87,8 +106,9 @@ def part_name(function: str, title: str | None) -> str:
 
 
 def common_title(titles: Iterable[str | None]) -> str | None:
-    """The path that several layers have in common."""
-    return common_layer([title for title in titles if title])
+    """The path that several layers have in common; None if every layer of the model has it."""
+    title = common_layer([title for title in titles if title])
+    return None if title in _WRAPPERS else title
 
 
 def _meaning(counts: Counter[str]) -> str:
@@ -106,15 +126,25 @@ def _meaning(counts: Counter[str]) -> str:
     products = _count(counts, Trait.MATRIX_PRODUCT)
     if _attends(counts):
         return "" if _is_whole_layer(counts, products) else "attention"
+    rotates = counts["multiply"] and counts["concat"] and counts["add"]
     if any(_is_norm(name) for name in counts) and not products and not counts["conv2d"]:
-        return "normalize"
+        return "normalize_and_rotate" if rotates else "normalize"
     # Halves may be swapped by a product with a matrix that is no weight.
-    has_layers = _count(counts, Trait.OF_LAYER) > counts["matmul"]
-    if counts["multiply"] and counts["concat"] and counts["add"] and not has_layers:
+    layers = _count(counts, Trait.OF_LAYER) - counts["matmul"]
+    if rotates and layers == 0:
         return "rotate"
+    if rotates and layers == counts["linear"] == 1:
+        return "project_and_rotate"
     if products >= 2 and _count(counts, Trait.ACTIVATES) and not counts["conv2d"]:
         return "feed_forward"
     return ""
+
+
+def _only_projects(ops: Sequence[CatalogueOp]) -> bool:
+    """Whether it is one matrix product and other forms of what it takes and gives."""
+    product = Trait.MATRIX_PRODUCT
+    others = [op for op in ops if not call_has_trait(op.definition.short_name, product)]
+    return len(others) == len(ops) - 1 and all(op.definition.rearranges for op in others)
 
 
 def _is_whole_layer(counts: Counter[str], products: int) -> bool:

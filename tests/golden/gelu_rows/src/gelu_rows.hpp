@@ -10,23 +10,23 @@
 
 namespace gelu_rows {
 
-// What forward takes anew in each call.
+// Inputs of forward, given with each call.
 struct ForwardInputs {
     support::DeviceTensor x;
     support::DeviceTensor scale;
 };
 
-// What prepare_forward computes once from the weights and the constants of the module.
+// Tensors that prepare_forward computes once, from weights and constants of the module.
 struct ForwardConstants {
     std::shared_ptr<Programs> programs;
 };
 
-// What forward returns.
+// Outputs of forward.
 struct ForwardOutputs {
     support::DeviceTensor output;
 };
 
-// Runs once, before the first call.
+// To be called once, before the first inference.
 ForwardConstants prepare_forward(tt::tt_metal::distributed::MeshDevice& device);
 
 ForwardOutputs forward(const ForwardInputs& inputs, const ForwardConstants& constants,

@@ -18,7 +18,7 @@
 #include "support/device_tensor.hpp"
 #include "support/workload.hpp"
 
-// The build says where the kernels lie; used when there is no such folder near the binary.
+// Set by the build; used if there is no folder of kernels next to the binary.
 #ifndef TTCODEGEN_BUILD_KERNELS
 #define TTCODEGEN_BUILD_KERNELS ""
 #endif
@@ -72,7 +72,7 @@ Workload build(const DeviceTensor& x, const DeviceTensor& scale, const DeviceTen
     Program program = tt::tt_metal::CreateProgram();
 
     support::require_l1(device, "gelu_sum_multiply", Tuning::l1_bytes);
-    // Circular buffers: their format, their pages and the bytes of a page.
+    // Circular buffers: data format, number of pages, bytes per page.
     support::create_circular_buffer(program, cores, cb_x, DataFormat::Float32, Tuning::buffer_depth,
                                     4096);
     support::create_circular_buffer(program, cores, cb_scale, DataFormat::Float32,

@@ -16,7 +16,7 @@ namespace mlp {
 
 namespace call {
 
-// What ttnn::linear takes besides its operands; tuning.hpp has what all calls share.
+// Options of ttnn::linear. The defaults that all calls share are in tuning.hpp.
 struct LinearOptions {
     bool transpose_a = false;
     bool transpose_b = false;
@@ -38,7 +38,7 @@ static ttnn::Tensor linear(const ttnn::Tensor& input_tensor_a, const ttnn::Tenso
         /*activation=*/options.activation, /*compute_kernel_config=*/options.compute_kernel_config);
 }
 
-// What ttnn::matmul takes besides its operands; tuning.hpp has what all calls share.
+// Options of ttnn::matmul. The defaults that all calls share are in tuning.hpp.
 struct MatmulOptions {
     bool transpose_a = false;
     bool transpose_b = false;
@@ -61,7 +61,7 @@ static ttnn::Tensor matmul(const ttnn::Tensor& input_tensor_a, const ttnn::Tenso
 
 }  // namespace call
 
-// The tensor of a variable that is not used any more: its memory is free after the statement.
+// Moves the tensor out of a variable after its last use: its memory is freed with the statement.
 static ttnn::Tensor last_use(ttnn::Tensor& tensor) { return std::move(tensor); }
 
 ForwardOutputs forward(const ForwardInputs& inputs, const ForwardWeights& weights,

@@ -7,19 +7,19 @@
 
 namespace mlp {
 
-// What forward takes anew in each call.
+// Inputs of forward, given with each call.
 struct ForwardInputs {
     ttnn::Tensor x;
 };
 
-// What forward takes once: parameters and constants.
+// Weights of forward: the parameters and constants among the arguments of the model.
 struct ForwardWeights {
     ttnn::Tensor fc1_weight;
     ttnn::Tensor fc1_bias;
     ttnn::Tensor fc2_weight;
 };
 
-// What forward returns.
+// Outputs of forward.
 struct ForwardOutputs {
     ttnn::Tensor scores;
 };

@@ -451,6 +451,8 @@ def _tensor(
         placement.layout,
         placement.buffer_type,
         source_dtype,
+        memory_layout=placement.memory_layout,
+        shards=placement.shards,
         tolerance=output_tolerance(tensor.value, source_dtype) if tensor.kind == "output" else None,
         tuned_type=qualified(PRODUCT_WEIGHTS) if tensor.value in tuned else "",
     )

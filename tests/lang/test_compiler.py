@@ -424,6 +424,7 @@ CHECKED = [
     ("ring", (4,)),
     ("halo", (4,)),
     ("formulas", (2, 2, 5, 2)),
+    *(("sharded", (kind,)) for kind in ("l1", "height", "width", "block", "ranges")),
     *(("rows", (kind, 3, 2, 2, 2)) for kind in (
         "rms-norm-matmul", "layer-norm", "softmax", "masked-softmax", "gelu-matmul", "gated",
         "masked",

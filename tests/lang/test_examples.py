@@ -109,6 +109,11 @@ def test_operations_on_rows(kind: str, sizes: tuple[int, ...]) -> None:
     check("rows", kind, *sizes, tolerance=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["l1", "height", "width", "block", "ranges"])
+def test_tensors_in_shards(kind: str) -> None:
+    check("sharded", kind, tolerance=0)
+
+
 @pytest.mark.parametrize("steps", [2, 5])
 def test_sums_in_a_buffer_and_in_a_block(steps: int) -> None:
     check("accumulated", steps, tolerance=1e-5)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lang.running import PROGRAMS, failure, run_file
+from tests.lang.running import PROGRAMS, failure, run_file, run_text
 from tests.lang.test_examples import check
 from ttcodegen.cli.lang import main
 from ttcodegen.lang import ttnn
@@ -41,6 +41,11 @@ def test_products_divided_among_devices(division: str, shape: tuple[int, int]) -
 )  # fmt: skip
 def test_what_devices_cannot_do_is_told(statement: str, message: str) -> None:
     assert message in failure(PRODUCT + statement + "\n")
+
+
+def test_a_tensor_on_several_devices_can_be_copied() -> None:
+    held = run_text(PRODUCT + "import copy\nsame = copy.copy(y)\n")
+    assert held["same"].parts == held["y"].parts  # type: ignore[attr-defined]
 
 
 def test_a_captured_tensor_on_several_devices_has_no_slices() -> None:

@@ -208,6 +208,27 @@ def test_a_semaphore_that_nobody_sets_names_who_waits() -> None:
     assert "done.wait_eq(5)" in told
 
 
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ("ttnn.create_sharded_memory_config((64, 64), ttnn.CoreGrid(y=3, x=1), "
+         "ttnn.ShardStrategy.HEIGHT)",
+         "64 rows and 64 columns cannot be divided evenly into 3 x 1 shards"),
+        ("ttnn.create_sharded_memory_config((64, 64), ttnn.CoreGrid(y=4, x=1), "
+         "ttnn.ShardStrategy.HEIGHT)",
+         "shards of a tiled tensor are whole tiles, not 16x64 elements"),
+        ("ttnn.create_sharded_memory_config((32, 64), ttnn.CoreGrid(y=1, x=1), "
+         "ttnn.ShardStrategy.HEIGHT, use_height_and_width_as_shard_shape=True)",
+         "a tensor of 64x64 elements has 2 x 1 shards of 32x64, but the cores have 1 x 1"),
+        ("ttnn.MemoryConfig(ttnn.TensorMemoryLayout.WIDTH_SHARDED, ttnn.BufferType.L1)",
+         "the memory layout WIDTH_SHARDED needs a shard_spec"),
+    ],
+)  # fmt: skip
+def test_shards_that_do_not_suit_a_tensor(config: str, message: str) -> None:
+    told = failure(f"import ttnn\nx = ttnn.zeros((64, 64), memory_config={config})\n")
+    assert told.splitlines()[0] == f"program.py:2:{told.split(':')[2]}: error: {message}"
+
+
 def test_an_exception_of_the_program_is_told_where_it_was_raised() -> None:
     told = failure("def f():\n    return 1 // 0\n\nf()\n")
     assert told.splitlines()[:3] == [

@@ -24,6 +24,7 @@ from ttcodegen.dialects.device_module import (
 from ttcodegen.dialects.functions import callee_of
 from ttcodegen.dialects.mesh import ONE_CHIP, declared_mesh
 from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr, placement_of
+from ttcodegen.dialects.shards import Shards
 from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.emitc.text import Text
 from ttcodegen.ops.cpp_calls import Argument, Call, Use
@@ -45,6 +46,27 @@ def placement_arguments(placement: TensorPlacement) -> list[Text]:
         Text(f"DataType::{placement.data_type.cpp}"),
         Text(f"Layout::{placement.layout.name}"),
     ]
+
+
+def shards_text(shards: Shards, memory_layout: str) -> str:
+    """The shards of a tensor as an initializer of `support::Shards`.
+
+    Raises:
+        CompileError: if its cores are no rectangle.
+    """
+    if len(shards.core_ranges) != 1:
+        raise CompileError(
+            "programs take and give tensors whose shards lie on one rectangle of cores",
+            remedy="choose a core grid, or one CoreRange",
+        )
+    (cores,) = shards.core_ranges
+    sizes = ", ".join(map(str, shards.shape))
+    places = (cores.first_column, cores.first_row, cores.last_column, cores.last_row)
+    return (
+        f"{{tt::tt_metal::TensorMemoryLayout::{memory_layout.upper()}, {{{sizes}}}, "
+        f"{{{', '.join(map(str, places))}}}, "
+        f"tt::tt_metal::ShardOrientation::{shards.orientation.name}}}"
+    )
 
 
 class DeviceRecorder(StatementRecorder):
@@ -85,8 +107,12 @@ class DeviceRecorder(StatementRecorder):
         """A new tensor."""
         placement = placement_of(op.results[0])
         arguments = [*placement_arguments(placement), Text(DEVICE)]
-        if placement.buffer_type == "l1":
-            arguments.append(Text("tt::tt_metal::BufferType::L1"))
+        if placement.buffer_type == "l1" or placement.shards is not None:
+            memory = placement.buffer_type.upper()
+            arguments.append(Text(f"tt::tt_metal::BufferType::{memory}"))
+        if placement.shards is not None and placement.memory_layout is not None:
+            shards = shards_text(placement.shards, placement.memory_layout)
+            arguments.append(Text(f"support::Shards{shards}"))
         self._call(op, "support::create_tensor", *arguments, type=f"const {TENSOR}")
 
     def view(self, op: Operation) -> None:

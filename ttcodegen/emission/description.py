@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
 from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.shards import Shards
 from ttcodegen.emitc.identifiers import file_stem, type_name
 from ttcodegen.ops.definition import Layout
 
@@ -104,6 +105,9 @@ class TensorDescription:
     """None draws what suits the type and the kind."""
     tolerance: Tolerance | None = None
     """Of an output: how closely a card can meet it."""
+    memory_layout: str | None = None
+    shards: Shards | None = None
+    """Of a tensor that a program of one's own has in shards."""
     tuned_type: str = ""
     """The constant of src/tuning.hpp that is the data type, if a person may choose another."""
 

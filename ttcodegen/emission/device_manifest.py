@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from itertools import zip_longest
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -20,10 +21,11 @@ from ttcodegen.dialects.device_module import (
     launches,
 )
 from ttcodegen.dialects.functions import callee_of
+from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.programs import CircularBuffer, Kernel, Processor, Program
-from ttcodegen.dialects.tile import TILE_FORMATS
+from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
 from ttcodegen.emission.description import DeviceManifest
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import page_bytes
@@ -39,6 +41,9 @@ _IS_L1, _IS_DRAM = 0, 2
 """`tensor_accessor::ArgConfig::IsDram` (tt-metal 0.70.1, hostdevcommon arg_config.hpp)."""
 _ROW_ALIGNMENT = 32
 """Bytes that rows are padded to on the host: `row_alignment` of support/pages.hpp."""
+
+_SHARDED = 1
+"""`ArgConfig::Sharded` of the same file."""
 
 Entry = dict[str, Any]
 
@@ -86,6 +91,28 @@ def kernel_entries(
     )
 
 
+def _shards(placement: TensorPlacement) -> list[int]:
+    """What an accessor of a tensor in shards has besides: rank, cores, shapes in pages, and the
+    cores, two to a word; a card has other coordinates for them. Nothing if it has no shards."""
+    if placement.shards is None:
+        return []
+    height, width = placement.collapsed_shape()
+    side = TILE_SIDE if placement.layout is Layout.TILE else 1
+    rows, columns = placement.shards.shape
+    pages = [height, width, rows // side, columns // side]
+    if placement.layout is Layout.ROW_MAJOR:
+        # A page is a row.
+        pages = [height, 1, rows, 1]
+    cores = [
+        x << 8 | y
+        for each in placement.shards.core_ranges
+        for y in range(each.first_row, each.last_row + 1)
+        for x in range(each.first_column, each.last_column + 1)
+    ]
+    pairs = zip_longest(cores[::2], cores[1::2], fillvalue=0)
+    return [2, len(cores), *pages, *(first | second << 16 for first, second in pairs)]
+
+
 def _kernel(kernel: Kernel, device_program: DeviceProgram, path: str, arch: str) -> Entry:
     program = device_program.program
     named = {constant.name: program.value(constant.value) for constant in kernel.constants}
@@ -98,7 +125,9 @@ def _kernel(kernel: Kernel, device_program: DeviceProgram, path: str, arch: str)
             memory, alignment = _IS_DRAM, chip.noc_dram_address_align_bytes
         else:
             memory, alignment = _IS_L1, chip.noc_l1_address_align_bytes
-        compile_args += [memory, align_up(page_size(placement), alignment)]
+        sharded = _shards(placement)
+        flags = memory | _SHARDED if sharded else memory
+        compile_args += [flags, align_up(page_size(placement), alignment), *sharded]
     entry: Entry = {
         "file": path,
         "processor": _PROCESSORS[kernel.processor],

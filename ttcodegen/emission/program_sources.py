@@ -17,6 +17,7 @@ from ttcodegen.dialects.programs import (
     BufferAddress,
     CircularBuffer,
     CoreArea,
+    Costs,
     Kernel,
     NamedConstant,
     NocX,
@@ -168,11 +169,12 @@ def _head(program: Program) -> list[str]:
         what = f"{program.work_unit}{'s' if count != 1 else ''}"
         lines.append(f"{count} {what}, divided among the cores.")
     costs = program.costs
-    lines.append(
-        f"As generated, it reads {costs.dram_read_bytes} bytes of DRAM and writes "
-        f"{costs.dram_write_bytes}; {costs.least_dram_read_bytes} and "
-        f"{costs.least_dram_write_bytes} are the least it takes."
-    )
+    if costs != Costs():
+        lines.append(
+            f"As generated, it reads {costs.dram_read_bytes} bytes of DRAM and writes "
+            f"{costs.dram_write_bytes}; {costs.least_dram_read_bytes} and "
+            f"{costs.least_dram_write_bytes} are the least it takes."
+        )
     return [comment_line(line) for line in lines]
 
 

@@ -71,6 +71,10 @@ class MeshTensor:
         return self.mesh
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            # What Python asks objects for is not what tensors know: `copy` does before there are
+            # parts.
+            raise AttributeError(name)
         return getattr(self.parts[0], name)
 
     def __getitem__(self, index: Any) -> Any:

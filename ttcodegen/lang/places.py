@@ -10,8 +10,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 
 from ttcodegen.diagnostics import CompileError, Note, SourceLocation, instruction_location
-
-_HERE = str(Path(__file__).parent)
+from ttcodegen.user_files import is_of_user
 
 Instruction = tuple[CodeType, int]
 """An instruction by its code and offset: all that is kept until somebody asks where it stands."""
@@ -21,20 +20,10 @@ class ProgramError(CompileError):
     """A program breaks a rule of the language."""
 
 
-def is_of_user(frame: FrameType) -> bool:
-    """Whether a frame runs the user's code, not that of the language."""
-    return is_code_of_user(frame.f_code)
-
-
-def is_code_of_user(code: CodeType) -> bool:
-    """Whether code is the user's, not that of the language."""
-    return not code.co_filename.startswith((_HERE, "<frozen"))
-
-
 def user_frame(frame: FrameType | None = None) -> FrameType | None:
     """The innermost frame of the user's code, from `frame` or the caller on outwards."""
     frame = frame if frame is not None else sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    while frame is not None and not is_of_user(frame):
+    while frame is not None and not is_of_user(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
 

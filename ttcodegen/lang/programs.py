@@ -13,7 +13,8 @@ from types import CodeType, ModuleType, TracebackType
 
 from ttcodegen.diagnostics import CompileError, Note, Source, SourceLocation
 from ttcodegen.lang.context import Launch, current
-from ttcodegen.lang.places import is_of_user, place
+from ttcodegen.lang.places import place
+from ttcodegen.user_files import is_of_user
 
 PACKAGES = {
     "ttl": "ttcodegen.lang.ttl",
@@ -108,12 +109,10 @@ def _raised_by_program(raised: BaseException) -> CompileError:
     """What the program did not catch, at the innermost of its lines; the calls that led there are
     notes."""
     frames = [
-        (frame.f_code, trace.tb_lasti)
+        (code, trace.tb_lasti)
         for trace in _traces(raised)
-        if is_of_user(frame := trace.tb_frame)
-        and not frame.f_code.co_filename.endswith("greenlet.py")
+        if is_of_user((code := trace.tb_frame.f_code).co_filename)
     ]
-    frames = [each for each in frames if each[0].co_filename != __file__]
     text = "".join(traceback.format_exception_only(raised)).strip()
     message = f"the program raised {text}"
     if not frames:

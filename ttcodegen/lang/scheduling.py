@@ -15,7 +15,7 @@ from greenlet import GreenletExit, getcurrent, greenlet
 
 from ttcodegen.diagnostics import Note
 from ttcodegen.lang.context import Kernel, current
-from ttcodegen.lang.places import ProgramError, is_of_user, place
+from ttcodegen.lang.places import ProgramError, place, user_frame
 
 MOST_NOTES = 12
 """Waiting kernels that a deadlock names."""
@@ -99,9 +99,7 @@ class Scheduler:
 def _frame_of(task: Task) -> FrameType | None:
     """The user's frame in which a kernel waits."""
     frame = task.thread.gr_frame
-    while frame is not None and not is_of_user(frame):
-        frame = frame.f_back
-    return frame
+    return None if frame is None else user_frame(frame)
 
 
 def _deadlock(stuck: Sequence[Task]) -> ProgramError:

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
 from ttcodegen.lang.context import KernelKind, running_kernel
+from ttcodegen.lang.memory_configs import DRAM_MEMORY_CONFIG, MemoryConfig, placement
 from ttcodegen.lang.places import error
 from ttcodegen.lang.shapes import Shape, is_integer, is_range, is_tuple, shape_text
 from ttcodegen.numerics.rounding import in_storage_dtype, rounded_for_device
@@ -52,13 +54,16 @@ class Tensor:
         data_type: DataType,
         layout: str,
         device: object = None,
-        memory_config: object = None,
+        memory_config: MemoryConfig | None = None,
     ) -> None:
         self.data_type = data_type
         self.layout = layout
         self._shape = TensorShape(elements.shape)
         self._device = device
-        self._memory_config = memory_config
+        self._memory_config = memory_config or DRAM_MEMORY_CONFIG
+        if self._memory_config.is_sharded():
+            # Raises what is wrong with its shards where it is made.
+            _ = self.placement
         self.padded = _padded(rounded_for_device(elements, data_type), self.is_tiled)
 
     @property
@@ -99,9 +104,16 @@ class Tensor:
         """The device that it was made for, None if none was given."""
         return self._device
 
-    def memory_config(self) -> object:
-        """The memory configuration that it was made with, None if none was given."""
+    def memory_config(self) -> MemoryConfig:
+        """Where it lies: interleaved in DRAM if nothing else was asked for."""
         return self._memory_config
+
+    @property
+    def placement(self) -> TensorPlacement:
+        """How it lies on the device."""
+        return placement(
+            self._shape, self.data_type, is_tiled=self.is_tiled, config=self._memory_config
+        )
 
     def volume(self) -> int:
         """How many elements it has."""

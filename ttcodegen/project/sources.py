@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from ttcodegen.conversions.cpp_interface import title_of
+from ttcodegen.conversions.device_recording import shards_text
 from ttcodegen.emission.description import (
     FunctionDescription,
     ModuleDescription,
@@ -218,9 +219,12 @@ def _table_row(
     texts = ", ".join(string_literal(text) for text in (tensor.name, tensor.field, file))
     sizes = ", ".join(str(size) for size in tensor.shape)
     accepted = ""
-    if tensor.kind is TensorKind.OUTPUT:
+    if tensor.kind is TensorKind.OUTPUT or tensor.shards is not None:
         tolerance = tensor.effective_tolerance
         accepted = f", {{{tolerance.correlation}, {tolerance.range_error}}}"
+    shards = ""
+    if tensor.shards is not None and tensor.memory_layout is not None:
+        shards = f", {shards_text(tensor.shards, tensor.memory_layout)}"
     data_type = f"DataType::{tensor.data_type.cpp}"
     if tensor.tuned_type:
         data_type = f"{module.name}::{tensor.tuned_type}"
@@ -228,7 +232,7 @@ def _table_row(
         f"{{{texts}, Kind::{tensor.kind}, {len(tensor.shape)}, {{{sizes}}}, "
         f"{data_type}, Layout::{tensor.layout.name}, "
         f"Memory::{_MEMORIES[tensor.buffer_type]}, "
-        f"{{Distribution::{drawing.distribution}, {bounds}}}{accepted}}}"
+        f"{{Distribution::{drawing.distribution}, {bounds}}}{accepted}{shards}}}"
     )
 
 

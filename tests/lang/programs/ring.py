@@ -19,7 +19,6 @@ def __ring(x: ttnn.Tensor, y: ttnn.Tensor) -> None:
     net = ttl.PipeNet([ttl.Pipe((n, 0), ((n + 1) % NODES, 0)) for n in range(NODES)])
     first_dfb = ttl.make_dataflow_buffer_like(x, shape=(1, 1))
     ring_dfb = ttl.make_dataflow_buffer_like(x, shape=(1, 1), block_count=3)
-    ttl.make_dataflow_buffer_like(x, shape=(1, 1))
 
     @ttl.datamovement()
     def travel():

@@ -25,7 +25,6 @@ from ttcodegen.lang.compiler.frames import (
     captured_defaults,
     captured_frame,
     computed_by_python,
-    is_of_program,
     is_plain,
 )
 from ttcodegen.lang.compiler.numbers import Condition, is_computed
@@ -34,6 +33,7 @@ from ttcodegen.lang.context import Kernel
 from ttcodegen.lang.debug_printing import debug_print
 from ttcodegen.lang.pipes import PipeNet
 from ttcodegen.lang.signposts import signpost
+from ttcodegen.user_files import is_of_user
 
 _ARRANGING: frozenset[Any] = frozenset({slice, len, tuple, list, zip, enumerate, reversed})
 """Functions of Python that do not look at the elements of what they are given."""
@@ -110,7 +110,7 @@ class CallTranslator(ExpressionTranslator):
         if isinstance(function, LocalFunction):
             frame = function.opened(len(self.regions))
             return self._inlined(frame, function.defaults, arguments, keywords)
-        if isinstance(function, FunctionType) and is_of_program(function):
+        if isinstance(function, FunctionType) and is_of_user(function.__code__.co_filename):
             function = CapturedFunction({self.kernel.node.coordinates: function})
         values = [*arguments, *keywords.values()]
         if isinstance(function, CapturedFunction):

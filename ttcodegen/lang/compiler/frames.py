@@ -4,16 +4,14 @@ where they are called."""
 from __future__ import annotations
 
 import ast
-import sysconfig
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from types import FunctionType
 from typing import Any
 
 from ttcodegen.lang.compiler.captured import Captured, CapturedFunction, syntax_of
 from ttcodegen.lang.context import inside_of
-from ttcodegen.lang.places import ProgramError, is_code_of_user
+from ttcodegen.lang.places import ProgramError
 
 _PLAIN = (int, float, str, bool, type(None))
 Syntax = ast.FunctionDef | ast.Lambda
@@ -87,13 +85,6 @@ def is_plain(value: Any) -> bool:
     if isinstance(value, tuple | list):
         return all(map(is_plain, value))  # pyright: ignore[reportUnknownArgumentType]
     return isinstance(value, _PLAIN)
-
-
-def is_of_program(function: FunctionType) -> bool:
-    """Whether a function is one of the program, not of Python or of a package that it uses."""
-    file = function.__code__.co_filename
-    library = file.startswith(sysconfig.get_path("stdlib")) or "site-packages" in file
-    return is_code_of_user(function.__code__) and not library
 
 
 def computed_by_python(

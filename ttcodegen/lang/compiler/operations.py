@@ -24,8 +24,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel
 from ttcodegen.diagnostics import CompileError, Diagnostic
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.device_module import MEANING
-from ttcodegen.dialects.memory import Layout
-from ttcodegen.dialects.placement import TensorPlacement, placed_type
+from ttcodegen.dialects.placement import placed_type
 from ttcodegen.dialects.programs import (
     BufferAddress,
     CircularBuffer,
@@ -475,8 +474,7 @@ def _names(names: Sequence[str]) -> ArrayAttr[Any]:
 
 
 def _type_of(tensor: Tensor) -> Any:
-    layout = Layout.TILE if tensor.is_tiled else Layout.ROW_MAJOR
-    return placed_type(TensorPlacement(tuple(tensor.shape), tensor.data_type, layout))
+    return placed_type(tensor.placement)
 
 
 def _circular_buffer(buffer: DataflowBuffer) -> CircularBuffer:

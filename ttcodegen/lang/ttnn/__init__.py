@@ -12,6 +12,21 @@ import numpy as np
 
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.lang.functions import MATH_FUNCTIONS
+from ttcodegen.lang.memory_configs import (
+    DRAM_MEMORY_CONFIG,
+    L1_MEMORY_CONFIG,
+    BufferType,
+    CoreCoord,
+    CoreGrid,
+    CoreRange,
+    CoreRangeSet,
+    MemoryConfig,
+    ShardOrientation,
+    ShardSpec,
+    ShardStrategy,
+    TensorMemoryLayout,
+    create_sharded_memory_config,
+)
 from ttcodegen.lang.meshes import (
     ConcatMesh2dToTensor,
     ConcatMeshToTensor,
@@ -49,26 +64,6 @@ ROW_MAJOR_LAYOUT = "row_major"
 TILE_SIZE = 32
 
 Shape = TensorShape
-
-
-@dataclass(frozen=True)
-class MemoryConfig:
-    """Where a tensor lies; the simulator does not care."""
-
-    buffer_type: str = "dram"
-    memory_layout: str = "interleaved"
-
-
-DRAM_MEMORY_CONFIG = MemoryConfig()
-L1_MEMORY_CONFIG = MemoryConfig("l1")
-
-
-@dataclass(frozen=True)
-class CoreCoord:
-    """A number of columns and rows."""
-
-    x: int
-    y: int
 
 
 @dataclass(frozen=True)
@@ -165,7 +160,7 @@ def from_torch(
     *,
     layout: str = ROW_MAJOR_LAYOUT,
     device: object = None,
-    memory_config: object = None,
+    memory_config: MemoryConfig | None = None,
     mesh_mapper: MeshMapper | None = None,
     **_options: object,
 ) -> Tensor | MeshTensor:
@@ -204,7 +199,7 @@ def _tensor(
     dtype: DataType,
     layout: str,
     device: object,
-    memory_config: object,
+    memory_config: MemoryConfig | None,
     mapper: MeshMapper | None = None,
 ) -> Any:
     """A tensor, with a part on each device of a mesh if the device is one, or a mapper is given."""
@@ -270,7 +265,7 @@ def rand(
     *,
     layout: str = TILE_LAYOUT,
     device: object = None,
-    memory_config: object = None,
+    memory_config: MemoryConfig | None = None,
 ) -> Tensor:
     """A tensor of numbers between 0 and 1."""
     array = _generator.random(_sizes(shape), np.float32)
@@ -284,7 +279,7 @@ def full(
     *,
     layout: str = TILE_LAYOUT,
     device: object = None,
-    memory_config: object = None,
+    memory_config: MemoryConfig | None = None,
 ) -> Tensor:
     """A tensor of one number."""
     array = np.full(_sizes(shape), fill_value, np.float32 if dtype.is_float else dtype.numpy)
@@ -321,6 +316,14 @@ def to_layout(tensor: Tensor, layout: str) -> Tensor:
     """The tensor in another layout."""
     return _tensor(
         tensor.elements(), tensor.data_type, layout, tensor.device(), tensor.memory_config()
+    )
+
+
+@on_each_device
+def to_memory_config(tensor: Tensor, memory_config: MemoryConfig, **_options: object) -> Tensor:
+    """The tensor in another place."""
+    return _tensor(
+        tensor.elements(), tensor.data_type, tensor.layout, tensor.device(), memory_config
     )
 
 
@@ -368,3 +371,5 @@ globals().update(
 __all__ = [name for name in dir() if not name.startswith("_")]  # pyright: ignore
 _ = (Tile, ConcatMesh2dToTensor, ConcatMeshToTensor, ShardTensor2dMesh, ShardTensorToMesh)
 _ = (all_gather, all_reduce, reduce_scatter)
+_ = (DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType, CoreGrid, CoreRange, CoreRangeSet)
+_ = (ShardOrientation, ShardSpec, ShardStrategy, TensorMemoryLayout, create_sharded_memory_config)

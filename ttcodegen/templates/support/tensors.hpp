@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "support/array.hpp"
+#include "support/shards.hpp"
 #include "support/tensor.hpp"
 
 namespace support {
@@ -55,6 +56,8 @@ struct TensorDescription {
     Drawing drawing;
     /// How closely a card can meet an output.
     Tolerance tolerance = {1, 0};
+    /// Only tensors of programs of one's own are in shards when they are taken or given.
+    Shards shards = {};
 
     std::span<const std::uint64_t> shape() const { return {sizes.data(), rank}; }
     /// Parameters and constants are weights: they stay from one run to the next.

@@ -12,11 +12,12 @@
 #include <vector>
 
 #include "support/array.hpp"
+#include "support/shards.hpp"
 
 namespace support {
 
 /// A tensor in the DRAM of a device, or in the L1 of its cores, its pages interleaved over the
-/// banks; on a mesh each device has one, at the same address. Copies share the memory.
+/// banks or in shards; on a mesh each device has one, at the same address. Copies share the memory.
 struct DeviceTensor {
     std::shared_ptr<tt::tt_metal::distributed::MeshBuffer> buffer;
     /// Logical, without padding.
@@ -29,15 +30,19 @@ struct DeviceTensor {
 };
 
 /// A tensor with room for its elements, which are not set.
+/// @throws std::runtime_error if there is no room.
 DeviceTensor create_tensor(std::vector<std::uint64_t> shape, tt::tt_metal::DataType data_type,
                            tt::tt_metal::Layout layout,
                            tt::tt_metal::distributed::MeshDevice& device,
-                           tt::tt_metal::BufferType memory = tt::tt_metal::BufferType::DRAM);
+                           tt::tt_metal::BufferType memory = tt::tt_metal::BufferType::DRAM,
+                           const Shards& shards = {});
 
 /// A tensor with the elements, converted to its data type.
 /// @throws std::runtime_error if they do not fit it.
 DeviceTensor upload(const ArrayView& array, tt::tt_metal::DataType data_type,
-                    tt::tt_metal::Layout layout, tt::tt_metal::distributed::MeshDevice& device);
+                    tt::tt_metal::Layout layout, tt::tt_metal::distributed::MeshDevice& device,
+                    tt::tt_metal::BufferType memory = tt::tt_metal::BufferType::DRAM,
+                    const Shards& shards = {});
 
 /// What a device of the mesh has of a tensor.
 Array to_array(const DeviceTensor& tensor, const tt::tt_metal::distributed::MeshCoordinate& device);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 #include <string>
+#include <tt-metalium/buffer_types.hpp>
 #include <tt-metalium/mesh_config.hpp>
 #include <tt-metalium/mesh_coord.hpp>
 #include <tt-metalium/mesh_device.hpp>
@@ -14,8 +15,10 @@ namespace support {
 
 namespace {
 
+using tt::tt_metal::BufferType;
 using tt::tt_metal::DataType;
 using tt::tt_metal::Layout;
+using tt::tt_metal::TensorMemoryLayout;
 using tt::tt_metal::distributed::MeshCoordinate;
 using tt::tt_metal::distributed::MeshDevice;
 using tt::tt_metal::distributed::MeshDeviceConfig;
@@ -34,7 +37,10 @@ std::string layout_text(DataType data_type, Layout layout) {
 }
 
 bool lies_so(const Tensor& tensor, const TensorDescription& description) {
-    return tensor.data_type == description.data_type && tensor.layout == description.layout;
+    return tensor.data_type == description.data_type && tensor.layout == description.layout &&
+           memory_of(tensor) == description.memory &&
+           tensor.buffer->get_reference_buffer()->buffer_distribution_spec().has_value() ==
+               (description.shards.layout != TensorMemoryLayout::INTERLEAVED);
 }
 
 }  // namespace
@@ -59,7 +65,9 @@ Device open_device(int device_id, const std::array<std::uint32_t, 2>& mesh) {
 
 Tensor to_tensor(const ArrayView& array, const TensorDescription& description, MeshDevice& device) {
     check_shape(array.shape, description.shape());
-    return upload(array, description.data_type, description.layout, device);
+    const auto memory = description.memory == Memory::l1 ? BufferType::L1 : BufferType::DRAM;
+    return upload(array, description.data_type, description.layout, device, memory,
+                  description.shards);
 }
 
 std::vector<std::uint64_t> shape_of(const Tensor& tensor) { return tensor.shape; }
@@ -68,7 +76,10 @@ DataType data_type_of(const Tensor& tensor) { return tensor.data_type; }
 
 Layout layout_of(const Tensor& tensor) { return tensor.layout; }
 
-Memory memory_of(const Tensor& /*tensor*/) { return Memory::dram; }
+Memory memory_of(const Tensor& tensor) {
+    const BufferType type = tensor.buffer->device_local_config().buffer_type;
+    return type == BufferType::L1 ? Memory::l1 : Memory::dram;
+}
 
 void require_layout(const Tensor& tensor, const TensorDescription& description) {
     try {

@@ -76,6 +76,7 @@ def test_without_formatting(relu: Path) -> None:
         ["x.mlir", "y.mlir", "-o", "out"],
         ["x.mlir", "-o", "out", "--target", "cuda"],
         ["x.mlir", "-o", "out", "--kind", "dll"],
+        ["x.mlir", "-o", "out", "--kind", "sources", "--check"],
         ["x.mlir", "-o", "out", "--arch", "grayskull"],
         ["x.mlir", "-o", "out", "--tt-metal", "0.1"],
         ["x.mlir", "-o", "out", "--seed", "x"],

@@ -53,10 +53,10 @@ def compiled() -> CompiledModule:
 def write(compiled: CompiledModule, out: Path, *, force: bool = False) -> None:
     """Writes the project of a module, unformatted."""
     module = compiled.description
+    sources = {**compiled.files, **render_sources(module)}
     files = {
-        **compiled.files,
-        **render_sources(module),
-        **render_project_files(module, compiled.files),
+        **sources,
+        **render_project_files(module, sources),
         "model.ttnn": compiled.flatbuffer,
     }
     write_project(module, out, files, force=force)

@@ -147,7 +147,7 @@ def test_a_failing_move_is_undone(
     """All moves to and fro are the same call: those that undo the others must succeed again."""
     for path in [*project.glob("src/*"), project / "CMakeLists.txt"]:
         path.write_text("edited")
-    (project / "support" / "npy.cpp").unlink()
+    (project / "support" / "files.cpp").unlink()
     before = _contents(project)
     rename = Path.rename
     count = 0

@@ -82,8 +82,9 @@ def argument_parser() -> argparse.ArgumentParser:
     add("--tt-lang", metavar="PROGRAM", action="append", default=[], help="a Python program that "
         "has operations of TT-Lang which the module calls (ttir.tt_lang_op)")  # fmt: skip
     add("--build", action="store_true", help="build the project for the CPU backend")
-    add("--kind", choices=("so", "exe", "both"), help="what the project is for: a shared "
-        "object, an executable, or both (both); --check needs an executable")  # fmt: skip
+    add("--kind", choices=("so", "exe", "both", "sources"), help="what the project builds: a "
+        "shared object with a C API, an executable, both (both), or neither: sources that your "
+        "own program links against, with as few files as they need")  # fmt: skip
     add("--check", action="store_true", help="build it, run it on drawn inputs and compare it with "
         "the flatbuffer and with the source, both run in numpy")  # fmt: skip
     add("--golden", metavar="DIR", type=Path, help="with --check: take arguments from DIR/inputs, "
@@ -128,6 +129,8 @@ def _run(invocation: Invocation) -> int:
         return _print_edits(options.edits)
     if options.golden is not None and not options.check:
         parser.error("--golden needs --check")
+    if options.check and options.kind == "sources":
+        parser.error("--check needs an executable: leave out --kind sources")
     if options.check:
         _touch_memory_in_small_pages()
     asks = options.explain or options.overrides or options.write_overrides

@@ -181,7 +181,7 @@ class DataFile:
     array: np.ndarray
 
 
-ProjectKind = Literal["so", "exe", "both"]
+ProjectKind = Literal["so", "exe", "both", "sources"]
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,8 @@ class ModuleDescription:
     cpu_functions: tuple[Mapping[str, Any], ...] = ()
     """What the manifest says of the functions that run on the CPU between them."""
     kind: ProjectKind = "both"
-    """What the project is for: a shared object, an executable, or both."""
+    """What the project is for: a shared object, an executable, or both; or the C++ alone, for a
+    program that calls its functions."""
     mesh: tuple[int, int] = (1, 1)
     """Rows and columns of the mesh of chips that the functions run on."""
     has_flatbuffer: bool = True
@@ -231,12 +232,17 @@ class ModuleDescription:
     @property
     def has_library(self) -> bool:
         """Whether the project has a shared object with a C API."""
-        return self.kind != "exe"
+        return self.kind in ("so", "both")
 
     @property
     def has_executable(self) -> bool:
         """Whether the project has a program with a command line."""
-        return self.kind != "so"
+        return self.kind in ("exe", "both")
+
+    @property
+    def has_entry_points(self) -> bool:
+        """Whether there is anything that calls the functions by their descriptions."""
+        return self.has_library or self.has_executable
 
     def weight_file(self, function: FunctionDescription, weight: TensorDescription) -> str:
         """The name, without folder and ending, of the file with the values of a weight.

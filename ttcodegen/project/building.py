@@ -65,7 +65,7 @@ def build_project(
         out: the project's folder.
         name: the name of its module.
         toolchain: the compiler, CMake and Ninja to use.
-        kind: the shared object, the executable, or both.
+        kind: the shared object, the executable, or both; or the object files of the sources.
 
     Raises:
         BuildError: if it does not build; the message says where the log is. Or if the project was
@@ -73,8 +73,8 @@ def build_project(
     """
     manifest = read_manifest(out) or {}
     written = manifest.get("kind", "both")
-    if written not in ("both", kind):
-        lacking = "an executable" if written == "so" else "a shared object"
+    if written not in ("both", kind) and kind != "sources":
+        lacking = "an executable" if kind == "exe" or written == "so" else "a shared object"
         raise BuildError(
             f"the project in '{out}' was written without {lacking}",
             remedy="write it with --kind both",
@@ -96,10 +96,12 @@ def _build(
     build = out.absolute() / BUILD_FOLDER
     log = build / _LOG
     _configure(build, backend, toolchain)
-    targets = {"so": [name], "exe": [f"{name}_main"], "both": [name, f"{name}_main"]}[kind]
+    executable = build / f"{name}_main" if kind in ("exe", "both") else None
+    library = library_path(out, name) if kind in ("so", "both") else None
+    targets = [name] * (library is not None) + [f"{name}_main"] * (executable is not None)
+    targets = targets or [f"{name}_objects"]
     _require(run_ninja(toolchain, build, log, f"building {name}", targets=targets), log)
-    executable = build / f"{name}_main" if kind != "so" else None
-    return BuiltProject(executable, library_path(out, name) if kind != "exe" else None)
+    return BuiltProject(executable, library)
 
 
 def _configure(build: Path, backend: CPUBackend, toolchain: Toolchain) -> None:

@@ -35,7 +35,7 @@ def project_files(compiled: CompiledModule, *, formatted: bool) -> dict[str, str
     # clang-format works in other processes while the other templates are rendered here.
     formatting = start_formatting(sources, clang_format_style()) if formatted else None
     try:
-        others = render_project_files(module, compiled.files)
+        others = render_project_files(module, sources)
         if formatting is not None:
             sources = formatting.result()
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -13,7 +14,6 @@ from ttcodegen.conversions.device_recording import shards_text
 from ttcodegen.emission.description import (
     FunctionDescription,
     ModuleDescription,
-    ProjectKind,
     TensorDescription,
     TensorKind,
 )
@@ -31,10 +31,15 @@ FLATBUFFER_FILES = {"ttnn": "model.ttnn", "ttmetal": "model.ttm"}
 
 CPU_FUNCTIONS = "src/cpu_functions.cpp"
 _CAPI_TYPES = "include/ttcodegen/capi.h"
-_LIBRARY_SUPPORT = ("support/capi.hpp", "support/capi.cpp", _CAPI_TYPES)
-"""What a project has for its shared object alone."""
-_PROGRAM_SUPPORT = ("support/program.hpp", "support/program.cpp")
-"""What a project has for its executable alone."""
+_BUILD_SUPPORT = "support/backend.cmake"
+"""What CMake needs of every project."""
+_SUPPORT_INCLUDE = re.compile(
+    r'^#include "(support/\w+\.hpp|include/ttcodegen/\w+\.h)"', re.MULTILINE
+)
+_IMPLEMENTATIONS = {"support/tensor.hpp": "support/tensors.cpp"}
+"""Where functions of a header are defined, if not in the source of its name."""
+_ENTRY_POINTS = ("src/entry_points.cpp", "src/main.cpp", "src/capi.cpp")
+"""The sources that CMake adds to the targets they belong to."""
 _COPIED = (".clang-format", "CMakePresets.json")
 _HOST_TYPES: Mapping[str, Mapping[str, Any]] = {
     "ttnn": {
@@ -57,19 +62,27 @@ _MEMORIES = {"dram": "dram", "l1": "l1", "system_memory": "host"}
 
 
 @cache
-def support_files(target: str, kind: ProjectKind = "both") -> dict[str, str]:
-    """The C++ files that are the same in each project of a target and kind, with what CMake needs
-    for them, by path."""
+def support_files(target: str) -> dict[str, str]:
+    """The files that projects of a target share, by path; each project has those it needs."""
     files: dict[str, str] = {}
     for folder in ("support", f"support_{target}"):
         for entry in TEMPLATES.joinpath(folder).iterdir():
             files[f"support/{entry.name}"] = entry.read_text("utf-8")
-    files = {path: files[path] for path in sorted(files)} | {
-        _CAPI_TYPES: template_text(_CAPI_TYPES)
-    }
-    for path in {"exe": _LIBRARY_SUPPORT, "so": _PROGRAM_SUPPORT, "both": ()}[kind]:
-        del files[path]
-    return files
+    return {path: files[path] for path in sorted(files)} | {_CAPI_TYPES: template_text(_CAPI_TYPES)}
+
+
+def needed_support(target: str, sources: Iterable[str]) -> dict[str, str]:
+    """The support files that sources include, directly or not, with what these need to build."""
+    files = support_files(target)
+    needed = {_BUILD_SUPPORT}
+    pending = [header for text in sources for header in _SUPPORT_INCLUDE.findall(text)]
+    while pending:
+        path = pending.pop()
+        if path in files and path not in needed:
+            needed.add(path)
+            pending += _SUPPORT_INCLUDE.findall(files[path])
+            pending.append(_IMPLEMENTATIONS.get(path, path.replace(".hpp", ".cpp")))
+    return {path: text for path, text in files.items() if path in needed}
 
 
 def render_sources(module: ModuleDescription) -> dict[str, str]:
@@ -79,34 +92,32 @@ def render_sources(module: ModuleDescription) -> dict[str, str]:
     context["functions"] = [_function_context(module, function) for function in module.functions]
     weights = [tensor for function in module.functions for tensor in function.weights]
     context["uses_tuning"] = any(tensor.tuned_type for tensor in weights)
-    names = ["entry_points.hpp", "entry_points.cpp"]
+    names = ["entry_points.hpp", "entry_points.cpp"] * module.has_entry_points
     names += ["main.cpp"] * module.has_executable + ["capi.cpp"] * module.has_library
     return {
         f"src/{name}": environment.get_template(f"{name}.jinja").render(context) for name in names
     }
 
 
-def render_project_files(
-    module: ModuleDescription, module_sources: Iterable[str]
-) -> dict[str, str]:
-    """Everything but the C++ files in src/, by path.
+def render_project_files(module: ModuleDescription, sources: Mapping[str, str]) -> dict[str, str]:
+    """Everything but the sources of the module, by path.
 
     Args:
         module: the compiled module.
-        module_sources: the paths of the files that the compiler wrote; those ending in .cpp are
-            compiled.
+        sources: the files that the compiler wrote and those of `render_sources`, by path.
     """
     environment = template_environment()
     context = _context(module)
     context.update(_readme_context(module))
-    module_sources = set(module_sources)
     # Kernels are compiled for the device when they are launched.
     context["module_sources"] = sorted(
-        path for path in module_sources if path.startswith("src/") and path.endswith(".cpp")
+        path
+        for path in sources
+        if path.startswith("src/") and path.endswith(".cpp") and path not in _ENTRY_POINTS
     )
     context["cpu_functions"] = CPU_FUNCTIONS
-    context["has_tuning"] = "src/tuning.hpp" in module_sources
-    support = support_files(module.target, module.kind)
+    context["has_tuning"] = "src/tuning.hpp" in sources
+    support = needed_support(module.target, sources.values())
     context["support_sources"] = [path for path in support if path.endswith(".cpp")]
     binaries = [module.name] * module.has_library + [f"{module.name}_main"] * module.has_executable
     context["binaries"] = " ".join(binaries)
@@ -132,6 +143,7 @@ def _context(module: ModuleDescription) -> dict[str, Any]:
         "target": module.target,
         "has_library": module.has_library,
         "has_executable": module.has_executable,
+        "has_entry_points": module.has_entry_points,
         "support_target": f"ttcodegen_support_{module.target}",
         "types": _HOST_TYPES[module.target],
         "release": module.release,

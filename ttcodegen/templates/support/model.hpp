@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "support/files.hpp"
 #include "support/tensors.hpp"
 
 namespace support {
@@ -38,29 +39,6 @@ struct Module {
     std::array<std::uint32_t, 2> mesh = {1, 1};
 };
 
-/// The folder with the files of weights and constants.
-///
-/// That is what `DataDirectory` says; else the environment variable TTCODEGEN_DATA; else `data`
-/// next to the executable or shared object that this function is part of, or in the folder above
-/// it. Empty if there is none.
-std::string data_directory();
-
-/// The folder that the environment variable names; else `name` next to the executable or shared
-/// object that this function is part of, or in the folder above it. Empty if there is none.
-std::string installed_directory(const char* variable, const std::string& name);
-
-/// Makes `data_directory` name another folder for the calling thread, for as long as it lives.
-class DataDirectory {
-  public:
-    explicit DataDirectory(std::string path);
-    DataDirectory(const DataDirectory&) = delete;
-    DataDirectory& operator=(const DataDirectory&) = delete;
-    ~DataDirectory();
-
-  private:
-    std::string previous_;
-};
-
 /// An array of drawn values. It depends on nothing but the arguments.
 Array draw(ElementType type, std::span<const std::uint64_t> shape, const Drawing& drawing,
            std::uint64_t seed, std::string_view name);
@@ -71,13 +49,6 @@ struct RunTimes {
     double run = 0;
     double download = 0;
 };
-
-using Device = std::shared_ptr<tt::tt_metal::distributed::MeshDevice>;
-
-/// A device, or a mesh of several, that is closed when nobody uses it any more: no model, and no
-/// tensor of the C API.
-/// @throws std::runtime_error if there is no such device.
-Device open_device(int device_id = 0, const std::array<std::uint32_t, 2>& mesh = {1, 1});
 
 /// A module on a device, with its weights. Several models may share a device; what one of them
 /// leaves there another one can take.

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <tt-metalium/experimental/tensor/spec/layout/layout.hpp>
 #include <tt-metalium/experimental/tensor/tensor_types.hpp>
@@ -63,6 +64,13 @@ struct TensorDescription {
     /// Parameters and constants are weights: they stay from one run to the next.
     bool is_weight() const { return kind == Kind::parameter || kind == Kind::constant; }
 };
+
+using Device = std::shared_ptr<tt::tt_metal::distributed::MeshDevice>;
+
+/// A device, or a mesh of several, that is closed when nobody uses it any more: no model, and no
+/// tensor of the C API.
+/// @throws std::runtime_error if there is no such device.
+Device open_device(int device_id = 0, const std::array<std::uint32_t, 2>& mesh = {1, 1});
 
 /// A tensor of the elements, converted to its data type, where the description wants it.
 /// @throws std::runtime_error if shape or elements do not fit the description.

@@ -11,7 +11,7 @@
 #include <tt-metalium/shape.hpp>
 #include <utility>
 
-#include "support/model.hpp"
+#include "support/files.hpp"
 #include "support/pages.hpp"
 
 namespace support {

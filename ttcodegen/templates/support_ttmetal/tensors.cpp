@@ -8,7 +8,6 @@
 #include <tt-metalium/mesh_coord.hpp>
 #include <tt-metalium/mesh_device.hpp>
 
-#include "support/model.hpp"
 #include "support/pages.hpp"
 
 namespace support {

@@ -10,7 +10,7 @@
 #include <tt-metalium/tensor_accessor_args.hpp>
 #include <utility>
 
-#include "support/model.hpp"
+#include "support/files.hpp"
 
 namespace support {
 

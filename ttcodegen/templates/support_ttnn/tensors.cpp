@@ -17,7 +17,7 @@
 #include <ttnn/tensor/tensor_spec.hpp>
 #include <utility>
 
-#include "support/model.hpp"
+#include "support/files.hpp"
 
 namespace support {
 

@@ -101,6 +101,57 @@ def attention() -> Iterator[str]:
     ):  # fmt: skip
         keys = (query[0], *key, width)
         yield _one_attention(name, query, keys, element, words, mask)
+    for name, query, key, element, words, mask in (
+        ("sink", (2, 4, 70, 32), (2, 70), "bf16", {"is_causal": "true"}, None),
+        ("sink_of_token", (2, 4, 1, 32), (2, 45), "f32", {}, (2, 1, 1, 45)),
+        ("sink_in_parts", (1, 6, 40, 64), (1, 6016), "bf16", {}, None),
+        (
+            "sink_and_band", (1, 2, 70, 32), (1, 70), "f32",
+            {"is_causal": "true", "sliding_window_size": "20 : ui32"}, None,
+        ),
+    ):  # fmt: skip
+        keys = (query[0], *key, query[3])
+        yield _one_attention(name, query, keys, element, words, mask, sink=True)
+
+
+def hidden() -> Iterator[str]:
+    """Softmax and attention of rows in which a mask hides everything: with the least number, with a
+    large one, and with minus infinity."""
+    for element, least, infinity in (
+        ("f32", "-3.4028234663852886E+38", "0xFF800000"),
+        ("bf16", "-3.3895313892515355E+38", "0xFF800000"),
+    ):
+        for word, number in (("least", least), ("large", "-1.0E+9"), ("all", infinity)):
+            name = f"hidden_{word}_{element}"
+            for keys in (70, 6016):
+                query, key, mask = (1, 1, 40, 32), (1, 1, keys, 32), (1, 1, 40, keys)
+                types = [tensor(shape, element) for shape in (query, key, key, mask)]
+                words = {"is_causal": "false"}
+                words["operandSegmentSizes"] = "array<i32: 1, 1, 1, 1, 0>"
+                operands = ["%a0", "%a1", "%a2", "%2"]
+                op = call("scaled_dot_product_attention", operands, types, types[0], **words)
+                ops = [*_hiding_rows(mask, element, number), op]
+                yield function(f"{name}_{keys}", types[:3], ops)
+            row = tensor((40, 70), element)
+            ops = [
+                *_hiding_rows((40, 70), element, number),
+                call("add", ["%a0", "%2"], [row, row], row),
+                call("softmax", ["%3"], [row], row, dimension="1 : si32"),
+            ]
+            yield function(f"{name}_softmax", [row], ops)
+
+
+def _hiding_rows(shape: Shape, element: str, number: str) -> list[str]:
+    """What gives a mask, as %2: a number stands in the first 20 rows, and 0 in the others."""
+    *outer, rows, columns = shape
+    shapes = [(*outer, 20, columns), (*outer, rows - 20, columns)]
+    types = [tensor(part, element) for part in shapes]
+    parts = [
+        call("full", [], [], type_, shape=array(part, "i32"), fill_value=f"{value} : f32")
+        for part, type_, value in zip(shapes, types, (number, "0.0"), strict=True)
+    ]
+    words = {"dim": f"{len(outer)} : si32"}
+    return [*parts, call("concat", ["%0", "%1"], types, tensor(shape, element), **words)]
 
 
 def _one_attention(
@@ -110,11 +161,13 @@ def _one_attention(
     element: str,
     words: dict[str, str],
     mask: Shape | None,
+    sink: bool = False,
 ) -> str:
     types = [tensor(shape, element) for shape in (query, keys, keys)]
     types += [tensor(mask, element)] if mask is not None else []
+    types += [tensor((1, query[1], 1, 1), element)] if sink else []
     words = {"is_causal": "false", **words}
-    words["operandSegmentSizes"] = f"array<i32: 1, 1, 1, {int(mask is not None)}, 0>"
+    words["operandSegmentSizes"] = f"array<i32: 1, 1, 1, {int(mask is not None)}, {int(sink)}>"
     names = [f"%a{number}" for number in range(len(types))]
     op = call("scaled_dot_product_attention", names, types, types[0], **words)
     return function(f"attention_{name}", types, [op])

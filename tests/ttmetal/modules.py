@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.ttmetal.function_text import array, call, function, integers, tensor
-from tests.ttmetal.matrix_functions import attention, matmuls, windows
+from tests.ttmetal.matrix_functions import attention, hidden, matmuls, windows
 from tests.ttmetal.moving_functions import caches, movements, reorderings
 from tests.ttmetal.row_functions import layers, reductions, rows, scans
 
@@ -152,6 +152,7 @@ MODULES = {
     "reorderings": reorderings,
     "rows": rows,
     "attention": attention,
+    "hidden": hidden,
     "plumbing": plumbing,
     "sharing": sharing,
     "broadcasts": broadcasts,

@@ -37,11 +37,13 @@ def _scaled_sums() -> str:
     return function("scaled_sums", [a, scale, bias], ops)
 
 
-def _attention(name: str, query: tuple[int, ...], keys: tuple[int, ...]) -> str:
+def _attention(name: str, query: tuple[int, ...], keys: tuple[int, ...], sink: bool = False) -> str:
     causal = str(query[2] == keys[2]).lower()
-    words = {"operandSegmentSizes": "array<i32: 1, 1, 1, 0, 0>", "is_causal": causal}
+    segments = f"array<i32: 1, 1, 1, 0, {int(sink)}>"
+    words = {"operandSegmentSizes": segments, "is_causal": causal}
     op = "scaled_dot_product_attention"
-    return single(name, op, [query, keys, keys], query, "bf16", **words)
+    sinks = [(1, query[1], 1, 1)] if sink else []
+    return single(name, op, [query, keys, keys, *sinks], query, "bf16", **words)
 
 
 def _through_l1() -> str:
@@ -89,6 +91,7 @@ FUNCTIONS = (
     single("softmax", "softmax", [(3, 40, 70)], (3, 40, 70), "f32", dimension="2 : si32"),
     single("streamed", "softmax", [(33, 20000)], (33, 20000), "bf16", dimension="1 : si32"),
     _attention("attention", (1, 2, 70, 64), (1, 2, 70, 64)),
+    _attention("sink", (2, 4, 70, 64), (2, 2, 70, 64), sink=True),
     _attention("grouped", (2, 4, 33, 32), (2, 2, 100, 32)),
     _attention("in_parts", (2, 8, 33, 40), (2, 2, 3300, 40)),
     _attention("causal_parts", (1, 1, 2800, 40), (1, 1, 2800, 40)),

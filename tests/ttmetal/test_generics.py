@@ -243,6 +243,25 @@ def test_maps_may_be_left_out_or_name_loops_in_another_order() -> None:
     assert programs(bare) == programs(swapped) == programs(MERGED)
 
 
+def test_operands_may_come_in_another_order_than_they_are_read() -> None:
+    swapped = MERGED.replace("(%b0, %b1)", "(%b1, %b0)").replace(f"({T}, {ROW})", f"({ROW}, {T})")
+    [op] = generics_of(grouped(swapped))
+    assert maps_of(op) == maps_of(generics_of(grouped(MERGED))[0])
+
+
+def test_an_operand_that_a_product_turns_is_a_program_before_it() -> None:
+    x, weight, result = (f"tensor<{shape}xf32>" for shape in ("64x40", "64x96", "40x96"))
+    words = "<{transpose_a = true, transpose_b = false}>"
+    body = f"""    %m = "ttir.matmul"(%b0, %b1) {words} : ({x}, {weight}) -> {result}
+    ttir.yield %m : {result}"""
+    maps = ("(d2, d0)", "(d2, d1)", "(d0, d1)")
+    listed = ", ".join(f"affine_map<(d0, d1, d2) -> {each}>" for each in maps)
+    operands, kinds = f"%x: {x}, %bias: {weight}", "#parallel, #parallel, #reduction"
+    text = "%0 = " + generic(result, operands, listed, body, types=kinds)
+    found = programs(function(text, result, "%0", operands))
+    assert [program.purpose for program in found] == ["permute", "matmul"]
+
+
 def test_ops_that_are_no_primitives_are_decomposed_inside() -> None:
     text = MERGED.replace('"ttir.exp"', '"ttir.silu"')
     assert len(programs(text)) == 1

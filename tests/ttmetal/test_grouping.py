@@ -139,7 +139,7 @@ def test_padding_between_a_chain_and_its_sum_is_left_out() -> None:
 def test_a_softmax_is_one_program_that_reads_its_rows_once(width: int) -> None:
     shape = (3, 64, width)
     [program] = programs(single("f", "softmax", [shape], shape, "bf16", dimension="2 : si32"))
-    assert program.purpose == "max, subtract, exp, sum, div"
+    assert program.purpose == "max, subtract, lt, subtract, where, maximum, exp, sum, div"
     assert program.costs.dram_read_bytes == program.costs.least_dram_read_bytes
     assert program.work_units == 6
 
@@ -190,6 +190,17 @@ def test_attention_to_more_keys_than_l1_holds_takes_them_in_parts(queries: int, 
     [program] = programs(_attention(queries, keys, is_causal=str(queries == keys).lower()))
     assert program.costs.dram_write_bytes == program.costs.least_dram_write_bytes
     assert program.l1_bytes < 2**20
+
+
+@pytest.mark.parametrize("words", [{}, {"sliding_window_size": "100 : ui32"}])
+@pytest.mark.parametrize("keys", [256, 8192])
+def test_attention_with_a_sink_is_one_program(keys: int, words: dict[str, str]) -> None:
+    query, sink = tensor((1, 8, keys, 64), "bf16"), tensor((1, 8, 1, 1), "bf16")
+    words = {"operandSegmentSizes": "array<i32: 1, 1, 1, 0, 1>", "is_causal": "true", **words}
+    types = [query] * 3 + [sink]
+    operands = ["%a0", "%a1", "%a2", "%a3"]
+    op = call("scaled_dot_product_attention", operands, types, query, **words)
+    assert names(function("f", types, [op])) == ["scaled_dot_product_attention"]
 
 
 def test_attention_that_is_spelled_out_is_one_program() -> None:

@@ -339,7 +339,7 @@ def _attention_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     band = _band(queries, keys, op.parameter("is_causal"), op.parameter("sliding_window_size"))
     if band is not None:
         added = hidden(band.visible(queries, keys))[np.newaxis, np.newaxis]
-        mask = sum_of(builder, mask, builder.typecast(builder.constant(added), element))
+        mask = sum_of(builder, mask, builder.constant(added, element))
         operands = [query, key, value, mask, sink]
         return builder.emit(
             "scaled_dot_product_attention", operands, op.result_type, is_causal=False, scale=scale

@@ -37,19 +37,21 @@ def is_one_program(op: CatalogueOp) -> bool:
     """Whether a program computes the op as it is: the scores of a row of tiles of queries, their
     softmax and the sums of values, with the keys and values of a head in L1, or parts of them.
 
-    Sinks, windows, and causal masks of other queries than keys are left to others.
+    Windows, and causal masks of other queries than keys, become masks first.
     """
     data_types = {declared_data_type(op.operand(name)) for name in ("query", "key", "value")}
     if len(data_types) > 1 or not data_types <= _DATA_TYPES:
         return False
     if any(0 in shape_of(value.type) for value in op.operands):
         return False
-    if op.optional_operand("attention_sink") is not None or op.parameter("sliding_window_size"):
+    if op.parameter("sliding_window_size"):
         return False
     queries, keys = op.shape("query")[2], op.shape("key")[2]
     if op.parameter("is_causal") and queries != keys:
         return False
-    mask = op.optional_operand("attention_mask")
+    mask, sink = (op.optional_operand(f"attention_{name}") for name in ("mask", "sink"))
+    if sink is not None and declared_data_type(sink) not in _DATA_TYPES:
+        return False
     if mask is not None and (
         declared_data_type(mask) not in _DATA_TYPES or shape_of(mask.type)[-1] != keys
     ):

@@ -11,7 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.constants import elements
-from ttcodegen.dialects.datatypes import element_of, f32, shape_of, tensor_type
+from ttcodegen.dialects.datatypes import element_of, f32, numpy_name, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array
 
@@ -161,10 +161,13 @@ class OpBuilder:
         result = tensor_type(element, shape)
         return self.emit("full", [], result, shape=list(shape), fill_value=fill_value)
 
-    def constant(self, array: Array) -> SSAValue:
-        """The numbers of a float32 array as a tensor of f32."""
-        value = elements(f32, array.shape, array.tobytes())
-        return self.emit("constant", [], tensor_type(f32, array.shape), value=value)
+    def constant(self, array: Array, element: Attribute = f32) -> SSAValue:
+        """The numbers of a float32 array as a tensor of a float type."""
+        import ml_dtypes  # registers bfloat16 with numpy
+
+        assert ml_dtypes is not None
+        value = elements(element, array.shape, array.astype(numpy_name(element)).tobytes())
+        return self.emit("constant", [], tensor_type(element, array.shape), value=value)
 
     def slice(
         self,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.attribute_kinds import BOOLEAN, INTEGER
-from ttcodegen.dialects.datatypes import element_of
+from ttcodegen.dialects.datatypes import element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.cpp_calls import (
@@ -48,6 +48,13 @@ if TYPE_CHECKING:
     import numpy
 
 
+LEAST_SCORE = -131072.0
+"""Below it, programs of the device take all scores of a row for equal, if there is none above. The
+matrix engine finds the maximum of a row with 10 bits of mantissa, which down to here is near enough
+to the true one for the exponential of the distance not to be zero. Where a mask adds the least
+float32 to all scores of a row, it would be, and a row of zeros has no sum to be divided by."""
+
+
 def _verify_softmax(op: CatalogueOp) -> None:
     """The dimension exists; the shape does not change, and the result is of floats."""
     normalized_dim(op, op.parameter("dimension"), len(op.shape("input")))
@@ -82,12 +89,24 @@ def _library_softmax(call: Call) -> numpy.ndarray:
     return element_product(powers, in_destination(factors, arithmetic), arithmetic)
 
 
+def _least_distance(builder: OpBuilder, greatest: SSAValue) -> SSAValue:
+    """Zero for rows whose maximum is below `LEAST_SCORE`, so that all of their elements are alike;
+    for others nothing (minus infinity). Rows of minus infinities alone have no softmax."""
+    element, ones = element_of(greatest.type), [1] * len(shape_of(greatest.type))
+    least, nothing = (builder.full(ones, number, element) for number in (LEAST_SCORE, -np.inf))
+    is_low = builder.broadcasting("lt", greatest, least)
+    zero = builder.like("subtract", greatest, greatest)
+    return builder.broadcasting("where", is_low, zero, nothing, element=element)
+
+
 def _softmax_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     """Exponentials of the distance from the maximum, divided by their sum."""
     value = builder.operand(op, "input")
     axis = op.parameter("dimension") % len(op.result_shape)
     greatest = builder.reduce("max", value, [axis])
-    exponentials = builder.like("exp", builder.broadcasting("subtract", value, greatest))
+    distance = builder.broadcasting("subtract", value, greatest)
+    distance = builder.broadcasting("maximum", distance, _least_distance(builder, greatest))
+    exponentials = builder.like("exp", distance)
     total = builder.reduce("sum", exponentials, [axis])
     result = builder.broadcasting("div", exponentials, total)
     return builder.typecast(result, op.result_type.element_type)

@@ -24,7 +24,18 @@ from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import Kernel
 from ttcodegen.dialects.ttkernel.attributes import ReduceType
 from ttcodegen.dialects.ttkernel.builder import Value
+from ttcodegen.ops.softmax import LEAST_SCORE
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
+
+
+def _comparable(builder: TileBuilder, score: Tile) -> Tile:
+    """A score that its maximum can be subtracted from: those below `LEAST_SCORE` become it, but
+    minus infinity stays, which hides a key whatever the others are."""
+    least = builder.fill(LEAST_SCORE, DataType.FLOAT32)
+    raised = builder.call("binary_max_tile", score, least)
+    is_hidden = builder.call("isneginf_tile", score)
+    wide = DataType.FLOAT32
+    return builder.call("where_tile", is_hidden, score, raised, data_type=wide, dtype=wide)
 
 
 class AttentionCompute:
@@ -132,7 +143,7 @@ class AttentionCompute:
         if plan.mask is not None:
             mask = builder.new_tile(declared_data_type(plan.mask))
             sources[mask] = plan.buffers["mask"]
-            score = builder.call("add_binary_tile", score, mask)
+            score = _comparable(builder, builder.call("add_binary_tile", score, mask))
         if hiding:
             shown = builder.new_tile(DataType.BFLOAT16)
             sources[shown] = hiding
@@ -151,10 +162,15 @@ class AttentionCompute:
         """The greatest score of each query."""
         kernel, builder = self.kernel, TileBuilder()
         builder.fill(float("-inf"), DataType.FLOAT32)
+        sink = self.plan.buffers.get("sink")
 
         def begin() -> None:
-            kernel.forget()
-            kernel.call(builder.calls[0], [0])
+            kernel.forget_formats()
+            if sink is None:
+                kernel.call(builder.calls[0], [0])
+            else:
+                kernel.wait([sink])
+                kernel.load(sink, 0)
 
         self.raise_greatest(begin, visible, ["greatest"])
         kernel.wait(["greatest"])
@@ -197,13 +213,22 @@ class AttentionCompute:
         kernel.op("cb_wait_front", "weights", plan.part)
 
     def _inverse(self, visible: Value) -> None:
-        """What weights are divided by."""
+        """What weights are divided by: their sum, with that of the sink."""
         kernel, builder = self.kernel, TileBuilder()
-        builder.call("recip_tile", builder.new_tile(DataType.FLOAT32))
+        total = found = builder.new_tile(DataType.FLOAT32)
+        sources: dict[Tile, str] = {}
+        sinks = [self.plan.buffers["sink"]] if self.plan.sink is not None else []
+        for sink in sinks:
+            score, greatest = (builder.new_tile(DataType.FLOAT32) for _ in range(2))
+            sources |= {score: sink, greatest: "greatest"}
+            weight = builder.call("exp_tile", builder.call("sub_binary_tile", score, greatest))
+            total = builder.call("add_binary_tile", total, weight)
+        section = self.allocate(builder, builder.call("recip_tile", total), {found: 0})
         reduce_row(kernel, "weights", ReduceType.SUM, visible, streams=False)
         with repeated_row(kernel):
-            kernel.call(builder.calls[0], [0])
-            kernel.pack_when_free([(0, "inverse")])
+            kernel.run(section, sources)
+            kernel.pack_when_free([(next(iter(section.results.values())), "inverse")])
+        kernel.pop(sinks)
         kernel.push(["inverse"])
         kernel.wait(["inverse"])
 

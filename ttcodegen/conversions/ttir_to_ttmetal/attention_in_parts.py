@@ -15,6 +15,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.row_reduction import reduce_row, repe
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.ttkernel.attributes import ReduceType
 from ttcodegen.dialects.ttkernel.builder import Value
+from ttcodegen.ops.softmax import LEAST_SCORE
 from ttcodegen.ops.tile_lowering import TileBuilder
 
 _LEAST = -3.3895313892515355e38
@@ -31,9 +32,9 @@ class AttentionInParts(AttentionCompute):
         queries = plan.buffers["query"], plan.unit_rows * plan.inner
         # With a causal mask a unit of work is one row.
         visible = plan.visible(builder, unit)
-        kernel.op("cb_wait_front", *queries)
         with builder.loop(plan.unit_rows, name_hint="row"):
             self._begin()
+        kernel.op("cb_wait_front", *queries)
         with builder.loop(visible, step=plan.part, name_hint="first_key_row") as first:
             count = builder.smaller(plan.part, builder.difference(visible, first))
             self._part(first, builder.named(count, "key_rows"), visible)
@@ -76,18 +77,25 @@ class AttentionInParts(AttentionCompute):
         kernel.op("cb_pop_front", *values)
 
     def _begin(self) -> None:
-        """What is kept of a row before it has seen a key."""
+        """What is kept of a row before it has seen a key: a sink is a score without a value."""
         plan, kernel, tiles = self.plan, self.kernel, TileBuilder()
-        tiles.fill(_LEAST, DataType.FLOAT32)
+        sinks = [plan.buffers["sink"]] if plan.sink is not None else []
+        tiles.fill(_LEAST if plan.mask is None else LEAST_SCORE, DataType.FLOAT32)
+        tiles.fill(1.0 if sinks else 0.0, DataType.FLOAT32)
         tiles.fill(0.0, DataType.FLOAT32)
         kernel.op("cb_reserve_back", "products", plan.width)
+        kernel.wait(sinks)
         with kernel.builder.destination_registers():
-            kernel.forget()
+            kernel.forget_formats()
             for register, call in enumerate(tiles.calls):
-                kernel.call(call, [register])
+                if register == 0 and sinks:
+                    kernel.load(sinks[0], register)
+                else:
+                    kernel.call(call, [register])
             kernel.pack_when_free([(0, "greatest"), (1, "sum")])
             with kernel.builder.loop(plan.width, name_hint="value_column"):
-                kernel.pack([(1, "products")])
+                kernel.pack([(2, "products")])
+        kernel.pop(sinks)
         kernel.push(["greatest", "sum"])
         kernel.op("cb_push_back", "products", plan.width)
 

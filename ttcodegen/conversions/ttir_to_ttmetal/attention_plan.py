@@ -53,6 +53,7 @@ class AttentionPlan:
         op = self.op
         self.query, self.key, self.value = (op.operand(n) for n in ("query", "key", "value"))
         self.mask = op.optional_operand("attention_mask")
+        self.sink = op.optional_operand("attention_sink")
         self.queries = TiledShape(op.shape("query"))
         self.keys = TiledShape(op.shape("key"))
         self.values = TiledShape(op.shape("value"))
@@ -70,8 +71,9 @@ class AttentionPlan:
         ):
             # One tensor may be several of them.
             self.buffers[name] = parts.add_tensor_buffer(value, pages)
-        if self.mask is not None:
-            self.buffers["mask"] = parts.add_tensor_buffer(self.mask)
+        for name, value in (("mask", self.mask), ("sink", self.sink)):
+            if value is not None:
+                self.buffers[name] = parts.add_tensor_buffer(value)
         self.buffers["result"] = parts.add_tensor_buffer(self.op.results[0])
         parts.add_buffer("scores", DataType.FLOAT32, self.part)
         parts.add_buffer("weights", data_type, self.part)
@@ -88,7 +90,8 @@ class AttentionPlan:
     @cached_property
     def settings(self) -> ComputeSettings:
         """How the kernel computes: what it copies comes at full width."""
-        copied = ["scores", REDUCED, "greatest", self.buffers.get("mask", "")]
+        copied = ["scores", REDUCED, "greatest"]
+        copied += [self.buffers[name] for name in ("mask", "sink") if name in self.buffers]
         copied += ["latest", "factor", "sum", "products"] if self.in_parts else ["inverse"]
         return ComputeSettings(
             fp32_destination=True, unpack_to_fp32=self.parts.wide_buffers(copied)
@@ -199,6 +202,8 @@ class AttentionPlan:
             broadcast = broadcast_of(self.shape_of_mask(), self.scores).word
             brought = brought_bytes(declared_data_type(self.mask), broadcast)
             reads[self.mask] += self._mask_tiles * brought
+        if self.sink is not None:
+            reads[self.sink] += self.rows * brought_bytes(declared_data_type(self.sink), "element")
         products = self.rows * self.columns * (self.inner + self.width)
         return self.parts.costs(reads, tiles_computed=products)
 

@@ -92,6 +92,7 @@ class _AttentionMovement:
             with builder.loop(plan.unit_rows, name_hint="row") as row:
                 whole = self._whole_row(kernel, unit, row)
                 self._read_queries(kernel, whole)
+                self._read_sink(kernel, whole)
                 if plan.mask is not None:
                     self._read_mask(kernel, whole)
         return kernel.finish()
@@ -101,7 +102,9 @@ class _AttentionMovement:
         with the mask of all rows."""
         plan, builder = self.plan, kernel.builder
         with builder.loop(plan.unit_rows, name_hint="row") as row:
-            self._read_queries(kernel, self._whole_row(kernel, unit, row))
+            whole = self._whole_row(kernel, unit, row)
+            self._read_queries(kernel, whole)
+            self._read_sink(kernel, whole)
         visible = plan.visible(builder, unit)
         with builder.loop(visible, step=plan.part, name_hint="first_key_row") as first:
             count = builder.smaller(plan.part, builder.difference(visible, first))
@@ -231,6 +234,15 @@ class _AttentionMovement:
                 plan.queries.last_columns,
             )
         builder.op("cb_push_back", buffer, plan.inner)
+
+    def _read_sink(self, kernel: MovementKernel, row: SSAValue) -> None:
+        """The one more score that all queries of a head have, if there is one: all over a tile."""
+        plan, builder = self.plan, kernel.builder
+        if plan.sink is None:
+            return
+        head = builder.remainder(builder.quotient(row, plan.queries.rows), plan.queries.shape[1])
+        buffer, data_type = plan.buffers["sink"], declared_data_type(plan.sink)
+        kernel.push_tiles([BroughtTile(head, plan.names[plan.sink], buffer, "element", data_type)])
 
     def _read_mask(
         self, kernel: MovementKernel, row: SSAValue, begin: Value = 0, end: Value | None = None

@@ -19,6 +19,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.groups import Group, Kind
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.ttcore_enumerations import IteratorType, IteratorTypeAttr
+from ttcodegen.ops.op_builder import broadcast_shapes
 
 Places = tuple[int | None, ...]
 """For each dimension of a tensor the loop that it moves with, None if it stays at index 0."""
@@ -72,7 +73,7 @@ def loops_of(group: Group, inputs: Sequence[SSAValue], outputs: Sequence[SSAValu
         assert group.root is not None
         types, sizes, known, result = _product_loops(group.root)
     elif group.kind in (Kind.TILES, Kind.ROWS):
-        types, sizes, result = _tile_loops(group)
+        types, sizes, result = _tile_loops(group, outputs)
         known: Mapping[SSAValue, Places] = {}
     else:
         return Loops()
@@ -89,16 +90,23 @@ def loops_of(group: Group, inputs: Sequence[SSAValue], outputs: Sequence[SSAValu
     return Loops(tuple(types), tuple(sizes), tuple(maps))
 
 
-def _tile_loops(group: Group) -> tuple[list[IteratorType], Sequence[int], Places]:
+def _tile_loops(
+    group: Group, outputs: Sequence[SSAValue]
+) -> tuple[list[IteratorType], Sequence[int], Places]:
     shape, kept = group.shape, group.result_shape
+    if group.kind is Kind.ROWS:
+        # Reductions of rows whose results do not come back to them are all that is left of them.
+        kept = broadcast_shapes([shape_of(value.type) for value in outputs]) or shape
+        kept = (1,) * (len(shape) - len(kept)) + tuple(kept)
     reduced: set[int] = set()
-    if group.root is not None:
+    if group.root is not None or group.kind is Kind.ROWS:
         reduced = {axis for axis, size in enumerate(shape) if size != kept[axis]}
     types = [
         IteratorType.REDUCTION if axis in reduced else IteratorType.PARALLEL
         for axis in range(len(shape))
     ]
-    return types, shape, tuple(None if axis in reduced else axis for axis in range(len(shape)))
+    given = reduced if group.kind is Kind.TILES else ()
+    return types, shape, tuple(None if axis in given else axis for axis in range(len(shape)))
 
 
 def _product_loops(

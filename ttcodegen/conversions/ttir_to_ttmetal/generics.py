@@ -40,6 +40,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.groups import (
     is_fill,
     is_free_reshape,
 )
+from ttcodegen.conversions.ttir_to_ttmetal.index_maps import REORDERINGS
 from ttcodegen.diagnostics import CompileError, copy_source_offset
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import shape_of
@@ -212,7 +213,9 @@ class _Wrapping:
                 copy = op.clone(values)
                 copy_source_offset(op, copy)
                 block.insert_op_before(copy, call)
-                found[copy] = call
+                turns = any(operand in inner.args for operand in op.operands)
+                if not (turns and _is_turned(op.results[0])):
+                    found[copy] = call
             call.detach()
         return found
 
@@ -245,6 +248,10 @@ class _Wrapping:
             _complete(group, origin)
         overwritten = group.overwritten
         inputs = [value for value in group.inputs() if value is not overwritten]
+        if origin is not None:
+            # In the order of the source, which its maps have.
+            places = {value: place for place, value in enumerate(origin.operands)}
+            inputs.sort(key=lambda value: places.get(value, len(places)))
         outputs = group.outputs()
         loops = loops_of(group, inputs, outputs)
         place = origin or group.root or group.ops[-1]
@@ -288,13 +295,15 @@ class _Wrapping:
         inputs: Sequence[SSAValue],
         outputs: Sequence[SSAValue],
     ) -> None:
-        """That the maps are those of the region; not if passes gave it other operands."""
+        """That the maps are those of the region; not if passes gave it other operands, or a product
+        one that was turned."""
         maps, types = said.data["indexing_maps"], said.data["iterator_types"]
         assert isinstance(maps, ArrayAttr)
         assert isinstance(types, ArrayAttr)
         loops_said = cast("ArrayAttr[Attribute]", types), cast("ArrayAttr[Attribute]", maps)
         shapes = [shape_of(value.type) for value in (*inputs, *outputs)]
-        if len(loops_said[1].data) == len(shapes):
+        turned = any(_is_turned(value) for value in inputs)
+        if len(loops_said[1].data) == len(shapes) and not turned:
             _check_loops(place, loops, loops_said, shapes)
 
     def _empty(self, value: SSAValue, place: Operation) -> SSAValue:
@@ -331,3 +340,14 @@ class _Wrapping:
     def _add(self, op: Operation, origin: Operation) -> None:
         copy_source_offset(origin, op)
         self._ops.append(op)
+
+
+def _is_turned(value: SSAValue) -> bool:
+    """Whether a value is a tensor in another order that products alone read: what the matrix engine
+    does not turn round itself is a program before theirs."""
+    op = value.owner
+    return (
+        isinstance(op, CatalogueOp)
+        and op.name in REORDERINGS
+        and all(use.operation.name == "ttir.matmul" for use in value.uses)
+    )

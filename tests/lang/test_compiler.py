@@ -95,7 +95,7 @@ def test_the_same_operation_is_one_project_for_tensors_of_the_same_kinds(tmp_pat
 @pytest.mark.parametrize(
     ("expression", "message"),
     [
-        ("x_blk ^ x_blk", "the compiler does not take the operator BitXor of blocks"),
+        ("x_blk ^ x_blk", "the device has no operation ^ of blocks of f32"),
         ("[x_blk for a in (1, 2) for b in (1, 2)][0]", "the compiler does not take a ListComp"),
     ],
 )  # fmt: skip
@@ -284,6 +284,7 @@ def compute():
     for i in range(2):
         with y_dfb.reserve() as y_blk:
             print(f"i={i}", "of", 2)
+            print("x", x)
             y_blk.store(ttl.block.fill(1, shape=(1, 1)))
 """
 
@@ -298,8 +299,8 @@ def test_what_kernels_leave_out_is_told_once_at_its_line(
     lines = text.splitlines()
     told = capsys.readouterr().err.splitlines()
     expected = {
-        ('print(y_blk)', "the kernel 'write' of the project leaves out the elements that it "
-         "prints: the simulator does it"),
+        ('print("x", x)', "the kernel 'compute' of the project leaves out elements that it "
+         "prints: the simulator prints them"),
     }  # fmt: skip
     found: set[tuple[str, str]] = set()
     warnings = [line for line in told if " warning: " in line]
@@ -391,6 +392,8 @@ def test_debug_prints_and_signposts_reach_the_output_of_the_emulated_device(
     told = [line.partition(": ")[2] for line in (done.stdout + done.stderr).splitlines()]
     assert [line for line in told if line.startswith("i=")] == ["i=0 of 2", "i=1 of 2"]
     assert "started" in told
+    rows = [f"{row}: {' '.join(['1'] * 32)}" for row in range(32)]
+    assert [line for line in told if line.partition(":")[0].isdigit()] == rows * 2
     library = library_path(out / "op", "op")
     code, result = result_of("Perf", {"binary": library, "--artifact-dir": tmp_path, "--loops": 1})
     assert code == 0
@@ -424,6 +427,8 @@ CHECKED = [
     ("ring", (4,)),
     ("halo", (4,)),
     ("formulas", (2, 2, 5, 2)),
+    ("integers", ()),
+    ("printed", ()),
     *(("sharded", (kind,)) for kind in ("l1", "height", "width", "block", "ranges")),
     *(("rows", (kind, 3, 2, 2, 2)) for kind in (
         "rms-norm-matmul", "layer-norm", "softmax", "masked-softmax", "gelu-matmul", "gated",

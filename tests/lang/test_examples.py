@@ -141,6 +141,7 @@ def test_formulas_of_models(sizes: tuple[int, ...]) -> None:
         ("gather_rows", ()),
         *(("halo", (nodes,)) for nodes in (1, 4, 8)),
         ("histogram", ()),
+        ("integers", ()),
         ("prefix_sum", ()),
         *(("ring", (nodes,)) for nodes in (2, 5, 8)),
         ("split_k", ()),

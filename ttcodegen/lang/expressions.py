@@ -52,7 +52,7 @@ class BlockExpr:
         return elementwise("//", np.floor_divide, self, other)
 
     def __xor__(self, other: BlockExpr) -> BlockExpr:
-        return elementwise("^", np.bitwise_xor, self, other)
+        return elementwise("^", _exclusive_or, self, other)
 
     def __matmul__(self, other: BlockExpr) -> BlockExpr:
         return matmul(self, other)
@@ -77,6 +77,13 @@ class BlockExpr:
     def __bool__(self) -> bool:
         raise error("a block expression is no condition: kernels cannot branch on its elements",
                     remedy="choose element by element with ttl.block.where")  # fmt: skip
+
+
+def _exclusive_or(left: Array, right: Array) -> Array:
+    for array in (left, right):
+        if array.dtype.kind == "f":
+            raise error("the operands of ^ are blocks of integers, not of floats")
+    return np.bitwise_xor(left, right)
 
 
 def element_shape(shape: Shape, is_tiled: bool) -> Shape:

@@ -144,6 +144,9 @@ def _data_type(
 NUMBERS = ("floating", "signed_integer", "unsigned_integer")
 """What bits may stand for, as kernels/blocks/row_order.hpp has it."""
 
+PRINTED = ("f32", "bf16", "si32", "u32")
+"""The data types of elements that kernels print, as kernels/blocks/printing.hpp has them."""
+
 ATTRIBUTE_KINDS: dict[str, AttributeKind] = {
     "bool": _boolean(),
     "i32": _integer(32),
@@ -164,6 +167,14 @@ ATTRIBUTE_KINDS: dict[str, AttributeKind] = {
         lambda parser: StringAttr(parser.parse_str_literal()),
         lambda printer, attribute: printer.print_string_literal(attribute.data),
         lambda attribute: f"blocks::Number::{attribute.data}",
+    ),
+    "printed": AttributeKind(
+        f"one of {', '.join(PRINTED)}",
+        lambda attribute: isinstance(attribute, StringAttr) and attribute.data in PRINTED,
+        StringAttr,
+        lambda parser: StringAttr(parser.parse_str_literal()),
+        lambda printer, attribute: printer.print_string_literal(attribute.data),
+        lambda attribute: f"blocks::Printed::{attribute.data}",
     ),
     "dtype": _data_type(str),
     "integer_dtype": _data_type(

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from ttcodegen.dialects.ttkernel.attributes import ThreadType
 from ttcodegen.dialects.ttkernel.definition import (
+    ANY_THREAD,
     DATA_MOVEMENT,
     CallForm,
     KernelFunction,
@@ -88,6 +90,12 @@ def _of_order(name: str, operands: str, results: str = "") -> KernelOp:
     )
 
 
+def _printing(name: str, operands: str, threads: frozenset[ThreadType]) -> KernelOp:
+    """Debug output of elements."""
+    function = calls("blocks/printing.hpp", f"blocks::{name}", template_words="printed")
+    return row(f"blocks.{name}", operands, function, threads=threads, attributes="printed:printed")
+
+
 BLOCK_ROWS: tuple[KernelOp, ...] = (
     _on_elements("elements_at", results="elements:l1_ptr"),
     _block(
@@ -140,6 +148,8 @@ BLOCK_ROWS: tuple[KernelOp, ...] = (
         attributes="kept:i32 number:number descending:bool nan_is_least:bool",
         results="row_order:row_order",
     ),
+    _printing("print_tile", "address:l1_addr", ANY_THREAD),
+    _printing("print_row", "address:l1_addr count:int", DATA_MOVEMENT),
     _of_order("sort", "elements:tile_cache first:int count:int"),
     _of_order("place", "position:int", "place:int"),
 )  # fmt: skip

@@ -42,6 +42,9 @@ REGISTERS_AND_BUFFERS: tuple[KernelOp, ...] = (
     row("cb_reserve_back", "cb:cb numPages?:int", _CB, threads=ANY_THREAD),
     row("cb_push_back", "cb:cb numPages?:int", _CB, threads=ANY_THREAD),
     row(
+        "get_tile_address", "cb:cb tile_index:int", calls(_API + "cb_api.h"), results="address:int"
+    ),
+    row(
         "compute_kernel_hw_startup",
         "icb0:cb icb1:cb ocb:cb | icb0:cb ocb:cb",
         calls(_API + "compute_kernel_hw_startup.h"),

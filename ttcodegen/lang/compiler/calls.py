@@ -27,7 +27,7 @@ from ttcodegen.lang.compiler.frames import (
     computed_by_python,
     is_plain,
 )
-from ttcodegen.lang.compiler.numbers import Condition, is_computed
+from ttcodegen.lang.compiler.numbers import Condition, Number, is_computed
 from ttcodegen.lang.compiler.pipe_nets import NetUses
 from ttcodegen.lang.context import Kernel
 from ttcodegen.lang.debug_printing import debug_print
@@ -149,15 +149,21 @@ class CallTranslator(ExpressionTranslator):
         """Debug output of the kernel: strings, and numbers as they are when it runs."""
         keywords = self._keywords(node)
         operands: list[SSAValue] = []
-        texts = [self._printed(each, operands, node) for each in self._arguments(node)]
+        self._shown: list[Any] = []
+        texts = [self._printed(each, operands) for each in self._arguments(node)]
         separator = keywords.get("sep")
         line = (" " if separator is None else str(separator)).join(texts)
-        self.builder.op("dprint", *operands, fmt=line)
+        if line or not self._shown:
+            self.builder.op("dprint", *operands, fmt=line)
+        for value in self._shown:
+            if not self.print_elements(value, int(keywords.get("num_pages", 1))):
+                self.leave_out("elements that it prints: the simulator prints them", node)
 
-    def _printed(self, value: Any, operands: list[SSAValue], node: ast.AST) -> str:
-        """The text of a value; `{}` stands for a number that the kernel computes."""
+    def _printed(self, value: Any, operands: list[SSAValue]) -> str:
+        """The text of a value; `{}` stands for a number that the kernel computes. Elements are
+        printed after the line."""
         if isinstance(value, PrintedText):
-            return "".join(self._printed(part, operands, node) for part in value.parts)
+            return "".join(self._printed(part, operands) for part in value.parts)
         if is_computed(value):
             operands.append(value)
             return "{}"
@@ -165,8 +171,22 @@ class CallTranslator(ExpressionTranslator):
             return self.printed_buffer(value, operands)
         if is_known(value) and is_plain(value):
             return str(value).replace("{}", "{ }")
-        self.leave_out("the elements that it prints: the simulator does it", node)
-        return "..."
+        self._shown.append(value)
+        return ""
+
+    def print_elements(self, value: Any, pages: int) -> bool:
+        """Prints the elements of a block, or of the first pages of a tensor; whether the kernel
+        can."""
+        return False
+
+    def print_tiles(self, tiles: int, kind: str, address: Callable[[Number], SSAValue]) -> None:
+        """Prints tiles, whose addresses follow from their numbers."""
+        if tiles == 1:
+            self.builder.op("blocks.print_tile", address(0), printed=kind)
+            return
+        with self.builder.loop(tiles, name_hint="tile") as tile:
+            self.builder.op("dprint", tile, fmt="tile {}")
+            self.builder.op("blocks.print_tile", address(tile), printed=kind)
 
     def printed_buffer(self, buffer: DataflowBuffer, operands: list[SSAValue]) -> str:
         """The state of a dataflow buffer."""

@@ -54,6 +54,7 @@ class Scratch:
 
     name: str
     tiles: int
+    data_type: DataType
 
 
 @dataclass
@@ -90,6 +91,8 @@ class BlockWriter:
         self.needs = needs
         self.formats = formats
         self._held: list[Resident] = []
+        self._number_type = DataType.FLOAT32
+        """What numbers that fill tiles are, where they are written."""
         self._ready: dict[int, tuple[Expression, Expression]] = {}
         """Parts of what is being written, by identity, and what they became."""
 
@@ -98,21 +101,28 @@ class BlockWriter:
         """Whether circular buffers hold different data types."""
         return len(set(self.formats.values())) > 1
 
+    @property
+    def only_type(self) -> DataType:
+        """What numbers are that are not computed from blocks: integers in kernels that have nothing
+        else."""
+        whole = bool(self.formats) and not any(held.is_float for held in self.formats.values())
+        return DataType.INT32 if whole else DataType.FLOAT32
+
     # Circular buffers of the kernel's own
 
-    def scratch(self, name: str, shape: Shape, copies: int) -> Resident:
+    def scratch(self, name: str, shape: Shape, copies: int, data_type: DataType) -> Resident:
         """Room for blocks of a shape."""
         tiles = prod(shape) * copies
         # A block must not go over the end of its buffer: buffers hold blocks of one size.
-        number, stem = 1, name
-        while self.needs.scratch.get(name, Scratch(name, tiles)).tiles != tiles:
+        number, stem, wanted = 1, name, Scratch(name, tiles, data_type)
+        while self.needs.scratch.setdefault(name, wanted) != wanted:
             number += 1
             name = f"{stem}_{number}"
-        self.needs.scratch[name] = Scratch(name, tiles)
+            wanted = Scratch(name, tiles, data_type)
         if name not in self.formats:
             # It is not known yet: a later translation of the kernel declares it at its start.
-            self._declare(name, tiles, DataType.FLOAT32)
-        return Resident(shape, name)
+            self._declare(name, tiles, data_type)
+        return Resident(shape, name, holds=data_type)
 
     def _declare(self, name: str, tiles: int, data_type: DataType) -> None:
         self.kernel.declare([CircularBuffer(0, name, data_type, tiles, 1)])
@@ -120,7 +130,7 @@ class BlockWriter:
 
     def fill_scratch(self, name: str, expression: Expression, copies: int = 1) -> Resident:
         """Computes an expression into a circular buffer of the kernel's own."""
-        place = self.scratch(name, expression.shape, copies)
+        place = self.scratch(name, expression.shape, copies, expression.data_type)
         name = place.buffer
         pages = prod(expression.shape)
         self.kernel.op("cb_reserve_back", name, pages)
@@ -147,6 +157,9 @@ class BlockWriter:
     def write(self, expression: Expression, target: str) -> None:
         """Computes an expression into pages that are reserved at the back of a buffer."""
         outer, self._held = self._held, []
+        around_type = self._number_type
+        whole = not self.formats[target].is_float
+        self._number_type = DataType.INT32 if whole else DataType.FLOAT32
         around = self._ready
         self._ready = dict(around)
         prepared = self._prepared(expression)
@@ -158,7 +171,7 @@ class BlockWriter:
         self._loop(prepared, engine, target)
         for held in self._held:
             self.drop(held)
-        self._held, self._ready = outer, around
+        self._held, self._ready, self._number_type = outer, around, around_type
 
     def _once(self, expression: Expression, make: Callable[[Expression], Expression]) -> Expression:
         """What a part becomes, the same however often an expression has it."""
@@ -372,9 +385,9 @@ class BlockWriter:
                 operands = [self._lower(each, tiles, known, sources, position, flat) for each in of]
                 tile = function(tiles, operands)
             case Fill(_, number):
-                tile = tiles.fill(number, DataType.FLOAT32)
+                tile = tiles.fill(number, self._number_type)
             case _:
-                tile = tiles.new_tile(DataType.FLOAT32)
+                tile = tiles.new_tile(expression.data_type)
                 sources[tile] = self._source(expression, position, flat)
         known[id(expression)] = tile
         return tile

@@ -6,8 +6,11 @@ import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 from typing import Any
 
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.ttkernel.attribute_kinds import PRINTED
 from ttcodegen.lang import block_functions
 from ttcodegen.lang.block_states import Acquisition, BlockState, Event
 from ttcodegen.lang.buffers import DataflowBuffer
@@ -139,16 +142,32 @@ class ComputeTranslator(KernelTranslator):
     def _acquire(self, buffer: DataflowBuffer, acquisition: Acquisition) -> ComputeBlock:
         if not buffer.is_tiled:
             self.refuse("the compiler does not take row-major tensors yet")
-        if not buffer.data_type.is_float:
-            self.refuse("the compiler computes with floats only")
+        if not buffer.data_type.is_float and buffer.data_type is not DataType.INT32:
+            self.refuse("the compiler computes with floats and int32 only")
         life = self._lives.acquire(buffer.name, acquisition, self.where, self.regions)
         self.used.add(buffer.name)
         name = "cb_reserve_back" if acquisition is Acquisition.RESERVE else "cb_wait_front"
         self.writer.kernel.op(name, buffer.name, buffer.pages)
-        return ComputeBlock(buffer.shape, buffer.name, buffer, life)
+        held = DataType.FLOAT32 if buffer.data_type.is_float else buffer.data_type
+        return ComputeBlock(buffer.shape, buffer.name, buffer, life, holds=held)
 
     def _happens(self, block: ComputeBlock, event: Event) -> None:
         block.life.happens(event, self.where, self.regions)
+
+    def print_elements(self, value: Any, pages: int) -> bool:
+        if not isinstance(value, ComputeBlock) or (value.is_reserved and value.home is None):
+            return False
+        place = value.home or value
+        kind = self.writer.formats[place.buffer].mlir
+        if kind not in PRINTED:
+            return False
+        kernel = self.writer.kernel
+        self.print_tiles(
+            prod(place.shape),
+            kind,
+            lambda tile: self.builder.get("get_tile_address", kernel[place.buffer], tile),
+        )
+        return True
 
     def _release(self, block: ComputeBlock, event: Event) -> None:
         self._happens(block, event)
@@ -168,6 +187,11 @@ class ComputeTranslator(KernelTranslator):
             self.refuse(
                 f"an expression of the shape {shape_text(given.shape)} does not fit into a block "
                 f"of '{block.buffer}', which has the shape {shape_text(block.shape)}"
+            )
+        if given.data_type is not block.data_type and not isinstance(given, Fill):
+            self.refuse(
+                f"an expression of {given.data_type.mlir} does not fit into a block of "
+                f"'{block.buffer}', which holds {block.data_type.mlir}: kernels do not convert"
             )
         self._happens(block, Event.STORE)
         if block.home is not None:
@@ -424,10 +448,31 @@ class ComputeTranslator(KernelTranslator):
 
     def operator(self, symbol: str, left: Any, right: Any) -> Expression:
         """A function of two operands, element by element."""
-        first, second = self._alike(SPELLINGS.get(symbol, symbol), left, right)
+        spelling = SPELLINGS.get(symbol, symbol)
+        first, second = self._alike(spelling, left, right)
+        types = {each.data_type for each in (first, second) if not isinstance(each, Fill)}
+        if len(types) > 1:
+            self.refuse(f"the operands of {spelling} are integers and floats")
         found = binary_call(symbol, first, second)
         if found is None:
-            self.refuse(f"the compiler does not take the operator {symbol} of blocks")
+            self.refuse(self._no_operation(spelling, first))
+        return found
+
+    def _no_operation(self, what: str, of: Expression) -> str:
+        return f"the device has no operation {what} of blocks of {of.data_type.mlir}"
+
+    def _mapped(self, name: str, numbers: Sequence[float], of: Expression) -> Expression:
+        """A function of the table, of each element."""
+        found = math_call(ttl_math.MATH_FUNCTIONS[name], numbers, of)
+        if found is None:
+            self.refuse(self._no_operation(f"ttl.math.{name}", of))
+        return found
+
+    def _of_floats(self, what: str, value: Any) -> Expression:
+        """An operand of what the matrix engine and the unpacker do."""
+        found = self.expression(value)
+        if not found.data_type.is_float:
+            self.refuse(self._no_operation(what, found))
         return found
 
     def binary(self, symbol: str, left: Any, right: Any, node: ast.AST) -> Any:
@@ -442,12 +487,12 @@ class ComputeTranslator(KernelTranslator):
 
     def unary(self, symbol: str, value: Any, node: ast.AST) -> Any:
         if isinstance(value, Expression) and symbol == "USub":
-            return math_call(ttl_math.MATH_FUNCTIONS["neg"], (), self.expression(value))
+            return self._mapped("neg", (), self.expression(value))
         return super().unary(symbol, value, node)
 
     def _magnitude(self, value: Any) -> Any:
         if isinstance(value, Expression):
-            return math_call(ttl_math.MATH_FUNCTIONS["abs"], (), self.expression(value))
+            return self._mapped("abs", (), self.expression(value))
         if not is_known(value):
             self.refuse("kernels have no abs of this operand")
         return abs(value)
@@ -455,7 +500,7 @@ class ComputeTranslator(KernelTranslator):
     def _math(self, function: Any) -> Callable[..., Expression]:
         def call(expr: Any, *numbers: Any, **named: Any) -> Expression:
             bound = ttl_math.bound_numbers(function, numbers, named)
-            return math_call(function, bound, self.expression(expr))
+            return self._mapped(function.name, bound, self.expression(expr))
 
         return call
 
@@ -465,7 +510,7 @@ class ComputeTranslator(KernelTranslator):
         return power(self.expression(expr), exponent)
 
     def _product(self, left: Any, right: Any) -> Expression:
-        a, b = self.expression(left), self.expression(right)
+        a, b = self._of_floats("@", left), self._of_floats("@", right)
         return Product(product_shape(a.shape, b.shape), a, b)
 
     def _fill(self, *arguments: Any, value: Any = None, shape: Any = None) -> Expression:
@@ -475,7 +520,8 @@ class ComputeTranslator(KernelTranslator):
         shape = rest.pop(0) if shape is None and rest else shape
         if not isinstance(value, int | float):
             self.refuse("ttl.block.fill takes a number that is known when the kernel is compiled")
-        return Fill(self._target("ttl.block.fill", target, shape), float(value))
+        sizes = self._target("ttl.block.fill", target, shape)
+        return Fill(sizes, float(value), holds=self.writer.only_type)
 
     def _target(self, what: str, target: Any, shape: Any) -> Shape:
         if isinstance(target, Expression):
@@ -491,6 +537,8 @@ class ComputeTranslator(KernelTranslator):
         axes = broadcast_axes(what, of.shape, sizes, dims)
         row, column = (axis in axes for axis in (len(sizes) - 2, len(sizes) - 1))
         kind = ("scalar" if column else "row") if row else ("col" if column else "")
+        if kind and not isinstance(of, Fill):
+            of = self._of_floats(what, of)
         return Broadcast(sizes, of, kind)
 
     def _reduce(self, kind: str, expr: Any, dims: Any, shape: Any) -> Expression:
@@ -499,10 +547,12 @@ class ComputeTranslator(KernelTranslator):
         inner = tuple(axis for axis in axes if axis >= len(of.shape) - 2)
         outer = [axis for axis in axes if axis not in inner]
         brought = outer_reduction(kind, of, outer)
-        return Reduction(sizes, brought, kind, inner) if inner else brought
+        if not inner:
+            return brought
+        return Reduction(sizes, self._of_floats(f"ttl.math.reduce_{kind}", brought), kind, inner)
 
     def _transpose(self, expr: Any) -> Expression:
-        of = self.expression(expr)
+        of = self._of_floats("ttl.block.transpose", expr)
         return Transposed(transposed_shape(of.shape), of)
 
     def _squeeze(self, expr: Any, dims: Any) -> Expression:

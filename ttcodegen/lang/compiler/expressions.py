@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.lang.shapes import Shape
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 
@@ -17,6 +18,12 @@ class Expression:
     """A block expression of a shape in tiles."""
 
     shape: Shape
+    data_type: DataType = field(init=False)
+    """Of its elements in the registers: int32, or float32 whatever floats its blocks hold."""
+
+    def __post_init__(self) -> None:
+        types = (each.data_type for each in self.operands)
+        self.data_type = next((t for t in types if not t.is_float), DataType.FLOAT32)
 
     @property
     def operands(self) -> tuple[Expression, ...]:
@@ -29,13 +36,22 @@ class Resident(Expression):
     """Tiles at the front of a circular buffer."""
 
     buffer: str
+    holds: DataType = field(default=DataType.FLOAT32, kw_only=True)
+    """What its elements are in the registers."""
+
+    def __post_init__(self) -> None:
+        self.data_type = self.holds
 
 
 @dataclass(eq=False)
 class Fill(Expression):
-    """One number everywhere."""
+    """One number everywhere; an integer too, where integers are computed with."""
 
     number: float
+    holds: DataType = field(default=DataType.FLOAT32, kw_only=True)
+
+    def __post_init__(self) -> None:
+        self.data_type = self.holds
 
 
 @dataclass(eq=False)

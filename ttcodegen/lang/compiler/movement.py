@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
+from math import prod
 from typing import Any
 
 from xdsl.ir import SSAValue
 
+from ttcodegen.dialects.ttkernel.attribute_kinds import PRINTED
 from ttcodegen.lang.block_states import Acquisition, Event
 from ttcodegen.lang.buffers import DataflowBuffer
 from ttcodegen.lang.compiler.block_lives import BlockLife, BlockLives
@@ -148,6 +150,47 @@ class MovementTranslator(KernelTranslator):
         here = self.resources.buffer(buffer.name)
         operands += [self.builder.get(f"get_{name}_ptr", here) for name in ("read", "write")]
         return f"{buffer.describe_size()}, rd_ptr={{}}, wr_ptr={{}}"
+
+    def print_elements(self, value: Any, pages: int) -> bool:
+        if not isinstance(value, MovedBlock | Tensor):
+            return False
+        kind = (value.buffer if isinstance(value, MovedBlock) else value).data_type.mlir
+        if kind not in PRINTED:
+            return False
+        if isinstance(value, MovedBlock):
+            self._print_block(value, kind)
+        else:
+            self._print_pages(value, kind, pages)
+        return True
+
+    def _print_block(self, block: MovedBlock, kind: str) -> None:
+        buffer, start = block.buffer, self.address(block)
+
+        def address(number: Number) -> SSAValue:
+            return self.builder.sum(start, self.arithmetic.multiply(number, buffer.page_bytes))
+
+        if buffer.is_tiled:
+            self.print_tiles(buffer.pages, kind, address)
+            return
+        with self.builder.loop(buffer.pages, name_hint="row") as row:
+            self.builder.op("blocks.print_row", address(row), buffer.shape[-1], printed=kind)
+
+    def _print_pages(self, tensor: Tensor, kind: str, pages: int) -> None:
+        """Brings the first pages of a tensor into a circular buffer of the kernel's own, one after
+        the other, and prints them there."""
+        width = tensor.padded.shape[-1]
+        count = prod(tensor.units) if tensor.is_tiled else tensor.padded.size // width
+        accessor = self.resources.tensor(tensor, is_read=True)
+        there = self.resources.printed_page(self.kernel.name, tensor)
+        with self.builder.loop(min(pages, count), name_hint="page") as page:
+            self.builder.op("dprint", page, fmt="page {}")
+            address = self.builder.get("get_write_ptr", there, name_hint="page_address")
+            self.builder.op("noc_async_read_page", page, accessor, address)
+            self.builder.op("noc_async_read_barrier")
+            if tensor.is_tiled:
+                self.builder.op("blocks.print_tile", address, printed=kind)
+            else:
+                self.builder.op("blocks.print_row", address, width, printed=kind)
 
     def unary(self, symbol: str, value: Any, node: ast.AST) -> Any:
         if isinstance(value, MovedBlock):

@@ -398,5 +398,6 @@ PYTHON_SIGNS: dict[str, Callable[[Any], Any]] = {
 
 SPELLINGS = {
     "Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "FloorDiv": "//", "Mod": "%", "MatMult": "@",
+    "BitXor": "^",
 }  # fmt: skip
 """Operators of Python as programs write them, by the names of their nodes."""

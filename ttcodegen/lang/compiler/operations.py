@@ -38,6 +38,7 @@ from ttcodegen.dialects.programs import (
     ProgramAttr,
     RuntimeArgument,
 )
+from ttcodegen.emission.device_manifest import page_size
 from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.lang import context
 from ttcodegen.lang.buffers import DataflowBuffer
@@ -220,6 +221,7 @@ class _OperationCompiler:
     def program(self) -> tuple[Program, list[FuncOp]]:
         """The program, and the functions of its kernels."""
         self._add_slots()
+        self._add_printed()
         kernels: list[tuple[Kernel, FuncOp]] = []
         needs = Needs()
         for part in self.computing:
@@ -259,6 +261,15 @@ class _OperationCompiler:
                 replace(like, index=len(self.circular), name=use.landing, pages=pages)
             )
 
+    def _add_printed(self) -> None:
+        """Circular buffers for pages of tensors that are printed."""
+        for part in self.moving:
+            for name, tensor in part.needs.printed.items():
+                size = page_size(tensor.placement)
+                self.circular.append(
+                    CircularBuffer(len(self.circular), name, tensor.data_type, 1, size)
+                )
+
     def _semaphores(self) -> tuple[str, ...]:
         """The semaphores of the program; those of a pipe net follow each other."""
         needed = dict.fromkeys(name for part in self.moving for name in part.needs.semaphores)
@@ -287,7 +298,7 @@ class _OperationCompiler:
         full = [
             buffer.index
             for buffer in circular
-            if buffer.data_type is DataType.FLOAT32
+            if buffer.data_type in (DataType.FLOAT32, DataType.INT32)
             and buffer.name not in needs.read_by_matrix_engine
         ]
         return ComputeSettings(fp32_destination=True, unpack_to_fp32=tuple(full))
@@ -306,7 +317,7 @@ class _OperationCompiler:
         used = self._translate_compute(part, circular, found, _PLACES)[1]
         for scratch in found.scratch.values():
             circular.append(
-                _own_buffer(len(circular), scratch.name, scratch.tiles, DataType.FLOAT32)
+                _own_buffer(len(circular), scratch.name, scratch.tiles, scratch.data_type)
             )
         if found.needs_scaler:
             circular.append(_own_buffer(len(circular), SCALER, 1, DataType.BFLOAT16))

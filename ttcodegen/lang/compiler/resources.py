@@ -45,6 +45,8 @@ class MovementNeeds:
     semaphores: dict[str, None] = field(default_factory=dict[str, None])
     initial: dict[str, int] = field(default_factory=dict[str, int])
     """What semaphores of the operation start as."""
+    printed: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
+    """The tensors of which the kernel prints pages, by the circular buffers that hold those."""
     pointers: dict[str, None] = field(default_factory=dict[str, None])
     """The semaphores whose values the kernel reads or sets by their names."""
     places: set[str] = field(default_factory=set[str])
@@ -90,6 +92,12 @@ class MovementResources:
             kind = TileType(DataType.BFLOAT16)
             return self.builder.circular_buffer(f"cb_{name}", 1, kind)
         return self.target.buffer(name)
+
+    def printed_page(self, kernel: str, tensor: Tensor) -> SSAValue:
+        """A circular buffer of a kernel's own with room for a page of a tensor."""
+        name = f"{kernel}_{self._name_of(tensor)}_page"
+        self.needs.printed.setdefault(name, tensor)
+        return self.buffer(name)
 
     def argument(self, name: str, value: RuntimeValue) -> SSAValue:
         """A run-time argument."""

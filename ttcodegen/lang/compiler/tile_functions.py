@@ -38,8 +38,18 @@ _IRREGULAR: dict[str, Lowering] = {
 }  # fmt: skip
 
 
-def math_call(function: MathFunction, numbers: Sequence[float], of: Expression) -> Expression:
-    """A function of the table."""
+_OF_INTEGERS = {"abs": "abs_tile_int32", "neg": "negative_tile_int32", "relu": "relu_tile_int32"}
+
+
+def math_call(
+    function: MathFunction, numbers: Sequence[float], of: Expression
+) -> Expression | None:
+    """A function of the table; None if there is no operation on tiles of these elements."""
+    if not of.data_type.is_float:
+        if function.name == "square":
+            return power(of, 2)
+        whole = _OF_INTEGERS.get(function.name)
+        return None if whole is None else Apply(of.shape, lambda b, t: b.call(whole, *t), (of,))
     irregular = _IRREGULAR.get(function.name)
 
     def lower(builder: TileBuilder, tiles: Sequence[Tile]) -> Tile:
@@ -62,6 +72,17 @@ _BINARY = {
     "max": "binary_max_tile",
     "min": "binary_min_tile",
 }
+_BINARY_OF_INTEGERS = {
+    "Add": "add_int_tile",
+    "Sub": "sub_int_tile",
+    "Mult": "mul_int_tile",
+    "Mod": "remainder_int32_tile",
+    "BitXor": "bitwise_xor_binary_tile",
+    "max": "binary_max_int32_tile",
+    "min": "binary_min_int32_tile",
+}
+_TYPED = frozenset({"Add", "Sub", "Mult", "BitXor"})
+"""Those whose operations take the data type."""
 _WITH_NUMBER = {
     "Add": "add_unary_tile",
     "Sub": "sub_unary_tile",
@@ -71,6 +92,12 @@ _WITH_NUMBER = {
 
 def binary_call(symbol: str, left: Expression, right: Expression) -> Expression | None:
     """An operator of two expressions; None if there is no operation on tiles."""
+    if not (left.data_type.is_float and right.data_type.is_float):
+        name = _BINARY_OF_INTEGERS.get(symbol)
+        attributes: dict[str, Any] = {"dtype": DataType.INT32} if symbol in _TYPED else {}
+        if name is None:
+            return None
+        return Apply(left.shape, lambda b, t: b.call(name, *t, **attributes), (left, right))
     if symbol == "FloorDiv":
         quotient = binary_call("Div", left, right)
         assert quotient is not None
@@ -104,34 +131,40 @@ _OF_REDUCTION = {"sum": "Add", "max": "max"}
 def power(of: Expression, exponent: int) -> Expression:
     """A power, by multiplication."""
 
+    def product(builder: TileBuilder, a: Tile, b: Tile) -> Tile:
+        if not of.data_type.is_float:
+            return builder.call("mul_int_tile", a, b, dtype=DataType.INT32)
+        return builder.call("square_tile", a) if a is b else builder.call("mul_binary_tile", a, b)
+
     def lower(builder: TileBuilder, tiles: Sequence[Tile]) -> Tile:
         square, left, result = tiles[0], exponent, None
         while left:
             if left % 2:
-                result = (
-                    square if result is None else builder.call("mul_binary_tile", result, square)
-                )
+                result = square if result is None else product(builder, result, square)
             left //= 2
             if left:
-                square = builder.call("square_tile", square)
+                square = product(builder, square, square)
         assert result is not None
         return result
 
-    return Fill(of.shape, 1.0) if exponent == 0 else Apply(of.shape, lower, (of,))
+    if exponent == 0:
+        return Fill(of.shape, 1.0, holds=of.data_type)
+    return Apply(of.shape, lower, (of,))
 
 
 def where(condition: Expression, true: Expression, false: Expression) -> Expression:
     """The element of one expression or of another."""
+    of_integers = not (true.data_type.is_float and false.data_type.is_float)
+    dtype = DataType.INT32 if of_integers else FLOAT
     return Apply(
         condition.shape,
-        lambda b, t: b.call("where_tile", *t, dtype=FLOAT),
+        lambda b, t: b.call("where_tile", *t, dtype=dtype, data_type=dtype),
         (condition, true, false),
     )
 
 
 def masked(of: Expression, mask: Expression, number: float) -> Expression:
     """A number where the mask is 1."""
-    is_masked = Apply(
-        mask.shape, lambda b, t: b.call("unary_eq_tile", t[0], parameters=(1.0,)), (mask,)
-    )
-    return where(is_masked, Fill(of.shape, number), of)
+    name, one = ("unary_eq_tile", 1.0) if mask.data_type.is_float else ("unary_eq_tile_int32", 1)
+    is_masked = Apply(mask.shape, lambda b, t: b.call(name, t[0], parameters=(one,)), (mask,))
+    return where(is_masked, Fill(of.shape, number, holds=of.data_type), of)

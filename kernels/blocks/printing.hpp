@@ -1,0 +1,70 @@
+// Debug output of elements in L1: rows of 32x32 tiles, and rows of tensors without tiles.
+#pragma once
+
+#include <cstdint>
+
+#include "api/debug/dprint.h"
+
+namespace blocks {
+
+/// The data types of elements that are printed.
+enum class Printed { f32, bf16, si32, u32 };
+
+/// The number of an element of a tile: four faces of 16x16 follow each other.
+constexpr uint32_t printed_place(uint32_t row, uint32_t column) {
+    return (row / 16 * 2 + column / 16) * 256 + row % 16 * 16 + column % 16;
+}
+
+/// An element in L1, as debug output takes it.
+template <Printed type>
+auto printed_element(uint32_t address, uint32_t number) {
+    if constexpr (type == Printed::bf16) {
+        return BF16(reinterpret_cast<volatile uint16_t*>(address)[number]);
+    } else {
+        const uint32_t bits = reinterpret_cast<volatile uint32_t*>(address)[number];
+        if constexpr (type == Printed::f32) {
+            return F32(__builtin_bit_cast(float, bits));
+        } else if constexpr (type == Printed::si32) {
+            return static_cast<int32_t>(bits);
+        } else {
+            return bits;
+        }
+    }
+}
+
+/// Ends a line of debug output with the elements of a row from a column on, 32 at the most.
+template <Printed type, bool is_tile, uint32_t column, typename Line>
+void print_elements(Line&& line, uint32_t address, uint32_t row, uint32_t count) {
+    if constexpr (column < 32) {
+        if (column < count) {
+            const uint32_t number = is_tile ? printed_place(row, column) : row + column;
+            print_elements<type, is_tile, column + 1>(
+                line << " " << printed_element<type>(address, number), address, row, count);
+            return;
+        }
+    }
+    line << ENDL();
+}
+
+/// Prints the tile at an address, a row to a line.
+template <Printed type>
+void print_tile(uint32_t address) {
+    for (uint32_t row = 0; row < 32; ++row) {
+#ifdef COMPILE_FOR_TRISC
+        // All three processors that compute run the kernel; one of them prints.
+        DPRINT_MATH((print_elements<type, true, 0>(DPRINT << row << ":", address, row, 32)));
+#else
+        print_elements<type, true, 0>(DPRINT << row << ":", address, row, 32);
+#endif
+    }
+}
+
+/// Prints elements that follow each other, 32 to a line.
+template <Printed type>
+void print_row(uint32_t address, uint32_t count) {
+    for (uint32_t first = 0; first < count; first += 32) {
+        print_elements<type, false, 0>(DPRINT << first << ":", address, first, count - first);
+    }
+}
+
+}  // namespace blocks

@@ -70,10 +70,15 @@ def keep_screenshot(page: Any, name: str) -> None:
     path.write_bytes(base64.b64decode(taken["data"]))
 
 
-def expanded(page: Any) -> list[str]:
-    """The open layers, of which the page tells in its address."""
+def panes(page: Any) -> list[dict[str, Any]]:
+    """What the panes show, of which the page tells in its address."""
     (data,) = parse_qs(urlsplit(page.url).query)["data"]
-    return json.loads(data)["uiState"]["paneStates"][0]["deepestExpandedGroupNodeIds"]
+    return json.loads(data)["uiState"]["paneStates"]
+
+
+def expanded(page: Any) -> list[str]:
+    """The open layers of the first pane."""
+    return panes(page)[0]["deepestExpandedGroupNodeIds"]
 
 
 def wait_for_graph(page: Any) -> None:
@@ -113,6 +118,42 @@ def test_a_graph_is_opened_and_a_layer_expanded(server: Server, page: Any) -> No
     code.locator("li.chosen").first.wait_for(timeout=PATIENCE)
     assert "matmul(" in " ".join(code.locator("li.chosen").all_inner_texts())
     assert code.input_value("#file") == "src/transformer.cpp"
+
+
+def follows(page: Any, pane: int, op: str, node: str, other: str) -> bool:
+    """Whether the other of two panes selects a node, when one is clicked in a pane."""
+    search = page.locator("search-bar").nth(pane)
+    search.locator("input").fill(op)
+    deadline = time.monotonic() + PATIENCE / 1000
+    while time.monotonic() < deadline:
+        # The search puts the node in the middle, and does not select it. A page that is still
+        # drawing may miss it.
+        search.get_by_text(op, exact=True).first.click()
+        page.wait_for_timeout(3_000)
+        page.locator("webgl-renderer canvas.main").nth(pane).click(force=True)
+        page.wait_for_timeout(3_000)
+        selected = [each["selectedNodeId"] for each in panes(page)]
+        if selected[pane] == node and selected[1 - pane]:
+            search.locator("input").fill("")
+            return selected[1 - pane] == other
+    return False
+
+
+def test_the_other_pane_follows_by_what_ops_were_made_of(server: Server, page: Any) -> None:
+    graphs = server.session.graphs_of_stages(MODEL, ["source", "lowered"])
+    page.set_viewport_size({"width": 1700, "height": 800})
+    page.goto(server.address(MODEL, graphs))
+    page.wait_for_function("document.querySelectorAll('webgl-renderer canvas.main').length === 2")
+    page.wait_for_function(
+        "Object.values(window.me_test?.renderers ?? {})[0]?.syncNavigationService"
+        ".getSyncNavigationData()?.leftToRightMapping?.softmax"
+    )
+    # A fused op leads to the one that it became part of, which has another name.
+    assert follows(page, 0, "softmax", "softmax", "matmul#3")
+    page.wait_for_timeout(2_000)
+    keep_screenshot(page, "stages")
+    # And back, to the first of those that it was made of.
+    assert follows(page, 1, "concatenate_heads", "concatenate_heads", "reshape#4")
 
 
 def execute(page: Any) -> None:

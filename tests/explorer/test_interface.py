@@ -534,7 +534,7 @@ def test_two_stages_stand_side_by_side(server: Server, model: Path) -> None:
     panes = told["uiState"]["paneStates"]
     assert [pane["selectedGraphId"] for pane in panes] == graphs
     assert [pane["widthFraction"] for pane in panes] == [0.5, 0.5]
-    assert told["sync"] == {"mode": "match_node_id"}
+    assert told["sync"] == {"mode": "from_computer"}
 
 
 def test_stages_that_a_model_has_not_are_refused(

@@ -11,7 +11,10 @@ from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.explorer.code_lines import CodeLines, Edits, Node, edited, known_lines
 from ttcodegen.explorer.graph import Graph, GraphNodeStyle, KeyValue
-from ttcodegen.explorer.module_graphs import LINE, module_graphs
+from ttcodegen.explorer.module_graphs import Visit, module_graphs
+from ttcodegen.explorer.origins import NOWHERE, number_without_text
+from ttcodegen.explorer.stages import StageRecorder
+from ttcodegen.explorer.synchronisation import Synchronisation
 from ttcodegen.frontends import frontend_of
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import parse_operations
@@ -21,9 +24,6 @@ from ttcodegen.project.pristine import read_pristine
 from ttcodegen.transforms.pass_runner import PassRunner
 
 if TYPE_CHECKING:
-    from xdsl.dialects.builtin import ModuleOp
-    from xdsl.passes import ModulePass
-
     from ttcodegen.emission.op_lines import OpLines
 
 STAGES_UP_TO = 1000
@@ -34,59 +34,6 @@ CODE = "C++"
 EDITED = "edited"
 """The attribute of a node of a project whose lines were changed, which says by whom."""
 EDITED_STYLE = GraphNodeStyle(backgroundColor="#fff3cd", borderColor="#b8860b")
-SOURCE = "source"
-"""What the graphs of the module itself go by among the stages."""
-OPTIMIZED = "optimized"
-LOWERED = "lowered"
-"""The stage that a flatbuffer has: its ops are those of a run."""
-_AFTER = {
-    "ttnn-layout": "TTNN",
-    "ttnn-optimize": OPTIMIZED,
-    "convert-ttir-to-ttmetal": "TTMetal",
-    "convert-ttnn-to-emitc": "EmitC",
-    "convert-ttmetal-to-emitc": "EmitC",
-}
-"""The stages of a compile, by the passes that they come after."""
-_BEFORE = {"ttnn-optimize": "TTNN"}
-"""And those that come before a pass: what the optimizer chooses from has these names."""
-
-
-@dataclass
-class StageRecorder:
-    """Keeps the graphs of each stage while a module is compiled; a later one of a name counts."""
-
-    elements: int = 16
-    stages: dict[str, list[Graph]] = field(default_factory=dict[str, list[Graph]])
-
-    def before(self, pass_: ModulePass, module: ModuleOp) -> None:
-        """Called before a pass runs."""
-        self._keep(_BEFORE.get(pass_.name), module)
-
-    def after(self, pass_: ModulePass, module: ModuleOp) -> None:
-        """Called after a pass ran."""
-        self._keep(_AFTER.get(pass_.name), module)
-
-    def failed(self, pass_: ModulePass, module: ModuleOp) -> None:
-        """Called if a pass refuses the module: the stages before it are kept."""
-
-    def _keep(self, stage: str | None, module: ModuleOp) -> None:
-        if stage is not None:
-            self.stages[stage] = in_stage(
-                module_graphs(module.body.block.ops, elements=self.elements), stage
-            )
-
-    def keep_flatbuffer(self, data: bytes) -> None:
-        """The stage that is run: as a file has it, whose ops are those of results."""
-        lowered = in_stage(flatbuffer_graphs(data, elements=self.elements), LOWERED)
-        # The C++ comes after it.
-        emitted = self.stages.pop("EmitC", None)
-        self.stages[LOWERED] = lowered
-        if emitted is not None:
-            self.stages["EmitC"] = emitted
-
-    def graphs(self) -> list[Graph]:
-        """The graphs of all stages, in their order."""
-        return [graph for graphs in self.stages.values() for graph in graphs]
 
 
 @dataclass(frozen=True)
@@ -96,43 +43,58 @@ class Code:
     files: dict[str, str]
     lines: dict[Node, list[CodeLines]]
     """Where the ops stand."""
-    source_lines: dict[int, list[CodeLines]] = field(default_factory=dict[int, list[CodeLines]])
-    """Where what was made of the lines of the source stands, counted from 1."""
+    made_lines: dict[int, list[CodeLines]] = field(default_factory=dict[int, list[CodeLines]])
+    """Where what was made of the ops of the source stands, by their places in it."""
     written: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
     """The lines of each file that a person has changed or written."""
     changed: list[Node] = field(default_factory=list[Node])
     """The ops whose lines a person has changed."""
 
-    def describe(self, graphs: Iterable[Graph]) -> None:
-        """Adds the lines to the nodes of graphs, those of all stages."""
+    def describe(self, graphs: Iterable[Graph], recorder: StageRecorder | None = None) -> None:
+        """Adds the lines to the nodes of graphs, those of all stages.
+
+        Args:
+            graphs: the graphs.
+            recorder: knows what the nodes were made of, and what became of the ops of the source.
+        """
         for graph in graphs:
             stage, _, name = graph.id.rpartition(": ")
             for node in graph.nodes:
-                lines = self.lines.get((name, node.id))
-                if not stage and (line := node.attribute(LINE)):
-                    lines = self.source_lines.get(int(line), lines)
+                lines = self.lines.get((name, node.id)) if stage or recorder is None else None
+                if not lines and recorder is not None:
+                    lines = self._lines_made(recorder, (graph.id, node.id))
                 if lines:
                     node.attrs.append(KeyValue(CODE, ", ".join(map(str, lines))))
 
+    def _lines_made(self, recorder: StageRecorder, node: Node) -> list[CodeLines]:
+        """Where what was made of the same ops of the source as a node stands."""
+        found = (
+            each
+            for place in sorted(recorder.made_of.get(node, NOWHERE))
+            for at in recorder.origins.among(place, self.made_lines.__contains__)
+            for each in self.made_lines[at]
+        )
+        return list(dict.fromkeys(found))
 
-def code_of_module(compiled: CompiledModule, source: Source) -> Code:
+
+def code_of_module(compiled: CompiledModule) -> Code:
     """The C++ of a module as it is written."""
     from ttcodegen.project.op_lines import formatted_lines
     from ttcodegen.project.rendering import project_files
 
     files = project_files(compiled, formatted=True)
     found = list(formatted_lines(compiled.lines, compiled.files, files))
-    by_line: dict[int, list[OpLines]] = {}
+    made: dict[int, list[OpLines]] = {}
     for each in found:
         if each.op.offset is not None:
-            by_line.setdefault(source.location(each.op.offset).line, []).append(each)
+            made.setdefault(each.op.offset, []).append(each)
     texts = {each.path: files[each.path] for each in found}
     return Code(
         {path: text for path, text in texts.items() if isinstance(text, str)},
         known_lines(found),
         {
-            line: [place for places in known_lines(lines).values() for place in places]
-            for line, lines in by_line.items()
+            place: [at for places in known_lines(lines).values() for at in places]
+            for place, lines in made.items()
         },
     )
 
@@ -163,37 +125,7 @@ def code_of(path: Path, options: CompileOptions) -> Code:
             f"'{path.name}' has no C++", remedy="give the module or the folder of the project"
         )
     source = Source.read(str(path))
-    return code_of_module(compile_stages(source, options, elements=0)[0], source)
-
-
-def in_stage(graphs: Sequence[Graph], stage: str) -> list[Graph]:
-    """The graphs under names that say the stage. Nodes keep theirs: the same op has one name."""
-    for graph in graphs:
-        graph.id = stage_graph(stage, graph.id)
-        for node in graph.nodes:
-            node.subgraphIds = [stage_graph(stage, each) for each in node.subgraphIds]
-    return list(graphs)
-
-
-def graph_of_stage(graphs: Sequence[Graph], stage: str) -> str:
-    """The id of the largest graph of a stage: `source` is the first one of all.
-
-    Raises:
-        CompileError: if there is no such stage.
-    """
-    if stage.lower() == SOURCE and graphs:
-        return graphs[0].id
-    found = [graph for graph in graphs if graph.id.lower().startswith(f"{stage.lower()}: ")]
-    if not found:
-        stages = dict.fromkeys(graph.id.partition(": ")[0] for graph in graphs if ": " in graph.id)
-        known = ", ".join([SOURCE, *(each.lower() for each in stages)])
-        raise CompileError(f"the model has no stage '{stage}'", remedy=f"there are {known}")
-    return max(found, key=lambda graph: len(graph.nodes)).id
-
-
-def stage_graph(stage: str, name: str) -> str:
-    """The id of the graph of a function in a stage."""
-    return f"{stage}: {name}"
+    return code_of_module(compile_stages(source, options, elements=0)[0])
 
 
 def is_flatbuffer(path: Path) -> bool:
@@ -233,9 +165,14 @@ def flatbuffer_graphs(data: bytes, *, elements: int = 16) -> list[Graph]:
     return module_graphs(module_of(read_ttnn(data)).body.block.ops, elements=elements)
 
 
-def source_graphs(source: Source, *, elements: int = 16) -> list[Graph]:
+def source_graphs(source: Source, *, elements: int = 16, visit: Visit | None = None) -> list[Graph]:
     """The graphs of a module as it is written; of a dialect that a front end reads, those of the
     TTIR that it means.
+
+    Args:
+        source: the module.
+        elements: how many elements of a constant are listed.
+        visit: is called with each op, its graph and its node.
 
     Raises:
         CompileError: if the text is no module.
@@ -246,7 +183,8 @@ def source_graphs(source: Source, *, elements: int = 16) -> list[Graph]:
         operations: Any = frontend.read(source, diagnostics).body.block.ops
     else:
         operations = parse_operations(source, diagnostics)
-    graphs = module_graphs(operations, elements=elements, source=source)
+    number_without_text(operations, source)
+    graphs = module_graphs(operations, elements=elements, source=source, visit=visit)
     if not graphs:
         raise CompileError("the module has no functions", remedy="give a module of functions")
     return graphs
@@ -275,6 +213,7 @@ def compile_stages(
     *,
     elements: int = 16,
     report: Callable[[str], None] = lambda _: None,
+    recorder: StageRecorder | None = None,
 ) -> tuple[CompiledModule, StageRecorder]:
     """Compiles a module, and keeps what it is at each stage.
 
@@ -283,25 +222,42 @@ def compile_stages(
         options: as of `ttcodegen.compilation.compile_module`.
         elements: how many elements of a constant graphs list.
         report: is given what the compiler warns of.
+        recorder: keeps the stages; a new one by default.
 
     Raises:
         CompileError: as `compile_module`.
     """
-    recorder = StageRecorder(elements)
+    recorder = recorder or StageRecorder(source, elements)
     runner = PassRunner(load_dialects(), instruments=[recorder])
     diagnostics = Diagnostics()
     compiled = compile_module(source, options, runner, diagnostics)
     for warning in diagnostics.warnings:
         report(warning.render(source))
     if compiled.flatbuffer:
-        recorder.keep_flatbuffer(compiled.flatbuffer)
+        recorder.keep_lowered(flatbuffer_graphs(compiled.flatbuffer, elements=elements))
     return compiled, recorder
+
+
+@dataclass(frozen=True)
+class Model:
+    """What lies at a path, as graphs."""
+
+    graphs: list[Graph]
+    synchronisation: Synchronisation
+    """Which nodes of two of them stand for the same."""
 
 
 def model_graphs(
     path: Path, options: CompileOptions, *, elements: int = 16, stages: bool | None = None
 ) -> list[Graph]:
-    """The graphs of what lies at a path.
+    """The graphs of what lies at a path: as `open_model`."""
+    return open_model(path, options, elements=elements, stages=stages).graphs
+
+
+def open_model(
+    path: Path, options: CompileOptions, *, elements: int = 16, stages: bool | None = None
+) -> Model:
+    """Reads what lies at a path.
 
     Args:
         path: a module, a flatbuffer or the folder of a project.
@@ -314,24 +270,31 @@ def model_graphs(
         CompileError: if there is no model, or it is wrong.
     """
     if path.is_dir():
-        return project_graphs(path, elements=elements)
+        return _alone(project_graphs(path, elements=elements))
     if is_flatbuffer(path):
-        return flatbuffer_graphs(path.read_bytes(), elements=elements)
+        return _alone(flatbuffer_graphs(path.read_bytes(), elements=elements))
     source = Source.read(str(path))
-    graphs = source_graphs(source, elements=elements)
+    recorder = StageRecorder(source, elements)
+    graphs = source_graphs(source, elements=elements, visit=recorder.visit())
     if stages is None:
         stages = sum(len(graph.nodes) for graph in graphs) <= STAGES_UP_TO and can_compile(graphs)
     if not stages:
-        return graphs
+        return _alone(graphs)
     try:
-        compiled, recorder = compile_stages(source, options, elements=elements)
-        graphs += recorder.graphs()
-        code_of_module(compiled, source).describe(graphs)
-        return graphs
+        compiled, _ = compile_stages(source, options, elements=elements, recorder=recorder)
     except CompileError as error:
         for graph in graphs:
             graph.describe(compile_error=error.render(source))
-        return graphs
+        return _alone(graphs)
+    recorder.name_origins(graphs)
+    graphs += recorder.graphs()
+    code_of_module(compiled).describe(graphs, recorder)
+    return Model(graphs, Synchronisation(graphs, recorder.made_of, recorder.origins))
+
+
+def _alone(graphs: list[Graph]) -> Model:
+    """Graphs of one stage, of which nothing else is known."""
+    return Model(graphs, Synchronisation(graphs))
 
 
 def can_compile(graphs: Sequence[Graph]) -> bool:

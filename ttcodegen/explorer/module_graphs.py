@@ -7,7 +7,7 @@ has the same name in the graphs of all stages, and Model Explorer finds it in th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
@@ -61,13 +61,21 @@ _CONTAINERS = frozenset(
 )
 
 
+Visit = Callable[[Operation, str, GraphNode], None]
+"""Is given an op, the id of its graph, and its node."""
+
+
 def layer_namespace(path: str | None) -> str:
     """The namespace of a layer: `layer1.conv1` is `layer1/conv1`."""
     return "" if path is None else namespace(_LAYER_PARTS.split(path))
 
 
 def module_graphs(
-    operations: Iterable[Operation], *, elements: int = 16, source: Source | None = None
+    operations: Iterable[Operation],
+    *,
+    elements: int = 16,
+    source: Source | None = None,
+    visit: Visit | None = None,
 ) -> list[Graph]:
     """The graphs of all functions, in their order, each followed by those of its regions.
 
@@ -75,11 +83,12 @@ def module_graphs(
         operations: what stands at the top of a module, or the module itself.
         elements: how many elements of a constant are listed.
         source: what was read; nodes say the lines that they stand in.
+        visit: is called with each op, its graph and its node.
 
     Linear in the ops.
     """
     found = list(_functions(operations, ""))
-    graphs = _Graphs(Texts(elements), source)
+    graphs = _Graphs(Texts(elements), source, visit)
     graphs.by_symbol = {symbol: name for name, op in found if (symbol := _symbol(op)) is not None}
     graphs.functions = {op.sym_name.data: op for _, op in found if isinstance(op, FuncOp)}
     for name, op in found:
@@ -133,6 +142,7 @@ class _Graphs:
 
     texts: Texts
     source: Source | None = None
+    visit: Visit | None = None
     made: list[Graph] = field(default_factory=list[Graph])
     by_symbol: dict[str, str] = field(default_factory=dict[str, str])
     """Graphs of functions."""
@@ -243,6 +253,8 @@ class _FunctionGraph:
         self._define(node, op.results, [result.name_hint for result in op.results])
         self._define_written(op, node)
         self._graph.nodes.append(node)
+        if self._graphs.visit is not None:
+            self._graphs.visit(op, self._graph.id, node)
 
     def _define_written(self, op: Operation, node: GraphNode) -> None:
         """What a program writes: whoever reads these buffers afterwards reads what it made."""
@@ -256,9 +268,10 @@ class _FunctionGraph:
 
     def _line(self, op: Operation) -> str | None:
         offset = source_offset(op)
-        if self._graphs.source is None or offset is None:
+        source = self._graphs.source
+        if source is None or not source.text or offset is None:
             return None
-        return str(self._graphs.source.location(offset).line)
+        return str(source.location(offset).line)
 
     def _id_of(self, op: Operation, kind: str) -> str:
         if self._calls is not None and op in self._calls:
@@ -297,7 +310,10 @@ class _FunctionGraph:
         if operation_name(op) == RUN_PROGRAM:
             self._link_program(op, node)
         known = self._graphs.by_symbol
-        for _, text in texts:
+        for name, text in texts:
+            if name == "callee" and text in known:
+                # C++ names a function without a sign.
+                node.subgraphIds.append(known[text])
             if "@" not in text:
                 continue
             for quoted, plain in _SYMBOL.findall(text):

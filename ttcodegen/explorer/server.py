@@ -231,7 +231,8 @@ def page_data(model: Path, node_data: list[str], graphs: Sequence[str] = ()) -> 
         "uiState": {"paneStates": panes},
     }
     if len(shown) > 1:
-        content["sync"] = {"mode": "match_node_id"}
+        # Without a mapping, nodes of the same id follow each other in this mode.
+        content["sync"] = {"mode": "from_computer"}
     if node_data:
         content |= {"nodeData": node_data, "nodeDataTargets": [model.name] * len(node_data)}
     return quote(json.dumps(content))

@@ -20,10 +20,12 @@ from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.explorer.access import Access
 from ttcodegen.explorer.execution import Execution
 from ttcodegen.explorer.graph import to_json
-from ttcodegen.explorer.models import code_of, graph_of_stage, is_flatbuffer, model_graphs
+from ttcodegen.explorer.models import Model, code_of, is_flatbuffer, model_graphs, open_model
 from ttcodegen.explorer.results import METRICS
 from ttcodegen.explorer.sections import divide_large_layers
 from ttcodegen.explorer.settings import Settings, read_settings
+from ttcodegen.explorer.stages import graph_of_stage
+from ttcodegen.explorer.synchronisation import Synchronisation
 from ttcodegen.optimizer.override_strings import entries_of_options
 from ttcodegen.optimizer.overrides import ANY, VERSION, read_overrides
 from ttcodegen.suggestions import closest
@@ -51,6 +53,7 @@ COMMANDS = (
     "decisions",
     "models",
     "node_data",
+    "synchronisation",
 )
 """Each is a method of `Session`, and of the adapter."""
 Entries = dict[str, dict[str, Any]]
@@ -65,6 +68,8 @@ class ModelState:
     """By function; `*` stands for whichever has the op."""
     execution: Execution | None = None
     """The last one."""
+    synchronisation: Synchronisation | None = None
+    """Of the graphs that were asked for last."""
 
 
 @dataclass(frozen=True)
@@ -196,10 +201,13 @@ class Session:
 
     def convert(self, command: Command) -> list[Any]:
         """The graphs of a model, and of the stages of its compile."""
+        return list(self._open(command).graphs)
+
+    def _open(self, command: Command) -> Model:
         path = self.access.path(command.model)
         settings = self._settings_of(command)
         try:
-            graphs = model_graphs(
+            model = open_model(
                 path,
                 self.options(path, settings),
                 elements=settings.const_element_count_limit,
@@ -207,9 +215,26 @@ class Session:
             )
         except CompileError as error:
             raise _located(error, path) from None
-        for graph in graphs:
+        for graph in model.graphs:
             divide_large_layers(graph)
-        return list(graphs)
+        self.state(path).synchronisation = model.synchronisation
+        return model
+
+    def synchronisation(self, command: Command) -> list[Any]:
+        """Which nodes of the graphs of the settings `left` and `right` stand for the same: what the
+        page of Model Explorer takes as a mapping, to let two panes follow each other."""
+        path = self.access.path(command.model)
+        known = self.state(path).synchronisation or self._open(command).synchronisation
+        names: list[str] = []
+        for side in ("left", "right"):
+            name: Any = command.settings.get(side)
+            if not isinstance(name, str) or name not in known:
+                raise CompileError(
+                    f"the setting '{side}' names no graph of '{path.name}'",
+                    remedy="it is the id of a graph that 'convert' gave",
+                )
+            names.append(name)
+        return [known.mapping(*names)]
 
     def graphs_of_stages(self, path: Path, stages: Sequence[str]) -> list[str]:
         """The ids of the graphs of some stages of a model; raises CompileError if it has none of

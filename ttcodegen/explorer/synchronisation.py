@@ -1,0 +1,257 @@
+"""Which nodes of two graphs of a model stand for the same, so that two panes follow each other.
+
+The result is the mapping that the page of Model Explorer reads (source: `updateSyncNavigationData`
+in the bundle of ai-edge-model-explorer 0.1.34): entries with the nodes of the left pane and those
+of the right one. The page's own matching, by the ids of nodes, finds what kept its name; ops that
+were renamed, divided or fused are found by what they were made of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ttcodegen.explorer.graph import Graph, GraphNode
+from ttcodegen.explorer.origins import NOWHERE, Node, Origins, Places
+
+LAYER_SUFFIX = "___group___"
+"""What the page adds to the path of a layer for the id of its node."""
+_MOST_FOR_LAYER = 24
+"""Nodes that stand for a layer which the other graph does not have: more of them would open all of
+that graph."""
+_MOST_HIGHLIGHTED = 64
+"""Nodes that one leads to, as a call of a function that has all of a model does."""
+_BESIDE = frozenset({"create_buffer", "literal", "member", "to_layout", "composite_to_layout"})
+"""What stands beside the op that it belongs to, as what makes nothing does: it leads to what the op
+was made of, and only what has nothing else leads to it."""
+_KIND = re.compile(r"^(?:input|weight|constant):")
+_WORD = re.compile(r"\W")
+Related = dict[str, dict[str, None]]
+"""Of each node of a graph, those of another one."""
+
+
+@dataclass
+class _Side:
+    """One of the two graphs."""
+
+    graph: Graph
+    places: dict[str, Places]
+    at: dict[int, list[GraphNode]] = field(default_factory=dict[int, list[GraphNode]])
+    """The nodes that were made of an op of the source."""
+
+    def __post_init__(self) -> None:
+        for node in self.graph.nodes:
+            for place in self.places.get(node.id, NOWHERE):
+                self.at.setdefault(place, []).append(node)
+
+
+class Synchronisation:
+    """The graphs of a model, and what their nodes were made of."""
+
+    def __init__(
+        self,
+        graphs: Sequence[Graph],
+        made_of: Mapping[Node, Places] | None = None,
+        origins: Origins | None = None,
+    ) -> None:
+        """
+        Args:
+            graphs: those of all stages, in their order.
+            made_of: of each node that is known, the ops of the source.
+            origins: what became of the ops of the source.
+        """
+        self._graphs = {graph.id: graph for graph in graphs}
+        self._order = {graph.id: index for index, graph in enumerate(graphs)}
+        self._made_of = made_of or {}
+        self._origins = origins or Origins()
+        self._inner: dict[str, Places] = {}
+
+    def __contains__(self, graph: str) -> bool:
+        return graph in self._graphs
+
+    def mapping(self, left: str, right: str) -> dict[str, Any]:
+        """What the page takes to let the panes of two graphs follow each other.
+
+        `leftToRightMapping` and `rightToLeftMapping` say it all. `mappingEntries` is what a file
+        for *Upload mapping from computer* can say: where entries disagree, later ones count.
+        """
+        one, other = self._side(left), self._side(right)
+        if self._order[left] <= self._order[right]:
+            related = self._related(one, other)
+            back = _reversed(related)
+        else:
+            back = self._related(other, one)
+            related = _reversed(back)
+        forward = _followed(one.graph, other.graph, related)
+        backward = _followed(other.graph, one.graph, back)
+        reached = {there for nodes in forward.values() for there in nodes}
+        entries = [(there, [node]) for node, there in backward.items() if node not in reached]
+        alike: dict[tuple[str, ...], list[str]] = {}
+        for node in sorted(forward, key=related.__contains__):
+            alike.setdefault(tuple(forward[node]), []).append(node)
+        entries += [(nodes, list(there)) for there, nodes in alike.items()]
+        return {
+            "mappingEntries": [
+                {"leftNodeIds": here, "rightNodeIds": there} for here, there in entries
+            ],
+            "leftToRightMapping": forward,
+            "rightToLeftMapping": backward,
+            # What has the same id without being in an entry is something else.
+            "disableMappingFallback": True,
+        }
+
+    def _side(self, name: str) -> _Side:
+        graph = self._graphs[name]
+        own = {node.id: self._made_of.get((name, node.id), NOWHERE) for node in graph.nodes}
+        return _Side(graph, own)
+
+    def _related(self, earlier: _Side, later: _Side) -> Related:
+        """Of each node of the earlier stage, those of the later one that stand for it."""
+        related: Related = {}
+        for node in earlier.graph.nodes:
+            for place in sorted(earlier.places[node.id]):
+                for at in self._origins.among(place, later.at.__contains__):
+                    for there in later.at[at]:
+                        related.setdefault(node.id, {})[there.id] = None
+        nothing_known = not earlier.at and not later.at
+        for node, there in _by_name(earlier.graph, later.graph, ops=nothing_known):
+            related.setdefault(node, {})[there] = None
+        self._add_containers(earlier, later, related)
+        return related
+
+    def _add_containers(self, earlier: _Side, later: _Side, related: Related) -> None:
+        """What has nothing of its own in the other graph may be in a function or a program that a
+        node there stands for; and what is inside of a node stands for the whole of it."""
+        inside: dict[int, list[str]] = {}
+        for node in later.graph.nodes:
+            for place in self._contained(node) - later.places[node.id]:
+                inside.setdefault(place, []).append(node.id)
+        outside = {
+            node.id: self._contained(node) | earlier.places[node.id] for node in earlier.graph.nodes
+        }
+        found = {there for nodes in related.values() for there in nodes}
+        for node in earlier.graph.nodes:
+            mine = outside[node.id]
+            if node.id not in related:
+                for place in sorted(mine):
+                    for at in self._origins.among(place, inside.__contains__):
+                        for there in inside.get(at, ()):
+                            related.setdefault(node.id, {}).setdefault(there)
+            for place in sorted(mine - earlier.places[node.id]):
+                for at in self._origins.among(place, later.at.__contains__):
+                    for there in later.at[at]:
+                        if there.id not in found:
+                            related.setdefault(node.id, {}).setdefault(there.id)
+
+    def _contained(self, node: GraphNode) -> Places:
+        """What the functions, regions and programs that a node leads to were made of."""
+        return NOWHERE.union(*map(self._within, node.subgraphIds))
+
+    def _within(self, name: str) -> Places:
+        known = self._inner.get(name)
+        if known is not None:
+            return known
+        self._inner[name] = NOWHERE  # A function may lead to itself.
+        graph = self._graphs.get(name)
+        nodes = graph.nodes if graph is not None else ()
+        own = (self._made_of.get((name, node.id), NOWHERE) for node in nodes)
+        self._inner[name] = NOWHERE.union(*own, *map(self._contained, nodes))
+        return self._inner[name]
+
+
+def _followed(one: Graph, other: Graph, related: Related) -> dict[str, list[str]]:
+    """Where the nodes and layers of a graph lead to in another one, the most telling first: the
+    page selects that, and frames the others."""
+    found = {node: dict(there) for node, there in related.items()}
+    _add_by_neighbours(one, found)
+    index = {node.id: number for number, node in enumerate(other.nodes)}
+    known = {node.id: node for node in other.nodes}
+
+    def order(node: GraphNode, name: str) -> tuple[bool, bool, int]:
+        # Of several, the last one makes what the op makes.
+        return name != node.id, known[name].label != node.label, -index[name]
+
+    followed: dict[str, list[str]] = {}
+    for node in one.nodes:
+        names = found.get(node.id, {})
+        main = [name for name in names if not _is_beside(known[name])] or names
+        if main:
+            ordered = sorted(main, key=lambda name, node=node: order(node, name))
+            followed[node.id] = ordered[:_MOST_HIGHLIGHTED]
+    return followed | dict(_layers(one, other, found))
+
+
+def _is_beside(node: GraphNode) -> bool:
+    return node.label in _BESIDE or not node.outputsMetadata
+
+
+def _reversed(related: Related) -> Related:
+    back: Related = {}
+    for node, nodes in related.items():
+        for there in nodes:
+            back.setdefault(there, {}).setdefault(node)
+    return back
+
+
+def _by_name(one: Graph, other: Graph, *, ops: bool) -> Iterator[tuple[str, str]]:
+    """Nodes that say by their names that they are the same: arguments, which are members of a
+    structure in C++, results, and ops where nothing is known of what they were made of."""
+    ids = {node.id for node in other.nodes}
+    members: dict[str, list[str]] = {}
+    located: dict[str, list[str]] = {}
+    for node in other.nodes:
+        if (member := node.attribute("member")) is not None:
+            members.setdefault(member, []).append(node.id)
+        if ops and (location := node.attribute("location")) is not None:
+            located.setdefault(location, []).append(node.id)
+    for node in one.nodes:
+        if node.id in ids and (ops or node.attribute("op") is None):
+            yield node.id, node.id
+        elif _KIND.match(node.id):
+            yield from ((node.id, there) for there in members.get(_WORD.sub("_", node.label), ()))
+        yield from ((node.id, each) for each in located.get(node.attribute("location") or "", ()))
+
+
+def _add_by_neighbours(one: Graph, other: Related) -> None:
+    """What the compiler added, or took away, belongs to what reads it, or else to what it reads.
+
+    Args:
+        one: a graph.
+        other: of each of its nodes, those of another graph, which are added to.
+    """
+    readers: dict[str, list[str]] = {}
+    read: dict[str, list[str]] = {}
+    for node in one.nodes:
+        for edge in node.incomingEdges:
+            readers.setdefault(edge.sourceNodeId, []).append(node.id)
+            read.setdefault(node.id, []).append(edge.sourceNodeId)
+    for nodes, near in ((reversed(one.nodes), readers), (iter(one.nodes), read)):
+        for node in nodes:
+            found = {there: None for each in near.get(node.id, ()) for there in other.get(each, ())}
+            if found and node.id not in other:
+                other[node.id] = found
+
+
+def _layers(one: Graph, other: Graph, related: Related) -> Iterator[tuple[str, list[str]]]:
+    """The layers of a graph, and what stands for each in another: its layer of that name, or else
+    what stands for the nodes in it."""
+    inside: dict[str, list[str]] = {}
+    for node in one.nodes:
+        for layer in _around(node):
+            inside.setdefault(layer, []).append(node.id)
+    there = {layer for node in other.nodes for layer in _around(node)}
+    for layer, nodes in inside.items():
+        if layer in there:
+            yield f"{layer}{LAYER_SUFFIX}", [f"{layer}{LAYER_SUFFIX}"]
+            continue
+        found = {each: None for node in nodes for each in related.get(node, ())}
+        if 0 < len(found) <= _MOST_FOR_LAYER:
+            yield f"{layer}{LAYER_SUFFIX}", list(found)
+
+
+def _around(node: GraphNode) -> Iterator[str]:
+    """The paths of the layers around a node, the outermost first."""
+    parts = node.namespace.split("/") if node.namespace else []
+    return ("/".join(parts[: end + 1]) for end in range(len(parts)))

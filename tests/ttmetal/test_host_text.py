@@ -16,7 +16,7 @@ from ttcodegen.conversions.device_interface import device_entries
 from ttcodegen.conversions.splitting import LONGEST
 from ttcodegen.diagnostics import Source
 from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.device_module import device_programs
+from ttcodegen.dialects.device_module import DeviceProgram, device_programs
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.programs import (
@@ -52,10 +52,16 @@ def programs_text(program: Program) -> str:
     found = device_programs(
         [entry.function for entry in device_entries(exp_module(program=program))]
     )
+    return rendered(found[0])
+
+
+def rendered(launched: DeviceProgram) -> str:
+    """`programs.cpp` of a program, in one line."""
+    program = launched.program
     paths = {
         (program.name, kernel.name): f"kernels/{kernel.name}.cpp" for kernel in program.kernels
     }
-    texts = render_programs("tiny", found, paths, "a title")
+    texts = render_programs("tiny", [launched], paths, "a title")
     return one_line(texts["src/programs.cpp"])
 
 
@@ -75,6 +81,17 @@ def test_operands_are_called_as_kernels_call_them() -> None:
         "void run_exp(Programs& programs, const support::DeviceTensor& x, "
         "const support::DeviceTensor& y, tt::tt_metal::distributed::MeshDevice& device);"
     ) in header
+
+
+def test_the_circular_buffer_of_a_long_name_is_called_as_kernels_call_it() -> None:
+    # As long as a name may be, so that with its prefix it is longer.
+    long = "encoder_block_12_self_attention_output_projection_weight_permuted"[-64:]
+    launched = device_programs([entry.function for entry in device_entries(exp_module())])[0]
+    buffers = launched.program.circular_buffers
+    renamed = (dataclasses.replace(buffers[0], name=long), *buffers[1:])
+    program = dataclasses.replace(launched.program, circular_buffers=renamed)
+    text = rendered(dataclasses.replace(launched, program=program))
+    assert f"enum CircularBuffers : std::uint8_t {{ cb_{long} = 0," in text
 
 
 def test_circular_buffers_and_kernels() -> None:

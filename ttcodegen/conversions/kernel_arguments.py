@@ -60,7 +60,7 @@ class KernelArguments:
         if known and is_compute:
             self.headers.add(COMPILE_TIME_HEADER)
         self._check(set(known))
-        buffers = {f"cb_{buffer.name}": buffer for buffer in self.program.circular_buffers}
+        buffers = {buffer.constant: buffer for buffer in self.program.circular_buffers}
         for name, values in known.items():
             remark = describe_pages(buffers[name]) if name in buffers else ""
             call = f"get_named_compile_time_arg_val({string_literal(name)})"

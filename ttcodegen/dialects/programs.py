@@ -67,12 +67,17 @@ class CircularBuffer:
 
     index: int
     name: str
-    """What the pages hold, as an identifier; kernels know the index as `cb_<name>`."""
+    """What the pages hold, as an identifier."""
     data_type: DataType
     pages: Size
     """None if the settings are such that the buffer is not needed."""
     page_size: int
     """Bytes; a tile unless it is room for data-movement kernels."""
+
+    @property
+    def constant(self) -> str:
+        """What the C++ of the host and of the kernels calls the index."""
+        return f"cb_{self.name}"
 
 
 @dataclass(frozen=True)

@@ -192,7 +192,7 @@ def _core_range(area: CoreArea) -> str:
 
 def _buffer(buffer: CircularBuffer) -> dict[str, Any]:
     return {
-        "name": identifier(f"cb_{buffer.name}"),
+        "name": buffer.constant,
         "index": buffer.index,
         "format": TILE_FORMATS[buffer.data_type.mlir].cpp,
         "pages": cpp_size(buffer.pages, _SCOPE),
@@ -203,7 +203,7 @@ def _buffer(buffer: CircularBuffer) -> dict[str, Any]:
 def _shared_constants(program: Program) -> dict[str, int]:
     """The compile-time arguments that are no circular buffers, and that mean one thing in all
     kernels of the program."""
-    buffers = {f"cb_{buffer.name}" for buffer in program.circular_buffers}
+    buffers = {buffer.constant for buffer in program.circular_buffers}
     values: dict[str, set[int]] = {}
     for kernel in program.kernels:
         for constant in kernel.constants:
@@ -219,7 +219,7 @@ def _shared_constants(program: Program) -> dict[str, int]:
 def _kernel(
     kernel: Kernel, program: Program, path: str, variable: str, shared: Mapping[str, int]
 ) -> dict[str, Any]:
-    buffers = {f"cb_{buffer.name}": buffer.index for buffer in program.circular_buffers}
+    buffers = {buffer.constant: buffer.index for buffer in program.circular_buffers}
 
     def value(constant: NamedConstant) -> str:
         if not isinstance(constant.value, int):
@@ -231,7 +231,7 @@ def _kernel(
     named += [(string_literal(f"{s}_semaphore"), f"{identifier(s)}_semaphore")
               for s in kernel.semaphores]  # fmt: skip
     own_cores = None if kernel.cores == program.cores else _core_range(kernel.cores)
-    names = {buffer.index: identifier(f"cb_{buffer.name}") for buffer in program.circular_buffers}
+    names = {buffer.index: buffer.constant for buffer in program.circular_buffers}
     return {
         "variable": variable,
         "file": string_literal(path.removeprefix(f"{KERNELS}/")),

@@ -147,7 +147,7 @@ def _names_around(program: Program) -> Iterator[str]:
     """What the C++ that builds a program and sets its arguments calls its own things."""
     yield from "Tuning core cores device program programs share workload".split()
     yield from ("build", "kernel_path", "set_arguments", f"{identifier(program.work_unit)}s")
-    yield from (f"cb_{buffer.name}" for buffer in program.circular_buffers)
+    yield from (buffer.constant for buffer in program.circular_buffers)
     yield from (f"{semaphore}_semaphore" for semaphore in program.semaphores)
     yield from (constant.name for kernel in program.kernels for constant in kernel.constants)
     for variable in kernel_variables(program):

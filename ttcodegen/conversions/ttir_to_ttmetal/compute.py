@@ -69,7 +69,7 @@ class ComputeKernel:
         for buffer in buffers:
             pages = max(1, evaluate(buffer.pages, values or {}))
             self._buffers[buffer.name] = self.builder.circular_buffer(
-                f"cb_{buffer.name}", pages, TileType(buffer.data_type)
+                buffer.constant, pages, TileType(buffer.data_type)
             )
             self._formats[buffer.name] = buffer.data_type
 

@@ -121,10 +121,10 @@ class MovementKernel:
             values: what settings are in the program that the kernel is made for.
         """
         for buffer in buffers:
-            name = f"cb_{buffer.name}"
-            self._numbers.append(NamedConstant(name, buffer.index))
+            self._numbers.append(NamedConstant(buffer.constant, buffer.index))
+            pages = max(1, evaluate(buffer.pages, values or {}))
             self._buffers[buffer.name] = self.builder.circular_buffer(
-                name, max(1, evaluate(buffer.pages, values or {})), TileType(buffer.data_type)
+                buffer.constant, pages, TileType(buffer.data_type)
             )
         self._sizes.know(constants or {})
         self._known.update(self._sizes.values)

@@ -188,7 +188,7 @@ class ProgramParts:
     def constants(self, buffers: Iterable[str]) -> tuple[NamedConstant, ...]:
         """The compile-time arguments for a kernel's circular buffers."""
         used = set(buffers)
-        return tuple(NamedConstant(f"cb_{b.name}", b.index) for b in self.buffers if b.name in used)
+        return tuple(NamedConstant(b.constant, b.index) for b in self.buffers if b.name in used)
 
     def data_movement(
         self,

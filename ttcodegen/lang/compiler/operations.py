@@ -331,7 +331,7 @@ class _OperationCompiler:
             part.purpose,
             self.cores,
             self._symbol(part),
-            constants=tuple(NamedConstant(f"cb_{b.name}", b.index) for b in mine),
+            constants=tuple(NamedConstant(b.constant, b.index) for b in mine),
             arguments=places,
         )
         function = kernel.builder.finish()

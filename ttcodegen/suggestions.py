@@ -1,4 +1,4 @@
-"""Hints at what a name that nobody knows was meant to be."""
+"""Hints at what an unknown name was meant to be."""
 
 from __future__ import annotations
 

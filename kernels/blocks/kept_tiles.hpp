@@ -1,4 +1,4 @@
-// Tiles that are handed over again and again: each is read from DRAM once, and copied within L1.
+// Caches tiles that are pushed repeatedly: each is read from DRAM once, and copied within L1.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace blocks {
 
-/// The tiles of a tensor that were handed over last, up to `slots` of them.
+/// The most recently pushed tiles of a tensor, up to `slots` of them.
 template <uint32_t slots, typename Tensor>
 class KeptTiles {
   public:

@@ -13,6 +13,7 @@ import pytest
 from ttcodegen import __version__, messages, version
 from ttcodegen.cli import explorer, opt, rt, translate, ttcodegen
 from ttcodegen.cli.completion import SHELLS, completion_script
+from ttcodegen.cli.ttcodegen import argument_parser as ttcodegen_parser
 from ttcodegen.messages import Level, Progress
 
 Main = Callable[[Sequence[str]], int]
@@ -144,7 +145,7 @@ def test_quiet_tells_no_progress(
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_completion_knows_all_programs(shell: str) -> None:
-    script = completion_script(shell)
+    script = completion_script(shell, ttcodegen_parser())
     for text in ("check", "blackhole", "loops", "ttir-fusing", "mlir-to-cpp", "CRITICAL"):
         assert text in script
     if shutil.which(shell) is not None:
@@ -165,7 +166,7 @@ def test_completion_knows_all_programs(shell: str) -> None:
 def test_bash_completes(line: str, expected: str) -> None:
     words = line.split()
     program = words[0].replace("-", "_")
-    script = completion_script("bash") + (
+    script = completion_script("bash", ttcodegen_parser()) + (
         f"COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _{program}; "
         'printf "%s\\n" "${COMPREPLY[@]}"'
     )

@@ -132,7 +132,7 @@ def test_a_file_for_an_unknown_architecture(tmp_path: Path) -> None:
     path.write_bytes(encode(SCHEMA, replace(binary(adding_program()), arch="quasar")))
     code, result = result_of("Check", {"binary": path})
     assert code == 1
-    assert "'quasar', an architecture that nobody knows" in result["error"]
+    assert "'quasar', an unknown architecture" in result["error"]
 
 
 def test_scripts_for_ttrt_need_another_name_only(

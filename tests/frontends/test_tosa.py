@@ -349,7 +349,7 @@ def test_everything_is_refused_at_once_with_its_place() -> None:
   %r = tosa.abs %0 : (tensor<3x4x5xf32>) -> tensor<3x4x5xf32>"""
     text = function(body, A, A, K)
     assert refusals(text) == [
-        "'tosa.custom' is not supported: nobody says what 'magic' computes",
+        "'tosa.custom' is not supported: it is not known what 'magic' computes",
         "'tosa.clz' is not supported: there is no op in the library that counts zeros (2 times)",
     ]
     with pytest.raises(CompileError) as caught:

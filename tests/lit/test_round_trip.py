@@ -53,7 +53,8 @@ from ttcodegen.dialects.program_configs import (
 )
 from ttcodegen.dialects.shards import Orientation, Shards
 from ttcodegen.ops.collectives import CHIP_GROUPS
-from ttcodegen.ops.convolution_general import CONVOLUTION_LAYOUT, ConvolutionLayout
+from ttcodegen.ops.convolution_general import CONVOLUTION_LAYOUT
+from ttcodegen.ops.convolution_layout import ConvolutionLayout
 from ttcodegen.ops.definition import AttributeSpec, Definition
 from ttcodegen.ops.pooling_general import POOLING_METHOD
 from ttcodegen.ops.sliding_window import FlattenedImage

@@ -82,7 +82,7 @@ def test_cmake_lists_the_compiled_files(compiled: CompiledModule) -> None:
         assert (f"    {path}\n" in text) == path.endswith(".cpp")
 
 
-MOST_SUPPORT = {"both": (14, 2750), "exe": (12, 2320), "so": (12, 2250), "sources": (8, 1500)}
+MOST_SUPPORT = {"both": (15, 2780), "exe": (13, 2340), "so": (13, 2280), "sources": (9, 1520)}
 """The most files of support/ and the most lines in them, by what a project is for."""
 IMPLEMENTED_IN = {"support/tensor.hpp": "support/tensors.cpp"}
 _INCLUDE = re.compile(r'^#include "(support/[\w/]+\.hpp|include/ttcodegen/\w+\.h)"', re.MULTILINE)

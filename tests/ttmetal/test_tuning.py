@@ -1,4 +1,4 @@
-"""What may be turned of device programs: src/tuning.hpp, and the kernels that follow it."""
+"""The tuning knobs of device programs: src/tuning.hpp, and the kernels that follow it."""
 
 from __future__ import annotations
 
@@ -123,12 +123,16 @@ def compiled(header: str, folder: Path) -> str:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("block_inner = 8", "block_inner = 5", "block_inner divides the 16 tiles of the inner"),
-        ("subblock_columns = 2", "subblock_columns = 3", "subblock_columns divides block_columns"),
+        ("block_inner = 8", "block_inner = 5", "block_inner must divide the 16 tiles of the inner"),
+        (
+            "subblock_columns = 2",
+            "subblock_columns = 3",
+            "subblock_columns must divide block_columns",
+        ),
         (
             "uint32_t block_columns = 2",
             "uint32_t block_columns = 1",
-            "subblock_columns divides block_columns",
+            "subblock_columns must divide block_columns",
         ),
         ("grid_rows = 8", "grid_rows = 1", "grid_rows is at least 2: blocks of the right operand"),
         ("operand_depth = 2", "operand_depth = 0", "operand_depth is at least 1"),

@@ -25,7 +25,7 @@ class ArgumentParser(argparse.ArgumentParser):
     def parse_args(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, args: Sequence[str] | None = None, namespace: None = None
     ) -> argparse.Namespace:
-        """The options; ends the program with a message if there is one that nobody knows."""
+        """The options; ends the program with a message if there is an unknown one."""
         options, unknown = self.parse_known_args(args, namespace)
         if unknown:
             self._refuse_unknown(unknown, getattr(options, "command", None))
@@ -34,7 +34,7 @@ class ArgumentParser(argparse.ArgumentParser):
     def _refuse_unknown(self, unknown: Sequence[str], command: str | None) -> None:
         first = next((argument for argument in unknown if argument.startswith("-")), None)
         if first is None:
-            self.error(f"'{unknown[0]}' is one argument too many")
+            self.error(f"'{unknown[0]}' is an unexpected argument")
         name = first.partition("=")[0]
         known = [n for action in self.all_actions(command) for n in action.option_strings]
         self.error(f"there is no option {name}{did_you_mean(name, known)}")
@@ -85,7 +85,7 @@ def add_message_options(parser: argparse.ArgumentParser) -> None:
         const="WARNING",
         dest="log_level",
         default="INFO",
-        help="write warnings and errors only, as --log-level WARNING does",
+        help="print only warnings and errors, like --log-level WARNING",
     )
     add_level_option(chosen)
 
@@ -98,7 +98,7 @@ def add_level_option(parser: argparse._ActionsContainer) -> None:  # pyright: ig
         choices=LEVELS,
         default="INFO",
         metavar="LEVEL",
-        help=f"which messages go to standard error, from this level on: {', '.join(LEVELS)} (INFO)",
+        help=f"the lowest level of messages to print: {', '.join(LEVELS)} (INFO)",
     )
 
 

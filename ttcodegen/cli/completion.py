@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+
+from ttcodegen.cli.arguments import ArgumentParser
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -19,25 +22,26 @@ class Words:
     commands: dict[str, Words] = field(default_factory=dict[str, "Words"])
 
 
-def completion_script(shell: str) -> str:
+def completion_script(shell: str, parser: argparse.ArgumentParser) -> str:
     """The text that a shell reads to complete the options of all programs.
 
     Args:
         shell: one of `SHELLS`.
+        parser: that of `ttcodegen`.
     """
     scripts: Mapping[str, Callable[[Mapping[str, Words]], Iterable[str]]] = {
         "bash": _bash,
         "zsh": lambda programs: ("autoload -U +X bashcompinit && bashcompinit", *_bash(programs)),
         "fish": _fish,
     }
-    return "\n".join(scripts[shell](_programs())) + "\n"
+    return "\n".join(scripts[shell](_programs(parser))) + "\n"
 
 
-def _programs() -> Mapping[str, Words]:
-    from ttcodegen.cli import explorer, lang, rt, translate, ttcodegen
+def _programs(parser: argparse.ArgumentParser) -> Mapping[str, Words]:
+    from ttcodegen.cli import explorer, lang, rt, translate
 
     return {
-        "ttcodegen": _words(ttcodegen.argument_parser()),
+        "ttcodegen": _words(parser),
         "ttcodegen-explorer": _words(explorer.argument_parser()),
         "ttcodegen-lang": _words(lang.argument_parser()),
         "ttcodegen-opt": _opt_words(),
@@ -46,9 +50,7 @@ def _programs() -> Mapping[str, Words]:
     }
 
 
-def _words(parser: object) -> Words:
-    from ttcodegen.cli.arguments import ArgumentParser
-
+def _words(parser: argparse.ArgumentParser) -> Words:
     assert isinstance(parser, ArgumentParser)
     found = Words()
     for action in parser.all_actions():

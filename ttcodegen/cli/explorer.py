@@ -55,10 +55,15 @@ def argument_parser() -> argparse.ArgumentParser:
     add("-u", "--url", default="localhost", metavar="HOST", help="the interface: a name or an "
         "address of this machine (localhost)")  # fmt: skip
     add("-q", "--no-browser", action="store_true", help="do not open a browser")
-    add("--target", choices=("ttnn", "ttmetal"), default="ttnn", help="what models become (ttnn)")
+    add(
+        "--target",
+        choices=("ttnn", "ttmetal"),
+        default="ttnn",
+        help="the target that models are compiled for (ttnn)",
+    )
     add("--arch", choices=ARCHITECTURES, default="", help="the card (wormhole_b0)")
-    add("--optimize", type=int, choices=(0, 1, 2), default=2, metavar="LEVEL", help="how much is "
-        "optimized (2)")  # fmt: skip
+    add("--optimize", type=int, choices=(0, 1, 2), default=2, metavar="LEVEL", help="the level of "
+        "optimization (2)")  # fmt: skip
     add("--stages", metavar="LEFT,RIGHT", help="show two stages of the compile side by side, which "
         "follow each other: source, ttnn, optimized, lowered, emitc, ttmetal")  # fmt: skip
     add_level_option(parser)

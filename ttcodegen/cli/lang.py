@@ -40,15 +40,19 @@ def argument_parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("file", metavar="PROGRAM", help="the program")
-    add("-o", dest="out", metavar="OUT", type=Path, help="the folder that the projects go to, one "
+    add("-o", dest="out", metavar="OUT", type=Path, help="the folder to write the projects to, one "
         "for each operation that the program calls")  # fmt: skip
     add("--build", action="store_true", help="with -o: build the projects for the CPU backend, a "
         "shared object and an executable each")  # fmt: skip
     add("--check", action="store_true", help="compile each operation, run it on the emulated "
         "device and compare it with the simulator")  # fmt: skip
-    add("--num-devices", metavar="N", type=int, default=4, help="how many devices "
-        "ttnn.GetNumAvailableDevices finds (4)")  # fmt: skip
-    add("--force", action="store_true", help="write into folders of others, or overwrite edits")
+    add("--num-devices", metavar="N", type=int, default=4, help="the number of "
+        "devices that ttnn.GetNumAvailableDevices returns (4)")  # fmt: skip
+    add(
+        "--force",
+        action="store_true",
+        help="write into folders that ttcodegen did not create, or overwrite edits",
+    )
     add_message_options(parser)
     add_version_option(parser)
     return parser

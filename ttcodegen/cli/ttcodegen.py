@@ -57,8 +57,13 @@ def argument_parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("file", nargs="?", metavar="FILE", help="the module, in MLIR's text form; - reads stdin")
-    add("-o", dest="out", metavar="OUT", type=Path, help="the folder that the project goes to")
-    add("--target", choices=("ttnn", "ttmetal"), default="ttnn", help="what the C++ calls (ttnn)")
+    add("-o", dest="out", metavar="OUT", type=Path, help="the folder to write the project to")
+    add(
+        "--target",
+        choices=("ttnn", "ttmetal"),
+        default="ttnn",
+        help="the ttnn library, or device programs of tt-metal (ttnn)",
+    )
     add("--arch", choices=ARCHITECTURES, help="the card (wormhole_b0)")
     add("--system-desc", metavar="F", help="the system, as a .ttsys file or by name (n150, n300, "
         "t3000, galaxy, p150...): its chips, their grid, memories and data types")  # fmt: skip
@@ -68,43 +73,47 @@ def argument_parser() -> argparse.ArgumentParser:
         default=DEFAULT_RELEASE,
         help="the tt-metal release to target",
     )  # fmt: skip
-    add("--optimize", type=int, choices=(0, 1, 2), default=0, metavar="LEVEL", help="0: every "
-        "tensor in DRAM, the library chooses (0); 1: what never hurts; 2: a search for where "
-        "tensors lie and how calls are distributed over the cores")  # fmt: skip
-    add("--weights", choices=("bfp8_b", "bfp4_b"), help="make weights of products block floats; "
-        "the figures of --check say what that costs in accuracy")  # fmt: skip
-    add("--explain", action="store_true", help="print what was decided for each call, and "
-        "what the next best would have cost")  # fmt: skip
+    add("--optimize", type=int, choices=(0, 1, 2), default=0, metavar="LEVEL", help="0: all "
+        "tensors in DRAM, the defaults of the library (0); 1: what is always faster; 2: search "
+        "for the best placement of tensors and the best distribution over the cores")  # fmt: skip
+    add("--weights", choices=("bfp8_b", "bfp4_b"), help="store the weights of matrix products "
+        "as block floats; --check shows the loss of accuracy")  # fmt: skip
+    add("--explain", action="store_true", help="print the decision for each call and the "
+        "estimated cost of the next best alternative")  # fmt: skip
     add("--overrides", metavar="F.json", type=Path, help="decisions for the optimizer, by the "
-        "names of what calls make")  # fmt: skip
-    add("--write-overrides", metavar="F.json", type=Path, help="write what the optimizer decided, "
-        "to be edited and given back")  # fmt: skip
-    add("--tt-lang", metavar="PROGRAM", action="append", default=[], help="a Python program that "
-        "has operations of TT-Lang which the module calls (ttir.tt_lang_op)")  # fmt: skip
+        "names of the results of calls")  # fmt: skip
+    add("--write-overrides", metavar="F.json", type=Path, help="write the decisions of the "
+        "optimizer to a file for --overrides")  # fmt: skip
+    add("--tt-lang", metavar="PROGRAM", action="append", default=[], help="a Python program with "
+        "the TT-Lang operations that the module calls (ttir.tt_lang_op)")  # fmt: skip
     add("--build", action="store_true", help="build the project for the CPU backend")
     add("--kind", choices=("so", "exe", "both", "sources"), help="what the project builds: a "
         "shared object with a C API, an executable, both (both), or neither: sources that your "
         "own program links against, with as few files as they need")  # fmt: skip
-    add("--check", action="store_true", help="build it, run it on drawn inputs and compare it with "
-        "the flatbuffer and with the source, both run in numpy")  # fmt: skip
-    add("--golden", metavar="DIR", type=Path, help="with --check: take arguments from DIR/inputs, "
-        "and compare with what a framework computed of them, in DIR/outputs")  # fmt: skip
-    add("--seed", type=int, default=0, help="seed of drawn inputs (0)")
-    add("--embed-goldens", action="store_true", help="put into the flatbuffer what the source "
-        "computes of drawn inputs, op by op")  # fmt: skip
-    add("--force", action="store_true", help="write into a folder of others, or overwrite edits")
-    add("--keep-edits", choices=("merge", "fail"), default="merge", help="what to do if files of "
-        "OUT were edited: merge the edits into the new text, or write nothing (merge)")  # fmt: skip
-    add("--edits", metavar="OUT", type=Path, help="print what was edited in OUT since it was "
-        "generated, as a patch, and end")  # fmt: skip
-    add("--no-format", action="store_true", help="leave the C++ unformatted")
+    add("--check", action="store_true", help="build and run the project on random inputs, and "
+        "compare it with the flatbuffer and the source, both run in numpy")  # fmt: skip
+    add("--golden", metavar="DIR", type=Path, help="with --check: take the inputs from "
+        "DIR/inputs, and compare with the results of a framework in DIR/outputs")  # fmt: skip
+    add("--seed", type=int, default=0, help="seed of the random inputs (0)")
+    add("--embed-goldens", action="store_true", help="add to the flatbuffer results of each "
+        "op of the source on random inputs")  # fmt: skip
+    add(
+        "--force",
+        action="store_true",
+        help="write into a folder that ttcodegen did not create, or overwrite edits",
+    )
+    add("--keep-edits", choices=("merge", "fail"), default="merge", help="if files in "
+        "OUT were edited: merge the edits into the new files or write nothing (merge)")  # fmt: skip
+    add("--edits", metavar="OUT", type=Path, help="print the edits made in OUT since it was "
+        "generated, as a patch, and exit")  # fmt: skip
+    add("--no-format", action="store_true", help="do not format the C++")
     add("--dump-ir", metavar="DIR", type=Path, help="write the module after each pass")
-    add("--time-passes", action="store_true", help="show how long each stage took")
+    add("--time-passes", action="store_true", help="print the time of each stage")
     add("--cpu-backend-dir", action="store_true", help="print the folder of the CPU backend, which "
-        "is built if it is not there yet, and end")  # fmt: skip
+        "is built first if necessary, and exit")  # fmt: skip
     add_message_options(parser)
-    add("--completion", choices=SHELLS, help="print what makes a shell complete the options of all "
-        "tools, and end")  # fmt: skip
+    add("--completion", choices=SHELLS, help="print a script that completes the options of all "
+        "tools in a shell, and exit")  # fmt: skip
     add_version_option(parser)
     return parser
 
@@ -121,7 +130,7 @@ def _run(invocation: Invocation) -> int:
     if options.completion is not None:
         from ttcodegen.cli.completion import completion_script
 
-        print(completion_script(options.completion), end="")
+        print(completion_script(options.completion, parser), end="")
         return ExitStatus.DONE
     if options.cpu_backend_dir:
         return _print_cpu_backend()

@@ -85,7 +85,7 @@ def name_of(op: Operation) -> str:
 
 def take_over(module: ModuleOp, diagnostics: Diagnostics) -> None:
     """Turns functions of TTNN with devices, destinations or names of other years into ours; leaves
-    other functions alone. Destinations are marked; dropping them is up to whoever upgrades ops."""
+    other functions alone. Destinations are marked; dropping them is left to the upgrade of ops."""
     for function in list(module.walk()):
         if isinstance(function, FuncOp) and _is_of_other_years(function):
             _keep_mesh(module, function)
@@ -206,7 +206,7 @@ def _create(name: str) -> Callable[[Operation], None]:
 
 
 def _rename(name: str) -> Callable[[Operation], None]:
-    """The same op under its name of today; destinations stay for whoever drops them."""
+    """The same op under its name of today; destinations are dropped later."""
 
     def rule(op: Operation) -> None:
         attributes = {k: v for k, v in op.attributes.items() if k != "op_name__"}

@@ -127,6 +127,6 @@ def kind_of(text: str, parameter: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=1 << 12)
 def _parameters_of(callee: str, count: int) -> tuple[str, ...]:
-    """The names of the parameters of a number of arguments, '' where nobody knows it."""
+    """The names of the parameters of a number of arguments, '' where it is unknown."""
     known = PARAMETERS.get(callee.partition("<")[0].rpartition("::")[2], ())
     return (*known[:count], *[""] * (count - len(known)))

@@ -1,7 +1,7 @@
 """Zones of the device profiler: parts of a kernel that have names.
 
 `ttkernel.begin_zone` and `ttkernel.end_zone` stand in the same block, one pair inside of another or
-after it. In C++ a zone lasts as long as a scope, and what a scope declares nobody sees after it.
+after it. In C++ a zone lasts as long as a scope, and its declarations end with it.
 """
 
 from __future__ import annotations

@@ -228,7 +228,7 @@ class Tuning:
             file.include(header)
         file.include("ttnn/types.hpp")
         file.blank()
-        # Whoever gives a call a configuration by hand writes it as the documentation does.
+        # A configuration written by hand is spelled as in the documentation.
         with file.namespace(name):
             file.verbatim("using tt::tt_metal::MathFidelity;")
         file.blank()

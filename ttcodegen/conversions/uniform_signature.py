@@ -74,7 +74,7 @@ def declare_uniform(header: EmitCBuilder, entry: Entry) -> None:
 def define_uniform(file: EmitCBuilder, entry: Entry) -> None:
     """Defines the function: it puts the arguments into the structures of the other one.
 
-    Constants are computed in every call: nobody says when the weights change.
+    Constants are computed in every call: the caller does not say when the weights change.
     """
     body = file.function(uniform_name(entry), _PARAMETERS, _TENSORS, fixed_names=[_DEVICE])
     arguments, device = body.arguments[0], Text(_DEVICE)

@@ -55,7 +55,7 @@ def plan_variables(
     """The variables of a function, statement by statement.
 
     Args:
-        statements: what they use and make; other values belong to somebody else.
+        statements: what they use and make; other values are defined elsewhere.
         names: what values are called.
         owned: parameters that the function may move out of, with their names.
         returned: what the function returns.
@@ -126,7 +126,7 @@ class _Planner:
     def _take_over(
         self, result: SSAValue, dying: Sequence[SSAValue], lifetime: Lifetime
     ) -> SSAValue | None:
-        """Gives a result its variable: that of an operand of its name that nobody uses any more,
+        """Gives a result its variable: that of an operand of its name that is not used any more,
         else one of its name that is free, else a new one. Returns the operand, if any."""
         base = identifier(self.names[result])
         for value in dying:

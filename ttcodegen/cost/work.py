@@ -1,4 +1,4 @@
-"""What an op has to move and to compute, whoever does it."""
+"""What an op has to move and to compute, on any device."""
 
 from __future__ import annotations
 

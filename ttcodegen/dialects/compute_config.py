@@ -3,7 +3,7 @@
     #ttnn.device_compute_kernel_config<math_fidelity = hifi4, math_approx_mode = false,
      fp32_dest_acc_en = true, packer_l1_acc = false, dst_full_sync_en = false>
 
-Fields that the text leaves out are those of a `ttnn::ComputeKernelConfig` that nobody sets.
+Fields that the text leaves out are those of a `ttnn::ComputeKernelConfig` that is not set.
 """
 
 from __future__ import annotations

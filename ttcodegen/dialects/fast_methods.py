@@ -302,7 +302,7 @@ REPLACED: Mapping[type, Mapping[str, Any]] = {
 
 
 class _Plain(ABCMeta):
-    """Of classes to which nobody registers others: an instance is one by its bases, which the
+    """Of classes without registered virtual subclasses: an instance is one by its bases, which the
     interpreter sees by itself."""
 
     __instancecheck__ = type.__instancecheck__

@@ -109,7 +109,7 @@ class Call:
     """One execution of an op in numpy.
 
     Floats arrive as float32 (float64 where the source says so), already rounded to the dtype of
-    their tensor; integers and booleans in their own dtype. Whoever runs the op rounds the result.
+    their tensor; integers and booleans in their own dtype. The interpreter rounds the result.
     """
 
     name: str

@@ -177,7 +177,7 @@ def _calculate(operator: Operator, left: int, right: int) -> int:
 
 @dataclass(frozen=True)
 class Setting:
-    """A number that may be turned."""
+    """A tuning knob: a number that may be changed."""
 
     name: str
     """An identifier; the kernels that use it know it as a named compile-time argument."""

@@ -107,7 +107,7 @@ def render_programs(
     name: str, programs: Sequence[DeviceProgram], paths: Mapping[tuple[str, str], str], title: str
 ) -> dict[str, str]:
     """`src/programs.hpp` and `src/programs.cpp`, with a function for each program, and
-    `src/tuning.hpp` with what may be turned of them, by path.
+    `src/tuning.hpp` with their tuning knobs, by path.
 
     Many programs are divided among several files: `programs_2.cpp` and so on. `paths` are those of
     the kernels, by the names of their programs and their own.

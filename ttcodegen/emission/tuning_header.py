@@ -34,11 +34,11 @@ _CONDITIONAL = 1
 _ATOM = 6
 _COMMUTATIVE = (Operator.PRODUCT, Operator.SUM)
 _FIDELITY_REMARK = (
-    "How many bits of its operands the matrix engine multiplies: LoFi, HiFi2, HiFi3 or HiFi4, in "
-    "one to four passes."
+    "Mantissa bits that the matrix engine multiplies: LoFi, HiFi2, HiFi3 or HiFi4, in one to four "
+    "passes."
 )
-_FP32_REMARK = "Whether destination registers have 32 bits: half as many tiles fit into them."
-_APPROXIMATE_REMARK = "Whether functions of the vector engine are computed with fewer digits."
+_FP32_REMARK = "32-bit destination registers, which hold half as many tiles."
+_APPROXIMATE_REMARK = "Faster, less precise functions of the vector engine."
 
 
 def cpp_size(size: Size, scope: str = "") -> str:

@@ -76,7 +76,7 @@ class _Process:
     ) -> None:
         self._paths = ", ".join(dict.fromkeys(piece.path for piece in pieces))
         self._folder = str(files[0].parent.parent)
-        # A file, not a pipe: nobody reads while it is written.
+        # A file, not a pipe: a pipe would have to be read at the same time.
         self._messages = tempfile.TemporaryFile()
         try:
             self._process = subprocess.Popen(

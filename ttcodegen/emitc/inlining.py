@@ -1,7 +1,7 @@
 """Decides which values are written where they are used, and which get a variable.
 
 The rule: a value that is only a name (`weights.conv1_weight`, a number, `&x`) is written at each
-use; a value that costs a computation is written at its only use, if it has one and nobody named it;
+use; a value that costs a computation is written at its only use, if it has one and no name;
 a call with effects always is a statement of its own. A read of memory moves to its use only if
 nothing that may write runs in between.
 
@@ -50,7 +50,7 @@ FIXED_NAME = "ttcodegen.fixed_name"
 NAMES = "ttcodegen.names"
 ASSIGNS = "ttcodegen.assigns"
 """Names the variable that the result of an op goes into, instead of one of its own: that of a value
-of the same type which nobody uses any more."""
+of the same type that is not used any more."""
 
 # Membership of the exact type is several times faster than `isinstance` on abstract classes.
 _NAME_LIKE: frozenset[type[Operation]] = frozenset(
@@ -90,7 +90,7 @@ def has_effects(op: Operation) -> bool:
 
 
 def is_named(op: Operation) -> bool:
-    """Whether somebody gave a result of `op` a name."""
+    """Whether a result of `op` has a name."""
     named = NAME in op.attributes or NAMES in op.attributes or ASSIGNS in op.attributes
     return named or any(result.name_hint is not None for result in op.results)
 

@@ -317,7 +317,7 @@ class _FilePrinter:
                 self._variables[given] = name
                 self._values.define(argument, Expression(name))
                 used = argument.first_use is not None
-                # A name that nobody uses would be a warning.
+                # An unused name would be a warning.
                 if not used and not (fixed and mentions(op.body.walk(), name)):
                     name = f"/*{name}*/"
             text = declaration(type_, name)
@@ -500,7 +500,7 @@ def _has_fixed_name(op: FuncOp, index: int) -> bool:
 
 
 def _fallback_name(op: Operation) -> str:
-    """What a value is called that nobody named: after what computes it."""
+    """The name of a value without one: after what computes it."""
     match op:
         case CallOpaqueOp():
             last = _LAST_NAME_PART.search(op.callee.data.strip())

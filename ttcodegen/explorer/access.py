@@ -25,7 +25,7 @@ class Access:
         self._uploaded = 0
 
     def close(self) -> None:
-        """Removes what was uploaded, and results that nobody gave a folder for."""
+        """Removes what was uploaded, and results without a folder."""
         shutil.rmtree(self.own, ignore_errors=True)
 
     def path(self, named: str, gone: Container[Path] = ()) -> Path:

@@ -125,7 +125,7 @@ def _level(values: Mapping[str, str], default: int) -> int:
         if value is not None:
             flags[name] = value in ("true", "1")
     if given is None:
-        # That the optimizer is on or off takes the place of the level that nobody gave.
+        # That the optimizer is on or off takes the place of a level that was not given.
         given = 0 if "enable-optimizer" in flags else default
     options = {**dict.fromkeys(_PIPELINE_OPTIONS, False), **flags}
     return optimization_level({**options, "optimization-level": int(given)})

@@ -60,7 +60,7 @@ def read_file(path: Path) -> bytes:
 
 
 def read_ttnn(data: bytes | memoryview) -> Binary:
-    """The program that `data` hold, checked so that whoever runs it need not doubt it.
+    """The program that `data` hold, checked so that running it is safe.
 
     Raises:
         CompileError: if it is not a .ttnn file, of another version, damaged, or inconsistent.

@@ -32,7 +32,7 @@ def is_ttm(data: bytes | memoryview) -> bool:
 
 
 def read_ttm(data: bytes | memoryview) -> DeviceBinary:
-    """The programs that `data` hold, checked so that whoever runs them need not doubt it.
+    """The programs that `data` hold, checked so that running them is safe.
 
     Raises:
         CompileError: if it is not a .ttm file, of another version, damaged, or inconsistent.

@@ -1,4 +1,4 @@
-"""Global values of `ml_program`, which exporters declare and nobody uses."""
+"""Global values of `ml_program`, which exporters declare and nothing uses."""
 
 from __future__ import annotations
 

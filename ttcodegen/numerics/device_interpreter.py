@@ -30,9 +30,9 @@ from ttcodegen.flatbuffer.ttm_program import (
     DeviceBinary,
     DeviceProgram,
 )
+from ttcodegen.numerics.device_tensor import DeviceTensor
 from ttcodegen.numerics.execution import ExecutionError, Function, Observer, Step
 from ttcodegen.numerics.interpreter import (
-    DeviceTensor,
     FileInterpreter,
     PerturbedTensor,
     UnroundedTensor,

@@ -1,4 +1,4 @@
-"""Golden values of somebody else, by the names that he knows tensors by, in a flatbuffer."""
+"""Golden values from elsewhere, by their own names of tensors, in a flatbuffer."""
 
 from __future__ import annotations
 

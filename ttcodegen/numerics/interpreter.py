@@ -18,41 +18,17 @@ from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.arithmetic import Arithmetic, default_config
 from ttcodegen.dialects.compute_config import ComputeConfig
 from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.flatbuffer import program as file
+from ttcodegen.numerics.device_tensor import DeviceTensor
 from ttcodegen.numerics.execution import ExecutionError, Executor, Function, Observer, Step
 from ttcodegen.numerics.oversize import oversize_reason
 from ttcodegen.numerics.repeatability import output_tolerances, tensor_tolerance
-from ttcodegen.numerics.rounding import in_storage_dtype, rounded_for_device
+from ttcodegen.numerics.rounding import in_storage_dtype
 from ttcodegen.numerics.tolerances import Tolerance
 from ttcodegen.ops.cpp_calls import COMPUTE_CONFIG_ATTRIBUTE
 from ttcodegen.ops.definition import REQUIRED, TTNN, Definition, TTNNDefinition
 
 assert ml_dtypes is not None
-
-
-@dataclass(frozen=True)
-class DeviceTensor:
-    """A tensor of a program."""
-
-    placement: TensorPlacement
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.placement.shape
-
-    @property
-    def dtype(self) -> str:
-        return self.placement.data_type.numpy
-
-    def rounded(self, array: np.ndarray) -> np.ndarray:
-        """The array rounded to the data type of the tensor."""
-        return rounded_for_device(array, self.placement.data_type)
-
-    def keeps(self, moved: DeviceTensor) -> bool:
-        """Moved elements of a block float share their exponents with others."""
-        data_type = self.placement.data_type
-        return data_type is moved.placement.data_type and not data_type.is_block_float
 
 
 @dataclass(frozen=True)

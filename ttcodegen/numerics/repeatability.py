@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from ttcodegen.dialects.arithmetic import Arithmetic
 from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.numerics.device_tensor import DeviceTensor
 from ttcodegen.numerics.execution import Function, Step
 from ttcodegen.numerics.saturation import Saturation, saturation_of
 from ttcodegen.numerics.tolerances import (
@@ -31,9 +32,6 @@ from ttcodegen.numerics.tolerances import (
 )
 from ttcodegen.ops.cpp_calls import COMPUTE_CONFIG_ATTRIBUTE
 from ttcodegen.ops.definition import TTIRDefinition, TTNNDefinition
-
-if TYPE_CHECKING:
-    from ttcodegen.numerics.interpreter import DeviceTensor
 
 
 def output_tolerances(functions: Mapping[str, Function], name: str) -> list[Tolerance]:
@@ -115,7 +113,7 @@ def _overwritten(step: Step) -> tuple[int, ...]:
 
 
 def _data_type(function: Function, tensor: int) -> DataType:
-    return cast("DeviceTensor", function.tensors[tensor]).placement.data_type
+    return cast(DeviceTensor, function.tensors[tensor]).placement.data_type
 
 
 def _rounded(tolerance: Tolerance, data_type: DataType) -> Tolerance:

@@ -155,7 +155,7 @@ def _verify_concatenate(op: CatalogueOp) -> None:
 
 
 def _concatenate(call: Call) -> Array:
-    """Rows that belong to no user are 0 here; nobody reads them."""
+    """Rows that belong to no user are 0 here; they are never read."""
     heads = call.array("input")[0, :, : call["num_heads"]]
     rows = heads.reshape(heads.shape[0], -1)
     missing = MOST_USERS - rows.shape[0]

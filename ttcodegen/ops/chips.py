@@ -106,7 +106,7 @@ class Chips:
     def permute(
         self, value: SSAValue, pairs: Sequence[Sequence[int]], kept: SSAValue | None = None
     ) -> SSAValue:
-        """For each chip what its source has; for one that nobody sends to what it has of `kept`, or
+        """For each chip what its source has; for one without a source what it has of `kept`, or
         zeros. All gather what the chips have, put it into the order of the targets, and take their
         share."""
         shape, chips = shape_of(value.type), self.participants(None)

@@ -22,6 +22,7 @@ from ttcodegen.dialects.datatypes import element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.convolution import with_bias
+from ttcodegen.ops.convolution_layout import ConvolutionLayout
 from ttcodegen.ops.definition import Call, TTIRDefinition, attribute, operand, optional, register
 from ttcodegen.ops.dimensions import Dimensions, Labels
 from ttcodegen.ops.op_builder import OpBuilder
@@ -30,40 +31,6 @@ from ttcodegen.ops.sliding_window import Window, convolution, surrounded
 
 if TYPE_CHECKING:
     import numpy
-
-
-@dataclass(frozen=True)
-class ConvolutionLayout:
-    """Where the dimensions of input, kernel and output stand."""
-
-    input_batch: int
-    input_feature: int
-    input_spatial_dimensions: tuple[int, ...]
-    kernel_output_feature: int
-    kernel_input_feature: int
-    kernel_spatial_dimensions: tuple[int, ...]
-    output_batch: int
-    output_feature: int
-    output_spatial_dimensions: tuple[int, ...]
-
-    @property
-    def input_order(self) -> list[int]:
-        """Batch, positions, channels."""
-        return [self.input_batch, *self.input_spatial_dimensions, self.input_feature]
-
-    @property
-    def kernel_order(self) -> list[int]:
-        """Output channels, input channels, positions."""
-        return [
-            self.kernel_output_feature,
-            self.kernel_input_feature,
-            *self.kernel_spatial_dimensions,
-        ]
-
-    @property
-    def output_order(self) -> list[int]:
-        """Batch, positions, channels."""
-        return [self.output_batch, *self.output_spatial_dimensions, self.output_feature]
 
 
 _LISTS = tuple(f"{name}_spatial_dimensions" for name in ("input", "kernel", "output"))

@@ -94,7 +94,7 @@ def partitioned(calls: Sequence[Call], dim: int, axis: int | None) -> list[Array
 
 
 def permuted(calls: Sequence[Call], pairs: Sequence[Sequence[int]]) -> list[Array]:
-    """What the source of each chip has; zeros for a chip that nobody sends to."""
+    """What the source of each chip has; zeros for a chip that receives nothing."""
     result = [np.zeros_like(array) for array in _inputs(calls)]
     for source, target in pairs:
         result[target] = calls[source].array("input")

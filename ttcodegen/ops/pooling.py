@@ -92,7 +92,7 @@ def max_pool_indices(x: numpy.ndarray, window: Window) -> tuple[numpy.ndarray, n
     # A window that starts in the padding has its first real element later.
     found = best != lowest(x.dtype)
     for view, place in zip(views, place_views, strict=True):
-        # What is no number is the greatest, as where nobody asks for places.
+        # What is no number is the greatest, as where no places are asked for.
         better = (view > best) | (~found & (view != lowest(x.dtype)))
         better |= (view != view) & (best == best)
         found |= better

@@ -136,7 +136,7 @@ def _minimum(array: Array, **options: Any) -> Array:
 
 
 def _mean(array: Array, **options: Any) -> Array:
-    """The mean of integers has a fraction; whoever wants it without cuts it off."""
+    """The mean of integers has a fraction; callers that need an integer truncate it."""
     if np.issubdtype(array.dtype, np.integer):
         return np.mean(array, **options, dtype=np.float64)
     if array.size == 0:

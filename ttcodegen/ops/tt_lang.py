@@ -39,7 +39,7 @@ class GivenTensor:
     shape: tuple[int, ...]
     data_type: DataType
     elements: Array | None = None
-    """None for what nobody reads."""
+    """None for what is never read."""
 
 
 @dataclass(frozen=True)

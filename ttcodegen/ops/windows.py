@@ -22,6 +22,7 @@ from ttcodegen.dialects.datatypes import element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.lazy_numpy import Array, np
+from ttcodegen.ops.convolution_layout import ConvolutionLayout
 from ttcodegen.ops.definition import Call, TTIRDefinition, attribute, operand, register
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape
@@ -190,9 +191,6 @@ def _reduction(call: Call) -> Array:
 
 
 def _as_convolution(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    # That module comes to this one for what its convolutions become.
-    from ttcodegen.ops.convolution_general import ConvolutionLayout
-
     last = len(op.result_shape) - 1
     spatial = tuple(range(1, last))
     layout = ConvolutionLayout(

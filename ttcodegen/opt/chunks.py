@@ -87,7 +87,7 @@ def _expected_line(number: int, offset: str | None) -> int | None:
 def unmet(source: Source, diagnostics: Iterable[Diagnostic]) -> list[str]:
     """What differs between the diagnostics of a text and those that its comments expect.
 
-    Notes that nobody expects are no difference.
+    Unexpected notes make no difference.
     """
     open_ = expectations(source)
     differences: list[str] = []

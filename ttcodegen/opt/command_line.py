@@ -59,9 +59,7 @@ OPTIONS = (
         "expected-note; exit with 0 if they agree.",
     ),
     DriverOption("verify-each", "flag", "Verify the module after each pass (true)."),
-    DriverOption(
-        "allow-unregistered-dialect", "flag", "Keep operations of dialects that nobody knows."
-    ),
+    DriverOption("allow-unregistered-dialect", "flag", "Keep operations of unknown dialects."),
     DriverOption("show-dialects", "flag", "List the dialects, and end."),
     DriverOption("list-passes", "flag", "List the names of passes and pipelines, and end."),
     DriverOption("dump-pass-pipeline", "flag", "Write the passes that run to standard error."),

@@ -185,7 +185,7 @@ class _Run:
                 self._reproduce(passes[:index])
                 raise
             except Exception:
-                # The report of the bug is written by whoever called us.
+                # The caller writes the report of the bug.
                 self._reproduce(passes[:index])
                 self._report_reproducer()
                 raise

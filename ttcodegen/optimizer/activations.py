@@ -25,7 +25,7 @@ PARAMETERS = {"gelu": (0.0,)}
 
 @dataclass(frozen=True)
 class FuseActivations(ModulePass):
-    """`relu`, `gelu`, `silu` and `sigmoid` of what one call gives and nobody else uses."""
+    """`relu`, `gelu`, `silu` and `sigmoid` of the result of a call without other uses."""
 
     name = "ttnn-fuse-activations"
 

@@ -38,7 +38,7 @@ class _Choice:
         self.space = l1 - taken
 
     def fits(self, height: int, width: int, inner: int) -> bool:
-        """Whether an estimate of the buffers, which is not what they take in the end, has room."""
+        """Whether the estimated size of the buffers fits; their final size may differ."""
         left, right = tile_bytes(self.left), tile_bytes(self.right)
         shard = self.left.shards.shape[1] // TILE_SIDE if self.left.shards is not None else 0
         size = height * inner * 2 * left + width * inner * 2 * right + height * shard * left

@@ -487,7 +487,7 @@ def _attended(model: CostModel, call: LibraryCall) -> _Work:
 
 def _attended_by_one(model: CostModel, call: LibraryCall) -> _Work:
     """Attention of one query of each user, whose keys are distributed over cores. Where in the
-    cache each user is, nobody knows before: all positions count."""
+    cache each user is, is not known before: all positions count."""
     plan = DecodeAttention.of(call, model.chip.cores)
     query, key, value, *others = call.operands
     work = _Work(min(plan.active_cores, model.chip.cores))

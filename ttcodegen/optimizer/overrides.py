@@ -195,7 +195,7 @@ def check_names(overrides: Overrides, functions: Sequence[CallNames]) -> None:
     """Every override belongs to a call.
 
     Raises:
-        CompileError: that names what there is instead.
+        CompileError: that lists the known names.
     """
     known = {names.function: names.known for names in functions}
     for function, entries in overrides.items():

@@ -230,7 +230,7 @@ _SYMBOLS: dict[type[Operation], str] = {FuncOp: "function", ModuleOp: "module"}
 
 
 def _is_undescribed_device(op: Operation) -> bool:
-    """Whether an op describes a device in a form that nobody understands any more."""
+    """Whether an op describes a device in a form that is not supported any more."""
     if operation_name(op) != DEVICE:
         return False
     return not isinstance(op, DeviceOp) or op.device_attr is None

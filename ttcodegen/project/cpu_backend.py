@@ -275,7 +275,7 @@ def _compile(place: _Place, toolchain: Toolchain, installed: Path) -> None:
 
 
 def _remove_unused(place: _Place) -> None:
-    """Removes builds that nobody used for long; the last ones stay."""
+    """Removes builds that were not used for long; the last ones stay."""
     now = time.time()
     for entry in place.entries()[_KEPT_BUILDS:]:
         if now - entry.joinpath(_READY).stat().st_mtime > _UNUSED_SECONDS:

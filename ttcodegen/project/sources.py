@@ -57,7 +57,7 @@ _HOST_TYPES: Mapping[str, Mapping[str, Any]] = {
         ),
     },
 }
-"""What functions of a module take and give, by target."""
+"""The types of the tensors that functions of a module take and return, by target."""
 _MEMORIES = {"dram": "dram", "l1": "l1", "system_memory": "host"}
 
 
@@ -249,7 +249,7 @@ def _table_row(
 
 
 def _parameters(declared: Iterable[tuple[str, str, bool]]) -> str:
-    """Parameters with their names, or with the names as comments where nobody uses them."""
+    """Parameters with their names, or with the names as comments where they are unused."""
     return ", ".join(
         f"{type_} {name}" if used else f"{type_} /*{name}*/" for type_, name, used in declared
     )

@@ -84,7 +84,7 @@ def _abandoned(parent: Path) -> Iterator[Path]:
 
 
 def _free_lock(path: Path) -> IO[str] | None:
-    """The lock, taken; None if somebody holds it, or if there is none."""
+    """The lock, taken; None if another process holds it, or if there is none."""
     try:
         lock = path.open("r+")
     except OSError:

@@ -107,7 +107,7 @@ class OpClock:
             index = self._indices[id(step)]
         if step.name != "ttnn.deallocate":
             self._times(function.name, index).spans.append((begin, now - begin))
-        # What the observer takes itself is nobody's time.
+        # The time of the observer itself does not count.
         self._mark = time.perf_counter()
 
     def _times(self, program: str, index: int) -> OpTimes:

@@ -20,7 +20,7 @@ from ttcodegen.runtime.c_api import (
 
 class DeviceTensor:
     """A tensor where a run left it. It keeps the device open, also when the modules are closed, and
-    is freed when nobody holds it any more."""
+    is freed with the last object that holds it."""
 
     def __init__(self, library: Library, handle: int) -> None:
         self._library = library

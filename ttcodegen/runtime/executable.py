@@ -66,7 +66,7 @@ class TensorInfo:
     dtype: np.dtype[Any]
     """In which its elements are given and returned."""
     source_dtype: str | None
-    """The numpy dtype of the source's element type, None if nobody knows."""
+    """The numpy dtype of the source's element type, None if unknown."""
     layout: str | None = None
     """tile or row_major."""
     buffer_type: str | None = None

@@ -50,7 +50,7 @@ class Device:
         self._open = True
 
     def tensor(self, values: np.ndarray, layout: TensorPlacement) -> DeviceTensor:
-        """A tensor of these values that lies so.
+        """A tensor of these values of that layout.
 
         Raises:
             CompileError: if the values have another shape.

@@ -16,7 +16,7 @@ ARCHITECTURES = ("wormhole_b0", "blackhole")
 """The architectures that programs are compiled for, by name."""
 
 DEFAULT_ARCHITECTURE = "wormhole_b0"
-"""What is compiled for if nobody says."""
+"""What is compiled for by default."""
 
 DATA_TYPES = (
     "f32",

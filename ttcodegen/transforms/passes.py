@@ -251,13 +251,13 @@ PASSES = (
         name="remove-dead-values",
         group=Group.GENERAL,
         implementation=f"{_TRANSFORMS}.remove_dead_values:RemoveDeadValues",
-        description="Drops ops whose results nobody uses.",
+        description="Drops ops whose results are unused.",
     ),
     PassEntry(
         name="symbol-dce",
         group=Group.GENERAL,
         implementation=f"{_TRANSFORMS}.symbol_dce:SymbolDCE",
-        description="Drops private functions that nobody calls.",
+        description="Drops private functions that are never called.",
     ),
     PassEntry(
         name="cse",

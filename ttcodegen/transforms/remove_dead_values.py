@@ -1,4 +1,4 @@
-"""Drops TTNN ops whose results nobody uses."""
+"""Drops TTNN ops whose results are unused."""
 
 from __future__ import annotations
 

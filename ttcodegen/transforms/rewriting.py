@@ -48,12 +48,12 @@ def _overwrites(op_class: type[Operation]) -> bool | None:
 
 
 def is_pure(op: Operation) -> bool:
-    """Whether the op only computes its results, so that it may go when nobody uses them."""
+    """Whether the op only computes its results, so that it may go when they are unused."""
     return _overwrites(type(op)) is False and len(op.results) > 0
 
 
 def is_unused(op: Operation) -> bool:
-    """Whether the op only computes results that nobody uses."""
+    """Whether the op only computes unused results."""
     return is_pure(op) and all([result.first_use is None for result in op.results])
 
 
@@ -74,7 +74,7 @@ def set_type(value: SSAValue, type_: Attribute) -> None:
 
 
 def erase(op: Operation) -> None:
-    """Takes an op whose results nobody uses out of its block."""
+    """Takes an op whose results are unused out of its block."""
     assert op.parent is not None
     op.parent.erase_op(op)
 
@@ -184,7 +184,7 @@ class Rewriter(OpBuilder):
         return op if self.writes.may_recompute(op, self.root) else None
 
     def sole(self, value: SSAValue, *names: str) -> CatalogueOp | None:
-        """As `defining`, but only if `value` has one use: nobody else needs it when it is fused."""
+        """As `defining`, but only if `value` has one use, so that it may be fused."""
         return self.defining(value, *names) if value.has_one_use() else None
 
     def again(
@@ -293,7 +293,7 @@ class PatternSet:
         return result
 
     def apply(self, function: FuncOp, start: Iterable[Operation] | None = None) -> bool:
-        """Applies the rules until none applies; drops ops whose results nobody uses.
+        """Applies the rules until none applies; drops ops whose results are unused.
 
         Looks at all ops, or at some of them and what changes from there. Gives whether anything
         changed.
@@ -373,7 +373,7 @@ class _Worklist:
 
 
 def erase_dead(function: FuncOp) -> bool:
-    """Erases the ops whose results nobody uses, from the end; gives whether there were any."""
+    """Erases the ops whose results are unused, from the end; gives whether there were any."""
     changed = False
     for block in function_blocks(function):
         op = block.last_op

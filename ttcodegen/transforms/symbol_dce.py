@@ -1,4 +1,4 @@
-"""Drops private functions that nobody calls."""
+"""Drops private functions that are never called."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def _load_system(module: ModuleOp, path: str, arch: str) -> bool:
 
 def _register_device(module: ModuleOp, mesh_shape: str, is_described: bool) -> None:
     """Describes the device: all cores and banks of a chip, or of all chips of the mesh that the
-    option or the module names. A system that nobody described has the chips of the mesh."""
+    option or the module names. A system without a description has the chips of the mesh."""
     sizes = [int(size) for size in re.findall(r"\d+", mesh_shape)]
     if sizes:
         set_mesh(module, sizes)
@@ -89,7 +89,7 @@ def _mesh_of(module: ModuleOp) -> MeshShape:
 
 
 def _system_for(module: ModuleOp, mesh: MeshShape, is_described: bool) -> SystemDescription:
-    """The system of a module. Where nobody described one, it has the chips of the mesh; one that is
+    """The system of a module. Without a description it has the chips of the mesh; one that is
     described may have too few, which raises CompileError."""
     system = system_of(module)
     assert system is not None

@@ -28,7 +28,7 @@ def canonical_rules() -> PatternSet:
 @dataclass(frozen=True)
 class TTIRCanonicalizePass(ModulePass):
     """Simplifies constants, moves of elements and arithmetic, merges equal ops and drops those
-    whose results nobody uses."""
+    whose results are unused."""
 
     name = "ttir-canonicalize"
 

@@ -104,7 +104,7 @@ def fuse_softmax(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     if unconverted(rewriter, summed.operands[0]) is not exponentials:
         return None
     dims = reduced_dims(summed)
-    # The sum and the quotient only: nobody else may need the exponentials.
+    # The sum and the quotient only: the exponentials may have no other use.
     if len(dims) != 1 or not summed.parameter("keep_dim") or not _has_uses(exponentials, 2):
         return None
     if not same_type(exponentials, op) or not is_float(exponentials):

@@ -164,7 +164,7 @@ def multiply_unflattened(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None
 
 
 def _convolution(rewriter: Rewriter, value: SSAValue) -> tuple[CatalogueOp, int] | None:
-    """The convolution that made `value`, maybe through a permute, if nobody else uses it, and which
+    """The convolution that made `value`, maybe through a permute, if it has no other use, and which
     dimension of `value` its channels are."""
     producer = rewriter.sole(value, "ttir.conv2d", "ttir.permute")
     if producer is None:

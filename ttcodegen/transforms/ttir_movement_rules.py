@@ -48,7 +48,7 @@ def move_nothing(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 @MOVEMENT.on("ttir.reshape")
 def reshape_once(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A reshape of a reshape is one reshape, of a constant that nobody else wants a constant."""
+    """A reshape of a reshape is one reshape, of a constant without other uses a constant."""
     source = op.operands[0]
     if shape_of(source.type) == op.result_shape:
         return source

@@ -129,7 +129,7 @@ def _squared(rewriter: Rewriter, value: SSAValue) -> SSAValue | None:
 
 
 def _mean_square(rewriter: Rewriter, value: SSAValue) -> SSAValue | None:
-    """What `value` is the mean square of, if nobody else needs that or the squares."""
+    """What `value` is the mean square of, if nothing else needs that or the squares."""
     averaged = _averaged(rewriter, value)
     if averaged is None or not averaged.has_one_use():
         return None

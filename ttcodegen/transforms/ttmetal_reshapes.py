@@ -1,7 +1,7 @@
 """Lets reshapes that divide rows among more tiles wait until ops that work row by row are done.
 
 One row for each of 32 users, (32, 1, 8192), is 32 rows of tiles with a row of elements in each:
-what computes on rows does so before they come apart, and perhaps nobody needs them apart at all.
+what computes on rows does so before they come apart, and perhaps they need not come apart at all.
 """
 
 from __future__ import annotations

@@ -15,14 +15,14 @@ constexpr std::int64_t kOutside = -1;
 std::int64_t input_position(const ConvolutionAxis& axis, bool replicate, std::int64_t output,
                             std::int64_t tap) {
     const std::int64_t position = output * axis.stride - axis.padding + tap * axis.dilation;
-    const std::int64_t last = (axis.input - 1) * axis.spread;
+    const std::int64_t last = (axis.input - 1) * axis.input_dilation;
     if (replicate) {
-        return std::clamp<std::int64_t>(position, 0, last) / axis.spread;
+        return std::clamp<std::int64_t>(position, 0, last) / axis.input_dilation;
     }
-    if (position < 0 || position > last || position % axis.spread != 0) {
+    if (position < 0 || position > last || position % axis.input_dilation != 0) {
         return kOutside;
     }
-    return position / axis.spread;
+    return position / axis.input_dilation;
 }
 
 /// Gathers rows of the left operand: for each output pixel its taps, each with the group's
@@ -40,7 +40,7 @@ class PixelGatherer {
           channels_(convolution.group_in()),
           line_(convolution.axes[2].kernel * channels_),
           lines_are_runs_(convolution.groups == 1 && convolution.axes[2].dilation == 1 &&
-                          convolution.axes[2].spread == 1 && !convolution.replicate &&
+                          convolution.axes[2].input_dilation == 1 && !convolution.replicate &&
                           convolution.pixel_channels == convolution.in_channels) {}
 
     void operator()(std::int64_t group, std::int64_t row, std::int64_t rows, std::int64_t depth,

@@ -22,7 +22,7 @@ struct ConvolutionAxis {
     std::int64_t padding = 0;
     /// Distance between inputs, with zeros between them: a transposed convolution's
     /// stride.
-    std::int64_t spread = 1;
+    std::int64_t input_dilation = 1;
 };
 
 struct Convolution {

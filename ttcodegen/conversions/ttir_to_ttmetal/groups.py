@@ -251,7 +251,7 @@ class _Grouping:
         elif is_movement(op):
             self._add_movement(op)
         elif _is_needed_fill(op):
-            # Nobody waits for it: elementwise ops know the number.
+            # Nothing waits for it: elementwise ops know the number.
             self.groups.append(Group(len(self.groups), Kind.TILES, op.result_shape, [op]))
 
     def _add_given(self, op: CatalogueOp, generic: CallOp) -> None:
@@ -278,7 +278,7 @@ class _Grouping:
             self._of[overwritten] = group
 
     def _view(self, op: CatalogueOp) -> None:
-        """The same buffer: whoever reads it waits for the program that writes it."""
+        """The same buffer: readers wait for the program that writes it."""
         group = self._of.get(op.operands[0])
         if group is not None:
             self._of[op.results[0]] = group
@@ -309,13 +309,13 @@ class _Grouping:
             self._begin(op, Kind.MOVEMENT)
 
     def _begin_cache(self, op: CatalogueOp) -> None:
-        """Whoever reads the cache from now on waits."""
+        """Later readers of the cache wait."""
         group = Group(len(self.groups), Kind.CACHE, op.shape("cache"), [op], root=op)
         self.groups.append(group)
         self._of[op.operand("cache")] = group
 
     def call(self, op: CallOp) -> None:
-        """A function for the CPU. Whoever reads what it gives, or what it overwrites, waits."""
+        """A function for the CPU. Readers of its results, or of what it overwrites, wait."""
         group = Group(len(self.groups), Kind.CPU, (), call=op)
         self.groups.append(group)
         for value in (*op.results, *overwritten_operands(op)):

@@ -1,6 +1,6 @@
-"""What may be turned of a product of matrices: its grid, its blocks and the depth of its buffers.
+"""The tuning knobs of a matrix product: its grid, its blocks and the depth of its buffers.
 
-A dimension of one tile has one block on one core: its sizes are the number 1, nothing to turn.
+A dimension of one tile has one block on one core: its sizes are the number 1, not settings.
 """
 
 from __future__ import annotations
@@ -38,12 +38,10 @@ def declare_settings(parts: ProgramParts, blocking: Blocking, subblock: int) -> 
     parts.setting(
         "operand_depth",
         DOUBLE,
-        "Blocks of each operand in L1: 2 let one be brought while the last is multiplied with, 1 "
-        "makes them take turns.",
+        "Blocks of each operand in L1: with 2, the next block is read while the current one is "
+        "multiplied; with 1, reading and computing alternate.",
     )
-    parts.setting(
-        "result_depth", DOUBLE, "Steps of the result in L1 that wait to be written: 1 or more."
-    )
+    parts.setting("result_depth", DOUBLE, "Output steps buffered in L1 for the writer: 1 or more.")
     _tensors(parts, blocking, sizes)
     _counts(parts, sizes)
     return sizes
@@ -57,8 +55,8 @@ def _grid(parts: ProgramParts, blocking: Blocking, sizes: dict[str, Size]) -> No
             sizes[name] = parts.setting(
                 name,
                 number,
-                f"{line.capitalize()} of cores, 2 or more. Each computes blocks of its own of the "
-                f"result's {line}.",
+                f"{line.capitalize()} of cores, 2 or more. Each computes its own blocks of {line} "
+                "of the result.",
                 least=2,
                 reason=f"blocks of the {operand} operand are sent to other cores",
             )
@@ -66,11 +64,11 @@ def _grid(parts: ProgramParts, blocking: Blocking, sizes: dict[str, Size]) -> No
 
 def _blocks(parts: ProgramParts, blocking: Blocking, sizes: dict[str, Size], subblock: int) -> None:
     remarks = {
-        "rows": "Rows of tiles that a core computes at a time. Larger blocks bring the operands "
-        "less often, and take more L1.",
-        "columns": "Columns of tiles that a core computes at a time.",
-        "inner": "Tiles of the inner dimension that are brought at a time: more mean fewer, longer "
-        "transfers, and more L1. It divides the inner dimension.",
+        "rows": "Rows of tiles in a block, which a core computes at a time. Larger blocks read the "
+        "operands less often, but need more L1.",
+        "columns": "Columns of tiles in a block.",
+        "inner": "Tiles of the inner dimension in a block. Larger blocks need fewer but longer "
+        "transfers, and more L1. Must divide the inner dimension.",
     }
     for line, remark in remarks.items():
         name = f"block_{line}"
@@ -81,26 +79,26 @@ def _blocks(parts: ProgramParts, blocking: Blocking, sizes: dict[str, Size], sub
     if isinstance(sizes["block_inner"], Name):
         parts.rule(
             equal(remainder(blocking.inner, sizes["block_inner"]), 0),
-            f"block_inner divides the {blocking.inner} tiles of the inner dimension",
+            f"block_inner must divide the {blocking.inner} tiles of the inner dimension",
         )
     sizes["subblock_columns"] = 1
     if subblock and blocking.columns > 1:
         columns = parts.setting(
             "subblock_columns",
             subblock,
-            "Tiles of a row of a block that are computed together, in destination registers: up to "
-            f"{HALF_OF_REGISTERS // 2}, or {HALF_OF_REGISTERS} without fp32_dest_acc_en. It "
-            "divides block_columns.",
+            "Tiles of a block row that are computed together in the destination registers: up to "
+            f"{HALF_OF_REGISTERS // 2}, or {HALF_OF_REGISTERS} without fp32_dest_acc_en. Must "
+            "divide block_columns.",
         )
         sizes["subblock_columns"] = columns
         parts.rule(
             equal(remainder(sizes["block_columns"], columns), 0),
-            "subblock_columns divides block_columns",
+            "subblock_columns must divide block_columns",
         )
         registers = select(Name(FP32_DESTINATION), HALF_OF_REGISTERS // 2, HALF_OF_REGISTERS)
         parts.rule(
             at_most(columns, registers),
-            "subblock_columns tiles fit into the destination registers, which hold "
+            "subblock_columns tiles must fit into the destination registers, which hold "
             f"{HALF_OF_REGISTERS // 2} tiles, {HALF_OF_REGISTERS} without fp32_dest_acc_en",
         )
 

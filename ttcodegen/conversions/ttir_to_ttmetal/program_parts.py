@@ -106,7 +106,7 @@ class ProgramParts:
     outputs: Sequence[SSAValue]
     buffers: list[CircularBuffer] = field(default_factory=list[CircularBuffer])
     tuning: Tuning = field(default_factory=Tuning)
-    """What may be turned of the program, as far as it was made."""
+    """The tuning knobs of the program declared so far."""
     traffic: tuple[Traffic, ...] = ()
     """What is moved of each operand, once the costs are known."""
     _scope: NameScope = field(init=False)
@@ -118,7 +118,7 @@ class ProgramParts:
     def setting(
         self, name: str, value: int, remark: str, *, least: int = 1, reason: str = ""
     ) -> Name:
-        """A number that may be turned; gives what expressions and kernels call it.
+        """Declares a tuning knob; gives what expressions and kernels call it.
 
         Args:
             name: an identifier.
@@ -389,7 +389,7 @@ class ProgramParts:
 
     def _grid(self, cores: CoreRange) -> CoreArea:
         """The settings for the cores of linear work."""
-        remark = "of cores, which share the tiles of the result."
+        remark = "of cores. The tiles of the result are divided among them."
         columns = self.setting("grid_columns", cores.columns, f"Columns {remark}")
         rows = self.setting("grid_rows", cores.rows, f"Rows {remark}")
         return CoreArea(columns - 1, rows - 1)

@@ -36,7 +36,7 @@ def _fill(build: Translator, op: SourceOp) -> SSAValue:
 
 
 def _empty(build: Translator, op: SourceOp) -> SSAValue:
-    """Nobody looks at what it holds; zeros start a sum well."""
+    """Its contents are never read; zeros start a sum well."""
     return build.full(op.result_shape, 0, device_element(op.result_element))
 
 

@@ -2,7 +2,7 @@
 
 The format is documented and versioned (https://mlir.llvm.org/docs/BytecodeFormat/); versions 1 to 6
 are read. What types and attributes are made of is the business of their dialects: `Tables` keeps
-their bytes until somebody asks.
+their bytes until they are needed.
 """
 
 from __future__ import annotations

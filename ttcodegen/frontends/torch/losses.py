@@ -57,7 +57,7 @@ def _with_weight(
     reduction: int,
     ignore_index: int,
 ) -> list[SSAValue]:
-    """The form that gives the total of weights as well, which nobody may use."""
+    """The form that gives the total of weights as well, which are rarely used."""
     return [_negative_log_likelihood(graph, scores, target, weight, reduction, ignore_index)]
 
 

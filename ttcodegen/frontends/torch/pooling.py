@@ -151,7 +151,7 @@ def _pooled_along(graph: Graph, name: str, x: SSAValue, axis: int, wanted: int) 
 
 
 def _first(rule: Rule) -> Rule:
-    """A pool that gives places as well, which nobody may use."""
+    """A pool that gives places as well, which are rarely used."""
 
     def wrapped(graph: Graph, *arguments: Any, **named: Any) -> list[SSAValue]:
         value = rule(graph, *arguments, **named)

@@ -157,7 +157,7 @@ def _refused(reason: str) -> Rule:
 def _custom(build: Translator, op: SourceOp) -> None:
     name = getattr(op.given("operator_name", "identifier"), "data", "?")
     raise CompileError(
-        f"'{op.name}' is not supported: nobody says what '{name}' computes",
+        f"'{op.name}' is not supported: it is not known what '{name}' computes",
         remedy="export the model with the operation decomposed",
     )
 

@@ -135,7 +135,7 @@ def system_of(binary: Binary | DeviceBinary) -> SystemDescription:
     if binary.system:
         return read_ttsys(binary.system)
     if binary.arch not in ARCHITECTURES:
-        raise CompileError(f"the file is for '{binary.arch}', an architecture that nobody knows")
+        raise CompileError(f"the file is for '{binary.arch}', an unknown architecture")
     return default_system(binary.arch)
 
 

@@ -80,7 +80,7 @@ def _compiled(flatbuffer: Path, name: str) -> CompiledModule:
 
 
 def _source_dtypes(program: Program) -> tuple[list[str], list[str]]:
-    """The numpy dtypes of arguments and results, those of the device if nobody knows."""
+    """The numpy dtypes of arguments and results, those of the device if they are unknown."""
 
     def name(tensor: int, known: str | None) -> str:
         return known or program.tensors[tensor].type.placement.data_type.numpy

@@ -36,7 +36,7 @@ enum class ElementType : std::int32_t {
 /// Bytes of one element.
 std::size_t element_size(ElementType type);
 
-/// The type of the elements that a tensor of that data type gives and takes on the host.
+/// The type on the host of the elements of tensors of that data type.
 ElementType element_type(tt::tt_metal::DataType data_type);
 
 /// The name that numpy (with ml_dtypes) has for the type, "float32" for instance.
@@ -48,7 +48,7 @@ const char* data_type_name(tt::tt_metal::DataType data_type);
 bool is_element_type(std::int32_t number);
 bool is_floating(ElementType type);
 
-/// Row-major elements that somebody else owns.
+/// A view of row-major elements.
 struct ArrayView {
     ElementType type;
     std::span<const std::uint64_t> shape;

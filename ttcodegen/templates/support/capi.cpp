@@ -13,7 +13,8 @@
 
 namespace support::capi {
 
-/// How a library holds models and tensors. Those of one that does it otherwise cannot be used.
+/// The binary layout of models and tensors of a library. Those of libraries with another layout
+/// cannot be used.
 struct Build {
     const char* compiler = __VERSION__;
     std::uint32_t api_version = TTCODEGEN_API_VERSION;
@@ -30,8 +31,8 @@ struct Build {
 
 }  // namespace support::capi
 
-/// What the opaque types of the C API are. They may come from another library, so the build stands
-/// first, and nothing else is looked at before it.
+/// The opaque types of the C API. They may come from another library, so the build comes first and
+/// is checked before anything else is read.
 struct ttcodegen_model {
     support::capi::Build build;
     support::Model model;
@@ -85,7 +86,7 @@ void require(bool condition, const std::string& message) {
 
 void require_same_build(const Build& build, const std::string& what) {
     require(build == Build{}, what +
-                                  " comes from a library that was built otherwise: build both "
+                                  " comes from a library that was built differently: build both "
                                   "projects with the same ttcodegen, compiler and backend");
 }
 

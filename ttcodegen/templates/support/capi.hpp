@@ -10,9 +10,10 @@ namespace support {
 struct Module;
 }  // namespace support
 
-/// What the C API of any module does; its functions have the module's name as prefix.
+/// The implementation of the C API of all modules, whose functions have the name of the module as
+/// prefix.
 ///
-/// Nothing here throws: errors become a status, and a message for `last_error`.
+/// Nothing here throws: errors are returned as a status, with a message for `last_error`.
 namespace support::capi {
 
 int open(const Module& module, std::uint32_t api_version, const char* data, int device,
@@ -22,7 +23,7 @@ int open_beside(const Module& module, std::uint32_t api_version, const char* dat
 void close(ttcodegen_model* model) noexcept;
 const char* last_error() noexcept;
 
-/// The tensors that a function takes or gives, by what they are to the caller.
+/// Groups of the tensors of a function.
 enum class Group { inputs, weights, outputs };
 
 std::size_t function_count(const Module& module) noexcept;

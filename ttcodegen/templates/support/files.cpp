@@ -305,7 +305,7 @@ bool is_directory(const std::string& path) {
     return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-/// The folder of the executable or shared object that holds this code; empty if nobody knows.
+/// The folder of the executable or shared object that holds this code; empty if it is not known.
 std::string own_directory() {
     Dl_info info{};
     const char* path = nullptr;

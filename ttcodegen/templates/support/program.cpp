@@ -24,23 +24,23 @@ namespace {
 enum ExitStatus { done = 0, mismatch = 1, usage = 2, failure = 3 };
 
 constexpr const char* help_text =
-    "Runs the functions of the module on inputs from files or on drawn ones.\n"
+    "Runs the functions of the module on inputs from files, or on random ones.\n"
     "\n"
-    "  --list              list the functions with their inputs and outputs, run nothing\n"
+    "  --list              list the functions with their inputs and outputs, and exit\n"
     "  --function NAME     run only this function (may be repeated)\n"
     "  --input NAME=FILE   values of an input or weight, as .npy (may be repeated)\n"
-    "  --inputs DIR        take DIR/<function>/<name>.npy for inputs and weights, where it exists\n"
+    "  --inputs DIR        read inputs and weights from DIR/<function>/<name>.npy, if they exist\n"
     "  --data DIR          folder of the weights and constants\n"
-    "  --seed N            seed of the inputs and weights that are not given (0)\n"
+    "  --seed N            seed of random inputs and weights (0)\n"
     "  --loops N           run N times (1)\n"
     "  --outputs DIR       write DIR/<function>/<name>.npy\n"
     "  --golden DIR        compare with DIR/<function>/<name>.npy\n"
-    "  --correlation X     least Pearson correlation, instead of what suits each output\n"
-    "  --max-error X       greatest error as part of the range, instead of that\n"
-    "  --device N          number of the device (0)\n"
-    "  --help              this text\n"
+    "  --correlation X     minimum Pearson correlation (default: depends on the output)\n"
+    "  --max-error X       maximum error, as a fraction of the range of values\n"
+    "  --device N          index of the device (0)\n"
+    "  --help              print this text\n"
     "\n"
-    "Exit status: 0 done, 1 an output differs from the golden one, 2 wrong usage, 3 failed.\n";
+    "Exit status: 0 success, 1 an output differs from the golden one, 2 usage error, 3 failure.\n";
 
 struct UsageError : std::runtime_error {
     using std::runtime_error::runtime_error;

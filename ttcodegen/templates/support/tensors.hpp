@@ -19,8 +19,8 @@ namespace support {
 
 enum class Distribution : std::int32_t { uniform, normal, integer, boolean };
 
-/// How values of a tensor are drawn: uniform in [low, high), normal with mean `low` and standard
-/// deviation `high`, whole numbers from `low` to `high` inclusive, or zeros and ones.
+/// How random values of a tensor are distributed: uniform in [low, high), normal with mean `low`
+/// and standard deviation `high`, whole numbers from `low` to `high` inclusive, or zeros and ones.
 struct Drawing {
     Distribution distribution;
     double low;
@@ -35,12 +35,12 @@ struct Tolerance {
     double error;
 };
 
-/// What a tensor is to its function. The numbers are part of the C API.
+/// The role of a tensor. The numbers are part of the C API.
 enum class Kind : std::int32_t { input = 0, parameter = 1, constant = 2, output = 3 };
 
 enum class Memory { host, dram, l1 };
 
-/// A tensor that a function takes or gives.
+/// An input, weight or output of a function.
 struct TensorDescription {
     /// The name in the source model.
     const char* name;
@@ -55,7 +55,7 @@ struct TensorDescription {
     tt::tt_metal::Layout layout;
     Memory memory;
     Drawing drawing;
-    /// How closely a card can meet an output.
+    /// How closely a card can reproduce an output.
     Tolerance tolerance = {1, 0};
     /// Only tensors of programs of one's own are in shards when they are taken or given.
     Shards shards = {};
@@ -67,12 +67,12 @@ struct TensorDescription {
 
 using Device = std::shared_ptr<tt::tt_metal::distributed::MeshDevice>;
 
-/// A device, or a mesh of several, that is closed when nobody uses it any more: no model, and no
-/// tensor of the C API.
+/// A device, or a mesh of several. It is closed with the last model or tensor of the C API that
+/// uses it.
 /// @throws std::runtime_error if there is no such device.
 Device open_device(int device_id = 0, const std::array<std::uint32_t, 2>& mesh = {1, 1});
 
-/// A tensor of the elements, converted to its data type, where the description wants it.
+/// Makes a tensor of the elements, in the data type, layout and memory of the description.
 /// @throws std::runtime_error if shape or elements do not fit the description.
 Tensor to_tensor(const ArrayView& array, const TensorDescription& description,
                  tt::tt_metal::distributed::MeshDevice& device);
@@ -84,15 +84,15 @@ tt::tt_metal::DataType data_type_of(const Tensor& tensor);
 
 tt::tt_metal::Layout layout_of(const Tensor& tensor);
 
-/// Where a tensor lies.
+/// The memory that a tensor is in.
 Memory memory_of(const Tensor& tensor);
 
-/// Checks that a tensor lies as the description says: shape, data type, layout, memory.
-/// @throws std::runtime_error that says in what it differs.
+/// Checks that shape, data type, layout and memory of a tensor are those of the description.
+/// @throws std::runtime_error, with the difference.
 void require_layout(const Tensor& tensor, const TensorDescription& description);
 
-/// The tensor as the description wants it; itself, sharing its memory, if it lies so already. What
-/// is on the device and stays there does not pass through the host, if the library can convert it.
+/// Converts a tensor to the layout of the description; a tensor that has it already is returned
+/// unchanged, sharing its memory. Tensors on the device are converted there if the library can.
 /// @throws std::runtime_error if it has another shape, or the library refuses the conversion.
 Tensor to_layout(const Tensor& tensor, const TensorDescription& description,
                  tt::tt_metal::distributed::MeshDevice& device);

@@ -4,7 +4,7 @@
 
 namespace support {
 
-/// What functions of modules take and give.
+/// The tensors that functions of modules take and return.
 using Tensor = DeviceTensor;
 
 }  // namespace support

@@ -52,12 +52,12 @@ Device open_device(int device_id, const std::array<std::uint32_t, 2>& mesh) {
     const auto device = has_several
                             ? MeshDevice::create(MeshDeviceConfig(MeshShape(mesh[0], mesh[1])))
                             : MeshDevice::create_unit_mesh(device_id);
-    // Closed by the last one that holds it, whoever that is.
+    // Closed when its last owner goes away.
     return {device.get(), [device](auto*) {
                 try {
                     device->close();
                 } catch (const std::exception&) {
-                    // Nobody could act on it: the results are already out.
+                    // Nothing can be done about it: the results have been read.
                 }
             }};
 }

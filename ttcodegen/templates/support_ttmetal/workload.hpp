@@ -19,7 +19,7 @@
 namespace support {
 
 /// A program of the device that is kept for further runs. It is built once; its run-time arguments
-/// are set anew for each run, since tensors may have other addresses then.
+/// are set for each run, since the addresses of tensors may change.
 class Workload {
   public:
     /// One that is not built yet.
@@ -32,7 +32,7 @@ class Workload {
     tt::tt_metal::Program& program() { return workload_->get_programs().begin()->second; }
     tt::tt_metal::KernelHandle kernel(std::size_t index) const { return kernels_[index]; }
 
-    /// Runs the program after all that was enqueued before; does not wait for it.
+    /// Enqueues the program; does not wait for it.
     void enqueue(tt::tt_metal::distributed::MeshDevice& device);
 
   private:
@@ -40,7 +40,7 @@ class Workload {
     std::vector<tt::tt_metal::KernelHandle> kernels_;
 };
 
-/// The part of some linear work that a core does: `count` units from `first` on.
+/// The share of a core in some linear work: `count` units from `first` on.
 struct CoreWork {
     tt::tt_metal::CoreCoord core;
     std::uint32_t first;
@@ -79,9 +79,8 @@ std::uint32_t noc_x(const tt::tt_metal::distributed::MeshDevice& device, std::si
 std::uint32_t noc_y(const tt::tt_metal::distributed::MeshDevice& device, std::size_t column,
                     std::size_t row);
 
-/// The path of a kernel. Kernels are looked for in the folder that the environment variable
-/// TTCODEGEN_KERNELS names, in `kernels` next to the binary or one folder up, and in
-/// `build_directory`, where they lay when the project was built.
+/// The path of a kernel. Kernels are searched for in the folder given by the environment variable
+/// TTCODEGEN_KERNELS, in `kernels` next to the binary or one level up, and in `build_directory`.
 std::string kernel_file(const std::string& name, const std::string& build_directory);
 
 }  // namespace support

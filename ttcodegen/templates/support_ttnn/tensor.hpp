@@ -7,7 +7,7 @@
 
 namespace support {
 
-/// What functions of modules take and give.
+/// The tensors that functions of modules take and return.
 using Tensor = tt::tt_metal::Tensor;
 
 /// A row-major tensor on the host (tiles for block floats) with the elements of `name`.npy of the

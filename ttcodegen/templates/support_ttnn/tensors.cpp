@@ -141,7 +141,7 @@ Device open_mesh(int device_id, const std::array<std::uint32_t, 2>& mesh) {
                     ttnn::distributed::close_mesh_device(device);
                     tt::tt_fabric::SetFabricConfig(tt::tt_fabric::FabricConfig::DISABLED);
                 } catch (const std::exception&) {
-                    // Nobody could act on it: the results are already out.
+                    // Nothing can be done about it: the results have been read.
                 }
             }};
 }
@@ -262,12 +262,12 @@ Device open_device(int device_id, const std::array<std::uint32_t, 2>& mesh) {
         return open_mesh(device_id, mesh);
     }
     const auto device = ttnn::device::open_mesh_device(device_id, l1_small_bytes);
-    // Closed by the last one that holds it, whoever that is.
+    // Closed when its last owner goes away.
     return {device.get(), [device](auto*) {
                 try {
                     ttnn::device::close_device(*device);
                 } catch (const std::exception&) {
-                    // Nobody could act on it: the results are already out.
+                    // Nothing can be done about it: the results have been read.
                 }
             }};
 }

@@ -17,16 +17,16 @@ struct gelu_sum_multiply {
     // Tiles of each circular buffer: 2 let one be brought while the last is computed with, 1 makes
     // them take turns, more even out what DRAM takes.
     static constexpr std::uint32_t buffer_depth = 2;
-    // Columns of cores, which share the tiles of the result.
+    // Columns of cores. The tiles of the result are divided among them.
     static constexpr std::uint32_t grid_columns = 8;
-    // Rows of cores, which share the tiles of the result.
+    // Rows of cores. The tiles of the result are divided among them.
     static constexpr std::uint32_t grid_rows = 8;
-    // How many bits of its operands the matrix engine multiplies: LoFi, HiFi2, HiFi3 or HiFi4, in
-    // one to four passes.
+    // Mantissa bits that the matrix engine multiplies: LoFi, HiFi2, HiFi3 or HiFi4, in one to four
+    // passes.
     static constexpr MathFidelity math_fidelity = MathFidelity::HiFi4;
-    // Whether destination registers have 32 bits: half as many tiles fit into them.
+    // 32-bit destination registers, which hold half as many tiles.
     static constexpr bool fp32_dest_acc_en = true;
-    // Whether functions of the vector engine are computed with fewer digits.
+    // Faster, less precise functions of the vector engine.
     static constexpr bool math_approx_mode = false;
 
     // Bytes of L1 per core for circular buffers.

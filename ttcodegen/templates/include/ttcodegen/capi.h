@@ -4,10 +4,10 @@
 
 #include <stdint.h>
 
-/* Goes up when a type below or the meaning of a function changes. */
+/* Incremented when a type below or the meaning of a function changes. */
 #define TTCODEGEN_API_VERSION 2u
 
-/* What functions return. After anything but TTCODEGEN_OK, last_error describes what happened. */
+/* Returned by functions. After anything but TTCODEGEN_OK, last_error describes what happened. */
 enum {
     TTCODEGEN_OK = 0,
     TTCODEGEN_WRONG_ARGUMENT = 1, /* the caller's mistake: nothing has changed */
@@ -15,7 +15,7 @@ enum {
 };
 
 enum {
-    TTCODEGEN_INPUT = 0,     /* given anew to each run */
+    TTCODEGEN_INPUT = 0,     /* given with each run */
     TTCODEGEN_PARAMETER = 1, /* a weight: read from the data folder, or set */
     TTCODEGEN_CONSTANT = 2,  /* as a parameter */
     TTCODEGEN_OUTPUT = 3
@@ -41,14 +41,14 @@ enum { TTCODEGEN_ROW_MAJOR = 0, TTCODEGEN_TILE = 1 };
 
 enum { TTCODEGEN_HOST = 0, TTCODEGEN_DRAM = 1, TTCODEGEN_L1 = 2 };
 
-/* A module opened on a device. One thread at a time may use it. */
+/* A module opened on a device, to be used by one thread at a time. */
 typedef struct ttcodegen_model ttcodegen_model;
 
-/* A tensor as a run leaves or takes it, on the device most of the time. A model of any module may
-   use it that was opened on the same device and built against the same library. */
+/* An input or output of a run, usually on the device. It can be used by models of any module that
+   were opened on the same device and built against the same library. */
 typedef struct ttcodegen_device_tensor ttcodegen_device_tensor;
 
-/* What is known of an input, a weight or an output; the pointers stay valid. */
+/* The description of an input, a weight or an output. The pointers stay valid. */
 typedef struct ttcodegen_tensor {
     const char* name;
     int32_t kind;
@@ -61,8 +61,8 @@ typedef struct ttcodegen_tensor {
     int32_t memory;        /* TTCODEGEN_DRAM, ... */
 } ttcodegen_tensor;
 
-/* A caller's buffer of elements in row-major order, without gaps.
-   Integers and booleans convert to what can hold them, floats to floats. */
+/* A buffer of the caller with contiguous elements in row-major order.
+   Integers and booleans are converted to types that can hold them, floats to floats. */
 typedef struct ttcodegen_array {
     int32_t dtype;
     uint32_t rank;

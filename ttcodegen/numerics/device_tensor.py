@@ -1,0 +1,34 @@
+"""Tensors of a lowered program, as a run in numpy holds them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.numerics.rounding import rounded_for_device
+
+
+@dataclass(frozen=True)
+class DeviceTensor:
+    """A tensor of a program."""
+
+    placement: TensorPlacement
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.placement.shape
+
+    @property
+    def dtype(self) -> str:
+        return self.placement.data_type.numpy
+
+    def rounded(self, array: np.ndarray) -> np.ndarray:
+        """The array rounded to the data type of the tensor."""
+        return rounded_for_device(array, self.placement.data_type)
+
+    def keeps(self, moved: DeviceTensor) -> bool:
+        """Moved elements of a block float share their exponents with others."""
+        data_type = self.placement.data_type
+        return data_type is moved.placement.data_type and not data_type.is_block_float

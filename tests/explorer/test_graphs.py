@@ -181,6 +181,19 @@ func.func @outer(%x: tensor<32xf32>) -> tensor<32xf32> {
     assert calls[0].subgraphIds == ["inner"]
 
 
+def test_the_first_graph_is_that_of_a_function_that_no_other_calls() -> None:
+    text = """
+    func.func private @inner(%x: tensor<32x32xbf16>) -> tensor<32x32xbf16> {
+      %y = "ttir.exp"(%x) : (tensor<32x32xbf16>) -> tensor<32x32xbf16>
+      return %y : tensor<32x32xbf16>
+    }
+    func.func @main(%x: tensor<32x32xbf16>) -> tensor<32x32xbf16> {
+      %y = func.call @inner(%x) : (tensor<32x32xbf16>) -> tensor<32x32xbf16>
+      return %y : tensor<32x32xbf16>
+    }"""
+    assert [graph.id for graph in source_graphs(Source("model.mlir", text))] == ["main", "inner"]
+
+
 @pytest.mark.parametrize("target", ["ttnn", "ttmetal"])
 def test_projects_and_flatbuffers_have_graphs(target: str, tmp_path: Path) -> None:
     model = tmp_path / "model.mlir"
@@ -189,6 +202,8 @@ def test_projects_and_flatbuffers_have_graphs(target: str, tmp_path: Path) -> No
     assert main([str(model), "-o", str(out), "--target", target, "-q"]) == 0
     graphs = model_graphs(out, OPTIONS)
     check_links(graphs)
+    # Not a function that computes constants, or says what a program computes.
+    assert graphs[0].id == "model"
     file = out / ("model.ttnn" if target == "ttnn" else "model.ttm")
     assert [g.id for g in model_graphs(file, OPTIONS)] == [g.id for g in graphs]
     nodes = nodes_of(next(graph for graph in graphs if graph.id == "model"))

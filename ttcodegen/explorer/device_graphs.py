@@ -82,7 +82,7 @@ class _FileFunction:
     def graph(self) -> Graph:
         """Inputs, operations and outputs."""
         function = self._function
-        self._graph.describe(kind=function.kind)
+        self._graph.describe(kind=function.kind.rstrip("_"))
         for entry in function.inputs:
             kind = entry.kind if entry.kind in KINDS else "input"
             path = layer_namespace(layer_of_weight(entry.name)) or "weights"

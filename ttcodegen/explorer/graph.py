@@ -82,6 +82,24 @@ class Graph:
         given = self.groupNodeAttributes or {}
         self.groupNodeAttributes = {**given, "": {**given.get("", {}), **attributes}}
 
+    @property
+    def described(self) -> dict[str, str]:
+        """The attributes of the whole graph."""
+        return (self.groupNodeAttributes or {}).get("", {})
+
+
+def entry_first(graphs: Sequence[Graph]) -> list[Graph]:
+    """The graphs, with the first one that is neither private nor part of another before the
+    others: the page opens the first of all."""
+    inner = {each for graph in graphs for node in graph.nodes for each in node.subgraphIds}
+
+    def is_entry(graph: Graph) -> bool:
+        private = {graph.described.get("sym_visibility"), graph.described.get("kind")}
+        return graph.id not in inner and "private" not in private
+
+    first = next(filter(is_entry, graphs), None)
+    return list(graphs) if first is None else [first, *(g for g in graphs if g is not first)]
+
 
 @dataclass(slots=True)
 class NodeValue:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.explorer.code_lines import CodeLines, Edits, Node, edited, known_lines
-from ttcodegen.explorer.graph import Graph, GraphNodeStyle, KeyValue
+from ttcodegen.explorer.graph import Graph, GraphNodeStyle, KeyValue, entry_first
 from ttcodegen.explorer.module_graphs import Visit, module_graphs
 from ttcodegen.explorer.origins import NOWHERE, number_without_text
 from ttcodegen.explorer.stages import StageRecorder
@@ -158,11 +158,12 @@ def flatbuffer_graphs(data: bytes, *, elements: int = 16) -> list[Graph]:
     if is_ttm(data):
         from ttcodegen.explorer.device_graphs import device_graphs
 
-        return device_graphs(read_ttm(data))
+        return entry_first(device_graphs(read_ttm(data)))
     from ttcodegen.flatbuffer.module import module_of
     from ttcodegen.flatbuffer.reader import read_ttnn
 
-    return module_graphs(module_of(read_ttnn(data)).body.block.ops, elements=elements)
+    operations = module_of(read_ttnn(data)).body.block.ops
+    return entry_first(module_graphs(operations, elements=elements))
 
 
 def source_graphs(source: Source, *, elements: int = 16, visit: Visit | None = None) -> list[Graph]:
@@ -187,7 +188,7 @@ def source_graphs(source: Source, *, elements: int = 16, visit: Visit | None = N
     graphs = module_graphs(operations, elements=elements, source=source, visit=visit)
     if not graphs:
         raise CompileError("the module has no functions", remedy="give a module of functions")
-    return graphs
+    return entry_first(graphs)
 
 
 def project_graphs(out: Path, *, elements: int = 16) -> list[Graph]:

@@ -240,7 +240,7 @@ class Session:
         """The ids of the graphs of some stages of a model; raises CompileError if it has none of
         that name, or cannot be compiled."""
         graphs = model_graphs(path, self.options(path, self._settings), elements=0, stages=True)
-        wrong = (graphs[0].groupNodeAttributes or {}).get("", {}).get("compile_error")
+        wrong = graphs[0].described.get("compile_error")
         if wrong is not None:
             raise CompileError(wrong.removeprefix("error: "))
         return [graph_of_stage(graphs, stage) for stage in stages]

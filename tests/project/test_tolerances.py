@@ -15,6 +15,7 @@ from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.numerics.chosen_places import with_expected_places
 from ttcodegen.numerics.comparison import compare
 from ttcodegen.numerics.interpreter import Interpreter
+from ttcodegen.numerics.lowered import interpreter_of, read_flatbuffer
 from ttcodegen.numerics.saturation import saturation_of
 from ttcodegen.numerics.tolerances import (
     EQUAL,
@@ -199,6 +200,30 @@ def test_places_of_values_as_large_as_the_chosen_ones_are_right() -> None:
     assert found is not None
     assert (found != expected).nonzero()[0].tolist() == [1]
     assert with_expected_places(binary, "f", [values], [expected], {0: None}) == {0: None}
+
+
+def test_places_that_programs_of_the_device_choose_are_right_likewise() -> None:
+    square, row = "tensor<2x32x64xf32>", "tensor<2x32xi32>"
+    text = f"""
+func.func @f(%x: {square}, %y: {square}) -> ({row}, {row}) {{
+  %e = "ttir.exp"(%x) : ({square}) -> {square}
+  %0 = "ttir.argmax"(%e) <{{dim_arg = [2 : i32], keep_dim = false}}> : ({square}) -> {row}
+  %1 = "ttir.argmax"(%y) <{{dim_arg = [2 : i32], keep_dim = false}}> : ({square}) -> {row}
+  return %0, %1 : {row}, {row}
+}}
+"""
+    options = CompileOptions("m", target="ttmetal")
+    binary = read_flatbuffer(compile_module(Source("t.mlir", text), options).flatbuffer)
+    values = np.zeros((2, 32, 64), np.float32)
+    values[..., 5], values[..., 7], values[..., 9] = 1.0, 0.9999, 0.9
+    expected = interpreter_of(binary).run("f", [values, values])
+    assert all((places == 5).all() for places in expected)
+    actual = expected[0].copy()
+    actual[1, :2] = 7, 9
+    found = with_expected_places(binary, "f", [values, values], expected, {0: actual, 1: actual})
+    assert found[0] is not None
+    assert np.argwhere(found[0] != expected[0]).tolist() == [[1, 1]]
+    assert found[1] is actual  # what both runs were given is no reason to choose otherwise
 
 
 @pytest.mark.parametrize("data_type", ["bf16", "f32"])

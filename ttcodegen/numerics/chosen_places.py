@@ -8,16 +8,16 @@ error that its tensor may have.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 
 from ttcodegen.numerics.execution import Executor, Function, Observation, Step
-from ttcodegen.numerics.interpreter import Interpreter
+from ttcodegen.numerics.interpreter import FileInterpreter
 from ttcodegen.numerics.lowered import LoweredBinary, LoweredInterpreter, interpreter_of
 from ttcodegen.numerics.tolerances import EQUAL, Tolerance
-from ttcodegen.ops.definition import TTNN
+from ttcodegen.ops.definition import Definition, TTIRDefinition, TTNNDefinition
 from ttcodegen.ops.traits import Trait
 
 _MOST_ROWS = 1 << 16
@@ -26,11 +26,22 @@ _MOST_ROWS = 1 << 16
 
 @dataclass(frozen=True)
 class _Choice:
-    step: Step
+    function: str
+    values: int
+    """The tensor of that function among the values of which it chooses."""
+    axis: int
     tolerance: Tolerance
-    """What two runs may differ in the values that it chooses among."""
-    moves: Function
-    """Brings its places to where the output has them."""
+    """What two runs may differ in these values."""
+    moves: tuple[Function, ...]
+    """They bring its places to where the output has them, one after the other."""
+
+
+@dataclass(frozen=True)
+class _Argument:
+    """An argument of a function, of which a tensor holds the elements in other places."""
+
+    position: int
+    moves: tuple[Function, ...]
 
 
 class ChosenValues:
@@ -55,18 +66,21 @@ class ChosenValues:
         self, interpreter: LoweredInterpreter, program: str, outputs: Iterable[int] | None = None
     ) -> bool:
         """Looks for what chose the places that outputs of a function hold, of all of them by
-        default; whether anything did. Of programs of device kernels nothing is known."""
-        if not isinstance(interpreter, Interpreter):
-            return False
+        default; whether anything did."""
+        assert isinstance(interpreter, FileInterpreter)
         function = interpreter.functions[program]
         numbers = range(len(function.results)) if outputs is None else outputs
+        found = {
+            index: _choice(interpreter, function, function.results[index]) for index in numbers
+        }
+        # Where both runs choose among the same, the places are the same.
         choices = {
             index: choice
-            for index in numbers
-            if (choice := _choice(interpreter, function, function.results[index])) is not None
+            for index, choice in found.items()
+            if choice is not None and choice.tolerance is not EQUAL
         }
         self._choices[program] = choices
-        self._wanted.update((program, choice.step.operands[0]) for choice in choices.values())
+        self._wanted.update((choice.function, choice.values) for choice in choices.values())
         return bool(choices)
 
     def settled(
@@ -82,7 +96,7 @@ class ChosenValues:
             choice = self._choices.get(program, {}).get(index)
             if choice is None or actual is None or actual.shape != expected[index].shape:
                 continue
-            computed = self._values.get((program, choice.step.operands[0]))
+            computed = self._values.get((choice.function, choice.values))
             if computed is not None:
                 good = _as_large(choice, computed, actual, expected[index])
                 settled[index] = np.where(good, expected[index], actual)
@@ -113,30 +127,85 @@ def with_expected_places(
     return chosen.settled(program, expected, found)
 
 
-def _choice(interpreter: Interpreter, function: Function, output: int) -> _Choice | None:
-    """What chose the places that an output holds; None if nothing did, or if both runs choose among
-    the same."""
-    tensor = output
+def _choice(interpreter: FileInterpreter, function: Function, output: int) -> _Choice | None:
+    """What chose the places that a tensor of a function holds; None if nothing did."""
+    source = _source(interpreter, function, output)
+    return source if isinstance(source, _Choice) else None
+
+
+def _source(
+    interpreter: FileInterpreter, function: Function, output: int
+) -> _Choice | _Argument | None:
+    """Where a tensor of a function comes from, in this function or one that it calls; None if it is
+    computed."""
+    tensor = target = output
     moves: list[Step] = []
+    later: tuple[Function, ...] = ()
+
+    def moved() -> tuple[Function, ...]:
+        arguments = [("places", tensor)]
+        here = Function.of(function.name, function.tensors, arguments, reversed(moves), [target])
+        return (here, *later)
+
     for step in reversed(function.steps):
         if tensor not in step.results:
             continue
-        call = TTNN.get(step.name.partition(".")[2])
-        if call is None:
-            return None
-        if Trait.ORDERS in call.traits:
-            tolerance = interpreter.tensor_tolerance(function.name, step.operands[0])
-            if tolerance is EQUAL or tensor != step.results[-1]:
+        if step.callee is not None:
+            inner = interpreter.functions[step.callee]
+            source = _source(interpreter, inner, inner.results[step.results.index(tensor)])
+            if source is None:
                 return None
-            steps = reversed(moves)
-            arguments = [("places", tensor)]
-            found = Function.of(function.name, function.tensors, arguments, steps, [output])
-            return _Choice(step, tolerance, found)
-        if call.computes or call.chips is not None or len(step.operands) != 1:
+            later = (*source.moves, *moved())
+            if isinstance(source, _Choice):
+                return _outside(interpreter, function, step, replace(source, moves=later))
+            moves.clear()
+            tensor = target = step.operands[source.position]
+        elif (definition := step.definition) and Trait.ORDERS in _traits(definition):
+            if tensor != step.results[-1]:
+                return None
+            values = step.operands[0]
+            tolerance = interpreter.tensor_tolerance(function.name, values)
+            # Programs of the device order the elements of rows.
+            axis = int((step.attributes or {}).get("dim", -1))
+            return _Choice(function.name, values, axis, tolerance, moved())
+        elif definition and len(step.operands) == 1 and _is_move(definition):
+            moves.append(step)
+            tensor = step.operands[0]
+        else:
             return None
-        moves.append(step)
-        tensor = step.operands[0]
-    return None
+    if tensor not in function.arguments:
+        return None
+    return _Argument(function.arguments.index(tensor), moved())
+
+
+def _traits(definition: Definition) -> Trait:
+    if isinstance(definition, TTIRDefinition | TTNNDefinition):
+        return definition.traits
+    return Trait.NONE
+
+
+def _is_move(definition: Definition) -> bool:
+    """Whether an op of one operand gives its elements, as they are."""
+    if isinstance(definition, TTIRDefinition):
+        return definition.moves
+    return (
+        isinstance(definition, TTNNDefinition)
+        and not definition.computes
+        and definition.chips is None
+    )
+
+
+def _outside(
+    interpreter: FileInterpreter, caller: Function, call: Step, choice: _Choice
+) -> _Choice | None:
+    """A choice in a function, as its caller sees it; None if values differ from call to call."""
+    inner = interpreter.functions[choice.function]
+    if choice.function == call.callee and choice.values in inner.arguments:
+        values = call.operands[inner.arguments.index(choice.values)]
+        tolerance = interpreter.tensor_tolerance(caller.name, values)
+        return replace(choice, function=caller.name, values=values, tolerance=tolerance)
+    calls = (step for each in interpreter.functions.values() for step in each.steps)
+    return choice if sum(step.callee == call.callee for step in calls) == 1 else None
 
 
 def _as_large(
@@ -144,7 +213,7 @@ def _as_large(
 ) -> np.ndarray:
     """Where an output holds other places of values as large as the expected ones, none of them more
     often than is expected of one."""
-    axis = int((choice.step.attributes or {}).get("dim", -1)) % computed.ndim
+    axis = choice.axis % computed.ndim
     length = computed.shape[axis]
     places, wanted = (each.astype(np.int64) for each in (actual, expected))
     if not places.size or places.min() < 0 or places.max() >= length:
@@ -165,19 +234,26 @@ def _as_large(
     return moved & close & (often <= most.max())
 
 
-def _rows(moves: Function, shape: tuple[int, ...], axis: int) -> tuple[np.ndarray, np.ndarray]:
+def _rows(
+    moves: Sequence[Function], shape: tuple[int, ...], axis: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Of each element of an output, the row of the tensor of that shape in which it is a place, and
     whether it is one: moves may also fill in others."""
-    of_choice = moves.tensors[moves.arguments[0]].shape
+    of_choice = moves[0].tensors[moves[0].arguments[0]].shape
     count = prod(shape) // shape[axis]
     numbers = np.arange(count).reshape(*shape[:axis], 1, *shape[axis + 1 :])
     each = [*shape[:axis], prod(of_choice) // count, *shape[axis + 1 :]]
     numbers = np.broadcast_to(numbers, each).reshape(of_choice)
-    run = Executor({moves.name: moves})
-    first, second = (run.run(moves.name, [numbers + more])[0] for more in (0, 1))
+    first, second = (_moved(moves, numbers + more) for more in (0, 1))
     rows = first.astype(np.int64)
     moved = (second == rows + 1) & (count < _MOST_ROWS)
     return np.where(moved, rows, 0), moved
+
+
+def _moved(moves: Iterable[Function], array: np.ndarray) -> np.ndarray:
+    for function in moves:
+        (array,) = Executor({function.name: function}).run(function.name, [array])
+    return array
 
 
 def _occurrences(keys: np.ndarray) -> np.ndarray:

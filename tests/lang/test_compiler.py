@@ -18,6 +18,8 @@ from tests.cli.flatbuffers import result_of
 from tests.lang.running import operation
 from tests.lang.test_functions import KERNELS, MEANINGS
 from ttcodegen.cli.lang import main
+from ttcodegen.cli.opt import main as opt
+from ttcodegen.cli.translate import main as translate
 from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.lang.programs import run_program_text
 from ttcodegen.lang.projects import OutputComparison, Projects
@@ -459,6 +461,24 @@ def test_kernels_compile_with_the_headers_of_the_release(
     kernels(tmp_path, name, *arguments)
     (manifest,) = tmp_path.glob("*/manifest.json")
     assert [str(fault) for fault in kernel_check.check(read_manifest(manifest))] == []
+
+
+def test_an_operation_as_a_module_compiles_to_the_same_kernels(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, sources = tmp_path / "out", tmp_path / "sources"
+    program = str(PROGRAMS / "columns.py")
+    assert main([program, "-o", str(out), "--mlir", "--", "2", "3", "1", "1", "3"]) == 0
+    module = out / "negate" / "negate.mlir"
+    assert opt([str(module), "--convert-ttmetal-to-emitc", "-o", str(tmp_path / "c.mlir")]) == 0
+    assert translate([str(tmp_path / "c.mlir"), "--mlir-to-cpp", "-o", f"{sources}/"]) == 0
+    for kernel in (out / "negate" / "kernels").glob("*.cpp"):
+        made = (sources / "kernels" / kernel.name).read_text()
+        # The hash of the source differs, and the project's files are formatted.
+        texts = ["".join(text.split("//", 3)[-1].split()) for text in (made, kernel.read_text())]
+        assert texts[0] == texts[1]
+    assert main([program, "--mlir"]) == 2
+    assert "--mlir needs -o" in capsys.readouterr().err
 
 
 @pytest.mark.slow

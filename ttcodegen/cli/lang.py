@@ -44,6 +44,8 @@ def argument_parser() -> argparse.ArgumentParser:
         "for each operation that the program calls")  # fmt: skip
     add("--build", action="store_true", help="with -o: build the projects for the CPU backend, a "
         "shared object and an executable each")  # fmt: skip
+    add("--mlir", action="store_true", help="with -o: write each operation as a module of "
+        "TTKernel and TTMetal into its project, too")  # fmt: skip
     add("--check", action="store_true", help="compile each operation, run it on the emulated "
         "device and compare it with the simulator")  # fmt: skip
     add("--num-devices", metavar="N", type=int, default=4, help="the number of "
@@ -70,6 +72,8 @@ def _run(invocation: Invocation) -> int:
     options = parser.parse_args(given[:end])
     if options.build and options.out is None:
         parser.error("--build needs -o, the folder of the projects")
+    if options.mlir and options.out is None:
+        parser.error("--mlir needs -o, the folder of the projects")
     arguments = given[end + 1 :]
     apply_message_options(options)
     source = invocation.read(options.file)
@@ -83,7 +87,7 @@ def _run(invocation: Invocation) -> int:
     from ttcodegen.lang.projects import Projects
 
     projects = Projects(
-        source.digest, options.out, options.check, options.force, builds=options.build
+        source.digest, options.out, options.check, options.force, options.build, options.mlir
     )
     try:
         run_program_text(source, arguments, projects.watch)

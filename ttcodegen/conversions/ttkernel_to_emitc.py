@@ -339,10 +339,11 @@ class _KernelWriter(KernelArguments):
         """The end of a body, which is written where the body was begun."""
 
     def bitcast(self, op: arith.BitcastOp) -> None:
-        """The bits of a float."""
+        """The bits of a float: a variable if they are used in several places."""
         type_ = cpp_type(op.result.type)
+        name = None if op.result.has_one_use() else self._variable("number_bits")
         self.values[op.result] = self.body.call(
-            "__builtin_bit_cast", Text(type_), self[op.input], type=type_, pure=True
+            "__builtin_bit_cast", Text(type_), self[op.input], type=type_, name=name, pure=True
         )
 
     def _call(self, op: TTKernelOp) -> None:

@@ -56,6 +56,8 @@ class Projects:
     force: bool = False
     builds: bool = False
     """Whether those that are written are built: a shared object and an executable each."""
+    has_modules: bool = False
+    """Whether a project has its operation as a module of TTKernel and TTMetal, too."""
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
     """What the projects leave out of the program."""
     comparisons: list[OutputComparison] = field(default_factory=list[OutputComparison])
@@ -78,7 +80,8 @@ class Projects:
             partly = {tensor for tensor, units in launch.written.items() if not units.is_all}
             final = compile_operation(launch, partly) if partly else operation
             inputs = [before[id(tensor)] for tensor in final.inputs]
-            self._finish(final, self._emitted(final), inputs)
+            text = str(final.module) + "\n"
+            self._finish(final, self._emitted(final), inputs, text)
 
         return finish
 
@@ -86,7 +89,11 @@ class Projects:
         return emit(operation, self.source_hash, "exe" if self.out is None else "both")
 
     def _finish(
-        self, operation: CompiledOperation, compiled: CompiledModule, inputs: list[np.ndarray]
+        self,
+        operation: CompiledOperation,
+        compiled: CompiledModule,
+        inputs: list[np.ndarray],
+        module: str,
     ) -> None:
         with ExitStack() as stack:
             if self.out is None:
@@ -95,7 +102,9 @@ class Projects:
                 folder = self.out
             count = self._names[operation.name] = self._names.get(operation.name, 0) + 1
             project = folder / (operation.name if count == 1 else f"{operation.name}_{count}")
-            files = project_files(compiled, formatted=True)
+            files = dict(project_files(compiled, formatted=True))
+            if self.has_modules:
+                files[f"{operation.name}.mlir"] = module
             project.parent.mkdir(parents=True, exist_ok=True)
             write_project(compiled.description, project, files, force=self.force)
             self.written.append(project)

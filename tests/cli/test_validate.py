@@ -11,6 +11,7 @@ import pytest
 from tests.optimizer.modules import (
     CHAIN,
     CONVOLUTION,
+    OTHERS,
     PADDED,
     PROJECTIONS,
     compiled,
@@ -20,10 +21,11 @@ from tests.optimizer.modules import (
 from ttcodegen.cli.rt import main
 from ttcodegen.cli.ttcodegen import main as ttcodegen
 from ttcodegen.rt.commands.validate import VARIABLE
-from ttcodegen.rt.judging.mocked_device import compile_nothing, executable
+from ttcodegen.rt.judging.mocked_device import compile_nothing, environment, executable
 from ttcodegen.rt.judging.python_calls import steps
 
 MODULES = {
+    "others": OTHERS,
     "chain": CHAIN,
     "padded": PADDED,
     "projections": PROJECTIONS,
@@ -72,6 +74,22 @@ def test_tensors_without_a_judge_are_made_as_they_should_be() -> None:
     (inputs, *_) = steps(entry(compiled(CHAIN, 2)))
     assert inputs["callee"] is None
     assert inputs["results"][0]["type"]["shape"] == [2048, 1024]
+
+
+def test_nearly_every_kind_of_call_is_judged() -> None:
+    program = entry(compiled(OTHERS, 2))
+    made = {op.name for op in program.operations}
+    left = {
+        operation.name
+        for operation, step in zip(program.operations, steps(program)[1:], strict=True)
+        if step["callee"] is None
+    }
+    assert len(made) >= 10
+    assert left == set()
+
+
+def test_two_libraries_at_once_have_a_cache_each() -> None:
+    assert environment()["TT_METAL_CACHE"] != environment()["TT_METAL_CACHE"]
 
 
 def test_the_compiler_that_compiles_nothing(tmp_path: Path) -> None:

@@ -88,6 +88,24 @@ func.func @f(%x: tensor<32x256xf32, #tiles> {ttcore.argument_type = #ttcore.argu
     assert "prepare_f" in "\n".join(compiled(module).files.values())
 
 
+def test_right_factors_in_shards_are_interleaved_for_the_library_to_choose_a_program() -> None:
+    module = (
+        LAYOUTS
+        + """
+#shard = #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x8>, memref<8x1x!ttcore.tile<32x32, f32>, #l1>, <width_sharded>, core_ranges = #ttnn.core_range_set<[#ttnn.core_range<(0, 0), (7, 0)>]>>
+func.func @f(%a: tensor<32x256xf32, #blocks>, %b: tensor<256x256xf32, #shard>) -> tensor<32x256xf32, #tiles> {
+  %0 = "ttnn.matmul"(%a, %b) : (tensor<32x256xf32, #blocks>, tensor<256x256xf32, #shard>) -> tensor<32x256xf32, #tiles>
+  return %0 : tensor<32x256xf32, #tiles>
+}
+"""
+    )
+    (program,) = (p for p in read_ttnn(compiled(module).flatbuffer).programs if p.kind == "entry")
+    (product,) = (op for op in program.operations if op.name == "ttnn.matmul")
+    left, right = (program.tensors[operand].type.placement for operand in product.operands)
+    assert left.memory_layout == "block_sharded"
+    assert (right.buffer_type, right.memory_layout) == ("dram", "interleaved")
+
+
 PRODUCT = LAYOUTS + (
     "func.func @f(%a: tensor<32x256xf32, #tiles>, %b: tensor<256x32xf32, #tiles>) -> "
     'tensor<32x32xf32, #tiles> {\n  %0 = "ttnn.matmul"(%a, %b) <{matmul_program_config = '

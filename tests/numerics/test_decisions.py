@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.optimizer.modules import compiled
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.numerics.comparison import compare_decided, compare_drawn
 from ttcodegen.numerics.interpreter import PerturbedTensor
+from ttcodegen.numerics.lowered import interpreter_of, read_flatbuffer
+from ttcodegen.numerics.perturbation import unsteady_places
 from ttcodegen.numerics.tolerances import EQUAL
 
 
@@ -75,3 +78,26 @@ def test_one_element_may_be_dropped_or_not() -> None:
     kept, dropped = np.full((), 0.365, np.float32), np.zeros((), np.float32)
     assert compare_drawn(kept, dropped).passed
     assert not compare_drawn(np.full(1000, 0.365), np.zeros(1000)).passed
+
+
+LOGARITHM = """
+func.func @main(%x: tensor<32x64xbf16>, %y: tensor<32x64xbf16>) -> tensor<32x64xbf16> {
+  %0 = "ttir.exp"(%x) : (tensor<32x64xbf16>) -> tensor<32x64xbf16>
+  %1 = "ttir.subtract"(%y, %0) : (tensor<32x64xbf16>, tensor<32x64xbf16>) -> tensor<32x64xbf16>
+  %2 = "ttir.log"(%1) : (tensor<32x64xbf16>) -> tensor<32x64xbf16>
+  return %2 : tensor<32x64xbf16>
+}
+"""
+
+
+def test_logarithms_of_what_is_nearly_zero_hang_on_rounding() -> None:
+    x = np.random.default_rng(0).normal(size=(32, 64)).astype("bfloat16")
+    far = np.random.default_rng(1).random((32, 64)) < 0.5
+    exact = np.exp(x.astype(np.float32))
+    y = np.where(far, 2 * exact, exact).astype("bfloat16")
+    binary = read_flatbuffer(compiled(LOGARITHM, 0).flatbuffer)
+    with np.errstate(all="ignore"):
+        run = interpreter_of(binary).run("main", [x, y])
+    places = unsteady_places(binary, "main", [x, y], run, [0])[0]
+    assert 0.2 < places[~far].mean()
+    assert not places[far].any()

@@ -42,9 +42,7 @@ OPERANDS = {
 }
 """How many tensors calls take whose table names one shape for all."""
 NAMES = {
-    **dict.fromkeys(
-        ("to_memory_config other", "reshard", "interleaved_to_sharded"), "to_memory_config"
-    ),
+    **dict.fromkeys(("to_memory_config other", "interleaved_to_sharded"), "to_memory_config"),
     **dict.fromkeys(("sharded_to_interleaved", "to_memory_config dram"), "to_memory_config"),
     **dict.fromkeys(("to_layout other", "tilize", "untilize", "to_layout R"), "to_layout"),
     **dict.fromkeys(("typecast bf16->f32", "typecast ->bf16", "typecast f32"), "typecast"),
@@ -135,7 +133,10 @@ def _call(name: str, row: dict[str, str]) -> LibraryCall | None:
     results = [placed(*each) for each in zip(shapes_of_results, *told, strict=True)]
     if None in results or None in operands:
         return None
-    attributes = _attributes(name, row["variant"], len(shapes[0].split("x")))
+    # Some rows tell the dimension behind the name of the call.
+    dimension = re.search(r" (-\d)$", row["op"])
+    variant = row["variant"] + (f", dim={dimension[1]}" if dimension else "")
+    attributes = _attributes(name, variant, len(shapes[0].split("x")))
     if attributes is None:
         return None
     known = tuple(operand for operand in operands if operand is not None)
@@ -160,6 +161,12 @@ def _attributes(name: str, variant: str, rank: int) -> dict[str, Any] | None:
         attributes["permutation"] = order
     if (dimension := re.search(r"dim=(-?\d)", variant)) is not None:
         attributes["dimension"] = int(dimension[1])
+    if (listed := re.search(r"dim=\[?(-?\d(?:, -?\d)*)", variant)) is not None:
+        attributes["dim_arg"] = [int(axis) for axis in listed[1].split(",")]
+    if (step := re.match(r"step (\d)", variant)) is not None:
+        attributes["step"] = [int(step[1])]
+    if "activations=" in variant or (name == "to_memory_config" and "dtype=" in variant):
+        return None  # No op says so.
     attributes["is_causal"] = variant.startswith(("causal,", "causal=True"))
     if name.endswith("attention_decode"):
         attributes["is_causal"] = "causal=False" not in variant

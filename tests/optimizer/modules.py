@@ -96,6 +96,23 @@ func.func @main(%x: tensor<32x1024xbf16> {{{INPUT}}}, %g: tensor<1024x4096xbf16>
 """
 """Products of a row of tiles with large weights, as models have them that make one token."""
 
+OTHERS = """
+func.func @main(%x: tensor<64x128xbf16>, %y: tensor<64x128xbf16>, %rows: tensor<4x8xui32>, %table: tensor<512x128xbf16>, %image: tensor<1x16x16x32xbf16>) -> (tensor<64xbf16>, tensor<64x1xbf16>, tensor<64xi32>, tensor<64x128xbf16>, tensor<64x128xi16>, tensor<64x160xbf16>, tensor<64x128xbf16>, tensor<64x128xbf16>, tensor<4x8x128xbf16>, tensor<1x8x8x32xbf16>, tensor<1x8x8x32xbf16>) {
+  %sum = "ttir.sum"(%x) <{dim_arg = [1 : i32], keep_dim = false}> : (tensor<64x128xbf16>) -> tensor<64xbf16>
+  %max = "ttir.max"(%x) <{dim_arg = [1 : i32], keep_dim = true}> : (tensor<64x128xbf16>) -> tensor<64x1xbf16>
+  %argmax = "ttir.argmax"(%x) <{dim_arg = [1 : i32], keep_dim = false}> : (tensor<64x128xbf16>) -> tensor<64xi32>
+  %sorted, %order = "ttir.sort"(%x) <{dim = 1 : si32, descending = true, stable = false}> : (tensor<64x128xbf16>) -> (tensor<64x128xbf16>, tensor<64x128xi16>)
+  %padded = "ttir.pad"(%x) <{padding = array<i32: 0, 0, 0, 32>, value = 1.0 : f32}> : (tensor<64x128xbf16>) -> tensor<64x160xbf16>
+  %clamped = "ttir.clamp_scalar"(%x) <{min = -1.0 : f32, max = 1.0 : f32}> : (tensor<64x128xbf16>) -> tensor<64x128xbf16>
+  %summed = "ttir.cumsum"(%y) <{dim = 1 : i64}> : (tensor<64x128xbf16>) -> tensor<64x128xbf16>
+  %found = "ttir.embedding"(%rows, %table) : (tensor<4x8xui32>, tensor<512x128xbf16>) -> tensor<4x8x128xbf16>
+  %most = "ttir.max_pool2d"(%image) <{kernel = array<i32: 2, 2>, stride = array<i32: 2, 2>, padding = array<i32: 0, 0>, dilation = array<i32: 1, 1>, ceil_mode = false}> : (tensor<1x16x16x32xbf16>) -> tensor<1x8x8x32xbf16>
+  %mean = "ttir.avg_pool2d"(%image) <{kernel = array<i32: 2, 2>, stride = array<i32: 2, 2>, padding = array<i32: 0, 0>, dilation = array<i32: 1, 1>, ceil_mode = false}> : (tensor<1x16x16x32xbf16>) -> tensor<1x8x8x32xbf16>
+  return %sum, %max, %argmax, %sorted, %order, %padded, %clamped, %summed, %found, %most, %mean : tensor<64xbf16>, tensor<64x1xbf16>, tensor<64xi32>, tensor<64x128xbf16>, tensor<64x128xi16>, tensor<64x160xbf16>, tensor<64x128xbf16>, tensor<64x128xbf16>, tensor<4x8x128xbf16>, tensor<1x8x8x32xbf16>, tensor<1x8x8x32xbf16>
+}
+"""
+"""Calls of many kinds, each of its own."""
+
 
 def token(users: int, heads: int, key_heads: int, position: str = "1") -> str:
     """A layer that makes one token of each user: keys and values go to caches, attention reads

@@ -11,17 +11,17 @@ from ttcodegen.systems.description import default_system
 
 TOLERANCE = 0.05
 BUFFERS = {
-    "matmul": 0.9, "linear": 0.9, "relu": 0.9, "add": 0.97, "where": 0.9, "multiply": 0.75,
-    "typecast": 0.8, "to_memory_config": 0.89, "to_layout": 0.95, "reshape": 0.9, "sum": 0.9,
-    "slice_static": 0.75, "concat": 0.95, "pad": 0.8, "softmax": 0.85, "layer_norm": 0.9,
-    "scaled_dot_product_attention": 0.9, "nlp_create_qkv_heads_decode": 1.0, "max": 0.9,
+    "matmul": 0.98, "linear": 1.0, "relu": 0.96, "add": 0.97, "where": 0.95, "multiply": 0.98,
+    "typecast": 0.95, "to_memory_config": 0.99, "to_layout": 0.97, "reshape": 0.95, "sum": 0.97,
+    "slice_static": 0.98, "concat": 0.99, "pad": 0.98, "softmax": 1.0, "layer_norm": 0.94,
+    "scaled_dot_product_attention": 0.96, "nlp_create_qkv_heads_decode": 1.0, "max": 0.9,
     "transpose": 0.98, "permute": 0.94, "scaled_dot_product_attention_decode": 1.0,
     "paged_scaled_dot_product_attention_decode": 1.0, "nlp_concat_heads_decode": 1.0,
     "update_cache": 1.0, "paged_update_cache": 1.0, "fill_cache": 1.0,
 }  # fmt: skip
 """The calls whose circular buffers are modelled, and for what part of the measured rows they are
 right."""
-ALL_BUFFERS = 0.935
+ALL_BUFFERS = 0.97
 """The same for all of them together."""
 FEWEST = 8
 """Fewer rows of a call say nothing."""

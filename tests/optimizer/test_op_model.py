@@ -16,7 +16,8 @@ from ttcodegen.optimizer.calls import call_of
 from ttcodegen.optimizer.cost import CostModel
 from ttcodegen.optimizer.op_model import op_constraints, op_runtime, ops_of
 from ttcodegen.optimizer.optimize import placed_calls
-from ttcodegen.optimizer.ways import Ways, interleaved, sharded_as
+from ttcodegen.optimizer.way import interleaved
+from ttcodegen.optimizer.ways import Ways, sharded_as
 from ttcodegen.systems.description import default_system
 
 LAYOUT = (

@@ -41,8 +41,9 @@ def interpreter_of(
     binary: LoweredBinary,
     observe: Observer | None = None,
     perturbation: np.random.Generator | None = None,
+    rounds: bool = True,
 ) -> LoweredInterpreter:
     """What runs a file; the arguments are those of the interpreters."""
     if isinstance(binary, DeviceBinary):
-        return DeviceInterpreter(binary, observe, perturbation)
-    return Interpreter(binary, observe, perturbation)
+        return DeviceInterpreter(binary, observe, perturbation, rounds)
+    return Interpreter(binary, observe, perturbation, rounds)

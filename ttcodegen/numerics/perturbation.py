@@ -70,3 +70,27 @@ def coarse_outputs(
         if len(found) == len(outputs):
             break
     return found
+
+
+def unsteady_places(
+    binary: LoweredBinary,
+    program: str,
+    inputs: Sequence[np.ndarray],
+    expected: Sequence[np.ndarray],
+    outputs: Iterable[int],
+) -> dict[int, np.ndarray]:
+    """Where outputs of floats are finite, infinite or no number by rounding, by output: a logarithm
+    of what is nearly zero is one or the other.
+
+    They are found by a run of the program without rounding, beside `expected`, the outputs of the
+    run with it.
+    """
+    with np.errstate(all="ignore"):
+        unrounded = interpreter_of(binary, rounds=False).run(program, inputs)
+    return {i: _kinds_of_number(unrounded[i]) != _kinds_of_number(expected[i]) for i in outputs}
+
+
+def _kinds_of_number(array: np.ndarray) -> np.ndarray:
+    """0 for finite numbers, 1 and -1 for infinite ones, 2 for NaN."""
+    signs = np.where(np.isposinf(array), 1, np.where(np.isneginf(array), -1, 0))
+    return np.where(np.isnan(array), 2, signs)

@@ -14,7 +14,7 @@ from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.layout.bank import Bank
 from ttcodegen.optimizer.calls import LibraryCall, call_of
 from ttcodegen.optimizer.cost import CostModel, is_view
-from ttcodegen.optimizer.ways import Way
+from ttcodegen.optimizer.way import Way
 
 
 class _Tensors:

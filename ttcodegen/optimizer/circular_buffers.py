@@ -16,7 +16,7 @@ from ttcodegen.dialects.program_configs import SDPA
 from ttcodegen.dialects.shards import Orientation
 from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
 from ttcodegen.layout.collapse import align_up
-from ttcodegen.layout.placements import row_bytes, shard_bytes, tile_bytes
+from ttcodegen.layout.placements import element_bits, row_bytes, shard_bytes, tile_bytes
 from ttcodegen.layout.tiled_shape import tile_bytes_of
 from ttcodegen.ops.definition import overwrites
 from ttcodegen.optimizer.calls import LibraryCall
@@ -32,6 +32,10 @@ STREAM_ALIGNMENT = 32
 """Bytes that pages are padded to in the buffer that they are streamed through into shards."""
 STREAM_TAIL = 128
 """Bytes at the end of that buffer."""
+READ_AT_ONCE = 4_096
+"""Bytes of the rows that a slice reads before it waits for them, if a row is no longer."""
+WRITTEN_AT_ONCE = 32_768
+"""The same of what padding writes."""
 ROW_LIMIT = 524_288
 """Bytes that tilizing and untilizing take at most for each of their buffers."""
 
@@ -73,6 +77,8 @@ def _alike(a: TensorPlacement, b: TensorPlacement) -> bool:
 
 def moved(source: TensorPlacement, target: TensorPlacement) -> int:
     """A tensor that is brought to another place."""
+    if _is_copied(source, target):
+        return align_up(_row(source), STREAM_ALIGNMENT) + 2 * _padded_row(target)
     if source.shards is None and target.shards is not None:
         page = _page(source) if source.layout is Layout.TILE else _row(target)
         size = 4 * align_up(page, STREAM_ALIGNMENT) + STREAM_TAIL
@@ -91,12 +97,31 @@ def moved(source: TensorPlacement, target: TensorPlacement) -> int:
     return _row(source) + 2 * _row(target)
 
 
+def _is_copied(source: TensorPlacement, target: TensorPlacement) -> bool:
+    """Whether a program reads and writes rows one by one: shards whose rows, or those of the other
+    tensor, are no multiple of what can be moved."""
+    in_shards = [p for p in (source, target) if _in_l1_shards(p)]
+    if not in_shards or source.layout is Layout.TILE or source == target:
+        return False
+    # Pages of an interleaved tensor take the parts of the shards, whatever their length.
+    rows = (source,) if target.shards is None else (source, target)
+    return any(_row(p) % ROW_ALIGNMENT for p in rows)
+
+
+def _padded_row(placement: TensorPlacement) -> int:
+    """Bytes from one row to the next."""
+    alignment = ROW_ALIGNMENT if placement.buffer_type == "l1" else STREAM_ALIGNMENT
+    return align_up(_row(placement), alignment)
+
+
 def _resharded(source: TensorPlacement, target: TensorPlacement) -> int:
     if source.buffer_type == target.buffer_type == "dram":
         return _page(source)
+    if source.data_type != target.data_type:
+        return 2 * (_page(source) + _page(target))
     if source.layout is Layout.TILE or _row(source) == _row(target):
         return 0
-    if source.buffer_type == "dram" or _row(source) % ROW_ALIGNMENT or _row(target) % ROW_ALIGNMENT:
+    if source.buffer_type == "dram":
         return _row(source) + 2 * _row(target)
     size = 4 * align_up(_row(target), STREAM_ALIGNMENT) + STREAM_TAIL
     return size + (_shard_bytes(target) if target.buffer_type == "dram" else 0)
@@ -136,10 +161,18 @@ def sorted_rows(source: TensorPlacement, target: TensorPlacement) -> int:
 
 def _typecast(call: LibraryCall) -> int:
     source, target = call.operands[0], call.result
-    sizes = _page(source), _page(target)
-    if _alike(source, target) and sizes[0] == sizes[1]:
+    sizes = [_part_of_page(p) for p in (source, target)]
+    to_floats = target.layout is Layout.ROW_MAJOR and target.data_type.is_block_float
+    if _alike(source, target) and sizes[0] == sizes[1] and not to_floats:
         return 0
     return 2 * sum(sizes)
+
+
+def _part_of_page(placement: TensorPlacement) -> int:
+    """Bytes of a page, of a long row as many as of a tile."""
+    if placement.layout is Layout.TILE:
+        return tile_bytes(placement)
+    return min(_row(placement), TILE_SIDE * TILE_SIDE * element_bits(placement) // 8)
 
 
 def _reshaped(call: LibraryCall) -> int | None:
@@ -152,6 +185,11 @@ def _reshaped(call: LibraryCall) -> int | None:
     return 2 * (2 * rows[0] + STREAM_TAIL) + 2 * (rows[1] + ROW_ALIGNMENT)
 
 
+def _holds_rows(placement: TensorPlacement) -> bool:
+    """Whether shards are as wide as the tensor."""
+    return placement.shards is None or placement.shards.shape[1] >= placement.shape[-1]
+
+
 def _is_aligned(placement: TensorPlacement) -> bool:
     return all(size % TILE_SIDE == 0 for size in placement.shape[-2:])
 
@@ -161,15 +199,25 @@ def _sliced(call: LibraryCall) -> int:
     source, result = call.operands[0], call.result
     if source.shape == result.shape:
         return 0
+    strided = any(step != 1 for step in call.attributes.get("step", ()))
     if source.layout is Layout.ROW_MAJOR:
         rows = source.shards is not None and result.shards is not None
-        return 0 if rows else 2 * _row(result.with_(shards=None))
-    if _is_aligned(result):
+        if strided and not rows:
+            return 2 * _row(result.with_(shards=None))
+        return 0 if rows else _sliced_rows(result)
+    if _is_aligned(result) and not strided:
         return 2 * tile_bytes(source)
     as_rows = source.with_(layout=Layout.ROW_MAJOR)
     return max(
         sorted_rows(source, as_rows), sorted_rows(result.with_(layout=Layout.ROW_MAJOR), result)
     )
+
+
+def _sliced_rows(result: TensorPlacement) -> int:
+    """Two times the rows that are read before they are waited for."""
+    row = _padded_row(result.with_(shards=None))
+    at_once = min(1 << max(READ_AT_ONCE // row, 1).bit_length() - 1, TILE_SIDE)
+    return 2 * at_once * row
 
 
 def _joined(call: LibraryCall) -> int:
@@ -190,10 +238,11 @@ def _padded(call: LibraryCall) -> int:
         # Block floats are padded as 16 bits.
         return 5 * max(tile_bytes(source), BF16_TILE)
     row = align_up(_row(result.with_(shards=None)), ROW_ALIGNMENT)
-    if _in_l1_shards(source) and source.shape[:-1] == result.shape[:-1]:
+    kinds = {p.memory_layout if _in_l1_shards(p) else None for p in (source, result)}
+    if kinds == {"height_sharded"}:
         return row
-    rows = TILE_SIDE if row <= 1152 else TILE_SIDE // 2
-    return (rows + 1) * row
+    rows = 1 << (-(-WRITTEN_AT_ONCE // row) - 1).bit_length()
+    return (max(rows, TILE_SIDE // 2) + 1) * row
 
 
 def _reduced(call: LibraryCall) -> int | None:
@@ -201,11 +250,15 @@ def _reduced(call: LibraryCall) -> int | None:
     scaler = F32_TILE if source.data_type.mlir == "f32" else BF16_TILE
     in_tiles = source.with_(layout=Layout.TILE)
     size = 2 * tile_bytes(in_tiles) + scaler + 2 * tile_bytes(result)
-    axis = call.attributes.get("dimension")
-    if axis is not None and axis % len(source.shape) < len(source.shape) - 2:
+    rank = len(source.shape)
+    axes = {axis % rank for axis in call.attributes.get("dim_arg") or range(rank)}
+    if axes and min(axes) < rank - 2:
         size += 2 * tile_bytes(result)
     if source.layout is Layout.TILE:
-        return size
+        columns = source.memory_layout == result.memory_layout == "width_sharded"
+        in_place = columns and axes == {rank - 2} and _in_l1_shards(source)
+        # Columns of shards are read where they lie, and their sums written where they are to lie.
+        return size - 2 * tile_bytes(result) if in_place else size
     return max(size, sorted_rows(source, in_tiles))
 
 
@@ -219,9 +272,13 @@ def elementwise(call: LibraryCall) -> int:
         in_tiles = result.with_(layout=Layout.TILE)
         return 2 * _tiles_across(result) * tile_bytes(in_tiles)
     one = tile_bytes(result)
+    if scalar and result.layout is Layout.ROW_MAJOR and in_shards and not _holds_rows(result):
+        return 2 * _tiles_across(result) * tile_bytes(result.with_(layout=Layout.TILE))
     if alike and (result.layout is Layout.TILE or _shard_bytes(result) % one == 0):
         return one if scalar else 0
-    size = sum(2 * tile_bytes(p) for p in (*operands, result)) + (one if scalar else 0)
+    # Numbers for block floats are floats.
+    number = max(one, BF16_TILE) if result.data_type.is_block_float else one
+    size = sum(2 * tile_bytes(p) for p in (*operands, result)) + (number if scalar else 0)
     for axis in (-2, -1):
         most = max(((1, 1, *p.shape)[axis] for p in operands), default=1)
         if any((1, 1, *p.shape)[axis] == 1 < most for p in operands):
@@ -240,7 +297,8 @@ def softmax(call: LibraryCall, chip: ChipDescription) -> int | None:
     if rank > 1 and axis == rank - 2:
         return _softmax_of_columns(call, between)
     if axis != rank - 1:
-        return None
+        # softmax_program_factory_general_c_large.cpp.
+        return 10 * tile_bytes(source)
     across = _tiles_across(source)
     block = largest_divisor(across, 4 if wide else 8)
     rows = across
@@ -257,7 +315,7 @@ def _softmax_of_columns(call: LibraryCall, between: int) -> int:
     source, result = call.operands[0], call.result
     high = tiles_along(source.shape[-2])
     each = tile_bytes(source) + tile_bytes(result) + 2 * between
-    if high * each + 6 * between <= ROW_LIMIT + 6 * BF16_TILE:
+    if high * each + 6 * between < ROW_LIMIT + 6 * BF16_TILE:
         return high * each + 6 * between
     return 2 * (tile_bytes(source) + tile_bytes(result)) + 9 * between
 

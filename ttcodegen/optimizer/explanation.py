@@ -11,7 +11,7 @@ from ttcodegen.optimizer.calls import call_of
 from ttcodegen.optimizer.cost import CostModel
 from ttcodegen.optimizer.overrides import FunctionOverrides
 from ttcodegen.optimizer.search import Decision
-from ttcodegen.optimizer.ways import Way
+from ttcodegen.optimizer.way import Way
 
 HEADINGS = ("call", "op", "result", "program", "us", "bound", "L1 KiB", "why", "next best")
 

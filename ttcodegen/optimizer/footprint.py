@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.placement import TensorPlacement
-from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
 from ttcodegen.layout import placements
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import tile_bytes
@@ -43,6 +43,8 @@ class Blocks:
     """Tiles along the summed dimension that are taken at a time."""
     whole_inner: bool
     """Whether these are all."""
+    left_height: int = 0
+    """Rows of tiles of the left factor that are taken at a time; 0: as many as of the output."""
 
 
 def product_buffers(
@@ -58,14 +60,19 @@ def product_buffers(
     """Bytes of the circular buffers of a product.
 
     `gathered_sums`: whether those of several steps are added up in L1.
-    A sharded result is computed in place. The blocks of the left factor stay where they are sharded
-    and not multicast.
+    A sharded result is computed in place, and a right factor in shards of L1 read there. The blocks
+    of the left factor stay where they are sharded and not multicast, if they are taken at once.
     """
     times = 1 if blocks.whole_inner else 2
-    size = times * blocks.inner * blocks.width * tile_bytes(right)
+    size = 0
+    if right.shards is None or right.buffer_type != "l1":
+        size += times * blocks.inner * blocks.width * tile_bytes(right)
     if left.shards is None or multicast:
-        size += times * blocks.height * blocks.inner * tile_bytes(left)
+        high = blocks.left_height or blocks.height
+        size += times * high * blocks.inner * tile_bytes(left)
         size += 0 if left.shards is None else 64
+    elif blocks.inner < tiles_along(left.shape[-1]):
+        size += placements.shard_bytes(left, ROW_ALIGNMENT)
     out = blocks.height * blocks.width
     if result.shards is None:
         size += out * tile_bytes(result)

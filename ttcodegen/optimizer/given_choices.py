@@ -29,8 +29,10 @@ from ttcodegen.dialects.program_configs import (
 from ttcodegen.dialects.shards import SHARDED
 from ttcodegen.ops.fused_activations import activation_name
 from ttcodegen.optimizer.calls import COMPUTE_CONFIG, LibraryCall
+from ttcodegen.optimizer.norm_programs import norm_misfit
 from ttcodegen.optimizer.overrides import PLACES, Entry, FunctionOverrides, is_fused, place
-from ttcodegen.optimizer.ways import Way, Ways, interleaved, norm_misfit, sharded_as
+from ttcodegen.optimizer.way import Way, interleaved
+from ttcodegen.optimizer.ways import Ways, sharded_as
 
 
 class GivenChoices:

@@ -160,4 +160,4 @@ def wide_sums(call: LibraryCall) -> bool:
     config = call.compute_config
     if config is not None:
         return config.fp32_dest_acc_en
-    return all(placement.data_type.mlir == "f32" for placement in call.operands[:2])
+    return call.result.data_type.mlir == "f32"

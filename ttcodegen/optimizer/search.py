@@ -22,7 +22,8 @@ from ttcodegen.ops.traits import CallKind
 from ttcodegen.optimizer.allocation import shortages
 from ttcodegen.optimizer.calls import LibraryCall, call_of
 from ttcodegen.optimizer.cost import CallCost, CostModel
-from ttcodegen.optimizer.ways import Way, Ways, interleaved
+from ttcodegen.optimizer.way import Way, interleaved
+from ttcodegen.optimizer.ways import Ways
 
 BEAM = 8
 """How many states are continued."""

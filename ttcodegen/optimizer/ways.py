@@ -5,22 +5,15 @@ Each way is one that tt-metal 0.70.1 was measured to accept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from ttcodegen.dialects.compute_config import ComputeConfig
 from ttcodegen.dialects.cores import CoreRange
-from ttcodegen.dialects.math_fidelity import MathFidelity
 from ttcodegen.dialects.memory import Layout, Memory
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.program_configs import (
     CoreGrid,
-    FusedActivation,
-    LayerNormSharded,
-    MatmulDRAMSharded,
-    MatmulMultiCast,
-    MatmulMultiCast1D,
     MatmulProgramConfig,
     ProgramConfig,
 )
@@ -34,40 +27,17 @@ from ttcodegen.optimizer.convolutions import result_of, sharded_images
 from ttcodegen.optimizer.cost import CostModel, is_view
 from ttcodegen.optimizer.decode_attention import DECODING, DecodeAttention
 from ttcodegen.optimizer.dense_rows import elementwise
-from ttcodegen.optimizer.dram_products import dram_sharded
-from ttcodegen.optimizer.products import (
-    Product,
-    config_misfit,
-    config_takes_shards,
-    divisors,
-    subblock,
-    wide_sums,
-)
+from ttcodegen.optimizer.norm_programs import norm_config
+from ttcodegen.optimizer.product_ways import ProductWays
+from ttcodegen.optimizer.products import Product, config_misfit, wide_sums
+from ttcodegen.optimizer.way import Way, interleaved
 
-MOST_INNER = 8
-"""Tiles along the summed dimension that a block has at most: more do not save time."""
 MOVED = frozenset({"permute", "slice_static", "concat", "reshape", "composite_to_layout"})
 """Calls that move interleaved tensors and take the target."""
 ATTENTION = frozenset({"scaled_dot_product_attention"})
 ROOM_OF_ATTENTION = 0.75
 """The part of L1 that its circular buffers may take."""
 NORMS = frozenset({"rms_norm", "layer_norm"})
-MOST_NORM_SUBBLOCK = 4
-"""Tiles of 32 bits that the registers hold, in which normalisations sum up by default."""
-APPROXIMATE = {"gelu": (0.0,)}
-"""Parameters of activations: the exact form of those that have an approximate one."""
-
-
-@dataclass(frozen=True)
-class Way:
-    """One way to make a call."""
-
-    operands: tuple[TensorPlacement, ...]
-    results: tuple[TensorPlacement, ...]
-    attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What changes of the call's attributes."""
-
-
 _RULES = {
     "product": "the result of a product is interleaved, or has the blocks that its program "
     "computes, per_core_m by per_core_n tiles on each core, as shards",
@@ -87,11 +57,6 @@ _RULES = {
     "plain": "the library decides where its result lies",
 }
 """By kind of call, what its result may be."""
-
-
-def interleaved(placement: TensorPlacement, buffer: str) -> TensorPlacement:
-    """The same tensor, dealt out to all banks."""
-    return placement.with_(buffer_type=buffer, memory_layout="interleaved", shards=None)
 
 
 def sharded_as(
@@ -155,12 +120,13 @@ class Ways:
         """Whether tensors may be sharded."""
         self.placed = placed
         """The calls that take the memory configuration of their result."""
+        self.products = ProductWays(model, shards, self.grid)
 
     def of(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Way]:
         """The ways to make a call whose operands lie where `call` says; fixed ones stay there."""
         match self._kind(call):
             case "product":
-                yield from self._products(call)
+                yield from self.products.of(call)
             case "elementwise":
                 yield from self._elementwise(call)
             case "rows":
@@ -190,33 +156,14 @@ class Ways:
 
     def configured(self, call: LibraryCall, config: MatmulProgramConfig) -> Iterator[Way]:
         """The ways to make a product with this configuration; none if it cannot have it."""
-        if self._kind(call) != "product" or self.misfit(call, config) is not None:
-            return
-        if isinstance(config, MatmulDRAMSharded):
-            yield from self._banked(call, config)
-            return
-        product = Product(call)
-        left, right, *bias = call.operands
-        rest = (interleaved(right, right.buffer_type), *bias)
-        sources = [left if left.shards is None else interleaved(left, "l1")]
-        if left.shards is not None and config_takes_shards(config, left):
-            sources.append(left)
-        for source in sources:
-            for result in self._product_results(call.result, config, product):
-                yield self._given_way(call, (source, *rest), result, config)
+        if self._kind(call) == "product" and self.misfit(call, config) is None:
+            yield from self.products.configured(call, config)
 
     def from_banks(self, call: LibraryCall) -> Iterator[Way]:
         """The ways to make a product whose weights are the same in each run, and are brought to the
         banks of the DRAM once."""
-        if not self.shards or self._kind(call) != "product":
-            return
-        yield from self._banked(call, None)
-
-    def _banked(self, call: LibraryCall, given: MatmulDRAMSharded | None) -> Iterator[Way]:
-        found = dram_sharded(call, self.model.chip, given)
-        if found is not None:
-            left, right, result, config = found
-            yield self._given_way(call, (left, right), result, config)
+        if self._kind(call) == "product":
+            yield from self.products.from_banks(call)
 
     def misfit(self, call: LibraryCall, config: ProgramConfig) -> str | None:
         """Why a product cannot have a configuration; None if it can, or is no product."""
@@ -379,166 +326,10 @@ class Ways:
                 call.operands, (call.result.sharded(source.memory_layout or "", source.shards),)
             )
             return
-        config = _norm_config(source)
+        config = norm_config(source)
         if config is not None:
             kept = call.result.sharded(source.memory_layout or "", source.shards)
             yield Way((source, *vectors), (kept,), {"program_config": config})
-
-    # Products
-
-    def _products(self, call: LibraryCall) -> Iterator[Way]:
-        product = Product(call)
-        left, right, *bias = call.operands
-        rest = (interleaved(right, right.buffer_type), *bias)
-        if left.layout is not Layout.TILE or left.memory is Memory.HOST:
-            yield Way(call.operands, call.results)
-            return
-        plain = left if left.shards is None else interleaved(left, "l1")
-        in_dram = interleaved(left, "dram"), interleaved(right, "dram"), *bias
-        result = interleaved(call.result, "dram")
-        takes_no_config = call.attributes.get("transpose_a") or product.inner == 0
-        if bias and call.attributes.get("transpose_b"):
-            # A program without blocks gets the transposed operand, and tt-metal 0.70.1 then checks
-            # the bias against the shape of the other one (matmul.cpp, bound_matmul); in DRAM the
-            # program that it chooses has blocks.
-            yield Way(in_dram, (result,))
-        else:
-            yield Way((in_dram[0] if takes_no_config else plain, *rest), (result,))
-        if takes_no_config:
-            return
-        for config in self._configs(call, product, plain):
-            for result in self._product_results(call.result, config, product):
-                yield self._given_way(call, (plain, *rest), result, config)
-        if left.shards is not None:
-            for config in self._configs(call, product, left):
-                for result in self._product_results(call.result, config, product):
-                    yield self._given_way(call, (left, *rest), result, config)
-
-    def _given_way(
-        self,
-        call: LibraryCall,
-        operands: tuple[TensorPlacement, ...],
-        result: TensorPlacement,
-        config: MatmulProgramConfig,
-    ) -> Way:
-        """A way with a program configuration, which the activation belongs into, and with the
-        fidelity that the library would not choose by itself then."""
-        attributes: dict[str, Any] = {"matmul_program_config": config}
-        activation = call.attributes.get("activation")
-        if activation is not None:
-            fused = FusedActivation(activation, APPROXIMATE.get(activation, ()))
-            attributes["matmul_program_config"] = replace(config, fused_activation=fused)  # pyright: ignore[reportCallIssue]
-            attributes["activation"] = None
-        if call.compute_config is None:
-            attributes["compute_config"] = product_compute(call)
-        return Way(operands, (result,), attributes)
-
-    def _configs(
-        self, call: LibraryCall, product: Product, left: TensorPlacement
-    ) -> Iterator[MatmulProgramConfig]:
-        grid = self.grid
-        rows, width = product.rows, product.width
-        shards = left.shards
-        kind = left.memory_layout
-        # Two-dimensional: rows of cores share rows, columns of cores columns.
-        if kind in ("interleaved", "block_sharded"):
-            per_m, per_n = -(-rows // grid.rows), -(-width // grid.columns)
-            inner = product.inner
-            if shards is not None:
-                per_m, inner = (size // TILE_SIDE for size in shards.shape)
-            if -(-rows // per_m) <= grid.rows and min(rows, width) > 1:
-                config = self._blocks(call, product, left, per_m, per_n, inner, None)
-                if config is not None:
-                    yield config
-        if kind in ("interleaved", "width_sharded") and rows <= 32:
-            inner = product.inner if shards is None else shards.shape[1] // TILE_SIDE
-            config = self._blocks(call, product, left, rows, -(-width // grid.cores), inner, True)
-            if config is not None:
-                yield config
-        if kind in ("interleaved", "height_sharded") and width <= 64:
-            per_m = -(-rows // grid.cores) if shards is None else shards.shape[0] // TILE_SIDE
-            config = self._blocks(call, product, left, per_m, width, product.inner, False)
-            if config is not None:
-                yield config
-
-    def _blocks(
-        self,
-        call: LibraryCall,
-        product: Product,
-        left: TensorPlacement,
-        per_m: int,
-        per_n: int,
-        inner: int,
-        shares_left: bool | None,
-    ) -> MatmulProgramConfig | None:
-        """A configuration with the largest blocks that fit into L1 beside the tensors."""
-        room = self.model.speed.usable_l1 * 6 // 10
-        most = 4 if wide_sums(call) else 8
-        for split in divisors(per_m):
-            high = per_m // split
-            for k in reversed(divisors(inner)):
-                if product.inner % k or (k > MOST_INNER and k != inner) or k > 4 * MOST_INNER:
-                    continue
-                sub_h, sub_w = subblock(high, per_n, most, self.shards)
-                config = self._config(product, k, sub_h, sub_w, high, per_m, per_n, shares_left)
-                needed = self.model.cost(
-                    LibraryCall(
-                        call.name,
-                        (left, *call.operands[1:]),
-                        (interleaved(call.result, "dram"),),
-                        {**call.attributes, "matmul_program_config": config},
-                    )
-                ).circular_buffers
-                if needed <= room:
-                    return config
-            if left.shards is not None:
-                return None
-        return None
-
-    def _config(
-        self,
-        product: Product,
-        k: int,
-        sub_h: int,
-        sub_w: int,
-        high: int,
-        per_m: int,
-        per_n: int,
-        shares_left: bool | None,
-    ) -> MatmulProgramConfig:
-        grid = self.grid
-        sizes = (grid, k, sub_h, sub_w, high, per_n, per_m, per_n)
-        if shares_left is None:
-            return MatmulMultiCast(*sizes)
-        return MatmulMultiCast1D(*sizes, mcast_in0=shares_left)
-
-    def _product_results(
-        self, result: TensorPlacement, config: MatmulProgramConfig, product: Product
-    ) -> Iterator[TensorPlacement]:
-        yield interleaved(result, "dram")
-        yield interleaved(result, "l1")
-        if not self.shards or getattr(config, "out_block_h", 0) != getattr(config, "per_core_m", 0):
-            return
-        per_m, per_n = getattr(config, "per_core_m", 1), getattr(config, "per_core_n", 1)
-        shape = (per_m * TILE_SIDE, per_n * TILE_SIDE)
-        down, across = -(-product.rows // per_m), -(-product.width // per_n)
-        if isinstance(config, MatmulMultiCast):
-            cores = (CoreRange(0, 0, across - 1, down - 1),)
-            yield result.sharded("block_sharded", Shards(shape, cores))
-        elif getattr(config, "mcast_in0", False):
-            ranges = filled_core_ranges(across, self.grid.columns)
-            yield result.sharded("width_sharded", Shards(shape, ranges))
-        else:
-            ranges = filled_core_ranges(down, self.grid.columns)
-            yield result.sharded("height_sharded", Shards(shape, ranges))
-
-
-def product_compute(call: LibraryCall) -> ComputeConfig:
-    """How a product with a program configuration computes: as the library lets it otherwise, with
-    partial sums added up in L1."""
-    narrow = all(p.data_type.mlir in ("bfp_bf8", "bfp_bf4") for p in call.operands[:2])
-    fidelity = MathFidelity.LOFI if narrow else MathFidelity.HIFI2
-    return ComputeConfig(fidelity, math_approx_mode=False, packer_l1_acc=True)
 
 
 def _in_tiles(call: LibraryCall) -> bool:
@@ -558,37 +349,3 @@ def _along_tiles(call: LibraryCall) -> bool:
         begin % TILE_SIDE == 0 and (end % TILE_SIDE == 0 or end == size)
         for begin, end, size in zip(begins[-2:], ends[-2:], shape[-2:], strict=True)
     )
-
-
-def norm_misfit(source: TensorPlacement, config: LayerNormSharded) -> str | None:
-    """Why a normalisation of rows that lie so cannot have a configuration; None if it can
-    (measured, tt-metal 0.70.1)."""
-    fitting = _norm_config(source)
-    if fitting is None or source.shards is None:
-        return "its operand has no shards by width or blocks that its tiles fill"
-    if (config.block_h, config.block_w) != (fitting.block_h, fitting.block_w):
-        blocks = f"{fitting.block_h}x{fitting.block_w}"
-        return f"blocks of {config.block_h}x{config.block_w} tiles are not its shards of {blocks}"
-    box, grid = source.shards.bounding_box(), config.compute_with_storage_grid_size
-    if grid.columns < box.columns or grid.rows < box.rows:
-        return f"its shards lie on {box.columns}x{box.rows} cores"
-    if config.subblock_w > MOST_NORM_SUBBLOCK:
-        return f"a subblock has {MOST_NORM_SUBBLOCK} tiles at most"
-    return None
-
-
-def _norm_config(source: TensorPlacement) -> LayerNormSharded | None:
-    """The configuration of a normalisation whose rows lie in parts on several cores; None if the
-    library takes no such shards."""
-    shards = source.shards
-    if shards is None or source.memory_layout == "height_sharded":
-        return None
-    height, width = source.collapsed_shape()
-    block_h, block_w = (size // TILE_SIDE for size in shards.shape)
-    box = shards.bounding_box()
-    across = shards.cores if source.memory_layout == "width_sharded" else box.columns
-    down = 1 if source.memory_layout == "width_sharded" else box.rows
-    if block_w * across != width or block_h * down != height:
-        return None
-    sub_w = max(d for d in divisors(block_w) if d <= MOST_NORM_SUBBLOCK)
-    return LayerNormSharded(CoreGrid(box.columns, box.rows), sub_w, block_h, block_w)

@@ -19,6 +19,7 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.diagnostics import CompileError, Diagnostics
 from ttcodegen.dialects.datatypes import element_of, tensor_type, without_encoding
 from ttcodegen.dialects.operation import CatalogueOp, Definition
+from ttcodegen.dialects.placement import TTNNLayoutAttr, placed_type
 from ttcodegen.ops.definition import TTIRDefinition, TTNNDefinition, has_trait
 from ttcodegen.ops.fused_activations import ACTIVATIONS
 from ttcodegen.ops.matmul import shape_of_product
@@ -52,6 +53,7 @@ def legalize(function: FuncOp, diagnostics: Diagnostics) -> None:
     for op in list(function.walk()):
         if not isinstance(op, TTNNOp) or op.definition.short_name in _AS_GIVEN:
             continue
+        _interleave_right_factor(op)
         meaning = _meaning(op)
         if not meaning:
             continue
@@ -60,6 +62,19 @@ def legalize(function: FuncOp, diagnostics: Diagnostics) -> None:
                 made.drop_all_references()
         else:
             _replace(op, meaning, diagnostics)
+
+
+def _interleave_right_factor(op: TTNNOp) -> None:
+    """Brings the right factor of a product to DRAM, if it is sharded and the call has no program
+    configuration: the library chooses programs for interleaved ones only."""
+    if not has_trait(op, Trait.MATRIX_PRODUCT) or _FOR_A_FORM[0] in op.properties:
+        return
+    encoding = getattr(op.operands[1].type, "encoding", None)
+    if not isinstance(encoding, TTNNLayoutAttr) or encoding.data.shards is None:
+        return
+    place = encoding.data.with_(buffer_type="dram", memory_layout="interleaved", shards=None)
+    builder = builder_before(op, ttnn_op_classes())
+    op.operands[1] = builder.emit("composite_to_layout", [op.operands[1]], placed_type(place))
 
 
 def _replace(op: TTNNOp, meaning: Sequence[CatalogueOp], diagnostics: Diagnostics) -> None:

@@ -76,6 +76,8 @@ class Judge:
             op, params = data
             op = getattr(ttnn.UnaryOpType, op.upper())
             return ttnn.UnaryWithParam(op, *params)
+        if kind == "pair":
+            return tuple(data)
         if kind == "shard_layout":
             return getattr(ttnn.TensorMemoryLayout, data.upper())
         name, fields = data

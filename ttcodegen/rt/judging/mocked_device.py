@@ -4,11 +4,13 @@ Runs in the Python that the package is installed in, and uses nothing else.
 """
 
 import ctypes
+import fcntl
 import os
-import stat
 import struct
 import sys
+from itertools import count
 from pathlib import Path
+from typing import TextIO
 
 CLUSTER = """\
 arch: {0: wormhole_b0}
@@ -32,14 +34,18 @@ def prepare(package: Path) -> None:
     _write(cluster, CLUSTER)
     (package / "runtime/sfpi/include").mkdir(parents=True, exist_ok=True)
     own = Path(__file__).resolve()
-    _write(compiler, f'#!/bin/sh\nexec {sys.executable} {own} "$@"\n')
-    compiler.chmod(compiler.stat().st_mode | stat.S_IXUSR)
+    _write(compiler, f'#!/bin/sh\nexec {sys.executable} {own} "$@"\n', mode=0o755)
 
 
-def _write(path: Path, text: str) -> None:
-    if not path.is_file() or path.read_text() != text:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+def _write(path: Path, text: str, mode: int = 0o644) -> None:
+    """Writes a file, at no moment of which another process sees a part."""
+    if path.is_file() and path.read_text() == text:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}")
+    unfinished.write_text(text)
+    unfinished.chmod(mode)
+    unfinished.replace(path)
 
 
 def switch(package: Path) -> None:
@@ -50,14 +56,34 @@ def switch(package: Path) -> None:
 
 def environment() -> "dict[str, str]":
     """The variables that keep the package quiet, and its cache in memory."""
-    cache = "/dev/shm" if Path("/dev/shm").is_dir() else "/tmp"
     return {
         **os.environ,
-        "TT_METAL_CACHE": f"{cache}/ttcodegen-judge-{os.getuid()}",
+        "TT_METAL_CACHE": _free_cache(),
         "TT_METAL_LOGGER_LEVEL": "fatal",
         "TT_METAL_DISABLE_XIP_DUMP": "1",
         "LOGURU_LEVEL": "ERROR",
     }
+
+
+_held: "list[TextIO]" = []
+"""Keeps the lock of the cache as long as this process runs."""
+
+
+def _free_cache() -> str:
+    """The first of the caches that no other process uses: the package writes into its cache as if
+    it had it for itself, and dies where another one does so at the same time."""
+    folder = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path("/tmp")
+    for number in count():
+        cache = folder / f"ttcodegen-judge-{os.getuid()}-{number}"
+        lock = cache.with_suffix(".lock").open("w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.close()
+            continue
+        _held.append(lock)
+        return str(cache)
+    raise AssertionError
 
 
 # The compiler

@@ -1,346 +1,289 @@
-"""The calls of a program as the Python package of ttnn takes them."""
+"""The calls of a program as the Python package of ttnn takes them: which operands and attributes.
+
+The names of the keywords are those of the bindings of tt-metal 0.70.1.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
-from typing import Any
+from dataclasses import dataclass, field
 
-from ttcodegen.dialects.compute_config import ComputeConfig
-from ttcodegen.dialects.cores import CoreRange
-from ttcodegen.dialects.placement import TensorPlacement
-from ttcodegen.dialects.program_configs import (
-    CoreGrid,
-    CoreSet,
-    FusedActivation,
-    ProgramConfig,
-    Word,
-)
 from ttcodegen.flatbuffer import program as file
-from ttcodegen.optimizer.calls import LibraryCall, call_in_file
 from ttcodegen.optimizer.dense_rows import elementwise
+from ttcodegen.rt.judging.python_steps import Json, Step, memory_json, type_json
 
-Json = Any
-Keywords = dict[str, Json]
-
-PLAIN = frozenset(
-    """
-    relu silu neg abs square sin cos tanh exp gelu sqrt rsqrt reciprocal sigmoid log erf floor
-    """.split()
-)
-BINARY = frozenset(
-    """
-    add subtract multiply divide maximum minimum eq ne lt le gt ge pow logical_and logical_or
-    """.split()
-)
+Source = int | str | Callable[[Step], Json]
+"""Where an argument comes from: the operand of that place in the definition, the attribute of that
+name, or what is worked out."""
 
 
-class Step:
-    """One call: its tensors by their numbers in the program, and what is written for them."""
+@dataclass(frozen=True)
+class PythonCall:
+    """A call: its arguments by place, then those by name, of which absent ones are left out."""
 
-    def __init__(self, program: file.Program, operation: file.Operation) -> None:
-        self.program = program
-        self.operation = operation
-        self.call: LibraryCall = call_in_file(program, operation)
-        self.groups: list[list[Json]] = []
-        numbers = iter(operation.operands)
-        for size in operation.operand_sizes:
-            self.groups.append([{"tensor": next(numbers)} for _ in range(size)])
+    positional: tuple[Source, ...] = ()
+    keywords: Mapping[str, Source] = field(default_factory=dict[str, Source])
+    callee: str = ""
+    """Where it is not the name of the op."""
 
-    def operand(self, index: int) -> Json:
-        """The operand of that place in the definition, None if it is absent."""
-        if index >= len(self.groups) or not self.groups[index]:
-            return None
-        return self.groups[index][0]
-
-    def __getitem__(self, name: str) -> Any:
-        return self.call.attributes.get(name)
-
-    @property
-    def memory(self) -> Json:
-        """The memory configuration of the result, None where none is passed."""
-        placements = (*self.call.operands, *self.call.results)
-        if all(p.buffer_type != "l1" and p.shards is None for p in placements):
-            return None
-        return {"memory": memory_json(self.call.result)}
-
-    @property
-    def compute(self) -> Json:
-        """The configuration of the kernels."""
-        return compute_json(self.call.compute_config)
-
-    @property
-    def config(self) -> Json:
-        """The configuration of the programs."""
-        return config_json(self.call.program_config)
-
-
-def memory_json(placement: TensorPlacement) -> Json:
-    """Where a tensor lies."""
-    found: dict[str, Json] = {
-        "layout": placement.memory_layout,
-        "buffer": placement.buffer_type,
-        "shards": None,
-    }
-    if placement.shards is not None:
-        found["shards"] = {
-            "shape": list(placement.shards.shape),
-            "ranges": ranges_json(placement.shards.core_ranges),
-            "orientation": placement.shards.orientation.value,
-        }
-    return found
-
-
-def ranges_json(ranges: Sequence[CoreRange]) -> Json:
-    """Cores, as rectangles of them."""
-    return sorted([r.first_column, r.first_row, r.last_column, r.last_row] for r in ranges)
-
-
-def type_json(placement: TensorPlacement) -> Json:
-    """How a tensor lies."""
-    on_host = placement.buffer_type == "system_memory"
-    return {
-        "shape": list(placement.shape),
-        "dtype": placement.data_type.mlir,
-        "page": placement.layout.value,
-        "memory": None if on_host else memory_json(placement),
-    }
-
-
-def compute_json(config: ComputeConfig | None) -> Json:
-    """A compute kernel configuration."""
-    if config is None:
-        return None
-    values = {field.name: getattr(config, field.name) for field in fields(config)}
-    return {"compute": {**values, "math_fidelity": config.math_fidelity.cpp}}
-
-
-def config_json(config: ProgramConfig | None) -> Json:
-    """A program configuration, by the name of its class."""
-    if config is None:
-        return None
-    given: dict[str, Json] = {}
-    for name, value in config.given():
-        given[config.spelled.get(name, name)] = _field(value)
-    name = config.cpp.rpartition("::")[2]
-    return {"program": [name, given]}
-
-
-def _field(value: object) -> Json:
-    match value:
-        case CoreGrid():
-            return {"grid": [value.columns, value.rows]}
-        case CoreSet():
-            return {"cores": ranges_json(value.ranges)}
-        case FusedActivation():
-            return {"activation": [value.op_type, list(value.params)]}
-        case Word(text) if text in ("tile", "row_major"):
-            return {"page": text}
-        case Word(text) if "sharded" in text:
-            return {"shard_layout": text}
-        case Word(text):
-            return {"dtype": text}
-        case _:
-            return value
-
-
-def _given(**keywords: Json) -> Keywords:
-    return {key: value for key, value in keywords.items() if value is not None}
-
-
-def _product(step: Step) -> tuple[str, list[Json], Keywords]:
-    keywords = _given(
-        bias=step.operand(2),
-        transpose_a=bool(step["transpose_a"]),
-        transpose_b=bool(step["transpose_b"]),
-        memory_config=step.memory,
-        dtype=None if step["dtype"] is None else {"dtype": step["dtype"].mlir},
-        program_config=step.config,
-        activation=step["activation"],
-        compute_kernel_config=step.compute,
-    )
-    return step.call.name, [step.operand(0), step.operand(1)], keywords
-
-
-def _unary(step: Step) -> tuple[str, list[Json], Keywords]:
-    return step.call.name, [step.operand(0)], _given(memory_config=step.memory)
-
-
-def _binary(step: Step) -> tuple[str, list[Json], Keywords]:
-    second = step.operand(1) or float(step["scalar"])
-    data_type = None if step["dtype"] is None else {"dtype": step["dtype"].mlir}
-    keywords = _given(dtype=data_type, memory_config=step.memory)
-    return step.call.name, [step.operand(0), second], keywords
-
-
-def _norm(step: Step) -> tuple[str, list[Json], Keywords]:
-    keywords = _given(
-        epsilon=step["epsilon"],
-        weight=step.operand(1),
-        bias=step.operand(2),
-        memory_config=step.memory,
-        program_config=step.config,
-        compute_kernel_config=step.compute,
-    )
-    return step.call.name, [step.operand(0)], keywords
-
-
-def _attention(step: Step) -> tuple[str, list[Json], Keywords]:
-    keywords = _given(
-        attn_mask=step.operand(3),
-        is_causal=bool(step["is_causal"]),
-        scale=step["scale"],
-        memory_config=step.memory,
-        program_config=step.config,
-        compute_kernel_config=step.compute,
-    )
-    callee = "transformer.scaled_dot_product_attention"
-    return callee, [step.operand(index) for index in range(3)], keywords
-
-
-def _attention_of_one(step: Step) -> tuple[str, list[Json], Keywords]:
-    keywords = _given(
-        is_causal=bool(step["is_causal"]),
-        attn_mask=step.operand(3),
-        cur_pos_tensor=step.operand(4),
-        attention_sink=step.operand(5),
-        scale=step["scale"],
-        memory_config=step.memory,
-        program_config=step.config,
-        compute_kernel_config=step.compute,
-    )
-    callee = "transformer.scaled_dot_product_attention_decode"
-    return callee, [step.operand(index) for index in range(3)], keywords
-
-
-def _paged_attention_of_one(step: Step) -> tuple[str, list[Json], Keywords]:
-    keywords = _given(
-        cur_pos_tensor=step.operand(4),
-        attention_sink=step.operand(5),
-        scale=step["scale"],
-        sliding_window_size=step["sliding_window_size"],
-        memory_config=step.memory,
-        program_config=step.config,
-        compute_kernel_config=step.compute,
-    )
-    callee = "transformer.paged_scaled_dot_product_attention_decode"
-    return callee, [step.operand(index) for index in range(4)], keywords
-
-
-def _paged_update(step: Step) -> tuple[str, list[Json], Keywords]:
-    keywords = _given(
-        update_idxs_tensor=step.operand(2),
-        share_cache=True if step["share_cache"] else None,
-        page_table=step.operand(3),
-        compute_kernel_config=step.compute,
-    )
-    return "experimental.paged_update_cache", [step.operand(0), step.operand(1)], keywords
-
-
-def _create_heads(step: Step) -> tuple[str, list[Json], Keywords]:
-    keywords = _given(num_heads=step["num_heads"], num_kv_heads=step["num_kv_heads"])
-    return "experimental.nlp_create_qkv_heads_decode", [step.operand(0)], keywords
-
-
-def _join_heads(step: Step) -> tuple[str, list[Json], Keywords]:
-    keywords = _given(num_heads=step["num_heads"])
-    return "experimental.nlp_concat_heads_decode", [step.operand(0)], keywords
-
-
-def _moved(*names: str) -> Callable[[Step], tuple[str, list[Json], Keywords]]:
-    def rule(step: Step) -> tuple[str, list[Json], Keywords]:
-        values = [step[name] for name in names]
+    def written(self, step: Step) -> tuple[str, list[Json], dict[str, Json]]:
+        """The function, its arguments by place and by name."""
+        named = {key: _value(step, source) for key, source in self.keywords.items()}
         return (
-            step.call.name.removesuffix("_row_major").removesuffix("_static"),
-            [step.operand(0), *values],
-            _given(memory_config=step.memory),
+            self.callee or step.call.name,
+            [_value(step, source) for source in self.positional],
+            {key: value for key, value in named.items() if value is not None},
         )
 
-    return rule
+
+def _value(step: Step, source: Source) -> Json:
+    if isinstance(source, int):
+        return step.operand(source)
+    return step[source] if isinstance(source, str) else source(step)
 
 
-def _concat(step: Step) -> tuple[str, list[Json], Keywords]:
-    return "concat", [step.groups[0]], _given(dim=step["dim"], memory_config=step.memory)
+def _memory(step: Step) -> Json:
+    """Where the result is to lie, None where nothing is passed."""
+    return step.memory
 
 
-def _to_layout(step: Step) -> tuple[str, list[Json], Keywords]:
-    page = {"page": step.call.result.layout.value}
-    return "to_layout", [step.operand(0), page], _given(memory_config=step.memory)
+def _place(step: Step) -> Json:
+    """The same, where it is always passed."""
+    return {"memory": memory_json(step.call.result)}
 
 
-def _to_memory(step: Step) -> tuple[str, list[Json], Keywords]:
-    memory = {"memory": memory_json(step.call.result)}
-    return "to_memory_config", [step.operand(0), memory], {}
+def _compute(step: Step) -> Json:
+    return step.compute
 
 
-def _typecast(step: Step) -> tuple[str, list[Json], Keywords]:
-    data_type = {"dtype": step.call.result.data_type.mlir}
-    return "typecast", [step.operand(0), data_type], _given(memory_config=step.memory)
+def _config(step: Step) -> Json:
+    return step.config
 
 
-def _softmax(step: Step) -> tuple[str, list[Json], Keywords]:
-    keywords = _given(memory_config=step.memory, compute_kernel_config=step.compute)
-    return "softmax", [step.operand(0), step["dimension"]], keywords
+def _device(step: Step) -> Json:
+    return {"device": None}
 
 
-def _split(step: Step) -> tuple[str, list[Json], Keywords]:
-    keywords = _given(num_heads=step["num_heads"], num_kv_heads=step["num_kv_heads"],
-                      transpose_key=bool(step["transpose_key"]))  # fmt: skip
-    return (
-        "transformer.split_query_key_value_and_split_heads",
-        [step.operand(0)],
-        keywords,
+def _page(step: Step) -> Json:
+    return {"page": step.call.result.layout.value}
+
+
+def _result_type(step: Step) -> Json:
+    return {"dtype": step.call.result.data_type.mlir}
+
+
+def _asked_type(step: Step) -> Json:
+    """The data type that the call is asked for, None if it is not."""
+    return None if step["dtype"] is None else {"dtype": step["dtype"].mlir}
+
+
+def _flag(name: str) -> Callable[[Step], bool]:
+    return lambda step: bool(step[name])
+
+
+def _second(step: Step) -> Json:
+    """A tensor, or a number."""
+    return step.operand(1) or float(step["scalar"])
+
+
+def _first_group(step: Step) -> Json:
+    return step.groups[0]
+
+
+def _amounts(step: Step) -> Json:
+    """Pairs of what is added before and behind, by dimension."""
+    flat = step["padding"]
+    return [{"pair": list(pair)} for pair in zip(flat[::2], flat[1::2], strict=True)]
+
+
+def _shared(step: Step) -> Json:
+    return True if step["share_cache"] else None
+
+
+def _reduction(step: Step) -> Json:
+    """How scattered numbers meet those that are there, None if they replace them."""
+    return {"sum": "add", "prod": "multiply"}.get(step["scatter_reduce_type"])
+
+
+_PLACED: Mapping[str, Source] = {"memory_config": _memory}
+_COMPUTED: Mapping[str, Source] = {**_PLACED, "compute_kernel_config": _compute}
+_CONFIGURED: Mapping[str, Source] = {**_COMPUTED, "program_config": _config}
+_UNARY = PythonCall((0,), _PLACED)
+_BINARY = PythonCall((0, _second), {"dtype": _asked_type, **_PLACED})
+_PRODUCT = PythonCall(
+    (0, 1),
+    {
+        "bias": 2,
+        "transpose_a": _flag("transpose_a"),
+        "transpose_b": _flag("transpose_b"),
+        "dtype": _asked_type,
+        "activation": "activation",
+        **_CONFIGURED,
+    },
+)
+_NORM = PythonCall((0,), {"epsilon": "epsilon", "weight": 1, "bias": 2, **_CONFIGURED})
+_REDUCED = PythonCall((0,), {"dim": "dim_arg", "keepdim": _flag("keep_dim"), **_COMPUTED})
+_ALONG = PythonCall((0,), {"dim": "dim", "keepdim": _flag("keep_dim"), **_PLACED})
+_SUMMED_UP = PythonCall((0, "dim"), {"dtype": _asked_type})
+_OF_ONE: Mapping[str, Source] = {
+    "cur_pos_tensor": 4,
+    "attention_sink": 5,
+    "scale": "scale",
+    **_CONFIGURED,
+}
+_PADDED = PythonCall((0, _amounts), {"value": "value", **_PLACED}, "pad")
+_RESHAPED = PythonCall((0, "shape"), _PLACED, "reshape")
+_IMAGE: Mapping[str, Source] = {
+    name: name
+    for name in (
+        *("in_channels", "out_channels", "batch_size", "input_height", "input_width"),
+        *("kernel_size", "stride", "padding", "dilation", "groups"),
     )
+}
+_CONVOLUTION: Mapping[str, Source] = {
+    "input_tensor": 0,
+    "weight_tensor": 1,
+    "bias_tensor": 2,
+    "device": _device,
+    **_IMAGE,
+    "dtype": _asked_type,
+    "conv_config": _config,
+    "compute_config": _compute,
+    **_PLACED,
+}
+_POOL: Mapping[str, Source] = {
+    "input_tensor": 0,
+    "batch_size": "batch_size",
+    "input_h": "input_height",
+    "input_w": "input_width",
+    "channels": "channels",
+    "kernel_size": "kernel_size",
+    "stride": "stride",
+    "padding": "padding",
+    "ceil_mode": _flag("ceil_mode"),
+    # By default the library leaves its result in L1, in shards.
+    "memory_config": _place,
+}
+_MAXIMUM: Mapping[str, Source] = {**_POOL, "dilation": "dilation"}
 
-
-def _heads(step: Step) -> tuple[str, list[Json], Keywords]:
-    return "transformer.concatenate_heads", [step.operand(0)], {}
-
-
-def _conv2d(step: Step) -> tuple[str, list[Json], Keywords]:
-    keywords = _given(
-        input_tensor=step.operand(0),
-        weight_tensor=step.operand(1),
-        bias_tensor=step.operand(2),
-        device={"device": None},
-        **{
-            name: step[name]
-            for name in (
-                *("in_channels", "out_channels", "batch_size", "input_height", "input_width"),
-                *("kernel_size", "stride", "padding", "dilation", "groups"),
-            )
+CALLS: Mapping[str, PythonCall] = {
+    **dict.fromkeys(elementwise(), _UNARY),
+    **dict.fromkeys(
+        """
+        add subtract multiply divide maximum minimum eq ne lt le gt ge pow logical_and logical_or
+        logical_xor remainder
+        """.split(),
+        _BINARY,
+    ),
+    **dict.fromkeys(
+        """
+        atan2 bitwise_and bitwise_or bitwise_xor logical_left_shift logical_right_shift
+        bitwise_right_shift
+        """.split(),
+        PythonCall((0, 1), _PLACED),
+    ),
+    "where": PythonCall((0, 1, 2), _PLACED),
+    "clamp_scalar": PythonCall((0, "min", "max"), _PLACED, "clamp"),
+    "clamp_tensor": PythonCall((0, 1, 2), _PLACED, "clamp"),
+    "typecast": PythonCall((0, _result_type), _PLACED),
+    **dict.fromkeys(("matmul", "linear"), _PRODUCT),
+    **dict.fromkeys(("rms_norm", "layer_norm"), _NORM),
+    "softmax": PythonCall((0, "dimension"), _COMPUTED),
+    "batch_norm_inference": PythonCall(
+        (0,),
+        {
+            "running_mean": 1,
+            "running_var": 2,
+            "weight": 3,
+            "bias": 4,
+            "eps": "epsilon",
+            **_COMPUTED,
         },
-        dtype=None if step["dtype"] is None else {"dtype": step["dtype"].mlir},
-        conv_config=step.config,
-        compute_config=step.compute,
-        memory_config=step.memory,
-    )
-    return "conv2d", [], keywords
-
-
-_RULES: Mapping[str, Callable[[Step], tuple[str, list[Json], Keywords]]] = {
-    **dict.fromkeys(("matmul", "linear"), _product),
-    **dict.fromkeys(PLAIN & elementwise(), _unary),
-    **dict.fromkeys(BINARY, _binary),
-    **dict.fromkeys(("rms_norm", "layer_norm"), _norm),
-    **dict.fromkeys(("reshape", "reshape_row_major"), _moved("shape")),
-    "scaled_dot_product_attention": _attention,
-    "scaled_dot_product_attention_decode": _attention_of_one,
-    "paged_scaled_dot_product_attention_decode": _paged_attention_of_one,
-    "paged_update_cache": _paged_update,
-    "nlp_create_qkv_heads_decode": _create_heads,
-    "nlp_concat_heads_decode": _join_heads,
-    "repeat": _moved("repeat_dimensions"),
-    "permute": _moved("permutation"),
-    "slice_static": _moved("begins", "ends", "step"),
-    "concat": _concat,
-    "to_layout": _to_layout,
-    "to_memory_config": _to_memory,
-    "typecast": _typecast,
-    "softmax": _softmax,
-    "split_query_key_value_and_split_heads": _split,
-    "concatenate_heads": _heads,
-    "conv2d": _conv2d,
+        "batch_norm",
+    ),
+    **dict.fromkeys(("sum", "mean", "max", "min"), _REDUCED),
+    **dict.fromkeys(("prod", "argmax"), _ALONG),
+    **dict.fromkeys(("cumsum", "cumprod"), _SUMMED_UP),
+    "sort": PythonCall((0,), {"dim": "dim", "descending": _flag("descending"), **_PLACED}),
+    "topk": PythonCall(
+        (0, "k", "dim"), {"largest": _flag("largest"), "sorted": _flag("sorted"), **_PLACED}
+    ),
+    # Attention and caches.
+    "scaled_dot_product_attention": PythonCall(
+        (0, 1, 2),
+        {"attn_mask": 3, "is_causal": _flag("is_causal"), "scale": "scale", **_CONFIGURED},
+        "transformer.scaled_dot_product_attention",
+    ),
+    "scaled_dot_product_attention_decode": PythonCall(
+        (0, 1, 2),
+        {"is_causal": _flag("is_causal"), "attn_mask": 3, **_OF_ONE},
+        "transformer.scaled_dot_product_attention_decode",
+    ),
+    "paged_scaled_dot_product_attention_decode": PythonCall(
+        (0, 1, 2, 3),
+        {"sliding_window_size": "sliding_window_size", **_OF_ONE},
+        "transformer.paged_scaled_dot_product_attention_decode",
+    ),
+    "paged_update_cache": PythonCall(
+        (0, 1),
+        {
+            "update_idxs_tensor": 2,
+            "share_cache": _shared,
+            "page_table": 3,
+            "compute_kernel_config": _compute,
+        },
+        "experimental.paged_update_cache",
+    ),
+    "fill_cache": PythonCall((0, 1, "batch_offset")),
+    "nlp_create_qkv_heads_decode": PythonCall(
+        (0,),
+        {"num_heads": "num_heads", "num_kv_heads": "num_kv_heads"},
+        "experimental.nlp_create_qkv_heads_decode",
+    ),
+    "nlp_concat_heads_decode": PythonCall(
+        (0,), {"num_heads": "num_heads"}, "experimental.nlp_concat_heads_decode"
+    ),
+    "split_query_key_value_and_split_heads": PythonCall(
+        (0,),
+        {
+            "kv_input_tensor": 1,
+            "num_heads": "num_heads",
+            "num_kv_heads": "num_kv_heads",
+            "transpose_key": _flag("transpose_key"),
+        },
+        "transformer.split_query_key_value_and_split_heads",
+    ),
+    "concatenate_heads": PythonCall((0,), {}, "transformer.concatenate_heads"),
+    # Movement.
+    **dict.fromkeys(("reshape", "reshape_row_major"), _RESHAPED),
+    **dict.fromkeys(("pad", "pad_row_major"), _PADDED),
+    "repeat": PythonCall((0, "repeat_dimensions"), _PLACED),
+    "repeat_interleave": PythonCall((0, "repeats", "dim"), _PLACED),
+    "permute": PythonCall((0, "permutation"), _PLACED),
+    "slice_static": PythonCall((0, "begins", "ends", "step"), _PLACED, "slice"),
+    "concat": PythonCall((_first_group,), {"dim": "dim", **_PLACED}),
+    "gather": PythonCall((0, "dim", 1), _PLACED),
+    "scatter": PythonCall((0, "dim", 1, 2), {"reduce": _reduction, **_PLACED}),
+    "embedding": PythonCall((0, 1), _PLACED),
+    "to_layout": PythonCall((0, _page), _PLACED),
+    "to_memory_config": PythonCall((0, _place)),
+    "from_device": PythonCall((0,)),
+    # Images.
+    "conv2d": PythonCall((), _CONVOLUTION),
+    "conv_transpose2d": PythonCall((), {**_CONVOLUTION, "output_padding": "output_padding"}),
+    "max_pool2d": PythonCall((), _MAXIMUM),
+    "max_pool2d_with_indices": PythonCall(
+        (), {**_MAXIMUM, "return_indices": lambda step: True}, "max_pool2d"
+    ),
+    "avg_pool2d": PythonCall(
+        (),
+        {
+            **_POOL,
+            "count_include_pad": _flag("count_include_pad"),
+            "compute_kernel_config": _compute,
+        },
+    ),
+    "upsample": PythonCall((0, "scale_factor")),
 }
 
 
@@ -357,9 +300,9 @@ def steps(program: file.Program) -> list[Json]:
             continue
         made = _made(operation.results, program)
         step = Step(program, operation) if operation.callee is None else None
-        rule = None if step is None else _RULES.get(step.call.name)
-        if step is not None and rule is not None:
-            made["callee"], made["arguments"], made["keywords"] = rule(step)
+        call = None if step is None else CALLS.get(step.call.name)
+        if step is not None and call is not None:
+            made["callee"], made["arguments"], made["keywords"] = call.written(step)
         found.append(made)
     return found
 

@@ -81,9 +81,14 @@ def _flag(name: str) -> Callable[[Step], bool]:
     return lambda step: bool(step[name])
 
 
-def _second(step: Step) -> Json:
-    """A tensor, or a number."""
-    return step.operand(1) or float(step["scalar"])
+def _tensor_or_number(place: int, attribute: str) -> Callable[[Step], Json]:
+    """The operand of that place, where there is none the number of that name."""
+
+    def source(step: Step) -> Json:
+        tensor = step.operand(place)
+        return float(step[attribute]) if tensor is None else tensor
+
+    return source
 
 
 def _first_group(step: Step) -> Json:
@@ -109,7 +114,7 @@ _PLACED: Mapping[str, Source] = {"memory_config": _memory}
 _COMPUTED: Mapping[str, Source] = {**_PLACED, "compute_kernel_config": _compute}
 _CONFIGURED: Mapping[str, Source] = {**_COMPUTED, "program_config": _config}
 _UNARY = PythonCall((0,), _PLACED)
-_BINARY = PythonCall((0, _second), {"dtype": _asked_type, **_PLACED})
+_BINARY = PythonCall((0, _tensor_or_number(1, "scalar")), {"dtype": _asked_type, **_PLACED})
 _PRODUCT = PythonCall(
     (0, 1),
     {
@@ -182,7 +187,9 @@ CALLS: Mapping[str, PythonCall] = {
         """.split(),
         PythonCall((0, 1), _PLACED),
     ),
-    "where": PythonCall((0, 1, 2), _PLACED),
+    "where": PythonCall(
+        (0, _tensor_or_number(1, "true_value"), _tensor_or_number(2, "false_value")), _PLACED
+    ),
     "clamp_scalar": PythonCall((0, "min", "max"), _PLACED, "clamp"),
     "clamp_tensor": PythonCall((0, 1, 2), _PLACED, "clamp"),
     "typecast": PythonCall((0, _result_type), _PLACED),

@@ -201,6 +201,16 @@ def test_an_operand_is_brought_elsewhere_first(text: str) -> None:
     assert "to_memory_config" in names(program)
 
 
+@pytest.mark.parametrize("level", [1, 2])
+def test_an_operand_that_is_taken_twice_is_brought_to_one_place(level: int) -> None:
+    place = {"memory": "l1", "sharding": "block_sharded", "grid": [8, 8]}
+    module = compiled(CHAIN, level, given(squared={"operands": {"0": place}}))
+    program = entry(module)
+    (square,) = (op for op in program.operations if op.name == "ttnn.multiply")
+    (operand,) = {program.tensors[operand].type.placement for operand in square.operands}
+    assert operand.memory_layout == "block_sharded"
+
+
 def test_the_options_of_the_reference_say_the_same() -> None:
     text = "override-output-layout=hidden=8x4:l1:block_sharded:tile,squared=dram"
     module = compiled(CHAIN, 2, text)

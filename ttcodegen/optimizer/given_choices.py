@@ -14,7 +14,7 @@ from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.math_fidelity import MathFidelity
 from ttcodegen.dialects.memory import Memory
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.dialects.placement import TensorPlacement, placement_of
 from ttcodegen.dialects.program_configs import (
     PROGRAM_CONFIGS,
     Conv2dConfig,
@@ -202,6 +202,11 @@ class GivenChoices:
         """Where the operands may lie: as they do, or as is asked for, or as the result or a
         configuration needs them."""
         asked = {int(index): wanted for index, wanted in entry.get("operands", {}).items()}
+        # A value that is an operand twice is in one place.
+        values = [value for value in op.operands if placement_of(value) is not None]
+        first = [values.index(value) for value in values]
+        for index in list(asked):
+            asked.update({i: asked[index] for i, f in enumerate(first) if f == first[index]})
         sharding = entry.get("sharding", "interleaved")
         choices: list[list[TensorPlacement]] = []
         for index, operand in enumerate(call.operands):
@@ -216,7 +221,9 @@ class GivenChoices:
                 choices.append([operand, *(p for p in sharded if p.shards is not None)])
             else:
                 choices.append([operand])
-        yield from product(*choices)
+        for operands in product(*choices):
+            if all(operands[i] == operands[f] for i, f in enumerate(first)):
+                yield operands
 
     def _places(self, operand: TensorPlacement, wanted: Entry) -> list[TensorPlacement]:
         """The places that agree with an entry, of one that says nothing all other places."""

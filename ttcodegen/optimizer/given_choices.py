@@ -14,7 +14,7 @@ from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.math_fidelity import MathFidelity
 from ttcodegen.dialects.memory import Memory
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.placement import TensorPlacement, placement_of
+from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.program_configs import (
     PROGRAM_CONFIGS,
     Conv2dConfig,
@@ -31,6 +31,7 @@ from ttcodegen.ops.fused_activations import activation_name
 from ttcodegen.optimizer.calls import COMPUTE_CONFIG, LibraryCall
 from ttcodegen.optimizer.norm_programs import norm_misfit
 from ttcodegen.optimizer.overrides import PLACES, Entry, FunctionOverrides, is_fused, place
+from ttcodegen.optimizer.search import placement_of
 from ttcodegen.optimizer.way import Way, interleaved
 from ttcodegen.optimizer.ways import Ways, sharded_as
 

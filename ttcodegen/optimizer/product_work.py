@@ -8,8 +8,8 @@ from math import prod
 from ttcodegen.dialects.program_configs import (
     SDPA,
     MatmulDRAMSharded,
-    MatmulProgramConfig,
     MatmulReuse,
+    ProgramConfig,
 )
 from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
 from ttcodegen.layout.placements import tile_bytes, whole_bytes
@@ -73,7 +73,7 @@ def multiplied(chip: Machine, call: LibraryCall) -> Work:
     return work
 
 
-def _buffers(call: LibraryCall, config: MatmulProgramConfig, product: products.Product) -> int:
+def _buffers(call: LibraryCall, config: ProgramConfig, product: products.Product) -> int:
     """Bytes of the circular buffers of a product with blocks."""
     left, right, result = call.operands[0], call.operands[1], call.result
     wide_sums = products.wide_sums(call)

@@ -96,7 +96,7 @@ def _first_group(step: Step) -> Json:
 
 
 def _amounts(step: Step) -> Json:
-    """Pairs of what is added before and behind, by dimension."""
+    """Pairs of what is added before and after, by dimension."""
     flat = step["padding"]
     return [{"pair": list(pair)} for pair in zip(flat[::2], flat[1::2], strict=True)]
 

@@ -26,3 +26,16 @@ PACKAGE = str(Path(ttcodegen.__file__).parent)
 )
 def test_files_of_packages_are_not_of_the_user(file: str, expected: bool) -> None:
     assert is_of_user(file) == expected
+
+
+def test_packages_may_be_installed_in_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`pip install --target`, with the folder in PYTHONPATH; the user's own are there as well."""
+    for folder in ("packages", "models"):
+        monkeypatch.syspath_prepend(tmp_path / folder)
+        tmp_path.joinpath(folder).mkdir()
+    tmp_path.joinpath("packages/flax-0.12.dist-info").mkdir()
+    assert not is_of_user(str(tmp_path / "packages/flax/linen/module.py"))
+    assert is_of_user(str(tmp_path / "models/decoder/attention.py"))
+    assert is_of_user(str(tmp_path / "model.py"))

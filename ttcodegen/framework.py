@@ -120,6 +120,14 @@ def _raised_at(error: BaseException, function: Callable[..., Any] | None) -> Sou
     return found or (None if function is None else defined_at(function))
 
 
+def called_at() -> SourceLocation | None:
+    """Where the user's program calls this library, None if there is no file of it."""
+    frame = inspect.currentframe()
+    while frame is not None and not is_of_user(frame.f_code.co_filename):
+        frame = frame.f_back
+    return None if frame is None else instruction_location(frame.f_code, frame.f_lasti)
+
+
 def defined_at(function: Callable[..., Any]) -> SourceLocation | None:
     """The line that a function is defined in, None if it has none that is the user's."""
     code = getattr(inspect.unwrap(function), "__code__", None)

@@ -24,6 +24,7 @@ from ttcodegen.framework import (
     CheckError,
     FrameworkModel,
     ProjectOptions,
+    called_at,
     compile_to_project,
     defined_at,
     framework,
@@ -131,6 +132,7 @@ def _model(
     if not callable(function):
         raise CompileError(
             f"expected a function, found {type(function).__name__}",
+            called_at(),
             remedy="give a function of arrays; of a module of flax, its method `apply`",
         )
     given = {place: value for place, value in enumerate(args) if place not in static_places}
@@ -150,11 +152,11 @@ def _model(
             defined_at(function),
             remedy="return what the program is to compute",
         )
+    names = _argument_names(jax, function, args, given, params)
     weights = {
-        _path(path): _array(jax, leaf)
+        _apart(_path(path), names): _array(jax, leaf)
         for path, leaf in jax.tree_util.tree_flatten_with_path(params)[0]
     }
-    names = _argument_names(jax, function, args, given, params)
     structure = (_inputs_structure(jax, args, given), returned)
     text = _named(exported, [*weights, *names], len(weights), labels)
     reference = Reference()
@@ -202,6 +204,7 @@ def _array(jax: Any, leaf: Any) -> np.ndarray:
     if isinstance(leaf, jax.ShapeDtypeStruct):
         raise CompileError(
             f"an array is needed, found the shape and type of one: {leaf}",
+            called_at(),
             remedy="give arrays as parameters, and as example where the program is checked",
         )
     return np.asarray(leaf)
@@ -213,6 +216,11 @@ def _path(path: Sequence[Any]) -> str:
     if len(keys) > 1 and keys[0] == "params":
         keys = keys[1:]
     return ".".join(keys) or "params"
+
+
+def _apart(weight: str, names: Sequence[str]) -> str:
+    """What a weight is called that an argument may be called like."""
+    return f"params.{weight}" if weight in names else weight
 
 
 def _argument_names(
@@ -252,6 +260,7 @@ def _leaf(value: Any) -> Structure:
         return Structure("tensor", index=int(value))
     raise CompileError(
         f"arguments and results of type {type(value).__name__} are not supported",
+        called_at(),
         remedy="use tuples, lists and dictionaries of arrays",
     )
 

@@ -22,6 +22,7 @@ from ttcodegen.framework import (
     CheckError,
     FrameworkModel,
     ProjectOptions,
+    called_at,
     compile_to_project,
     framework,
     refusals_in_full,
@@ -156,10 +157,13 @@ def _exported(torch: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, 
     if not isinstance(module, torch.nn.Module):
         raise CompileError(
             f"expected a torch.nn.Module, found {type(module).__name__}",
+            called_at(),
             remedy="put functions into the forward method of a module",
         )
     if module.training:
-        raise CompileError("the module is in training mode", remedy="call module.eval() first")
+        raise CompileError(
+            "the module is in training mode", called_at(), remedy="call module.eval() first"
+        )
     with _exporting(module), torch.no_grad():
         return torch.export.export(module, args, kwargs)
 
@@ -238,6 +242,7 @@ def _leaf(arguments: Sequence[Any], leaf: Any) -> Structure:
     if not isinstance(leaf, _Leaf):
         raise CompileError(
             f"arguments and results of type {type(leaf).__name__} are not supported",
+            called_at(),
             remedy="use tuples, lists and dictionaries of tensors",
         )
     argument = arguments[leaf]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import sysconfig
 from functools import cache
 from pathlib import Path
@@ -13,7 +14,20 @@ _PACKAGES = frozenset({"site-packages", "dist-packages"})
 def is_of_user(file: str) -> bool:
     """Whether a file, as code names it, is neither of ttcodegen, nor of Python, nor of an installed
     package."""
-    return not file.startswith(("<", *_others())) and _PACKAGES.isdisjoint(Path(file).parts)
+    return not file.startswith(("<", *_others())) and not _is_installed(Path(file))
+
+
+def _is_installed(file: Path) -> bool:
+    """Whether an installed package has a file: also one in a folder of the user's choice, which
+    `pip install --target` leaves the metadata of packages in."""
+    return not _PACKAGES.isdisjoint(file.parts) or any(
+        str(folder) in sys.path and _has_packages(str(folder)) for folder in file.parents
+    )
+
+
+@cache
+def _has_packages(folder: str) -> bool:
+    return any(Path(folder).glob("*.dist-info"))
 
 
 @cache

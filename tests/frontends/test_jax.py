@@ -99,6 +99,18 @@ def test_what_is_not_supported_is_refused(name: str, tmp_path: Path) -> None:
     assert "note: " in str(caught.value)
 
 
+def test_weights_may_be_called_like_arguments(tmp_path: Path) -> None:
+    """As the projections `k` of a block, and the cache `k` that it is given."""
+    params, cache = {"k": jnp.ones((4, 2)), "v": jnp.ones(2)}, jnp.zeros((3, 2))
+    text = ttcodegen.jax.export(
+        lambda p, x, k: k + x @ p["k"] + p["v"], jnp.ones(4), cache, params=params, golden=tmp_path
+    )
+    names = re.findall(r'ttir\.name = "([^"]*)"', text)
+    assert names == ["params.k", "v", "x", "k", "output"]
+    assert np.load(tmp_path / "inputs/params_k.npy").shape == (4, 2)
+    assert np.load(tmp_path / "inputs/k.npy").shape == (3, 2)
+
+
 def test_results_may_be_complex() -> None:
     text = ttcodegen.jax.export(lambda x: (x + 1j * x, x), jnp.ones(4))
     assert 'tensor<4xcomplex<f32>> {ttir.name = "0"}' in text
@@ -149,3 +161,12 @@ def test_a_function_keeps_its_structure(tmp_path: Path) -> None:
         np.testing.assert_allclose(found["more"][0], expected["more"][0])
         with pytest.raises(ttcodegen.ModuleError, match="compiled for 2"):
             model(np.asarray(x), 3.0, {"a": np.asarray(a)})
+
+
+def test_what_is_no_function_is_refused_where_it_is_given() -> None:
+    with pytest.raises(CompileError, match="expected a function, found dict") as caught:
+        ttcodegen.jax.export({}, jnp.ones(4))
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.place is not None
+    assert diagnostic.place.file == __file__
+    assert diagnostic.remedy

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.frontends.running import refusals
+from tests.frontends.running import read, refusals
+from ttcodegen.diagnostics import CompileError
 
 ABS = "%0 = stablehlo.abs %a : tensor<4xf32>"
 CASES = {
@@ -90,3 +91,26 @@ def test_a_cast_that_a_conversion_left_behind() -> None:
           return %0 : tensor<4xbf16> }}"""
         (message,) = refusals(text)
         assert "'builtin.unrealized_conversion_cast'" in message
+
+
+LIMITS = {
+    "one is known at run time": (
+        "%r = stablehlo.real_dynamic_slice %x, %i, %j, %k : (tensor<4xf32>, tensor<1xi32>, "
+        "tensor<1xi32>, tensor<1xi32>) -> tensor<?xf32>",
+        "constant of the program",
+    ),
+    "one is of constants": (
+        "%r = chlo.next_after %x, %x : tensor<4xf32>, tensor<4xf32> -> tensor<4xf32>",
+        "with other ops",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_limits_come_with_a_remedy(name: str) -> None:
+    line, remedy = LIMITS[name]
+    operands = "%x: tensor<4xf32>, %i: tensor<1xi32>, %j: tensor<1xi32>, %k: tensor<1xi32>"
+    text = f"func.func @f({operands}) -> tensor<4xf32> {{\n{line}\nreturn %x : tensor<4xf32>\n}}"
+    with pytest.raises(CompileError) as caught:
+        read(text)
+    assert remedy in (caught.value.diagnostics[0].remedy or "")

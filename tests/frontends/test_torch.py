@@ -242,3 +242,12 @@ def test_a_buffer_that_changes_needs_a_name_of_its_own() -> None:
 
     with pytest.raises(CompileError, match=r"two arguments and buffers .* have one name: x"):
         ttcodegen.torch.export(Counted().eval(), (torch.ones(3),))
+
+
+def test_what_is_no_module_is_refused_where_it_is_given() -> None:
+    with pytest.raises(CompileError, match=r"expected a torch\.nn\.Module, found dict") as caught:
+        ttcodegen.torch.export({}, (torch.ones(4),))
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.place is not None
+    assert diagnostic.place.file == __file__
+    assert diagnostic.remedy

@@ -374,3 +374,13 @@ def test_everything_is_refused_at_once_with_its_place() -> None:
 )
 def test_refusals(text: str, message: str) -> None:
     assert any(message in found for found in refusals(text))
+
+
+def test_limits_come_with_a_remedy() -> None:
+    text = """func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %r = tosa.fft2d %x : (tensor<4xf32>) -> tensor<4xf32>
+      return %r : tensor<4xf32>
+    }"""
+    with pytest.raises(CompileError) as caught:
+        read(text)
+    assert caught.value.diagnostics[0].remedy

@@ -148,6 +148,9 @@ def translate(module: ModuleOp, rules: Mapping[str, Rule]) -> None:
         erase_dead(function)
 
 
+DECOMPOSED = "export the model with the operation decomposed"
+
+
 class _Findings:
     """What cannot be translated."""
 
@@ -157,8 +160,10 @@ class _Findings:
     def add(self, error: CompileError, op: Operation) -> None:
         for each in error.diagnostics:
             place = each.place if each.place is not None else place_of(op)
-            located = Diagnostic(each.message, place, each.remedy, each.notes)
-            self._found.setdefault((each.message, each.remedy), []).append(located)
+            # A text that is wrong says itself what it should be.
+            remedy = each.remedy or (DECOMPOSED if "supported" in each.message else None)
+            located = Diagnostic(each.message, place, remedy, each.notes)
+            self._found.setdefault((each.message, remedy), []).append(located)
 
     def raise_all(self) -> None:
         if not self._found:

@@ -39,6 +39,7 @@ FAMILIES = (
     "attention",
     "attention_decode",
     "attention_heads",
+    "rotary",
     "attention_heads_decode",
     "sorting",
     "indexing",

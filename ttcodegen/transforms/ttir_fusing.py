@@ -21,6 +21,8 @@ from ttcodegen.transforms.ttir_fusing_heads import HEADS, SPLITS
 from ttcodegen.transforms.ttir_fusing_lookups import LOOKUPS
 from ttcodegen.transforms.ttir_fusing_normalizations import NORMALIZATIONS
 from ttcodegen.transforms.ttir_fusing_products import PRODUCTS
+from ttcodegen.transforms.ttir_fusing_repetitions import REPEATED
+from ttcodegen.transforms.ttir_fusing_rotary import ROTATIONS
 from ttcodegen.transforms.ttir_fusing_selections import SELECTIONS
 
 
@@ -29,7 +31,8 @@ def fusing_rules() -> PatternSet:
     """The fusing rules, with the simplifications between them that they wait for."""
     return PatternSet.union(
         canonical_rules(), broadcast_rules(), NORMALIZATIONS, BATCH_NORMS, ACTIVATIONS, LOOKUPS,
-        PRODUCTS, ATTENTION, GROUPED_ATTENTION, SELECTIONS, HEADS,
+        PRODUCTS, REPEATED, ATTENTION, GROUPED_ATTENTION, ROTATIONS, SELECTIONS,
+        HEADS,
     )  # fmt: skip
 
 

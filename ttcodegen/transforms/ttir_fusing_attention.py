@@ -1,4 +1,4 @@
-"""Attention that was spelled out: repeated heads, joined heads, scaled dot products."""
+"""Attention that was spelled out: joined heads, scaled dot products."""
 
 from __future__ import annotations
 
@@ -11,47 +11,20 @@ from xdsl.ir import SSAValue
 from ttcodegen.dialects.datatypes import bf16, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
+from ttcodegen.ops.attention_meaning import Band
 from ttcodegen.ops.constant_values import splat_of
-from ttcodegen.ops.dimensions import dimension_groups
 from ttcodegen.ops.reduction import reduced_dims
 from ttcodegen.transforms.evaluation import known_elements
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
 from ttcodegen.transforms.ttir_broadcast_fold import broadcast
 from ttcodegen.transforms.ttir_fusing_activations import product_of
+from ttcodegen.transforms.ttir_fusing_repetitions import REPETITIONS, head_repetition, repetition
 from ttcodegen.transforms.ttir_patterns import is_float, same_type, unconverted
 
 ATTENTION = PatternSet()
 
 _HEAD_SIZE = 32
 """The library's attention takes head sizes that are multiples of a tile (docs/library-rules.md)."""
-
-
-@ATTENTION.on("ttir.reshape")
-def fuse_repeat_interleave(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A dimension of one element, broadcast and put together with the one before, repeats the
-    elements of that; with the one after, the whole of it."""
-    repeated = rewriter.sole(op.operands[0], "ttir.broadcast")
-    if repeated is None or 0 in op.result_shape:
-        return None
-    factors = repeated.parameter("broadcast_dimensions")
-    axes = [axis for axis, factor in enumerate(factors) if factor != 1]
-    if len(axes) != 1:
-        return None
-    before = repeated.result_shape
-    for first, second in dimension_groups(before, op.result_shape):
-        if axes[0] not in first or len(first) != 2 or len(second) != 1:
-            continue
-        rest = first[1] if first[0] == axes[0] else first[0]
-        dim = second[0]
-        shape = list(op.result_shape)
-        shape[dim] = before[rest]
-        source = rewriter.reshape(repeated.operands[0], shape)
-        if rest < axes[0]:
-            options = {"repeats": factors[axes[0]], "dim": dim}
-            return rewriter.emit("repeat_interleave", [source], op.result_type, **options)
-        repeats = [factors[axes[0]] if axis == dim else 1 for axis in range(len(shape))]
-        return rewriter.emit("repeat", [source], op.result_type, repeat_dimensions=repeats)
-    return None
 
 
 @ATTENTION.on("ttir.reshape")
@@ -87,8 +60,7 @@ _UNDONE = (
     "ttir.typecast",
     "ttir.permute",
     "ttir.reshape",
-    "ttir.repeat_interleave",
-    "ttir.broadcast",
+    *REPETITIONS,
     "ttir.multiply",
     "ttir.div",
     "ttir.neg",
@@ -98,14 +70,18 @@ _UNDONE = (
 def _factor(rewriter: Rewriter, value: SSAValue, transposed: bool = False) -> _Factor:
     """Takes conversions, numbers, repetitions of heads and exchanges of the last two dimensions off
     a matrix."""
-    factor = _Factor(value, transposed=transposed)
+    factor = found = _Factor(value, transposed=transposed)
     for _ in range(2 * len(_UNDONE)):
         producer = rewriter.sole(factor.value, *_UNDONE)
         inner = None if producer is None else _without(rewriter, factor, producer)
         if inner is None:
             break
         factor = inner
-    return factor
+        # What was computed in wider numbers, as rotations of queries are, is taken as it was
+        # rounded for the product.
+        if element_of(factor.value.type) == bf16:
+            found = factor
+    return found
 
 
 def _without(rewriter: Rewriter, factor: _Factor, op: CatalogueOp) -> _Factor | None:
@@ -113,6 +89,9 @@ def _without(rewriter: Rewriter, factor: _Factor, op: CatalogueOp) -> _Factor | 
     source = op.operands[0]
     if not is_float(source):
         return None
+    if op.name in REPETITIONS:
+        repeats = head_repetition(op)
+        return replace(factor, value=source, repeats=factor.repeats * repeats) if repeats else None
     match op.name:
         case "ttir.typecast":
             return replace(factor, value=source)
@@ -120,18 +99,12 @@ def _without(rewriter: Rewriter, factor: _Factor, op: CatalogueOp) -> _Factor | 
             if op.name == "ttir.permute" and op.parameter("permutation") == [0, 1, 3, 2]:
                 return replace(factor, value=source, transposed=not factor.transposed)
             return _scaled_before(rewriter, factor, op)
-        case "ttir.repeat_interleave":
-            repeats = op.parameter("repeats") if op.parameter("dim") % 4 == 1 else 0
-        case "ttir.broadcast":
-            batch, repeats, *matrix = op.parameter("broadcast_dimensions")
-            repeats = repeats if batch == 1 and matrix == [1, 1] else 0
         case _:
             product = product_of(rewriter, op)
             if len(product.factors) != 1 or not same_type(product.factors[0], op):
                 return None
             number = factor.number * product.number
             return replace(factor, value=product.factors[0], number=number)
-    return replace(factor, value=source, repeats=factor.repeats * repeats) if repeats else None
 
 
 def _scaled_before(rewriter: Rewriter, factor: _Factor, op: CatalogueOp) -> _Factor | None:
@@ -192,8 +165,7 @@ def _scores(rewriter: Rewriter, value: SSAValue) -> Scores | None:
     if total.name != "ttir.add":
         found = _product(rewriter, total.results[0])
         return None if found is None else Scores(*found, None)
-    lhs, rhs = total.operands
-    for candidate, mask in ((lhs, rhs), (rhs, lhs)):
+    for candidate, mask in _either_way(total):
         found = _product(rewriter, candidate)
         if found is not None and candidate.has_one_use():
             return Scores(*found, _converted(rewriter, mask))
@@ -210,7 +182,26 @@ def _chosen_scores(rewriter: Rewriter, choice: CatalogueOp) -> Scores | None:
         found = _product(rewriter, scores)
         if found is not None:
             return Scores(*found, condition, float(number), inverted)
+        biased = rewriter.defining(scores, "ttir.add")
+        for candidate, bias in () if biased is None else _either_way(biased):
+            found = _product(rewriter, candidate)
+            if found is not None and candidate.has_one_use():
+                choices = [other, bias] if inverted else [bias, other]
+                return Scores(*found, _chosen(rewriter, condition, *choices))
     return None
+
+
+def _either_way(op: CatalogueOp) -> tuple[tuple[SSAValue, SSAValue], ...]:
+    """Both operands of an op, each as the first."""
+    lhs, rhs = op.operands
+    return (lhs, rhs), (rhs, lhs)
+
+
+def _chosen(rewriter: Rewriter, condition: SSAValue, first: SSAValue, second: SSAValue) -> SSAValue:
+    """The choice in bf16, of the smallest shape that holds it."""
+    first, second = rewriter.typecast(first, bf16), rewriter.typecast(second, bf16)
+    shape = np.broadcast_shapes(*(shape_of(each.type) for each in (condition, first, second)))
+    return rewriter.emit("where", [condition, first, second], TensorType(bf16, shape))
 
 
 _PRODUCTS = ("ttir.matmul", "ttir.multiply", "ttir.div")
@@ -318,36 +309,76 @@ def emit_attention(
     if not _attends(query, key, value):
         return None
     mask = scores.added(rewriter)
-    is_causal = mask is not None and _is_causal(mask, shape)
-    if mask is not None and not is_causal:
+    seen = None if mask is None else _seen_keys(mask, shape)
+    if mask is not None and seen is None:
         mask = _fitting_mask(rewriter, mask, shape)
         if mask is None:
             return None
     result = rewriter.emit(
         "scaled_dot_product_attention",
-        [query, key, value, None if is_causal else mask],
+        [query, key, value, None if seen is not None else mask],
         TensorType(bf16, shape_of(query.type)),
-        is_causal=is_causal,
+        is_causal=seen is not None,
         scale=scores.number,
+        sliding_window_size=None if seen is None else seen.window,
     )
-    if is_guarded and mask is not None and not is_causal:
+    if is_guarded and mask is not None and seen is None:
         result = _without_empty_rows(rewriter, result, mask)
     return result
 
 
-def _is_causal(mask: SSAValue, scores: tuple[int, ...]) -> bool:
-    """Whether what is added to the scores is known to hide later keys from each query, and nothing
-    else."""
+@dataclass(frozen=True)
+class _SeenKeys:
+    """What a causal mask lets each query see: all keys up to it, or the last ones of these."""
+
+    window: int | None
+
+
+def _seen_keys(mask: SSAValue, scores: tuple[int, ...]) -> _SeenKeys | None:
+    """What a mask that is added to the scores is known to let queries see, if it hides later keys
+    from each of them, perhaps early ones, and does nothing else."""
+    while isinstance(op := mask.owner, CatalogueOp) and op.name in REPETITIONS:
+        if repetition(op)[-2:] != [1, 1]:
+            break
+        mask = op.operands[0]
     shape = shape_of(mask.type)
     queries, keys = scores[-2:]
     if queries != keys or queries == 1 or shape[-2:] != (queries, keys) or prod(shape[:-2]) != 1:
-        return False
+        return None
     added = known_elements(mask)
     if added is None:
-        return False
+        return None
     added = added.reshape(queries, keys)
-    later = np.triu(np.ones((queries, keys), bool), 1)
-    return bool((added[later] <= HIDES).all() and (added[~later] == 0).all())
+    count = int((added[-1] == 0).sum())
+    window = None if count == keys else count
+    band = Band.of(queries, keys, True, window)
+    if count == 0 or band is None:
+        return None
+    visible = band.visible(queries, keys)
+    known = (added[visible] == 0).all() and (added[~visible] <= HIDES).all()
+    return _SeenKeys(window) if known else None
+
+
+@ATTENTION.on("ttir.scaled_dot_product_attention")
+def attend_to_earlier_keys(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A mask that is known and hides later keys from each query need not be read."""
+    mask, query, key = (op.optional_operand(name) for name in ("attention_mask", "query", "key"))
+    if mask is None or query is None or key is None or element_of(query.type) != bf16:
+        return None
+    if op.parameter("is_causal") or op.parameter("sliding_window_size"):
+        return None
+    scores = (*shape_of(query.type)[:-1], shape_of(key.type)[-2])
+    seen = _seen_keys(mask, scores)
+    if seen is None:
+        return None
+    return rewriter.emit(
+        "scaled_dot_product_attention",
+        [query, key, op.operand("value"), None, op.optional_operand("attention_sink")],
+        op.result_type,
+        is_causal=True,
+        scale=op.parameter("scale"),
+        sliding_window_size=seen.window,
+    )
 
 
 def _attends(query: SSAValue, keys: SSAValue, values: SSAValue) -> bool:

@@ -15,7 +15,7 @@ from math import prod
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.datatypes import element_of, shape_of
+from ttcodegen.dialects.datatypes import bf16, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.dimensions import dimension_groups
@@ -197,9 +197,11 @@ class _Factor:
 
 def _unscaled(rewriter: Rewriter, factor: _Factor) -> tuple[_Factor, float]:
     """A factor before conversions and before it was multiplied with a number, and the number; what
-    moved its elements after that moves them again."""
+    moved its elements after that moves them again. What was computed in wider numbers stays as it
+    was rounded."""
     moves: list[CatalogueOp] = []
     value, number = factor.value, 1.0
+    found = (0, value, number)
     for _ in range(_LONGEST):
         op = rewriter.sole(value, *_MOVES, *_SCALINGS, "ttir.neg")
         if op is None or not is_float(op.operands[0]):
@@ -208,13 +210,16 @@ def _unscaled(rewriter: Rewriter, factor: _Factor) -> tuple[_Factor, float]:
             if op.name != "ttir.typecast":
                 moves.append(op)
             value = op.operands[0]
-            continue
-        product = product_of(rewriter, op)
-        if len(product.factors) != 1 or not same_type(product.factors[0], op):
-            break
-        number *= product.number
-        value = product.factors[0]
-    for move in reversed(moves):
+        else:
+            product = product_of(rewriter, op)
+            if len(product.factors) != 1 or not same_type(product.factors[0], op):
+                break
+            number *= product.number
+            value = product.factors[0]
+        if element_of(value.type) == bf16:
+            found = (len(moves), value, number)
+    count, value, number = found
+    for move in reversed(moves[:count]):
         moved = TensorType(element_of(value.type), move.result_shape)
         value = rewriter.again(move, [value], moved)
     return replace(factor, value=value), number

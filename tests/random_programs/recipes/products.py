@@ -216,6 +216,16 @@ def scaled_dot_product_attention(generator: Generator) -> None:
     )
 
 
+def rotary_embedding(generator: Generator) -> None:
+    element = generator.pick(FLOATS)
+    batch, heads = generator.pick((1, 2)), generator.pick((1, 3))
+    positions, size = generator.pick((1, 5, 32)), generator.pick((4, 64, 128))
+    x = generator.like((batch, heads, positions, size), element)
+    outer = generator.pick(((1, 1), (), (batch, 1)))
+    tables = [generator.argument((*outer, positions, size), element, -1.0, 1.0) for _ in "cs"]
+    generator.apply("rotary_embedding", [x, *tables], x.type)
+
+
 def gelu_bw(generator: Generator) -> None:
     gradient = generator.floating()
     x = generator.like(shape_of(gradient.type), element_of(gradient.type))
@@ -238,6 +248,7 @@ RECIPES: dict[str, Recipe] = {
         concatenate_heads,
         split_query_key_value_and_split_heads,
         scaled_dot_product_attention,
+        rotary_embedding,
         gelu_bw,
     )
 }

@@ -213,7 +213,7 @@ class Conversion:
         except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
             reason = str(error) if isinstance(error, ValueError) and str(error) else "malformed"
             message = reason if f"'{op.name}'" in reason else f"'{op.name}': {reason}"
-            self._refuse(CompileError(message, op), op)
+            self._refuse(CompileError(message, op, remedy=_remedy_for(reason)), op)
             values = [None] * len(op.results)
         finally:
             self.builder.origin = before
@@ -249,8 +249,7 @@ class Conversion:
             raise CompileError(
                 f"'{operation_name(op)}' is not supported",
                 op,
-                remedy="compute it in the program that calls the model, or with other ops; "
-                "docs/frontends.md says what is not read",
+                remedy=_ELSEWHERE,
             )
         found = rule(self, cast(StableHLOOp, op))
         # A tensor, or a tuple of the dialect, is one value; a list holds one for each result.
@@ -526,3 +525,17 @@ def _agree(found: Attribute, declared: Attribute) -> bool:
     return len(shape) == len(expected) and all(
         size == wanted or wanted < 0 for size, wanted in zip(shape, expected, strict=True)
     )
+
+
+_ELSEWHERE = (
+    "compute it in the program that calls the model, or with other ops; docs/frontends.md says "
+    "what is not read"
+)
+
+
+def _remedy_for(reason: str) -> str | None:
+    """What to do about what a rule does not take; None for a text that is wrong, of which the
+    reason says what it should be."""
+    if "only known at run time" in reason:
+        return "make it a constant of the program, or a static argument of the function"
+    return _ELSEWHERE if "supported" in reason else None

@@ -11,7 +11,7 @@ from ttcodegen.dialects.datatypes import element_of, f32, is_boolean
 from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.frontends.tosa import movement, quantized, windows
 from ttcodegen.frontends.tosa.operands import flag, integer, number, scalar, zero_point
-from ttcodegen.frontends.translation import Rule, Translator
+from ttcodegen.frontends.translation import DECOMPOSED, Rule, Translator
 
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -158,7 +158,7 @@ def _custom(build: Translator, op: SourceOp) -> None:
     name = getattr(op.given("operator_name", "identifier"), "data", "?")
     raise CompileError(
         f"'{op.name}' is not supported: it is not known what '{name}' computes",
-        remedy="export the model with the operation decomposed",
+        remedy=DECOMPOSED,
     )
 
 

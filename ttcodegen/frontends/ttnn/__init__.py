@@ -32,6 +32,7 @@ from ttcodegen.frontends.ttnn.call_parts import given
 from ttcodegen.frontends.ttnn.composites import (
     MASKED_PAGED_ATTENTION,
     PAGED_ATTENTION,
+    ROTATION_OF_ANY_ROWS,
     masks,
     replace_composite,
     some_users,
@@ -234,6 +235,8 @@ def _name_here(op: Operation, name: str, properties: Properties) -> str:
         return "pad_row_major"
     if name == PAGED_ATTENTION and masks(op, properties):
         return MASKED_PAGED_ATTENTION
+    if name == "rotary_embedding":
+        return ROTATION_OF_ANY_ROWS
     mode = properties.get("mode")
     if name == "upsample" and isinstance(mode, StringAttr) and mode.data == "bilinear":
         return "upsample_bilinear"

@@ -24,6 +24,8 @@ from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
 PAGED_ATTENTION = "paged_scaled_dot_product_attention_decode"
 MASKED_PAGED_ATTENTION = f"masked_{PAGED_ATTENTION}"
 """The same with a mask, which the call has no place for beside positions."""
+ROTATION_OF_ANY_ROWS = "rotary_embedding_of_any_rows"
+"""Calls that may have rows and positions that the library does not take."""
 
 Rule = Callable[[OpBuilder, Operation, Sequence[SSAValue], Properties], SSAValue]
 
@@ -200,14 +202,11 @@ def _turned(
     """x * cos + (-x2, x1) * sin for halves x1 and x2 of rows x; the tables have a row for each
     position, or more, and `token_index` is the one of all rows."""
     x, *tables = operands
-    *_, positions, width = shape_of(x.type)
+    positions = shape_of(x.type)[2]
     first = given(op, properties, "token_index", INTEGER)
     span = (0, positions) if first is None else (first, first + 1)
     cosines, sines = (builder.slice_dim(table, 2, *span) for table in tables)
-    low, high = builder.slice_dim(x, 3, 0, width // 2), builder.slice_dim(x, 3, width // 2, width)
-    swapped = builder.concat([builder.like("neg", high), low], 3)
-    straight = builder.broadcasting("multiply", x, cosines)
-    return builder.like("add", straight, builder.broadcasting("multiply", swapped, sines))
+    return builder.emit("rotary_embedding", [x, cosines, sines], x.type)
 
 
 def _turned_in_pairs(
@@ -330,7 +329,7 @@ _COMPOSITES: dict[str, _Composite] = {
     "prepare_conv3d_weights": _Composite(prepared_weight, rank=5),
     "prepare_conv_transpose2d_bias": _Composite(_copied),
     "prepare_conv_transpose2d_weights": _Composite(prepared_weight, rank=4),
-    "rotary_embedding": _Composite(_turned, 3, 3, rank=4),
+    ROTATION_OF_ANY_ROWS: _Composite(_turned, 3, 3, rank=4),
     "rotary_embedding_llama": _Composite(_turned_in_pairs, 4, 4, rank=4),
     "transpose": _Composite(_transposed),
 }

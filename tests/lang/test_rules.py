@@ -117,6 +117,9 @@ OTHERS = [
      "ttl.Semaphore can be used in the scope of the operation function only, not in a kernel"),
     ("DM", "ttl.block.fill(0, shape=(1, 1))",
      "ttl.block.fill can only be used inside of a compute kernel function"),
+    ("DM", "ttl.signpost('read')", "ttl.signpost can be used with the with statement only"),
+    ("DM", "print(x, y_dfb)",
+     "print takes one object of TT-Lang at a time, besides strings and numbers"),
 ]  # fmt: skip
 
 
@@ -171,6 +174,11 @@ def dm():
     net.if_src(src)
     net.if_dst(dst)
 """
+
+
+def test_the_compiler_refuses_a_block_that_a_loop_never_gives_back() -> None:
+    told = compiler_refusal(operation(kernel("DM", "for i in range(3):\n    x_dfb.reserve()")))
+    assert told.splitlines()[0].endswith("error: a block of 'x_dfb' is never pushed")
 
 
 def test_a_pipe_that_is_sent_to_more_often_than_received_from() -> None:

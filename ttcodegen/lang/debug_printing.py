@@ -12,6 +12,8 @@ from ttcodegen.lang.buffers import Block, DataflowBuffer
 from ttcodegen.lang.places import error
 from ttcodegen.lang.tensors import Tensor
 
+ONE_OBJECT = "print takes one object of TT-Lang at a time, besides strings and numbers"
+
 
 def debug_print(
     *values: Any, num_pages: int = 1, sep: str = " ", end: str = "\n", **rest: Any
@@ -27,7 +29,7 @@ def debug_print(
     """
     objects = [value for value in values if isinstance(value, Tensor | Block | DataflowBuffer)]
     if len(objects) > 1:
-        raise error("print takes one object of TT-Lang at a time, besides strings and numbers")
+        raise error(ONE_OBJECT)
     texts = [_text(value, num_pages) for value in values]
     print(*texts, sep=sep, end=end, file=rest.get("file", sys.stdout))
 

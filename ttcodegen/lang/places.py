@@ -66,10 +66,22 @@ def assigned_name() -> str | None:
     return _assigned_name(*found) if found is not None else None
 
 
+def is_dropped() -> bool:
+    """Whether nothing takes the result of the running call."""
+    found = here()
+    after = None if found is None else _instruction_after(*found)
+    return after is not None and after.opname == "POP_TOP"
+
+
+@cache
+def _instruction_after(code: CodeType, offset: int) -> dis.Instruction | None:
+    following = (i for i in dis.get_instructions(code) if i.offset > offset)
+    return next((i for i in following if i.opname != "CACHE"), None)
+
+
 @cache
 def _assigned_name(code: CodeType, offset: int) -> str | None:
-    following = (i for i in dis.get_instructions(code) if i.offset > offset)
-    after = next((i for i in following if i.opname != "CACHE"), None)
+    after = _instruction_after(code, offset)
     if after is not None and after.opname in ("STORE_FAST", "STORE_DEREF", "STORE_NAME",
                                               "STORE_GLOBAL"):  # fmt: skip
         return str(after.argval)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from types import TracebackType
 
 from ttcodegen.lang.context import running_kernel
-from ttcodegen.lang.places import error
+from ttcodegen.lang.places import error, is_dropped
+
+ONLY_WITH = "ttl.signpost can be used with the with statement only"
 
 
 class signpost:
@@ -15,6 +17,8 @@ class signpost:
         running_kernel("ttl.signpost")
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise error(f"the name of a signpost is a string, not a {type(name).__name__}")
+        if is_dropped():
+            raise error(ONLY_WITH)
         self.name = name
 
     def __enter__(self) -> None:

@@ -91,6 +91,7 @@ class BlockLives:
     _held: dict[tuple[str, Acquisition], BlockLife] = field(
         default_factory=dict[tuple[str, Acquisition], BlockLife]
     )
+    _all: list[BlockLife] = field(default_factory=list[BlockLife])
 
     def acquire(
         self, buffer: str, acquisition: Acquisition, where: SourceLocation, regions: Regions
@@ -106,12 +107,13 @@ class BlockLives:
             notes = [Note("it was acquired here", before.acquired)]
             raise CompileError(acquired_twice(buffer, acquisition), where, notes=notes)
         self._held[key] = BlockLife(buffer, self.kind, acquisition, where, regions)
+        self._all.append(self._held[key])
         return self._held[key]
 
     def check_released(self) -> None:
-        """Raises CompileError if the kernel ends with a block that it holds."""
-        for life in self._held.values():
-            if not life.is_released and not life.regions:
+        """Raises CompileError if there is a block that the kernel gives back nowhere."""
+        for life in self._all:
+            if not life.is_released:
                 raise CompileError(
                     never_released(life.buffer, life.acquisition),
                     life.acquired,

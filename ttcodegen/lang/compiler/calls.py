@@ -30,7 +30,7 @@ from ttcodegen.lang.compiler.frames import (
 from ttcodegen.lang.compiler.numbers import Condition, Number, is_computed
 from ttcodegen.lang.compiler.pipe_nets import NetUses
 from ttcodegen.lang.context import Kernel
-from ttcodegen.lang.debug_printing import debug_print
+from ttcodegen.lang.debug_printing import ONE_OBJECT, debug_print
 from ttcodegen.lang.pipes import PipeNet
 from ttcodegen.lang.signposts import signpost
 from ttcodegen.user_files import is_of_user
@@ -150,7 +150,10 @@ class CallTranslator(ExpressionTranslator):
         keywords = self._keywords(node)
         operands: list[SSAValue] = []
         self._shown: list[Any] = []
-        texts = [self._printed(each, operands) for each in self._arguments(node)]
+        values = self._arguments(node)
+        if sum(map(self._is_object, values)) > 1:
+            self.refuse(ONE_OBJECT, node)
+        texts = [self._printed(each, operands) for each in values]
         separator = keywords.get("sep")
         line = (" " if separator is None else str(separator)).join(texts)
         if line or not self._shown:
@@ -173,6 +176,11 @@ class CallTranslator(ExpressionTranslator):
             return str(value).replace("{}", "{ }")
         self._shown.append(value)
         return ""
+
+    def _is_object(self, value: Any) -> bool:
+        """Whether a value is a tensor, a block or a dataflow buffer."""
+        is_number = is_computed(value) or (is_known(value) and is_plain(value))
+        return not is_number and not isinstance(value, PrintedText)
 
     def print_elements(self, value: Any, pages: int) -> bool:
         """Prints the elements of a block, or of the first pages of a tensor; whether the kernel

@@ -40,6 +40,7 @@ from ttcodegen.lang.compiler.variables import (
 from ttcodegen.lang.context import Kernel
 from ttcodegen.lang.places import ProgramError
 from ttcodegen.lang.shapes import is_tuple
+from ttcodegen.lang.signposts import ONLY_WITH
 
 _MISSING = object()
 _OF_PYTHON = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -109,7 +110,8 @@ class KernelTranslator(CallTranslator):
             case ast.Nonlocal(names):
                 self.frame.outer_names |= {*names}
             case ast.Expr(value):
-                self.value(value)
+                if isinstance(self.value(value), Signpost):
+                    self.refuse(ONLY_WITH)
             case ast.Assign(targets, value):
                 found = self.value(value)
                 for target in targets:

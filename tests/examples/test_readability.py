@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
+from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.emission.templates import clang_format_style
 
 ROOT = Path(__file__).parents[2]
@@ -192,3 +192,23 @@ def test_equal_sequences_of_constants_are_one_function(name: str) -> None:
     function = wanted[name]
     assert len(re.findall(rf"^static .* {function}\(", text, re.MULTILINE)) == 1
     assert text.count(f" {function}(") > 2
+
+
+@pytest.mark.slow
+def test_few_variables_of_all_modules_have_numbers() -> None:
+    """Over every module of the corpus that compiles, unformatted; a tenth at most."""
+    if not CORPUS.is_dir():
+        pytest.skip("there is no corpus on this machine")
+    declared: list[str] = []
+    for path in sorted(CORPUS.glob("*.mlir")):
+        try:
+            files = compile_module(
+                Source(path.name, path.read_text()), CompileOptions("model")
+            ).files
+        except CompileError:
+            continue  # What is refused has other tests.
+        for text in files.values():
+            declared += re.findall(r"ttnn::Tensor (\w+) =", text)
+    numbered = [name for name in declared if re.search(r"_\d+$", name)]
+    assert declared
+    assert len(numbered) < len(declared) / 10, Counter(numbered).most_common(20)

@@ -154,6 +154,8 @@ class _FilePrinter:
         self._values = ValueTable()
         self._constants = constant_globals(file.body.block.ops)
         self._plan: InliningPlan | None = None
+        self._function = ""
+        """The name of the function that is printed."""
         self._variables: dict[str, str] = {}
         """What variables of the function are called, by the names that were asked for."""
 
@@ -239,7 +241,10 @@ class _FilePrinter:
         elif several is not None and len(names := array_texts(several)) == len(given):
             given = list(names)
         fallback = "" if all(given) else _fallback_name(op)
-        names = [self._scope.unique(identifier(name or fallback)) for name in given]
+        wanted = [identifier(name or fallback) for name in given]
+        # What a function computes that is called after the same operation.
+        wanted = ["result" if name == self._function else name for name in wanted]
+        names = [self._scope.unique(name) for name in wanted]
         self._variables.update((g, name) for g, name in zip(given, names, strict=True) if g)
         return names
 
@@ -288,8 +293,10 @@ class _FilePrinter:
         self._scope = outer.nested()
         self._variables = {}
         self._plan = InliningPlan(op.body, self._constants)
+        self._function = op.sym_name.data
         with self._block(f"{self._signature(op, self._scope)} {{"):
             self._body(op.body.block)
+        self._function = ""
         self._plan = None
         self._scope = outer
         self._wants_blank_line = True

@@ -25,6 +25,9 @@ def reductions() -> Iterator[str]:
                     element = ("bf16", "f32")[(number // 4 + turn) % 2]
                     yield _reduction(f"{kind}_{number}_{turn}", kind, shape, dims, keep, element)
                 number += 1
+    # Integers that no float of the matrix engine holds.
+    for kind, dims in (("sum", (0, 1, 2)), ("max", (1,)), ("min", (2,)), ("prod", (1,))):
+        yield _reduction(f"{kind}_of_integers", kind, (3, 40, 7), dims, kind == "sum", "i32")
 
 
 def _reduction(

@@ -234,6 +234,8 @@ def _reduction_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Non
     if op.parameter("keep_dim") and list(op.parameter("dim_arg") or ()) == dims and is_float:
         return None
     value = builder.operand(op, "input")
+    if op.definition.short_name != "mean" and _is_wide_integer(op):
+        return _reduce_integers(builder, op, value, dims)
     if not is_float:
         # The matrix engine adds and compares floats.
         value = builder.typecast(value, f32)
@@ -336,6 +338,8 @@ def _prod_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     if op.parameter("keep_dim") and op.parameter("dim_arg") == dims and is_float and leading:
         return None
     value = builder.operand(op, "input")
+    if _is_wide_integer(op):
+        return _reduce_integers(builder, op, value, dims)
     if not is_float:
         value = builder.typecast(value, f32)
     if not leading:

@@ -270,3 +270,19 @@ def test_the_table_adds_up_to_what_the_program_takes(text: str) -> None:
     module = compiled(text, 2)
     (line,) = re.findall(r"estimated: ([0-9.]+) us", module.explanation)
     assert float(line) == pytest.approx(seconds(module) * 1e6, rel=0.01)
+
+
+def test_products_with_vectors_have_no_shards() -> None:
+    """The library drops a dimension of their results, which shards would lie across."""
+    module = compiled(
+        """
+func.func @main(%x: tensor<2x33x1024xf32>, %v: tensor<1024xf32>, %b: tensor<2x33xf32>) -> tensor<2x33xf32> {
+  %0 = "ttir.linear"(%x, %v, %b) : (tensor<2x33x1024xf32>, tensor<1024xf32>, tensor<2x33xf32>) -> tensor<2x33xf32>
+  return %0 : tensor<2x33xf32>
+}
+""",  # noqa: E501
+        2,
+    )
+    program = entry(module)
+    (product,) = (op for op in program.operations if op.name == "ttnn.matmul")
+    assert program.tensors[product.results[0]].type.placement.shards is None

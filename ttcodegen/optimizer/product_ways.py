@@ -185,6 +185,11 @@ class ProductWays:
         yield interleaved(result, "l1")
         if not self.shards or getattr(config, "out_block_h", 0) != getattr(config, "per_core_m", 0):
             return
+        if result.layout is Layout.TILE and result.collapsed_shape() != (
+            product.rows,
+            product.width,
+        ):
+            return  # The library drops the column of a product with a vector, and cannot of shards.
         per_m, per_n = getattr(config, "per_core_m", 1), getattr(config, "per_core_n", 1)
         shape = (per_m * TILE_SIDE, per_n * TILE_SIDE)
         down, across = -(-product.rows // per_m), -(-product.width // per_n)

@@ -190,6 +190,18 @@ def row_of(page: Any, node: str) -> Any:
     return page.locator("#ops tr").filter(has=page.get_by_role("cell", name=node, exact=True)).first
 
 
+def test_the_level_is_chosen_on_the_page(server: Server, page: Any) -> None:
+    page.goto(server.own_address(MODEL))
+    row_of(page, "attention_output").wait_for()
+    page.select_option("#optimize", "0")
+    page.wait_for_function(
+        "document.getElementById('error').textContent.includes('without the optimizer')"
+    )
+    page.select_option("#optimize", "2")
+    row_of(page, "attention_output").wait_for()
+    assert page.inner_text("#error") == ""
+
+
 def test_a_model_is_executed_tuned_and_executed_again(server: Server, page: Any) -> None:
     page.goto(server.own_address(MODEL))
     row = row_of(page, "attention_output")

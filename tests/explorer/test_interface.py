@@ -575,6 +575,9 @@ def test_what_cannot_be_started_is_told(
     assert f"cannot listen on port {server.port}" in capsys.readouterr().err
     assert main(["-q", "-p", "99999", str(tmp_path)]) == 1
     assert main(["-q", "-u", "no.such.host.invalid", str(tmp_path)]) == 1
+    # As in the book's example, which has no host.
+    assert main(["-p", str(server.port), "-u", "-q", str(tmp_path)]) == 1
+    assert "of 'localhost'" in capsys.readouterr().err
     with pytest.raises(CompileError, match="cannot listen"):
         Server(Session([tmp_path]), "localhost", server.port)
 

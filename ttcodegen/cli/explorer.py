@@ -52,8 +52,9 @@ def argument_parser() -> argparse.ArgumentParser:
     add("path", nargs="?", metavar="PATH", type=Path, help="a module, a flatbuffer, the folder of "
         "a project, or a folder with models (.)")  # fmt: skip
     add("-p", "--port", type=int, default=8080, metavar="PORT", help="the port (8080)")
-    add("-u", "--url", default="localhost", metavar="HOST", help="the interface: a name or an "
-        "address of this machine (localhost)")  # fmt: skip
+    # The reference's example has it without a value, before another option.
+    add("-u", "--url", nargs="?", const="localhost", default="localhost", metavar="HOST",
+        help="the interface: a name or an address of this machine (localhost)")  # fmt: skip
     add("-q", "--no-browser", action="store_true", help="do not open a browser")
     add(
         "--target",

@@ -13,8 +13,15 @@ let rows = new Map();
 /** The decisions that were taken, by function and node. */
 let overrides = {};
 
+/** How much is optimized: a setting, unless it is what the server was started with. */
+function policy() {
+  const level = byId("optimize").value;
+  return level === "" ? {} : { optimize: Number(level) };
+}
+
 /** Sends a command; what its answer has in `graphs`. Throws what the server says is wrong. */
-async function send(cmdId, settings = {}, modelPath = model) {
+async function send(cmdId, more = {}, modelPath = model) {
+  const settings = { ...policy(), ...more };
   const answer = await fetch("/apipost/v1/send_command", {
     method: "POST",
     headers: { "Content-Type": "application/json" },
@@ -311,6 +318,7 @@ async function begin() {
 }
 
 byId("model").addEventListener("change", guarded(() => open(byId("model").value)));
+byId("optimize").addEventListener("change", guarded(() => model !== "" && open(model)));
 byId("execute").addEventListener("click", guarded(execute));
 byId("download").addEventListener("click", guarded(download));
 byId("reset").addEventListener("click", guarded(takeAllBack));

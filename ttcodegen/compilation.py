@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ttcodegen.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.dialects.mesh import ONE_CHIP, declared_mesh, set_mesh
 from ttcodegen.dialects.system import set_system, system_of
+from ttcodegen.dialects.traces import mark_traced
 from ttcodegen.dialects.verification import verify_module
 from ttcodegen.frontends import source_module
 from ttcodegen.ops.context import load_dialects
@@ -74,6 +75,8 @@ class CompileOptions:
     """What the project is for: a shared object, an executable, or both."""
     golden_seed: int | None = None
     """The seed of the inputs whose golden values go into the flatbuffer; None for no values."""
+    trace: bool = False
+    """Whether calls of the C++ are captured as traces of the device, and replayed."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +139,8 @@ def compile_module(
                 module,
             )
     options = _for_system(module, options)
+    if options.trace:
+        mark_traced(module)
     chosen: dict[str, OptionValue] = {}
     if options.weights and options.target == "ttnn":
         chosen["experimental-weight-dtype"] = WEIGHT_TYPES[options.weights]
@@ -249,6 +254,7 @@ def emit_module(
         constants_of,
         functions_in_files,
     )
+    from ttcodegen.conversions.traces import require_traceable
     from ttcodegen.emission.description import module_name
     from ttcodegen.emission.op_lines import LoweredOps
     from ttcodegen.emitc.formatting import format_files
@@ -271,10 +277,13 @@ def emit_module(
     if embed is not None:
         with runner.stage("golden values"):
             flatbuffer = embed(flatbuffer)
+    if options.trace:
+        require_traceable(interface)
+        description = replace(description, traced=True)
     ops = LoweredOps(module, _kernel_paths(module, options.target))
     (conversion,) = passes_of(Step(f"convert-{options.target}-to-emitc", given))
     assert isinstance(conversion, FileEmission)
-    runner.run(module, [replace(conversion, interface=interface)])
+    runner.run(module, [replace(conversion, interface=interface, trace=options.trace)])
     with runner.stage("print C++"):
         files, printed = print_with_origins(module)
         lines = ops.lines(files, printed)

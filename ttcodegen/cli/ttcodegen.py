@@ -86,6 +86,8 @@ def argument_parser() -> argparse.ArgumentParser:
         "optimizer to a file for --overrides")  # fmt: skip
     add("--tt-lang", metavar="PROGRAM", action="append", default=[], help="a Python program with "
         "the TT-Lang operations that the module calls (ttir.tt_lang_op)")  # fmt: skip
+    add("--trace", action="store_true", help="capture what the device does in a call, and replay "
+        "it in later ones")  # fmt: skip
     add("--build", action="store_true", help="build the project for the CPU backend")
     add("--kind", choices=("so", "exe", "both", "sources"), help="what the project builds: a "
         "shared object with a C API, an executable, both (both), or neither: sources that your "
@@ -223,6 +225,7 @@ def _compile(options: argparse.Namespace, source: Source) -> int:
                 overrides=_overrides(options),
                 kind="both" if options.kind == "so" and options.check else options.kind or "both",
                 golden_seed=options.seed if options.embed_goldens else None,
+                trace=options.trace,
             ),
             runner,
             diagnostics,

@@ -36,7 +36,7 @@ class ConvertTTNNToEmitC(FileEmission):
         complete_layouts(ctx, op)
         functions = self.interface or required(entries(op))
         program = convert_ttnn_to_emitc(
-            self.cpp_name(op), functions, self.source_hash(op), self.release
+            self.cpp_name(op), functions, self.source_hash(op), self.release, self.trace
         )
         replace_content(op, program.module.ops)
         hold_constants(op, program.constants)

@@ -47,7 +47,7 @@ __all__ = ["ConstantFile", "convert_ttnn_to_emitc"]
 
 
 def convert_ttnn_to_emitc(
-    name: str, entries: Sequence[Entry], input_hash: str, release: str
+    name: str, entries: Sequence[Entry], input_hash: str, release: str, trace: bool = False
 ) -> CppProgram:
     """Writes `src/<name>.hpp` and `src/<name>.cpp` as EmitC.
 
@@ -56,8 +56,10 @@ def convert_ttnn_to_emitc(
         entries: the entry functions.
         input_hash: identifies the input in the header line of each file.
         release: the tt-metal release that the calls are written for.
+        trace: whether calls are captured as traces of the device.
     """
     facts = SourceFacts()
+    facts.tuning.has_traces = trace
     facts.own_headers.add(f"{name}.hpp")
     facts.tuning.collect(entries)
     function_names = NameScope()
@@ -71,7 +73,7 @@ def convert_ttnn_to_emitc(
         opening = source.file.block.last_op
         for each in recorded:
             _write_entry(source, each)
-    if facts.tuning.write(module, name, title):
+    if facts.tuning.write(module, name, title) and facts.tuning.is_used:
         facts.own_headers.add(HEADER)
     if source.uses_last_use:
         facts.headers.add("utility")

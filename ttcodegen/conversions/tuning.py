@@ -140,6 +140,15 @@ _UNDECIDED = {
 """In the order of the file."""
 
 
+TRACE_REGION = "trace_region_bytes"
+TRACE_REGION_COMMENT = (
+    "Bytes of DRAM that each device sets aside for captured traces. With 0 the library puts a "
+    "trace into free DRAM, and takes as much as the captured commands need; a number keeps other "
+    "tensors off, and is refused when it is too small."
+)
+"""Source of what 0 means: tt_metal/distributed/mesh_trace.cpp of tt-metal 0.70.1."""
+
+
 def qualified(name: str) -> str:
     """A constant as the program names it; empty for no name."""
     return f"{_NAMESPACE}::{name}" if name else ""
@@ -156,6 +165,14 @@ class Tuning:
         self._weights = ProductWeights(None, frozenset(), frozenset())
         self.shared: dict[str, str] = {}
         """The value of constants that all calls of a kind share, if it is not the library's."""
+        self.has_traces = False
+        """Whether the device is opened with a region for traces."""
+
+    @property
+    def is_used(self) -> bool:
+        """Whether the functions name any of the constants."""
+        found = self._computes or self._memories or self._programs or self._undecided
+        return bool(found or self._weights.data_type)
 
     def undecided(self, name: str) -> str:
         """A constant that all calls of a kind share, for a decision that is the library's."""
@@ -210,8 +227,7 @@ class Tuning:
 
     def write(self, module: ModuleOp, name: str, title: str) -> bool:
         """Writes the file of the module of that C++ name; whether there is anything in it."""
-        found = self._computes or self._memories or self._programs or self._undecided
-        if not (found or self._weights.data_type):
+        if not (self.is_used or self.has_traces):
             return False
         file = open_file(module, f"src/{HEADER}")
         file.comment(title)
@@ -219,6 +235,8 @@ class Tuning:
         file.comment(_HEAD)
         file.verbatim("#pragma once")
         file.blank()
+        if self.has_traces:
+            file.include("cstddef")
         if self._undecided:
             file.include("optional")
         file.include("ttnn/operations/core/compute_kernel/compute_kernel_config.hpp")
@@ -237,7 +255,10 @@ class Tuning:
         return True
 
     def _write_constants(self, file: EmitCBuilder) -> None:
-        is_first = True
+        is_first = not self.has_traces
+        if self.has_traces:
+            file.comment(TRACE_REGION_COMMENT)
+            file.verbatim(f"constexpr std::size_t {TRACE_REGION} = 0;")
         for (kind, buffer), name in sorted(self._memories.items()):
             if not is_first:
                 file.blank()

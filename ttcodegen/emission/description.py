@@ -221,6 +221,8 @@ class ModuleDescription:
     """Rows and columns of the mesh of chips that the functions run on."""
     has_flatbuffer: bool = True
     """Whether the project has the same program as a flatbuffer."""
+    traced: bool = False
+    """Whether its calls are captured as traces of the device, and replayed."""
     weights: tuple[DataFile, ...] = ()
     """Weights whose values are known, under the names that `weight_file` gives."""
     structures: Mapping[str, tuple[Structure, Structure]] = field(

@@ -104,13 +104,17 @@ def _blocks(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def render_programs(
-    name: str, programs: Sequence[DeviceProgram], paths: Mapping[tuple[str, str], str], title: str
+    name: str,
+    programs: Sequence[DeviceProgram],
+    paths: Mapping[tuple[str, str], str],
+    title: str,
+    trace: bool = False,
 ) -> dict[str, str]:
     """`src/programs.hpp` and `src/programs.cpp`, with a function for each program, and
     `src/tuning.hpp` with their tuning knobs, by path.
 
     Many programs are divided among several files: `programs_2.cpp` and so on. `paths` are those of
-    the kernels, by the names of their programs and their own.
+    the kernels, by the names of their programs and their own. With `trace`, calls become traces.
     """
     environment = template_environment()
     rows = [_program(program, paths) for program in programs]
@@ -119,7 +123,7 @@ def render_programs(
     source = environment.get_template("ttmetal/programs.cpp.jinja")
     files = {
         "src/programs.hpp": header.render({**context, "programs": rows}),
-        TUNING_HEADER: render_tuning(name, [found.program for found in programs], title),
+        TUNING_HEADER: render_tuning(name, [found.program for found in programs], title, trace),
     }
     for start in range(0, max(1, len(rows)), PROGRAMS_IN_FILE):
         number = start // PROGRAMS_IN_FILE + 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ttcodegen.conversions.tuning import TRACE_REGION, TRACE_REGION_COMMENT
 from ttcodegen.dialects.programs import (
     FP32_DESTINATION,
     L1_BYTES,
@@ -71,13 +72,15 @@ def _side(size: Size, least: int, scope: str) -> str:
     return text if binding >= least else f"({text})"
 
 
-def render_tuning(name: str, programs: Sequence[Program], title: str) -> str:
-    """The text of src/tuning.hpp of the model `name`."""
+def render_tuning(name: str, programs: Sequence[Program], title: str, trace: bool = False) -> str:
+    """The text of src/tuning.hpp of the model `name`; with `trace`, its calls become traces."""
     template = template_environment().get_template("ttmetal/tuning.hpp.jinja")
     return template.render(
         name=name,
         title=[comment_line(line) for line in title.splitlines()],
         programs=[_struct(program) for program in programs],
+        trace_region=TRACE_REGION if trace else "",
+        trace_region_comment=comment_line(TRACE_REGION_COMMENT),
         has_fidelity=any(program.has_compute for program in programs),
     )
 

@@ -11,6 +11,7 @@ from ttcodegen.dialects.attribute_kinds import INTEGER
 from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.tile import whole_tiles
+from ttcodegen.dialects.traces import is_traced
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.cpp_calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
@@ -162,7 +163,8 @@ def _lower_update(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
     cache, entry, positions = (builder[value] for value in op.operands)
     rows, first = shape_of(entry.type)[2], op.parameter("batch_offset")
     (count,) = shape_of(positions.type) or (1,)
-    if count == 1 and rows == shape_of(cache.type)[0]:
+    # A position that the host reads would be the same in each replay of a trace.
+    if count == 1 and rows == shape_of(cache.type)[0] and not is_traced(op):
         builder.emit_op("update_cache", [cache, entry, positions], [])
         return []
     positions = builder.repeat(builder.reshape(positions, [count]), [rows])

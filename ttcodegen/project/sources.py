@@ -91,7 +91,7 @@ def render_sources(module: ModuleDescription) -> dict[str, str]:
     context = _context(module)
     context["functions"] = [_function_context(module, function) for function in module.functions]
     weights = [tensor for function in module.functions for tensor in function.weights]
-    context["uses_tuning"] = any(tensor.tuned_type for tensor in weights)
+    context["uses_tuning"] = module.traced or any(tensor.tuned_type for tensor in weights)
     names = ["entry_points.hpp", "entry_points.cpp"] * module.has_entry_points
     names += ["main.cpp"] * module.has_executable + ["capi.cpp"] * module.has_library
     return {
@@ -117,7 +117,9 @@ def render_project_files(module: ModuleDescription, sources: Mapping[str, str]) 
     )
     context["cpu_functions"] = CPU_FUNCTIONS
     context["has_tuning"] = "src/tuning.hpp" in sources
-    support = needed_support(module.target, sources.values())
+    # Programs without entry points capture calls themselves.
+    including = [*sources.values(), '#include "support/trace.hpp"' if module.traced else ""]
+    support = needed_support(module.target, including)
     context["support_sources"] = [path for path in support if path.endswith(".cpp")]
     binaries = [module.name] * module.has_library + [f"{module.name}_main"] * module.has_executable
     context["binaries"] = " ".join(binaries)
@@ -153,6 +155,7 @@ def _context(module: ModuleDescription) -> dict[str, Any]:
         "flatbuffer": FLATBUFFER_FILES[module.target],
         "has_flatbuffer": module.has_flatbuffer,
         "mesh": module.mesh,
+        "traced": module.traced,
     }
 
 

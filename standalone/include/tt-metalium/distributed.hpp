@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "tt-metalium/mesh_command_queue.hpp"
 #include "tt-metalium/mesh_coord.hpp"
 #include "tt-metalium/mesh_device.hpp"
+#include "tt-metalium/mesh_trace_id.hpp"
 #include "tt-metalium/mesh_workload.hpp"
 #include "tt-metalium/sub_device_types.hpp"
 #include "tt_stl/span.hpp"
@@ -52,6 +54,9 @@ void EnqueueReadMeshBuffer(MeshCommandQueue& mesh_cq, std::vector<DType>& dst,
     }
     mesh_cq.enqueue_read_mesh_buffer(dst.data(), mesh_buffer, blocking);
 }
+
+/// A trace that captures what a command queue is given from now on.
+MeshTraceId BeginTraceCapture(MeshDevice* device, std::uint8_t cq_id);
 
 void Finish(MeshCommandQueue& mesh_cq, ttsl::Span<const SubDeviceId> sub_device_ids = {});
 

@@ -11,6 +11,7 @@
 #include "tt-metalium/dispatch_core_common.hpp"
 #include "tt-metalium/mesh_config.hpp"
 #include "tt-metalium/mesh_coord.hpp"
+#include "tt-metalium/mesh_trace_id.hpp"
 #include "tt_stl/span.hpp"
 
 namespace tt::tt_metal::distributed {
@@ -60,6 +61,21 @@ class MeshDevice : public IDevice, public std::enable_shared_from_this<MeshDevic
 
     /// @throws std::runtime_error if the device was made with fewer command queues.
     MeshCommandQueue& mesh_command_queue(std::optional<std::uint8_t> cq_id = std::nullopt) const;
+
+    /// Begins a capture: until its end, workloads are recorded instead of run.
+    /// @throws std::runtime_error if the command queue captures already.
+    MeshTraceId begin_mesh_trace(std::uint8_t cq_id);
+    /// The same for a trace of that name.
+    void begin_mesh_trace(std::uint8_t cq_id, const MeshTraceId& trace_id);
+    /// @throws std::runtime_error if the command queue does not capture this trace, or it is larger
+    /// than the region that the device was opened with.
+    void end_mesh_trace(std::uint8_t cq_id, const MeshTraceId& trace_id);
+    /// Runs the workloads of a trace with the arguments that they had.
+    /// @throws std::runtime_error if there is no such trace.
+    void replay_mesh_trace(std::uint8_t cq_id, const MeshTraceId& trace_id, bool blocking);
+    void release_mesh_trace(const MeshTraceId& trace_id);
+    /// Bytes that the traces of the device take.
+    std::uint32_t get_trace_buffers_size() const;
 
     /// A mesh of the shape that the configuration names; of one device if it names none.
     /// @throws std::runtime_error if there are not as many devices.

@@ -1,10 +1,13 @@
+#include <atomic>
 #include <bit>
 #include <cstdlib>
 #include <new>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/tensor_data.hpp"
+#include "core/trace.hpp"
 
 namespace ttcodegen::cpu {
 
@@ -74,9 +77,11 @@ std::shared_ptr<BlockCache> block_cache() {
     return cache;
 }
 
+std::atomic<std::uint64_t> buffers_made = 0;
+
 }  // namespace
 
-Buffer::Buffer(std::size_t bytes) : bytes_(bytes) {
+Buffer::Buffer(std::size_t bytes) : bytes_(bytes), number_(buffers_made++) {
     const std::size_t size = BlockCache::block_size(bytes);
     auto cache = block_cache();
     auto* memory = static_cast<std::byte*>(cache->take(size));
@@ -84,7 +89,20 @@ Buffer::Buffer(std::size_t bytes) : bytes_(bytes) {
         memory, [cache = std::move(cache), size](std::byte* block) { cache->give(block, size); });
 }
 
+std::uint64_t Buffer::made_so_far() { return buffers_made; }
+
+void Buffer::swap_elements(Buffer& other) {
+    TT_FATAL(bytes_ == other.bytes_, "A buffer of {} bytes has no room for {}", bytes_,
+             other.bytes_);
+    forget_derived();
+    other.forget_derived();
+    std::swap(memory_, other.memory_);
+}
+
 void Buffer::forget_derived() {
+    if (Capture* const capture = current_capture()) {
+        capture->keep(*this);
+    }
     const std::lock_guard lock(derived_mutex_);
     derived_.reset();
 }

@@ -163,9 +163,12 @@ void write_line(const std::string& line) {
 
 }  // namespace
 
-bool reports_calls() {
-    return !inside_call && !current_chip() && variable("TTCODEGEN_CALL_REPORT") != nullptr;
-}
+bool is_inside_call() { return inside_call; }
+bool is_outermost_call() { return !inside_call && !current_chip(); }
+bool reports_calls() { return is_outermost_call() && variable("TTCODEGEN_CALL_REPORT") != nullptr; }
+
+OutermostCall::OutermostCall() { inside_call = true; }
+OutermostCall::~OutermostCall() { inside_call = false; }
 
 void Tensors::see(const Tensor& tensor) {
     if (tensor.tensor_attributes != nullptr) {
@@ -183,12 +186,9 @@ std::uint64_t bytes_of(const Tensors& tensors) {
 
 ReportedCall::ReportedCall(const char* name, std::uint64_t read_bytes)
     : name_(name), read_bytes_(read_bytes) {
-    inside_call = true;
     processor_begin_ = processor_nanoseconds();
     begin_ = wall_nanoseconds();
 }
-
-ReportedCall::~ReportedCall() { inside_call = false; }
 
 void ReportedCall::returned(const Tensors& results) const {
     const std::int64_t end = wall_nanoseconds();

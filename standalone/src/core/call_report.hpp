@@ -13,8 +13,23 @@
 
 namespace ttcodegen::cpu {
 
+/// Whether the thread is in a call that is reported or recorded.
+bool is_inside_call();
+/// Whether a call that begins now on this thread is one of the program, of all chips.
+bool is_outermost_call();
 /// Whether a call that begins now on this thread is one to report.
 bool reports_calls();
+
+/// Makes calls part of the one that is under way, for as long as it lives.
+class OutermostCall {
+  public:
+    OutermostCall();
+    ~OutermostCall();
+    OutermostCall(const OutermostCall&) = delete;
+    OutermostCall& operator=(const OutermostCall&) = delete;
+    OutermostCall(OutermostCall&&) = delete;
+    OutermostCall& operator=(OutermostCall&&) = delete;
+};
 
 /// The tensors among arguments or results; those that are none, such as absent ones, left out.
 class Tensors : public ArgumentVisitor<Tensors> {
@@ -29,16 +44,12 @@ class Tensors : public ArgumentVisitor<Tensors> {
 class ReportedCall {
   public:
     ReportedCall(const char* name, std::uint64_t read_bytes);
-    ~ReportedCall();
-    ReportedCall(const ReportedCall&) = delete;
-    ReportedCall& operator=(const ReportedCall&) = delete;
-    ReportedCall(ReportedCall&&) = delete;
-    ReportedCall& operator=(ReportedCall&&) = delete;
 
     /// Stops the clocks and writes the line.
     void returned(const Tensors& results) const;
 
   private:
+    OutermostCall outermost_;
     const char* name_;
     std::uint64_t read_bytes_;
     std::int64_t begin_;

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/arguments.hpp"
-#include "core/call_report.hpp"
+#include "core/calls.hpp"
 #include "core/tensor_data.hpp"
 
 namespace ttcodegen::cpu {
@@ -153,16 +153,16 @@ std::invoke_result_t<Operation> on_each_chip(const Participants& mesh, const Ope
 
 }  // namespace ttcodegen::cpu
 
-/// Begins an operation: reports the call if that is asked for, and where an argument is of a mesh
-/// of several chips, returns what the function gives on each. The arguments are all of the
-/// function's own.
-#define TTCODEGEN_ON_EACH_CHIP(function, ...)  \
-    TTCODEGEN_REPORTED(function, __VA_ARGS__); \
+/// Begins an operation: records or reports the call where that is asked for, and where an argument
+/// is of a mesh of several chips, returns what the function gives on each. The arguments are all of
+/// the function's own.
+#define TTCODEGEN_ON_EACH_CHIP(function, ...) \
+    TTCODEGEN_CALL(function, __VA_ARGS__);    \
     TTCODEGEN_ON_CHIPS(Any, function, __VA_ARGS__)
 
 /// The same for a function that takes from a sequence which all chips share, such as one of seeds.
 #define TTCODEGEN_ON_EACH_CHIP_IN_TURN(function, ...) \
-    TTCODEGEN_REPORTED(function, __VA_ARGS__);        \
+    TTCODEGEN_CALL(function, __VA_ARGS__);            \
     TTCODEGEN_ON_CHIPS(InTurn, function, __VA_ARGS__)
 
 /// The same for a function that is no operation itself, or is reported by another name.

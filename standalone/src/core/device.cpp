@@ -18,11 +18,13 @@
 namespace tt::tt_metal::distributed {
 
 MeshDeviceImpl::MeshDeviceImpl(MeshShape shape_, std::size_t l1_small_size_,
-                               std::size_t num_command_queues_, std::size_t worker_l1_size)
+                               std::size_t trace_region_size, std::size_t num_command_queues_,
+                               std::size_t worker_l1_size)
     : shape(std::move(shape_)),
       l1_small_size(l1_small_size_),
       num_command_queues(num_command_queues_),
-      architecture(ttcodegen::device::default_architecture()) {
+      architecture(ttcodegen::device::default_architecture()),
+      traces(*this, trace_region_size) {
     const std::size_t size = architecture.l1_size;
     const std::size_t base = worker_l1_size > 0
                                  ? size - std::min(worker_l1_size, size)
@@ -63,6 +65,7 @@ MeshDevice::~MeshDevice() = default;
 
 std::shared_ptr<MeshDevice> MeshDeviceImpl::create_mesh(const MeshShape& shape,
                                                         std::size_t l1_small_size,
+                                                        std::size_t trace_region_size,
                                                         std::size_t num_command_queues,
                                                         std::size_t worker_l1_size) {
     TT_FATAL(shape.dims() == 2, "The CPU backend has meshes of two dimensions, not of {}",
@@ -70,9 +73,8 @@ std::shared_ptr<MeshDevice> MeshDeviceImpl::create_mesh(const MeshShape& shape,
     TT_FATAL(shape.mesh_size() > 0 && shape.mesh_size() <= kMostChips,
              "The CPU backend has {} devices, not {}", kMostChips, shape.mesh_size());
     const auto create_device = [&] {
-        return MeshDevice::create_unit_mesh(0, l1_small_size, DEFAULT_TRACE_REGION_SIZE,
-                                            num_command_queues, DispatchCoreConfig{}, {},
-                                            worker_l1_size);
+        return MeshDevice::create_unit_mesh(0, l1_small_size, trace_region_size, num_command_queues,
+                                            DispatchCoreConfig{}, {}, worker_l1_size);
     };
     auto mesh = create_device();
     MeshDeviceImpl& impl = mesh->impl();
@@ -95,15 +97,15 @@ std::shared_ptr<MeshDevice> MeshDevice::create(
 }
 
 std::shared_ptr<MeshDevice> MeshDevice::create_unit_mesh(
-    int device_id, std::size_t l1_small_size, std::size_t /*trace_region_size*/,
+    int device_id, std::size_t l1_small_size, std::size_t trace_region_size,
     std::size_t num_command_queues, const DispatchCoreConfig& /*dispatch_core_config*/,
     ttsl::Span<const std::uint32_t> /*l1_bank_remap*/, std::size_t worker_l1_size) {
     TT_FATAL(device_id == 0, "Device {} does not exist: the CPU backend has device 0", device_id);
     TT_FATAL(num_command_queues == 1 || num_command_queues == 2,
              "A device has one or two command queues, not {}", num_command_queues);
     std::shared_ptr<MeshDevice> device(new MeshDevice());
-    device->pimpl_ = std::make_unique<MeshDeviceImpl>(MeshShape(1, 1), l1_small_size,
-                                                      num_command_queues, worker_l1_size);
+    device->pimpl_ = std::make_unique<MeshDeviceImpl>(
+        MeshShape(1, 1), l1_small_size, trace_region_size, num_command_queues, worker_l1_size);
     for (std::size_t id = 0; id < num_command_queues; ++id) {
         device->pimpl_->command_queues.push_back(
             ttcodegen::device::make_command_queue(device.get(), static_cast<std::uint32_t>(id)));
@@ -190,7 +192,7 @@ std::shared_ptr<MeshDevice> open_mesh_device(
                                             worker_l1_size);
     }
     return tt::tt_metal::distributed::MeshDeviceImpl::create_mesh(
-        mesh_shape, l1_small_size, num_command_queues, worker_l1_size);
+        mesh_shape, l1_small_size, trace_region_size, num_command_queues, worker_l1_size);
 }
 
 void close_mesh_device(const std::shared_ptr<MeshDevice>& mesh_device) { mesh_device->close(); }

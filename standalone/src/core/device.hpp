@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/trace.hpp"
 #include "ttnn/distributed/types.hpp"
 
 namespace ttcodegen::cpu {
@@ -26,8 +27,9 @@ class MeshDeviceImpl {
   public:
     /// @param worker_l1_size Bytes of each L1 for tensors, circular buffers and L1_SMALL; 0 for
     /// all.
-    MeshDeviceImpl(MeshShape shape_, std::size_t l1_small_size_, std::size_t num_command_queues,
-                   std::size_t worker_l1_size);
+    /// @param trace_region_size Bytes of DRAM that are set aside for traces.
+    MeshDeviceImpl(MeshShape shape_, std::size_t l1_small_size_, std::size_t trace_region_size,
+                   std::size_t num_command_queues, std::size_t worker_l1_size);
     ~MeshDeviceImpl();
 
     /// As many devices as the largest mesh of one machine has: a Galaxy.
@@ -35,6 +37,7 @@ class MeshDeviceImpl {
     /// A mesh of several devices.
     static std::shared_ptr<MeshDevice> create_mesh(const MeshShape& shape,
                                                    std::size_t l1_small_size,
+                                                   std::size_t trace_region_size,
                                                    std::size_t num_command_queues,
                                                    std::size_t worker_l1_size);
 
@@ -58,9 +61,11 @@ class MeshDeviceImpl {
     /// Memories and registers, of all devices of a mesh, which programs of the ttnn library never
     /// need.
     ttcodegen::device::EmulatedDevice& emulated();
+    bool has_emulated() const { return emulated_ != nullptr; }
     /// Gives up the memories: buffers of the device are void from then on.
     bool close();
     std::vector<std::unique_ptr<MeshCommandQueue>> command_queues;
+    ttcodegen::cpu::Traces traces;
 
   private:
     std::shared_ptr<ttcodegen::device::EmulatedDevice> emulated_;

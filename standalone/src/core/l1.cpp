@@ -5,6 +5,7 @@
 #include "core/chips.hpp"
 #include "core/device.hpp"
 #include "core/tensor_data.hpp"
+#include "core/trace.hpp"
 #include "device/architecture.hpp"
 #include "tt-metalium/math.hpp"
 
@@ -86,7 +87,7 @@ std::unique_ptr<L1Part> take_l1(const TensorSpec& spec, MeshDevice* device) {
     const auto grid = device->compute_with_storage_grid_size();
     const std::size_t cores = grid.x * grid.y;
     const std::size_t bytes = l1_bank_bytes(spec, cores);
-    if (bytes == 0) {
+    if (bytes == 0 || is_replaying()) {
         return nullptr;
     }
     const std::shared_ptr<L1Banks>& banks = chip_device(device)->impl().l1;

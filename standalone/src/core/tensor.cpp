@@ -6,6 +6,7 @@
 #include "core/conversion.hpp"
 #include "core/l1.hpp"
 #include "core/tensor_data.hpp"
+#include "core/trace.hpp"
 
 namespace tt::tt_metal {
 
@@ -43,6 +44,7 @@ void Tensor::deallocate_impl(bool force) {
         allocation->allocated = false;
         allocation->buffer.reset();
         allocation->l1.reset();
+        allocation->share.reset();
     }
 }
 
@@ -51,6 +53,9 @@ Tensor Tensor::from_span(ttsl::Span<const T> buffer, const TensorSpec& spec,
                          distributed::MeshDevice* device, std::optional<QueueId> /*cq_id*/,
                          T /*pad_value*/) {
     TTCODEGEN_ON_CHIPS(Any, Tensor::from_span<T>, buffer, spec, device);
+    if (device != nullptr) {
+        ttcodegen::cpu::refuse_write_in_capture();
+    }
     const DataType dtype = spec.data_type();
     const DataType element = is_block_float(dtype) ? DataType::FLOAT32 : dtype;
     TT_FATAL(element == convert_to_data_type<T>(), "Elements of {} cannot fill a tensor of {}",
@@ -80,6 +85,9 @@ std::vector<T> Tensor::to_vector(std::optional<QueueId> /*cq_id*/) const {
              convert_to_data_type<T>());
     TT_FATAL(ttcodegen::cpu::parts_of(*this).empty() || ttcodegen::cpu::current_chip(),
              "A tensor of a mesh of several devices has no elements of its own: compose it");
+    if (ttcodegen::cpu::on_device(*this)) {
+        ttcodegen::cpu::refuse_read_in_capture();
+    }
     const auto stored = ttcodegen::cpu::elements<T>(*this);
     return std::vector<T>(stored.begin(), stored.end());
 }

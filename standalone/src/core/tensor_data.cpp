@@ -75,13 +75,9 @@ Tensor allocate(const TensorSpec& spec, MeshDevice* device) {
         allocation->l1 = take_l1(spec, device);
     }
     const std::size_t bytes = spec.logical_shape().volume() * stored_size(spec.data_type());
-    if (device == nullptr) {
-        allocation->buffer = std::make_shared<Buffer>(bytes);
-    } else {
-        // Views share the buffer, and so what it takes of the device.
-        auto share = std::make_shared<const MemoryShare>(device->impl().memory_use, spec);
-        allocation->buffer = std::shared_ptr<Buffer>(
-            new Buffer(bytes), [share = std::move(share)](Buffer* buffer) { delete buffer; });
+    allocation->buffer = std::make_shared<Buffer>(bytes);
+    if (device != nullptr && !is_replaying()) {
+        allocation->share = std::make_shared<const MemoryShare>(device->impl().memory_use, spec);
     }
     return wrap({spec, device, allocation, allocation});
 }

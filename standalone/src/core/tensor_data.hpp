@@ -77,6 +77,11 @@ class Buffer {
     std::byte* data() { return memory_.get(); }
     const std::byte* data() const { return memory_.get(); }
     std::size_t bytes() const { return bytes_; }
+    /// How many buffers were made before this one.
+    std::uint64_t number() const { return number_; }
+    static std::uint64_t made_so_far();
+    /// Exchanges the elements with those of a buffer of the same size.
+    void swap_elements(Buffer& other);
 
     /// What was derived from the elements under `key`, made by `make()` the first time.
     ///
@@ -91,6 +96,7 @@ class Buffer {
         }
         return std::static_pointer_cast<const Form>(derived_);
     }
+    /// Comes before elements are written.
     void forget_derived();
 
     /// How many times a kernel read the whole buffer as a weight; packing pays from the second on.
@@ -99,18 +105,22 @@ class Buffer {
   private:
     std::shared_ptr<std::byte> memory_;
     std::size_t bytes_;
+    std::uint64_t number_;
     mutable std::mutex derived_mutex_;
     mutable std::shared_ptr<const Derived> derived_;
     mutable std::uint64_t derived_key_ = 0;
 };
 
 class L1Part;
+class MemoryShare;
 
 /// The allocation of a tensor or of a view; `Tensor::deallocate` ends it.
 struct Allocation {
     std::shared_ptr<Buffer> buffer;
     /// What the tensor takes of the L1 banks; null in DRAM, on the host and for views.
     std::shared_ptr<L1Part> l1;
+    /// What it takes of the device in all, which views share; null on the host.
+    std::shared_ptr<const MemoryShare> share;
     bool allocated = true;
 };
 

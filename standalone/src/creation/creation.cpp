@@ -8,6 +8,7 @@
 #include "core/chips.hpp"
 #include "core/parallel.hpp"
 #include "core/tensor_data.hpp"
+#include "core/trace.hpp"
 #include "data_movement/strided_copy.hpp"
 #include "ttnn/operations/full/full.hpp"
 #include "ttnn/operations/rand/rand.hpp"
@@ -38,6 +39,13 @@ void fill(const Tensor& tensor, double value) {
                      }
                  });
     finish_block_float(tensor);
+}
+
+/// Refuses a call that a trace cannot capture: the host makes the values and writes them.
+void refuse_host_values(const OptionalDevice& device) {
+    if (device) {
+        refuse_write_in_capture();
+    }
 }
 
 Tensor full(const Shape& shape, double value, const std::optional<DataType>& dtype,
@@ -91,6 +99,7 @@ using OptionalDevice = std::optional<std::reference_wrapper<MeshDevice>>;
 Tensor zeros(const Shape& shape, const std::optional<DataType>& dtype,
              const std::optional<Layout>& layout, OptionalDevice device,
              const std::optional<MemoryConfig>& memory_config) {
+    cpu::refuse_host_values(device);
     TTCODEGEN_ON_EACH_CHIP(zeros, shape, dtype, layout, device, memory_config);
     return cpu::full(shape, 0.0, dtype, layout, cpu::pointer(device), memory_config);
 }
@@ -98,6 +107,7 @@ Tensor zeros(const Shape& shape, const std::optional<DataType>& dtype,
 Tensor ones(const Shape& shape, const std::optional<DataType>& dtype,
             const std::optional<Layout>& layout, OptionalDevice device,
             const std::optional<MemoryConfig>& memory_config) {
+    cpu::refuse_host_values(device);
     TTCODEGEN_ON_EACH_CHIP(ones, shape, dtype, layout, device, memory_config);
     return cpu::full(shape, 1.0, dtype, layout, cpu::pointer(device), memory_config);
 }
@@ -108,6 +118,7 @@ Tensor full(const Shape& shape, FillValueType fill_value, const std::optional<Da
             const std::optional<Layout>& layout, OptionalDevice device,
             const std::optional<MemoryConfig>& memory_config,
             const std::optional<Tensor>& optional_output_tensor) {
+    cpu::refuse_host_values(device);
     TTCODEGEN_ON_EACH_CHIP(full, shape, fill_value, dtype, layout, device, memory_config,
                            optional_output_tensor);
     if (optional_output_tensor) {
@@ -179,6 +190,7 @@ Tensor empty_like(const Tensor& tensor, const std::optional<DataType>& dtype,
 
 Tensor arange(std::int64_t start, std::int64_t stop, std::int64_t step, DataType dtype,
               OptionalDevice device, const MemoryConfig& memory_config, Layout layout) {
+    cpu::refuse_host_values(device);
     TTCODEGEN_ON_EACH_CHIP(arange, start, stop, step, dtype, device, memory_config, layout);
     TT_FATAL(step != 0, "Step must be nonzero");
     TT_FATAL(!((step > 0 && start > stop) || (step < 0 && start < stop)),
@@ -199,6 +211,7 @@ Tensor arange(std::int64_t start, std::int64_t stop, std::int64_t step, DataType
 
 Tensor arange(std::int64_t stop, DataType dtype, OptionalDevice device,
               const MemoryConfig& memory_config, Layout layout) {
+    cpu::refuse_host_values(device);
     TTCODEGEN_ON_EACH_CHIP(arange, stop, dtype, device, memory_config, layout);
     return arange(0, stop, 1, dtype, device, memory_config, layout);
 }

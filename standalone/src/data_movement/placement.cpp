@@ -9,6 +9,7 @@
 #include "ttnn/operations/copy/typecast/typecast.hpp"
 #include "ttnn/operations/core/core.hpp"
 #include "ttnn/operations/eltwise/unary/unary.hpp"
+#include "ttnn/tensor/tensor_ops.hpp"
 
 namespace ttcodegen::cpu {
 
@@ -50,6 +51,7 @@ Tensor Tensor::to_device(distributed::MeshDevice* mesh_device,
     if (cpu::on_device(*this)) {
         return *this;
     }
+    cpu::refuse_write_in_capture();
     if (const auto mesh = cpu::participants(*this, mesh_device); mesh.count > 0) {
         return cpu::on_each_chip(mesh, [&] { return to_device(mesh_device, mem_config); });
     }
@@ -73,10 +75,36 @@ Tensor Tensor::cpu(bool /*blocking*/, std::optional<QueueId> /*cq_id*/) const {
     if (!ttcodegen::cpu::on_device(*this)) {
         return *this;
     }
+    ttcodegen::cpu::refuse_read_in_capture();
     if (const auto mesh = ttcodegen::cpu::participants(*this); mesh.count > 0) {
         return ttcodegen::cpu::on_each_chip(mesh, [&] { return cpu(); });
     }
     return ttcodegen::cpu::convert(*this, dtype(), layout(), memory_config(), nullptr);
+}
+
+void copy_to_device(const Tensor& host_tensor, Tensor& device_tensor,
+                    std::optional<QueueId> /*cq_id*/) {
+    cpu::refuse_write_in_capture();
+    TT_FATAL(!cpu::on_device(host_tensor), "The tensor to copy from is on the device");
+    TT_FATAL(cpu::on_device(device_tensor), "The tensor to copy to is on the host");
+    TT_FATAL(host_tensor.logical_shape() == device_tensor.logical_shape(),
+             "Host tensor has different shape");
+    TT_FATAL(host_tensor.dtype() == device_tensor.dtype(), "Host tensor has different dtype");
+    TT_FATAL(host_tensor.layout() == device_tensor.layout(),
+             "Host tensor has different page config");
+    const auto& parts = cpu::parts_of(device_tensor);
+    if (parts.empty()) {
+        cpu::convert_into(host_tensor, device_tensor);
+        return;
+    }
+    // One tensor goes to all devices of a mesh.
+    const auto& host_parts = cpu::parts_of(host_tensor);
+    TT_FATAL(host_parts.empty() || host_parts.size() == parts.size(),
+             "A tensor of {} parts is not for a mesh of {} devices", host_parts.size(),
+             parts.size());
+    for (std::size_t chip = 0; chip < parts.size(); ++chip) {
+        cpu::convert_into(host_parts.empty() ? host_tensor : host_parts[chip], parts[chip]);
+    }
 }
 
 }  // namespace tt::tt_metal

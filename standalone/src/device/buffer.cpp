@@ -4,6 +4,7 @@
 
 #include "core/describe.hpp"
 #include "core/device.hpp"
+#include "core/trace.hpp"
 #include "device/buffer_pages.hpp"
 #include "tt-metalium/host_api.hpp"
 #include "tt-metalium/math.hpp"
@@ -216,19 +217,32 @@ void Buffer::allocate_impl() {
     emulated_ = device.weak_from_this();
     address_ = *found;
     allocated_ = true;
-    for (std::size_t chip = 0; chip < device.chips(); ++chip) {
-        ttcodegen::device::Memory& memory = device.memory(chip);
-        for (std::uint32_t bank = 0; bank < banks; ++bank) {
-            std::byte* place = is_dram() ? memory.dram(bank) : memory.l1(bank);
-            ttcodegen::device::mark_never_written(place + address_, bytes);
+    const auto mark = [&device, banks, bytes, address = address_, in_dram = is_dram()] {
+        for (std::size_t chip = 0; chip < device.chips(); ++chip) {
+            ttcodegen::device::Memory& memory = device.memory(chip);
+            for (std::uint32_t bank = 0; bank < banks; ++bank) {
+                std::byte* place = in_dram ? memory.dram(bank) : memory.l1(bank);
+                ttcodegen::device::mark_never_written(place + address, bytes);
+            }
         }
+    };
+    mark();
+    if (auto* const capture = ttcodegen::cpu::current_capture()) {
+        capture->add([mark, &allocator, bytes, address = address_] {
+            allocator.claim(address, bytes);
+            mark();
+        });
     }
 }
 
 void Buffer::deallocate() {
     const auto device = emulated_.lock();
     if (allocated_ && owns_data_ && device != nullptr) {
-        allocator_of(*device, buffer_type_).release(address_);
+        Allocator& allocator = allocator_of(*device, buffer_type_);
+        allocator.release(address_);
+        if (auto* const capture = ttcodegen::cpu::current_capture()) {
+            capture->add([&allocator, address = address_] { allocator.release(address); });
+        }
     }
     allocated_ = false;
 }

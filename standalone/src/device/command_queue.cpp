@@ -2,7 +2,9 @@
 
 #include "core/describe.hpp"
 #include "core/device.hpp"
+#include "core/trace.hpp"
 #include "device/buffer_pages.hpp"
+#include "device/program.hpp"
 #include "device/program_runner.hpp"
 #include "tt-metalium/distributed.hpp"
 
@@ -11,6 +13,10 @@ namespace tt::tt_metal::distributed {
 class MeshWorkloadImpl {
   public:
     std::unordered_map<MeshCoordinateRange, Program> programs;
+    /// Whether the device has the kernels: they are sent with the first run.
+    bool is_loaded = false;
+    /// Ends with the workload, and with it what the device has of it.
+    std::shared_ptr<const char> life = std::make_shared<char>();
 };
 
 MeshWorkload::MeshWorkload() : pimpl_(std::make_unique<MeshWorkloadImpl>()) {}
@@ -51,23 +57,81 @@ using namespace tt::tt_metal::distributed;
 
 namespace {
 
+/// What a program is given at each run: run-time arguments, and circular buffers, whose place may
+/// be a buffer's.
+class ProgramArguments {
+  public:
+    explicit ProgramArguments(const tt::tt_metal::detail::ProgramImpl& program) {
+        for (const auto& kernel : program.kernels) {
+            kernels_.push_back({kernel->arguments, kernel->common_arguments});
+        }
+        for (const auto& buffer : program.circular_buffers) {
+            circular_buffers_.push_back(buffer->config);
+        }
+    }
+
+    /// Gives them to the program for as long as it lives.
+    class Set {
+      public:
+        Set(ProgramArguments& arguments, tt::tt_metal::detail::ProgramImpl& program)
+            : arguments_(arguments), program_(program) {
+            arguments_.swap(program_);
+        }
+        ~Set() { arguments_.swap(program_); }
+        Set(const Set&) = delete;
+        Set& operator=(const Set&) = delete;
+        Set(Set&&) = delete;
+        Set& operator=(Set&&) = delete;
+
+      private:
+        ProgramArguments& arguments_;
+        tt::tt_metal::detail::ProgramImpl& program_;
+    };
+
+  private:
+    struct KernelArguments {
+        std::map<CoreCoord, std::vector<std::uint32_t>> by_core;
+        std::vector<std::uint32_t> common;
+    };
+
+    /// Views that the host has of its arguments stay on them: vectors move as a whole.
+    void swap(tt::tt_metal::detail::ProgramImpl& program) {
+        for (std::size_t i = 0; i < kernels_.size(); ++i) {
+            std::swap(kernels_[i].by_core, program.kernels[i]->arguments);
+            std::swap(kernels_[i].common, program.kernels[i]->common_arguments);
+        }
+        for (std::size_t i = 0; i < circular_buffers_.size(); ++i) {
+            std::swap(circular_buffers_[i], program.circular_buffers[i]->config);
+        }
+    }
+
+    std::vector<KernelArguments> kernels_;
+    std::vector<tt::tt_metal::CircularBufferConfig> circular_buffers_;
+};
+
 class ImmediateCommandQueue final : public MeshCommandQueue {
   public:
     ImmediateCommandQueue(MeshDevice* device, std::uint32_t id) : MeshCommandQueue(device, id) {}
 
-    void enqueue_mesh_workload(MeshWorkload& mesh_workload, bool /*blocking*/) override {
+    void enqueue_mesh_workload(MeshWorkload& mesh_workload, bool blocking) override {
         const MeshCoordinateRange all(mesh_device_->shape());
-        for (auto& [range, program] : mesh_workload.get_programs()) {
+        for (const auto& [range, program] : mesh_workload.get_programs()) {
             TT_FATAL(all.contains(range.start_coord()) && all.contains(range.end_coord()),
                      "The mesh has no device in the range of the program");
-            for_each_chip(range, [&, &run = program.impl()](std::size_t chip) {
-                run_program(mesh_device_->impl().emulated(), chip, run);
-            });
         }
+        if (ttcodegen::cpu::current_capture() != nullptr) {
+            record(mesh_workload, blocking);
+            return;
+        }
+        for (auto& [range, program] : mesh_workload.get_programs()) {
+            run(range, program.impl());
+        }
+        mesh_workload.impl().is_loaded = true;
     }
 
     void enqueue_write_mesh_buffer(const std::shared_ptr<MeshBuffer>& buffer, const void* host_data,
                                    bool /*blocking*/) override {
+        ttcodegen::cpu::refuse_write_in_capture();
         for_each_chip(MeshCoordinateRange(mesh_device_->shape()), [&](std::size_t chip) {
             write(*buffer, chip, host_data, BufferRegion(0, buffer->device_local_size()));
         });
@@ -76,6 +140,7 @@ class ImmediateCommandQueue final : public MeshCommandQueue {
     void enqueue_write_shards(const std::shared_ptr<MeshBuffer>& mesh_buffer,
                               const std::vector<ShardDataTransfer>& shard_data_transfers,
                               bool /*blocking*/) override {
+        ttcodegen::cpu::refuse_write_in_capture();
         for (const ShardDataTransfer& transfer : shard_data_transfers) {
             write(*mesh_buffer, chip_at(transfer.shard_coord()), transfer.host_data(),
                   region_of(*mesh_buffer, transfer));
@@ -84,6 +149,7 @@ class ImmediateCommandQueue final : public MeshCommandQueue {
 
     void enqueue_read_mesh_buffer(void* host_data, const std::shared_ptr<MeshBuffer>& buffer,
                                   bool /*blocking*/) override {
+        ttcodegen::cpu::refuse_read_in_capture();
         TT_FATAL(mesh_device_->num_devices() == 1,
                  "Can only read a Sharded MeshBuffer from a MeshDevice or a Replicated MeshBuffer "
                  "from a Unit-Mesh.");
@@ -93,15 +159,44 @@ class ImmediateCommandQueue final : public MeshCommandQueue {
     void enqueue_read_shards(const std::vector<ShardDataTransfer>& shard_data_transfers,
                              const std::shared_ptr<MeshBuffer>& mesh_buffer,
                              bool /*blocking*/) override {
+        ttcodegen::cpu::refuse_read_in_capture();
         for (const ShardDataTransfer& transfer : shard_data_transfers) {
             read(*mesh_buffer, chip_at(transfer.shard_coord()), transfer.host_data(),
                  region_of(*mesh_buffer, transfer));
         }
     }
 
-    void finish(ttsl::Span<const SubDeviceId> /*sub_device_ids*/) override {}
+    void finish(ttsl::Span<const SubDeviceId> /*sub_device_ids*/) override {
+        ttcodegen::cpu::refuse_event_in_capture();
+    }
 
   private:
+    void run(const MeshCoordinateRange& range, tt::tt_metal::detail::ProgramImpl& program) const {
+        for_each_chip(range, [&](std::size_t chip) {
+            run_program(mesh_device_->impl().emulated(), chip, program);
+        });
+    }
+
+    /// Records the programs of a workload, with the run-time arguments that they have now.
+    void record(MeshWorkload& mesh_workload, bool blocking) const {
+        TT_FATAL(!blocking, "Blocking is not supported when recording a trace.");
+        if (!mesh_workload.impl().is_loaded) {
+            ttcodegen::cpu::refuse_write_in_capture();
+        }
+        for (auto& [range, program] : mesh_workload.get_programs()) {
+            ttcodegen::cpu::current_capture()->add_program(
+                [this, range = range, &program = program.impl(),
+                 life = std::weak_ptr(mesh_workload.impl().life),
+                 arguments = ProgramArguments(program.impl())]() mutable {
+                    TT_FATAL(!life.expired(),
+                             "The trace runs a program of a workload that is gone, and its kernels "
+                             "with it");
+                    const ProgramArguments::Set set(arguments, program);
+                    run(range, program);
+                });
+        }
+    }
+
     /// The place of a device among those of the mesh, row by row.
     std::size_t chip_at(const MeshCoordinate& place) const {
         return place[0] * mesh_device_->num_cols() + place[1];

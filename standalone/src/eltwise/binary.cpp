@@ -323,7 +323,7 @@ Tensor rsub(const Tensor& lhs, float rhs, RESULT, ACTIVATIONS, std::optional<boo
 }
 
 Tensor prelu(const Tensor& input, float weight, MEMORY) {
-    TTCODEGEN_REPORTED(prelu, input, weight, memory_config);
+    TTCODEGEN_CALL(prelu, input, weight, memory_config);
     return prelu_sfpu(input, weight, memory_config);
 }
 

@@ -261,8 +261,34 @@ const BinaryFunction& binary_function(BinaryOpType type) {
     return *row;
 }
 
+namespace {
+
+/// A call that can be made when the options are gone.
+auto call_binary(const BinaryOptions& options) {
+    const auto held = [](std::span<const EltwiseUnaryWithParam> activations) {
+        return std::vector<EltwiseUnaryWithParam>(activations.begin(), activations.end());
+    };
+    return
+        [post = held(options.post_activations), of_lhs = held(options.lhs_activations),
+         of_rhs = held(options.rhs_activations)](
+            const Operand& lhs, const Operand& rhs, BinaryOpType type,
+            const std::optional<DataType>& dtype, const std::optional<MemoryConfig>& memory_config,
+            const std::optional<Tensor>& output) {
+            return binary_operation(lhs, rhs, type,
+                                    {dtype, memory_config, output, post, of_lhs, of_rhs});
+        };
+}
+
+}  // namespace
+
 Tensor binary_operation(const Operand& lhs, const Operand& rhs, BinaryOpType type,
                         const BinaryOptions& options, const char* name) {
+    if (records_calls()) {
+        // What the options refer to ends with the call.
+        return recorded(name, call_binary(options), lhs, rhs, type, options.dtype,
+                        options.memory_config, options.output);
+    }
+    noted(name, lhs, rhs, options.output);
     if (reports_calls()) {
         return reported(name, [&] { return binary_operation(lhs, rhs, type, options); }, lhs, rhs);
     }

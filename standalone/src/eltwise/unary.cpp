@@ -98,8 +98,7 @@ Tensor unary_output(const Tensor& input, const std::optional<MemoryConfig>& memo
 Tensor unary_operation(const Tensor& input, UnaryOpType type, UnaryParameters parameters,
                        const std::optional<MemoryConfig>& memory_config,
                        const std::optional<Tensor>& output_tensor, const char* name) {
-    TTCODEGEN_REPORTED_AS(name, unary_operation, input, type, parameters, memory_config,
-                          output_tensor);
+    TTCODEGEN_CALL_AS(name, unary_operation, input, type, parameters, memory_config, output_tensor);
     TTCODEGEN_ON_CHIPS(Any, unary_operation, input, type, parameters, memory_config, output_tensor);
     const Tensor output = unary_output(input, memory_config, output_tensor);
     const DataType dtype = input.dtype();
@@ -282,7 +281,7 @@ Tensor tanh(const Tensor& input, const std::optional<MemoryConfig>& memory_confi
 
 Tensor rdiv(const Tensor& input, float value, const std::optional<std::string>& rounding_mode,
             TAIL) {
-    TTCODEGEN_REPORTED(rdiv, input, value, rounding_mode, memory_config, output_tensor);
+    TTCODEGEN_CALL(rdiv, input, value, rounding_mode, memory_config, output_tensor);
     TT_FATAL(!rounding_mode || *rounding_mode == "trunc" || *rounding_mode == "floor",
              "Incorrect rounding mode (expected None, 'trunc', or 'floor')");
     const Tensor quotient =
@@ -307,7 +306,7 @@ Tensor sigmoid(const Tensor& input, int /*vector_mode*/, operations::unary::Sigm
 
 Tensor unary_chain(const Tensor& input,
                    const std::vector<operations::unary::EltwiseUnaryWithParam>& ops_chain, TAIL) {
-    TTCODEGEN_REPORTED(unary_chain, input, ops_chain, memory_config, output_tensor);
+    TTCODEGEN_CALL(unary_chain, input, ops_chain, memory_config, output_tensor);
     TT_FATAL(!ops_chain.empty(), "Op chain cannot be empty");
     if (const auto mesh = cpu::participants(input, output_tensor); mesh.count > 0) {
         return cpu::on_each_chip(

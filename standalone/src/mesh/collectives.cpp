@@ -194,8 +194,8 @@ Tensor all_gather(const Tensor& input_tensor, std::int32_t dim,
                   std::optional<std::uint32_t> /*num_buffers_per_channel*/,
                   const std::optional<CoreRangeSet>& /*sub_core_grid*/,
                   bool /*use_l1_small_for_semaphores*/) {
-    TTCODEGEN_REPORTED(all_gather, input_tensor, dim, cluster_axis, std::nullopt, memory_config,
-                       optional_output_tensor, num_links, topology);
+    TTCODEGEN_CALL(all_gather, input_tensor, dim, cluster_axis, std::nullopt, memory_config,
+                   optional_output_tensor, num_links, topology);
     TT_FATAL(!optional_output_tensor, "The CPU backend gathers into a new tensor");
     const cpu::Mesh mesh = cpu::linked_mesh_of(input_tensor, "all_gather", cluster_axis, num_links);
     cpu::require_rows(input_tensor, "AllGather");
@@ -215,8 +215,8 @@ Tensor all_reduce(const Tensor& input_tensor, std::optional<std::uint32_t> clust
                   const std::optional<MemoryConfig>& memory_config,
                   std::optional<std::uint32_t> num_links,
                   std::optional<tt::tt_fabric::Topology> topology) {
-    TTCODEGEN_REPORTED(all_reduce, input_tensor, cluster_axis, std::nullopt, memory_config,
-                       num_links, topology);
+    TTCODEGEN_CALL(all_reduce, input_tensor, cluster_axis, std::nullopt, memory_config, num_links,
+                   topology);
     const cpu::Mesh mesh = cpu::linked_mesh_of(input_tensor, "all_reduce", cluster_axis, num_links);
     TT_FATAL(input_tensor.padded_shape().rank() >= 2,
              "Expected input tensor to be of at least rank 2");
@@ -244,8 +244,8 @@ Tensor reduce_scatter(const Tensor& input_tensor, std::int32_t dim,
                       std::optional<std::uint32_t> /*num_buffers_per_channel*/,
                       const std::optional<DeviceComputeKernelConfig>& /*compute_kernel_config*/,
                       bool /*use_l1_small_for_semaphores*/) {
-    TTCODEGEN_REPORTED(reduce_scatter, input_tensor, dim, cluster_axis, std::nullopt, memory_config,
-                       std::nullopt, optional_output_tensor, num_links, topology);
+    TTCODEGEN_CALL(reduce_scatter, input_tensor, dim, cluster_axis, std::nullopt, memory_config,
+                   std::nullopt, optional_output_tensor, num_links, topology);
     TT_FATAL(!optional_output_tensor, "The CPU backend scatters into a new tensor");
     const cpu::Mesh mesh =
         cpu::linked_mesh_of(input_tensor, "reduce_scatter", cluster_axis, num_links);
@@ -266,7 +266,7 @@ Tensor reduce_scatter(const Tensor& input_tensor, std::int32_t dim,
 Tensor mesh_partition(const Tensor& input_tensor, std::int32_t dim,
                       std::optional<std::uint32_t> cluster_axis,
                       const std::optional<MemoryConfig>& memory_config) {
-    TTCODEGEN_REPORTED(mesh_partition, input_tensor, dim, cluster_axis, memory_config);
+    TTCODEGEN_CALL(mesh_partition, input_tensor, dim, cluster_axis, memory_config);
     const std::optional<cpu::Mesh> mesh = cpu::mesh_of(input_tensor, "mesh_partition");
     if (!mesh) {
         return input_tensor;

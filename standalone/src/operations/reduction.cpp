@@ -203,8 +203,8 @@ Tensor generic_reduction(Kind kind, const Tensor& input, const DimArgument& dim_
                          const std::optional<MemoryConfig>& memory_config, float scalar,
                          bool correction, const std::optional<DeviceComputeKernelConfig>& compute,
                          const char* name = __builtin_FUNCTION()) {
-    TTCODEGEN_REPORTED_AS(name, generic_reduction, kind, input, dim_arg, keepdim, memory_config,
-                          scalar, correction, compute);
+    TTCODEGEN_CALL_AS(name, generic_reduction, kind, input, dim_arg, keepdim, memory_config, scalar,
+                      correction, compute);
     TTCODEGEN_ON_CHIPS(Any, generic_reduction, kind, input, dim_arg, keepdim, memory_config, scalar,
                        correction, compute);
     TT_FATAL(on_device(input), "Expected input tensor to be on device");

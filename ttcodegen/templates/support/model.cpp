@@ -66,16 +66,36 @@ double seconds() {
     return std::chrono::duration<double>(now).count();
 }
 
-/// The tensor of an argument; errors say which one it is.
-Tensor argument(const TensorDescription& description, const ArrayView& array,
-                tt::tt_metal::distributed::MeshDevice& device) {
+/// What `action` returns; errors say which argument it is about.
+template <typename Action>
+auto for_argument(const TensorDescription& description, Action action) {
     try {
-        return to_tensor(array, description, device);
+        return action();
     } catch (const std::exception& error) {
         throw std::runtime_error(std::string(description.is_weight() ? "weight '" : "input '") +
                                  description.name + "': " + error.what());
     }
 }
+
+/// Calls that are enqueued op by op.
+class EnqueuedCalls : public Calls {
+  public:
+    EnqueuedCalls(const Function& function, const void* prepared,
+                  tt::tt_metal::distributed::MeshDevice& device)
+        : function_(function), prepared_(prepared), device_(device) {}
+
+    void upload(std::size_t input, const ArrayView& values) override {
+        inputs_.push_back(to_tensor(values, function_.inputs[input], device_));
+    }
+    std::vector<Tensor> run() override { return function_.run(inputs_, prepared_, device_); }
+    void release() override {}
+
+  private:
+    const Function& function_;
+    const void* prepared_;
+    tt::tt_metal::distributed::MeshDevice& device_;
+    std::vector<Tensor> inputs_;
+};
 
 std::string chosen_data(const Module& module, std::string data) {
     if (data.empty()) {
@@ -110,6 +130,8 @@ struct Model::State {
     std::vector<std::optional<Tensor>> weights;
     bool is_prepared = false;
     std::shared_ptr<const void> prepared;
+    /// Made with the first call that is to be replayed.
+    std::unique_ptr<Calls> traced;
 };
 
 Model::Model(const Module& module, std::string data, Device device)
@@ -120,7 +142,7 @@ Model::Model(const Module& module, std::string data, Device device)
 }
 
 Model::Model(const Module& module, std::string data)
-    : Model(module, std::move(data), open_device(0, module.mesh)) {}
+    : Model(module, std::move(data), open_device(0, module.mesh, module.trace_region_bytes)) {}
 
 Model::~Model() {
     // Tensors go before the device that holds them.
@@ -137,8 +159,11 @@ bool Model::has_weight(std::size_t function, std::size_t weight) const {
 }
 
 void Model::set_weight(std::size_t function, std::size_t weight, const ArrayView& values) {
+    release_traces();
     State& state = states_[function];
-    state.weights[weight] = argument(module_.functions[function].weights[weight], values, *device_);
+    const TensorDescription& description = module_.functions[function].weights[weight];
+    state.weights[weight] =
+        for_argument(description, [&] { return to_tensor(values, description, *device_); });
     state.is_prepared = false;
 }
 
@@ -172,6 +197,8 @@ void Model::prepare(std::size_t function) {
         tensors.push_back(*state.weights[i]);
     }
     const DataDirectory data(data_);
+    release_traces();
+    state.traced.reset();
     state.prepared = module_.functions[function].prepare(tensors, *device_);
     state.is_prepared = true;
 }
@@ -192,7 +219,33 @@ std::vector<Tensor> Model::submit(std::size_t function, std::span<const Tensor> 
         require_layout(inputs[i], called.inputs[i]);
     }
     prepare(function);
+    release_traces();
     return called.run(inputs, states_[function].prepared.get(), *device_);
+}
+
+void Model::release_traces() {
+    for (const State& state : states_) {
+        if (state.traced != nullptr) {
+            state.traced->release();
+        }
+    }
+}
+
+Calls* Model::traced_calls(std::size_t function) {
+    if (module_.traced_calls == nullptr) {
+        return nullptr;
+    }
+    if (device_.use_count() > 1) {
+        release_traces();
+        return nullptr;
+    }
+    State& state = states_[function];
+    if (state.traced == nullptr) {
+        // Its first call takes memory for inputs and kernels.
+        release_traces();
+        state.traced = module_.traced_calls(module_.functions[function], state.prepared, *device_);
+    }
+    return state.traced.get();
 }
 
 std::vector<Array> Model::run(std::size_t function, std::span<const ArrayView> inputs,
@@ -200,13 +253,15 @@ std::vector<Array> Model::run(std::size_t function, std::span<const ArrayView> i
     const Function& called = module_.functions[function];
     require_input_count(function, inputs.size());
     prepare(function);
+    EnqueuedCalls enqueued(called, states_[function].prepared.get(), *device_);
+    Calls* const traced = traced_calls(function);
+    Calls& calls = traced == nullptr ? enqueued : *traced;
     const double start = seconds();
-    std::vector<Tensor> tensors;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-        tensors.push_back(argument(called.inputs[i], inputs[i], *device_));
+        for_argument(called.inputs[i], [&] { calls.upload(i, inputs[i]); });
     }
     const double uploaded = seconds();
-    const auto results = called.run(tensors, states_[function].prepared.get(), *device_);
+    const auto results = calls.run();
     const double ran = seconds();
     std::vector<Array> outputs;
     for (const Tensor& result : results) {

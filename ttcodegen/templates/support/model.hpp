@@ -30,6 +30,18 @@ struct Function {
                                tt::tt_metal::distributed::MeshDevice& device);
 };
 
+/// Calls of one function with the same weights, on inputs of the host.
+class Calls {
+  public:
+    virtual ~Calls() = default;
+    /// Brings an input of the next call to where the function reads it.
+    virtual void upload(std::size_t input, const ArrayView& values) = 0;
+    /// Runs the function. The next call may overwrite what it returns.
+    virtual std::vector<Tensor> run() = 0;
+    /// Gives up memory that the device could give somebody else while it is still written to.
+    virtual void release() = 0;
+};
+
 struct Module {
     const char* name;
     std::span<const Function> functions;
@@ -37,6 +49,12 @@ struct Module {
     const char* build_data_directory;
     /// Rows and columns of the mesh of devices that the functions run on.
     std::array<std::uint32_t, 2> mesh = {1, 1};
+    /// Makes calls that the device replays; null where each call is enqueued op by op.
+    std::unique_ptr<Calls> (*traced_calls)(const Function& function,
+                                           std::shared_ptr<const void> prepared,
+                                           tt::tt_metal::distributed::MeshDevice& device) = nullptr;
+    /// Bytes that each device sets aside for traces; 0 leaves it to the library.
+    std::size_t trace_region_bytes = 0;
 };
 
 /// An array of drawn values. It depends on nothing but the arguments.
@@ -84,7 +102,8 @@ class Model {
     void prepare(std::size_t function);
 
     /// Runs a function. Arrays are in the order of its descriptions; outputs have the element type
-    /// of the tensors.
+    /// of the tensors. Calls of a traced module are replayed as long as nobody else holds the
+    /// device: what others keep there could lie where a trace writes.
     /// @throws std::runtime_error if number, shapes or types of the inputs do not fit, or the
     /// library refuses an operation.
     std::vector<Array> run(std::size_t function, std::span<const ArrayView> inputs,
@@ -101,6 +120,10 @@ class Model {
 
     std::string weight_path(const TensorDescription& weight) const;
     void require_input_count(std::size_t function, std::size_t count) const;
+    /// The calls of a function that the device replays; null if they have to be enqueued.
+    Calls* traced_calls(std::size_t function);
+    /// Ends all traces, before memory is taken that stays.
+    void release_traces();
 
     const Module& module_;
     std::string data_;

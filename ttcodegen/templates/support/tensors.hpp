@@ -69,8 +69,10 @@ using Device = std::shared_ptr<tt::tt_metal::distributed::MeshDevice>;
 
 /// A device, or a mesh of several. It is closed with the last model or tensor of the C API that
 /// uses it.
+/// @param trace_region_bytes what each device sets aside for traces; 0 leaves it to the library.
 /// @throws std::runtime_error if there is no such device.
-Device open_device(int device_id = 0, const std::array<std::uint32_t, 2>& mesh = {1, 1});
+Device open_device(int device_id = 0, const std::array<std::uint32_t, 2>& mesh = {1, 1},
+                   std::size_t trace_region_bytes = 0);
 
 /// Makes a tensor of the elements, in the data type, layout and memory of the description.
 /// @throws std::runtime_error if shape or elements do not fit the description.

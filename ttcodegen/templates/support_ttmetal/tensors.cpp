@@ -44,14 +44,17 @@ bool lies_so(const Tensor& tensor, const TensorDescription& description) {
 
 }  // namespace
 
-Device open_device(int device_id, const std::array<std::uint32_t, 2>& mesh) {
+Device open_device(int device_id, const std::array<std::uint32_t, 2>& mesh,
+                   std::size_t trace_region_bytes) {
     const bool has_several = mesh[0] * mesh[1] > 1;
     if (has_several && device_id != 0) {
         throw std::runtime_error("a mesh of several devices begins with device 0");
     }
-    const auto device = has_several
-                            ? MeshDevice::create(MeshDeviceConfig(MeshShape(mesh[0], mesh[1])))
-                            : MeshDevice::create_unit_mesh(device_id);
+    const auto device =
+        has_several
+            ? MeshDevice::create(MeshDeviceConfig(MeshShape(mesh[0], mesh[1])),
+                                 DEFAULT_L1_SMALL_SIZE, trace_region_bytes)
+            : MeshDevice::create_unit_mesh(device_id, DEFAULT_L1_SMALL_SIZE, trace_region_bytes);
     // Closed when its last owner goes away.
     return {device.get(), [device](auto*) {
                 try {

@@ -128,13 +128,14 @@ std::string layout_text(DataType data_type, Layout layout, Memory memory) {
 }
 
 /// A mesh of several devices; collectives between them need the fabric.
-Device open_mesh(int device_id, const std::array<std::uint32_t, 2>& mesh) {
+Device open_mesh(int device_id, const std::array<std::uint32_t, 2>& mesh,
+                 std::size_t trace_region_bytes) {
     if (device_id != 0) {
         throw std::runtime_error("a mesh of several devices begins with device 0");
     }
     tt::tt_fabric::SetFabricConfig(tt::tt_fabric::FabricConfig::FABRIC_1D);
     const auto device = ttnn::distributed::open_mesh_device(
-        ttnn::MeshShape(mesh[0], mesh[1]), l1_small_bytes, DEFAULT_TRACE_REGION_SIZE,
+        ttnn::MeshShape(mesh[0], mesh[1]), l1_small_bytes, trace_region_bytes,
         /*num_command_queues=*/1, tt::tt_metal::DispatchCoreConfig{});
     return {device.get(), [device](auto*) {
                 try {
@@ -257,11 +258,13 @@ ttnn::Tensor load_tensor(const std::string& name, const ttnn::Shape& shape, Data
     }
 }
 
-Device open_device(int device_id, const std::array<std::uint32_t, 2>& mesh) {
+Device open_device(int device_id, const std::array<std::uint32_t, 2>& mesh,
+                   std::size_t trace_region_bytes) {
     if (mesh[0] * mesh[1] > 1) {
-        return open_mesh(device_id, mesh);
+        return open_mesh(device_id, mesh, trace_region_bytes);
     }
-    const auto device = ttnn::device::open_mesh_device(device_id, l1_small_bytes);
+    const auto device =
+        ttnn::device::open_mesh_device(device_id, l1_small_bytes, trace_region_bytes);
     // Closed when its last owner goes away.
     return {device.get(), [device](auto*) {
                 try {

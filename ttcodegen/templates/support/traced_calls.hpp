@@ -1,0 +1,15 @@
+#pragma once
+
+#include <memory>
+
+#include "support/model.hpp"
+
+namespace support {
+
+/// Calls of a function that are replayed as a trace of the device. The first call runs it, which
+/// compiles its programs; the second captures it; each call from then on writes its inputs to where
+/// the trace reads them, and replays the trace.
+std::unique_ptr<Calls> traced_calls(const Function& function, std::shared_ptr<const void> prepared,
+                                    tt::tt_metal::distributed::MeshDevice& device);
+
+}  // namespace support

@@ -12,6 +12,7 @@ from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.project.sources import render_project_files, render_sources
+from ttcodegen.runtime.device_tensor import DeviceTensor
 from ttcodegen.runtime.library import load
 
 PARAMETER = "{ttcore.argument_type = #ttcore.argument_type<parameter>}"
@@ -145,6 +146,7 @@ def test_new_weights_and_tensors_of_callers_end_a_trace(target: str, tmp_path: P
         half = [model.layer(x / 2) for _ in range(3)]
         np.testing.assert_array_equal(half[0], half[2])
         on_device = model["layer"].submit(held)
+        assert isinstance(on_device, DeviceTensor)
         model.layer(x / 2)
         np.testing.assert_array_equal(on_device.numpy(), first)
 

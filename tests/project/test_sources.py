@@ -75,14 +75,15 @@ def test_sources_are_the_same_each_time(compiled: CompiledModule) -> None:
 
 def test_cmake_lists_the_compiled_files(compiled: CompiledModule) -> None:
     sources = {**compiled.files, **render_sources(compiled.description)}
-    text = render_project_files(compiled.description, sources)["CMakeLists.txt"]
+    files = render_project_files(compiled.description, sources)
+    text = files["CMakeLists.txt"]
     assert "  src/tiny.cpp\n" in text
     assert "tiny.hpp" not in text
-    for path in support_files("ttnn"):
+    for path in (path for path in files if path.startswith("support/")):
         assert (f"    {path}\n" in text) == path.endswith(".cpp")
 
 
-MOST_SUPPORT = {"both": (15, 2780), "exe": (13, 2340), "so": (13, 2280), "sources": (9, 1520)}
+MOST_SUPPORT = {"both": (15, 2865), "exe": (13, 2430), "so": (13, 2355), "sources": (9, 1530)}
 """The most files of support/ and the most lines in them, by what a project is for."""
 IMPLEMENTED_IN = {"support/tensor.hpp": "support/tensors.cpp"}
 _INCLUDE = re.compile(r'^#include "(support/[\w/]+\.hpp|include/ttcodegen/\w+\.h)"', re.MULTILINE)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 Mesh = tuple[int, int]
 ONE: Mesh = (1, 1)
 
@@ -9,15 +11,18 @@ ONE: Mesh = (1, 1)
 class Program:
     """Writes the ops of a function, with the parts of tensors that a chip of the mesh has."""
 
-    def __init__(self, mesh: Mesh) -> None:
+    def __init__(self, mesh: Mesh, dtype: str = "f32", declared: Mesh | None = None) -> None:
+        """With `declared` ops are those of one chip, and arguments say how they are divided among
+        the chips of that mesh."""
         self.mesh = mesh
+        self._dtype = dtype
+        self._declared = declared
         self.arguments: list[str] = []
         self._lines: list[str] = []
         self._shapes: dict[str, tuple[int, ...]] = {}
 
-    @staticmethod
-    def type(shape: tuple[int, ...]) -> str:
-        return f"tensor<{'x'.join(map(str, (*shape, 'f32')))}>"
+    def type(self, shape: tuple[int, ...]) -> str:
+        return f"tensor<{'x'.join(map(str, (*shape, self._dtype)))}>"
 
     def op(self, name: str, operands: list[str], shape: tuple[int, ...], given: str = "") -> str:
         result = f"%{len(self._lines)}"
@@ -35,8 +40,14 @@ class Program:
     def argument(self, name: str, shape: tuple[int, ...], dims: Mesh = (-1, -1)) -> str:
         """An argument; `dims` are the dimensions that rows and columns of chips divide."""
         kind = "input" if name == "x" else "parameter"
+        sharding = ""
+        if self._declared is not None:
+            axes = [[axis for axis in (0, 1) if dims[axis] == each] for each in range(len(shape))]
+            said = ", ".join(f"array<i64: {each[0]}>" if each else "array<i64>" for each in axes)
+            sharding = f", ttcore.sharding = [{said}]"
         self.arguments.append(
-            f"%{name}: {self.type(shape)} {{ttcore.argument_type = #ttcore.argument_type<{kind}>}}"
+            f"%{name}: {self.type(shape)} "
+            f"{{ttcore.argument_type = #ttcore.argument_type<{kind}>{sharding}}}"
         )
         self._shapes[f"%{name}"] = shape
         return self._shard(f"%{name}", dims, "full_to_shard")
@@ -69,7 +80,7 @@ class Program:
     def text(self, result: str, dims: Mesh) -> str:
         whole = self._shard(result, dims, "shard_to_full")
         type_ = self.type(self._shapes[whole])
-        rows, columns = self.mesh
+        rows, columns = self._declared or self.mesh
         lines = "\n    ".join([*self._lines, f"return {whole} : {type_}"])
         return (
             f'module attributes {{ttcore.meshes = #ttcore.meshes<[<"mesh" = {rows}x{columns}>]>}} '
@@ -78,10 +89,29 @@ class Program:
         )
 
 
-def llama_layer(mesh: Mesh = ONE, batch: int = 8, width: int = 128, heads: int = 8) -> str:
+@dataclass(frozen=True)
+class LlamaSizes:
+    """Sizes of a layer of llama."""
+
+    batch: int = 8
+    steps: int = 32
+    width: int = 128
+    heads: int = 8
+    hidden: int = 256
+    dtype: str = "f32"
+
+
+LLAMA_1B = LlamaSizes(batch=8, steps=32, width=2048, heads=32, hidden=8192, dtype="bf16")
+"""The sizes of Llama 3.2 1B, for 8 sequences of 32 tokens."""
+
+
+def llama_layer(
+    mesh: Mesh = ONE, sizes: LlamaSizes = LlamaSizes(), declared: Mesh | None = None
+) -> str:
     """A layer of llama without positions: rows of chips divide the batch, columns the heads and the
     hidden units."""
-    p, hidden, steps = Program(mesh), 2 * width, 32
+    batch, steps, width, heads = sizes.batch, sizes.steps, sizes.width, sizes.heads
+    p, hidden = Program(mesh, sizes.dtype, declared), sizes.hidden
     b, h = batch // mesh[0], heads // mesh[1]
     d, f, head = width // mesh[1], hidden // mesh[1], width // heads
     x = p.argument("x", (batch, steps, width), (0, -1))

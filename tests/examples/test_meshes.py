@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import resource
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.examples.mesh_models import Mesh, llama_layer, residual_blocks
+from tests.examples.mesh_models import LLAMA_1B, Mesh, llama_layer, residual_blocks
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.diagnostics import Source
@@ -66,3 +67,20 @@ def test_the_project_computes_it_too(
         if 0 <= chip % columns + step < columns
     }
     assert busy == (neighbours if name == "llama" else set())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mesh", [(1, 2), (2, 4), (8, 4)])
+def test_a_layer_of_real_size_computes_what_one_chip_computes(mesh: Mesh, tmp_path: Path) -> None:
+    source, out = tmp_path / "layer.mlir", tmp_path / "out"
+    source.write_text(llama_layer(sizes=LLAMA_1B, declared=mesh), encoding="utf-8")
+    assert main([str(source), "-o", str(out), "--check", "-q"]) == 0
+    assert json.loads((out / "check.json").read_text())["passed"]
+    estimate = json.loads((out / "manifest.json").read_text())["functions"][0]["estimate"]
+    assert estimate["link_us"] < estimate["overlapped_us"] < estimate["time_us"]
+    # A workstation has memory for it: the largest of the processes, in KiB.
+    used = max(
+        resource.getrusage(who).ru_maxrss
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    assert used < 16 << 20

@@ -18,8 +18,10 @@ def headers_below(folder: str, pattern: str) -> list[str]:
     return sorted(path.relative_to(INCLUDE).as_posix() for path in found)
 
 
-# What lies in ttcodegen/ is for kernels, which see a prologue before it.
-HEADERS = [name for name in headers_below(".", "*.hpp") if not name.startswith("ttcodegen/")]
+# What lies in these folders is for kernels, which see a prologue before it.
+HEADERS = [
+    name for name in headers_below(".", "*.hpp") if not name.startswith(("ttcodegen/", "tt_metal/"))
+]
 HEADERS.append("ttcodegen/device/report.hpp")
 COMPUTE_HEADERS = [
     name
@@ -29,7 +31,7 @@ COMPUTE_HEADERS = [
 ]
 DATAFLOW_HEADERS = [
     name for name in headers_below("api", "*.h") if not name.startswith("api/compute/")
-] + headers_below("experimental", "*.h")
+] + [*headers_below("experimental", "*.h"), *headers_below("tt_metal", "*.h*")]
 PROLOGUE = """
 #define KERNEL_BUILD 1
 #define ARCH_WORMHOLE 1

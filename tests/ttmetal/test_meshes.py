@@ -12,7 +12,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from tests.examples.mesh_models import llama_layer, residual_blocks
+from tests.examples.mesh_models import LlamaSizes, llama_layer, residual_blocks
 from tests.random_programs.checking import Checked, run_module
 from tests.random_programs.test_meshes import divided_module
 from ttcodegen.cli.ttcodegen import main
@@ -73,12 +73,17 @@ def test_each_chip_has_its_share() -> None:
     # A chip multiplies 64 of the 128 rows, and the CPU computes something of each.
     assert "create_tensor({64, 96}" in host
     assert "support::cpu::on_each_chip(cpu_tanh, " in host
-    assert "cpu::distribute(" in result.files["src/cpu_functions.cpp"]
+    # They keep their rows, and send each other what they made of them.
+    assert host.count("    exchange(*constants.programs, ") == 2
+    assert "mesh" not in result.files["src/cpu_functions.cpp"]
+    assert result.files["kernels/exchange_pages.cpp"]
+    kernels = result.description.kernels
+    assert [kernel["program"] for kernel in kernels][-2:] == ["exchange_0", "exchange_1"]
 
 
 MODELS = {
     "rows": ROWS,
-    "llama": llama_layer((1, 2), batch=2, width=64, heads=2),
+    "llama": llama_layer((1, 2), LlamaSizes(batch=2, width=64, heads=2, hidden=128)),
     "resnet": residual_blocks((1, 2), batch=2, channels=8, blocks=1),
     "cases": CASES.read_text("utf-8"),
 }

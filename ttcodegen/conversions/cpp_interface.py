@@ -72,6 +72,8 @@ class CppProgram:
     constants: list[ConstantFile]
     cpu_headers: frozenset[str] = frozenset()
     """The stems of the headers of `support/cpu` that its sources include."""
+    exchanges: int = 0
+    """How many exchanges between chips it has."""
     entries: Sequence[Entry] = ()
     """The functions, with what their interface holds for layers."""
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.func import CallOp
 from xdsl.ir import Operation, SSAValue
 
+from ttcodegen.conversions.chip_exchange import ChipExchange
 from ttcodegen.conversions.cpp_interface import DEVICE
 from ttcodegen.conversions.cpu_functions_to_emitc import HOST_PARTS, HOST_TENSOR, CppFunction
 from ttcodegen.conversions.recording import SourceFacts, Statement, StatementRecorder
@@ -36,6 +38,10 @@ if TYPE_CHECKING:
 TENSOR = "support::DeviceTensor"
 PROGRAMS = "programs"
 """The field of the constants that holds the programs."""
+
+
+NumberedExchanges = Mapping[Operation, tuple[int, ChipExchange]]
+"""What the chips exchange themselves in place of calls for the CPU, with its number."""
 
 
 def placement_arguments(placement: TensorPlacement) -> list[Text]:
@@ -69,14 +75,30 @@ def shards_text(shards: Shards, memory_layout: str) -> str:
     )
 
 
+def _root(value: SSAValue) -> SSAValue:
+    """The tensor that a view is one of."""
+    while isinstance(value.owner, Operation) and operation_name(value.owner) == VIEW:
+        value = value.owner.operands[0]
+    return value
+
+
 class DeviceRecorder(StatementRecorder):
     """Records the statements of a host function."""
 
     def __init__(
-        self, facts: SourceFacts, names: ValueNames, cpu_functions: Mapping[str, CppFunction]
+        self,
+        facts: SourceFacts,
+        names: ValueNames,
+        cpu_functions: Mapping[str, CppFunction],
+        exchanges: NumberedExchanges,
     ) -> None:
         super().__init__(facts, names)
         self.cpu_functions = cpu_functions
+        self._exchanges = exchanges
+        self._kept = Counter(_root(each.source) for _, each in exchanges.values())
+        """How many exchanges are to come that read a tensor."""
+        self._ended: dict[SSAValue, Operation] = {}
+        """Where tensors end that exchanges still read."""
         self._on_mesh = False
 
     def record(self, ops: Iterable[Operation]) -> list[Statement]:
@@ -128,6 +150,8 @@ class DeviceRecorder(StatementRecorder):
 
     def read(self, op: Operation) -> None:
         """A copy of a tensor on the host."""
+        if all(use.operation in self._exchanges for use in op.results[0].uses):
+            return
         is_overwritten = any(
             isinstance(use.operation, CallOp)
             and use.index in self._cpu_function(use.operation).overwritten
@@ -139,10 +163,16 @@ class DeviceRecorder(StatementRecorder):
 
     def write_back(self, op: Operation) -> None:
         """A tensor of the host, copied to the device."""
+        call = op.operands[0].owner
+        if isinstance(call, Operation) and call in self._exchanges:
+            self._exchange(op, *self._exchanges[call])
+            return
         self._call(op, "support::cpu::to_device", *map(Use, op.operands))
 
     def call(self, op: Operation) -> None:
         """A function on the CPU."""
+        if op in self._exchanges:
+            return
         type_ = f"const {self._host_tensor}" if len(op.results) == 1 else self._host_tensor
         function = self._cpu_function(op)
         operands: list[Argument] = [*map(Use, op.operands)]
@@ -154,7 +184,36 @@ class DeviceRecorder(StatementRecorder):
 
     def deallocate(self, op: Operation) -> None:
         """The end of a tensor."""
+        if self._kept[op.operands[0]] > 0:
+            self._ended[op.operands[0]] = op
+            return
         self._call(op, "support::deallocate", Use(op.operands[0]))
+
+    def _exchange(self, op: Operation, number: int, exchange: ChipExchange) -> None:
+        """What the chips give each other, once the target is there."""
+        sharing = exchange.sharing
+        fields = {
+            "axis": sharing.axis,
+            "pages": sharing.pages,
+            "source_run": sharing.source_run,
+            "target_run": sharing.target_run,
+            "divides": str(sharing.divides).lower(),
+            "joins": str(sharing.joins).lower(),
+        }
+        self._call(
+            op,
+            "exchange",
+            Call(f"*constants.{PROGRAMS}", (), "Programs", "literal"),
+            Text(str(number)),
+            Use(exchange.source),
+            Use(exchange.target),
+            Text("{" + ", ".join(f".{name} = {value}" for name, value in fields.items()) + "}"),
+            Text(DEVICE),
+        )
+        source = _root(exchange.source)
+        self._kept[source] -= 1
+        if self._kept[source] == 0 and source in self._ended:
+            self.deallocate(self._ended.pop(source))
 
     def _call(self, op: Operation, callee: str, *arguments: Argument, type: str = "void") -> None:
         self._add(Call(callee, arguments, type), op.results, (type,) * len(op.results))

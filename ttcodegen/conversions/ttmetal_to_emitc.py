@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
+from ttcodegen.conversions.chip_exchange import called_on_cpu, exchanges_of
 from ttcodegen.conversions.cpp_interface import (
     DEVICE,
     ConstantFile,
@@ -28,6 +29,7 @@ from ttcodegen.conversions.device_recording import (
     PROGRAMS,
     TENSOR,
     DeviceRecorder,
+    NumberedExchanges,
     placement_arguments,
 )
 from ttcodegen.conversions.entry_functions import write_entry_function
@@ -91,6 +93,11 @@ def convert_ttmetal_to_emitc(
         cpu_functions: functions of TTIR ops that run on the CPU.
     """
     module = ModuleOp([])
+    hosts = [entry.function for entry in entries]
+    exchanges: NumberedExchanges = {
+        each.call: (number, each) for number, each in enumerate(exchanges_of(hosts, cpu_functions))
+    }
+    cpu_functions = called_on_cpu(hosts, cpu_functions)
     title = title_of(name, input_hash, release)
     write_header(open_file(module, f"src/{name}.hpp"), name, entries, title, TTMETAL)
     cpu = convert_cpu_functions(module, name, cpu_functions, title)
@@ -101,7 +108,7 @@ def convert_ttmetal_to_emitc(
         source.file.verbatim("using tt::tt_metal::Layout;")
         source.file.blank()
         for entry in entries:
-            _write_entry(source, entry, cpu.by_symbol)
+            _write_entry(source, entry, cpu.by_symbol, exchanges)
     own_headers = [f"src/{name}.hpp", "src/programs.hpp", "support/device_tensor.hpp"]
     headers = cpu.headers
     if cpu_functions:
@@ -110,18 +117,21 @@ def convert_ttmetal_to_emitc(
         own_headers += [CPU_HEADER, f"support/cpu/{transfer}.hpp"]
         headers |= {transfer}
     prepend(source.file, title, own_headers, ["memory", *_ENUMERATIONS])
-    return CppProgram(module, source.facts.constants, headers)
+    return CppProgram(module, source.facts.constants, headers, len(exchanges))
 
 
 def _write_entry(
-    source: SourceFile, entry: Entry, cpu_functions: Mapping[str, CppFunction]
+    source: SourceFile,
+    entry: Entry,
+    cpu_functions: Mapping[str, CppFunction],
+    exchanges: NumberedExchanges,
 ) -> None:
     """Defines the functions of one entry."""
     source.function_names.reserve(entry.cpp_name, f"prepare_{entry.cpp_name}")
     _write_prepare(source, entry)
     *ops, terminator = (op for op in body_of(entry.function).ops if operation_name(op) != CONSTANT)
     members = _DeviceMembers.of(entry)
-    recorder = DeviceRecorder(source.facts, entry.names.values, cpu_functions)
+    recorder = DeviceRecorder(source.facts, entry.names.values, cpu_functions, exchanges)
     statements = recorder.record(ops)
     write_entry_function(source, Body(entry, members, recorder), statements, terminator.operands)
 

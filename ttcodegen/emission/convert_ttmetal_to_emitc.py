@@ -45,7 +45,7 @@ class ConvertTTMetalToEmitC(FileEmission):
         host = convert_ttmetal_to_emitc(name, entries, source_hash, self.release, cpu_functions(op))
         programs = device_programs(entry.function for entry in entries)
         title = title_of(name, source_hash, self.release)
-        texts = render_programs(name, programs, kernel_paths(op), title, self.trace)
+        texts = render_programs(name, programs, kernel_paths(op), title, host.exchanges, self.trace)
         for path, text in texts.items():
             open_file(host.module, path).verbatim(text.removesuffix("\n"))
         for path, text in cpu_support_files(host.cpu_headers).items():

@@ -11,6 +11,12 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
+from ttcodegen.conversions.chip_exchange import (
+    EXCHANGE_KERNEL,
+    ChipExchange,
+    called_on_cpu,
+    exchanges_of,
+)
 from ttcodegen.conversions.cpu_calls import cpu_functions
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.device_module import (
@@ -23,7 +29,7 @@ from ttcodegen.dialects.device_module import (
 from ttcodegen.dialects.functions import callee_of
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.dialects.placement import TensorPlacement, placement_of
 from ttcodegen.dialects.programs import CircularBuffer, Kernel, Processor, Program
 from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
 from ttcodegen.emission.description import DeviceManifest
@@ -39,6 +45,8 @@ _PROCESSORS = {
 }
 _IS_L1, _IS_DRAM = 0, 2
 """`tensor_accessor::ArgConfig::IsDram` (tt-metal 0.70.1, hostdevcommon arg_config.hpp)."""
+_PACKET_HEADER_BYTES = 64
+"""Of the longest headers along lines (tt-metal 0.70.1, fabric_edm_packet_header.hpp)."""
 _ROW_ALIGNMENT = 32
 """Bytes that rows are padded to on the host: `row_alignment` of support/pages.hpp."""
 
@@ -66,11 +74,67 @@ def device_manifest(
     hosts = [function for function in functions_of(module) if is_host_function(function)]
     programs = device_programs(hosts)
     counts = Counter(launch.program.name for launch in launches(hosts))
+    by_cpu = cpu_functions(module)
+    exchanges = exchange_entries(exchanges_of(hosts, by_cpu), arch)
     return DeviceManifest(
-        kernel_entries(programs, paths, arch),
+        (*kernel_entries(programs, paths, arch), *exchanges),
         tuple(program_entries(programs, counts)),
-        tuple(cpu_function_entries(hosts, cpu_functions(module))),
+        tuple(cpu_function_entries(hosts, called_on_cpu(hosts, by_cpu))),
     )
+
+
+def exchange_entries(exchanges: Iterable[ChipExchange], arch: str) -> Iterator[Entry]:
+    """The kernels of exchanges between chips, as `support/fabric/exchange.hpp` makes them."""
+    for number, exchange in enumerate(exchanges):
+        placements = [placement_of(exchange.source), placement_of(exchange.target)]
+        size, sharing = page_size(placements[0]), exchange.sharing
+        yield {
+            "file": f"kernels/{EXCHANGE_KERNEL}",
+            "processor": _PROCESSORS[Processor.WRITER],
+            "name": "exchange_pages",
+            "program": f"exchange_{number}",
+            "cores": [[0, 0], [0, 0]],
+            "compile_args": [value for each in placements for value in _accessor(each, arch)],
+            "named_compile_args": {
+                "cb_page": 0,
+                "cb_header": 1,
+                "page_size": size,
+                "pages": sharing.pages,
+                "source_run": sharing.source_run,
+                "target_run": sharing.target_run,
+                "divides": int(sharing.divides),
+                "joins": int(sharing.joins),
+                "chips": sharing.chips,
+            },
+            "runtime_args": [
+                "source_address",
+                "target_address",
+                "ready_semaphore",
+                "arrived_semaphore",
+                "place",
+            ],
+            "circular_buffers": [
+                {"index": 0, "data_format": "UInt32", "page_size": size, "num_pages": 1},
+                {
+                    "index": 1,
+                    "data_format": "UInt32",
+                    "page_size": _PACKET_HEADER_BYTES,
+                    "num_pages": 1,
+                },
+            ],
+        }
+
+
+def _accessor(placement: TensorPlacement, arch: str) -> list[int]:
+    """The compile-time arguments that say where the pages of a tensor lie."""
+    chip = default_system(arch).chip
+    if placement.buffer_type == "dram":
+        memory, alignment = _IS_DRAM, chip.noc_dram_address_align_bytes
+    else:
+        memory, alignment = _IS_L1, chip.noc_l1_address_align_bytes
+    sharded = _shards(placement)
+    flags = memory | _SHARDED if sharded else memory
+    return [flags, align_up(page_size(placement), alignment), *sharded]
 
 
 def kernel_entries(
@@ -117,17 +181,11 @@ def _kernel(kernel: Kernel, device_program: DeviceProgram, path: str, arch: str)
     program = device_program.program
     named = {constant.name: program.value(constant.value) for constant in kernel.constants}
     named |= {f"{name}_semaphore": program.semaphores.index(name) for name in kernel.semaphores}
-    chip = default_system(arch).chip
-    compile_args: list[int] = []
-    for operand in kernel.accessors:
-        placement = device_program.placements[operand]
-        if placement.buffer_type == "dram":
-            memory, alignment = _IS_DRAM, chip.noc_dram_address_align_bytes
-        else:
-            memory, alignment = _IS_L1, chip.noc_l1_address_align_bytes
-        sharded = _shards(placement)
-        flags = memory | _SHARDED if sharded else memory
-        compile_args += [flags, align_up(page_size(placement), alignment), *sharded]
+    compile_args = [
+        value
+        for operand in kernel.accessors
+        for value in _accessor(device_program.placements[operand], arch)
+    ]
     entry: Entry = {
         "file": path,
         "processor": _PROCESSORS[kernel.processor],

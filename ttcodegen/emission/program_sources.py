@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ttcodegen.conversions.chip_exchange import EXCHANGE_KERNEL
 from ttcodegen.dialects.device_module import DeviceProgram
 from ttcodegen.dialects.programs import (
     BufferAddress,
@@ -28,7 +29,7 @@ from ttcodegen.dialects.programs import (
     RuntimeValue,
 )
 from ttcodegen.dialects.tile import TILE_FORMATS
-from ttcodegen.emission.templates import template_environment
+from ttcodegen.emission.templates import template_environment, template_text
 from ttcodegen.emission.tuning_header import TUNING_HEADER, cpp_size, render_tuning
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.emitc.spelling import comment_line, string_literal
@@ -108,17 +109,20 @@ def render_programs(
     programs: Sequence[DeviceProgram],
     paths: Mapping[tuple[str, str], str],
     title: str,
+    exchanges: int = 0,
     trace: bool = False,
 ) -> dict[str, str]:
     """`src/programs.hpp` and `src/programs.cpp`, with a function for each program, and
     `src/tuning.hpp` with their tuning knobs, by path.
 
     Many programs are divided among several files: `programs_2.cpp` and so on. `paths` are those of
-    the kernels, by the names of their programs and their own. With `trace`, calls become traces.
+    the kernels, by the names of their programs and their own; `exchanges` is how many there are
+    between chips of a mesh. With `trace`, calls become traces.
     """
     environment = template_environment()
     rows = [_program(program, paths) for program in programs]
-    context = {"name": name, "title": [comment_line(line) for line in title.splitlines()]}
+    lines = [comment_line(line) for line in title.splitlines()]
+    context = {"name": name, "title": lines, "exchanges": exchanges}
     header = environment.get_template("ttmetal/programs.hpp.jinja")
     source = environment.get_template("ttmetal/programs.cpp.jinja")
     files = {
@@ -129,7 +133,11 @@ def render_programs(
         number = start // PROGRAMS_IN_FILE + 1
         path = "src/programs.cpp" if number == 1 else f"src/programs_{number}.cpp"
         part = rows[start : start + PROGRAMS_IN_FILE]
-        files[path] = source.render({**context, "programs": part})
+        files[path] = source.render({**context, "programs": part, "is_first": number == 1})
+    if exchanges:
+        kernel = f"{KERNELS}/{EXCHANGE_KERNEL}"
+        files[kernel] = kernel_blocks().joinpath(EXCHANGE_KERNEL).read_text("utf-8")
+        files["support/fabric/exchange.hpp"] = template_text("support_fabric/exchange.hpp")
     return files
 
 

@@ -44,6 +44,7 @@ from ttcodegen.ops.cpu_lowering import CpuLowering, cpu_call
 from ttcodegen.ops.definition import (
     Call,
     Layout,
+    PrimitiveLowering,
     ResultRule,
     TTIRDefinition,
     TTNNDefinition,
@@ -54,6 +55,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
+from ttcodegen.ops.sums_in_steps import reduce_in_steps
 from ttcodegen.ops.traits import CallKind, Trait
 
 
@@ -364,12 +366,21 @@ def _other_groups(op: CatalogueOp) -> str | None:
 
 
 def _lower_all_to_all(chips: Chips, op: CatalogueOp, value: SSAValue) -> SSAValue:
-    rank = len(op.shape("input"))
-    split, concat = (normalized_dim(op, op.parameter(f"{n}_dim"), rank) for n in _EXCHANGE)
-    return chips.exchange(value, split, concat, _group_axis(op))
+    return chips.exchange(value, *exchanged_dims(op), _group_axis(op))
 
 
 _EXCHANGE = ("split", "concat")
+
+
+def exchanged_dims(op: CatalogueOp) -> tuple[int, int]:
+    """The dimensions that an op between chips divides and puts together: of an op that does only
+    one of both, the same twice."""
+    if op.name == "ttir.all_to_all":
+        rank = len(op.shape("input"))
+        split, concat = (normalized_dim(op, op.parameter(f"{n}_dim"), rank) for n in _EXCHANGE)
+        return split, concat
+    dim = _dim(op, *(_GATHER_DIMS if op.name == "ttir.all_gather" else ("dim",)))
+    return dim, dim
 
 
 # On the host, between programs of the device
@@ -398,8 +409,7 @@ def _exchange_on_cpu(
 
 
 def _grouping_on_cpu(op: CatalogueOp) -> Mapping[str, Any]:
-    rank = len(op.shape("input"))
-    split, concat = (normalized_dim(op, op.parameter(f"{n}_dim"), rank) for n in _EXCHANGE)
+    split, concat = exchanged_dims(op)
     return {"groups": _groups(op), "split": split, "concat": concat}
 
 
@@ -419,6 +429,7 @@ def _register(
     cpu: CpuLowering,
     refused_form: Callable[[CatalogueOp], str | None] | None = None,
     moves: bool = True,
+    primitives: PrimitiveLowering | None = None,
 ) -> None:
     register(
         TTIRDefinition(
@@ -431,6 +442,7 @@ def _register(
             decompose=keep_local,
             lower=_lowering(lower),
             cpu=cpu,
+            primitives=primitives,
             refused_form=refused_form,
             moves=moves,
             traits=Trait.COLLECTIVE,
@@ -460,6 +472,7 @@ for _name in ("all_reduce", "all_reduce_async"):
         lambda chips, op, value: chips.reduce(value, op.parameter("reduce_type"), mesh_axis(op)),
         _exchange_on_cpu(reduces=True, function="all_reduce"),
         moves=False,
+        primitives=lambda builder, op: reduce_in_steps(builder, op, mesh_axis(op), None),
     )
 _register(
     "reduce_scatter",
@@ -469,6 +482,9 @@ _register(
     _lower_reduce_scatter,
     _exchange_on_cpu(*_SCATTER_DIMS, reduces=True),
     moves=False,
+    primitives=lambda builder, op: reduce_in_steps(
+        builder, op, mesh_axis(op), _dim(op, *_SCATTER_DIMS)
+    ),
 )
 _register(
     "mesh_partition",

@@ -32,6 +32,7 @@ from ttcodegen.ops.definition import (
 from ttcodegen.ops.mesh_values import composed, distributed, mesh_of
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
+from ttcodegen.ops.tensor_parts import TensorParts
 from ttcodegen.ops.traits import CallKind, Trait
 from ttcodegen.ops.work import no_flops
 
@@ -109,6 +110,12 @@ def _placements(op: CatalogueOp, mesh: MeshShape, counts: Sequence[int]) -> list
     return [dim if mesh[axis] > 1 else -1 for axis, dim in enumerate(dims)]
 
 
+def divided_dims(op: CatalogueOp) -> list[int]:
+    """The dimension that an op between a tensor and its parts divides along each axis of the mesh,
+    -1 for none."""
+    return [-1, -1] if _is_whole(op) else _placements(op, declared_mesh(op), _counts(op))
+
+
 def _shard_on_chips(calls: Sequence[Call]) -> list[Array]:
     """The parts of the whole tensor, or the whole of the parts. Both divide along the axes of the
     mesh in order; what is not divided stays."""
@@ -126,6 +133,17 @@ def _shard_on_chips(calls: Sequence[Call]) -> list[Array]:
 def _decompose(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     """Chips that have the whole tensor have what the host has."""
     return builder.operand(op, "input") if _is_whole(op) else None
+
+
+def _along_one_axis(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """What divides along both axes, as one step for each: all chips have the whole tensor."""
+    mesh, dims = declared_mesh(op), divided_dims(op)
+    if min(dims) < 0:
+        return None
+    parts, value = TensorParts(builder, mesh), builder.operand(op, "input")
+    if op.parameter("shard_direction") == "shard_to_full":
+        return parts.gather(parts.gather(value, dims[1], 1), dims[0], 0)
+    return parts.partition(parts.partition(value, dims[0], 0), dims[1], 1)
 
 
 def _lower(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
@@ -213,6 +231,7 @@ register(
         numpy=same_values,
         chips=_shard_on_chips,
         decompose=_decompose,
+        primitives=_along_one_axis,
         lower=_lower,
         cpu=_on_cpu,
         refused_form=lambda op: (

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ttcodegen.conversions.chip_exchange import EXCHANGE_KERNEL
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.layout.tiled_shape import tile_bytes_of
@@ -84,6 +85,13 @@ class ProgramCounts:
     seconds: float
     """How long it took here."""
     total: Mapping[str, int]
+    chip: int = 0
+    """On a mesh the chip that ran it."""
+
+    @property
+    def exchanges(self) -> bool:
+        """Whether it is no launch of a program, but what chips exchange in between."""
+        return any(Path(kernel.source).name == EXCHANGE_KERNEL for kernel in self.kernels)
 
     @property
     def cores(self) -> int:
@@ -144,11 +152,12 @@ def counts_of_launches(
 ) -> list[ProgramCounts] | None:
     """What each launch counted; of a mesh, whose chips run a program one after the other, what its
     first chip did. None if the programs are those of other launches."""
-    chips, rest = divmod(len(programs), launches)
+    launched = [program for program in programs if not program.exchanges]
+    chips, rest = divmod(len(launched), launches)
     if chips == 0 or rest:
         return None
-    firsts = programs[::chips]
-    for place, program in enumerate(programs):
+    firsts = launched[::chips]
+    for place, program in enumerate(launched):
         first = firsts[place // chips]
         if [kernel.source for kernel in program.kernels] != [k.source for k in first.kernels]:
             return None
@@ -165,7 +174,8 @@ def _program(entry: Mapping[str, Any]) -> ProgramCounts:
         )
         for kernel in entry["kernels"]
     )
-    return ProgramCounts(kernels, entry["run_seconds"], entry["total"])
+    chip = entry.get("chip", 0)
+    return ProgramCounts(kernels, entry["run_seconds"], entry["total"], chip)
 
 
 def _core(entry: Mapping[str, Any]) -> CoreCounts:
@@ -215,6 +225,7 @@ class ProfiledZone:
 
     program: int
     """The number of the run of a program, from 1 on."""
+    chip: int
     noc: tuple[int, int]
     processor: str
     name: str
@@ -234,12 +245,12 @@ def profiled_zones(
     for number, (program, fidelity) in enumerate(programs, 1):
         for kernel in program.kernels:
             for core in kernel.cores:
-                yield from _zones_of(number, kernel, core, fidelity, speed, start)
+                yield from _zones_of((number, program.chip), kernel, core, fidelity, speed, start)
         start += max(longest_cycles(program, fidelity, speed).values(), default=0)
 
 
 def _zones_of(
-    number: int,
+    run: tuple[int, int],
     kernel: KernelCounts,
     core: CoreCounts,
     fidelity: str,
@@ -251,7 +262,7 @@ def _zones_of(
 
     times = [(zone, cycles(zone.begin), cycles(zone.end)) for zone in core.zones]
     for processor, end in cycles(core.counters).items():
-        place = number, core.noc, processor
+        place = *run, core.noc, processor
         whole = f"{kernel.processor}-KERNEL"
         yield ProfiledZone(*place, whole, start, start + end, kernel.file, is_kernel=True)
         for zone, first, last in times:
@@ -266,7 +277,7 @@ def device_log(
     megahertz = round(speed.clock / 1e6)
     lines = [f"ARCH: {arch}, CHIP_FREQ[MHz]: {megahertz}, Max Compute Cores: {cores}", _HEADER]
     for zone in profiled_zones(programs, speed):
-        place = f"0,{zone.noc[0]},{zone.noc[1]},{zone.processor}"
+        place = f"{zone.chip},{zone.noc[0]},{zone.noc[1]},{zone.processor}"
         name, file = (text.replace(",", ";") for text in (zone.name, zone.file))
         lines += [
             f"{place},0,{time},0,{zone.program},,,{name},{phase},{zone.line},{file},"

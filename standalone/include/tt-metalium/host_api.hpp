@@ -21,6 +21,8 @@
 
 namespace tt::tt_metal {
 
+class GlobalSemaphore;
+
 std::size_t GetNumAvailableDevices();
 std::size_t GetNumPCIeDevices();
 
@@ -53,6 +55,11 @@ void UpdateDynamicCircularBufferAddressAndTotalSize(Program& program, CBHandle c
 std::uint32_t CreateSemaphore(Program& program,
                               const std::variant<CoreRange, CoreRangeSet>& core_spec,
                               std::uint32_t initial_value);
+
+/// A word at the same L1 address of each of the cores, on all devices of a mesh.
+GlobalSemaphore CreateGlobalSemaphore(IDevice* device, const CoreRangeSet& cores,
+                                      std::uint32_t initial_value,
+                                      BufferType buffer_type = BufferType::L1);
 
 std::shared_ptr<Buffer> CreateBuffer(const InterleavedBufferConfig& config);
 std::shared_ptr<Buffer> CreateBuffer(const ShardedBufferConfig& config);

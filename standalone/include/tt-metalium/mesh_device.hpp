@@ -9,6 +9,7 @@
 #include "hostdevcommon/common_values.hpp"
 #include "tt-metalium/device.hpp"
 #include "tt-metalium/dispatch_core_common.hpp"
+#include "tt-metalium/experimental/fabric/fabric_types.hpp"
 #include "tt-metalium/mesh_config.hpp"
 #include "tt-metalium/mesh_coord.hpp"
 #include "tt-metalium/mesh_trace_id.hpp"
@@ -58,6 +59,7 @@ class MeshDevice : public IDevice, public std::enable_shared_from_this<MeshDevic
     const MeshShape& shape() const;
     std::size_t num_rows() const;
     std::size_t num_cols() const;
+    tt_fabric::FabricNodeId get_fabric_node_id(const MeshCoordinate& coord) const;
 
     /// @throws std::runtime_error if the device was made with fewer command queues.
     MeshCommandQueue& mesh_command_queue(std::optional<std::uint8_t> cq_id = std::nullopt) const;

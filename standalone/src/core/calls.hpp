@@ -131,7 +131,7 @@ auto recorded(const char* name, const Call& call, Arguments&&... arguments) {
     results.see(result);
     const RecordedCall record(name, operands, results);
     if (record.is_on_device()) {
-        current_capture()->add_program([=, kept = std::move(kept)]() mutable {
+        current_capture()->add_programs(1, [=, kept = std::move(kept)]() mutable {
             record.require_operands();
             const auto call_again = [&](auto&... each) {
                 const auto again = [&] { return call(as_argument(each)...); };

@@ -57,6 +57,7 @@ ttcodegen::device::EmulatedDevice& MeshDeviceImpl::emulated() {
     if (emulated_ == nullptr) {
         emulated_ = std::make_shared<ttcodegen::device::EmulatedDevice>(
             architecture, l1_small_size, std::max<std::size_t>(chips.size(), 1));
+        emulated_->set_fabric(fabric.get());
     }
     return *emulated_;
 }

@@ -52,9 +52,9 @@ Capture::Capture(MeshDeviceImpl& device, std::uint8_t queue, MeshTraceId id)
     }
 }
 
-void Capture::add_program(std::function<void()> run) {
+void Capture::add_programs(std::size_t count, std::function<void()> run) {
     add(std::move(run));
-    ++trace_.programs;
+    trace_.programs += count;
 }
 
 void Capture::add(std::function<void()> step) { trace_.steps.push_back(std::move(step)); }

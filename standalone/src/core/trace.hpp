@@ -69,8 +69,8 @@ class Capture {
     std::uint8_t queue() const { return queue_; }
     tt::tt_metal::distributed::MeshTraceId id() const { return id_; }
 
-    /// Records a program that the device runs.
-    void add_program(std::function<void()> run);
+    /// Records programs that the device runs together.
+    void add_programs(std::size_t count, std::function<void()> run);
     /// Records what happens between programs.
     void add(std::function<void()> step);
     /// Keeps what a buffer holds before it is written; does nothing if it was made since the begin.

@@ -1,5 +1,10 @@
 #include "device/command_queue.hpp"
 
+#include <algorithm>
+#include <list>
+#include <utility>
+#include <vector>
+
 #include "core/describe.hpp"
 #include "core/device.hpp"
 #include "core/trace.hpp"
@@ -123,9 +128,7 @@ class ImmediateCommandQueue final : public MeshCommandQueue {
             record(mesh_workload, blocking);
             return;
         }
-        for (auto& [range, program] : mesh_workload.get_programs()) {
-            run(range, program.impl());
-        }
+        run_programs(mesh_device_->impl().emulated(), chip_programs(mesh_workload));
         mesh_workload.impl().is_loaded = true;
     }
 
@@ -171,10 +174,16 @@ class ImmediateCommandQueue final : public MeshCommandQueue {
     }
 
   private:
-    void run(const MeshCoordinateRange& range, tt::tt_metal::detail::ProgramImpl& program) const {
-        for_each_chip(range, [&](std::size_t chip) {
-            run_program(mesh_device_->impl().emulated(), chip, program);
-        });
+    /// The programs of a workload with the chips that run them, chip by chip.
+    std::vector<ChipProgram> chip_programs(MeshWorkload& mesh_workload) const {
+        std::vector<ChipProgram> programs;
+        for (auto& [range, program] : mesh_workload.get_programs()) {
+            for_each_chip(range, [&, &run = program.impl()](std::size_t chip) {
+                programs.push_back({chip, &run});
+            });
+        }
+        std::ranges::sort(programs, {}, &ChipProgram::chip);
+        return programs;
     }
 
     /// Records the programs of a workload, with the run-time arguments that they have now.
@@ -183,18 +192,24 @@ class ImmediateCommandQueue final : public MeshCommandQueue {
         if (!mesh_workload.impl().is_loaded) {
             ttcodegen::cpu::refuse_write_in_capture();
         }
+        std::vector<std::pair<tt::tt_metal::detail::ProgramImpl*, ProgramArguments>> given;
         for (auto& [range, program] : mesh_workload.get_programs()) {
-            ttcodegen::cpu::current_capture()->add_program(
-                [this, range = range, &program = program.impl(),
-                 life = std::weak_ptr(mesh_workload.impl().life),
-                 arguments = ProgramArguments(program.impl())]() mutable {
-                    TT_FATAL(!life.expired(),
-                             "The trace runs a program of a workload that is gone, and its kernels "
-                             "with it");
-                    const ProgramArguments::Set set(arguments, program);
-                    run(range, program);
-                });
+            given.emplace_back(&program.impl(), ProgramArguments(program.impl()));
         }
+        const std::size_t count = given.size();
+        ttcodegen::cpu::current_capture()->add_programs(
+            count,
+            [this, programs = chip_programs(mesh_workload),
+             life = std::weak_ptr(mesh_workload.impl().life), given = std::move(given)]() mutable {
+                TT_FATAL(!life.expired(),
+                         "The trace runs a program of a workload that is gone, and its kernels "
+                         "with it");
+                std::list<ProgramArguments::Set> set;
+                for (auto& [program, arguments] : given) {
+                    set.emplace_back(arguments, *program);
+                }
+                run_programs(mesh_device_->impl().emulated(), programs);
+            });
     }
 
     /// The place of a device among those of the mesh, row by row.

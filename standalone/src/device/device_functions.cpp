@@ -90,6 +90,7 @@ const DeviceFunctions& device_functions() {
         .noc_read_barrier_transaction = noc_read_barrier_transaction,
         .noc_write_barrier_transaction = noc_write_barrier_transaction,
         .bank_address = bank_address,
+        .fabric_send = fabric_send,
         .check_store = check_store,
         .move_memory = std::memmove,
         .fill_memory = std::memset,

@@ -13,6 +13,7 @@ EmulatedDevice::EmulatedDevice(const Architecture& architecture, std::size_t l1_
           architecture.l1_alignment, Allocator::Direction::Down),
       l1_small_(architecture.l1_size - l1_small_size, architecture.l1_size,
                 architecture.l1_alignment, Allocator::Direction::Down),
+      arrived_(chips),
       compute_states_(architecture.num_workers()) {
     memories_.push_back(std::make_unique<Memory>(architecture));
     while (memories_.size() < chips) {
@@ -22,6 +23,12 @@ EmulatedDevice::EmulatedDevice(const Architecture& architecture, std::size_t l1_
     for (std::uint32_t worker = 0; worker < architecture.num_workers(); ++worker) {
         std::memset(memory(0).l1(worker) + architecture.zeros_base, 0, kZerosSize);
     }
+}
+
+std::optional<std::size_t> EmulatedDevice::send(std::size_t chip, std::size_t next,
+                                                std::size_t hops, std::uint64_t bytes) {
+    ++packets_;
+    return fabric_ == nullptr ? std::nullopt : fabric_->send(chip, next, hops, bytes);
 }
 
 ComputeState* EmulatedDevice::compute_state(std::uint32_t worker) {

@@ -2,16 +2,32 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "device/architecture.hpp"
 #include "device/compute/hooks.hpp"
 #include "device/memory.hpp"
+#include "mesh/fabric.hpp"
 
 namespace ttcodegen::device {
 
 struct ComputeStateDeleter {
     void operator()(ComputeState* state) const { destroy_compute_state(state); }
+};
+
+/// The most that a packet between chips carries: the largest tile that packets are made for.
+inline constexpr std::uint32_t kFabricPayloadBytes = 4352;
+/// What stands before it.
+inline constexpr std::uint32_t kFabricHeaderBytes = 64;
+
+/// What came over a link for the L1 of a chip.
+struct Arrival {
+    std::byte* memory;     ///< Where L1 lies once it is the chip's turn.
+    std::uint32_t worker;  ///< Whose it is.
+    std::vector<std::byte> data;
+    std::uint32_t increment;  ///< Of the word there, if there is no data.
 };
 
 /// What a mesh device has once a program or a buffer needs it: memories and registers. Chips of a
@@ -32,6 +48,25 @@ class EmulatedDevice : public std::enable_shared_from_this<EmulatedDevice> {
         }
         return *memories_[chip];
     }
+    /// The DRAM of a chip, which is always within reach.
+    std::byte* dram_of(std::size_t chip) { return memories_[chip]->dram(0); }
+
+    /// The links between the chips.
+    void set_fabric(cpu::Fabric* fabric) { fabric_ = fabric; }
+    /// Lets a packet go over `hops` links, the first to the chip `next`.
+    /// @return Where it arrives; nothing if the line is shorter, or there is no link.
+    std::optional<std::size_t> send(std::size_t chip, std::size_t next, std::size_t hops,
+                                    std::uint64_t bytes);
+    /// Keeps what came for the L1 of a chip until its turn.
+    void deliver(std::size_t chip, Arrival arrival) {
+        arrived_[chip].push_back(std::move(arrival));
+    }
+    std::vector<Arrival> take_arrived(std::size_t chip) {
+        return std::exchange(arrived_[chip], {});
+    }
+    /// Grows with each packet.
+    std::uint64_t packets() const { return packets_; }
+
     Allocator& dram() { return dram_; }
     Allocator& l1() { return l1_; }
     Allocator& l1_small() { return l1_small_; }
@@ -49,6 +84,9 @@ class EmulatedDevice : public std::enable_shared_from_this<EmulatedDevice> {
     Allocator dram_;
     Allocator l1_;
     Allocator l1_small_;
+    cpu::Fabric* fabric_ = nullptr;
+    std::vector<std::vector<Arrival>> arrived_;  ///< By chip.
+    std::uint64_t packets_ = 0;
     std::vector<std::unique_ptr<ComputeState, ComputeStateDeleter>> compute_states_;
 };
 

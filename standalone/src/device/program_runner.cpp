@@ -151,10 +151,8 @@ KernelRequest request_for(EmulatedDevice& device, const tt::tt_metal::detail::Pr
     return request;
 }
 
-}  // namespace
-
-void run_program(EmulatedDevice& device, std::size_t chip,
-                 tt::tt_metal::detail::ProgramImpl& program) {
+/// Gives the circular buffers their places and compiles the kernels.
+void prepare(EmulatedDevice& device, tt::tt_metal::detail::ProgramImpl& program) {
     place_circular_buffers(device, program);
     const auto begin = std::chrono::steady_clock::now();
     std::vector<KernelRequest> requests;
@@ -167,7 +165,32 @@ void run_program(EmulatedDevice& device, std::size_t chip,
     }
     program.report.compile_seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    Run(device, chip, program).execute();
+}
+
+}  // namespace
+
+void run_programs(EmulatedDevice& device, const std::vector<ChipProgram>& programs) {
+    // One chip after the other, each as far as it gets without the others.
+    std::vector<std::unique_ptr<Run>> waiting;
+    for (const auto& [chip, program] : programs) {
+        prepare(device, *program);
+        auto run = std::make_unique<Run>(device, chip, *program);
+        if (run->advance()) {
+            continue;
+        }
+        if (run->computes()) {
+            run->fail_in_deadlock();
+        }
+        waiting.push_back(std::move(run));
+    }
+    while (!waiting.empty()) {
+        const std::size_t before = waiting.size();
+        const std::uint64_t packets = device.packets();
+        std::erase_if(waiting, [](const auto& run) { return run->advance(); });
+        if (waiting.size() == before && device.packets() == packets) {
+            waiting.front()->fail_in_deadlock();
+        }
+    }
 }
 
 }  // namespace ttcodegen::device

@@ -89,8 +89,10 @@ std::string fidelity_of(const Kernel& kernel) {
 }
 
 std::string report_json(const ProgramReport& report) {
-    std::string text = format("  {\"compile_seconds\": %.6f, \"run_seconds\": %.6f, \"total\": ",
-                              report.compile_seconds, report.run_seconds) +
+    std::string text = format(
+                           "  {\"chip\": %zu, \"compile_seconds\": %.6f, \"run_seconds\": %.6f, "
+                           "\"total\": ",
+                           report.chip, report.compile_seconds, report.run_seconds) +
                        counters_json(report.total) + ",\n   \"kernels\": [";
     for (std::size_t i = 0; i < report.kernels.size(); ++i) {
         const KernelReport& kernel = report.kernels[i];
@@ -115,6 +117,7 @@ std::string report_json(const ProgramReport& report) {
 void Run::report(double seconds) {
     ProgramReport& report = program_.report;
     ++report.runs;
+    report.chip = chip_;
     report.run_seconds = seconds;
     report.total = {};
     report.kernels.clear();

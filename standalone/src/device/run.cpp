@@ -51,6 +51,11 @@ Run::Run(EmulatedDevice& device, std::size_t chip, tt::tt_metal::detail::Program
     place_cores();
     place_processors();
     reset_memory();
+    unfinished_ = processors_.size();
+    for (const auto& state : processors_) {
+        state->fiber = std::make_unique<Fiber>(&Run::run_kernel, state.get(), &state->processor);
+        enqueue(*state);
+    }
 }
 
 Run::~Run() = default;
@@ -362,22 +367,54 @@ void Run::run_queue() {
     } while (failure_.empty() && wake_polled());
 }
 
-void Run::execute() {
-    const auto begin = std::chrono::steady_clock::now();
-    unfinished_ = processors_.size();
-    for (const auto& state : processors_) {
-        state->fiber = std::make_unique<Fiber>(&Run::run_kernel, state.get(), &state->processor);
-        enqueue(*state);
+void Run::release_globals() {
+    for (auto& [kernel, owner] : globals_owner_) {
+        if (owner != nullptr) {
+            std::memcpy(owner->globals.data(), kernel->globals.memory, owner->globals.size());
+            owner = nullptr;
+        }
     }
+}
+
+void Run::receive() {
+    for (const Arrival& arrival : device_.take_arrived(chip_)) {
+        if (arrival.data.empty()) {
+            std::uint32_t value;
+            std::memcpy(&value, arrival.memory, 4);
+            value += arrival.increment;
+            std::memcpy(arrival.memory, &value, 4);
+        } else {
+            std::memcpy(arrival.memory, arrival.data.data(), arrival.data.size());
+        }
+        if (CoreState* core = by_worker_[arrival.worker]; core != nullptr) {
+            wake(*core);
+        }
+    }
+}
+
+bool Run::advance() {
+    const auto begin = std::chrono::steady_clock::now();
+    memory();  // The L1 of this chip, wherever another one's was.
+    idle_yields_ = 0;
+    receive();
     run_queue();
     if (!failure_.empty()) {
         throw std::runtime_error(failure_);
     }
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (unfinished_ != 0) {
-        throw std::runtime_error(deadlock_report());
+        release_globals();
+        return false;
     }
-    report(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    report(seconds_);
+    return true;
 }
+
+bool Run::computes() const {
+    return std::ranges::any_of(processors_, [](const auto& state) { return state->is_compute(); });
+}
+
+void Run::fail_in_deadlock() const { throw std::runtime_error(deadlock_report()); }
 
 std::string Run::deadlock_report() const {
     // Most cores run the same kernels and are stuck alike: who waits for the same at the same line

@@ -109,10 +109,17 @@ class Run {
     Run(const Run&) = delete;
     Run& operator=(const Run&) = delete;
 
-    /// @throws std::runtime_error with a report if a kernel fails or the processors wait in vain.
-    void execute();
+    /// Runs until all kernels are done, or wait for what only another chip could do.
+    /// @return Whether they are done.
+    /// @throws std::runtime_error with a report if a kernel fails.
+    bool advance();
+    /// Whether any kernel computes; the registers of the cores are those of all chips.
+    bool computes() const;
+    /// @throws std::runtime_error that says who waits for what.
+    [[noreturn]] void fail_in_deadlock() const;
 
     EmulatedDevice& device() { return device_; }
+    std::size_t chip() const { return chip_; }
     /// That of the chip.
     Memory& memory() { return device_.memory(chip_); }
     const Architecture& architecture() const { return device_.architecture(); }
@@ -142,6 +149,8 @@ class Run {
     static void run_kernel(void* state);
     void run_queue();
     void switch_globals(ProcessorState& state);
+    void release_globals();
+    void receive();
     void report(double seconds);
     void enqueue(ProcessorState& state);
     void finish_kernel(ProcessorState& state);
@@ -162,6 +171,7 @@ class Run {
     std::uint64_t unfinished_ = 0;
     std::uint64_t idle_yields_ = 0;
     std::uint64_t resumes_ = 0;
+    double seconds_ = 0;
 };
 
 /// Whether what a processor waits for is there.

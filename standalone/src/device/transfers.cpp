@@ -172,6 +172,50 @@ void noc_write(Processor& processor, std::uint32_t source, std::uint64_t destina
     }
 }
 
+void fabric_send(Processor& processor, const FabricPacket& packet, Location here) {
+    ProcessorState& state = ProcessorState::of(processor);
+    EmulatedDevice& device = state.run->device();
+    const auto chip = device.send(state.run->chip(), packet.next, packet.hops,
+                                  packet.header_bytes + packet.bytes);
+    if (!chip) {
+        fail(processor, here,
+             "sends a packet over %u links from chip %zu on, the first to chip %u: the line is "
+             "shorter",
+             packet.hops, state.run->chip(), packet.next);
+    }
+    if (packet.bytes > kFabricPayloadBytes) {
+        fail(processor, here, "sends a packet of %u bytes: it carries %u at most", packet.bytes,
+             kFabricPayloadBytes);
+    }
+    const std::uint32_t header =
+        own_memory(processor, packet.header, packet.header_bytes, Access::Read, here);
+    state.writes.push_back({header, header + packet.header_bytes, kNoTransaction, processor.noc,
+                            /*posted=*/false, here});
+    // The same addresses mean the same on all chips, so that this one's say whether they are there.
+    const std::uint32_t bytes = packet.bytes == 0 ? 4 : packet.bytes;
+    const NocTarget far = resolve(processor, packet.address, bytes, 0, Access::Write, here);
+    if (packet.bytes == 0) {
+        if (far.dram) {
+            fail(processor, here, "increments a word of DRAM");
+        }
+        device.deliver(*chip, {far.memory, far.core->worker, {}, packet.increment});
+        return;
+    }
+    const std::uint32_t own = own_memory(processor, packet.source, bytes, Access::Read, here);
+    check_alignment(processor, far, own, Access::Write, here);
+    const std::byte* payload = processor.l1 + own;
+    check_data(processor, payload, bytes, nullptr, own, here);
+    state.writes.push_back(
+        {own, own + bytes, kNoTransaction, processor.noc, /*posted=*/false, here});
+    if (far.dram) {
+        std::memcpy(device.dram_of(*chip) + (far.memory - state.run->memory().dram(0)), payload,
+                    bytes);
+        processor.counters.dram_written_bytes += bytes;
+    } else {
+        device.deliver(*chip, {far.memory, far.core->worker, {payload, payload + bytes}, 0});
+    }
+}
+
 void noc_multicast(Processor& processor, std::uint32_t source, std::uint64_t destination,
                    std::uint32_t bytes, std::uint32_t receivers, bool with_source, std::uint8_t noc,
                    Location here) {

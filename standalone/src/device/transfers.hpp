@@ -27,6 +27,8 @@ void noc_write_barrier_transaction(Processor&, std::uint8_t noc, std::uint32_t t
 std::uint64_t bank_address(Processor&, bool dram, std::uint32_t bank, std::uint32_t offset,
                            std::uint8_t noc, Location);
 
+void fabric_send(Processor&, const FabricPacket&, Location);
+
 /// A processor's own store to L1 must not change what it is sending.
 void check_not_sending(Processor&, std::uint32_t begin, std::uint32_t end, const char* action,
                        Location);

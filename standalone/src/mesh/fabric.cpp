@@ -105,6 +105,28 @@ void Fabric::count_reduce_scatter(std::size_t axis, std::uint64_t bytes, bool ro
     count(axis, bytes, true, round);
 }
 
+std::optional<std::size_t> Fabric::send(std::size_t device, std::size_t next, std::size_t hops,
+                                        std::uint64_t bytes) {
+    for (std::size_t axis = 0; axis < 2; ++axis) {
+        const std::vector<std::size_t> line = line_of(device, axis);
+        const std::size_t place = place_of(device, axis);
+        const bool forward = place + 1 < line.size() && line[place + 1] == next;
+        const bool backward = place > 0 && line[place - 1] == next;
+        if (!is_enabled() || (!forward && !backward)) {
+            continue;
+        }
+        if (hops == 0 || hops > (forward ? line.size() - 1 - place : place)) {
+            return std::nullopt;
+        }
+        for (std::size_t hop = 0; hop < hops; ++hop) {
+            (forward ? forward_ : backward_)[axis][line[forward ? place + hop : place - hop]] +=
+                bytes;
+        }
+        return line[forward ? place + hops : place - hops];
+    }
+    return std::nullopt;
+}
+
 void Fabric::report() const {
     const char* path = std::getenv("TTCODEGEN_FABRIC_REPORT");
     if (path == nullptr || *path == '\0') {

@@ -47,6 +47,11 @@ class Fabric {
     /// Each device of each line gets from all others its share of the sum; a share has `bytes`.
     void count_reduce_scatter(std::size_t axis, std::uint64_t bytes, bool round);
 
+    /// Sends a packet over `hops` links of a line, the first to the device `next`, and counts it.
+    /// @return Where it arrives; nothing if `next` is no neighbour, or the line is shorter.
+    std::optional<std::size_t> send(std::size_t device, std::size_t next, std::size_t hops,
+                                    std::uint64_t bytes);
+
     /// Writes the bytes of each link as JSON to the file that TTCODEGEN_FABRIC_REPORT names, if it
     /// is set.
     void report() const;

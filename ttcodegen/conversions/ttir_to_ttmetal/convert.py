@@ -11,6 +11,7 @@ from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from ttcodegen.conversions.chip_exchange import stays_on_chips
 from ttcodegen.conversions.cpu_calls import cpu_function_name, overwritten_operands
 from ttcodegen.conversions.ttir_to_ttmetal.attention_programs import lower_attention
 from ttcodegen.conversions.ttir_to_ttmetal.cache_programs import lower_cache
@@ -135,7 +136,8 @@ def given_type(value: SSAValue) -> Attribute:
     than padding.
     """
     only_cpu = value.first_use is not None and all(
-        isinstance(use.operation, CallOp) for use in value.uses
+        isinstance(use.operation, CallOp) and not stays_on_chips(use.operation)
+        for use in value.uses
     )
     layout = Layout.ROW_MAJOR if only_cpu else Layout.TILE
     placement = TensorPlacement(shape_of(value.type), declared_data_type(value), layout)
@@ -263,21 +265,42 @@ class _FunctionConverter:
 
     def _to_device(self, value: SSAValue) -> None:
         """Brings a value that was computed on the host to the device."""
+        self._new_buffer(value)
+        self._write(value, self._on_host[value])
+
+    def _new_buffer(self, value: SSAValue) -> None:
         origin = value.owner
         assert isinstance(origin, Operation)
         buffer = self._create("ttmetal.create_buffer", [], [device_type(value)])
         buffer.results[0].name_hint = self._names[value]
         self._add(buffer, origin)
         self._mapping[value] = buffer.results[0]
-        write = self._create(
-            "ttmetal.enqueue_write_buffer", [self._on_host[value], buffer.results[0]], []
-        )
-        self._add(write, origin)
+
+    def _write(self, value: SSAValue, on_host: SSAValue) -> None:
+        origin = value.owner
+        assert isinstance(origin, Operation)
+        target = self._mapping[value]
+        self._add(self._create("ttmetal.enqueue_write_buffer", [on_host, target], []), origin)
+
+    def _exchange(self, call: CallOp) -> None:
+        """A call in whose place chips send each other what they have: its operand and its result
+        are both there at once, and nothing of either is kept on the host."""
+        (operand,), (result,) = call.operands, call.results
+        self._value(operand)
+        self._new_buffer(result)
+        made = CallOp(call.callee.string_value(), [self._read(operand)], [result.type])
+        made.attributes.update(call.attributes)
+        self._add(made, call)
+        made.results[0].name_hint = f"{self._names[result]}_on_host"
+        self._write(result, made.results[0])
 
     def _call(self, call: CallOp) -> None:
         """Calls a function for the CPU. What it overwrites is a copy, which goes to where the value
         itself lies."""
         self._call_op = call
+        if stays_on_chips(call):
+            self._exchange(call)
+            return
         overwritten = overwritten_operands(call)
         operands = [
             self._read(value) if value in overwritten else self._host_value(value)

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 #include <tt-metalium/buffer_types.hpp>
+#include <tt-metalium/experimental/fabric/fabric.hpp>
 #include <tt-metalium/mesh_config.hpp>
 #include <tt-metalium/mesh_coord.hpp>
 #include <tt-metalium/mesh_device.hpp>
@@ -50,15 +51,22 @@ Device open_device(int device_id, const std::array<std::uint32_t, 2>& mesh,
     if (has_several && device_id != 0) {
         throw std::runtime_error("a mesh of several devices begins with device 0");
     }
+    if (has_several) {
+        // What the chips exchange goes through it.
+        tt::tt_fabric::SetFabricConfig(tt::tt_fabric::FabricConfig::FABRIC_1D);
+    }
     const auto device =
         has_several
             ? MeshDevice::create(MeshDeviceConfig(MeshShape(mesh[0], mesh[1])),
                                  DEFAULT_L1_SMALL_SIZE, trace_region_bytes)
             : MeshDevice::create_unit_mesh(device_id, DEFAULT_L1_SMALL_SIZE, trace_region_bytes);
     // Closed when its last owner goes away.
-    return {device.get(), [device](auto*) {
+    return {device.get(), [device, has_several](auto*) {
                 try {
                     device->close();
+                    if (has_several) {
+                        tt::tt_fabric::SetFabricConfig(tt::tt_fabric::FabricConfig::DISABLED);
+                    }
                 } catch (const std::exception&) {
                     // Nothing can be done about it: the results have been read.
                 }

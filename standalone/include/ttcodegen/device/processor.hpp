@@ -166,6 +166,18 @@ struct Processor {
     void* run = nullptr;  ///< Of the backend only.
 };
 
+/// A packet for another device, as its header says.
+struct FabricPacket {
+    std::uint32_t next;  ///< The neighbour that it is sent to first.
+    std::uint32_t hops;  ///< Links that it goes over.
+    std::uint64_t address;
+    std::uint32_t header;
+    std::uint32_t header_bytes;
+    std::uint32_t source;     ///< Of the payload, in L1.
+    std::uint32_t bytes;      ///< Of the payload; 0 if it increments a word.
+    std::uint32_t increment;  ///< By how much the word at the address grows.
+};
+
 /// What the backend does for data movement and compute kernels alike.
 ///
 /// Each function reports misuse with `fail`. Waiting functions suspend the fiber.
@@ -226,6 +238,10 @@ struct DeviceFunctions {
     /// row).
     std::uint64_t (*bank_address)(Processor&, bool dram, std::uint32_t bank, std::uint32_t offset,
                                   std::uint8_t noc, Location);
+
+    /// Sends a packet over ethernet links.
+    /// Refused: no link or the end of the line on the way, and what noc_write refuses.
+    void (*fabric_send)(Processor&, const FabricPacket&, Location);
 
     /// Refuses a store through a pointer to L1 that the program does not have on this core.
     void (*check_store)(Processor&, std::uintptr_t address, std::size_t bytes);

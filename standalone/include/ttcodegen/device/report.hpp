@@ -2,6 +2,7 @@
 /// no such header, so programs include it only in tests.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -42,6 +43,7 @@ struct KernelReport {
 
 struct ProgramReport {
     std::uint64_t runs = 0;
+    std::size_t chip = 0;        ///< Of the last run, on a mesh.
     double compile_seconds = 0;  ///< Of the last run: kernels that were not in the cache.
     double run_seconds = 0;      ///< Of the last run.
     Counters total;              ///< Of the last run.

@@ -1,12 +1,34 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
+#include "tt-metalium/core_coord.hpp"
 #include "tt-metalium/experimental/fabric/fabric_edm_types.hpp"
 #include "tt-metalium/experimental/fabric/fabric_types.hpp"
+#include "tt-metalium/program.hpp"
+#include "umd/device/types/core_coordinates.hpp"
 
 namespace tt::tt_fabric {
+
+/// What a packet takes of a worker's L1 before its payload.
+std::size_t get_tt_fabric_packet_header_size_bytes();
+/// The most that one packet carries.
+std::size_t get_tt_fabric_max_payload_size_bytes();
+
+/// Appends the run-time arguments with which a kernel builds a connection to the ethernet core
+/// that sends to `dst_fabric_node_id`; adds semaphores for it to the program.
+/// @throws std::runtime_error if the devices are no neighbours, or the fabric is not configured.
+template <typename ProgramOrDescriptor = tt::tt_metal::Program>
+void append_fabric_connection_rt_args(const FabricNodeId& src_fabric_node_id,
+                                      const FabricNodeId& dst_fabric_node_id,
+                                      std::uint32_t link_idx,
+                                      ProgramOrDescriptor& worker_program_or_desc,
+                                      const tt::tt_metal::CoreCoord& worker_core,
+                                      std::vector<std::uint32_t>& worker_args,
+                                      CoreType core_type = CoreType::WORKER);
 
 /// Says how the devices of meshes that are opened after it are linked; collectives need it.
 void SetFabricConfig(

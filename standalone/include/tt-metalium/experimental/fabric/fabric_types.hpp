@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "tt_stl/strong_type.hpp"
+
 namespace tt::tt_fabric {
 
 /// How packets find their way from device to device.
@@ -38,6 +40,16 @@ enum class FabricReliabilityMode : std::uint32_t {
     STRICT_SYSTEM_HEALTH_SETUP_MODE = 0,
     RELAXED_SYSTEM_HEALTH_SETUP_MODE = 1,
     DYNAMIC_RECONFIGURATION_SETUP_MODE = 2
+};
+
+using MeshId = ttsl::StrongType<std::uint32_t, struct MeshIdTag>;
+
+/// A device among those that the fabric links.
+class FabricNodeId {
+  public:
+    explicit FabricNodeId(MeshId mesh_id_val, std::uint32_t chip_id_val);
+    MeshId mesh_id{0};
+    std::uint32_t chip_id = 0;
 };
 
 }  // namespace tt::tt_fabric

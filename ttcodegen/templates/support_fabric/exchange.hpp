@@ -1,0 +1,157 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <tt-metalium/distributed.hpp>
+#include <tt-metalium/experimental/fabric/fabric.hpp>
+#include <tt-metalium/global_semaphore.hpp>
+#include <tt-metalium/host_api.hpp>
+#include <tt-metalium/mesh_coord.hpp>
+#include <tt-metalium/mesh_device.hpp>
+#include <tt-metalium/mesh_workload.hpp>
+#include <tt-metalium/tt_backend_api_types.hpp>
+#include <utility>
+#include <vector>
+
+#include "support/device_tensor.hpp"
+#include "support/workload.hpp"
+
+namespace support {
+
+/// What each chip along an axis of the mesh gives each other one, and itself.
+struct Sharing {
+    /// 0 for the chips of a column, 1 for those of a row.
+    std::uint32_t axis;
+    /// Of each share.
+    std::uint32_t pages;
+    /// So many pages of a share lie one after the other in the source, and in the target.
+    std::uint32_t source_run;
+    std::uint32_t target_run;
+    /// Whether each chip gets another part of the source; else all get all of it.
+    bool divides;
+    /// Whether chips send to each other, and the target is put together of what they send; else
+    /// each keeps its own part.
+    bool joins;
+};
+
+/// Programs that let chips exchange pages over their ethernet links, one for each chip: each sends
+/// packets to all others of its row or column, and waits for theirs. Built once and kept.
+class Exchange {
+  public:
+    /// Fills `target` with what chips have of `source`.
+    /// @param kernel the path of exchange_pages.cpp.
+    void run(const DeviceTensor& source, const DeviceTensor& target, const Sharing& sharing,
+             const std::string& kernel, tt::tt_metal::distributed::MeshDevice& device) {
+        if (!workload_.has_value()) {
+            build(source, target, sharing, kernel, device);
+        }
+        for (auto& [range, program] : workload_->get_programs()) {
+            std::vector<std::uint32_t>& arguments = chip_at(range).arguments;
+            arguments[0] = source.address();
+            arguments[1] = target.address();
+            SetRuntimeArgs(program, chip_at(range).kernel, core, arguments);
+        }
+        EnqueueMeshWorkload(device.mesh_command_queue(), *workload_, /*blocking=*/false);
+    }
+
+  private:
+    struct Chip {
+        tt::tt_metal::distributed::MeshCoordinateRange range;
+        tt::tt_metal::KernelHandle kernel;
+        std::vector<std::uint32_t> arguments;
+    };
+
+    inline static const tt::tt_metal::CoreCoord core{0, 0};
+
+    Chip& chip_at(const tt::tt_metal::distributed::MeshCoordinateRange& range) {
+        const auto& first = range.start_coord();
+        return chips_[first[0] * columns_ + first[1]];
+    }
+
+    void build(const DeviceTensor& source, const DeviceTensor& target, const Sharing& sharing,
+               const std::string& kernel, tt::tt_metal::distributed::MeshDevice& device) {
+        using tt::tt_metal::CoreRange;
+        using tt::tt_metal::CoreRangeSet;
+        columns_ = static_cast<std::uint32_t>(device.num_cols());
+        const CoreRangeSet cores(CoreRange(core, core));
+        if (sharing.joins) {
+            ready_ = CreateGlobalSemaphore(&device, cores, 0);
+            arrived_ = CreateGlobalSemaphore(&device, cores, 0);
+        }
+        workload_.emplace();
+        for (std::uint32_t row = 0; row < device.num_rows(); ++row) {
+            for (std::uint32_t column = 0; column < columns_; ++column) {
+                add_chip(source, target, sharing, kernel, device, {row, column});
+            }
+        }
+    }
+
+    void add_chip(const DeviceTensor& source, const DeviceTensor& target, const Sharing& sharing,
+                  const std::string& kernel, tt::tt_metal::distributed::MeshDevice& device,
+                  const tt::tt_metal::distributed::MeshCoordinate& chip) {
+        using tt::tt_metal::CoreRange;
+        const auto chips = static_cast<std::uint32_t>(device.shape()[sharing.axis]);
+        const auto page_size = source.buffer->page_size();
+        const auto header_size =
+            static_cast<std::uint32_t>(tt::tt_fabric::get_tt_fabric_packet_header_size_bytes());
+        tt::tt_metal::Program program = tt::tt_metal::CreateProgram();
+        const CoreRange cores(core, core);
+        create_circular_buffer(program, cores, 0, tt::DataFormat::UInt32, 1, page_size);
+        create_circular_buffer(program, cores, 1, tt::DataFormat::UInt32, 1, header_size);
+        const auto handle = CreateKernel(
+            program, kernel, cores,
+            tt::tt_metal::WriterDataMovementConfig(accessor_args({&source, &target}), {},
+                                                   {{"cb_page", 0},
+                                                    {"cb_header", 1},
+                                                    {"page_size", page_size},
+                                                    {"pages", sharing.pages},
+                                                    {"source_run", sharing.source_run},
+                                                    {"target_run", sharing.target_run},
+                                                    {"divides", sharing.divides ? 1 : 0},
+                                                    {"joins", sharing.joins ? 1 : 0},
+                                                    {"chips", chips}}));
+        std::vector<std::uint32_t> arguments = {0, 0, semaphore_address(ready_),
+                                                semaphore_address(arrived_), chip[sharing.axis]};
+        if (sharing.joins) {
+            for (const int step : {1, -1}) {
+                connect(device, chip, sharing.axis, step, program, arguments);
+            }
+        }
+        const tt::tt_metal::distributed::MeshCoordinateRange range(chip, chip);
+        chips_.push_back({range, handle, std::move(arguments)});
+        workload_->add_program(range, std::move(program));
+    }
+
+    /// Appends whether there is a neighbour in that direction, and the connection to it.
+    static void connect(tt::tt_metal::distributed::MeshDevice& device,
+                        const tt::tt_metal::distributed::MeshCoordinate& chip, std::uint32_t axis,
+                        int step, tt::tt_metal::Program& program,
+                        std::vector<std::uint32_t>& arguments) {
+        const auto node = device.get_fabric_node_id(chip);
+        const bool has_next = step > 0 ? chip[axis] + 1 < device.shape()[axis] : chip[axis] > 0;
+        arguments.push_back(has_next ? 1 : 0);
+        if (has_next) {
+            const auto by = static_cast<std::uint32_t>(step);
+            const tt::tt_metal::distributed::MeshCoordinate next(chip[0] + (axis == 0 ? by : 0),
+                                                                 chip[1] + (axis == 1 ? by : 0));
+            tt::tt_fabric::append_fabric_connection_rt_args(node, device.get_fabric_node_id(next),
+                                                            /*link_idx=*/0, program, core,
+                                                            arguments);
+        }
+    }
+
+    static std::uint32_t semaphore_address(
+        const std::optional<tt::tt_metal::GlobalSemaphore>& semaphore) {
+        return semaphore ? static_cast<std::uint32_t>(semaphore->address()) : 0;
+    }
+
+    std::optional<tt::tt_metal::distributed::MeshWorkload> workload_;
+    /// Row by row.
+    std::vector<Chip> chips_;
+    std::uint32_t columns_ = 0;
+    std::optional<tt::tt_metal::GlobalSemaphore> ready_;
+    std::optional<tt::tt_metal::GlobalSemaphore> arrived_;
+};
+
+}  // namespace support

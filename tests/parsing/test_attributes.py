@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     FusedLoc,
     IntegerAttr,
+    ModuleOp,
     NameLoc,
     StringAttr,
     TensorType,
@@ -54,6 +55,17 @@ def test_aliases_may_share_a_line() -> None:
 
 def test_what_looks_like_a_definition_in_a_comment_is_none() -> None:
     assert "undefined alias '#x'" in failure("// \n//#x = 1\nmodule attributes {a = #x} {}")
+
+
+def test_chains_of_locations_are_read_deep_in_a_program() -> None:
+    """As jax prints the stack of calls that an operation was traced in, within a notebook."""
+    links = [f"#loc{i} = loc(callsite(#loc0 at #loc{i - 1}))" for i in range(1, 80)]
+    text = "\n".join(["module {} loc(#loc79)", '#loc0 = loc("a.py":1:1)', *links])
+
+    def within(calls: int) -> ModuleOp:
+        return within(calls - 1) if calls else parse(text)
+
+    assert not within(300).body.block.ops
 
 
 def test_bad_aliases_are_located() -> None:

@@ -45,6 +45,7 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from ttcodegen.diagnostics import CompileError, Diagnostics, Note, Source
 from ttcodegen.dialects.placement import LayoutTextError, TTNNLayoutAttr, placed
+from ttcodegen.parsing.aliases import ALIAS, inner_aliases
 from ttcodegen.parsing.legacy import current_attribute_name
 from ttcodegen.parsing.lexer import LexedToken, MLIRTextLexer, skip_blanks
 
@@ -93,7 +94,6 @@ _NAME_LOCATION = re.compile(r'loc\("([^"\\\n\v\f]*+)"\)')
 _LOCATION = re.compile(
     rf"loc\((?:[^()\"]++|{_SHORT_STRING}|\((?:[^()\"]++|{_SHORT_STRING})*+\))*+\)"
 )
-_ALIAS = re.compile(r"[#!][A-Za-z_][\w$.-]*+")
 _ALIAS_PARTS = 100_000
 _ALIAS_DEPTH = 100
 _ALIAS_DEFINITION = re.compile(
@@ -215,15 +215,21 @@ class AttributeParser(Parser):
         """The attribute or type that an alias stands for; its definition may come later."""
         if (known := self.attribute_aliases.get(name)) is not None:
             return known
-        definition = self._alias_offsets().get(name)
-        if definition is None:
+        if name not in self._alias_offsets():
             self.raise_error(f"undefined alias '{name}'", offset)
         if name in self._open_aliases:
             self.raise_error(f"alias '{name}' is defined by itself", offset)
-        self._open_aliases.append(name)
-        self._read_at(definition, self._parse_alias_def)
-        self._open_aliases.pop()
+        if not self._open_aliases:
+            known, offsets = self.attribute_aliases, self._alias_offsets()
+            for inner in inner_aliases(name, self.source.text, offsets, known):
+                self._read_alias(inner)
+        self._read_alias(name)
         return self.attribute_aliases[name]
+
+    def _read_alias(self, name: str) -> None:
+        self._open_aliases.append(name)
+        self._read_at(self._alias_offsets()[name], self._parse_alias_def)
+        self._open_aliases.pop()
 
     def _read_at(self, offset: int, parse: Callable[[], None]) -> None:
         """Reads another place in the text and comes back."""
@@ -253,7 +259,7 @@ class AttributeParser(Parser):
         """Refuses an alias that stands for more than anybody writes: aliases of aliases grow
         exponentially, and what is made of them is compared, hashed and printed as a whole."""
         size, depth = 1, 0
-        for match in _ALIAS.finditer(definition):
+        for match in ALIAS.finditer(definition):
             known = self._alias_sizes.get(match.group())
             if known is not None:
                 size += known[0]

@@ -67,6 +67,9 @@ class ChosenValues:
     ) -> bool:
         """Looks for what chose the places that outputs of a function hold, of all of them by
         default; whether anything did."""
+        self._choices[program] = {}
+        if outputs is not None and not (outputs := tuple(outputs)):
+            return False
         assert isinstance(interpreter, FileInterpreter)
         function = interpreter.functions[program]
         numbers = range(len(function.results)) if outputs is None else outputs

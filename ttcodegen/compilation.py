@@ -254,7 +254,6 @@ def emit_module(
         constants_of,
         functions_in_files,
     )
-    from ttcodegen.conversions.traces import require_traceable
     from ttcodegen.emission.description import module_name
     from ttcodegen.emission.op_lines import LoweredOps
     from ttcodegen.emitc.formatting import format_files
@@ -278,6 +277,8 @@ def emit_module(
         with runner.stage("golden values"):
             flatbuffer = embed(flatbuffer)
     if options.trace:
+        from ttcodegen.conversions.traces import require_traceable
+
         require_traceable(interface)
         description = replace(description, traced=True)
     ops = LoweredOps(module, _kernel_paths(module, options.target))

@@ -30,8 +30,9 @@ KNOWN = {
     "transforms/ttir_fusing_activations.py": 1,
     "transforms/ttir_fusing_attention.py": 2,
 }
-"""What there is: measured costs of calls, what no trace takes, words for names, and patterns. The numbers only go down;
-what is true of an op is a trait (`ttcodegen.ops.traits`) or a field of its definition."""
+"""What there is: measured costs of calls, what no trace takes, words for names, and patterns. The
+numbers only go down; what is true of an op is a trait (`ttcodegen.ops.traits`) or a field of its
+definition."""
 FEW = 3
 
 

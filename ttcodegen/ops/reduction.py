@@ -231,7 +231,7 @@ def _reduction_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Non
     if not dims:
         return builder.typecast(builder.operand(op, "input"), op.result_type.element_type)
     is_float = declared_data_type(op.operands[0]).is_float
-    # The maps of a generic do not tell dimensions of one element.
+    # The maps of a generic do not show dimensions of one element.
     dims = [dim for dim in dims if op.shape("input")[dim] > 1] or dims[:1]
     if op.parameter("keep_dim") and list(op.parameter("dim_arg") or ()) == dims and is_float:
         return None

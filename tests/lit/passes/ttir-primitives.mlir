@@ -5,7 +5,9 @@
 // CHECK-NOT: ttir.softmax
 // CHECK: %[[M:.*]] = "ttir.max"(%x)
 // CHECK: %[[S:.*]] = "ttir.subtract"(%x, %[[M]])
-// CHECK: %[[E:.*]] = "ttir.exp"(%[[S]])
+// Scores that a mask hides in a whole row count alike.
+// CHECK: %[[H:.*]] = "ttir.maximum"(%[[S]], %{{.*}})
+// CHECK: %[[E:.*]] = "ttir.exp"(%[[H]])
 // CHECK: %[[D:.*]] = "ttir.sum"(%[[E]])
 // CHECK: "ttir.div"(%[[E]], %[[D]])
 func.func @f(%x: tensor<64x96xbf16>) -> tensor<64x96xbf16> {

@@ -13,6 +13,7 @@ from ttcodegen.conversions.chip_exchange import ChipExchange
 from ttcodegen.conversions.cpp_interface import DEVICE
 from ttcodegen.conversions.cpu_functions_to_emitc import HOST_PARTS, HOST_TENSOR, CppFunction
 from ttcodegen.conversions.recording import SourceFacts, Statement, StatementRecorder
+from ttcodegen.conversions.shards import shards_text
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.device_module import (
     CREATE_BUFFER,
@@ -26,7 +27,6 @@ from ttcodegen.dialects.device_module import (
 from ttcodegen.dialects.functions import callee_of
 from ttcodegen.dialects.mesh import ONE_CHIP, declared_mesh
 from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr, placement_of
-from ttcodegen.dialects.shards import Shards
 from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.emitc.text import Text
 from ttcodegen.ops.cpp_calls import Argument, Call, Use
@@ -52,27 +52,6 @@ def placement_arguments(placement: TensorPlacement) -> list[Text]:
         Text(f"DataType::{placement.data_type.cpp}"),
         Text(f"Layout::{placement.layout.name}"),
     ]
-
-
-def shards_text(shards: Shards, memory_layout: str) -> str:
-    """The shards of a tensor as an initializer of `support::Shards`.
-
-    Raises:
-        CompileError: if its cores are no rectangle.
-    """
-    if len(shards.core_ranges) != 1:
-        raise CompileError(
-            "programs take and give tensors whose shards lie on one rectangle of cores",
-            remedy="choose a core grid, or one CoreRange",
-        )
-    (cores,) = shards.core_ranges
-    sizes = ", ".join(map(str, shards.shape))
-    places = (cores.first_column, cores.first_row, cores.last_column, cores.last_row)
-    return (
-        f"{{tt::tt_metal::TensorMemoryLayout::{memory_layout.upper()}, {{{sizes}}}, "
-        f"{{{', '.join(map(str, places))}}}, "
-        f"tt::tt_metal::ShardOrientation::{shards.orientation.name}}}"
-    )
 
 
 def _root(value: SSAValue) -> SSAValue:

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from ttcodegen.conversions.cpp_interface import title_of
-from ttcodegen.conversions.device_recording import shards_text
+from ttcodegen.conversions.shards import shards_text
 from ttcodegen.emission.description import (
     FunctionDescription,
     ModuleDescription,

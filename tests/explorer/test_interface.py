@@ -182,7 +182,7 @@ def test_choices_of_what_there_is_not_are_refused(explorer: TTExplorer, model: P
     with pytest.raises(ExplorerError, match="the setting 'node' is missing"):
         explorer.command("choices", str(model))
     with pytest.raises(ExplorerError, match="without the optimizer"):
-        explorer.command("choices", str(model), {"node": "scores", "optimize": 0})
+        explorer.command("choices", str(model), {"node": "scores", "optimize": "0"})
     with pytest.raises(ExplorerError, match="was compiled already"):
         explorer.command("choices", str(model.parent), {"node": "scores"})
 
@@ -211,6 +211,7 @@ def test_an_execution_tells_what_is_wrong_with_which_node(
     ("settings", "message"),
     [
         ({"optimize": 3}, "the setting 'optimize' is 3"),
+        ({"optimize": "3"}, "the setting 'optimize' is '3'"),
         ({"optimize": True}, "the setting 'optimize' is True"),
         ({"target": "cuda"}, "one of ttnn, ttmetal"),
         ({"arch": "grayskull"}, "wormhole_b0"),

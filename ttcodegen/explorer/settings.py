@@ -61,6 +61,8 @@ _RULES: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "artifact_dir": (_of(str), "the path of a folder"),
 }
 
+_NUMBERS = ("optimize", "seed", "const_element_count_limit")
+
 
 def read_settings(given: Mapping[str, Any], default: Settings) -> Settings:
     """The settings of a command. What the page sends for itself (fonts and the like) is no concern
@@ -73,9 +75,13 @@ def read_settings(given: Mapping[str, Any], default: Settings) -> Settings:
     for name, (is_right, expected) in _RULES.items():
         if name not in given:
             continue
-        if not is_right(given[name]):
+        value = given[name]
+        # The fields of Model Explorer's own page are texts.
+        if name in _NUMBERS and isinstance(value, str) and value.isdecimal():
+            value = int(value)
+        if not is_right(value):
             raise CompileError(f"the setting '{name}' is {given[name]!r}", remedy=expected)
-        found[name] = given[name]
+        found[name] = value
     settings = replace(default, **found)
     options = given.get("ttir_to_ttnn_options")
     return settings if options is None else _with_pipeline_options(settings, options)

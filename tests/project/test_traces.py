@@ -83,8 +83,8 @@ def test_what_the_host_does_between_calls_is_refused() -> None:
     with pytest.raises(CompileError) as caught:
         files_of(MESH + ON_HOST + "}", "ttnn", trace=True)
     text = caught.value.render()
-    assert "'ttnn.distribute_tensor' cannot be part of a trace" in text
-    assert "the host writes a tensor to the device there" in text
+    assert "the input 'x', which lies on the host" in text
+    assert "'ttnn.distribute_tensor' cannot be part of a trace: the host takes part in it" in text
     assert "without --trace" in text
 
 

@@ -33,9 +33,9 @@ class FileEmission(ModulePass):
     input_hash: str = ""
     """What the header line of the files says about their origin; that of the module if empty."""
     release: str = DEFAULT_RELEASE
-    trace: bool = field(default=False, compare=False)
+    trace: bool = field(default=False, compare=False, repr=False)
     """Whether calls are captured as traces of the device: src/tuning.hpp then says how much of its
-    memory is theirs. No option."""
+    memory is theirs; no option."""
     interface: Sequence[Entry] = field(default=(), compare=False, repr=False)
     """The entry functions of the module, where they are known already; no option."""
 

@@ -6,35 +6,20 @@ Between the begin and the end of a capture the host neither writes to the device
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.conversions.interface import Entry
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.device_module import ENQUEUE_READ_BUFFER, ENQUEUE_WRITE_BUFFER
-from ttcodegen.dialects.placement import placement_of
+from ttcodegen.dialects.placement import has_placement, placement_of
+from ttcodegen.ops.definition import has_trait
+from ttcodegen.ops.traits import Trait
 from ttcodegen.parsing.structure import operation_name
 from ttcodegen.transforms.rebuilding import body_of
 
-_READS = "the host reads a tensor of the device there"
-_WRITES = "the host writes a tensor to the device there"
-_HOST_OPS: Mapping[str, str] = {
-    "ttnn.from_device": _READS,
-    "ttnn.aggregate_tensor": _READS,
-    "ttnn.update_cache": "the host reads the position in the cache there",
-    "ttnn.to_device": _WRITES,
-    "ttnn.distribute_tensor": _WRITES,
-    # The library makes these values on the host, in each call.
-    "ttnn.full": _WRITES,
-    "ttnn.ones": _WRITES,
-    "ttnn.zeros": _WRITES,
-    "ttnn.arange": _WRITES,
-    "ttnn.constant": _WRITES,
-    ENQUEUE_READ_BUFFER: _READS,
-    ENQUEUE_WRITE_BUFFER: _WRITES,
-}
-"""Why an op cannot be part of a trace."""
+_REMEDY = "compile the module without --trace"
 
 
 def require_traceable(entries: Iterable[Entry]) -> None:
@@ -50,13 +35,26 @@ def require_traceable(entries: Iterable[Entry]) -> None:
 
 def _obstacles(entry: Entry) -> Iterator[CompileError]:
     for tensor in entry.arguments:
-        if not tensor.is_weight and placement_of(tensor.value).buffer_type == "system_memory":
-            yield _refusal(f"input '{tensor.name}' lies on the host", entry.function)
+        if not tensor.is_weight and _lies_on_host(tensor.value):
+            message = f"a trace cannot read the input '{tensor.name}', which lies on the host"
+            yield CompileError(message, entry.function, remedy=_REMEDY)
     for op in body_of(entry.function).ops:
-        reason = _HOST_OPS.get(operation_name(op))
-        if reason is not None:
-            yield _refusal(f"'{operation_name(op)}' cannot be part of a trace: {reason}", op)
+        if reason := _reason(op):
+            message = f"'{operation_name(op)}' cannot be part of a trace: {reason}"
+            yield CompileError(message, op, remedy=_REMEDY)
 
 
-def _refusal(message: str, op: Operation) -> CompileError:
-    return CompileError(message, op, remedy="compile the module without --trace")
+def _reason(op: Operation) -> str:
+    """Why an op cannot be captured; empty if it can."""
+    if any(map(_lies_on_host, op.results)):
+        return "the host reads a tensor of the device there"
+    if any(map(_lies_on_host, op.operands)) or has_trait(op, Trait.HOST_TAKES_PART):
+        return "the host takes part in it"
+    return ""
+
+
+def _lies_on_host(value: SSAValue) -> bool:
+    """Whether a tensor is one of the host: in its memory, or without a layout of the device."""
+    if not isinstance(value.type, TensorType):
+        return False
+    return not has_placement(value) or placement_of(value).buffer_type == "system_memory"

@@ -38,6 +38,7 @@ from ttcodegen.ops.definition import (
 from ttcodegen.ops.dimensions import Dimensions, Labels, Shape, of_filling
 from ttcodegen.ops.elementwise import UNARY_HEADER
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.traits import Trait
 from ttcodegen.ops.work import no_flops
 
 if TYPE_CHECKING:
@@ -206,6 +207,7 @@ register(
         numpy=_constant_meaning,
         result_rules=(ResultRule("declared", Layout.ROW_MAJOR, Memory.HOST),),
         cpp=_cpp_constant,
+        traits=Trait.HOST_TAKES_PART,
         flops=no_flops,
     )
 )
@@ -254,6 +256,7 @@ register(
         numpy=lambda call: _filled(call, call["fill_value"]),
         result_rules=(ResultRule("declared"),),
         cpp=_cpp_full,
+        traits=Trait.HOST_TAKES_PART,
         flops=no_flops,
         nouns=("filled",),
     )
@@ -354,6 +357,7 @@ register(
         numpy=_range,
         result_rules=(ResultRule("declared"),),
         cpp=_cpp_arange,
+        traits=Trait.HOST_TAKES_PART,
         flops=no_flops,
         nouns=("positions",),
     )

@@ -33,7 +33,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.kv_cache_paged import of_one_type, write_row, write_rows
 from ttcodegen.ops.op_builder import OpBuilder
-from ttcodegen.ops.traits import CallKind
+from ttcodegen.ops.traits import CallKind, Trait
 from ttcodegen.ops.work import no_flops
 
 HEADER = "ttnn/operations/kv_cache/kv_cache.hpp"
@@ -217,6 +217,7 @@ register(
         compute="cache",
         in_place="cache",
         cpp=_cpp_update,
+        traits=Trait.HOST_TAKES_PART,
         flops=no_flops,
         call_kind=CallKind.CACHE_WRITE,
     )

@@ -80,6 +80,9 @@ class Trait(Flag):
     """The op exchanges elements between the chips of a mesh; a single chip keeps what it has."""
     PLACES = auto()
     """The op says where a tensor lies and in what type, not what is in it."""
+    HOST_TAKES_PART = auto()
+    """The call makes its elements on the host, or reads an operand there, although its tensors lie
+    on the device."""
 
 
 COMPARISON = Trait.COMPARES | Trait.TRUTH

@@ -15,6 +15,7 @@ from ttcodegen.project.sources import render_project_files, render_sources
 from ttcodegen.runtime.device_tensor import DeviceTensor
 from ttcodegen.runtime.library import load
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 PARAMETER = "{ttcore.argument_type = #ttcore.argument_type<parameter>}"
 LAYER = f"""
 func.func @layer(%x: tensor<64x32xf32>, %w: tensor<32x32xf32> {PARAMETER}) -> tensor<64x32xf32> {{
@@ -84,8 +85,21 @@ def test_what_the_host_does_between_calls_is_refused() -> None:
         files_of(MESH + ON_HOST + "}", "ttnn", trace=True)
     text = caught.value.render()
     assert "the input 'x', which lies on the host" in text
-    assert "'ttnn.distribute_tensor' cannot be part of a trace: the host takes part in it" in text
+    assert (
+        "'ttnn.distribute_tensor' cannot be part of a trace: an operand of it lies on the host"
+        in text
+    )
     assert "without --trace" in text
+
+
+def test_convolutions_of_the_library_that_prepare_weights_in_each_call_are_refused() -> None:
+    cnn = (EXAMPLES / "cnn" / "cnn.mlir").read_text("utf-8")
+    with pytest.raises(CompileError) as caught:
+        files_of(cnn, "ttnn", trace=True)
+    assert "'ttnn.conv2d' cannot be part of a trace: an operand of it lies on the host" in (
+        caught.value.render()
+    )
+    assert "support/trace.cpp" in files_of(cnn, "ttmetal", trace=True)
 
 
 @pytest.mark.slow
@@ -151,6 +165,6 @@ def test_new_weights_and_tensors_of_callers_end_a_trace(target: str, tmp_path: P
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["ttnn", "ttmetal"])
 def test_a_traced_project_passes_its_check(target: str, tmp_path: Path) -> None:
-    digits = Path(__file__).parents[2] / "examples" / "digits" / "digits.mlir"
+    digits = EXAMPLES / "digits" / "digits.mlir"
     command = [str(digits), "-o", str(tmp_path / "out"), "--target", target, "--trace", "--check"]
     assert main(command) == 0

@@ -14,6 +14,7 @@ from xdsl.ir import Operation, SSAValue
 from ttcodegen.conversions.interface import Entry
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.placement import has_placement, placement_of
+from ttcodegen.dialects.ttcore import LoadCachedOp
 from ttcodegen.ops.definition import has_trait
 from ttcodegen.ops.traits import Trait
 from ttcodegen.parsing.structure import operation_name
@@ -46,11 +47,14 @@ def _obstacles(entry: Entry) -> Iterator[CompileError]:
 
 def _reason(op: Operation) -> str:
     """Why an op cannot be captured; empty if it can."""
+    if isinstance(op, LoadCachedOp):
+        # What it gives was made before the first call; where it lies matters to those who take it.
+        return ""
     if any(map(_lies_on_host, op.results)):
-        return "the host reads a tensor of the device there"
-    if any(map(_lies_on_host, op.operands)) or has_trait(op, Trait.HOST_TAKES_PART):
-        return "the host takes part in it"
-    return ""
+        return "its result goes to the host"
+    if any(map(_lies_on_host, op.operands)):
+        return "an operand of it lies on the host"
+    return "the host takes part in each call of it" if has_trait(op, Trait.HOST_TAKES_PART) else ""
 
 
 def _lies_on_host(value: SSAValue) -> bool:

@@ -19,7 +19,6 @@ KNOWN = {
     "compat/printed_spellings.py": 1,
     "compat/ttnn_modules.py": 2,
     "conversions/chip_exchange.py": 1,
-    "conversions/traces.py": 1,
     "conversions/ttir_to_ttmetal/index_maps.py": 1,
     "conversions/ttir_to_ttmetal/reductions.py": 1,
     "optimizer/circular_buffers.py": 4,
@@ -30,9 +29,8 @@ KNOWN = {
     "transforms/ttir_fusing_activations.py": 1,
     "transforms/ttir_fusing_attention.py": 2,
 }
-"""What there is: measured costs of calls, what no trace takes, words for names, and patterns. The
-numbers only go down; what is true of an op is a trait (`ttcodegen.ops.traits`) or a field of its
-definition."""
+"""What there is: measured costs of calls, words for names, and patterns. The numbers only go down;
+what is true of an op is a trait (`ttcodegen.ops.traits`) or a field of its definition."""
 FEW = 3
 
 

@@ -66,7 +66,8 @@ def test_emitted_kernels_compile(
 
 
 def test_the_modules_use_all_there_is_for_kernels(tmp_path: Path) -> None:
-    blocks: set[str] = set()
+    # For the prints of TT-Lang, and for what chips send each other.
+    blocks = {"blocks/printing.hpp", "exchange_pages.cpp"}
     for name in modules.MODULES:
         kernels = emitted(name, "wormhole_b0", tmp_path) / "kernels"
         blocks |= {path.relative_to(kernels).as_posix() for path in kernels.rglob("*.hpp")}

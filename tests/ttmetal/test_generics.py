@@ -394,3 +394,23 @@ def test_edited_grouping_runs(cpu_backend: CPUBackend, tmp_path: Path) -> None:
         source.write_text(text, "utf-8")
         arguments = [str(source), "-o", str(tmp_path / name), "--target", "ttmetal", "--check"]
         assert main(arguments) == 0
+
+
+def test_a_generic_whose_op_has_no_program_compiles() -> None:
+    text = """
+#map = affine_map<(d0, d1) -> (d0, d1)>
+#parallel = #ttcore.iterator_type<parallel>
+func.func @f(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %out = "ttir.empty"() : () -> tensor<4x4xf32>
+  %y = ttir.generic {grid = #ttcore.grid<65536x1>, indexing_maps = [#map, #map],
+      iterator_types = [#parallel, #parallel]}
+      ins(%x : tensor<4x4xf32>) outs(%out : tensor<4x4xf32>) {
+  ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>):
+    %0 = "ttir.empty"(%a) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    ttir.yield %0 : tensor<4x4xf32>
+  } : tensor<4x4xf32>
+  return %y : tensor<4x4xf32>
+}
+"""
+    compiled = compile_module(Source("in.mlir", text), CompileOptions("m", target="ttmetal"))
+    assert [function.name for function in compiled.description.functions] == ["f"]

@@ -92,7 +92,9 @@ def stays_on_chips(call: CallOp) -> bool:
     """Whether a call for the CPU, of a value that lies in tiles of the device, is one that the
     chips do themselves."""
     module = call.get_toplevel_object()
-    assert isinstance(module, ModuleOp)
+    if not isinstance(module, ModuleOp):
+        # It is in what became a function of the CPU.
+        return False
     function = SymbolTable.lookup_symbol(module, call.callee)
     if not isinstance(function, FuncOp) or not is_cpu_function(function):
         return False

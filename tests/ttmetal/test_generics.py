@@ -414,3 +414,22 @@ func.func @f(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
 """
     compiled = compile_module(Source("in.mlir", text), CompileOptions("m", target="ttmetal"))
     assert [function.name for function in compiled.description.functions] == ["f"]
+
+
+def test_a_generic_that_reads_what_it_is_yet_to_write_is_refused() -> None:
+    text = """
+#map = affine_map<(d0, d1) -> (d0, d1)>
+#parallel = #ttcore.iterator_type<parallel>
+func.func @f(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %out = "ttir.empty"() : () -> tensor<4x4xf32>
+  %y = ttir.generic {grid = #ttcore.grid<1x1>, indexing_maps = [#map, #map],
+      iterator_types = [#parallel, #parallel]}
+      ins(%out : tensor<4x4xf32>) outs(%out : tensor<4x4xf32>) {
+  ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>):
+    %0 = "ttir.exp"(%a) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    ttir.yield %0 : tensor<4x4xf32>
+  } : tensor<4x4xf32>
+  return %y : tensor<4x4xf32>
+}
+"""
+    assert "a generic reads what it is yet to write" in refusal(text)

@@ -123,6 +123,10 @@ def group_of(op: GenericOp, most: CoreRange) -> Group:
         and (not is_fill(each) or any(result in results for result in each.results))
     ]
     group = Group(0, Kind.TILES, (), ops, cores=cores)
+    if not group.outputs():
+        raise CompileError(
+            "a generic reads what it is yet to write", op, remedy="give it another tensor to read"
+        )
     _complete(group, op)
     _check_loops(op, loops_of(group, inputs, results), given, shapes)
     return group

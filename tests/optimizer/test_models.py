@@ -12,7 +12,7 @@ from ttcodegen.systems.description import default_system
 
 LAYERS = "models__single_blocks_and_layers__"
 SPEEDUPS = {
-    f"{LAYERS}llama_3_2_1b_decode_layer": 3.2,
+    f"{LAYERS}llama_3_2_1b_decode_layer": 3.3,
     f"{LAYERS}llama_3_2_1b_prefill_layer": 2.1,
     "models__resnet_hf": 7.5,
     f"{LAYERS}bert_encoder_layer": 2.4,

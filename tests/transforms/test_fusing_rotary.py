@@ -23,8 +23,8 @@ def fused(p: Program, *results: SSAValue) -> Transformed:
 class Rotation:
     """A rotation as models write it, and what may be different about it."""
 
-    shape: tuple[int, ...] = (2, 3, 8, 64)
-    table: tuple[int, ...] = (1, 1, 8)
+    shape: tuple[int, ...] = (2, 3, 32, 64)
+    table: tuple[int, ...] = (1, 1, 32)
     """The dimensions of the tables before the last one."""
     wide: bool = False
     flipped: bool = False
@@ -75,10 +75,9 @@ ROTATIONS = [
     Rotation(),
     Rotation(wide=True),
     Rotation(flipped=True, wide=True),
-    Rotation(table=(8,)),
-    Rotation((1, 1, 8, 64)),
-    Rotation((3, 8, 128), (8,)),
-    Rotation((2, 3, 1, 64), (1, 1, 1)),
+    Rotation(table=(32,)),
+    Rotation((1, 1, 32, 64)),
+    Rotation((3, 32, 128), (32,)),
 ]
 
 
@@ -94,16 +93,17 @@ def test_a_rotation_is_one_op(rotation: Rotation, spelling: str) -> None:
 @pytest.mark.parametrize("spelling", ["whole_rows", "halves"])
 def test_positions_may_come_before_heads(spelling: str) -> None:
     p = Program()
-    rotation = Rotation((2, 8, 3, 64), (1, 8, 1))
+    rotation = Rotation((2, 32, 3, 64), (1, 32, 1))
     result = fused(p, p.make.permute(getattr(rotation, spelling)(p), [0, 2, 1, 3]))
     assert result.names.count("permute") == 1
     assert ROTATION in result.names
 
 
 OTHERS = [
-    Rotation((2, 3, 8, 32)),
-    Rotation(table=(2, 1, 8)),
-    Rotation(table=(1, 3, 8)),
+    Rotation((2, 3, 32, 48)),
+    Rotation((2, 3, 1, 64), (1, 1, 1)),
+    Rotation(table=(2, 1, 32)),
+    Rotation(table=(1, 3, 32)),
 ]
 
 
@@ -118,9 +118,9 @@ def test_what_the_library_does_not_turn_stays(rotation: Rotation, spelling: str)
 def test_other_formulas_stay(wrong: str) -> None:
     p = Program()
     make = p.make
-    x, other = (p.argument(2, 3, 8, 64, element=bf16) for _ in range(2))
-    cosines, sines = (p.argument(1, 1, 8, 64, element=bf16) for _ in range(2))
-    low, high = make.slice_dim(x, 3, 0, 32), make.slice_dim(x, 3, 32, 64)
+    x, other = (p.argument(2, 3, 32, 64, element=bf16) for _ in range(2))
+    cosines, sines = (p.argument(1, 1, 32, 64, element=bf16) for _ in range(2))
+    low, high = make.slice_dim(x, 3, 0, 48), make.slice_dim(x, 3, 48, 64)
     if wrong == "sign":
         swapped = make.concat([high, make.like("neg", low)], 3)
     elif wrong == "order":

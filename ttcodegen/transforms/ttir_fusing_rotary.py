@@ -17,6 +17,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.datatypes import bf16, element_of, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.ops.rotary import takes_rotation
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
 from ttcodegen.transforms.ttir_patterns import is_float
@@ -69,6 +70,9 @@ def _turned(rewriter: Rewriter, root: CatalogueOp) -> SSAValue | None:
     moved = [shape[dim] for dim in order]
     batch = moved[0] if len(moved) > 2 else 1
     positions, size = moved[-2:]
+    if positions < TILE_SIDE:
+        # The library turns whole tiles of positions: in decoding, 32 for one.
+        return None
     heads = 1
     for count in moved[1:-2]:
         heads *= count

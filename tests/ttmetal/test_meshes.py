@@ -106,7 +106,7 @@ def run_of(seeds: Sequence[int], mesh: MeshShape) -> int:
 
 
 def test_random_divided_programs_agree() -> None:
-    assert run_of(range(102, 112), (2, 2)) >= 5
+    assert run_of(range(100, 110), (2, 2)) >= 5
 
 
 def test_a_mesh_without_divided_tensors_is_one_chip() -> None:

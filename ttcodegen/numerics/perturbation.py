@@ -80,14 +80,25 @@ def unsteady_places(
     outputs: Iterable[int],
 ) -> dict[int, np.ndarray]:
     """Where outputs of floats are finite, infinite or no number by rounding, by output: a logarithm
-    of what is nearly zero is one or the other.
+    of what is nearly zero is one or the other. Outputs of zeros and ones alone are truth values,
+    which rounding decides as well.
 
     They are found by a run of the program without rounding, beside `expected`, the outputs of the
     run with it.
     """
     with np.errstate(all="ignore"):
         unrounded = interpreter_of(binary, rounds=False).run(program, inputs)
-    return {i: _kinds_of_number(unrounded[i]) != _kinds_of_number(expected[i]) for i in outputs}
+    return {
+        i: unrounded[i] != expected[i]
+        if holds_truth(expected[i])
+        else _kinds_of_number(unrounded[i]) != _kinds_of_number(expected[i])
+        for i in outputs
+    }
+
+
+def holds_truth(array: np.ndarray) -> bool:
+    """Whether all elements are 0 or 1."""
+    return bool(((array == 0) | (array == 1)).all())
 
 
 def _kinds_of_number(array: np.ndarray) -> np.ndarray:

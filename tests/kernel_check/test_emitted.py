@@ -11,6 +11,9 @@ from scripts.kernel_check_configuration import read_manifest
 from tests.random_programs.checking import module_of
 from tests.ttmetal import elementwise, modules
 from ttcodegen.cli.ttcodegen import main
+from ttcodegen.diagnostics import Source
+from ttcodegen.lang.programs import run_program_text
+from ttcodegen.lang.projects import Projects
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCKS = ROOT / "kernels"
@@ -20,9 +23,12 @@ EXAMPLES = {
         ROOT / "examples" / "stitching" / "decoder.mlir",
         ROOT / "examples" / "stitching" / "encoder.mlir",
         ROOT / "examples" / "transformer" / "transformer.mlir",
+        ROOT / "tests" / "op_cases" / "meshes.mlir",
     )
 }
 """Those that there are programs for."""
+PRINTED = ROOT / "tests" / "lang" / "programs" / "printed.py"
+"""A TT-Lang program: only such kernels print."""
 NAMES = (*modules.MODULES, *elementwise.ELEMENTS, "typecasts", *EXAMPLES)
 """Modules that the tests run on the emulated device; by data type those with elementwise ops."""
 ON_BLACKHOLE = ("matmuls", "bf16")
@@ -66,9 +72,12 @@ def test_emitted_kernels_compile(
 
 
 def test_the_modules_use_all_there_is_for_kernels(tmp_path: Path) -> None:
-    # For the prints of TT-Lang, and for what chips send each other.
-    blocks = {"blocks/printing.hpp", "exchange_pages.cpp"}
-    for name in modules.MODULES:
-        kernels = emitted(name, "wormhole_b0", tmp_path) / "kernels"
-        blocks |= {path.relative_to(kernels).as_posix() for path in kernels.rglob("*.hpp")}
-    assert blocks == {path.relative_to(BLOCKS).as_posix() for path in BLOCKS.rglob("*.?pp")}
+    known = {path.relative_to(BLOCKS).as_posix() for path in BLOCKS.rglob("*.?pp")}
+    folders = [emitted(name, "wormhole_b0", tmp_path) for name in (*modules.MODULES, "meshes")]
+    projects = Projects(Source.read(str(PRINTED)).digest, tmp_path / "printed")
+    run_program_text(Source.read(str(PRINTED)), [], projects.watch)
+    used: set[str] = set()
+    for folder in (*folders, *projects.written):
+        kernels = folder / "kernels"
+        used |= {path.relative_to(kernels).as_posix() for path in kernels.rglob("*.?pp")}
+    assert known <= used

@@ -178,7 +178,7 @@ class _FunctionConverter:
         for group in groups:
             if group.call is not None:
                 self._call(group.call)
-            else:
+            elif not group.is_dead:
                 self._launch(group)
         terminator = block.last_op
         assert isinstance(terminator, ReturnOp)

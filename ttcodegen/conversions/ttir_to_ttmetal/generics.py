@@ -123,10 +123,6 @@ def group_of(op: GenericOp, most: CoreRange) -> Group:
         and (not is_fill(each) or any(result in results for result in each.results))
     ]
     group = Group(0, Kind.TILES, (), ops, cores=cores)
-    if not group.outputs():
-        raise CompileError(
-            "a generic reads what it is yet to write", op, remedy="give it another tensor to read"
-        )
     _complete(group, op)
     _check_loops(op, loops_of(group, inputs, results), given, shapes)
     return group
@@ -193,7 +189,7 @@ class _Wrapping:
         for group in form_groups(self.function, block, generics):
             if group.call is not None:
                 self._copy(group.call)
-            else:
+            elif not group.is_dead:
                 self._wrap(group)
         end = block.last_op
         assert isinstance(end, ReturnOp)

@@ -121,6 +121,12 @@ class Group:
         return None if self.root is None else overwritten_operand(self.root)
 
     @property
+    def is_dead(self) -> bool:
+        """Whether nothing reads what it computes: a fill that every group makes itself, or what the
+        matrix engine turns round itself."""
+        return not self.outputs() and self.overwritten is None
+
+    @property
     def producers(self) -> list[CatalogueOp]:
         """The elementwise ops before the root; all if there is none."""
         return self.ops if self.root is None else self.ops[: self.ops.index(self.root)]

@@ -7,6 +7,13 @@
 
 namespace blocks {
 
+// Without debug output, DPRINT begins a statement that never runs: it is no expression.
+#if defined(DEBUG_PRINT_ENABLED) && !defined(FORCE_DPRINT_OFF) && !defined(USE_DEVICE_PRINT)
+constexpr bool prints = true;
+#else
+constexpr bool prints = false;
+#endif
+
 /// The data types of elements that are printed.
 enum class Printed { f32, bf16, si32, u32 };
 
@@ -34,16 +41,24 @@ auto printed_element(uint32_t address, uint32_t number) {
 
 /// Ends a line of debug output with the elements of a row from a column on, 32 at the most.
 template <Printed type, bool is_tile, uint32_t column, typename Line>
-void print_elements(Line&& line, uint32_t address, uint32_t row, uint32_t count) {
+void end_line(Line&& line, uint32_t address, uint32_t row, uint32_t count) {
     if constexpr (column < 32) {
         if (column < count) {
             const uint32_t number = is_tile ? printed_place(row, column) : row + column;
-            print_elements<type, is_tile, column + 1>(
+            end_line<type, is_tile, column + 1>(
                 line << " " << printed_element<type>(address, number), address, row, count);
             return;
         }
     }
     line << ENDL();
+}
+
+/// Prints a number, and the elements of a row.
+template <Printed type, bool is_tile>
+void print_line(uint32_t address, uint32_t row, uint32_t count) {
+    if constexpr (prints) {
+        end_line<type, is_tile, 0>(DebugPrinter() << row << ":", address, row, count);
+    }
 }
 
 /// Prints the tile at an address, a row to a line.
@@ -52,9 +67,9 @@ void print_tile(uint32_t address) {
     for (uint32_t row = 0; row < 32; ++row) {
 #ifdef COMPILE_FOR_TRISC
         // All three processors that compute run the kernel; one of them prints.
-        DPRINT_MATH((print_elements<type, true, 0>(DPRINT << row << ":", address, row, 32)));
+        DPRINT_MATH((print_line<type, true>(address, row, 32)));
 #else
-        print_elements<type, true, 0>(DPRINT << row << ":", address, row, 32);
+        print_line<type, true>(address, row, 32);
 #endif
     }
 }
@@ -63,7 +78,7 @@ void print_tile(uint32_t address) {
 template <Printed type>
 void print_row(uint32_t address, uint32_t count) {
     for (uint32_t first = 0; first < count; first += 32) {
-        print_elements<type, false, 0>(DPRINT << first << ":", address, first, count - first);
+        print_line<type, false>(address, first, count - first);
     }
 }
 

@@ -1,5 +1,11 @@
 #pragma once
 
+// As the build of kernels defines it on a card where TT_METAL_DPRINT_CORES is set; here output is
+// there in any build.
+#ifndef DEBUG_PRINT_ENABLED
+#define DEBUG_PRINT_ENABLED
+#endif
+
 #include <concepts>
 #include <cstdint>
 #include <cstdio>

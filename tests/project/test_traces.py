@@ -56,6 +56,7 @@ def test_a_traced_project_has_what_replays_it(target: str) -> None:
     plain = files_of(LAYER, target, trace=False)
     added = {"support/trace.hpp", "support/trace.cpp"}
     added |= {"support/traced_calls.hpp", "support/traced_calls.cpp"}
+    added |= {"support/device_writes.hpp", "support/device_writes.cpp"}
     assert set(traced) - set(plain) == added
     assert "constexpr std::size_t trace_region_bytes = 0;" in traced["src/tuning.hpp"]
     assert "support::traced_calls" in traced["src/entry_points.cpp"]

@@ -1,9 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <tt-metalium/mesh_device.hpp>
 #include <tt-metalium/mesh_trace_id.hpp>
-
-#include "support/tensors.hpp"
 
 namespace support {
 
@@ -26,10 +25,5 @@ class Trace {
     tt::tt_metal::distributed::MeshDevice& device_;
     tt::tt_metal::distributed::MeshTraceId id_;
 };
-
-/// Writes the elements of an array, converted to the tensor's data type, to the memory that the
-/// tensor has.
-/// @throws std::runtime_error if shape or elements do not fit the description.
-void write(const ArrayView& array, const TensorDescription& description, Tensor& tensor);
 
 }  // namespace support

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "support/device_writes.hpp"
 #include "support/trace.hpp"
 
 namespace support {

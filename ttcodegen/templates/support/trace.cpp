@@ -1,16 +1,7 @@
 #include "support/trace.hpp"
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <stdexcept>
-#include <string>
-#include <tt-metalium/mesh_command_queue.hpp>
-#include <tt-metalium/mesh_device.hpp>
-#include <vector>
-
-#include "support/pages.hpp"
 
 namespace support {
 
@@ -18,6 +9,7 @@ using tt::tt_metal::distributed::MeshDevice;
 
 namespace {
 
+/// Calls of the library use it as well, unless a thread says otherwise.
 constexpr std::uint8_t queue = 0;
 
 }  // namespace
@@ -51,16 +43,5 @@ Trace::~Trace() {
 }
 
 void Trace::replay() { device_.replay_mesh_trace(queue, id_, /*blocking=*/false); }
-
-void write(const ArrayView& array, const TensorDescription& description, Tensor& tensor) {
-    if (!std::ranges::equal(array.shape, description.shape())) {
-        throw std::runtime_error("expected the shape " + shape_text(description.shape()) +
-                                 ", found " + shape_text(array.shape));
-    }
-    const std::vector<std::byte> pages = to_pages(array, description.data_type, description.layout);
-    // The pages end with this function, so the transfer has to.
-    tensor.buffer->device()->mesh_command_queue().enqueue_write_mesh_buffer(
-        tensor.buffer, pages.data(), /*blocking=*/true);
-}
 
 }  // namespace support

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -141,6 +141,18 @@ def _data_type(
     )
 
 
+def _block_enumeration(cpp: str, words: Sequence[str]) -> AttributeKind:
+    """Words that are enumerators in kernels/blocks."""
+    return AttributeKind(
+        f"one of {', '.join(words)}",
+        lambda attribute: isinstance(attribute, StringAttr) and attribute.data in words,
+        StringAttr,
+        lambda parser: StringAttr(parser.parse_str_literal()),
+        lambda printer, attribute: printer.print_string_literal(attribute.data),
+        lambda attribute: f"blocks::{cpp}::{attribute.data}",
+    )
+
+
 NUMBERS = ("floating", "signed_integer", "unsigned_integer")
 """What bits may stand for, as kernels/blocks/row_order.hpp has it."""
 
@@ -160,22 +172,8 @@ ATTRIBUTE_KINDS: dict[str, AttributeKind] = {
         lambda printer, attribute: printer.print_attribute(attribute),
         lambda attribute: f"uint{attribute.width.data}_t",
     ),
-    "number": AttributeKind(
-        f"one of {', '.join(NUMBERS)}",
-        lambda attribute: isinstance(attribute, StringAttr) and attribute.data in NUMBERS,
-        StringAttr,
-        lambda parser: StringAttr(parser.parse_str_literal()),
-        lambda printer, attribute: printer.print_string_literal(attribute.data),
-        lambda attribute: f"blocks::Number::{attribute.data}",
-    ),
-    "printed": AttributeKind(
-        f"one of {', '.join(PRINTED)}",
-        lambda attribute: isinstance(attribute, StringAttr) and attribute.data in PRINTED,
-        StringAttr,
-        lambda parser: StringAttr(parser.parse_str_literal()),
-        lambda printer, attribute: printer.print_string_literal(attribute.data),
-        lambda attribute: f"blocks::Printed::{attribute.data}",
-    ),
+    "number": _block_enumeration("Number", NUMBERS),
+    "printed": _block_enumeration("Printed", PRINTED),
     "dtype": _data_type(str),
     "integer_dtype": _data_type(
         str, ("si32", "u32", "u16"), "a #ttcore.supportedDataTypes of si32, u32 or u16"

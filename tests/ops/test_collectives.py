@@ -6,16 +6,20 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import ModuleOp
 
 from tests.parsing.reading import parse
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.verification import verify_module
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.frontends import source_module
 from ttcodegen.numerics.golden import Golden
 from ttcodegen.numerics.interpreter import Interpreter
+from ttcodegen.ops.chip_movement import ChipMovement
 from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.definition import TTIRDefinition
 from ttcodegen.parsing.structure import check_supported
 from ttcodegen.transforms.module_text import module_text
 from ttcodegen.transforms.pass_runner import PassRunner
@@ -305,3 +309,40 @@ def test_groups_that_are_no_rows_or_columns_are_refused(rows: list[list[int]]) -
     op = f'"ttir.collective_broadcast"(%0) <{{replica_groups = {groups(*rows)}}}>'
     with pytest.raises(CompileError, match="rows or its columns"):
         check_supported(parse(between(op, (4, 8))))
+
+
+MOVED: dict[str, ChipMovement | None] = {
+    "gather along rows": ChipMovement(1, None, 1),
+    "gather along columns": ChipMovement(0, None, 0),
+    "partition": ChipMovement(1, 1, None),
+    "exchange": ChipMovement(1, 1, 0),
+    "exchange within a dimension": ChipMovement(1, 1, 1),
+    "sum along columns": None,
+    "broadcast": None,
+}
+
+
+def movement_of(module: ModuleOp, name: str) -> ChipMovement | None:
+    """What the first op of that name moves between the chips of a mesh."""
+    op = next(op for op in module.walk() if isinstance(op, CatalogueOp) and op.name == name)
+    assert isinstance(op.definition, TTIRDefinition)
+    return op.definition.between_chips(op) if op.definition.between_chips else None
+
+
+@pytest.mark.parametrize("case", MOVED)
+def test_the_catalogue_says_what_chips_move(case: str) -> None:
+    op, result, _ = CASES[case]
+    module = parse(between(op, result))
+    assert movement_of(module, op.split('"')[1]) == MOVED[case]
+    # Along both axes of the mesh at once is more than one movement.
+    assert movement_of(module, "ttir.mesh_shard") is None
+
+
+def test_chips_move_nothing_along_an_axis_of_one() -> None:
+    alone = groups([0], [1], [2], [3])
+    op = (
+        '"ttir.all_to_all"(%a) <{split_dim = 1 : si32, concat_dim = 0 : si32, '
+        f"split_count = 1 : si32, replica_groups = {alone}}}>"
+    )
+    mesh = 'ttcore.meshes = #ttcore.meshes<[<"mesh" = 4x1>]>'
+    assert movement_of(parse(program(op, "8x4", mesh)), "ttir.all_to_all") is None

@@ -18,7 +18,6 @@ functions on tiles, of Python functions, of TT-Lang, of ways to make inputs."""
 KNOWN = {
     "compat/printed_spellings.py": 1,
     "compat/ttnn_modules.py": 2,
-    "conversions/chip_exchange.py": 1,
     "conversions/ttir_to_ttmetal/index_maps.py": 1,
     "conversions/ttir_to_ttmetal/reductions.py": 1,
     "optimizer/circular_buffers.py": 4,

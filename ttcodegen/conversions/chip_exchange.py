@@ -7,27 +7,24 @@ each sends pages of the tensor to the others, through the fabric.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.traits import SymbolTable
 
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.device_module import ENQUEUE_READ_BUFFER, ENQUEUE_WRITE_BUFFER
-from ttcodegen.dialects.functions import callee_of, is_cpu_function
+from ttcodegen.dialects.functions import callee_of
 from ttcodegen.dialects.mesh import MeshShape, declared_mesh
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement, declared_data_type, placement_of
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.layout.placements import page_bytes
 from ttcodegen.layout.tiled_shape import TiledShape
-from ttcodegen.ops.collectives import axis_of_groups, exchanged_dims, mesh_axis
-from ttcodegen.ops.mesh import divided_dims
-from ttcodegen.ops.mesh_values import axes_of
+from ttcodegen.ops.chip_movement import ChipMovement
+from ttcodegen.ops.definition import TTIRDefinition
 from ttcodegen.parsing.structure import operation_name
 from ttcodegen.transforms.rebuilding import body_of
 
@@ -37,15 +34,6 @@ MOST_PAGE_BYTES = 4352
 
 EXCHANGE_KERNEL = "exchange_pages.cpp"
 """The kernel of all exchanges."""
-
-
-@dataclass(frozen=True)
-class Movement:
-    """A tensor that chips along an axis divide, put together, or both: the dimensions."""
-
-    axis: int
-    divided: int | None
-    joined: int | None
 
 
 @dataclass(frozen=True)
@@ -71,45 +59,51 @@ class ChipExchange:
     sharing: Sharing
 
 
-def chip_exchanges(host: FuncOp, cpu_functions: Iterable[FuncOp]) -> list[ChipExchange]:
-    """The calls of a host function that the chips do themselves, in order."""
+def chip_exchanges(hosts: Iterable[FuncOp], cpu_functions: Iterable[FuncOp]) -> list[ChipExchange]:
+    """The calls of host functions that the chips do themselves, in order."""
     found = {function.sym_name.data: function for function in cpu_functions}
     return [
         exchange
+        for host in hosts
         for op in body_of(host).ops
         if isinstance(op, CallOp) and (exchange := _exchange(op, found)) is not None
     ]
 
 
-def called_on_cpu(hosts: Sequence[FuncOp], cpu_functions: Sequence[FuncOp]) -> list[FuncOp]:
-    """The functions for the CPU that host functions still call."""
-    by_chips = {id(each.call) for host in hosts for each in chip_exchanges(host, cpu_functions)}
-    called = {callee_of(op) for host in hosts for op in body_of(host).ops if id(op) not in by_chips}
+def called_on_cpu(
+    hosts: Iterable[FuncOp], cpu_functions: Iterable[FuncOp], exchanges: Iterable[ChipExchange]
+) -> list[FuncOp]:
+    """The functions for the CPU that host functions call although chips exchange what they can."""
+    by_chips = {each.call for each in exchanges}
+    called = {callee_of(op) for host in hosts for op in body_of(host).ops if op not in by_chips}
     return [function for function in cpu_functions if function.sym_name.data in called]
 
 
-def stays_on_chips(call: CallOp) -> bool:
+def stays_on_chips(call: CallOp, cpu_functions: Mapping[str, FuncOp]) -> bool:
     """Whether a call for the CPU, of a value that lies in tiles of the device, is one that the
     chips do themselves."""
-    module = call.get_toplevel_object()
-    if not isinstance(module, ModuleOp):
-        # It is in what became a function of the CPU.
-        return False
-    function = SymbolTable.lookup_symbol(module, call.callee)
-    if not isinstance(function, FuncOp) or not is_cpu_function(function):
-        return False
+    function = cpu_functions.get(callee_of(call) or "")
     placements = [
         TensorPlacement(shape_of(value.type), declared_data_type(value))
         for value in (*call.operands, *call.results)
     ]
-    return len(placements) == 2 and _sharing(function, *placements) is not None
+    if function is None or len(placements) != 2:
+        return False
+    return _sharing(function, *placements) is not None
 
 
 def _sharing(function: FuncOp, source: TensorPlacement, target: TensorPlacement) -> Sharing | None:
     """What the chips share where the only op of a function moves a tensor between them."""
     op, *rest = body_of(function).ops
-    movement = movement_of(op) if len(rest) == 1 and isinstance(op, CatalogueOp) else None
+    movement = _movement(op) if len(rest) == 1 else None
     return movement and sharing_of(source, target, movement, declared_mesh(op))
+
+
+def _movement(op: Operation) -> ChipMovement | None:
+    """What an op moves along one axis of the mesh, None if it does more than that."""
+    definition = op.definition if isinstance(op, CatalogueOp) else None
+    rule = definition.between_chips if isinstance(definition, TTIRDefinition) else None
+    return rule(op) if rule is not None and isinstance(op, CatalogueOp) else None
 
 
 def _exchange(call: CallOp, cpu_functions: Mapping[str, FuncOp]) -> ChipExchange | None:
@@ -126,56 +120,8 @@ def _exchange(call: CallOp, cpu_functions: Mapping[str, FuncOp]) -> ChipExchange
     return None if sharing is None else ChipExchange(call, source, target, sharing)
 
 
-# What ops move
-
-
-def _one_axis(mesh: MeshShape, axes: Sequence[int]) -> int | None:
-    """The only axis with several chips."""
-    several = [axis for axis in axes if mesh[axis] > 1]
-    return several[0] if len(several) == 1 else None
-
-
-def _gathering(op: CatalogueOp) -> Movement | None:
-    axis = _one_axis(declared_mesh(op), axes_of(declared_mesh(op), mesh_axis(op)))
-    return None if axis is None else Movement(axis, None, exchanged_dims(op)[1])
-
-
-def _partition(op: CatalogueOp) -> Movement | None:
-    axis = _one_axis(declared_mesh(op), axes_of(declared_mesh(op), mesh_axis(op)))
-    return None if axis is None else Movement(axis, exchanged_dims(op)[0], None)
-
-
-def _all_to_all(op: CatalogueOp) -> Movement | None:
-    axis = axis_of_groups(declared_mesh(op), op.parameter("replica_groups") or [])
-    return None if axis is None else Movement(axis, *exchanged_dims(op))
-
-
-def _mesh_shard(op: CatalogueOp) -> Movement | None:
-    dims = divided_dims(op)
-    divided = [axis for axis, dim in enumerate(dims) if dim >= 0]
-    if len(divided) != 1:
-        return None
-    (axis,) = divided
-    is_whole = op.parameter("shard_direction") == "shard_to_full"
-    return Movement(axis, None if is_whole else dims[axis], dims[axis] if is_whole else None)
-
-
-_MOVEMENTS: Mapping[str, Callable[[CatalogueOp], Movement | None]] = {
-    "ttir.all_gather": _gathering,
-    "ttir.mesh_partition": _partition,
-    "ttir.all_to_all": _all_to_all,
-    "ttir.mesh_shard": _mesh_shard,
-}
-
-
-def movement_of(op: CatalogueOp) -> Movement | None:
-    """What an op moves along one axis of the mesh, None if it does more than that."""
-    rule = _MOVEMENTS.get(op.name)
-    return None if rule is None else rule(op)
-
-
 def sharing_of(
-    source: TensorPlacement, target: TensorPlacement, movement: Movement, mesh: MeshShape
+    source: TensorPlacement, target: TensorPlacement, movement: ChipMovement, mesh: MeshShape
 ) -> Sharing | None:
     """The pages that chips share, None if these are no whole tiles of one format."""
     if any(each.layout.name != "TILE" for each in (source, target)):
@@ -204,11 +150,3 @@ def sharing_of(
         divides=movement.divided is not None,
         joins=movement.joined is not None,
     )
-
-
-def exchanges_of(
-    hosts: Iterable[FuncOp], cpu_functions: Sequence[FuncOp]
-) -> Iterator[ChipExchange]:
-    """The exchanges of all host functions, in order."""
-    for host in hosts:
-        yield from chip_exchanges(host, cpu_functions)

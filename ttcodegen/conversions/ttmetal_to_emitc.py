@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from ttcodegen.conversions.chip_exchange import called_on_cpu, exchanges_of
+from ttcodegen.conversions.chip_exchange import called_on_cpu, chip_exchanges
 from ttcodegen.conversions.cpp_interface import (
     DEVICE,
     ConstantFile,
@@ -94,10 +94,9 @@ def convert_ttmetal_to_emitc(
     """
     module = ModuleOp([])
     hosts = [entry.function for entry in entries]
-    exchanges: NumberedExchanges = {
-        each.call: (number, each) for number, each in enumerate(exchanges_of(hosts, cpu_functions))
-    }
-    cpu_functions = called_on_cpu(hosts, cpu_functions)
+    found = chip_exchanges(hosts, cpu_functions)
+    exchanges: NumberedExchanges = {each.call: (n, each) for n, each in enumerate(found)}
+    cpu_functions = called_on_cpu(hosts, cpu_functions, found)
     title = title_of(name, input_hash, release)
     write_header(open_file(module, f"src/{name}.hpp"), name, entries, title, TTMETAL)
     cpu = convert_cpu_functions(module, name, cpu_functions, title)

@@ -15,7 +15,7 @@ from ttcodegen.conversions.chip_exchange import (
     EXCHANGE_KERNEL,
     ChipExchange,
     called_on_cpu,
-    exchanges_of,
+    chip_exchanges,
 )
 from ttcodegen.conversions.cpu_calls import cpu_functions
 from ttcodegen.dialects.cores import CoreRange
@@ -75,11 +75,11 @@ def device_manifest(
     programs = device_programs(hosts)
     counts = Counter(launch.program.name for launch in launches(hosts))
     by_cpu = cpu_functions(module)
-    exchanges = exchange_entries(exchanges_of(hosts, by_cpu), arch)
+    exchanges = chip_exchanges(hosts, by_cpu)
     return DeviceManifest(
-        (*kernel_entries(programs, paths, arch), *exchanges),
+        (*kernel_entries(programs, paths, arch), *exchange_entries(exchanges, arch)),
         tuple(program_entries(programs, counts)),
-        tuple(cpu_function_entries(hosts, called_on_cpu(hosts, by_cpu))),
+        tuple(cpu_function_entries(hosts, called_on_cpu(hosts, by_cpu, exchanges))),
     )
 
 

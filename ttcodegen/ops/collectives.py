@@ -28,6 +28,7 @@ from ttcodegen.dialects.mesh import (
 from ttcodegen.dialects.operation import AttributeSpec, CatalogueOp, ChipsMeaning
 from ttcodegen.lazy_numpy import Array
 from ttcodegen.ops import mesh_values
+from ttcodegen.ops.chip_movement import ChipMovement, ChipMovementRule
 from ttcodegen.ops.chips import Chips
 from ttcodegen.ops.cpp_calls import (
     Argument,
@@ -366,21 +367,44 @@ def _other_groups(op: CatalogueOp) -> str | None:
 
 
 def _lower_all_to_all(chips: Chips, op: CatalogueOp, value: SSAValue) -> SSAValue:
-    return chips.exchange(value, *exchanged_dims(op), _group_axis(op))
+    return chips.exchange(value, *_exchanged_dims(op), _group_axis(op))
 
 
 _EXCHANGE = ("split", "concat")
 
 
-def exchanged_dims(op: CatalogueOp) -> tuple[int, int]:
-    """The dimensions that an op between chips divides and puts together: of an op that does only
-    one of both, the same twice."""
-    if op.name == "ttir.all_to_all":
-        rank = len(op.shape("input"))
-        split, concat = (normalized_dim(op, op.parameter(f"{n}_dim"), rank) for n in _EXCHANGE)
-        return split, concat
-    dim = _dim(op, *(_GATHER_DIMS if op.name == "ttir.all_gather" else ("dim",)))
-    return dim, dim
+def _exchanged_dims(op: CatalogueOp) -> tuple[int, int]:
+    """The dimensions that `all_to_all` divides and puts together."""
+    split, concat = (_dim(op, f"{name}_dim") for name in _EXCHANGE)
+    return split, concat
+
+
+# What chips move along one axis of the mesh
+
+
+def _only_axis(op: CatalogueOp) -> int | None:
+    """The axis that an op goes along, if it is one of several chips."""
+    mesh = declared_mesh(op)
+    several = [axis for axis in mesh_values.axes_of(mesh, mesh_axis(op)) if mesh[axis] > 1]
+    return several[0] if len(several) == 1 else None
+
+
+def _gathering(op: CatalogueOp) -> ChipMovement | None:
+    axis = _only_axis(op)
+    return None if axis is None else ChipMovement(axis, None, _dim(op, *_GATHER_DIMS))
+
+
+def _partition(op: CatalogueOp) -> ChipMovement | None:
+    axis = _only_axis(op)
+    return None if axis is None else ChipMovement(axis, _dim(op, "dim"), None)
+
+
+def _exchange(op: CatalogueOp) -> ChipMovement | None:
+    mesh = declared_mesh(op)
+    axis = axis_of_groups(mesh, _groups(op))
+    if axis is None or mesh[axis] == 1:
+        return None
+    return ChipMovement(axis, *_exchanged_dims(op))
 
 
 # On the host, between programs of the device
@@ -409,7 +433,7 @@ def _exchange_on_cpu(
 
 
 def _grouping_on_cpu(op: CatalogueOp) -> Mapping[str, Any]:
-    split, concat = exchanged_dims(op)
+    split, concat = _exchanged_dims(op)
     return {"groups": _groups(op), "split": split, "concat": concat}
 
 
@@ -430,6 +454,7 @@ def _register(
     refused_form: Callable[[CatalogueOp], str | None] | None = None,
     moves: bool = True,
     primitives: PrimitiveLowering | None = None,
+    between_chips: ChipMovementRule | None = None,
 ) -> None:
     register(
         TTIRDefinition(
@@ -445,6 +470,7 @@ def _register(
             primitives=primitives,
             refused_form=refused_form,
             moves=moves,
+            between_chips=between_chips,
             traits=Trait.COLLECTIVE,
         )
     )
@@ -462,6 +488,7 @@ _register(
     _all_gather,
     lambda chips, op, value: chips.gather(value, _dim(op, *_GATHER_DIMS), mesh_axis(op)),
     _exchange_on_cpu(*_GATHER_DIMS, first_axis=1),
+    between_chips=_gathering,
 )
 for _name in ("all_reduce", "all_reduce_async"):
     _register(
@@ -493,6 +520,7 @@ _register(
     _mesh_partition,
     lambda chips, op, value: chips.partition(value, _dim(op, "dim"), mesh_axis(op)),
     _exchange_on_cpu("dim"),
+    between_chips=_partition,
 )
 _register(
     "all_to_all",
@@ -506,6 +534,7 @@ _register(
     _lower_all_to_all,
     cpu_call(MESH_ON_CPU, _grouping_on_cpu),
     _other_groups,
+    between_chips=_exchange,
 )
 _register(
     "collective_broadcast",

@@ -32,6 +32,7 @@ from ttcodegen.dialects.operation import (
     variadic,
 )
 from ttcodegen.dialects.shards import MemoryLayout, Shards
+from ttcodegen.ops.chip_movement import ChipMovementRule
 from ttcodegen.ops.cpp_calls import CppEmission
 from ttcodegen.ops.cpu_lowering import CpuLowering
 from ttcodegen.ops.dimensions import DimensionRule
@@ -106,6 +107,8 @@ class TTIRDefinition(Definition):
     moves: bool = False
     """The result holds elements of the first operand (of all, if that is a variadic one), and
     perhaps a constant or what becomes of them in another type."""
+    between_chips: ChipMovementRule | None = None
+    """Of an op that only moves elements between chips: what it moves."""
     draws: bool = False
     """The op draws random numbers, so that two equal ops are not one."""
     traits: Trait = Trait.NONE

@@ -13,6 +13,7 @@ from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.mesh import ONE_CHIP, MeshShape, declared_mesh, parts_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array
+from ttcodegen.ops.chip_movement import ChipMovement
 from ttcodegen.ops.chips import Chips
 from ttcodegen.ops.collectives import MESH_ON_CPU, MESH_SHAPE, same_values
 from ttcodegen.ops.cpp_calls import Argument, CppCalls, Text
@@ -110,10 +111,20 @@ def _placements(op: CatalogueOp, mesh: MeshShape, counts: Sequence[int]) -> list
     return [dim if mesh[axis] > 1 else -1 for axis, dim in enumerate(dims)]
 
 
-def divided_dims(op: CatalogueOp) -> list[int]:
+def _divided_dims(op: CatalogueOp) -> list[int]:
     """The dimension that an op between a tensor and its parts divides along each axis of the mesh,
     -1 for none."""
     return [-1, -1] if _is_whole(op) else _placements(op, declared_mesh(op), _counts(op))
+
+
+def _between_chips(op: CatalogueOp) -> ChipMovement | None:
+    dims = _divided_dims(op)
+    divided = [axis for axis, dim in enumerate(dims) if dim >= 0]
+    if len(divided) != 1:
+        return None
+    (axis,) = divided
+    is_whole = op.parameter("shard_direction") == "shard_to_full"
+    return ChipMovement(axis, None if is_whole else dims[axis], dims[axis] if is_whole else None)
 
 
 def _shard_on_chips(calls: Sequence[Call]) -> list[Array]:
@@ -137,7 +148,7 @@ def _decompose(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
 
 def _along_one_axis(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     """What divides along both axes, as one step for each: all chips have the whole tensor."""
-    mesh, dims = declared_mesh(op), divided_dims(op)
+    mesh, dims = declared_mesh(op), _divided_dims(op)
     if min(dims) < 0:
         return None
     parts, value = TensorParts(builder, mesh), builder.operand(op, "input")
@@ -234,6 +245,7 @@ register(
         primitives=_along_one_axis,
         lower=_lower,
         cpu=_on_cpu,
+        between_chips=_between_chips,
         refused_form=lambda op: (
             None
             if _is_whole(op) or declared_mesh(op) != ONE_CHIP

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ttcodegen.conversions.chip_exchange import stays_on_chips
-from ttcodegen.conversions.cpu_calls import cpu_function_name, overwritten_operands
+from ttcodegen.conversions.cpu_calls import cpu_function_name, cpu_functions, overwritten_operands
 from ttcodegen.conversions.ttir_to_ttmetal.attention_programs import lower_attention
 from ttcodegen.conversions.ttir_to_ttmetal.cache_programs import lower_cache
 from ttcodegen.conversions.ttir_to_ttmetal.generics import group_of
@@ -78,10 +78,12 @@ class ConvertTTIRToTTMetal(ModulePass):
         cores = CoreRange(0, 0, columns - 1, rows - 1)
         programs = NameScope(["main", "forward"])
         called: dict[Structure, list[str]] = {}
+        by_cpu = {function.sym_name.data: function for function in cpu_functions(op)}
         made: list[FuncOp] = []
         for function in functions(op):
             if is_entry(function):
-                made += _FunctionConverter(ctx, function, cores, programs, called).convert()
+                converter = _FunctionConverter(ctx, function, cores, programs, called, by_cpu)
+                made += converter.convert()
         op.body.block.add_ops(made)
 
 
@@ -129,14 +131,14 @@ def device_type(value: SSAValue) -> Attribute:
     return placed_type(TensorPlacement(shape_of(value.type), declared_data_type(value)))
 
 
-def given_type(value: SSAValue) -> Attribute:
+def given_type(value: SSAValue, by_cpu: Mapping[str, FuncOp]) -> Attribute:
     """The type of an argument or constant: in tiles, unless only the CPU reads it.
 
     Tiles of what has small last dimensions, such as the weights of convolutions, hold little else
     than padding.
     """
     only_cpu = value.first_use is not None and all(
-        isinstance(use.operation, CallOp) and not stays_on_chips(use.operation)
+        isinstance(use.operation, CallOp) and not stays_on_chips(use.operation, by_cpu)
         for use in value.uses
     )
     layout = Layout.ROW_MAJOR if only_cpu else Layout.TILE
@@ -154,6 +156,8 @@ class _FunctionConverter:
     """The names of programs in the module."""
     called: dict[Structure, list[str]]
     """What the kernels of programs call their values, in order, by what the programs are."""
+    by_cpu: Mapping[str, FuncOp]
+    """The functions for the CPU, by their symbols."""
     _mapping: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     _on_host: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     """Values of the source that were brought to the host, or computed there."""
@@ -168,7 +172,7 @@ class _FunctionConverter:
         block = body_of(self.function)
         groups = list(self._groups(block))
         self._name_values(block)
-        entry = Block(arg_types=[given_type(argument) for argument in block.args])
+        entry = Block(arg_types=[given_type(argument, self.by_cpu) for argument in block.args])
         for old, new in zip(block.args, entry.args, strict=True):
             self._mapping[old] = new
             new.name_hint = old.name_hint
@@ -222,7 +226,7 @@ class _FunctionConverter:
     def _keep_constant(self, op: Operation) -> None:
         made = op.clone()
         result = made.results[0]
-        set_type(result, given_type(op.results[0]))
+        set_type(result, given_type(op.results[0], self.by_cpu))
         result.name_hint = self._names[op.results[0]]
         self._add(made, op)
         self._mapping[op.results[0]] = result
@@ -298,7 +302,7 @@ class _FunctionConverter:
         """Calls a function for the CPU. What it overwrites is a copy, which goes to where the value
         itself lies."""
         self._call_op = call
-        if stays_on_chips(call):
+        if stays_on_chips(call, self.by_cpu):
             self._exchange(call)
             return
         overwritten = overwritten_operands(call)

@@ -1,0 +1,21 @@
+"""What ops between chips only move: tensors that chips divide, or put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ttcodegen.dialects.operation import CatalogueOp
+
+
+@dataclass(frozen=True)
+class ChipMovement:
+    """A tensor that chips along an axis divide, put together, or both: the dimensions."""
+
+    axis: int
+    divided: int | None
+    joined: int | None
+
+
+ChipMovementRule = Callable[[CatalogueOp], ChipMovement | None]
+"""What an op moves along one axis of the mesh; None for a form of it that does more."""

@@ -146,6 +146,22 @@ def test_the_same_op_has_the_same_node_in_all_stages() -> None:
         assert nodes["scores"].namespace == "encoder/0/dense", stage
 
 
+@pytest.mark.parametrize("target", ["ttnn", "ttmetal"])
+def test_the_cpp_is_in_the_layers_of_the_ops_that_it_was_made_for(
+    tmp_path: Path, target: str
+) -> None:
+    options = CompileOptions("model", target)
+    module = tmp_path / "model.mlir"
+    module.write_text(MODEL)
+    graphs = model_graphs(module, options, stages=True)
+    graph = next(g for g in graphs if g.id == "EmitC: src/model.cpp:model")
+    assert {node.namespace for node in graph.nodes} == {"", "encoder/0/dense", "head"}
+    dense = [node for node in graph.nodes if node.namespace == "encoder/0/dense"]
+    made_of = {name for node in dense if (name := node.attribute("made of")) is not None}
+    # The device program of the product scales it, too.
+    assert made_of == ({"scores"} if target == "ttnn" else {"scores, head/scaled"})
+
+
 def test_regions_are_graphs_of_their_own() -> None:
     graphs = graphs_of("""\
 func.func @sum(%n: index, %x: f32) -> f32 {

@@ -7,7 +7,7 @@ has the same name in the graphs of all stages, and Model Explorer finds it in th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
@@ -25,6 +25,7 @@ from ttcodegen.dialects.functions import (
 )
 from ttcodegen.dialects.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.ttcore import ArgumentType, LoadCachedOp
+from ttcodegen.emitc.origins import origins_of
 from ttcodegen.explorer.graph import (
     TENSOR_TAG,
     Graph,
@@ -76,6 +77,7 @@ def module_graphs(
     elements: int = 16,
     source: Source | None = None,
     visit: Visit | None = None,
+    layers: Mapping[Operation, str] | None = None,
 ) -> list[Graph]:
     """The graphs of all functions, in their order, each followed by those of its regions.
 
@@ -84,11 +86,12 @@ def module_graphs(
         elements: how many elements of a constant are listed.
         source: what was read; nodes say the lines that they stand in.
         visit: is called with each op, its graph and its node.
+        layers: the namespaces of the ops that those of the C++ were made for.
 
     Linear in the ops.
     """
     found = list(_functions(operations, ""))
-    graphs = _Graphs(Texts(elements), source, visit)
+    graphs = _Graphs(Texts(elements), source, visit, layers or {})
     graphs.by_symbol = {symbol: name for name, op in found if (symbol := _symbol(op)) is not None}
     graphs.functions = {op.sym_name.data: op for _, op in found if isinstance(op, FuncOp)}
     for name, op in found:
@@ -143,6 +146,7 @@ class _Graphs:
     texts: Texts
     source: Source | None = None
     visit: Visit | None = None
+    layers: Mapping[Operation, str] = field(default_factory=dict[Operation, str])
     made: list[Graph] = field(default_factory=list[Graph])
     by_symbol: dict[str, str] = field(default_factory=dict[str, str])
     """Graphs of functions."""
@@ -408,13 +412,15 @@ class _FunctionGraph:
                 self._weights[result] = self._weights[op.operands[0]]
 
     def _namespace(self, op: Operation, node: GraphNode) -> str:
-        """The layer of an op; one that says nothing belongs to what the layers of its operands have
-        in common."""
-        own = layer(op, self._weights)
+        """The layer of an op; one that says nothing belongs to what the layers of those that it was
+        made for, or else of its operands, have in common."""
+        # What reads many weights at once is in the layer of none of them.
+        own = None if isinstance(op, LoadCachedOp) else layer(op, self._weights)
         if own is not None:
             return layer_namespace(own)
-        made = [self._spaces.get(edge.sourceNodeId) for edge in node.incomingEdges]
-        paths = [path.split("/") for path in made if path]
+        related = [self._graphs.layers.get(origin) for origin in origins_of(op)]
+        related = related or [self._spaces.get(edge.sourceNodeId) for edge in node.incomingEdges]
+        paths = [path.split("/") for path in related if path]
         return "/".join(_common_parts(paths)) if paths else ""
 
 

@@ -50,6 +50,8 @@ class StageRecorder:
     made_of: dict[Node, Places] = field(default_factory=dict[Node, Places])
     """Of the nodes of all graphs, the ops of the source that they were made of."""
     origins: Origins = field(default_factory=Origins)
+    _layers: dict[Operation, str] = field(default_factory=dict["Operation", str])
+    """The namespaces of the ops of the lowered stage, which those of the C++ are made for."""
     _meanings: dict[str, Places] = field(default_factory=dict[str, Places])
     """By function that says what a program computes, what its ops were made of."""
 
@@ -76,6 +78,8 @@ class StageRecorder:
 
         def see(op: Operation, graph: str, node: GraphNode) -> None:
             name = stage_graph(stage, graph) if stage else graph
+            if stage == LOWERED:
+                self._layers[op] = node.namespace
             places = self.origins.of(op)
             if operation_name(op) == RUN_PROGRAM:
                 places |= self._computed(op)
@@ -98,7 +102,12 @@ class StageRecorder:
             for function in functions_of(module)
             if is_meaning(function)
         }
-        return module_graphs(module.body.block.ops, elements=elements, visit=self.visit(stage))
+        return module_graphs(
+            module.body.block.ops,
+            elements=elements,
+            visit=self.visit(stage),
+            layers=self._layers,
+        )
 
     def _keep(self, stage: str | None, module: ModuleOp) -> None:
         if stage is not None:

@@ -149,10 +149,15 @@ def _declare(header: EmitCBuilder, entry: Entry, types: HostTypes) -> None:
         comment = f"Weights of one call of {each.function}."
         header.struct(each.type, fields, comment)
         header.blank()
+    tensors = {"Inputs": entry.inputs, "Weights": entry.weights, "Outputs": entry.results}
+    shares = {
+        suffix: {tensor.field: tensor.share for tensor in held if tensor.share}
+        for suffix, held in tensors.items()
+    }
     for suffix, fields in _structs(entry, types):
         if fields:
             comment = _STRUCT_COMMENTS[suffix].format(entry.cpp_name)
-            header.struct(entry.struct(suffix), fields, comment)
+            header.struct(entry.struct(suffix), fields, comment, shares.get(suffix, {}))
             header.blank()
     if entry.has_constants or types.has_prepare:
         header.comment("To be called once, before the first inference.")

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, SSAValue
 
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.functions import argument_type
+from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.functions import argument_type, attributes_at
+from ttcodegen.dialects.mesh import MeshShape, declared_mesh
+from ttcodegen.dialects.sharding import SHARE, WantedSharding
 from ttcodegen.dialects.ttcore import ArgumentType, LoadCachedOp
 from ttcodegen.emitc.identifiers import NameScope, identifier, type_name
 from ttcodegen.naming.interface import argument_names, entry_name, result_names
@@ -33,6 +37,8 @@ class InterfaceTensor:
     kind: str
     """input, parameter, constant or output."""
     value: SSAValue
+    share: str = ""
+    """On a mesh, what each chip takes of it or gives to it, in words."""
 
     @property
     def is_weight(self) -> bool:
@@ -154,7 +160,9 @@ def arguments_of(names: FunctionNames) -> Iterator[InterfaceTensor]:
         kind = argument_type(function, argument.index)
         declared = "input" if kind is ArgumentType.DEFAULT else kind.value
         field = scope.unique(identifier(plain_name(title)))
-        yield InterfaceTensor(name, title, field, declared, argument)
+        said = attributes_at(function.arg_attrs, argument.index).get(SHARE)
+        share = _share_text(argument, said, declared_mesh(function))
+        yield InterfaceTensor(name, title, field, declared, argument, share)
 
 
 def results_of(function: FuncOp) -> Iterator[InterfaceTensor]:
@@ -162,8 +170,34 @@ def results_of(function: FuncOp) -> Iterator[InterfaceTensor]:
     terminator = body_of(function).last_op
     assert isinstance(terminator, ReturnOp)
     scope = NameScope()
-    for value, name in zip(terminator.operands, result_names(function), strict=True):
-        yield InterfaceTensor(name, name, scope.unique(identifier(name)), "output", value)
+    mesh = declared_mesh(function)
+    named = zip(terminator.operands, result_names(function), strict=True)
+    for index, (value, name) in enumerate(named):
+        said = attributes_at(function.res_attrs, index).get(SHARE)
+        share = _share_text(value, said, mesh, is_result=True)
+        yield InterfaceTensor(name, name, scope.unique(identifier(name)), "output", value, share)
+
+
+def _share_text(
+    value: SSAValue, said: Attribute | None, mesh: MeshShape, is_result: bool = False
+) -> str:
+    """What each chip takes of an argument, or gives to a result; empty if nothing says it."""
+    shape = shape_of(value.type)
+    share = WantedSharding.of(said, len(shape))
+    if share is None:
+        return ""
+    divided = [(dim, axes) for dim, axes in enumerate(share.axes) if axes]
+    if not divided:
+        return "What the first chip has." if is_result else "Each chip has the whole."
+    counts = [prod(mesh[axis] for axis in axes) for axes in share.axes]
+    part = "x".join(str(size // count) for size, count in zip(shape, counts, strict=True))
+    parts = ", ".join(
+        f"dimension {dim} along "
+        + (f"axis {axes[0]}" if len(axes) == 1 else "axes " + " and ".join(map(str, axes)))
+        + f" of the mesh ({counts[dim]} chips)"
+        for dim, axes in divided
+    )
+    return f"{'Put together of' if is_result else 'Each chip has'} {part}: {parts}."
 
 
 def module_name(module: ModuleOp) -> str | None:

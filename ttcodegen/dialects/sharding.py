@@ -21,6 +21,9 @@ from ttcodegen.dialects.attribute_kinds import INTEGERS
 SHARDING = "ttcore.sharding"
 """The attribute."""
 
+SHARE = "ttcodegen.share"
+"""Of an argument or a result, as `SHARDING` says it: what each chip takes of it, or gives to it."""
+
 Sharding = tuple[tuple[int, ...], ...]
 """For each dimension of a tensor the axes of the mesh that it is divided along, the major one
 first."""

@@ -507,15 +507,22 @@ class EmitCBuilder:
         )
 
     def struct(
-        self, name: str, fields: Sequence[tuple[str, str]], comment: str | None = None
+        self,
+        name: str,
+        fields: Sequence[tuple[str, str]],
+        comment: str | None = None,
+        field_comments: Mapping[str, str] | None = None,
     ) -> None:
-        """Defines a structure; `name` and the names of the fields are identifiers."""
+        """Defines a structure; `name` and the names of the fields are identifiers. The comments of
+        fields, by their names, stand before them."""
         if comment is not None:
             self.comment(comment)
         op = ClassOp(name)
         self.insert(op)
         body = self._nested(op.body.block)
         for field, type in fields:
+            if field in (field_comments or {}):
+                body.comment((field_comments or {})[field])
             body.insert(FieldOp(field, cpp_type(type)))
 
     def global_constant(self, name: str, type: str, initializer: str) -> None:

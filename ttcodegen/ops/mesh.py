@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.attribute_kinds import ENUMERATOR, INTEGERS
@@ -15,7 +15,7 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array
 from ttcodegen.ops.chip_movement import ChipMovement
 from ttcodegen.ops.chips import Chips
-from ttcodegen.ops.collectives import MESH_ON_CPU, MESH_SHAPE, same_values
+from ttcodegen.ops.collectives import MESH_ON_CPU, MESH_SHAPE, mesh_axis, same_values
 from ttcodegen.ops.cpp_calls import Argument, CppCalls, Text
 from ttcodegen.ops.cpu_lowering import CpuCall, cpu_call
 from ttcodegen.ops.definition import (
@@ -115,6 +115,35 @@ def _divided_dims(op: CatalogueOp) -> list[int]:
     """The dimension that an op between a tensor and its parts divides along each axis of the mesh,
     -1 for none."""
     return [-1, -1] if _is_whole(op) else _placements(op, declared_mesh(op), _counts(op))
+
+
+def divided_dims(op: Operation, *, to_parts: bool) -> list[int] | None:
+    """The dimension that an op divides along each axis of the mesh, -1 for none, if it makes parts
+    of a whole tensor, or with `to_parts` false a whole tensor of parts; None for all others."""
+    if not isinstance(op, CatalogueOp):
+        return None
+    if op.name == ("ttnn.distribute_tensor" if to_parts else "ttnn.aggregate_tensor"):
+        return list(op.parameter("placements"))
+    if op.name != "ttir.mesh_shard":
+        return None
+    wanted = "full_to_shard" if to_parts else "shard_to_full"
+    return _divided_dims(op) if op.parameter("shard_direction") == wanted else None
+
+
+def partitioned_dim(op: Operation) -> tuple[int, int] | None:
+    """The dimension of what it has that each chip takes a share of, and the axis of the mesh; None
+    for all ops but `mesh_partition` along one axis."""
+    if not isinstance(op, CatalogueOp) or op.name not in _PARTITIONS:
+        return None
+    axis = mesh_axis(op)
+    return None if axis is None else (normalized_dim(op, op.parameter("dim"), _rank(op)), axis)
+
+
+_PARTITIONS = ("ttir.mesh_partition", "ttnn.mesh_partition")
+
+
+def _rank(op: CatalogueOp) -> int:
+    return len(op.shape("input"))
 
 
 def _between_chips(op: CatalogueOp) -> ChipMovement | None:

@@ -89,6 +89,13 @@ PASSES = (
         "says how tensors are divided.",
     ),
     PassEntry(
+        name="ttcore-record-chip-shares",
+        group=Group.TTCORE,
+        implementation=f"{_TRANSFORMS}.chip_shares:RecordChipShares",
+        description="Says of arguments and results how they are divided among the chips of the "
+        "mesh.",
+    ),
+    PassEntry(
         name="ttir-element-type-normalization",
         group=Group.TTIR,
         implementation=f"{_TRANSFORMS}.ttir_element_types:TTIRElementTypeNormalizationPass",

@@ -45,6 +45,7 @@ def ttir_to_ttnn(options: Values) -> Iterator[Step | str]:
     yield Step("inline", {"cpu-functions": True, "generics": True})
     yield "ttir-partition"
     yield Step("ttir-pipeline", chosen(options, TTIR_OPTIONS))
+    yield "ttcore-record-chip-shares"
     yield "convert-ttir-to-ttnn"
     if options["enable-remove-dead-values"]:
         yield "remove-dead-values"
@@ -97,7 +98,8 @@ def ttnn_to_ttnn(options: Values) -> Iterator[Step | str]:
     yield Step("ttcore-register-device", chosen(options, SYSTEM_OPTIONS))
     if options["argument-types"]:
         yield Step("populate-argument-types", {"argument-types": options["argument-types"]})
-    yield from ("inline", "ttir-decompose", "convert-ttir-to-ttnn")
+    yield from ("inline", "ttcore-record-chip-shares")
+    yield from ("ttir-decompose", "convert-ttir-to-ttnn")
     yield from _placed(options)
 
 

@@ -31,6 +31,7 @@ def ttir_to_generics(options: Values) -> Iterator[Step | str]:
         yield "ttir-element-type-normalization"
         yield "cpu-hoist-manually-tagged"
     yield "ttir-pipeline"
+    yield "ttcore-record-chip-shares"
     yield "ttmetal-reshape-later"
     yield "ttir-primitives"
     yield "ttir-decompose"

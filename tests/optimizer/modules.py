@@ -83,6 +83,14 @@ func.func @main(%x: tensor<1x14x14x32xbf16> {{{INPUT}}}, %w: tensor<64x32x3x3xbf
 """
 """A convolution whose activation it can apply itself."""
 
+SEQUENCES = f"""
+func.func @main(%x: tensor<2x64x257xbf16> {{{INPUT}}}, %w: tensor<96x64x7xbf16> {{{WEIGHT}}}) -> tensor<2x96x129xbf16> {{
+  %0 = "ttir.conv1d"(%x, %w) <{{stride = array<i32: 2>, padding = array<i32: 3>, dilation = array<i32: 1>, groups = 1 : i32, batch_dim = 0 : i64, channel_dim = 1 : i64, length_dim = 2 : i64}}> : (tensor<2x64x257xbf16>, tensor<96x64x7xbf16>) -> tensor<2x96x129xbf16>
+  return %0 : tensor<2x96x129xbf16>
+}}
+"""
+"""A convolution of sequences whose windows skip every second place."""
+
 DECODING = f"""
 func.func @main(%x: tensor<32x1024xbf16> {{{INPUT}}}, %g: tensor<1024x4096xbf16> {{{WEIGHT}}}, %u: tensor<1024x4096xbf16> {{{WEIGHT}}}, %d: tensor<1024x4096xbf16> {{{WEIGHT}}}) -> tensor<32x1024xbf16> {{
   %gate = "ttir.matmul"(%x, %g) : (tensor<32x1024xbf16>, tensor<1024x4096xbf16>) -> tensor<32x4096xbf16>

@@ -56,26 +56,29 @@ def _conv1d(call: Call) -> numpy.ndarray:
 
 
 def _decompose_conv1d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """A sequence is an image of width 1."""
+    """A sequence is an image of height 1, as in the library's conv1d.cpp: each row of the pixels
+    that windows begin at is one entry of a table, which tt-metal 0.70.1 limits to one number per
+    pixel (conv2d_op_program_factory_common.cpp)."""
     order = dims(op, _SEQUENCE_DIMS)
     window = Window.of(op, kernel_of(op, 1))
     sequence = builder.permute(builder.operand(op, "input"), order)
     n, length, channels = shape_of(sequence.type)
     outputs = output_channels(op, order)
     weight = builder.operand(op, "weight")
+    _, weight_channels, kernel = shape_of(weight.type)
     ((before, after),) = window.padding
     (result_length,) = window.output_sizes(op, (length,))
     image = builder.emit(
         "conv2d",
         [
-            builder.reshape(sequence, [n, length, 1, channels]),
-            builder.reshape(weight, [*shape_of(weight.type), 1]),
+            builder.reshape(sequence, [n, 1, length, channels]),
+            builder.reshape(weight, [outputs, weight_channels, 1, kernel]),
             library_bias(builder, op, outputs),
         ],
-        TensorType(element_of(op.result_type), [n, result_length, 1, outputs]),
-        stride=[*window.stride, 1],
-        padding=[before, 0, after, 0],
-        dilation=[*window.dilation, 1],
+        TensorType(element_of(op.result_type), [n, 1, result_length, outputs]),
+        stride=[1, *window.stride],
+        padding=[0, before, 0, after],
+        dilation=[1, *window.dilation],
         groups=op.parameter("groups"),
     )
     sequence = builder.reshape(image, [n, result_length, outputs])

@@ -8,11 +8,11 @@ Of states that agree on where tensors lie, the cheapest is kept, and of all the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.operation import CatalogueOp
@@ -105,6 +105,9 @@ class Search:
     beam: int = BEAM
     _last_use: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     _costs: dict[object, float] = field(default_factory=dict[object, float])
+    _arriving: dict[int, Placements] = field(default_factory=dict[int, Placements])
+    """By index of an op the values outside L1, made once or given, that it is the first to use:
+    states know them from there on, for all weights in all states took quadratic time."""
     _gaps: dict[Operation, int] = field(default_factory=dict[Operation, int])
     """Bytes of L1 that a call cannot use, because they are free in pieces."""
     _declared: dict[Operation, float] = field(default_factory=dict[Operation, float])
@@ -115,12 +118,18 @@ class Search:
 
     def run(self, arguments: Sequence[SSAValue], ops: Sequence[Operation]) -> list[Decision]:
         """The decisions of the cheapest sequence of ways."""
+        first_use: dict[SSAValue, int] = {}
         for index, op in enumerate(ops):
             for value in op.operands:
+                first_use.setdefault(value, index)
                 self._last_use[value] = index
         start: Placements = {}
-        for value in arguments:
-            if (placement := placement_of(value)) is not None:
+        for value in (*arguments, *_results(op for op in ops if op in self.skipped)):
+            placement = placement_of(value)
+            if placement is not None and placement.buffer_type != "l1":
+                if value in first_use:
+                    self._arriving.setdefault(first_use[value], {})[value] = placement
+            elif placement is not None and isinstance(value, BlockArgument):
                 start[value] = placement
         decisions = self._cheapest(start, ops)
         for attempt in range(1, ATTEMPTS):
@@ -145,6 +154,8 @@ class Search:
         found: dict[object, _State] = {}
         refused: CompileError | None = None
         for state in states:
+            if arriving := self._arriving.get(index):
+                state = replace(state, placements={**state.placements, **arriving})
             try:
                 continued = self._following(state, index, op)
             except CompileError as error:
@@ -261,7 +272,8 @@ class Search:
                 moves.append((value, declared))
                 placements[value] = declared
         for result in op.results:
-            if (placement := placement_of(result)) is not None:
+            placement = placement_of(result)
+            if placement is not None and not (op in self.skipped and placement.buffer_type != "l1"):
                 placements[result] = placement
         self._forget(placements, index, op)
         if isinstance(op, CatalogueOp) and op not in self.skipped:
@@ -364,6 +376,11 @@ class Search:
         if key not in self._costs:
             self._costs[key] = self.model.movement(source, target).seconds
         return self._costs[key]
+
+
+def _results(ops: Iterable[Operation]) -> Iterator[SSAValue]:
+    for op in ops:
+        yield from op.results
 
 
 def _takes_all(op: CatalogueOp, way: Way) -> bool:

@@ -69,6 +69,10 @@ class CallTranslator(ExpressionTranslator):
             signpost: self._signpost,
             min: lambda *values: self.extreme(min, *values),  # pyright: ignore
             max: lambda *values: self.extreme(max, *values),  # pyright: ignore
+            divmod: lambda a, b: (  # pyright: ignore
+                self.binary("FloorDiv", a, b, self.here),
+                self.binary("Mod", a, b, self.here),
+            ),
         }
         """What calls become that are not Python's, by function."""
         self.regions: Regions = ()

@@ -4,7 +4,7 @@ kernel computes."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import is_
 from typing import Any, NoReturn
 
@@ -142,8 +142,8 @@ class ExpressionTranslator:
                 return self.call(node)
             case ast.Lambda(arguments):
                 return LocalFunction(node, self.frame, self.defaults(arguments))
-            case ast.ListComp(element, [generator]) | ast.GeneratorExp(element, [generator]):
-                return self._comprehension(element, generator)
+            case ast.ListComp(element, generators) | ast.GeneratorExp(element, generators):
+                return self._comprehension(element, generators)
             case ast.JoinedStr():
                 return self.joined_text(node)
             case _:
@@ -347,18 +347,31 @@ class ExpressionTranslator:
     def _chosen(self, test: ast.expr, body: ast.expr, orelse: ast.expr) -> Any:
         return self.value(body if self._known_test(test) else orelse)
 
-    def _comprehension(self, element: ast.expr, generator: ast.comprehension) -> list[Any]:
-        found: list[Any] = []
+    def _comprehension(
+        self, element: ast.expr, generators: Sequence[ast.comprehension]
+    ) -> list[Any]:
         frame = Frame(self.frame.syntax, self.frame.captured, self.frame, self.frame.regions)
-        values = self.known_sequence(self.value(generator.iter), generator.iter)
-        frame.here = element
+        first = self.value(generators[0].iter)
         self.frames.append(frame)
-        for value in values:
-            self.bind(generator.target, value)
-            if all(map(self._known_test, generator.ifs)):
-                found.append(self.value(element))
+        found = list(self._generated(element, generators, first))
         self.frames.pop()
         return found
+
+    def _generated(
+        self, element: ast.expr, generators: Sequence[ast.comprehension], values: Any
+    ) -> Iterator[Any]:
+        """The elements that the innermost of several loops gives; `values` are those of the first
+        one."""
+        generator, *inner = generators
+        for value in self.known_sequence(values, generator.iter):
+            self.here = element
+            self.bind(generator.target, value)
+            if not all(map(self._known_test, generator.ifs)):
+                continue
+            if inner:
+                yield from self._generated(element, inner, self.value(inner[0].iter))
+            else:
+                yield self.value(element)
 
     def bind(self, target: ast.expr, value: Any) -> None:
         """Assigns to a name, or to the names of a tuple."""

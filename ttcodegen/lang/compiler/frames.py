@@ -32,6 +32,8 @@ class Frame:
     """What is translated now."""
     outer_names: set[str] = field(default_factory=set[str])
     """The names that it declares to be variables of the functions around it."""
+    iteration: Sequence[ast.stmt] = ()
+    """The statements that the end of an iteration of the innermost loop follows."""
     rest: Sequence[ast.stmt] = field(init=False)
     """The statements that its end follows."""
 

@@ -30,9 +30,11 @@ from ttcodegen.lang.compiler.numbers import (
 )
 from ttcodegen.lang.compiler.pipe_nets import NetUses
 from ttcodegen.lang.compiler.variables import (
+    CountingLoop,
     Variable,
     assigned_on_all_ways,
     assigned_values,
+    counting_loop,
     last_line,
     read_after,
     reads_first,
@@ -122,6 +124,8 @@ class KernelTranslator(CallTranslator):
                 self._augmented(target, type(operator).__name__, value, node)
             case ast.For(target, iterated, body, []):
                 self._for(target, iterated, body, node)
+            case ast.While(orelse=[]):
+                self._while(node)
             case ast.If(test, body, orelse):
                 self._if(self.test(test), body, orelse)
             case ast.With(items, body):
@@ -136,6 +140,12 @@ class KernelTranslator(CallTranslator):
                     self.leave_out("the assertion: the simulator makes it", node)
                 elif not found:
                     self.refuse("this assertion fails", node)
+            case ast.Continue():
+                self.refuse(
+                    "the compiler takes 'continue' at the end of an if statement of the loop's own "
+                    "body only",
+                    node,
+                )
             case _:
                 self.refuse(f"the compiler does not take a statement {type(node).__name__}", node)
 
@@ -251,8 +261,56 @@ class KernelTranslator(CallTranslator):
                 values = self.known_sequence(self.value(iterated), iterated)
         for value in values:
             self.bind(target, value)
-            self.body(body)
+            with self._iteration(body):
+                self.body(body)
             self.here = node
+
+    def _while(self, node: ast.While) -> None:
+        """A loop that counts becomes one of the kernel; others Python goes through if it knows how
+        often."""
+        counting = counting_loop(node)
+        if counting is not None and is_number(self.name(counting.name, node)):
+            self._counting(counting, node)
+            return
+        while True:
+            holds = self.test(node.test)
+            if is_condition(holds):
+                self.refuse(
+                    "the compiler takes while loops that count, or that it knows the steps of",
+                    node,
+                    remedy="let the last statement of 'while i < end:' be 'i += step', or use a "
+                    "range",
+                )
+            if not holds:
+                return
+            with self._iteration(node.body):
+                self.body(node.body)
+            self.here = node
+
+    def _counting(self, loop: CountingLoop, node: ast.While) -> None:
+        name, start, step = loop.name, self.name(loop.name, node), self.value(loop.step)
+        limit = self.value(loop.limit)
+        if not all(map(is_number, (start, limit, step))):
+            self.refuse("the limits of a loop that counts are integers", node)
+        end = self.arithmetic.add(limit, 1) if loop.includes_limit else limit
+        self._range(name, [start, end, step], loop.body, node)
+        last = self._counted_to(start, end, step)
+        if last is not None:
+            self.store_name(name, last)
+        elif isinstance(self.names.get(name), Variable):
+            self.refuse(
+                f"the compiler does not know what '{name}' is after this loop",
+                node,
+                remedy="use a range, and another variable for what is counted outside of the loop",
+            )
+        else:
+            self.names[name] = UNKNOWN
+
+    def _counted_to(self, start: Number, end: Number, step: Number) -> Number | None:
+        """What a loop leaves in its counter."""
+        if isinstance(start, int) and isinstance(end, int) and isinstance(step, int):
+            return start + step * len(range(start, end, step))
+        return self.arithmetic.extreme("max", start, end) if step == 1 else None
 
     def _range(self, name: str, limits: list[Any], body: Sequence[ast.stmt], node: ast.AST) -> None:
         start, end, step = (0, limits[0], 1) if len(limits) == 1 else (*limits, 1)[:3]
@@ -278,8 +336,17 @@ class KernelTranslator(CallTranslator):
             before = {each: self.names[each] for each in stored if each in self.names}
             self._loops.append(Loop(self.frame, self.regions, before))
             self.store_name(name, counter)
-            self.inside(body)
+            with self._iteration(body):
+                self.inside(body)
             self._check_carried(self._loops.pop())
+
+    @contextmanager
+    def _iteration(self, body: Sequence[ast.stmt]) -> Generator[None]:
+        """The body of a loop."""
+        frame = self.frame
+        outer, frame.iteration = frame.iteration, body
+        yield
+        frame.iteration = outer
 
     def before_loop(self, body: Sequence[ast.stmt]) -> None:
         """Prepares what a loop carries from one iteration to the next."""
@@ -369,21 +436,27 @@ class KernelTranslator(CallTranslator):
         """After a condition: what a variable holds that both branches assigned to."""
 
     def _guards(self, statement: ast.stmt, statements: Sequence[ast.stmt]) -> bool:
-        """Whether the rest of a function is carried out only if a condition does not hold."""
-        return (
-            isinstance(statement, ast.If)
-            and not statement.orelse
-            and isinstance(statement.body[-1], ast.Return)
-            and statement.body[-1].value is None
-            and statements is self.frame.rest
-        )
+        """Whether the rest of a function, or of an iteration, is carried out only if a condition
+        does not hold."""
+        match statement:
+            case ast.If(_, [*_, ast.Return(None)], []):
+                return statements is self.frame.rest
+            case ast.If(_, [*_, ast.Continue()], []):
+                return statements is self.frame.iteration
+            case _:
+                return False
 
     def _guarded(self, statement: ast.stmt, rest: Sequence[ast.stmt]) -> None:
         assert isinstance(statement, ast.If)
         condition = self.test(statement.test)
-        self.frame.rest = rest
+        is_iteration = isinstance(statement.body[-1], ast.Continue)
+        if is_iteration:
+            self.frame.iteration = rest
+        else:
+            self.frame.rest = rest
         if not is_condition(condition):
-            self.body(statement.body if condition else rest)
+            done = statement.body[:-1] if is_iteration else statement.body
+            self.body(done if condition else rest)
             return
         if statement.body[:-1]:
             self.when(condition, statement.body[:-1])

@@ -53,6 +53,40 @@ def assigned_values(statements: Sequence[ast.stmt], name: str) -> list[ast.expr 
     return found
 
 
+@dataclass(frozen=True)
+class CountingLoop:
+    """`while name < limit:` with `name += step` as its last statement."""
+
+    name: str
+    limit: ast.expr
+    includes_limit: bool
+    step: ast.expr
+    body: Sequence[ast.stmt]
+    """What comes before the last statement."""
+
+
+def counting_loop(node: ast.While) -> CountingLoop | None:
+    """How a while loop counts; None if it does not."""
+    match node.test, node.body[-1]:
+        case (
+            ast.Compare(ast.Name(name), [ast.Lt() | ast.LtE() as comparison], [limit]),
+            ast.AugAssign(ast.Name(counted), ast.Add(), step)
+            | ast.Assign([ast.Name(counted)], ast.BinOp(ast.Name(_), ast.Add(), step)),
+        ) if counted == name:
+            pass
+        case _:
+            return None
+    last = node.body[-1]
+    body = node.body[:-1] or [ast.copy_location(ast.Pass(), last)]
+    adds_to = last.value.left.id if isinstance(last, ast.Assign) else name  # pyright: ignore
+    fixed = {name, *(each.id for each in (*ast.walk(limit), *ast.walk(step))
+                     if isinstance(each, ast.Name))}  # fmt: skip
+    changes = any(_stores(statement, each) for statement in body for each in fixed)
+    if adds_to != name or changes or (_loads(limit, name) or _loads(step, name)):
+        return None
+    return CountingLoop(name, limit, isinstance(comparison, ast.LtE), step, body)
+
+
 def _flow(statements: Sequence[ast.stmt], name: str) -> tuple[bool, bool]:
     """Whether a variable may be read as it was before, and whether it is assigned to for sure."""
     for statement in statements:
@@ -70,6 +104,8 @@ def _of_statement(statement: ast.stmt, name: str) -> tuple[bool, bool]:
         case ast.For(target, iterated, body, _):
             inside = not _stores(target, name) and _flow(body, name)[0]
             return _loads(iterated, name) or inside, False
+        case ast.While(test, body):
+            return _loads(test, name) or _flow(body, name)[0], False
         case ast.With(items, body):
             if any(_loads(item, name) for item in items):
                 return True, False

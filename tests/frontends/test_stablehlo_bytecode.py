@@ -93,6 +93,22 @@ def test_newer_versions_are_refused() -> None:
     assert "vhlo.dot_general_v7" in text
 
 
+@pytest.mark.parametrize("newer", [b"StableHLO_v1.18.0", b"StableHLO_v2.00.0"])
+def test_artifacts_for_a_newer_version_are_refused(newer: bytes) -> None:
+    data = (MODULES / "jax_mlp.mlirbc").read_bytes()
+    text = failure(data.replace(b"StableHLO_v1.15.0", newer))
+    assert text.startswith("model.mlirbc: error: ")
+    assert f"for {newer[11:].decode()} of StableHLO; versions up to 1.17 are read" in text
+    assert "note: serialize the module for 1.17.0" in text
+
+
+def test_artifacts_for_older_versions_are_read() -> None:
+    data = (MODULES / "jax_mlp.mlirbc").read_bytes()
+    for version in (b"StableHLO_v1.17.0", b"StableHLO_v0.99.0"):
+        source = Source.from_bytes("model.mlirbc", data.replace(b"StableHLO_v1.15.0", version))
+        assert "ttir." in str(read_module(source))
+
+
 def test_other_bytecode_is_refused() -> None:
     data = (MODULES / "jax_mlp.mlirbc").read_bytes()
     text = failure(data.replace(b"vhlo\0", b"what\0"))

@@ -64,8 +64,12 @@ from ttcodegen.frontends.stablehlo.vhlo_attributes import ATTRIBUTES
 from ttcodegen.parsing.elements import unpack_booleans
 
 _VERSIONED = re.compile(r"^vhlo\.(.*)_v(\d+)$")
+_NEWEST = (1, 17)
+"""The newest version of StableHLO whose operations, types and attributes are known here."""
 _NEWEST_OPERATION = 2
-"""The newest version that any operation has in StableHLO 1.17."""
+"""The newest version that any operation has in that version of StableHLO."""
+_PRODUCER = re.compile(r"^StableHLO_v(\d+)\.(\d+)\.")
+"""What StableHLO calls itself in an artifact: by the version that it was written for."""
 _UNKNOWN = NoneType()
 
 
@@ -135,6 +139,7 @@ def read_portable(data: bytes) -> list[Operation]:
         CompileError: if the bytes are damaged, of a newer version, or no portable artifact.
     """
     tables, block = read_bytecode(data)
+    _refuse_newer_version(tables.producer)
     dialects = {name.partition(".")[0] for name in tables.operations}
     if "vhlo" not in dialects:
         named = ", ".join(sorted(dialects - {"builtin"})) or "builtin"
@@ -161,6 +166,22 @@ def read_portable(data: bytes) -> list[Operation]:
         ) from None
     except RecursionError:
         raise CompileError("the bytecode is damaged: it refers to itself") from None
+
+
+def _refuse_newer_version(producer: str) -> None:
+    """StableHLO promises that an artifact can be read by the version that it was written for and
+    by later ones, not by earlier ones
+    (https://github.com/openxla/stablehlo/blob/main/docs/compatibility.md)."""
+    match = _PRODUCER.match(producer)
+    if match is None or (int(match[1]), int(match[2])) <= _NEWEST:
+        return
+    newest = ".".join(map(str, _NEWEST))
+    raise CompileError(
+        f"the bytecode is for {producer.removeprefix('StableHLO_v')} of StableHLO; versions up to "
+        f"{newest} are read",
+        remedy=f"serialize the module for {newest}.0 (the second argument of "
+        "stablehlo.serialize_portable_artifact), or give it as text",
+    )
 
 
 class _Module:

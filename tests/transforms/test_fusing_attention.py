@@ -139,6 +139,8 @@ def fused(attention: Attention) -> Transformed:
         Attention(guard="last"),
         Attention(guard="first", mask=None),
         Attention(queries=1, mask=(1, 1, 1, 16)),
+        Attention(size=48),
+        Attention(size=8, key_heads=2),
     ],
 )
 def test_attention_is_fused(attention: Attention) -> None:
@@ -154,7 +156,6 @@ def test_attention_is_fused(attention: Attention) -> None:
 @pytest.mark.parametrize(
     "attention",
     [
-        Attention(size=48),
         Attention(wide=True),
         Attention(kept_scores=True),
     ],

@@ -24,7 +24,7 @@ from ttcodegen.transforms.ttir_patterns import is_float, same_type, unconverted
 ATTENTION = PatternSet()
 
 _HEAD_SIZE = 32
-"""The library's attention takes head sizes that are multiples of a tile (docs/library-rules.md)."""
+"""The library joins heads whose sizes are multiples of a tile (docs/library-rules.md)."""
 
 
 @ATTENTION.on("ttir.reshape")
@@ -382,7 +382,8 @@ def attend_to_earlier_keys(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | No
 
 
 def _attends(query: SSAValue, keys: SSAValue, values: SSAValue) -> bool:
-    """Whether the library's attention takes these tensors (docs/library-rules.md)."""
+    """Whether there is an attention for these tensors. Heads that are no whole tiles are padded for
+    the library's (docs/library-rules.md)."""
     shapes = [shape_of(tensor.type) for tensor in (query, keys, values)]
     if any(len(shape) != 4 for shape in shapes) or shapes[1] != shapes[2]:
         return False
@@ -390,7 +391,7 @@ def _attends(query: SSAValue, keys: SSAValue, values: SSAValue) -> bool:
     if any(element_of(tensor.type) != bf16 for tensor in (query, keys, values)):
         return False
     same = shapes[1][0] == batch and shapes[1][3] == size and heads % shapes[1][1] == 0
-    return same and size % _HEAD_SIZE == 0
+    return same and size > 0
 
 
 def _fitting_mask(rewriter: Rewriter, mask: SSAValue, scores: tuple[int, ...]) -> SSAValue | None:

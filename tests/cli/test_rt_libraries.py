@@ -231,3 +231,15 @@ def test_translated_cpp_is_built_and_compared(
     cpp.write_text("int x;")
     assert main(["run", *options, str(results)]) == 1
     assert "has no namespace of a module" in capsys.readouterr().err
+
+
+def test_an_edited_project_is_built_to_be_compared(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edited = tmp_path / "edited"
+    shutil.copytree(project, edited, ignore=shutil.ignore_patterns("build"))
+    source = edited / "src" / "choose.cpp"
+    source.write_text(source.read_text().replace("ttnn::gt(", "ttnn::lt("))
+    assert main(["compare", str(project), str(edited)]) == 4
+    assert "positive: " in capsys.readouterr().err
+    assert (edited / "build").is_dir()

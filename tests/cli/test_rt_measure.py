@@ -194,13 +194,36 @@ def test_compare_names_the_first_op_that_drifts(
         assert compile_main([str(path), "-o", folders[-1], "--no-format"]) == 0
     capsys.readouterr()
     assert main(["compare", folders[0], folders[0]]) == 0
-    assert "no op drifts, of 5 that both have" in "".join(capsys.readouterr())
+    assert "no op drifts, of 3 that both have" in "".join(capsys.readouterr())
     result = tmp_path / "result.json"
     assert main(["compare", *folders, "--result-file", str(result)]) == 4
     (entry,) = json.loads(result.read_text())["results"]
     assert entry["programs"][0]["first_drift"]["op"] == "ttnn.clamp_scalar"
     assert not entry["passed"]
     assert main(["compare", folders[0], str(tmp_path / "absent")]) == 1
+
+
+def test_an_op_is_compared_with_what_was_fused_into_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tensor = "tensor<64x64xbf16>"
+    path = tmp_path / "fused.mlir"
+    path.write_text(f"""
+    func.func @f(%x: {tensor}, %y: {tensor}) -> {tensor} {{
+      %0 = "ttir.matmul"(%x, %y) : ({tensor}, {tensor}) -> {tensor}
+      %1 = "ttir.relu"(%0) : ({tensor}) -> {tensor}
+      return %1 : {tensor}
+    }}""")
+    folders = [str(tmp_path / level) for level in "02"]
+    for level, folder in zip("02", folders, strict=True):
+        given = [str(path), "-o", folder, "--no-format", "--optimize", level]
+        assert compile_main(given) == 0
+    capsys.readouterr()
+    for first, second, which in ((*folders, "first"), (*reversed(folders), "second")):
+        assert main(["compare", first, second]) == 0
+        shown = "".join(capsys.readouterr())
+        assert f"only the {which} has: ttnn.relu\n" in shown
+        assert "no op drifts, of " in shown
 
 
 def test_ops_without_cpp_are_run_and_compared(

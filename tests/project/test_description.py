@@ -51,6 +51,8 @@ def test_drawing_suits_the_tensor(compiled: CompiledModule) -> None:
     assert tensor.effective_drawing == Drawing("uniform", -1, 1)
     weight = dataclasses.replace(tensor, kind=TensorKind.PARAMETER, shape=(3, 100, 4))
     assert weight.effective_drawing == Drawing("uniform", -0.1, 0.1)
+    variance = dataclasses.replace(weight, name="layer.norm.running_var")
+    assert variance.effective_drawing == Drawing("uniform", 0.5, 1.5)
     index = dataclasses.replace(tensor, data_type=DataType.INT32)
     assert index.effective_drawing == Drawing("integer", 0, 1)
     mask = dataclasses.replace(tensor, source_dtype="bool")

@@ -22,6 +22,7 @@ from ttcodegen.emitc.text import Text
 from ttcodegen.naming.interface import argument_names
 from ttcodegen.naming.modules import given_names, names_of_function
 from ttcodegen.ops.collectives import MESH_ON_CPU
+from ttcodegen.ops.cpp_parameters import MOST_UNNAMED
 from ttcodegen.ops.cpu_lowering import CpuCall, CpuOperand, element_type
 from ttcodegen.ops.definition import TTIRDefinition, works_between_chips
 from ttcodegen.parsing.structure import operation_name
@@ -206,23 +207,31 @@ class _BodyWriter:
         arguments += [Text(text) for text in call.attributes]
         callee = f"cpu::{call.function}"
         names = [self._names[result] for result in op.results]
+        labels: Sequence[str] = ()
+        if len(arguments) > MOST_UNNAMED:
+            labels = [*[""] * len(op.results), *call.operand_names]
         if not op.results:
-            body.call_void(callee, *arguments)
+            body.call_void(callee, *arguments, labels=labels)
         elif len(op.results) == 1:
-            self._values[op.results[0]] = self._single(body, op.results[0], call, arguments)
+            self._values[op.results[0]] = self._single(body, op.results[0], call, arguments, labels)
         else:
             types = [self._tensor] * len(names)
-            found = body.call_several(callee, *arguments, types=types, names=names)
+            found = body.call_several(callee, *arguments, types=types, names=names, labels=labels)
             self._values.update(zip(op.results, found, strict=True))
 
     def _single(
-        self, body: EmitCBuilder, result: SSAValue, call: CpuCall, arguments: Sequence[Argument]
+        self,
+        body: EmitCBuilder,
+        result: SSAValue,
+        call: CpuCall,
+        arguments: Sequence[Argument],
+        labels: Sequence[str],
     ) -> SSAValue:
         callee = f"cpu::{call.function}"
         if result.has_one_use() and isinstance(next(iter(result.uses)).operation, ReturnOp):
-            return body.call(callee, *arguments, type=self._tensor, pure=True)
-        name = self._names[result]
-        return body.call(callee, *arguments, type=f"const {self._tensor}", name=name)
+            return body.call(callee, *arguments, type=self._tensor, pure=True, labels=labels)
+        type_, name = f"const {self._tensor}", self._names[result]
+        return body.call(callee, *arguments, type=type_, name=name, labels=labels)
 
     def _argument(self, body: EmitCBuilder, operand: CpuOperand) -> Argument:
         if operand is None:

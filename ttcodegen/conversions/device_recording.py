@@ -29,6 +29,7 @@ from ttcodegen.dialects.mesh import ONE_CHIP, declared_mesh
 from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr, placement_of
 from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.emitc.text import Text
+from ttcodegen.naming.programs import operand_names
 from ttcodegen.ops.cpp_calls import Argument, Call, Use
 from ttcodegen.parsing.structure import operation_name
 
@@ -123,9 +124,12 @@ class DeviceRecorder(StatementRecorder):
 
     def launch(self, op: Operation) -> None:
         """A run of a program."""
-        name = f"run_{identifier(launch_of(op).program.name)}"
+        program = launch_of(op).program
         programs = Call(f"*constants.{PROGRAMS}", (), "Programs", "literal")
-        self._call(op, name, programs, *map(Use, op.operands), Text(DEVICE))
+        arguments = (programs, *map(Use, op.operands), Text(DEVICE))
+        names = ("", *operand_names(program, len(op.operands)))
+        name = f"run_{identifier(program.name)}"
+        self._add(Call(name, arguments, "void", parameters=names), op.results, ())
 
     def read(self, op: Operation) -> None:
         """A copy of a tensor on the host."""

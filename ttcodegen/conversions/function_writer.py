@@ -27,7 +27,7 @@ from ttcodegen.emitc.text import Text
 from ttcodegen.naming.layers import layer
 from ttcodegen.naming.modules import GivenNames
 from ttcodegen.ops.cpp_calls import Argument, Call, Use
-from ttcodegen.ops.cpp_parameters import parameter_names
+from ttcodegen.ops.cpp_parameters import MOST_UNNAMED, parameter_names
 
 _COLUMNS = 94
 """Of a line, without its indentation and parentheses."""
@@ -241,7 +241,11 @@ class FunctionWriter:
         if result in used or len(wanted) > 1:
             return False
         value = self.body.call(
-            call.callee, *map(self.value, call.arguments), type=TENSOR, pure=True
+            call.callee,
+            *map(self.value, call.arguments),
+            type=TENSOR,
+            pure=True,
+            labels=_labels(call),
         )
         self.values[result] = value
         for name in wanted:
@@ -265,6 +269,7 @@ class FunctionWriter:
                 *map(self.value, call.arguments),
                 types=self._types(statement),
                 names=[lifetime.declared[result] for result in statement.results],
+                labels=_labels(call),
             )
             self.values.update(zip(statement.results, values, strict=True))
         else:
@@ -282,7 +287,8 @@ class FunctionWriter:
             bounds = [outside.constant(number, loop.type) for number in (0, loop.count, 1)]
             self.body = outside.for_(*bounds, name=loop.counter)
             self._counter = self.body.arguments[0], loop.type
-        self.body.call_void(call.callee, *map(self.value, call.arguments))
+        arguments = map(self.value, call.arguments)
+        self.body.call_void(call.callee, *arguments, labels=_labels(call))
         if loop is not None:
             self.body.end_block()
             self.body = outside
@@ -328,8 +334,9 @@ class FunctionWriter:
         wrapped = with_options(call, self.source.facts.tuning.shared)
         if wrapped is None:
             arguments = map(self.value, call.arguments)
-            made = self.body.call(call.callee, *arguments, type=type_, name=name, pure=pure)
-            return self._with_names(made, call)
+            return self.body.call(
+                call.callee, *arguments, type=type_, name=name, pure=pure, labels=_labels(call)
+            )
         wrapper, operands, chosen = wrapped
         self.source.wrappers.add(wrapper)
         values = [self.value(operand) for operand in operands]
@@ -337,17 +344,6 @@ class FunctionWriter:
         if given:
             values.append(self.body.aggregate(options_type(wrapper), given, typed=False))
         return self.body.call(wrapper, *values, type=type_, name=name, pure=pure)
-
-    def _with_names(self, made: SSAValue, call: Call) -> SSAValue:
-        """Labels the arguments of a long call, but for tensors, which have names."""
-        names = parameter_names(call.callee, len(call.arguments))
-        if not names:
-            return made
-        labels = [
-            name if isinstance(argument, Text) and argument.text != f"&{DEVICE}" else ""
-            for name, argument in zip(names, call.arguments, strict=False)
-        ]
-        return self.body.named_arguments(made, labels)
 
     def value(self, argument: Argument) -> Value:
         """An expression as it stands in a statement."""
@@ -422,6 +418,21 @@ class FunctionWriter:
             name: self.value(Use(value)) for name, value in zip(fields, values, strict=True)
         }
         self.body.return_(self.body.aggregate(struct, arguments))
+
+
+def _labels(call: Call) -> Sequence[str]:
+    """The names of the parameters of a long call, from the first argument on that says nothing by
+    itself: tensors and the device, which begin most calls, have names."""
+    if len(call.arguments) <= MOST_UNNAMED:
+        return ()
+    names = call.parameters or parameter_names(call.callee, len(call.arguments))
+    is_device = [isinstance(a, Text) and a.text in (DEVICE, f"&{DEVICE}") for a in call.arguments]
+    plain = [
+        isinstance(argument, Use) or device
+        for argument, device in zip(call.arguments, is_device, strict=True)
+    ]
+    first = plain.index(False) if False in plain[:MOST_UNNAMED] else 0
+    return ["" if index < first or is_device[index] else name for index, name in enumerate(names)]
 
 
 def _only_value(value: Value) -> SSAValue:

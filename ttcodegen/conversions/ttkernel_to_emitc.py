@@ -52,6 +52,7 @@ from ttcodegen.emitc.spelling import float_value, string_literal
 from ttcodegen.emitc.standard_headers import standard_headers
 from ttcodegen.emitc.text import Text
 from ttcodegen.naming.sources import name_in_text
+from ttcodegen.ops.cpp_parameters import MOST_UNNAMED
 from ttcodegen.transforms.rebuilding import body_of
 
 PRINT = "ttkernel.dprint"
@@ -371,12 +372,15 @@ class _KernelWriter(KernelArguments):
             else self._operand(argument, is_register=kind == _REGISTER)
             for argument, kind in zip(call.arguments, kinds, strict=False)
         ]
+        labels: Sequence[str] = ()
         if call.form is CallForm.TEXT:
             callee, arguments = self._text_call(op, callee)
+        elif len(arguments) > MOST_UNNAMED:
+            labels = _parameter_names(op)
         if call.form is CallForm.METHOD:
             self._method(op, call, arguments)
         else:
-            self._function_call(op, callee, arguments, call.template_arguments)
+            self._function_call(op, callee, arguments, call.template_arguments, labels)
 
     def print(self, op: TTKernelOp) -> None:
         """A line of debug output: the text of the op, `{}` for each operand. All three processors
@@ -408,10 +412,15 @@ class _KernelWriter(KernelArguments):
         self.body = self._around_zones.pop()
 
     def _function_call(
-        self, op: TTKernelOp, callee: str, arguments: Sequence[Argument], template: Sequence[str]
+        self,
+        op: TTKernelOp,
+        callee: str,
+        arguments: Sequence[Argument],
+        template: Sequence[str],
+        labels: Sequence[str],
     ) -> None:
         if not op.results:
-            self.body.call_void(callee, *arguments, template_args=template)
+            self.body.call_void(callee, *arguments, template_args=template, labels=labels)
             return
         result = op.results[0]
         name = None if result.name_hint is None else self._variable(result.name_hint)
@@ -422,6 +431,7 @@ class _KernelWriter(KernelArguments):
             template_args=template,
             name=name,
             pure=op.definition.pure or (name is None and _is_written_at_use(op)),
+            labels=labels,
         )
 
     def _method(self, op: TTKernelOp, call: KernelCall, arguments: Sequence[Argument]) -> None:
@@ -490,13 +500,18 @@ class _KernelWriter(KernelArguments):
         return call[1], arguments
 
 
+def _parameter_names(op: TTKernelOp) -> list[str]:
+    """The names of the parameters of the function in C++."""
+    function = op.definition.cpp
+    if function is None or function.arguments is None:
+        return [operand.name for operand in op.signature]
+    return [word.partition("=")[0] for word in function.arguments]
+
+
 def _argument_kinds(op: TTKernelOp) -> list[str]:
     """The kinds of the operands in the order of the C++ call."""
     kinds = {operand.name: operand.kind for operand in op.signature}
-    function = op.definition.cpp
-    if function is None or function.arguments is None:
-        return list(kinds.values())
-    return [kinds.get(word.partition("=")[0], "") for word in function.arguments]
+    return [kinds.get(name, "") for name in _parameter_names(op)]
 
 
 def _spelled_bits(number: int) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.shards import Shards
 from ttcodegen.emitc.identifiers import file_stem, type_name
+from ttcodegen.naming.statistics import VARIANCES, is_variance
 from ttcodegen.ops.definition import Layout
 
 if TYPE_CHECKING:
@@ -131,6 +132,8 @@ class TensorDescription:
             return Drawing("boolean")
         if not self.data_type.is_float:
             return Drawing("integer", 0, 1)
+        if is_variance(self.name):
+            return Drawing("uniform", *VARIANCES)
         if self.is_weight and len(self.shape) > 1:
             bound = 1 / math.sqrt(max(1, *self.shape[-2:]))
             return Drawing("uniform", -bound, bound)

@@ -131,6 +131,7 @@ class EmitCBuilder:
         template_args: Sequence[str | int] = (),
         name: str | None = None,
         pure: bool = False,
+        labels: Sequence[str] = (),
     ) -> SSAValue:
         """`type name = callee<template_args>(args);`.
 
@@ -141,17 +142,23 @@ class EmitCBuilder:
             template_args: types or values, as C++ text or a number.
             name: what the variable is called; after the callee if None.
             pure: the call may be written where its value is used (once, and unless it has a name).
+            labels: what is written before the arguments as comments, "" for none: the names of the
+                parameters.
         """
-        op = self._call(callee, args, [type], template_args)
+        op = self._call(callee, args, [type], template_args, labels)
         if pure:
             op.attributes[PURE] = UnitAttr()
         return self._named(op, name)
 
     def call_void(
-        self, callee: str, *args: Argument, template_args: Sequence[str | int] = ()
+        self,
+        callee: str,
+        *args: Argument,
+        template_args: Sequence[str | int] = (),
+        labels: Sequence[str] = (),
     ) -> None:
         """`callee<template_args>(args);`."""
-        self._call(callee, args, [], template_args)
+        self._call(callee, args, [], template_args, labels)
 
     def call_several(
         self,
@@ -160,9 +167,10 @@ class EmitCBuilder:
         types: Sequence[str],
         names: Sequence[str] | None = None,
         template_args: Sequence[str | int] = (),
+        labels: Sequence[str] = (),
     ) -> tuple[SSAValue, ...]:
         """`auto [name, ...] = callee(args);`: a call whose result is a tuple, array or struct."""
-        op = self._call(callee, args, types, template_args)
+        op = self._call(callee, args, types, template_args, labels)
         if names is not None:
             op.attributes[NAMES] = ArrayAttr([StringAttr(name) for name in names])
         return tuple(op.results)
@@ -229,6 +237,7 @@ class EmitCBuilder:
         args: Sequence[Argument],
         types: Sequence[str],
         template_args: Sequence[str | int],
+        labels: Sequence[str] = (),
     ) -> CallOpaqueOp:
         operands = [arg for arg in args if not isinstance(arg, Text)]
         listed: list[Attribute] | None = None
@@ -249,6 +258,8 @@ class EmitCBuilder:
             ]
             or None,
         )
+        if any(labels):
+            op.attributes[ARGUMENT_NAMES] = ArrayAttr([StringAttr(label) for label in labels])
         self.insert(op)
         return op
 
@@ -279,13 +290,6 @@ class EmitCBuilder:
         assert isinstance(owner, Operation)
         owner.attributes.pop(NAME, None)
         owner.attributes[ASSIGNS] = StringAttr(variable)
-        return value
-
-    def named_arguments(self, value: SSAValue, names: Sequence[str]) -> SSAValue:
-        """Writes the names of the parameters as comments before the arguments of a call."""
-        owner = value.owner
-        assert isinstance(owner, CallOpaqueOp)
-        owner.attributes[ARGUMENT_NAMES] = ArrayAttr([StringAttr(name) for name in names])
         return value
 
     # --- Values ----------------------------------------------------------------------------------

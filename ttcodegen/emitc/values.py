@@ -230,7 +230,8 @@ def _call_opaque(values: ValueTable, op: CallOpaqueOp) -> Expression:
     texts = [expression.text for expression in expressions]
     if ARGUMENT_NAMES in op.attributes:
         for index, name in enumerate(array_texts(op.attributes[ARGUMENT_NAMES])[: len(texts)]):
-            if name and not texts[index].startswith("/*"):
+            # A variable that is called like the parameter says it itself.
+            if name not in ("", texts[index]) and not texts[index].startswith("/*"):
                 texts[index] = f"/*{require_identifier(name, op)}=*/{texts[index]}"
     if INITIALIZERS in op.attributes:
         type_ = "" if UNTYPED in op.attributes else callee

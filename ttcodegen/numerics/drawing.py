@@ -30,6 +30,7 @@ from ttcodegen.dialects.datatypes import (
     shape_of,
 )
 from ttcodegen.naming.interface import argument_names
+from ttcodegen.naming.statistics import VARIANCES, is_variance
 from ttcodegen.numerics.usage import Usage, Use, comes_from_argument, weights_of
 from ttcodegen.ops.traits import Trait
 
@@ -46,7 +47,6 @@ _FLOAT_PLACES = 256
 """Below this every integer is a number of bf16."""
 _CHUNK = 1 << 22
 _MASK_NAME = re.compile(r"(^|[^a-z])(mask|masks)([^a-z]|$)")
-_VARIANCE_NAME = re.compile(r"(^|[^a-z])(running_)?var(iance)?$")
 _INVERSE_FREQUENCY_NAME = re.compile(r"inv_?freq")
 _WIDE = 32
 """Bits of integers that are more than float32, or the matrix engine, has."""
@@ -141,10 +141,8 @@ def _masks_scores(name: str, uses: Sequence[Use]) -> bool:
 
 
 def _floats(name: str, uses: Sequence[Use]) -> Draw:
-    if any(use.spec.input_kind == "variance" for use in uses) or _VARIANCE_NAME.search(
-        name.lower()
-    ):
-        return _uniform(0.5, 1.5)
+    if any(use.spec.input_kind == "variance" for use in uses) or is_variance(name):
+        return _uniform(*VARIANCES)
     if _is_mask(name, uses):
         return _booleans(0.5)
     if _INVERSE_FREQUENCY_NAME.search(name.lower()):

@@ -52,6 +52,8 @@ class Call:
     """Whether the function is one that equal sequences of statements became."""
     variable: str | None = None
     """The name of the variable that holds the value, if it is to have one."""
+    parameters: tuple[str, ...] = ()
+    """The names of the parameters, if it is not the library that knows them."""
 
 
 Argument = Use | Call | Text

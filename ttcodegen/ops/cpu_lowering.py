@@ -32,6 +32,7 @@ class CpuCall:
     operands: tuple[CpuOperand, ...]
     attributes: tuple[str, ...]
     """C++ in braces, one for each structure that the function takes."""
+    operand_names: tuple[str, ...]
 
 
 CpuLowering = Callable[[CatalogueOp], CpuCall]
@@ -70,7 +71,7 @@ def cpu_call(
                 given.append(group[0] if group else None)
         name = function(op) if callable(function) else function or op.definition.short_name
         fields = tuple(_braced(structure(op)) for structure in structures)
-        return CpuCall(name, header, tuple(given), fields)
+        return CpuCall(name, header, tuple(given), fields, tuple(names))
 
     return lower
 

@@ -3,7 +3,7 @@ by the calls of ttnn that it made."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
@@ -115,10 +115,22 @@ def _data_type(array: np.ndarray) -> DataType:
 
 
 @dataclass(frozen=True)
+class Pair:
+    """An op that two runs have in common."""
+
+    first: OpValues
+    second: OpValues
+    after_first: Sequence[OpValues]
+    after_second: Sequence[OpValues]
+    """The ops that follow it on one side only. Where a pass fused them into the op of the other
+    side, that one gives what the last of them gives."""
+
+
+@dataclass(frozen=True)
 class SideBySide:
     """The ops of two runs."""
 
-    common: Sequence[tuple[OpValues, OpValues]]
+    common: Sequence[Pair]
     """Those that both have, in the same order, with results of the same shapes."""
     only_first: Sequence[OpValues]
     only_second: Sequence[OpValues]
@@ -133,14 +145,18 @@ def side_by_side(
         first: those of one run.
         second: those of the other one.
         by_function: whether ops are the same that call the same function, and those that call
-            none are left out; else they are the same if they have the same name.
+            none are left out; else they are the same if they have the same name. Ops without
+            results are left out.
     """
 
     def key(op: OpValues) -> tuple[str, tuple[tuple[int, ...], ...]]:
         return (op.function or "") if by_function else op.name, op.shapes[:1]
 
-    ours = [op for op in first if op.function is not None or not by_function]
-    others = [op for op in second if op.function is not None or not by_function]
+    def is_compared(op: OpValues) -> bool:
+        return bool(op.shapes) and (op.function is not None or not by_function)
+
+    ours = [op for op in first if is_compared(op)]
+    others = [op for op in second if is_compared(op)]
     matcher = SequenceMatcher(
         None, [key(op) for op in ours], [key(op) for op in others], autojunk=False
     )
@@ -151,7 +167,22 @@ def side_by_side(
     ]
     known, known_others = {a for a, _ in places}, {b for _, b in places}
     return SideBySide(
-        [(ours[a], others[b]) for a, b in places],
+        [
+            Pair(
+                ours[a],
+                others[b],
+                _alone_after(a, ours, known),
+                _alone_after(b, others, known_others),
+            )
+            for a, b in places
+        ],
         [op for index, op in enumerate(ours) if index not in known],
         [op for index, op in enumerate(others) if index not in known_others],
     )
+
+
+def _alone_after(index: int, ops: Sequence[OpValues], known: Collection[int]) -> Sequence[OpValues]:
+    end = index + 1
+    while end < len(ops) and end not in known:
+        end += 1
+    return ops[index + 1 : end]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from ttcodegen.naming.statistics import VARIANCES, is_variance
 from ttcodegen.runtime.executable import ProgramInfo, TensorInfo
 
 Values = Callable[[TensorInfo, np.random.Generator], np.ndarray]
@@ -17,9 +18,11 @@ DEFAULT = "scaled"
 
 def _scaled(tensor: TensorInfo, generator: np.random.Generator) -> np.ndarray:
     """Floats in [-1, 1), those of weights divided by the root of their width, so that sums stay in
-    range; integers 0 and 1, which name a place in anything; booleans."""
+    range; variances around 1; integers 0 and 1, which name a place in anything; booleans."""
     if not tensor.is_float:
         return generator.integers(0, 2, tensor.shape)
+    if is_variance(tensor.name):
+        return generator.uniform(*VARIANCES, tensor.shape)
     bound = 1.0
     if tensor.is_weight and len(tensor.shape) > 1:
         bound = 1 / math.sqrt(max(1, *tensor.shape[-2:]))

@@ -15,12 +15,13 @@ from ttcodegen.numerics.comparison import Agreement, compare
 from ttcodegen.numerics.op_events import OpEvent, observer
 from ttcodegen.numerics.tolerances import tolerance_of_type
 from ttcodegen.project.building import library_path
+from ttcodegen.project.edits import edited_files
 from ttcodegen.project.manifest import read_manifest
 from ttcodegen.rt.commands.command import Command, FileResult
 from ttcodegen.rt.commands.output_checks import device_data_type
 from ttcodegen.rt.commands.project import build_as_it_is, flatbuffer_of_project
 from ttcodegen.rt.commands.running import chosen_programs, program_inputs
-from ttcodegen.rt.op_values import OpValues, side_by_side, values_of_calls, values_of_events
+from ttcodegen.rt.op_values import OpValues, Pair, side_by_side, values_of_calls, values_of_events
 from ttcodegen.runtime.backend_reports import CallReport
 from ttcodegen.runtime.executable import (
     Executable,
@@ -61,8 +62,8 @@ class Run:
 class Compare(Command):
     """Runs two programs on the same values: projects, shared objects or flatbuffers.
 
-    A project is its C++ as it is now if that was built before, else its flatbuffer. The ops of C++
-    are the calls of ttnn that it makes.
+    A project is its C++ as it is now if that was edited or built before, else its flatbuffer. The
+    ops of C++ are the calls of ttnn that it makes.
     """
 
     name: ClassVar[str] = "compare"
@@ -128,18 +129,20 @@ class Compare(Command):
                 more = "" if len(alone) <= _MOST_NAMED else ", ..."
                 names = ", ".join(op.name for op in alone[:_MOST_NAMED])
                 self.logger.info(f"only the {which} has: {names}{more}")
-        for first, second in ops.common:
+        for pair in ops.common:
+            first, second = pair.first, pair.second
             found = _difference(first, second)
-            if found is not None:
+            if found is not None and not _is_fused(pair):
                 location = first.location or second.location
                 where = location or f"op {first.index}"
                 self.logger.error(
                     f"the first op that drifts: {first.name} at {where}: {_text(found)}"
                 )
                 return {"op": first.name, "index": first.index, "location": location}
+        both = len(ops.common)
+        ours_all, others_all = both + len(ops.only_first), both + len(ops.only_second)
         self.logger.info(
-            f"no op drifts, of {len(ops.common)} that both have "
-            f"({len(our_ops)} and {len(other_ops)})"
+            f"no op drifts, of {both} that both have ({ours_all} and {others_all} in all)"
         )
         return None
 
@@ -157,7 +160,8 @@ def _open(path: Path) -> Side:
         if flatbuffer is None:
             raise CompileError(f"'{path}' has no flatbuffer")
         built = library_beside(flatbuffer)
-        if built is not None and built.parent == library_path(path.absolute(), "").parent:
+        is_own = built is not None and built.parent == library_path(path.absolute(), "").parent
+        if is_own or any(file.startswith("src/") for file in edited_files(path)):
             built = build_as_it_is(path)
         path = built or flatbuffer
     if not path.exists():
@@ -235,6 +239,17 @@ def _difference(first: OpValues, second: OpValues) -> Agreement | None:
             if not found.passed:
                 return found
     return None
+
+
+def _is_fused(pair: Pair) -> bool:
+    """Whether the op of one side gives what ops after that of the other side give."""
+    return any(
+        op.shapes == pair.second.shapes and _difference(op, pair.second) is None
+        for op in pair.after_first
+    ) or any(
+        op.shapes == pair.first.shapes and _difference(pair.first, op) is None
+        for op in pair.after_second
+    )
 
 
 def _text(found: Agreement) -> str:

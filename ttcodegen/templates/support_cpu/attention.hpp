@@ -71,8 +71,9 @@ inline double dot(const double* x, const double* y, std::size_t size) {
 /// the current position of each user, and the score of a sink for each head.
 inline Tensor scaled_dot_product_attention_decode(const Type& type, const Tensor& query,
                                                   const Tensor& key, const Tensor& value,
-                                                  const Optional& mask, const Optional& positions,
-                                                  const Optional& sink,
+                                                  const Optional& attention_mask,
+                                                  const Optional& cur_pos_tensor,
+                                                  const Optional& attention_sink,
                                                   const Attention& attributes) {
     const std::size_t users = query.shape[1];
     const std::size_t heads = query.shape[2];
@@ -82,11 +83,12 @@ inline Tensor scaled_dot_product_attention_decode(const Type& type, const Tensor
     const std::size_t window = attributes.sliding_window_size;
     std::vector<double> values(users * heads * value_size, 0);
     const Shape mask_strides =
-        mask ? broadcast_strides(mask->shape, {users, 1, heads, keys}) : Shape(4, 0);
+        attention_mask ? broadcast_strides(attention_mask->shape, {users, 1, heads, keys})
+                       : Shape(4, 0);
     for (std::size_t user = 0; user < users; ++user) {
         double current = static_cast<double>(keys) - 1;
-        if (positions && attributes.is_causal) {
-            current = positions->elements[positions->elements.size() > 1 ? user : 0];
+        if (cur_pos_tensor && attributes.is_causal) {
+            current = cur_pos_tensor->elements[cur_pos_tensor->elements.size() > 1 ? user : 0];
         }
         const double first = window == 0 ? 0 : current - static_cast<double>(window) + 1;
         for (std::size_t head = 0; head < heads; ++head) {
@@ -98,43 +100,43 @@ inline Tensor scaled_dot_product_attention_decode(const Type& type, const Tensor
                     continue;
                 }
                 double score = dot(asked, key.elements.data() + (group * keys + k) * size, size);
-                if (mask) {
-                    score += mask->elements[user * mask_strides[0] + head * mask_strides[2] +
-                                            k * mask_strides[3]];
+                if (attention_mask) {
+                    score += attention_mask->elements[user * mask_strides[0] +
+                                                      head * mask_strides[2] + k * mask_strides[3]];
                 }
                 scores[k] = score * attributes.scale;
             }
-            const std::size_t sink_row = sink ? sink->shape[1] : 0;
-            const double sink_score = sink ? sink->elements[head * sink_row] * attributes.scale : 0;
-            attend(scores, sink, sink_score, value.elements.data() + group * keys * value_size,
-                   value_size, values.data() + (user * heads + head) * value_size);
+            const std::size_t sink_row = attention_sink ? attention_sink->shape[1] : 0;
+            const double sink_score =
+                attention_sink ? attention_sink->elements[head * sink_row] * attributes.scale : 0;
+            attend(scores, attention_sink, sink_score,
+                   value.elements.data() + group * keys * value_size, value_size,
+                   values.data() + (user * heads + head) * value_size);
         }
     }
     return rounded(type, std::move(values));
 }
 
 /// The same with keys and values in pages.
-inline Tensor paged_scaled_dot_product_attention_decode(const Type& type, const Tensor& query,
-                                                        const Tensor& key, const Tensor& value,
-                                                        const Tensor& table, const Optional& mask,
-                                                        const Optional& positions,
-                                                        const Optional& sink,
-                                                        const Attention& attributes) {
-    return scaled_dot_product_attention_decode(
-        type, query, unpaged(key, table), unpaged(value, table), mask, positions, sink, attributes);
+inline Tensor paged_scaled_dot_product_attention_decode(
+    const Type& type, const Tensor& query, const Tensor& key, const Tensor& value,
+    const Tensor& page_table, const Optional& attention_mask, const Optional& cur_pos_tensor,
+    const Optional& attention_sink, const Attention& attributes) {
+    return scaled_dot_product_attention_decode(type, query, unpaged(key, page_table),
+                                               unpaged(value, page_table), attention_mask,
+                                               cur_pos_tensor, attention_sink, attributes);
 }
 
 /// The same with values that may be the beginnings of the keys.
-inline Tensor paged_flash_multi_latent_attention_decode(const Type& type, const Tensor& query,
-                                                        const Tensor& key, const Optional& value,
-                                                        const Tensor& table, const Optional& mask,
-                                                        const Optional& positions,
-                                                        const Optional& sink,
-                                                        const Attention& attributes) {
-    const Tensor keys = unpaged(key, table);
+inline Tensor paged_flash_multi_latent_attention_decode(
+    const Type& type, const Tensor& query, const Tensor& key, const Optional& value,
+    const Tensor& page_table, const Optional& attention_mask, const Optional& cur_pos_tensor,
+    const Optional& attention_sink, const Attention& attributes) {
+    const Tensor keys = unpaged(key, page_table);
     if (value) {
-        return scaled_dot_product_attention_decode(type, query, keys, unpaged(*value, table), mask,
-                                                   positions, sink, attributes);
+        return scaled_dot_product_attention_decode(type, query, keys, unpaged(*value, page_table),
+                                                   attention_mask, cur_pos_tensor, attention_sink,
+                                                   attributes);
     }
     const std::size_t size = keys.shape[3];
     Tensor values{
@@ -144,17 +146,18 @@ inline Tensor paged_flash_multi_latent_attention_decode(const Type& type, const 
         values.elements.insert(values.elements.end(), first,
                                first + static_cast<std::ptrdiff_t>(attributes.head_dim_v));
     }
-    return scaled_dot_product_attention_decode(type, query, keys, values, mask, positions, sink,
-                                               attributes);
+    return scaled_dot_product_attention_decode(type, query, keys, values, attention_mask,
+                                               cur_pos_tensor, attention_sink, attributes);
 }
 
 /// Attention of queries (users, heads, queries, size) that begin at a position of what is in pages.
 inline Tensor chunked_scaled_dot_product_attention(const Type& type, const Tensor& query,
                                                    const Tensor& key, const Tensor& value,
-                                                   const Tensor& table, const Tensor& start,
+                                                   const Tensor& page_table,
+                                                   const Tensor& chunk_start_idx,
                                                    const Attention& attributes) {
-    const Tensor keys = unpaged(key, table);
-    const Tensor all_values = unpaged(value, table);
+    const Tensor keys = unpaged(key, page_table);
+    const Tensor all_values = unpaged(value, page_table);
     const std::size_t heads = query.shape[1];
     const std::size_t queries = query.shape[2];
     const std::size_t size = query.shape[3];
@@ -164,7 +167,7 @@ inline Tensor chunked_scaled_dot_product_attention(const Type& type, const Tenso
     for (std::size_t i = 0; i < query.shape[0] * heads; ++i) {
         const std::size_t group = i / heads * keys.shape[1] + i % heads * keys.shape[1] / heads;
         for (std::size_t q = 0; q < queries; ++q) {
-            const double last = start.elements[0] + static_cast<double>(q);
+            const double last = chunk_start_idx.elements[0] + static_cast<double>(q);
             std::vector<double> scores(count, -std::numeric_limits<double>::infinity());
             for (std::size_t k = 0; k < count && static_cast<double>(k) <= last; ++k) {
                 const double product = dot(query.elements.data() + (i * queries + q) * size,

@@ -51,17 +51,17 @@ struct Sampling {
 
 /// For each row the index of one of its values, by its probability: that of the exponential of
 /// value times `temp` among the `k` greatest ones, as few of them as have the probability `p`.
-inline Tensor sampling(const Type& type, const Tensor& input, const Tensor& indices,
+inline Tensor sampling(const Type& type, const Tensor& input_values, const Tensor& input_indices,
                        const Tensor& k, const Tensor& p, const Tensor& temp,
                        const Sampling& attributes) {
     std::mt19937_64 generator(attributes.seed);
-    const std::size_t size = input.shape.back();
+    const std::size_t size = input_values.shape.back();
     std::vector<double> values;
-    for (std::size_t row = 0; row < input.elements.size() / size; ++row) {
+    for (std::size_t row = 0; row < input_values.elements.size() / size; ++row) {
         const auto at = [&](const Tensor& of_rows) {
             return of_rows.elements[of_rows.elements.size() > 1 ? row : 0];
         };
-        const double* const scores = input.elements.data() + row * size;
+        const double* const scores = input_values.elements.data() + row * size;
         std::vector<std::size_t> order(size);
         std::iota(order.begin(), order.end(), std::size_t{0});
         std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
@@ -83,7 +83,7 @@ inline Tensor sampling(const Type& type, const Tensor& input, const Tensor& indi
         while (chosen + 1 < kept && number >= weights[chosen]) {
             number -= weights[chosen++];
         }
-        values.push_back(indices.elements[row * size + order[chosen]]);
+        values.push_back(input_indices.elements[row * size + order[chosen]]);
     }
     return rounded(type, std::move(values));
 }

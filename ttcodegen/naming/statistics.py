@@ -1,0 +1,15 @@
+"""What the names of arguments say about their values."""
+
+from __future__ import annotations
+
+import re
+
+VARIANCES = (0.5, 1.5)
+"""Between which random variances lie: their roots are taken, and divided by."""
+
+_VARIANCE = re.compile(r"(^|[^a-z])(running_)?var(iance)?$")
+
+
+def is_variance(name: str) -> bool:
+    """Whether an argument of that name in the source holds variances, as batch norms call them."""
+    return _VARIANCE.search(name.lower()) is not None

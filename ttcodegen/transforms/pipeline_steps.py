@@ -50,8 +50,7 @@ def ttir_to_ttnn(options: Values) -> Iterator[Step | str]:
     if options["enable-remove-dead-values"]:
         yield "remove-dead-values"
     if optimization_level(options) > 0:
-        yield "ttnn-decode-caches"
-        yield "ttnn-dense-rows"
+        yield from ("ttnn-decode-caches", "ttnn-dense-rows")
         given = _given(options)
         yield Step("ttnn-fuse-projections", given)
         yield "ttnn-decode-heads"

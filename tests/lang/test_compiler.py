@@ -98,7 +98,7 @@ def test_the_same_operation_is_one_project_for_tensors_of_the_same_kinds(tmp_pat
     ("expression", "message"),
     [
         ("x_blk ^ x_blk", "the device has no operation ^ of blocks of f32"),
-        ("[x_blk for a in (1, 2) for b in (1, 2)][0]", "the compiler does not take a ListComp"),
+        ("{1: x_blk}[1]", "the compiler does not take a Dict"),
     ],
 )  # fmt: skip
 def test_what_the_compiler_refuses_is_told_at_its_line(expression: str, message: str) -> None:
@@ -162,9 +162,8 @@ def write():
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ("for j in range(1, -1, -1): pass", "kernels count upwards from 0 or more"),
         ("for j in range(-1, i): pass", "kernels count upwards from 0 or more"),
-        ("for j in range(i, 0, -1): pass", "kernels count upwards from 0 or more"),
+        ("for j in range(i, 0, -2): pass", "kernels count upwards from 0 or more"),
         ("i * (i - 1)", "kernels multiply numbers that are 0 or more"),
         ("for j in range(i - 1, 4): pass", "kernels count upwards from 0 or more"),
         ("if i < 1.5: pass", "kernels have no comparison Lt of these operands"),

@@ -132,6 +132,8 @@ def test_what_a_kernel_cannot_do_as_python_does_is_refused(
         ("print(len([row]), [row, 7][1], max([row, 2]))", 'DPRINT << "1 7 " << std::max<'),
         ("print(max([7]), min((row,)))", 'DPRINT << "7 " << node_row <<'),
         ("for a, b in zip([row] * 2, [1] + [row]): print(a, b)", 'DPRINT << node_row << " 1"'),
+        ("for n in range(6, 0, -2): print(n)", "n = 6 - iteration * 2;"),
+        ("for n in range(row + 1, 0, -1): print(n)", "n = sum - iteration;"),
         ("n = row\nwhile n < 2:\n    print(n)\n    n += 1", "n = node_row; n < 2; ++n"),
         ("n = 0\nwhile n <= row:\n    print(n)\n    n = n + 3", "n < node_row + 1; n += 3"),
         ("n = 0\nwhile n < row: n += 1\nprint(n)", "DPRINT << n <<"),

@@ -316,6 +316,15 @@ class KernelTranslator(CallTranslator):
         start, end, step = (0, limits[0], 1) if len(limits) == 1 else (*limits, 1)[:3]
         if not all(isinstance(each, int | SSAValue) for each in (start, end, step)):
             self.refuse("the limits of a range are integers", node)
+        first, width = None, 1
+        if is_below(step, 0) and (is_known((start, end)) or step == -1):
+            # The kernel counts the iterations.
+            first, width = start, -step
+            is_less = is_below(end, 0)
+            length = (self.arithmetic.add(start, -end) if is_less
+                      else self.arithmetic.subtract(start, end))  # fmt: skip
+            end = -(-length // width) if isinstance(length, int) else length
+            start, step = 0, 1
         if not isinstance(end, int) and not self.arithmetic.is_natural(end):
             end = self.arithmetic.extreme("max", end, 0)
         if end is None or is_below(step, 1) or not self.arithmetic.is_natural(start):
@@ -327,15 +336,21 @@ class KernelTranslator(CallTranslator):
         if is_below(end, 1):
             return
         hint = _hint(name) if name != "_" else None
+        if first is not None:
+            hint = "iteration"
         self.before_loop(body)
         last = self.arithmetic.subtract(end, 1)
         stored = [name, *stored_names(body)]
         loop = self.builder.loop(end, start=start, step=step, name_hint=hint)
         with self.scope(stored), loop as counter:
             self.arithmetic.bound(counter, start, last)
+            value = counter
+            if first is not None:
+                distance = self.arithmetic.multiply(counter, width)
+                value = self.arithmetic.subtract(first, distance)
             before = {each: self.names[each] for each in stored if each in self.names}
             self._loops.append(Loop(self.frame, self.regions, before))
-            self.store_name(name, counter)
+            self.store_name(name, value)
             with self._iteration(body):
                 self.inside(body)
             self._check_carried(self._loops.pop())

@@ -77,8 +77,7 @@ def _given(options: Values) -> dict[str, OptionValue]:
 
 def _placed(options: Values) -> Iterator[Step | str]:
     """What both ways to TTNN end with: how calls compute, where tensors lie and how long."""
-    yield "ttnn-set-compute-kernel-config"
-    yield "ttnn-layout"
+    yield from ("ttnn-set-compute-kernel-config", "ttnn-layout")
     if options["experimental-weight-dtype"] != "none":
         target = options["experimental-weight-dtype"]
         yield Step("ttnn-weight-dtype-conversion", {"target": target})

@@ -88,6 +88,15 @@ def replacement(block: Block) -> str | None:
     return None
 
 
+def is_subtraction(block: Block) -> bool:
+    """Whether a body of two arguments takes the second one off the first."""
+    results = returned(block)
+    op = results[0].owner if len(results) == 1 else None
+    if not isinstance(op, StableHLOOp) or op.short_name != "subtract":
+        return False
+    return list(op.operands) == list(block.args)
+
+
 # Bodies that are tried
 
 

@@ -9,6 +9,8 @@ from xdsl.dialects.builtin import (
     BFloat16Type,
     Float16Type,
     Float32Type,
+    IntegerType,
+    i32,
 )
 from xdsl.ir import Attribute, SSAValue
 
@@ -18,6 +20,7 @@ from ttcodegen.dialects.datatypes import (
     is_boolean,
     shape_of,
     tensor_type,
+    ui16,
 )
 from ttcodegen.frontends.special_functions import SPECIAL_FUNCTIONS
 from ttcodegen.frontends.stablehlo import complex_numbers
@@ -211,7 +214,14 @@ def _convert(conversion: Conversion, op: StableHLOOp) -> Value:
     target = element_of(op.results[0].type)
     if isinstance(value, Complex) or complex_numbers.is_complex_element(target):
         return complex_numbers.convert(conversion, value, target)
-    return conversion.builder.typecast(conversion.tensor(op.operands[0]), target)
+    tensor = conversion.tensor(op.operands[0])
+    if target == ui16 and isinstance(element_of(tensor.type), IntegerType):
+        # TTIR takes the nearest number that 16 bits hold, as the device does; StableHLO the lowest
+        # 16 bits.
+        wide = conversion.builder.typecast(tensor, i32)
+        mask = conversion.filled_like((1 << 16) - 1, wide)
+        tensor = conversion.builder.like("bitwise_and", wide, mask)
+    return conversion.builder.typecast(tensor, target)
 
 
 # What is made of several ops

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
+from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import element_of, f32, i1, is_boolean, shape_of, tensor_type
-from ttcodegen.frontends.stablehlo.bodies import block_of, replacement
+from ttcodegen.frontends.stablehlo.bodies import block_of, is_subtraction, replacement
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Results, Rule, Value
 from ttcodegen.frontends.stablehlo.dialect import StableHLOOp
 from ttcodegen.frontends.stablehlo.movement import moving
+from ttcodegen.frontends.stablehlo.reductions import applied
+from ttcodegen.lazy_numpy import np
 
-_GATHER = (
-    "offset_dims",
-    "collapsed_slice_dims",
-    "operand_batching_dims",
-    "start_indices_batching_dims",
-    "start_index_map",
-)
-_SCATTER = {
-    "update_window_dims": "update_window_dims",
-    "inserted_window_dims": "inserted_window_dims",
-    "input_batching_dims": "input_batching_dims",
-    "scatter_indices_batching_dims": "scatter_indices_batching_dims",
-    "scatter_dims_to_operand_dims": "scatter_dims_to_operand_dims",
+_SCATTER_OF_GATHER = {
+    "offset_dims": "update_window_dims",
+    "collapsed_slice_dims": "inserted_window_dims",
+    "operand_batching_dims": "input_batching_dims",
+    "start_indices_batching_dims": "scatter_indices_batching_dims",
+    "start_index_map": "scatter_dims_to_operand_dims",
 }
+"""The dimensions of a gather by their names, with what a scatter to the same places calls them."""
 
 
 def _gather(conversion: Conversion, op: StableHLOOp, values: Sequence[SSAValue]) -> SSAValue:
@@ -38,7 +36,7 @@ def _gather(conversion: Conversion, op: StableHLOOp, values: Sequence[SSAValue])
     if sizes is None:
         raise ValueError("slices whose size is only known at run time are not supported")
     extents = [int(size) for size in sizes]
-    dims = {name: [int(dim) for dim in numbers.get(name, [])] for name in _GATHER}
+    dims = {name: [int(dim) for dim in numbers.get(name, [])] for name in _SCATTER_OF_GATHER}
     vector_dim = int(numbers.get("index_vector_dim", 0))
     found = _one_slice(conversion, value, indices, dims, extents)
     if found is not None:
@@ -46,18 +44,33 @@ def _gather(conversion: Conversion, op: StableHLOOp, values: Sequence[SSAValue])
     rows = _rows(conversion, value, indices, dims, extents, vector_dim)
     if rows is not None:
         return rows
+    is_sorted = bool(op.get("indices_are_sorted", False))
+    shape = shape_of(op.results[0].type)
+    return _slices(conversion, value, indices, dims, extents, vector_dim, shape, is_sorted)
+
+
+def _slices(
+    conversion: Conversion,
+    value: SSAValue,
+    indices: SSAValue,
+    dims: dict[str, list[int]],
+    sizes: list[int],
+    vector_dim: int,
+    shape: Sequence[int],
+    is_sorted: bool = False,
+) -> SSAValue:
+    """A gather to a tensor of that shape; truths are gathered as numbers."""
     element = element_of(value.type)
     if is_boolean(element):
         value = conversion.builder.typecast(value, f32)
-    result = tensor_type(element_of(value.type), shape_of(op.results[0].type))
     made = conversion.builder.emit(
         "gather",
         [value, indices],
-        result,
+        tensor_type(element_of(value.type), shape),
         **dims,
         index_vector_dim=vector_dim,
-        slice_sizes=extents,
-        indices_are_sorted=bool(op.get("indices_are_sorted", False)),
+        slice_sizes=sizes,
+        indices_are_sorted=is_sorted,
     )
     return conversion.builder.typecast(made, element)
 
@@ -143,19 +156,25 @@ def _torch_index_select(
     )
 
 
+def _scattered(op: StableHLOOp) -> dict[str, list[int]]:
+    """The dimensions of a scatter, by their names."""
+    numbers = op["scatter_dimension_numbers"]
+    names = _SCATTER_OF_GATHER.values()
+    return {name: [int(dim) for dim in numbers.get(name, [])] for name in names}
+
+
 def _scatter(conversion: Conversion, op: StableHLOOp) -> Results:
     count = (len(op.operands) - 1) // 2
     operands = conversion.tensors(op)
     inputs, indices, updates = operands[:count], operands[count], operands[count + 1 :]
     block = block_of(op)
-    kind = replacement(block) if count == 1 else _replaces_all(conversion, op, count)
-    if kind is None:
-        raise ValueError(
-            "'stablehlo.scatter': the body neither replaces what is there nor adds, multiplies or "
-            "compares it"
-        )
     numbers = op["scatter_dimension_numbers"]
-    dims = {name: [int(dim) for dim in numbers.get(key, [])] for name, key in _SCATTER.items()}
+    dims = _scattered(op)
+    kind = replacement(block) if count == 1 else _replaces_all(conversion, op, count)
+    if kind is None and is_subtraction(block):
+        kind, updates = "sum", [conversion.builder.like("neg", updates[0])]
+    if kind is None:
+        kind, updates = "invalid", _joined(conversion, op, inputs, indices, updates)
     found: list[Value] = []
     for value, update in zip(inputs, updates, strict=True):
         element = element_of(value.type)
@@ -177,6 +196,62 @@ def _scatter(conversion: Conversion, op: StableHLOOp) -> Results:
             made = builder.like("ne", made, zero, element=i1)
         found.append(made)
     return found
+
+
+def _joined(
+    conversion: Conversion,
+    op: StableHLOOp,
+    inputs: Sequence[SSAValue],
+    indices: SSAValue,
+    updates: Sequence[SSAValue],
+) -> list[SSAValue]:
+    """What any body makes of what is there and what comes, to replace what is there.
+
+    Raises:
+        CompileError: if places may be named twice, where one update would not see the other, or if
+            slices may stick out of the tensor, of which a gather takes others.
+    """
+    dims = _scattered(op)
+    shape, window = shape_of(inputs[0].type), shape_of(updates[0].type)
+    dropped = {*dims["inserted_window_dims"], *dims["input_batching_dims"]}
+    sizes = iter(window[dim] for dim in dims["update_window_dims"])
+    extents = [1 if axis in dropped else next(sizes) for axis in range(len(shape))]
+    moved = dims["scatter_dims_to_operand_dims"]
+    vector_dim = int(op["scatter_dimension_numbers"].get("index_vector_dim", 0))
+    if not op.get("unique_indices") and not _are_unique(conversion, indices, dims, vector_dim):
+        raise CompileError(
+            "'stablehlo.scatter': the body neither replaces what is there nor adds, subtracts, "
+            "multiplies or compares it, and places may be named more than once",
+            remedy="say that they are not (unique_indices), or use one of these",
+        )
+    if any(extents[axis] != 1 for axis in moved):
+        raise CompileError(
+            "'stablehlo.scatter': the body neither replaces what is there nor adds, subtracts, "
+            "multiplies or compares it, in slices of several elements",
+            remedy="name the place of each element",
+        )
+    there = {name: dims[of_scatter] for name, of_scatter in _SCATTER_OF_GATHER.items()}
+    present = [
+        _slices(conversion, value, indices, there, extents, vector_dim, window) for value in inputs
+    ]
+    return applied(conversion, block_of(op), [*present, *updates])
+
+
+def _are_unique(
+    conversion: Conversion, indices: SSAValue, dims: dict[str, list[int]], vector_dim: int
+) -> bool:
+    """Whether places are known, and no two are the same."""
+    shape = shape_of(indices.type)
+    count = prod(shape) // max(len(dims["scatter_dims_to_operand_dims"]), 1)
+    if count <= 1:
+        return True
+    known = conversion.known(indices)
+    if known is None or dims["input_batching_dims"]:
+        return False
+    if vector_dim == len(shape):
+        known = known[..., np.newaxis]
+    places = np.moveaxis(known, vector_dim, -1).reshape(count, -1)
+    return len(np.unique(places, axis=0)) == count
 
 
 def _replaces_all(conversion: Conversion, op: StableHLOOp, count: int) -> str | None:

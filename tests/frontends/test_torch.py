@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,25 @@ def test_weights_lie_under_their_names(tmp_path: Path) -> None:
     found = np.load(tmp_path / "out/data/up_weight.npy")
     np.testing.assert_array_equal(found, module.up.weight.detach().numpy())
     assert tmp_path.joinpath("golden/outputs/output.npy").exists()
+
+
+def test_operations_of_torch_name_no_value(tmp_path: Path) -> None:
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gate = torch.nn.Linear(32, 32)
+
+        def forward(self, x: Any) -> Any:
+            weights = torch.softmax(self.gate(x).float(), -1).to(x.dtype)
+            return weights * x.t()
+
+    example = torch.ones(32, 32, dtype=torch.bfloat16)
+    out = ttcodegen.torch.compile(
+        Model().bfloat16().eval(), (example,), out=tmp_path / "out", name="model"
+    )
+    text = out.joinpath("src", "model.cpp").read_text()
+    assert "probabilities = ttnn::softmax(" in text
+    assert not re.search(r"ttnn::Tensor (?:to|t|float)(?:_\d+)? =", text)
 
 
 def test_everything_is_refused_at_once_by_lines_of_the_model() -> None:

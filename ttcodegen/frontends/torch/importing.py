@@ -409,17 +409,23 @@ def tensor_array(tensor: Tensor) -> np.ndarray:
     return held.numpy()
 
 
+_COUNTER = re.compile(r"_\d+$")
+
+
 def _hint(name: str) -> str | None:
     hint = re.sub(r"\W", "_", name)
     return hint if hint and not hint[0].isdigit() else None
 
 
 def location_of(node: Node) -> str:
-    """The path of the module that an operation belongs to, and what it is called there."""
+    """The path of the module that an operation belongs to, and what it is called there: nothing
+    after the last `/` if that is only which operation it is."""
     modules: Mapping[str, Any] = node.meta.get("nn_module_stack") or {}
     stack = list(modules.values())
     path, kind = (str(stack[-1][0]), str(stack[-1][1])) if stack else ("", "")
     name = str(node.name)
+    if _COUNTER.sub("", name) == operation_name(node.target)[0].rstrip("_"):
+        name = ""  # `to_2` is the third conversion, whatever it converts.
     # A module of the library is one operation or a few: they are called as the module is.
     leaf = path.rpartition(".")[2]
     if "torch.nn.modules" in kind and leaf and not leaf.isdigit():

@@ -27,7 +27,6 @@ from ttcodegen.ops.definition import (
     TTNNDefinition,
     with_trait,
 )
-from ttcodegen.ops.refusals import SEVERAL_DEVICES
 from ttcodegen.ops.traits import Trait
 from ttcodegen.ops.tt_lang import CALLED_OPERATION
 
@@ -188,8 +187,6 @@ def _types(definition: TTIRDefinition) -> str:
 
 def _refusal(definition: TTIRDefinition) -> str | None:
     """Why no form of an op compiles; what is refused in all its forms has no meaning in numpy."""
-    if definition.refused_form is not None and definition.numpy is None:
-        return SEVERAL_DEVICES
     return definition.refusal or definition.on_library
 
 

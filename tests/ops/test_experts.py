@@ -97,7 +97,7 @@ def test_remap_refusals(refusal, make_op):
     results = [(1, 2, 4, 3), ((1, 1, 2, 3), "uint16")]
     op = make_op(name, [scores, owners(1, 1, 6, 2), metadata], results, reduction_size=4)
     op.verify_()
-    assert "a mesh of devices" in op.definition.refused_form(op)
+    assert "names 2 devices, and the mesh of 1x1 has 1" in op.definition.refused_form(op)
 
 
 @pytest.mark.parametrize("shape", [(2, 5, 1, 8), (4, 1, 3, 8)])
@@ -214,4 +214,4 @@ def test_moe_compute_refusals(refusal, make_op):
     assert "expected a result of shape (2, 4, 32), found (2, 3, 32)" in message
     op = make_op("moe_compute", [*given[:3], owners(2, 6), *weights], (2, 2, 32), **options)
     op.verify_()
-    assert "a mesh of devices" in op.definition.refused_form(op)
+    assert "cluster_axis says along which axis" in op.definition.refused_form(op)

@@ -113,3 +113,124 @@ def test_tokens_divide_among_devices() -> None:
     message = r"a batch or a sequence that divides among 2 devices, found \(3, 3\)"
     with pytest.raises(CompileError, match=message):
         compile_module(Source("in.mlir", text), CompileOptions("m"))
+
+
+def both(text: str, inputs: list[np.ndarray]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """What the module and its flatbuffer compute."""
+    golden = Golden(source_module(Source("in.mlir", text))).run("main", inputs)
+    binary = read_ttnn(compile_module(Source("in.mlir", text), CompileOptions("m")).flatbuffer)
+    return list(golden), list(Interpreter(binary).run("main", inputs))
+
+
+@pytest.mark.parametrize("mesh", [(1, 2), (2, 2)])
+def test_devices_remap_the_scores_of_their_experts(mesh: tuple[int, int]) -> None:
+    """Each device has the scores of its own experts, and whether any of four tokens goes there."""
+    generator = np.random.default_rng(1)
+    devices, (batch, sequence) = mesh[0] * mesh[1], (2, 6)
+    local, groups = EXPERTS // devices, 3
+    scores, named = f"1x{batch}x{sequence}x{EXPERTS}xf32", f"1x{batch}x{sequence}x{K}xi32"
+    owned = f"1x1x{EXPERTS}x{devices}xi32"
+    kept, reduced = f"1x{batch}x{sequence}x{local}xf32", f"1x1x{groups}x{local}xf32"
+    wholes = [f"{devices}x{each[2:]}" for each in (kept, reduced)]
+    lines = [
+        f'%a, %b = "ttir.moe_expert_token_remap"(%scores, %owners, %named) <{{reduction_size = 4 : '
+        f"i64}}> : (tensor<{scores}>, tensor<{owned}>, tensor<{named}>) -> (tensor<{kept}>, "
+        f"tensor<{reduced}>)",
+        *(
+            shard(name, value, whole, part, "0, 0", f"{devices}, 1, 1, 1", True)
+            for name, value, whole, part in zip(
+                ("%c", "%d"), ("%a", "%b"), wholes, (kept, reduced), strict=True
+            )
+        ),
+        f"return %c, %d : tensor<{wholes[0]}>, tensor<{wholes[1]}>",
+    ]
+    body = "\n    ".join(lines)
+    text = f"""module attributes {{ttcore.meshes = #ttcore.meshes<[<"mesh" = {mesh[0]}x{mesh[1]}>]>}} {{
+  func.func @main(%scores: tensor<{scores}>, %owners: tensor<{owned}>, %named: tensor<{named}>) -> (tensor<{wholes[0]}>, tensor<{wholes[1]}>) {{
+    {body}
+  }}
+}}"""  # noqa: E501
+    x = generator.integers(1, 9, (1, batch, sequence, EXPERTS)).astype(np.float32)
+    chosen = np.argsort(generator.random((1, batch, sequence, EXPERTS)))[..., :K].astype(np.int32)
+    homes = generator.permutation(np.repeat(np.arange(devices), local))
+    owners = np.eye(devices, dtype=np.int32)[homes].reshape(1, 1, EXPERTS, devices)
+    hits = (chosen[0, ..., np.newaxis] == np.arange(EXPERTS)).any(axis=2)
+    any_of_four = hits.reshape(groups, 4, EXPERTS).any(axis=1)
+    order = [np.flatnonzero(homes == device) for device in range(devices)]
+    expected = [
+        np.stack([np.where(hits, x[0], 0)[..., here] for here in order]),
+        np.stack([any_of_four[np.newaxis, :, here] for here in order]),
+    ]
+    for found in both(text, [x, owners, chosen]):
+        for value, wanted in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(value, wanted)
+
+
+@pytest.mark.parametrize(("mesh", "axis"), [((1, 4), 1), ((2, 2), 0)])
+def test_devices_compute_what_their_experts_make_of_all_tokens(
+    mesh: tuple[int, int], axis: int
+) -> None:
+    """Experts that no device along the axis has make nothing; each device gets its own tokens."""
+    generator = np.random.default_rng(2)
+    devices, ring, tokens, inner = mesh[0] * mesh[1], mesh[axis], 8, 32
+    local, here = EXPERTS // devices, tokens // ring
+    x, named = f"{tokens}x{HIDDEN}xf32", f"{tokens}x{K}xi32"
+    weights = [f"1x{EXPERTS}x{HIDDEN}x{inner}xf32"] * 2 + [f"1x{EXPERTS}x{inner}x{HIDDEN}xf32"]
+    parts = [each.replace(f"1x{EXPERTS}", f"1x{local}", 1) for each in weights]
+    part, whole = f"{K}x{here}x{HIDDEN}xf32", f"{devices * K}x{here}x{HIDDEN}xf32"
+    lines = [
+        shard(f"%p{index}", f"%w{index}", weight, own, "1, 1", f"1, {devices}, 1, 1", False)
+        for index, (weight, own) in enumerate(zip(weights, parts, strict=True))
+    ]
+    lines += [
+        f'%a = "ttir.moe_compute"(%x, %named, %scores, %owners, %p0, %p1, %p2) <{{layer_id = 0 : '
+        f"ui32, output_height_shard_dim = 1 : ui32, intermediate_size = {inner} : ui32, "
+        f"cluster_axis = {axis} : ui32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, "
+        f"0, 0>}}> : (tensor<{x}>, tensor<{named}>, tensor<{tokens}x{K}xf32>, "
+        f"tensor<1x{EXPERTS}xi32>, {', '.join(f'tensor<{each}>' for each in parts)}) -> "
+        f"tensor<{part}>",
+        shard("%b", "%a", whole, part, "0, 0", f"{devices}, 1, 1", True),
+        f"return %b : tensor<{whole}>",
+    ]
+    body = "\n    ".join(lines)
+    taken = ", ".join(f"%w{index}: tensor<{each}>" for index, each in enumerate(weights))
+    text = f"""module attributes {{ttcore.meshes = #ttcore.meshes<[<"mesh" = {mesh[0]}x{mesh[1]}>]>}} {{
+  func.func @main(%x: tensor<{x}>, %named: tensor<{named}>, %scores: tensor<{tokens}x{K}xf32>, %owners: tensor<1x{EXPERTS}xi32>, {taken}) -> tensor<{whole}> {{
+    {body}
+  }}
+}}"""  # noqa: E501
+    rows = generator.normal(size=(tokens, HIDDEN)).astype(np.float32)
+    chosen = np.argsort(generator.random((tokens, EXPERTS)))[:, :K].astype(np.int32)
+    owners = np.repeat(np.arange(devices), local)
+    given = [
+        (generator.normal(size=tuple(map(int, each.split("x")[:-1]))) / 6).astype(np.float32)
+        for each in weights
+    ]
+    gate, up = (np.einsum("th,ehi->eti", rows, each[0]) for each in given[:2])
+    made = np.einsum("eti,eih->eth", gate / (1 + np.exp(-gate)) * up, given[2][0])
+    expected = np.zeros((devices, K, here, HIDDEN), np.float32)
+    for device in range(devices):
+        place = np.unravel_index(device, mesh)
+        for k, token in np.ndindex(K, here):
+            row = int(place[axis]) * here + token
+            expert = chosen[row, k]
+            # The chip of the expert is in the row or the column of this one.
+            if np.unravel_index(owners[expert], mesh)[1 - axis] == place[1 - axis]:
+                expected[device, k, token] = made[expert, row]
+    scores = np.zeros((tokens, K), np.float32)
+    inputs = [rows, chosen, scores, owners.astype(np.int32)[np.newaxis], *given]
+    (golden,), (lowered,) = both(text, inputs)
+    expected = expected.reshape(golden.shape)
+    np.testing.assert_allclose(golden, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(lowered, expected, rtol=0.05, atol=0.02)
+
+
+def test_experts_are_on_devices_of_the_mesh() -> None:
+    text = """module attributes {ttcore.meshes = #ttcore.meshes<[<"mesh" = 1x2>]>} {
+  func.func @main(%a: tensor<1x2x4x8xf32>, %b: tensor<1x1x8x4xi32>, %c: tensor<1x2x4x2xi32>) -> tensor<1x2x4x2xf32> {
+    %0, %1 = "ttir.moe_expert_token_remap"(%a, %b, %c) <{reduction_size = 4 : i64}> : (tensor<1x2x4x8xf32>, tensor<1x1x8x4xi32>, tensor<1x2x4x2xi32>) -> (tensor<1x2x4x2xf32>, tensor<1x1x2x2xf32>)
+    return %0 : tensor<1x2x4x2xf32>
+  }
+}"""  # noqa: E501
+    with pytest.raises(CompileError, match="names 4 devices, and the mesh of 1x2 has 2"):
+        compile_module(Source("in.mlir", text), CompileOptions("m"))

@@ -79,8 +79,9 @@ def read_module(source: Source, diagnostics: Diagnostics | None = None) -> Modul
 
 def source_module(source: Source, diagnostics: Diagnostics | None = None) -> ModuleOp:
     """What a source means to the compiler: as `read_module`, and calls of the library that another
-    tool has printed are spelled as the catalogue spells them; programs of the device of 2024 are
-    what they compute, and regions of `ttir.generic` functions.
+    tool has printed are spelled as the catalogue spells them; it names the mesh that its ops
+    between chips need; programs of the device of 2024 are what they compute, and regions of
+    `ttir.generic` functions.
 
     Raises:
         CompileError: as `read_module`.
@@ -93,6 +94,9 @@ def source_module(source: Source, diagnostics: Diagnostics | None = None) -> Mod
 
         if is_ttnn(module):
             normalize_ttnn(module, diagnostics)
+    from ttcodegen.ops.implied_mesh import imply_mesh
+
+    imply_mesh(module)
     if "ttmetal.dispatch" in source.text:
         from ttcodegen.compat.ttmetal_programs import lift_programs
 

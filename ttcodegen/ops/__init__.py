@@ -49,6 +49,7 @@ FAMILIES = (
     "attention_training",
     "experts",
     "experts_travel",
+    "expert_remap",
     "moe_compute",
     "attention_latent",
     "sampling",

@@ -1,19 +1,19 @@
 """Mixture of experts: which experts a token goes to, and picking what they made of it.
 
-How tokens travel to experts is in `experts_travel.py`, what experts compute in `moe_compute.py`.
+How tokens travel to experts is in `experts_travel.py`, which of their experts devices have in
+`expert_remap.py`, what experts compute in `moe_compute.py`.
 Ops whose operands are buffers inside a fused kernel of the library are refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import cast
 
 from xdsl.dialects.builtin import TensorType, i1
 from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.attribute_kinds import INTEGER
-from ttcodegen.dialects.datatypes import element_of, f32, shape_of, si32
+from ttcodegen.dialects.datatypes import element_of, shape_of, si32
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.definition import (
@@ -26,7 +26,6 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.places import places
-from ttcodegen.ops.refusals import SEVERAL_DEVICES
 from ttcodegen.ops.shape_checks import expect_rank, expect_shape, require
 from ttcodegen.ops.sorting import order
 
@@ -36,7 +35,7 @@ def expert_operand(name: str, count: Callable[[CatalogueOp], int]) -> OperandSpe
     return operand(name, input_kind="index", places=count)
 
 
-def _chosen(builder: OpBuilder, indices: SSAValue, count: int) -> SSAValue:
+def chosen_experts(builder: OpBuilder, indices: SSAValue, count: int) -> SSAValue:
     """(tokens, k, experts), true where the expert is the one that the index names; of indices
     (tokens, k)."""
     tokens, k = shape_of(indices.type)
@@ -62,7 +61,7 @@ def picked_results(
     experts, tokens, hidden = shape_of(made.type)
     element = element_of(made.type)
     count = experts if here is None else shape_of(here.type)[0]
-    chosen = builder.typecast(_chosen(builder, named, count), element)
+    chosen = builder.typecast(chosen_experts(builder, named, count), element)
     k = shape_of(named.type)[1]
     if here is not None:
         local = TensorType(element, [tokens, k, experts])
@@ -146,84 +145,5 @@ register(
         verify=_verify_router,
         numpy=_router,
         decompose=_decompose_router,
-    )
-)
-
-# moe_expert_token_remap
-
-
-def _experts_remapped(op: CatalogueOp) -> int:
-    return op.shape("topk_tensor")[3]
-
-
-def _verify_remap(op: CatalogueOp) -> None:
-    """Scores (devices, batch, sequence, experts), experts of tokens (devices, batch, sequence, k),
-    the device of each expert (1, 1, experts, devices)."""
-    expect_rank(op, 4, "topk_tensor", "expert_mapping", "expert_metadata")
-    _, batch, sequence, experts = op.shape("topk_tensor")
-    mapping, metadata = op.shape("expert_mapping"), op.shape("expert_metadata")
-    require(op, mapping[2] == experts, f"expert_mapping of {experts} experts", mapping)
-    tokens = (batch, sequence)
-    require(op, metadata[1:3] == tokens, f"expert_metadata of {tokens} tokens", metadata)
-    size = op.parameter("reduction_size")
-    require(op, size > 0, "a reduction_size of 1 or more", size)
-    devices = mapping[3]
-    require(op, devices > 0 and experts % devices == 0, f"devices that divide {experts}", devices)
-    expect_shape(op, (1, batch, sequence, experts // devices))
-    expect_shape(op, (1, 1, -(-batch * sequence // size), experts // devices), 1)
-
-
-def _remap(call: Call) -> list[Array]:
-    """The scores of the experts that a token goes to; and, for so many tokens each, which experts
-    any of them goes to."""
-    scores = call.array("topk_tensor")
-    experts, size = scores.shape[3], call["reduction_size"]
-    named = places(call.array("expert_metadata"), experts)
-    line = cast("Array", np.arange(experts))
-    hits = np.equal(named.reshape(-1, named.shape[3], 1), line)
-    chosen: Array = np.max(hits, axis=1)
-    kept = np.where(chosen.reshape(scores.shape), scores, np.zeros((), scores.dtype))
-    chosen = np.pad(chosen, ((0, -len(chosen) % size), (0, 0)))
-    reduced: Array = np.max(chosen.reshape(1, 1, -1, size, experts), axis=3)
-    return [kept, reduced]
-
-
-def _decompose_remap(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
-    """The library's function divides all but the first group of tokens of a core wrongly: it counts
-    one less in them (its writer kernel in tt-metal 0.70.1)."""
-    scores = builder.operand(op, "topk_tensor")
-    shape = shape_of(scores.type)
-    tokens, experts, size = shape[1] * shape[2], shape[3], op.parameter("reduction_size")
-    named = builder.operand(op, "expert_metadata")
-    named = builder.reshape(named, (tokens, shape_of(named.type)[3]))
-    chosen = builder.typecast(_chosen(builder, named, experts), f32)
-    chosen = builder.reduce("max", chosen, [1])
-    hit = builder.typecast(builder.reshape(chosen, shape), i1)
-    nothing = builder.full([1] * 4, 0.0, element_of(scores.type))
-    kept = builder.broadcasting("where", hit, scores, nothing, element=element_of(scores.type))
-    groups = -(-tokens // size)
-    chosen = builder.pad(builder.reshape(chosen, (tokens, experts)), [(0, -tokens % size), (0, 0)])
-    chosen = builder.reduce("max", builder.reshape(chosen, (groups, size, experts)), [1])
-    chosen = builder.reshape(chosen, (1, 1, groups, experts))
-    return [
-        builder.typecast(value, element_of(result.type))
-        for value, result in zip((kept, chosen), op.results, strict=True)
-    ]
-
-
-register(
-    TTIRDefinition(
-        "ttir.moe_expert_token_remap",
-        (
-            operand("topk_tensor"),
-            operand("expert_mapping"),
-            expert_operand("expert_metadata", _experts_remapped),
-        ),
-        (attribute("reduction_size", INTEGER),),
-        results=2,
-        verify=_verify_remap,
-        numpy=_remap,
-        decompose=_decompose_remap,
-        refused_form=lambda op: SEVERAL_DEVICES if op.shape("expert_mapping")[3] != 1 else None,
     )
 )

@@ -12,14 +12,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.dialects.builtin import i1
+from xdsl.dialects.builtin import TensorType, i1
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.datatypes import f32, shape_of
-from ttcodegen.dialects.mesh import declared_mesh
+from ttcodegen.dialects.datatypes import element_of, f32, shape_of, si32
+from ttcodegen.dialects.mesh import MeshShape, declared_mesh
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.places import places
 from ttcodegen.ops.tensor_parts import TensorParts
 
 
@@ -91,32 +92,67 @@ def gathered_tokens(
 # Combining
 
 
-def homes_of_experts(mapping: Array, group: Sequence[int]) -> list[tuple[int, int] | None]:
-    """For each expert the place of its device in a group of devices, and its place among the
-    experts of that; None for one that none of them has."""
-    devices = int(mapping.shape[-1])
+Home = tuple[int, int]
+"""The place of a device in a group of devices, and the place of an expert among those of it."""
+
+
+def homes_of_experts(mapping: Array, group: Sequence[int], experts: int) -> list[list[Home]]:
+    """For each expert the devices of a group that have it, each of which has so many experts."""
+    known, devices = int(mapping.size // mapping.shape[-1]), int(mapping.shape[-1])
     columns = list(range(devices)) if devices == len(group) else list(group)
-    counts = [0] * devices
-    homes: list[tuple[int, int] | None] = []
-    for row in mapping.reshape(-1, devices):
-        owner = int(row.argmax())
-        here = owner in columns and bool(row[owner])
-        homes.append((columns.index(owner), counts[owner]) if here else None)
-        counts[owner] += 1
+    homes: list[list[Home]] = [[] for _ in range(known)]
+    for place, column in enumerate(columns):
+        for index, expert in enumerate(experts_of_device(mapping, column)[:experts]):
+            homes[expert].append((place, index))
     return homes
 
 
-def experts_here(builder: OpBuilder, op: CatalogueOp, mapping: SSAValue, experts: int) -> SSAValue:
-    """(all experts, experts): a one for each expert that a device has, where it has it."""
+def of_homes(made: Sequence[Array], homes: Sequence[Sequence[Home]], metadata: Array) -> Array:
+    """(k, tokens, hidden): for each of the experts (..., k) of a token what it made of that, of
+    what the devices of a group made (experts, tokens, hidden) of all; zeros for one without a
+    home."""
+    named = places(metadata, len(homes))
+    named = named.reshape(-1, named.shape[-1])
+    whole = np.zeros((named.shape[1], len(named), made[0].shape[2]), made[0].dtype)
+    for (token, k), expert in np.ndenumerate(named):
+        for device, index in homes[int(expert)]:
+            whole[k, token] += made[device][index, token]
+    return whole
+
+
+def experts_of_device(mapping: Array, device: int) -> list[int]:
+    """The experts that a device has, in order, of a mapping (..., experts, devices)."""
+    owned = mapping.reshape(-1, mapping.shape[-1])[:, device]
+    return [expert for expert, mine in enumerate(owned) if mine]
+
+
+def experts_here(
+    builder: OpBuilder, mesh: MeshShape, mapping: SSAValue, experts: int, axis: int | None
+) -> SSAValue:
+    """(all experts, experts): a one for each expert that a device has, where it has it; of a
+    mapping (..., all experts, owners). Owners are the devices along an axis, or all of the mesh."""
     known, owners = shape_of(mapping.type)[-2:]
-    devices, axis = op.parameter("num_devices"), op.parameter("cluster_axis")
-    table = builder.typecast(builder.reshape(mapping, (known, owners)), f32)
-    parts = TensorParts(builder, _mesh(op))
-    mine = parts.partition(table, 1, axis if owners == devices else None)
+    mapping = builder.reshape(mapping, (known, owners))
+    zero = builder.full((1, 1), 0, element_of(mapping.type))
+    table = builder.typecast(builder.broadcasting("ne", mapping, zero, element=i1), f32)
+    parts = TensorParts(builder, mesh)
+    mine = parts.partition(table, 1, None if owners == prod(mesh) else axis)
     place = builder.like("cumsum", mine, dim=0)
     line = builder.constant(np.arange(1, experts + 1, dtype=np.float32)[np.newaxis])
     found = builder.typecast(builder.broadcasting("eq", place, line, element=i1), f32)
     return builder.broadcasting("multiply", found, mine)
+
+
+def owner_table(builder: OpBuilder, owner: SSAValue, devices: int) -> SSAValue:
+    """(experts, devices) with a one for the device of each expert, of a mapping (..., experts) of
+    their numbers."""
+    *_, experts = shape = shape_of(owner.type)
+    rows = builder.reshape(owner, (prod(shape) // experts, experts))
+    first = builder.slice_dim(rows, 0, 0, 1)
+    numbers = builder.typecast(builder.reshape(first, (experts, 1)), si32)
+    line = TensorType(si32, [1, devices])
+    all_devices = builder.emit("arange", [], line, start=0, end=devices, arange_dimension=1)
+    return builder.broadcasting("eq", numbers, all_devices, element=i1)
 
 
 def own_tokens(builder: OpBuilder, op: CatalogueOp, found: SSAValue) -> SSAValue:

@@ -14,7 +14,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.attribute_kinds import INTEGER
 from ttcodegen.dialects.datatypes import element_of, shape_of
-from ttcodegen.dialects.mesh import groups_along
+from ttcodegen.dialects.mesh import declared_mesh, groups_along
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.collectives import MESH_SHAPE
@@ -31,13 +31,13 @@ from ttcodegen.ops.experts_on_meshes import (
     gathered_tokens,
     homes_of_experts,
     joined_tokens,
+    of_homes,
     other_devices,
     own_tokens,
     token_dim,
 )
 from ttcodegen.ops.mesh_values import mesh_of
 from ttcodegen.ops.op_builder import OpBuilder
-from ttcodegen.ops.places import places
 from ttcodegen.ops.shape_checks import expect_rank, require
 
 
@@ -160,7 +160,10 @@ def _verify_combine(op: CatalogueOp) -> None:
     made = prod(op.shape("input_tensor")[1:3])
     require(op, made == tokens, f"input_tensor of {tokens} tokens", op.shape("input_tensor"))
     known = _experts_mapped(op)
-    require(op, experts * devices == known, f"results of {known} experts in all", experts)
+    # Experts may be on all devices of the mesh, of which those along the axis are a part.
+    owners = op.shape("expert_mapping")[3]
+    has_all = known in (experts * devices, experts * owners)
+    require(op, has_all, f"results of {known} experts in all", experts)
     asked = op.parameter("num_experts_per_tok")
     require(op, asked == k, f"num_experts_per_tok to be {k}, as expert_metadata has it", asked)
     found = op.result_shape
@@ -189,14 +192,8 @@ def _combine_on_chips(calls: Sequence[Call]) -> list[Array]:
         made = [each.reshape(each.shape[0], -1, each.shape[3]) for each in made]
         for place, chip in enumerate(group):
             call = calls[chip]
-            homes = homes_of_experts(call.array("expert_mapping"), group)
-            named = places(call.array("expert_metadata"), len(homes))
-            named = named.reshape(-1, named.shape[-1])
-            whole = np.zeros((named.shape[1], len(named), made[0].shape[2]), made[0].dtype)
-            for (token, k), expert in np.ndenumerate(named):
-                home = homes[int(expert)]
-                if home is not None:
-                    whole[k, token] = made[home[0]][home[1], token]
+            homes = homes_of_experts(call.array("expert_mapping"), group, len(made[0]))
+            whole = of_homes(made, homes, call.array("expert_metadata"))
             tokens = call.array("expert_metadata").shape[1:3]
             whole = whole.reshape(len(whole), *tokens, -1)
             dim = token_dim(tokens, call.results[0].shape, len(group))
@@ -213,7 +210,8 @@ def _decompose_combine(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     made = builder.reshape(made, (experts, shape_of(named.type)[0], hidden))
     here = None
     if op.parameter("num_devices") > 1:
-        here = experts_here(builder, op, builder.operand(op, "expert_mapping"), experts)
+        mapping, axis = builder.operand(op, "expert_mapping"), op.parameter("cluster_axis")
+        here = experts_here(builder, declared_mesh(op), mapping, experts, axis)
     found = picked_results(builder, made, named, here)
     if here is not None:
         found = own_tokens(builder, op, found)

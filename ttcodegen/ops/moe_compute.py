@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod, sqrt
+from typing import cast
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
 
 from ttcodegen.dialects.attribute_kinds import ENUMERATOR, INTEGER
 from ttcodegen.dialects.datatypes import element_of, f32, shape_of
+from ttcodegen.dialects.mesh import declared_mesh, groups_along
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
+from ttcodegen.ops.collectives import MESH_SHAPE
 from ttcodegen.ops.definition import (
     Call,
     TTIRDefinition,
@@ -21,9 +25,16 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.elementwise_unary import sigmoid
 from ttcodegen.ops.experts import expert_operand, picked, picked_results
+from ttcodegen.ops.experts_on_meshes import (
+    experts_here,
+    homes_of_experts,
+    of_homes,
+    owner_table,
+)
+from ttcodegen.ops.mesh_values import mesh_of
 from ttcodegen.ops.op_builder import OpBuilder
-from ttcodegen.ops.refusals import SEVERAL_DEVICES
 from ttcodegen.ops.shape_checks import expect_rank, expect_shape, require
+from ttcodegen.ops.tensor_parts import TensorParts
 
 Shape = tuple[int, ...]
 
@@ -108,17 +119,41 @@ def _verify_moe_compute(op: CatalogueOp) -> None:
     require(op, kind in _GATES, f"activation_function to be one of {', '.join(_GATES)}", kind)
     named, count = op.shape(_NAMED), prod(tokens[:-1])
     require(op, prod(named[:-1]) == count, f"experts of {count} tokens", named)
-    if _moe_on_several_devices(op) is None:
-        expect_shape(op, (named[-1], count, hidden))
+    ring = 1 if _has_all_experts(op) else _chips_of_tokens(op)
+    require(op, count % ring == 0, f"tokens that divide among {ring} devices", tokens)
+    if _other_devices(op) is None:
+        expect_shape(op, (named[-1], count // ring, hidden))
 
 
-def _moe_on_several_devices(op: CatalogueOp) -> str | None:
-    """All experts of the mapping (devices, experts) have weights here if there is one device."""
-    owners = op.shape(_OWNERS)
-    return None if prod(owners) == op.shape("w0")[1] else SEVERAL_DEVICES
+def _has_all_experts(op: CatalogueOp) -> bool:
+    """Whether all experts of the mapping (devices, experts) have weights here."""
+    return prod(op.shape(_OWNERS)) == op.shape("w0")[1]
 
 
-def _moe_compute(call: Call) -> Array:
+def _chips_of_tokens(op: CatalogueOp) -> int:
+    """How many chips have tokens for each other: those along `cluster_axis`."""
+    axis, mesh = op.parameter("cluster_axis"), declared_mesh(op)
+    return mesh[axis] if axis in (0, 1) else 1
+
+
+def _other_devices(op: CatalogueOp) -> str | None:
+    """Why experts cannot be on so many devices; None if the mesh has them."""
+    if _has_all_experts(op):
+        return None
+    local, known = op.shape("w0")[1], op.shape(_OWNERS)[-1]
+    mesh, axis = declared_mesh(op), op.parameter("cluster_axis")
+    if axis not in (0, 1):
+        return "its experts are on several devices, and cluster_axis says along which axis"
+    if known in (local * mesh[axis], local * prod(mesh)):
+        return None
+    return (
+        f"it has {local} of {known} experts on each device, and the mesh of {mesh[0]}x{mesh[1]} "
+        f"has {prod(mesh)} devices"
+    )
+
+
+def _made(call: Call) -> Array:
+    """What all experts of a device make of all tokens: (experts, tokens, hidden)."""
     tokens = call.array(_TOKENS)
     tokens = tokens.reshape(-1, tokens.shape[-1])
     layer = call["layer_id"]
@@ -126,7 +161,33 @@ def _moe_compute(call: Call) -> Array:
     biases = [call.optional(name) for name in _BIASES]
     b0, b1, b2 = (0 if bias is None else bias[layer][:, np.newaxis] for bias in biases)
     inner = _GATES[call["activation_function"]](tokens @ w0 + b0, tokens @ w1 + b1)
-    return picked(inner @ w2 + b2, call.array(_NAMED))
+    return inner @ w2 + b2
+
+
+def _moe_compute(call: Call) -> Array:
+    return picked(_made(call), call.array(_NAMED))
+
+
+def _moe_compute_on_chips(calls: Sequence[Call]) -> list[Array]:
+    """Each device gets, for its own tokens, what their experts made on whatever device along the
+    axis they are; zeros for experts that none of these has."""
+    first = calls[0]
+    if first.array(_OWNERS).size == first.array("w0").shape[1]:
+        return [_moe_compute(call) for call in calls]
+    found: list[Array] = [np.zeros(0)] * len(calls)
+    for group in groups_along(mesh_of(first), first["cluster_axis"]):
+        made = [_made(calls[chip]) for chip in group]
+        for place, chip in enumerate(group):
+            call = calls[chip]
+            owner = call.array(_OWNERS)
+            owner = owner.reshape(-1, owner.shape[-1])[0].astype(np.int64)
+            devices = owner.size // made[0].shape[0]
+            one_hot = np.equal(owner[:, np.newaxis], cast("Array", np.arange(devices)))
+            homes = homes_of_experts(one_hot, group, len(made[0]))
+            found[chip] = np.split(of_homes(made, homes, call.array(_NAMED)), len(group), axis=1)[
+                place
+            ]
+    return found
 
 
 def _decompose_moe_compute(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
@@ -157,8 +218,19 @@ def _decompose_moe_compute(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     made = multiplied(builder.typecast(gated, element), 2, inner, hidden)
     named = builder.operand(op, _NAMED)
     named = builder.reshape(named, (count, shape_of(named.type)[-1]))
-    found = picked_results(builder, builder.typecast(made, element), named)
+    here = None if _has_all_experts(op) else _experts_here(builder, op)
+    found = picked_results(builder, builder.typecast(made, element), named, here)
+    if here is not None:
+        parts = TensorParts(builder, declared_mesh(op))
+        found = parts.reduce_scatter(found, "sum", 1, op.parameter("cluster_axis"))
     return builder.typecast(found, op.result_type.element_type)
+
+
+def _experts_here(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """As `experts_here`, of a mapping of experts to the numbers of their devices."""
+    local, owners = op.shape("w0")[1], builder.operand(op, _OWNERS)
+    table = owner_table(builder, owners, shape_of(owners.type)[-1] // local)
+    return experts_here(builder, declared_mesh(op), table, local, op.parameter("cluster_axis"))
 
 
 def _hidden(op: CatalogueOp) -> int:
@@ -174,7 +246,7 @@ register(
         "ttir.moe_compute",
         (
             operand(_TOKENS),
-            expert_operand(_NAMED, lambda op: op.shape("w0")[1]),
+            expert_operand(_NAMED, lambda op: op.shape(_OWNERS)[-1]),
             operand("tilize_expert_scores_tensor"),
             operand(_OWNERS),
             operand("w0", input_kind="weight", fan_in=_hidden),
@@ -188,10 +260,12 @@ register(
             attribute("intermediate_size", INTEGER),
             attribute("activation_function", ENUMERATOR, "silu"),
             attribute("cluster_axis", INTEGER, None),
+            MESH_SHAPE,
         ),
         verify=_verify_moe_compute,
         numpy=_moe_compute,
+        chips=_moe_compute_on_chips,
         decompose=_decompose_moe_compute,
-        refused_form=_moe_on_several_devices,
+        refused_form=_other_devices,
     )
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ttcodegen.ops.definition import TTIRDefinition, register, variadic
 
-SEVERAL_DEVICES = "it works on a mesh of devices, and is compiled for one only"
 _FUSED = "it reads buffers of a kernel that the program does not run"
 _EXPERTS = "its results are buffers inside a fused kernel, laid out for the cores of that"
 _LATER = "it describes memory that a later stage of compilation has placed"

@@ -93,11 +93,10 @@ def _uses_mesh(module: ModuleOp) -> bool:
     from xdsl.dialects.func import FuncOp
 
     from ttcodegen.dialects.sharding import says_shardings
-    from ttcodegen.ops.definition import has_trait
-    from ttcodegen.ops.traits import Trait
+    from ttcodegen.ops.definition import works_between_chips
 
     return any(
-        has_trait(op, Trait.COLLECTIVE) or (isinstance(op, FuncOp) and says_shardings(op))
+        works_between_chips(op) or (isinstance(op, FuncOp) and says_shardings(op))
         for op in module.walk()
     )
 

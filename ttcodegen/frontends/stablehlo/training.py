@@ -8,9 +8,11 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
+from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.frontends.stablehlo.call_options import flag, integer, like_result, number
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Results
 from ttcodegen.frontends.stablehlo.dialect import StableHLOOp
+from ttcodegen.ops.tensor_parts import TensorParts
 
 Operands = Sequence[SSAValue]
 
@@ -21,7 +23,7 @@ _MASKS = ("none", "causal", "arbitrary")
 
 def _made(
     conversion: Conversion, op: StableHLOOp, name: str, operands: Operands, count: int, **given: Any
-) -> Results:
+) -> list[SSAValue]:
     """The op with all results of the call; `count` is how many operands it has, with optional
     ones."""
     if not count - 1 <= len(operands) <= count:
@@ -90,10 +92,17 @@ def dispatch(
 def combine(
     conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
 ) -> Results:
-    """What the experts made, the experts of the tokens and the devices of these."""
+    """What the experts made, the experts of the tokens and the devices of these. Devices along the
+    other axis of the mesh have other experts: what these made is added up."""
     names = ("num_devices", "cluster_axis", "num_experts_per_tok", "output_shard_dim")
     given = {name: integer(attributes, name) for name in names}
-    return _made(conversion, op, "all_to_all_combine", operands, 3, **given)
+    made = _made(conversion, op, "all_to_all_combine", operands, 3, **given)
+    devices, axis = given["num_devices"] or 1, given["cluster_axis"]
+    owners = shape_of(op.operands[2].type)[-1]
+    if devices == 1 or owners <= devices or axis not in (0, 1):
+        return made
+    parts = TensorParts(conversion.builder, conversion.mesh.shape)
+    return [parts.reduce(value, "sum", 1 - axis) for value in made]
 
 
 def remap(

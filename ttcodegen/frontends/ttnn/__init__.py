@@ -37,6 +37,7 @@ from ttcodegen.frontends.ttnn.composites import (
     replace_composite,
     some_users,
 )
+from ttcodegen.frontends.ttnn.experts import EXPERT_CALLS, replace_expert_call
 from ttcodegen.frontends.ttnn.legal_forms import legalize
 from ttcodegen.frontends.ttnn.meshes import (
     declare_mesh,
@@ -188,6 +189,9 @@ def _respell(op: Operation, name: str) -> None:
             spell(op, properties)
     cls = ttnn_op_classes().get(name)
     if cls is None:
+        if name in EXPERT_CALLS:
+            replace_expert_call(op, name, operands, properties)
+            return
         if replace_composite(op, name, operands, properties):
             return
         # Without its device the message is about the op, not about where the device comes from.

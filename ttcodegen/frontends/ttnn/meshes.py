@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from math import prod
 
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -17,7 +17,7 @@ from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.mesh import MESHES, MeshShape, declared_mesh, set_mesh, shape_in
 from ttcodegen.frontends.ttnn.call_parts import given
 from ttcodegen.ops.chips import Chips
-from ttcodegen.ops.collectives import collectives
+from ttcodegen.ops.implied_mesh import implied_mesh
 from ttcodegen.ops.mesh_norms import normalize
 from ttcodegen.ops.op_builder import OpBuilder, builder_before
 from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
@@ -32,24 +32,9 @@ def declare_mesh(module: ModuleOp) -> None:
     shapes = [shape_in(op) for op in module.walk() if name_of(op) in DEVICE_OPS]
     shape = max(shapes, key=prod, default=())
     if prod(shape) <= 1:
-        shape = _implied(module)
+        shape = implied_mesh(module)
     if prod(shape) > 1:
         set_mesh(module, shape)
-
-
-def _implied(module: ModuleOp) -> MeshShape:
-    """As many chips along each axis as collectives along it put together or divide among."""
-    found = [1, 1]
-    for op in module.walk():
-        axis = op.properties.get("cluster_axis")
-        short = name_of(op).removeprefix("ttnn.")
-        if short not in collectives() or not isinstance(axis, IntegerAttr) or not op.operands:
-            continue
-        sizes = [prod(shape_of(value.type)) for value in (op.operands[0], op.results[0])]
-        if min(sizes) > 0 and axis.value.data in (0, 1):
-            chips = max(sizes) // min(sizes)
-            found[axis.value.data] = max(found[axis.value.data], chips)
-    return found[0], found[1]
 
 
 def expand(module: ModuleOp) -> None:

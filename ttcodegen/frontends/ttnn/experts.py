@@ -1,0 +1,51 @@
+"""Calls that bring tokens to experts on several chips, as the ops of TTIR that they mean: there the
+compiler knows how they are made of collectives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import Rewriter
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.attribute_kinds import INTEGER
+from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.frontends.ttnn.call_parts import Properties, given
+from ttcodegen.ops.op_builder import builder_before
+from ttcodegen.ops.ttir import ttir_op_classes
+from ttcodegen.ops.ttnn import ttnn_op_classes
+
+EXPERT_CALLS = {
+    "all_to_all_dispatch": 3,
+    "all_to_all_dispatch_metadata": 4,
+    "all_to_all_combine": 3,
+    "moe_expert_token_remap": 3,
+}
+"""How many tensors they take; others are buffers and semaphores, which collectives make."""
+
+
+def replace_expert_call(
+    op: Operation, name: str, operands: Sequence[SSAValue], properties: Properties
+) -> None:
+    """Puts the op of TTIR of that name in place of a call, with results where the call has them."""
+    count = EXPERT_CALLS[name]
+    if len(operands) < count:
+        raise CompileError(f"'ttnn.{name}' takes {count} tensors, found {len(operands)}", op)
+    builder = builder_before(op, ttir_op_classes())
+    types = [tensor_type(element_of(each.type), shape_of(each.type)) for each in op.results]
+    known = {spec.name for spec in ttir_op_classes()[name].definition.attributes}
+    numbers = {each: given(op, properties, each, INTEGER) for each in known & properties.keys()}
+    taken = list(operands[:count])
+    for index, value in enumerate(taken):
+        shape = shape_of(value.type)
+        if len(shape) == 2 and index == count - 1:
+            # The mapping of experts to devices, as the library takes it as well.
+            taken[index] = builder.reshape(value, (1, 1, *shape))
+    made = builder.emit_op(name, taken, types, **numbers)
+    placed = builder_before(op, ttnn_op_classes())
+    values: list[SSAValue] = []
+    for old, new in zip(op.results, made.results, strict=True):
+        values.append(placed.emit("composite_to_layout", [new], old.type))
+        values[-1].name_hint = old.name_hint
+    Rewriter.replace_op(op, [], values)

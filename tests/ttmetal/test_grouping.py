@@ -336,11 +336,23 @@ def test_a_product_sends_each_block_once() -> None:
 
 
 def test_products_beyond_the_grid_read_operands_again() -> None:
-    product = single("product", "matmul", [(64, 32), (32, 4096)], (64, 4096), "bf16")
+    product = single("product", "matmul", [(64, 32), (32, 8192)], (64, 8192), "bf16")
     [program] = programs(product)
     costs = program.costs
-    assert costs.dram_read_bytes == 64 * 32 * 2 * 2 + 32 * 4096 * 2
-    assert costs.least_dram_read_bytes == 64 * 32 * 2 + 32 * 4096 * 2
+    assert costs.dram_read_bytes == 64 * 32 * 2 * 2 + 32 * 8192 * 2
+    assert costs.least_dram_read_bytes == 64 * 32 * 2 + 32 * 8192 * 2
+
+
+def test_products_read_their_right_operand_once_where_the_sums_fit() -> None:
+    # 12 rows of tiles a core, and 12 columns.
+    product = single("product", "matmul", [(3072, 768), (768, 3072)], (3072, 3072), "bf16")
+    [program] = programs(product)
+    size = 3072 * 768 * 2
+    assert program.costs.dram_read_bytes == 3 * size + size
+    assert {name: program.values[f"block_{name}"] for name in ("rows", "columns")} == {
+        "rows": 12,
+        "columns": 4,
+    }
 
 
 def test_a_matrix_that_serves_all_batches_is_read_once() -> None:

@@ -331,10 +331,10 @@ class MatmulMovement:
             # Passes go from block to block of a row, and only where there are rows to the next.
             is_only_row = self.plan.sizes["row_blocks"] == 1
             block = number if is_only_row else builder.remainder(number, blocks)
-        first = builder.product(block, kernel[f"grid_{side}s"])
-        has_others = self.plan.sizes[f"grid_{side}s"] != 1
-        core = builder.sum(first, kernel[side]) if has_others else first
-        first = builder.product(core, kernel[f"block_{side}s"])
+        if self.plan.sizes[f"grid_{side}s"] != 1:
+            before = builder.product(kernel[side], kernel[f"{side}_blocks"])
+            block = builder.sum(before, block)
+        first = builder.product(block, kernel[f"block_{side}s"])
         return builder.named(first, f"first_{side}")
 
 

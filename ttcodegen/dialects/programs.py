@@ -174,12 +174,42 @@ class ComputeSettings:
 
 
 @dataclass(frozen=True)
+class AnyTiles:
+    """Cores need tiles of an operand wherever they are in it."""
+
+    mnemonic: ClassVar[str] = "any"
+
+
+@dataclass(frozen=True)
+class UnitTiles:
+    """So many tiles of an operand, one after the other, belong to each unit of linear work."""
+
+    mnemonic: ClassVar[str] = "units"
+    tiles: int
+
+
+@dataclass(frozen=True)
+class BlockTiles:
+    """A block of the rows and columns of an operand's tiles belongs to each core: the first to that
+    in the first column and row."""
+
+    mnemonic: ClassVar[str] = "blocks"
+    rows: Size
+    columns: Size
+
+
+Division = AnyTiles | UnitTiles | BlockTiles
+"""Which core needs which tiles of an operand."""
+
+
+@dataclass(frozen=True)
 class Traffic:
     """What a run of the program reads of an operand, or writes to it, wherever that lies."""
 
     bytes: int
     least: int
     """What the computation could do with."""
+    division: Division = AnyTiles()
 
 
 @dataclass(frozen=True)
@@ -196,6 +226,8 @@ class Costs:
     least_dram_read_bytes: int = 0
     least_dram_write_bytes: int = 0
     least_noc_bytes: int = 0
+    own_l1_bytes: int = 0
+    """Of `noc_bytes`, what stays in the L1 of one core: of tensors in shards, and of kept tiles."""
 
     @classmethod
     def of(
@@ -206,9 +238,10 @@ class Costs:
         tiles_computed: int = 0,
         sent: int = 0,
         least_sent: int = 0,
+        own_l1_bytes: int = 0,
     ) -> Costs:
         """Those of a program whose operands lie in DRAM, so that all of it goes over the NoC, and
-        that sends other bytes between L1 memories."""
+        that sends other bytes between L1 memories, some within that of one core."""
         inputs, outputs = list(inputs), list(outputs)
         read, least_read = sum(t.bytes for t in inputs), sum(t.least for t in inputs)
         written, least_written = sum(t.bytes for t in outputs), sum(t.least for t in outputs)
@@ -220,6 +253,7 @@ class Costs:
             least_dram_read_bytes=least_read,
             least_dram_write_bytes=least_written,
             least_noc_bytes=least_read + least_sent + least_written,
+            own_l1_bytes=own_l1_bytes,
         )
 
 
@@ -276,9 +310,10 @@ class Program:
         """The cores that a kernel runs on."""
         return kernel.cores.range(self.values)
 
-    def with_operands_in_l1(self, operands: Collection[int]) -> Program:
+    def with_operands_in_l1(self, operands: Collection[int], own_bytes: int = 0) -> Program:
         """The program if these of its operands, so far in DRAM, lie in L1: what it reads of them
-        and writes to them comes over the NoC, as before, and takes nothing of DRAM."""
+        and writes to them comes over the NoC, as before, and takes nothing of DRAM. So many bytes
+        of it lie in the memory of the cores that read or write them."""
         if not operands or not self.traffic:
             return self
         inputs = [self.traffic[place] for place in operands if place < self.inputs]
@@ -288,6 +323,7 @@ class Program:
             self,
             costs=replace(
                 costs,
+                own_l1_bytes=costs.own_l1_bytes + own_bytes,
                 dram_read_bytes=costs.dram_read_bytes - sum(t.bytes for t in inputs),
                 dram_write_bytes=costs.dram_write_bytes - sum(t.bytes for t in outputs),
                 least_dram_read_bytes=costs.least_dram_read_bytes - sum(t.least for t in inputs),
@@ -372,6 +408,9 @@ def _sizes(program: Program) -> Iterator[Size]:
     yield from (buffer.pages for buffer in program.circular_buffers)
     yield from (rule.condition for rule in program.tuning.rules)
     yield from (constant.value for kernel in program.kernels for constant in kernel.constants)
+    for traffic in program.traffic:
+        if isinstance(traffic.division, BlockTiles):
+            yield from (traffic.division.rows, traffic.division.columns)
     for area in (program.cores, *(kernel.cores for kernel in program.kernels)):
         yield from (area.first_column, area.first_row, area.last_column, area.last_row)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -22,8 +22,8 @@ from ttcodegen.dialects.device_module import (
 )
 from ttcodegen.dialects.functions import body_of
 from ttcodegen.dialects.operation import operation_name
-from ttcodegen.dialects.placement import placed_type, placement_of
-from ttcodegen.dialects.programs import ProgramAttr
+from ttcodegen.dialects.placement import TensorPlacement, placed_type, placement_of
+from ttcodegen.dialects.programs import Program, ProgramAttr
 from ttcodegen.dialects.system import system_of
 from ttcodegen.layout.bank import Bank
 from ttcodegen.layout.bank import Block as Place
@@ -32,6 +32,7 @@ from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, ChipDescription,
 from ttcodegen.systems.performance import performance
 from ttcodegen.transforms.deallocate import buffer_owners
 from ttcodegen.transforms.rewriting import set_type
+from ttcodegen.transforms.ttmetal_shards import CoreTiles, Use, own_bytes, sharded
 
 _PROGRAMS_ONLY = frozenset({RUN_PROGRAM, VIEW, DEALLOCATE_BUFFER})
 """What may use a tensor in L1: the host neither gives it to its caller nor copies it."""
@@ -39,8 +40,8 @@ _PROGRAMS_ONLY = frozenset({RUN_PROGRAM, VIEW, DEALLOCATE_BUFFER})
 
 @dataclass(frozen=True)
 class PlaceInL1(ModulePass):
-    """Lets tensors that only programs use lie in L1, interleaved over its banks, where they fit
-    from their first program to their last.
+    """Lets tensors that only programs use lie in L1 where they fit from their first program to
+    their last: in shards (`ttmetal_shards`), or interleaved over its banks.
 
     What fits is what the allocator of the device finds room for, above the circular buffers of
     every program that runs meanwhile. Tensors are placed in the order in which they are made.
@@ -70,6 +71,8 @@ class _Placing:
             if operation_name(op) == DEALLOCATE_BUFFER
         }
         self.needed = _RangeMaximum([_circular_buffers(op) for op in self.ops])
+        self.placements: dict[SSAValue, TensorPlacement] = {}
+        """What was placed, in L1."""
 
     def place(self) -> None:
         """Moves what fits, and says in the programs what that spares them."""
@@ -79,19 +82,47 @@ class _Placing:
             name = operation_name(op)
             if name == CREATE_BUFFER and self._may_move(op.results[0]):
                 value = op.results[0]
-                place = bank.allocate(self._bytes(value))
-                if place[0] >= self.needed.between(position, self.ends[value]):
-                    held[value] = place
-                else:
-                    bank.free(place)
+                lowest = self.needed.between(position, self.ends[value])
+                found = self._find_room(bank, value, lowest)
+                if found is not None:
+                    held[value] = found
             elif name == DEALLOCATE_BUFFER and op.operands[0] in held:
                 bank.free(held[op.operands[0]])
-        moved = {value for root in held for value in self.members[root]}
-        for value in moved:
-            set_type(value, placed_type(placement_of(value).with_(buffer_type="l1")))
+        moved = {value: root for root in held for value in self.members[root]}
+        for value, root in moved.items():
+            placement = self.placements[root].with_(shape=placement_of(value).shape)
+            set_type(value, placed_type(placement))
         for op in self.ops:
             if operation_name(op) == RUN_PROGRAM:
                 _price(op, moved)
+
+    def _find_room(self, bank: Bank, value: SSAValue, lowest: int) -> Place | None:
+        """Takes memory from an address on for a tensor, in shards if that helps and they fit."""
+        interleaved = placement_of(value).with_(buffer_type="l1")
+        shards = sharded(interleaved, self._uses(value)) if self._keeps_rows(value) else None
+        for placement in (shards, interleaved):
+            if placement is not None:
+                place = bank.allocate(self._bytes(placement))
+                if place[0] >= lowest:
+                    self.placements[value] = placement
+                    return place
+                bank.free(place)
+        return None
+
+    def _keeps_rows(self, value: SSAValue) -> bool:
+        """Whether all views of a tensor have its rows and columns of tiles, so that its shards are
+        theirs."""
+        members = map(placement_of, self.members[value])
+        return len({member.collapsed_shape() for member in members}) == 1
+
+    def _uses(self, value: SSAValue) -> list[Use]:
+        """The programs that read or write a tensor."""
+        found: list[Use] = []
+        for member in self.members[value]:
+            for use in member.uses:
+                if operation_name(use.operation) == RUN_PROGRAM:
+                    found += _uses(launch_of(use.operation).program, [use.index])
+        return found
 
     def _may_move(self, value: SSAValue) -> bool:
         if value not in self.ends or placement_of(value).buffer_type != "dram":
@@ -99,9 +130,8 @@ class _Placing:
         uses = (use.operation for member in self.members[value] for use in member.uses)
         return all(operation_name(op) in _PROGRAMS_ONLY for op in uses)
 
-    def _bytes(self, value: SSAValue) -> int:
+    def _bytes(self, placement: TensorPlacement) -> int:
         """What a tensor takes of the L1 of each core."""
-        placement = placement_of(value).with_(buffer_type="l1")
         return bank_bytes(placement, self.chip.cores, self.chip.noc_l1_address_align_bytes)
 
 
@@ -118,11 +148,23 @@ def _circular_buffers(op: Operation) -> int:
     return launch_of(op).program.l1_bytes if operation_name(op) == RUN_PROGRAM else 0
 
 
-def _price(op: Operation, moved: set[SSAValue]) -> None:
+def _uses(program: Program, operands: Iterable[int]) -> list[Use]:
+    """What a program does with some of its operands."""
+    if not program.traffic:
+        return []
+    return [Use(CoreTiles.of(program, each), program.traffic[each].bytes) for each in operands]
+
+
+def _price(op: Operation, moved: Container[SSAValue]) -> None:
     """Takes what lies in L1 off what a program reads and writes of the DRAM."""
     program = launch_of(op).program
     places = [place for place, value in enumerate(op.operands) if value in moved]
-    op.properties["program"] = ProgramAttr(program.with_operands_in_l1(places))
+    own = sum(
+        own_bytes(placement_of(op.operands[place]), _uses(program, [place]))
+        for place in places
+        if placement_of(op.operands[place]).shards is not None
+    )
+    op.properties["program"] = ProgramAttr(program.with_operands_in_l1(places, own))
 
 
 class _RangeMaximum:

@@ -23,7 +23,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.registers import capacity
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.placement import declared_data_type
-from ttcodegen.dialects.programs import CoreArea, Costs
+from ttcodegen.dialects.programs import BlockTiles, CoreArea, Costs
 from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
 from ttcodegen.dialects.tuning import Name, Size, at_least, select
 from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides, tile_bytes_of
@@ -112,6 +112,10 @@ class MatmulPlan:
         widest = max(n for n in range(1, capacity(True) + 1) if columns % n == 0)
         self.sizes = declare_settings(parts, self.blocking, widest if self.epilogue.is_plain else 0)
         self.cores = CoreArea(self.sizes["grid_columns"] - 1, self.sizes["grid_rows"] - 1)
+        if prod(self.result.batch) == 1:
+            block = BlockTiles(*(self.sizes[f"block_{line}s"] * self.sizes[f"{line}_blocks"]
+                                 for line in ("row", "column")))  # fmt: skip
+            parts.divisions.update(dict.fromkeys(parts.outputs, block))
         left, right = declared_data_type(self.left), declared_data_type(self.right)
         rows, columns, inner = (
             self.sizes[f"block_{name}"] for name in ("rows", "columns", "inner")

@@ -28,6 +28,7 @@ from ttcodegen.dialects.programs import (
     ComputeSettings,
     CoreArea,
     Costs,
+    Division,
     Kernel,
     NamedConstant,
     Place,
@@ -35,6 +36,7 @@ from ttcodegen.dialects.programs import (
     Program,
     RuntimeArgument,
     Traffic,
+    UnitTiles,
 )
 from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.dialects.ttkernel.table import kernel_ops
@@ -109,6 +111,8 @@ class ProgramParts:
     """The tuning knobs of the program declared so far."""
     traffic: tuple[Traffic, ...] = ()
     """What is moved of each operand, once the costs are known."""
+    divisions: dict[SSAValue, Division] = field(default_factory=dict[SSAValue, Division])
+    """Of operands of which it is known which core needs which tiles."""
     _scope: NameScope = field(init=False)
 
     def __post_init__(self) -> None:
@@ -275,6 +279,7 @@ class ProgramParts:
         """The kernel that writes the tiles of outputs, of all if `values` are none, from one
         circular buffer each; a unit of work is so many tiles in a row."""
         outputs = self.outputs if values is None else values
+        self.divisions.update(dict.fromkeys(outputs, UnitTiles(columns)))
         kernel = self.data_movement(
             f"write_{name}",
             Processor.WRITER,
@@ -302,6 +307,7 @@ class ProgramParts:
         tiles_computed: int = 0,
         sent: int = 0,
         least_sent: int = 0,
+        own_l1_bytes: int = 0,
     ) -> Costs:
         """What a run of the program takes.
 
@@ -310,8 +316,9 @@ class ProgramParts:
             least_reads: bytes that the computation could do with; by default the whole tensors.
             written: bytes of the output, if that is not written as a whole.
             tiles_computed: by the compute kernels.
-            sent: bytes that go from the L1 of cores to that of others.
+            sent: bytes that go from the L1 of cores to that of others, or to another place there.
             least_sent: those of them that have to.
+            own_l1_bytes: those that stay in the L1 of a core.
         """
         least = least_reads or {value: tensor_bytes(value) for value in self.inputs}
         read = {value: reads.get(value, 0) for value in self.inputs}
@@ -320,7 +327,12 @@ class ProgramParts:
         outputs = [Traffic(size, size) for size in sizes]
         self.traffic = (*inputs, *outputs)
         return Costs.of(
-            inputs, outputs, tiles_computed=tiles_computed, sent=sent, least_sent=least_sent
+            inputs,
+            outputs,
+            tiles_computed=tiles_computed,
+            sent=sent,
+            least_sent=least_sent,
+            own_l1_bytes=own_l1_bytes,
         )
 
     def program(
@@ -361,10 +373,18 @@ class ProgramParts:
             semaphores,
             compute,
             self.tuning,
-            traffic=self.traffic,
+            traffic=self._divided_traffic(),
         )
         functions = tuple(function for _, function in kernels)
         return Lowered(program, functions, tuple(self.inputs), tuple(self.outputs))
+
+    def _divided_traffic(self) -> tuple[Traffic, ...]:
+        """What is moved of each operand, with which core needs which tiles."""
+        operands = [*self.inputs, *self.outputs]
+        return tuple(
+            replace(traffic, division=self.divisions.get(value, traffic.division))
+            for value, traffic in zip(operands, self.traffic, strict=True)
+        )
 
     def _limit_registers(self, function: FuncOp, compute: ComputeSettings) -> None:
         """The rule for the width of destination registers: a kernel is written for one width if it

@@ -36,7 +36,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.row_plan import MOST_ROW_BYTES, RowPl
 from ttcodegen.conversions.ttir_to_ttmetal.row_reduction import PARTIAL, REDUCED, SCALER
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
-from ttcodegen.dialects.programs import ComputeSettings, Costs, Kernel, Processor
+from ttcodegen.dialects.programs import ComputeSettings, Costs, Kernel, Processor, UnitTiles
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.dialects.tuning import Size
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
@@ -120,6 +120,8 @@ class _RowProgram:
         if stays:
             pages = columns * (1 if is_constant else self._row_depth)
         name = self.parts.add_tensor_buffer(value, pages)
+        if shape.tiles == self._rows * columns:
+            self.parts.divisions[value] = UnitTiles(columns)
         return RowOperand(value, name, shape, tuple(strides), columns, stays, is_constant)
 
     @property
@@ -237,6 +239,9 @@ class _RowProgram:
             arguments=SHARE,
         )
         whole = [value for value in self.output_names if value in self.plan.outputs]
+        for value in self.output_names:
+            columns = self.domain.columns if value in whole else 1
+            self.parts.divisions[value] = UnitTiles(columns)
         builder = kernel.builder
         with kernel.share("tile_row") as tile_row:
             for results in self.plan.results:

@@ -44,6 +44,7 @@ from ttcodegen.dialects.programs import (
     Costs,
     Kernel,
     Processor,
+    UnitTiles,
 )
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.dialects.ttkernel.attributes import KeptTilesType, ReduceDim
@@ -136,11 +137,21 @@ class _TileProgram:
         self.inner = [self._input(v, t, self.domain) for v, t in producer_inputs.items()]
         self.outer = [self._input(v, t, self.result) for v, t in epilogue_inputs.items()]
         self.output_names = [self.parts.add_tensor_buffer(value) for value in outputs]
+        for operand in self.operands:
+            self._divide(operand)
         if self.reduction is not None and self.pooled:
             self.parts.add_buffer(SCALER, DataType.BFLOAT16, 1)
             if not self.direct:
                 self.parts.add_buffer(PARTIAL, DataType.FLOAT32, BUFFER_DEPTH)
         self._keep()
+
+    def _divide(self, operand: _Input) -> None:
+        """Notes how many tiles of an operand make a tile of the result, if they lie in that order:
+        it is not broadcast, and nothing but columns is reduced."""
+        is_reduced = operand.domain is self.domain
+        *others, columns = self._step_counts if is_reduced else (1,)
+        if set(others) <= {1} and operand.shape.tiles == self.result.tiles * columns:
+            self.parts.divisions[operand.value] = UnitTiles(columns)
 
     def _keep(self) -> None:
         """Decides which operands keep tiles in L1."""
@@ -520,4 +531,4 @@ class _TileProgram:
             copied += self._access_pattern(operand).count * size if operand.name in self.kept else 0
         # An operand that is read both before a reduction and after it could be kept.
         computed = len(self.group.ops) * self.domain.tiles
-        return self.parts.costs(reads, tiles_computed=computed, sent=copied)
+        return self.parts.costs(reads, tiles_computed=computed, sent=copied, own_l1_bytes=copied)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import erf
+
 import numpy as np
 import pytest
 
@@ -30,6 +32,7 @@ UNARY = {
     "math.atanh": (lambda x: np.arctanh(x / 8), 0.0),
     "math.cbrt": (np.cbrt, 0.0),
     "math.cosh": (np.cosh, 0.0),
+    "math.erfc": (lambda x: 1 - np.vectorize(erf)(x), 0.0),
     "math.exp2": (np.exp2, 0.0),
     "math.log10": (np.log10, 4.0),
     "math.log2": (np.log2, 4.0),
@@ -54,6 +57,39 @@ def test_functions_of_one_element(name: str) -> None:
     expected = np.asarray(function(x), np.float32)
     text = generic([BOTH, BOTH], "pp", f"%a : {type_of(x)}", f"%a : {type_of(x)}", body, type_of(x))
     check(text, [x], expected)
+
+
+def test_remainders_have_the_sign_of_the_dividend() -> None:
+    a = np.asarray([[5.5, -5.5, 5.5, -5.5, 1.0]], np.float32)
+    b = np.asarray([[2.0, 2.0, -2.0, -2.0, 4.0]], np.float32)
+    body = """^bb0(%x: f32, %y: f32, %out: f32):
+        %1 = arith.remf %x, %y fastmath<contract> : f32
+        linalg.yield %1 : f32"""
+    operands = f"%a, %b : {type_of(a)}, {type_of(b)}"
+    text = generic([BOTH] * 3, "pp", operands, f"%a : {type_of(a)}", body, type_of(a))
+    check(text, [a, b], np.fmod(a, b))
+
+
+TESTS = {
+    "arith.cmpf uno, %x, %x : f32": np.isnan,
+    "arith.cmpf ord, %x, %x : f32": lambda x: ~np.isnan(x),
+    "math.isnan %x : f32": np.isnan,
+    "math.isinf %x : f32": np.isinf,
+    "math.isfinite %x : f32": np.isfinite,
+}
+
+
+@pytest.mark.parametrize("operation", TESTS)
+def test_what_is_no_number(operation: str) -> None:
+    x = np.asarray([[1.0, np.nan, np.inf, -np.inf, 0.0]], np.float32)
+    body = f"""^bb0(%x: f32, %out: f32):
+        %one = arith.constant 1.0 : f32
+        %none = arith.constant 0.0 : f32
+        %c = {operation}
+        %1 = arith.select %c, %one, %none : f32
+        linalg.yield %1 : f32"""
+    text = generic([BOTH] * 2, "pp", f"%a : {type_of(x)}", f"%a : {type_of(x)}", body, type_of(x))
+    check(text, [x], TESTS[operation](x).astype(np.float32))
 
 
 def test_functions_of_several_elements() -> None:

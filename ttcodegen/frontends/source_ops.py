@@ -67,13 +67,14 @@ def source_context(dialects: Mapping[str, Mapping[str, Form | None]]) -> Context
     context = load_dialects()
     for dialect, forms in dialects.items():
         classes: list[type[Operation]] = [
-            _source_class(f"{dialect}.{name}", form) for name, form in forms.items()
+            source_operation(f"{dialect}.{name}", form) for name, form in forms.items()
         ]
         context.load_dialect(Dialect(dialect, classes, []))
     return context
 
 
-def _source_class(name: str, form: Form | None) -> type[SourceOp]:
+def source_operation(name: str, form: Form | None) -> type[SourceOp]:
+    """The class of an operation of that full name."""
     members: dict[str, Any] = {"name": name}
     if form is not None:
 

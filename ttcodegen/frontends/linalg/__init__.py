@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ttcodegen.frontends.program_globals import GLOBALS, drop_unused_globals
-from ttcodegen.frontends.source_ops import Form, source_context
+from ttcodegen.frontends.source_ops import Form, source_context, source_operation
 from ttcodegen.frontends.translation import Rule, translate
 from ttcodegen.parsing import parse_operations
 from ttcodegen.parsing.structure import flatten
@@ -40,6 +40,8 @@ def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
         }
     )
     context.load_dialect(Math)
+    for name in forms.ELEMENTS:
+        context.load_op(source_operation(name, forms.element_form))
     module = flatten(parse_operations(source, diagnostics, context), diagnostics)
     drop_unused_globals(module)
     _convert_constants(module)

@@ -36,10 +36,10 @@ ELEMENTWISE = {
     "arith.shli": "logical_left_shift", "arith.shrui": "logical_right_shift",
     "arith.shrsi": "right_shift",
     "math.absf": "abs", "math.absi": "abs", "math.atan": "atan", "math.ceil": "ceil",
-    "math.cos": "cos", "math.erf": "erf", "math.exp": "exp", "math.expm1": "expm1",
-    "math.floor": "floor", "math.log": "log", "math.log1p": "log1p", "math.powf": "pow",
-    "math.rsqrt": "rsqrt", "math.sin": "sin", "math.sqrt": "sqrt", "math.tan": "tan",
-    "math.tanh": "tanh",
+    "math.cos": "cos", "math.erf": "erf", "math.erfc": "erfc", "math.exp": "exp",
+    "math.expm1": "expm1", "math.floor": "floor", "math.log": "log", "math.log1p": "log1p",
+    "math.powf": "pow", "math.rsqrt": "rsqrt", "math.sin": "sin", "math.sqrt": "sqrt",
+    "math.tan": "tan", "math.tanh": "tanh",
 }  # fmt: skip
 """What an operation on elements is as an op on tensors."""
 
@@ -52,6 +52,8 @@ _CONVERSIONS = frozenset({
 _INTEGER_PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge")
 _FLOAT_PREDICATES = ("", "eq", "gt", "ge", "lt", "le", "ne", "", "eq", "gt", "ge", "lt", "le", "ne")
 
+_ORDERED, _UNORDERED = 7, 14
+"""The predicates `ord` and `uno`. Source: arith::CmpFPredicate."""
 
 _NOT_COMPUTED = frozenset({"arith.constant", "cf.assert"})
 """What is asserted, as that an index lies in a tensor, a compiled program takes for granted."""
@@ -107,11 +109,32 @@ def _rounded_away(build: Translator, x: SSAValue) -> SSAValue:
     return build.like("multiply", build.like("sign", x), build.like("floor", size))
 
 
+def _float_rest(build: Translator, a: SSAValue, b: SSAValue) -> SSAValue:
+    """As `fmod` of C: the remainder of TTIR has the sign of the divisor."""
+    size = build.broadcasting("remainder", build.like("abs", a), build.like("abs", b))
+    return build.broadcasting("multiply", build.like("sign", a), size)
+
+
+def _is_nan(build: Translator, *values: SSAValue) -> SSAValue:
+    """Whether a value is no number, or one of two: it differs from itself then."""
+    found = [build.like("ne", value, value, element=i1) for value in values]
+    return found[0] if len(found) == 1 else build.broadcasting("logical_or", *found)
+
+
+def _is_infinite(build: Translator, x: SSAValue) -> SSAValue:
+    return build.like("eq", build.like("abs", x), build.number(float("inf"), x), element=i1)
+
+
+def _is_finite(build: Translator, x: SSAValue) -> SSAValue:
+    return build.like("isfinite", x, element=i1)
+
+
 _COMPOSED: dict[str, Composed] = {
     "arith.ceildivsi": _quotient("ceil"), "arith.ceildivui": _quotient("ceil"),
     "arith.divsi": _quotient("trunc"), "arith.divui": _quotient("trunc"),
     "arith.floordivsi": _quotient("floor"),
-    "arith.remsi": _rest, "arith.remui": _rest,
+    "arith.remf": _float_rest, "arith.remsi": _rest, "arith.remui": _rest,
+    "math.isfinite": _is_finite, "math.isinf": _is_infinite, "math.isnan": _is_nan,
     "math.copysign": _with_sign, "math.fma": _fused, "math.log10": _logarithm(10),
     "math.log2": _logarithm(2), "math.round": _rounded_away,
     "math.roundeven": Translator.rounded,
@@ -183,6 +206,9 @@ class Body:
         ]
         if name in _CONVERSIONS:
             return build.typecast(arguments[0], element)
+        if name == "arith.cmpf" and (asks := _asks_for_numbers(op)) is not None:
+            no_number = _is_nan(build, *arguments)
+            return no_number if not asks else build.like("logical_not", no_number)
         if name in ("arith.cmpf", "arith.cmpi"):
             return build.broadcasting(predicate_of(op), *arguments, element=i1)
         if name == "arith.select":
@@ -213,6 +239,13 @@ class Body:
         )  # fmt: skip
 
 
+def _asks_for_numbers(op: Operation) -> bool | None:
+    """Whether a comparison of floats only asks if both are numbers (`ord`), or if one is none
+    (`uno`); None if it compares them."""
+    number = int(cast("Any", op.properties["predicate"]).value.data)
+    return {_ORDERED: True, _UNORDERED: False}.get(number)
+
+
 def predicate_of(op: Operation) -> str:
     """The op that a comparison is. Ordered and unordered ones are one: they differ for NaN only."""
     attribute = cast("Any", op.properties["predicate"])
@@ -222,7 +255,9 @@ def predicate_of(op: Operation) -> str:
     if table is None and number < 10:
         name = (*_INTEGER_PREDICATES, *_INTEGER_PREDICATES[2:])[number]
     if not name:
-        raise CompileError("a comparison that asks for NaN only is not supported")
+        raise CompileError(
+            "a comparison that is always true, always false or asks for NaN only is not supported"
+        )
     return name
 
 

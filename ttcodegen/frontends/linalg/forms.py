@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import i64 as i64_type
 from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.parser import Parser, UnresolvedOperand
 
-from ttcodegen.frontends.source_ops import Form, functional_form, make
+from ttcodegen.frontends.source_ops import Form, functional_form, make, operand_list
 
 INPUTS = "operandSegmentSizes"
 
@@ -178,6 +178,22 @@ def _extract_form(parser: Parser, op_type: type[Operation]) -> Operation:
     element = cast("TensorType[Attribute]", type_).element_type
     types = [type_, *[IndexType()] * len(places)]
     return make(parser, op_type, [operand, *places], types, [element], {})
+
+
+def element_form(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`%a, %b fastmath<flags> : type`, the type of the operands; tests give truths."""
+    operands = operand_list(parser)
+    if parser.parse_optional_keyword("fastmath") is not None:
+        parser.parse_comma_separated_list(parser.Delimiter.ANGLE, parser.parse_identifier)
+    parser.parse_punctuation(":")
+    type_ = parser.parse_type()
+    result = i1 if op_type.name in _TESTS else type_
+    return make(parser, op_type, operands, [type_] * len(operands), [result], {})
+
+
+_TESTS = frozenset({"math.isfinite", "math.isinf", "math.isnan"})
+ELEMENTS = ("arith.remf", "math.erfc", *sorted(_TESTS))
+"""Operations on elements that xDSL does not have, all of one form."""
 
 
 def _assert_form(parser: Parser, op_type: type[Operation]) -> Operation:

@@ -8,6 +8,7 @@ import re
 import subprocess
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,9 +22,11 @@ from ttcodegen.cli.lang import main
 from ttcodegen.cli.opt import main as opt
 from ttcodegen.cli.translate import main as translate
 from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.lang import projects as lang_projects
 from ttcodegen.lang.programs import run_program_text
 from ttcodegen.lang.projects import OutputComparison, Projects
 from ttcodegen.project.building import BUILD_FOLDER, library_path
+from ttcodegen.project.checking import run_executable
 from ttcodegen.project.cpu_backend import CPUBackend
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -447,6 +450,29 @@ def test_the_emulated_device_computes_what_the_simulator_does(
     assert found
     for each in found:
         assert each.agreement.passed, each
+
+
+@pytest.mark.slow
+def test_what_each_device_of_a_mesh_computes_is_compared(
+    cpu_backend: CPUBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The outputs of the last device are made wrong."""
+    runs: list[int] = []
+
+    def run(*arguments: Any) -> Any:
+        outputs, failure = run_executable(*arguments)
+        runs.append(len(runs))
+        if len(runs) == 4:
+            outputs = {
+                function: {name: array + 1 for name, array in arrays.items()}
+                for function, arrays in outputs.items()
+            }
+        return outputs, failure
+
+    monkeypatch.setattr(lang_projects, "run_executable", run)
+    found = checked(Source.read(str(PROGRAMS / "meshes.py")), "rows")
+    assert [each.output for each in found] == [f"y for device {number}" for number in range(4)]
+    assert [each.agreement.passed for each in found] == [True, True, True, False]
 
 
 @pytest.mark.slow

@@ -71,6 +71,8 @@ class Launch:
     """Tensors that kernels wrote, by identity."""
     traffic: dict[object, object] = field(default_factory=dict[object, object])
     """What pipes and semaphores keep between nodes."""
+    more_devices: int = 0
+    """On how many devices of a mesh the operation runs after this one."""
 
 
 @dataclass
@@ -79,6 +81,8 @@ class _Current:
     kernel: Kernel | None = None
     watch: Callable[[Launch], Callable[[], None]] | None = None
     """Called with each launch before its kernels run; what it returns is called afterwards."""
+    more_devices: int = 0
+    """On how many devices of a mesh the operation runs that is called, after this one."""
 
 
 current = _Current()

@@ -77,9 +77,14 @@ class Operation:
             raise error(f"the operation '{self.name}' is called inside of an operation")
         mesh = mesh_of([*arguments, *keywords.values()])
         if mesh is not None:
-            for device in range(mesh.get_num_devices()):
-                parts = [part_of(value, device) for value in arguments]
-                self(*parts, **{name: part_of(each, device) for name, each in keywords.items()})
+            count = mesh.get_num_devices()
+            try:
+                for device in range(count):
+                    current.more_devices = count - 1 - device
+                    parts = [part_of(value, device) for value in arguments]
+                    self(*parts, **{name: part_of(each, device) for name, each in keywords.items()})
+            finally:
+                current.more_devices = 0
             return
         launch = self.instantiate(arguments, keywords)
         kernels = [kernel for node in launch.nodes.values() for kernel in node.kernels]
@@ -94,7 +99,7 @@ class Operation:
 
     def instantiate(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Launch:
         """Runs the body of the operation on each node, which makes its kernels."""
-        launch = Launch(self.name, self.grid, Scheduler())
+        launch = Launch(self.name, self.grid, Scheduler(), more_devices=current.more_devices)
         signature = inspect.signature(self.function)
         with suppress(TypeError):  # The call itself reports arguments that do not fit.
             launch.arguments.update(signature.bind(*arguments, **keywords).arguments)

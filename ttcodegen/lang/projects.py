@@ -4,7 +4,7 @@ the simulator."""
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,6 +42,17 @@ class OutputComparison:
     """What the emulated device computed."""
 
 
+@dataclass(frozen=True)
+class _Run:
+    """A call of an operation, on one device."""
+
+    operation: CompiledOperation
+    inputs: tuple[np.ndarray, ...]
+    """What its inputs held before."""
+    outputs: tuple[np.ndarray, ...]
+    """What the simulator made of its outputs."""
+
+
 @dataclass
 class Projects:
     """Makes a project of each operation that a program calls, and checks it.
@@ -64,14 +75,18 @@ class Projects:
     written: list[Path] = field(default_factory=list[Path])
     _known: set[tuple[object, ...]] = field(default_factory=set[tuple[object, ...]])
     _names: dict[str, int] = field(default_factory=dict[str, int])
+    _runs: dict[tuple[object, ...], list[_Run]] = field(
+        default_factory=dict[tuple[object, ...], "list[_Run]"]
+    )
+    """What the devices of a mesh computed that have had their turn in a call."""
 
     def watch(self, launch: Launch) -> Callable[[], None]:
-        """Compiles an operation before the simulator runs it; compares afterwards."""
+        """Compiles an operation before the simulator runs it; compares afterwards, on a mesh what
+        all devices computed."""
         operation = compile_operation(launch)
         key = (launch.name, launch.grid, str(operation.module))
         if key in self._known:
-            return lambda: None
-        self._known.add(key)
+            return lambda: self._end(launch)
         reported = self.diagnostics.diagnostics
         reported += [each for each in operation.warnings if each not in reported]
         before = {id(tensor): tensor.stored().copy() for tensor in operation.tensors}
@@ -79,39 +94,54 @@ class Projects:
         def finish() -> None:
             partly = {tensor for tensor, units in launch.written.items() if not units.is_all}
             final = compile_operation(launch, partly) if partly else operation
-            inputs = [before[id(tensor)] for tensor in final.inputs]
-            text = str(final.module) + "\n"
-            self._finish(final, self._emitted(final), inputs, text)
+            inputs = tuple(before[id(tensor)] for tensor in final.inputs)
+            outputs = tuple(tensor.elements().copy() for tensor in final.outputs)
+            runs = self._runs.setdefault(key, [])
+            runs.append(_Run(final, inputs, outputs))
+            self._end(launch)
 
         return finish
+
+    def _end(self, launch: Launch) -> None:
+        """Makes the projects of a call, once all devices have had their turn."""
+        if launch.more_devices:
+            return
+        pending, self._runs = self._runs, {}
+        self._known.update(pending)
+        for runs in pending.values():
+            self._finish(runs)
 
     def _emitted(self, operation: CompiledOperation) -> CompiledModule:
         return emit(operation, self.source_hash, "exe" if self.out is None else "both")
 
-    def _finish(
-        self,
-        operation: CompiledOperation,
-        compiled: CompiledModule,
-        inputs: list[np.ndarray],
-        module: str,
-    ) -> None:
+    def _finish(self, runs: Sequence[_Run]) -> None:
+        """Makes a project of what devices computed, or several where one of them writes a tensor
+        in part that others write whole."""
+        by_module: dict[str, list[_Run]] = {}
+        for run in runs:
+            by_module.setdefault(str(run.operation.module) + "\n", []).append(run)
+        for module, same in by_module.items():
+            self._make(self._emitted(same[0].operation), module, same)
+
+    def _make(self, compiled: CompiledModule, module: str, runs: Sequence[_Run]) -> None:
+        name = runs[0].operation.name
         with ExitStack() as stack:
             if self.out is None:
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tt-lang-")))
             else:
                 folder = self.out
-            count = self._names[operation.name] = self._names.get(operation.name, 0) + 1
-            project = folder / (operation.name if count == 1 else f"{operation.name}_{count}")
+            count = self._names[name] = self._names.get(name, 0) + 1
+            project = folder / (name if count == 1 else f"{name}_{count}")
             files = dict(project_files(compiled, formatted=True))
             if self.has_modules:
-                files[f"{operation.name}.mlir"] = module
+                files[f"{name}.mlir"] = module
             project.parent.mkdir(parents=True, exist_ok=True)
             write_project(compiled.description, project, files, force=self.force)
             self.written.append(project)
             if self.builds:
                 build_project(project, compiled.description.name, find_toolchain(), "both")
             if self.checks:
-                self.comparisons += check(operation, compiled, project, inputs)
+                self.comparisons += check(compiled, project, runs)
 
 
 def emit(
@@ -132,36 +162,47 @@ def _dtypes(tensors: tuple[Tensor, ...]) -> list[str]:
     return [tensor.data_type.numpy for tensor in tensors]
 
 
-def check(
-    operation: CompiledOperation,
-    compiled: CompiledModule,
-    project: Path,
-    inputs: list[np.ndarray],
-) -> list[OutputComparison]:
+def check(compiled: CompiledModule, project: Path, runs: Sequence[_Run]) -> list[OutputComparison]:
     """Builds a project, runs it on the emulated device, and compares its outputs with those of the
     simulator.
 
+    Args:
+        compiled: the operation.
+        project: its folder.
+        runs: what it was given and computed, on each device of a mesh if there is one.
+
     Raises:
-        CompileError: if it does not build, or its run fails.
+        CompileError: if it does not build, or a run fails.
     """
     (function,) = compiled.description.functions
     built = build_project(project, compiled.description.name, find_toolchain(), "exe")
     assert built.executable is not None
-    run = FunctionInputs(function, tuple(inputs))
-    outputs, failure = run_executable(built.executable, [run], project / BUILD_FOLDER, TIMEOUT)
-    if failure is not None:
-        raise CompileError(
-            f"the operation '{operation.name}' fails on the emulated device: {failure}"
+    comparisons: list[OutputComparison] = []
+    for device, run in enumerate(runs):
+        name = run.operation.name
+        where = f" for device {device}" if len(runs) > 1 else ""
+        given = FunctionInputs(function, run.inputs)
+        outputs, failure = run_executable(
+            built.executable, [given], project / BUILD_FOLDER, TIMEOUT
         )
-    found = outputs[function.name]
-    return [
-        _compare(operation.name, described.name, found[described.field], tensor)
-        for described, tensor in zip(function.outputs, operation.outputs, strict=True)
-    ]
+        if failure is not None:
+            raise CompileError(
+                f"the operation '{name}' fails on the emulated device{where}: {failure}"
+            )
+        found = outputs[function.name]
+        comparisons += [
+            _compare(name, f"{described.name}{where}", found[described.field], tensor, simulated)
+            for described, tensor, simulated in zip(
+                function.outputs, run.operation.outputs, run.outputs, strict=True
+            )
+        ]
+    return comparisons
 
 
-def _compare(operation: str, name: str, found: np.ndarray, tensor: Tensor) -> OutputComparison:
+def _compare(
+    operation: str, name: str, found: np.ndarray, tensor: Tensor, simulated: np.ndarray
+) -> OutputComparison:
     """The simulator computes in float32, the matrix engine reads 10 bits of mantissa."""
     tolerance = MATRIX_ENGINE if tensor.data_type is DataType.FLOAT32 else SIXTEEN_BITS
     wide = found.astype(np.float32)
-    return OutputComparison(operation, name, compare(wide, tensor.elements(), tolerance), wide)
+    return OutputComparison(operation, name, compare(wide, simulated, tolerance), wide)

@@ -187,7 +187,7 @@ def _types(definition: TTIRDefinition) -> str:
 
 def _refusal(definition: TTIRDefinition) -> str | None:
     """Why no form of an op compiles; what is refused in all its forms has no meaning in numpy."""
-    return definition.refusal or definition.on_library
+    return definition.refusal
 
 
 def _to_ttnn(definition: TTIRDefinition) -> str:

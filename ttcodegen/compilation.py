@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     from ttcodegen.conversions.cpp_interface import ConstantFile
     from ttcodegen.conversions.interface import Entry, InterfaceTensor
     from ttcodegen.cost.estimates import FunctionEstimate
+    from ttcodegen.emission.called_operations import CalledOperations
     from ttcodegen.emission.description import (
         DataFile,
+        DeviceManifest,
         FunctionDescription,
         ModuleDescription,
         ProjectKind,
@@ -258,15 +260,23 @@ def emit_module(
     from ttcodegen.emission.op_lines import LoweredOps
     from ttcodegen.emitc.formatting import format_files
     from ttcodegen.emitc.printer import print_with_origins
+    from ttcodegen.ops.tt_lang import LIBRARY_CALL
 
     name = module_name(options.module_name)
     origin = _origin(options, input_hash)
     given = {"module-name": name, "input-hash": input_hash, "release": options.release}
+    called: CalledOperations | None = None
     if options.target == "ttmetal":
         runner.run(module, passes_of(Step("convert-ttkernel-to-emitc", given)))
+    elif any(op.name == LIBRARY_CALL for op in module.walk()):
+        from ttcodegen.emission.called_operations import write_called_operations
+
+        with runner.stage("operations"):
+            called = write_called_operations(module, name, input_hash, options.release)
     with runner.stage("describe"):
         interface = _interface(module, options.target)
-        description = _describe(module, interface, options, name, input_hash, source_dtypes)
+        device = _device_manifest(module, called, options)
+        description = _describe(module, interface, device, options, name, input_hash, source_dtypes)
     if options.target == "ttmetal":
         description = replace(description, has_flatbuffer=_has_meanings(module))
     with runner.stage("flatbuffer"):
@@ -353,9 +363,32 @@ def _interface(module: ModuleOp, target: str) -> list[Entry]:
     return required(device_entries(module))
 
 
+def _device_manifest(
+    module: ModuleOp, called: CalledOperations | None, options: CompileOptions
+) -> DeviceManifest:
+    """What the manifest says of device programs: those of the module, or of the operations that it
+    calls among functions of the library."""
+    from ttcodegen.emission.description import DeviceManifest
+
+    if options.target == "ttmetal":
+        from ttcodegen.emission.convert_ttkernel_to_emitc import kernel_paths
+        from ttcodegen.emission.device_manifest import device_manifest
+
+        return device_manifest(module, kernel_paths(module), options.arch)
+    if called is None:
+        return DeviceManifest()
+    from ttcodegen.emission.device_manifest import kernel_entries, program_entries
+
+    return DeviceManifest(
+        kernel_entries(called.programs, called.paths, options.arch),
+        tuple(program_entries(called.programs, called.launches)),
+    )
+
+
 def _describe(
     module: ModuleOp,
     functions: Sequence[Entry],
+    device: DeviceManifest,
     options: CompileOptions,
     name: str,
     input_hash: str,
@@ -363,19 +396,13 @@ def _describe(
 ) -> ModuleDescription:
     """What a lowered module has for its users, but for what its C++ adds to that."""
     from ttcodegen.conversions.product_weights import product_weights
-    from ttcodegen.emission.description import DeviceManifest, ModuleDescription
+    from ttcodegen.emission.description import ModuleDescription
 
     estimates: dict[str, FunctionEstimate] = {}
-    if options.target == "ttmetal":
-        from ttcodegen.emission.convert_ttkernel_to_emitc import kernel_paths
-        from ttcodegen.emission.device_manifest import device_manifest
-
-        tuned: Collection[SSAValue] = ()
-        device = device_manifest(module, kernel_paths(module), options.arch)
-    else:
+    tuned: Collection[SSAValue] = ()
+    if options.target != "ttmetal":
         # What only device programs need takes longer to import than a small model to lower.
         tuned = product_weights(functions).arguments
-        device = DeviceManifest()
         estimates = _estimates(functions, options)
     return ModuleDescription(
         name,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from scripts.kernel_check import KernelCheck
+from scripts.kernel_check_configuration import read_manifest
+from scripts.link_check import ROOT, check, read_header_only
 from tests.cli.flatbuffers import result_of
 from ttcodegen.cli.opt import main as opt
 from ttcodegen.cli.ttcodegen import main
@@ -94,10 +98,10 @@ def made(tmp_path: Path) -> Path:
     return path
 
 
-def compiled(text: str, folder: Path, *options: str) -> int:
+def compiled(text: str, folder: Path, *options: str, target: str = "ttmetal") -> int:
     """The exit status of compiling a module."""
     (folder / "model.mlir").write_text(text)
-    given = [str(folder / "model.mlir"), "-o", str(folder / "out"), "--target", "ttmetal"]
+    given = [str(folder / "model.mlir"), "-o", str(folder / "out"), "--target", target]
     return main([*given, "--tt-lang", str(folder / "made.py"), *options])
 
 
@@ -110,6 +114,25 @@ def test_a_project_holds_the_programs_of_the_model_and_of_the_operation(made: Pa
     assert {f"scaled_{each}.cpp" for each in ("read", "compute", "write")} <= kernels
     reader = (made.parent / "out" / "kernels" / "scaled_read.cpp").read_text()
     assert "// `read` of made.py, line 11." in reader
+
+
+def test_a_project_of_library_calls_runs_the_operation_among_them(made: Path) -> None:
+    twice = TWICE.replace('"__scaled"', '"made.scaled::v1"')
+    assert compiled(twice, made.parent, target="ttnn") == 0
+    out = made.parent / "out"
+    written = (out / "src" / "model.cpp").read_text()
+    assert "ttnn::Tensor scaled = run_scaled(inputs.x, last_use(s), device);" in written
+    assert "scaled = run_scaled(scaled, inputs.s, device);" in written
+    programs = (out / "src" / "programs.cpp").read_text()
+    assert programs.count("ttnn::Tensor run_scaled(") == 1
+    assert 'reader.kernel_source = kernel_path("scaled_read.cpp");' in programs
+    assert "reader.emplace_runtime_args(core," in programs
+    assert "return ttnn::generic_op({x, s, y}, program);" in programs
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert [kernel["name"] for kernel in manifest["kernels"]] == [
+        "scaled_read", "scaled_compute", "scaled_write",
+    ]  # fmt: skip
+    assert [(p["name"], p["launches"]) for p in manifest["programs"]] == [("scaled", 2)]
 
 
 def test_an_operation_means_what_the_simulator_makes_of_it(made: Path) -> None:
@@ -132,6 +155,23 @@ def test_stablehlo_calls_an_operation(made: Path) -> None:
     assert "run_scaled(*constants.programs, inputs.x, inputs.s, scaled, device);" in written
 
 
+FILLING = """import ttl
+
+@ttl.operation(grid=(2, 3))
+def filled(y):
+    column, row = ttl.node(dims=2)
+    y_dfb = ttl.make_dataflow_buffer_like(y, shape=(1, 1))
+
+    @ttl.compute()
+    def compute():
+        with y_dfb.reserve() as y_blk:
+            y_blk.store(ttl.block.fill(1, shape=(1, 1)))
+
+    @ttl.datamovement()
+    def write():
+        with y_dfb.wait() as y_blk:
+            ttl.copy(y_blk, y[row, column]).wait()
+"""
 ONCE = ("%0 = CALL", f"return %0 : {Y}")
 PARTLY = PROGRAM.replace("ttl.copy(y_blk, y[row, column])", "ttl.copy(y_blk, y[0, 0])")
 SWAPPED = PROGRAM.replace("def __scaled(x, s, y)", "def __scaled(x, y, s)")
@@ -190,8 +230,6 @@ def test_a_module_calls_operations_of_programs_that_are_given(
     text.write_text(model(*ONCE))
     assert main([str(text), "-o", str(made.parent / "out")]) == 1
     assert "no program is given that has the operation 'scaled'" in capsys.readouterr().err
-    assert main([str(text), "-o", str(made.parent / "out"), "--tt-lang", str(made)]) == 1
-    assert "'ttir.tt_lang_op' is not supported by this target" in capsys.readouterr().err
 
 
 def test_programs_of_one_name_are_refused(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -203,7 +241,64 @@ def test_programs_of_one_name_are_refused(made: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("target", ["ttmetal", "ttnn"])
 def test_the_emulated_device_runs_a_model_with_an_operation(
-    made: Path, cpu_backend: CPUBackend
+    target: str, made: Path, cpu_backend: CPUBackend
 ) -> None:
-    assert compiled(TWICE, made.parent, "--check") == 0
+    assert compiled(TWICE, made.parent, "--check", target=target) == 0
+
+
+CALLED = Path(__file__).parent / "programs" / "called"
+
+
+def called(name: str, out: Path, *options: str) -> int:
+    """The exit status of compiling a module that calls operations of `operations.py`."""
+    given = [str(CALLED / f"{name}.mlir"), "-o", str(out), *options]
+    return main([*given, "--tt-lang", str(CALLED / "operations.py")])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *(("model", ["--optimize", level]) for level in "02"),
+        ("model", ["--target", "ttmetal"]),
+        ("model", ["--arch", "blackhole"]),
+        ("mesh", []),
+    ],
+)
+def test_operations_among_calls_of_the_library(
+    name: str, options: list[str], tmp_path: Path, cpu_backend: CPUBackend
+) -> None:
+    assert called(name, tmp_path, *options, "--check") == 0
+
+
+@pytest.mark.slow
+def test_a_project_with_an_operation_is_one_for_the_release(
+    tmp_path: Path,
+    cpu_backend: CPUBackend,
+    kernel_check: KernelCheck,
+    ttnn_libraries: Path,
+) -> None:
+    assert called("model", tmp_path, "--build") == 0
+    kernels = read_manifest(tmp_path / "manifest.json")
+    assert len(kernels) == 6
+    assert [str(fault) for fault in kernel_check.check(kernels)] == []
+    objects = sorted(tmp_path.glob("build/CMakeFiles/*_objects.dir/**/*.o"))
+    assert any(path.name == "programs.cpp.o" for path in objects)
+    objects.append(cpu_backend.support_object)
+    header_only = read_header_only(ROOT / "standalone" / "header_only.txt")
+    assert check(objects, [], ttnn_libraries, header_only) == []
+
+
+def test_an_operation_needs_two_tensors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program, model = tmp_path / "made.py", tmp_path / "model.mlir"
+    program.write_text(FILLING)
+    model.write_text(
+        f'func.func @forward() -> {Y} {{\n  %0 = "ttir.tt_lang_op"() <{{kernel_id = "filled", '
+        f'version_tag = "1", arg_roles = "out"}}> : () -> {Y}\n  return %0 : {Y}\n}}\n'
+    )
+    given = [str(model), "-o", str(tmp_path / "out"), "--tt-lang", str(program)]
+    assert main(given) == 1
+    message = "the operation 'filled' has no tensor but its result"
+    assert message in capsys.readouterr().err

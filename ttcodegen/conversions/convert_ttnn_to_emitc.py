@@ -14,6 +14,7 @@ from ttcodegen.conversions.ttnn_to_emitc import convert_ttnn_to_emitc
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TTNNLayoutAttr
+from ttcodegen.emitc.statements import FileOp
 from ttcodegen.transforms.decompose_layouts import DecomposeLayouts
 from ttcodegen.transforms.rebuilding import body_of
 from ttcodegen.transforms.ttnn_layout import assign_wanted_layouts
@@ -38,7 +39,9 @@ class ConvertTTNNToEmitC(FileEmission):
         program = convert_ttnn_to_emitc(
             self.cpp_name(op), functions, self.source_hash(op), self.release, self.trace
         )
-        replace_content(op, program.module.ops)
+        # Operations of the module's own became files before.
+        others = [inner for inner in op.ops if isinstance(inner, FileOp)]
+        replace_content(op, [*program.module.ops, *others])
         hold_constants(op, program.constants)
 
 

@@ -176,6 +176,9 @@ class Recorder(StatementRecorder):
     def include_support(self, header: str) -> None:
         self.facts.own_headers.add(f"support/{header}")
 
+    def include_source(self, header: str) -> None:
+        self.facts.own_headers.add(header)
+
     def call(self, callee: str, *arguments: Argument, type: str = TENSOR) -> Argument:
         return Call(callee, arguments, type)
 

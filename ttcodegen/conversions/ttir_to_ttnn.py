@@ -34,7 +34,7 @@ def lower_op(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Sequence[SSAValu
     definition = op.definition
     assert isinstance(definition, TTIRDefinition)
     if definition.lower is None:
-        reason = definition.refusal or definition.on_library
+        reason = definition.refusal
         raise CompileError(
             f"'{op.name}' is not supported by this target" + (f": {reason}" if reason else ""),
             op.source_offset,

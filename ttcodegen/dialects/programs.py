@@ -310,6 +310,28 @@ class Program:
         """The cores that a kernel runs on."""
         return kernel.cores.range(self.values)
 
+    def settled(self) -> Program:
+        """The program with numbers for all sizes, so that nothing of it is to be tuned."""
+        return replace(
+            self,
+            cores=CoreArea.of(self.core_range),
+            circular_buffers=tuple(
+                replace(buffer, pages=self.value(buffer.pages)) for buffer in self.used_buffers
+            ),
+            kernels=tuple(
+                replace(
+                    kernel,
+                    cores=CoreArea.of(self.cores_of(kernel)),
+                    constants=tuple(
+                        replace(constant, value=self.value(constant.value))
+                        for constant in kernel.constants
+                    ),
+                )
+                for kernel in self.kernels
+            ),
+            tuning=Tuning(),
+        )
+
     def with_operands_in_l1(self, operands: Collection[int], own_bytes: int = 0) -> Program:
         """The program if these of its operands, so far in DRAM, lie in L1: what it reads of them
         and writes to them comes over the NoC, as before, and takes nothing of DRAM. So many bytes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -52,7 +52,8 @@ class ConvertTTKernelToEmitC(FileEmission):
             _require_lowered(host)
         title = title_of(self.cpp_name(op), self.source_hash(op), self.release)
         programs = device_programs(hosts)
-        kernels = kernel_files(programs, _kernel_texts(op, programs, title))
+        functions = {function.sym_name.data: function for function in functions_of(op)}
+        kernels = kernel_files(programs, kernel_cpp(functions, programs, title))
         paths: dict[str, dict[str, str]] = {}
         for (program, kernel), path in kernels.paths.items():
             paths.setdefault(program, {})[kernel] = path
@@ -92,13 +93,18 @@ def lift_programs_of_2024(module: ModuleOp) -> None:
         PassRunner(load_dialects()).run(module, passes_of(Step("ttir-to-ttmetal-pipeline")))
 
 
-def _kernel_texts(
-    module: ModuleOp, programs: Sequence[DeviceProgram], title: str
+def kernel_cpp(
+    functions: Mapping[str, FuncOp], programs: Sequence[DeviceProgram], title: str
 ) -> dict[str, str]:
-    """The C++ of the kernels, by the symbols of their functions."""
+    """The C++ of the kernels of programs, by the symbols of their functions.
+
+    Args:
+        functions: those of the kernels among others, by their symbols.
+        programs: the programs.
+        title: the lines at the head of each file.
+    """
     holder = ModuleOp([])
     paths: dict[str, str] = {}
-    functions = {function.sym_name.data: function for function in functions_of(module)}
     for program in (device_program.program for device_program in programs):
         for kernel in program.kernels:
             if kernel.function not in paths:

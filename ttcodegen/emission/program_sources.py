@@ -45,6 +45,20 @@ _BLOCK = re.compile(r'^#include "(blocks/[\w/]+\.hpp)"', re.MULTILINE)
 
 
 @dataclass(frozen=True)
+class ArgumentStyle:
+    """How the run-time arguments of kernels are written."""
+
+    address: str
+    """The member function of a tensor that says where it lies."""
+    number_suffix: str = ""
+
+
+DEVICE_TENSORS = ArgumentStyle("address")
+LIBRARY_TENSORS = ArgumentStyle("buffer", "U")
+"""Tensors of ttnn: an argument is a buffer or a number without a sign."""
+
+
+@dataclass(frozen=True)
 class KernelFiles:
     """The kernels of a project."""
 
@@ -120,7 +134,7 @@ def render_programs(
     between chips of a mesh. With `trace`, calls become traces.
     """
     environment = template_environment()
-    rows = [_program(program, paths) for program in programs]
+    rows = [program_row(p.program, len(p.placements), paths) for p in programs]
     lines = [comment_line(line) for line in title.splitlines()]
     context = {"name": name, "title": lines, "exchanges": exchanges}
     header = environment.get_template("ttmetal/programs.hpp.jinja")
@@ -146,15 +160,27 @@ def _uses_noc(program: Program) -> bool:
     return any(isinstance(value, NocX | NocY) for value in values)
 
 
-def _program(device_program: DeviceProgram, paths: Mapping[tuple[str, str], str]) -> dict[str, Any]:
-    program = device_program.program
+def program_row(
+    program: Program,
+    tensors: int,
+    paths: Mapping[tuple[str, str], str],
+    style: ArgumentStyle = DEVICE_TENSORS,
+) -> dict[str, Any]:
+    """What templates say of a program.
+
+    Args:
+        program: the program.
+        tensors: how many it reads and writes.
+        paths: the file of each kernel, by the names of its program and its own.
+        style: how run-time arguments are written.
+    """
     constants = _shared_constants(program)
     variables = kernel_variables(program)
     rows = [
         _kernel(kernel, program, paths[program.name, kernel.name], variable, constants)
         for kernel, variable in zip(program.kernels, variables, strict=True)
     ]
-    names = operand_names(program, len(device_program.placements))
+    names = operand_names(program, tensors)
     for row, kernel in zip(rows, program.kernels, strict=True):
         row["accessors"] = ", ".join(f"&{names[operand]}" for operand in kernel.accessors)
     return {
@@ -169,7 +195,7 @@ def _program(device_program: DeviceProgram, paths: Mapping[tuple[str, str], str]
         "constants": sorted(constants.items()),
         "semaphores": [(identifier(s), program.initial_value(s)) for s in program.semaphores],
         "kernels": rows,
-        "loops": _argument_loops(program, variables, names),
+        "loops": _argument_loops(program, variables, names, style),
         "uses_noc": _uses_noc(program),
     }
 
@@ -261,7 +287,7 @@ def _kernel(
 
 
 def _argument_loops(
-    program: Program, variables: Sequence[str], operands: Sequence[str]
+    program: Program, variables: Sequence[str], operands: Sequence[str], style: ArgumentStyle
 ) -> list[dict[str, Any]]:
     """Loops over cores that set the run-time arguments of kernels: those with the same cores and
     the same needs share one."""
@@ -274,7 +300,7 @@ def _argument_loops(
         loop = loops.setdefault(
             (kind, kernel.cores), {"kind": kind, "cores": _loop_cores(kernel, program), "rows": []}
         )
-        texts = [_argument_text(value, kind, operands) for value in values]
+        texts = [_argument_text(value, kind, operands, style) for value in values]
         loop["rows"].append({"kernel": variable, "values": texts})
     return list(loops.values())
 
@@ -300,11 +326,13 @@ def _places(value: RuntimeValue) -> Iterator[int | Place | BufferAddress]:
         yield value
 
 
-def _argument_text(value: RuntimeValue, kind: str, operands: Sequence[str]) -> str:
+def _argument_text(
+    value: RuntimeValue, kind: str, operands: Sequence[str], style: ArgumentStyle
+) -> str:
     """The C++ of a run-time argument."""
     match value:
         case BufferAddress(operand):
-            return f"{operands[operand]}.address()"
+            return f"{operands[operand]}.{style.address}()"
         case NocX(column, row) | NocY(column, row):
             places = f"{_coordinate(column, kind)}, {_coordinate(row, kind)}"
             return f"support::{value.mnemonic}(device, {places})"
@@ -313,7 +341,7 @@ def _argument_text(value: RuntimeValue, kind: str, operands: Sequence[str]) -> s
         case Place():
             return f"static_cast<std::uint32_t>({_coordinate(value, kind)})"
         case _:
-            return str(value)
+            return f"{value}{style.number_suffix}"
 
 
 def _coordinate(place: int | Place, kind: str) -> str:

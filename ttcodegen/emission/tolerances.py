@@ -23,6 +23,7 @@ from ttcodegen.numerics.tolerances import (
 )
 from ttcodegen.ops.cpp_calls import COMPUTE_CONFIG_ATTRIBUTE
 from ttcodegen.ops.definition import TTNNDefinition
+from ttcodegen.ops.tt_lang import LIBRARY_CALL
 from ttcodegen.ops.ttnn import TTNNOp
 
 
@@ -54,6 +55,9 @@ def _engine_tolerance(op: TTNNOp) -> Tolerance:
     definition = op.definition
     if not isinstance(definition, TTNNDefinition):
         return VECTOR_ENGINE
+    if op.name == LIBRARY_CALL:
+        # Which engines its kernels use is not known here.
+        return MATRIX_ENGINE
     name = COMPUTE_CONFIG_ATTRIBUTE.name
     config = op.parameter(name) if COMPUTE_CONFIG_ATTRIBUTE in definition.attributes else None
     row = definition.compute_row(op.parameter)

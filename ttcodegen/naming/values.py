@@ -17,6 +17,7 @@ from ttcodegen.naming.layers import layer, plain_name, short_layer
 from ttcodegen.naming.sources import given_name
 from ttcodegen.ops.definition import library_definition, traits_of
 from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.tt_lang import LIBRARY_CALL, called_name
 
 _ROLES = frozenset("queries keys values scores".split())
 """Names of roles that a value keeps through sums and rotations."""
@@ -30,6 +31,8 @@ def noun_of(op: Operation) -> str:
         return short
     if short == "full":
         return _noun_of_fill(op)
+    if op.name == LIBRARY_CALL:
+        return called_name(op)
     if Trait.COMPARES in _traits(op):
         return "condition"
     nouns = library_definition(op).nouns

@@ -94,6 +94,10 @@ class CppCalls(Protocol):
         """Makes the file include a header of the project's support folder."""
         ...
 
+    def include_source(self, header: str) -> None:
+        """Makes the file include a header of the project's folder of sources."""
+        ...
+
     def call(self, callee: str, *arguments: Argument, type: str = "ttnn::Tensor") -> Argument:
         """An expression that calls a function."""
         ...

@@ -76,8 +76,8 @@ PrimitiveLowering = Callable[[OpBuilder, CatalogueOp], SSAValue | Sequence[SSAVa
 
 @dataclass(frozen=True)
 class TTIRDefinition(Definition):
-    """An op of the input dialect. One of `decompose`, `lower`, `refusal`, `on_library` is set; both
-    of the first two if only some forms of the op decompose."""
+    """An op of the input dialect. One of `decompose`, `lower`, `refusal` is set; both of the
+    first two if only some forms of the op decompose."""
 
     decompose: PrimitiveLowering | None = None
     """Gives TTIR ops; None for a form of the op that `lower` takes."""
@@ -85,8 +85,6 @@ class TTIRDefinition(Definition):
     """Gives TTNN ops."""
     refusal: str | None = None
     """Why no target supports the op; the reader of the message is the user."""
-    on_library: str | None = None
-    """Why there is no way from the op to calls of the library, though there are programs of it."""
     tile: TileLowering | None = None
     """Of an elementwise op: what it is on tiles in the registers of a core."""
     primitives: PrimitiveLowering | None = None

@@ -6,6 +6,10 @@ know how they are run or compiled.
 
 The form of the op is that of tt-mlir (2026, TTIROps.td). There the operation also gets the tensors
 that it writes; those that hold nothing, of `ttir.empty`, are gone when the module is read.
+
+The library runs programs of one's own with `ttnn::generic_op`. `ttnn.tt_lang_op` is the call of a
+function of the project that describes such a program: `function` is its name, known once the
+operation is compiled (`emission.called_operations`).
 """
 
 from __future__ import annotations
@@ -21,15 +25,28 @@ from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.attribute_kinds import STRING
+from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import Call, CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import Program
 from ttcodegen.lazy_numpy import Array
-from ttcodegen.ops.definition import TTIRDefinition, attribute, register, variadic
+from ttcodegen.ops.cpp_calls import CppCalls
+from ttcodegen.ops.definition import (
+    ResultRule,
+    TTIRDefinition,
+    TTNNDefinition,
+    attribute,
+    register,
+    variadic,
+)
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.traits import Trait
 
 CALLED_OPERATION = "ttir.tt_lang_op"
+LIBRARY_CALL = "ttnn.tt_lang_op"
+PROGRAMS_HEADER = "programs.hpp"
+"""The header of a project that declares the functions which run programs of its own."""
 
 
 @dataclass(frozen=True)
@@ -163,6 +180,52 @@ def called_name(op: CatalogueOp) -> str:
     return op.parameter("kernel_id").partition("::")[0].split(".")[-1].strip("_")
 
 
+def called_program(op: CatalogueOp, cores: CoreRange, name: str) -> CalledProgram:
+    """The program of the operation that an op calls, under a name.
+
+    Args:
+        op: of TTIR or TTNN; what it reads comes first among its operands.
+        cores: all that there are.
+        name: what the program is to be called.
+
+    Raises:
+        CompileError: if the operation is no program, does not fit onto the cores, or reads and
+            writes other tensors than the call says.
+    """
+    values = called_tensors(op)
+    read, _ = tensor_places(op)
+    tensors = [GivenTensor(shape_of(v.type), declared_data_type(v)) for v in values]
+    kernel_id = op.parameter("kernel_id")
+    called = operations().program(kernel_id, tensors, name)
+    used = called.program.core_range
+    if used.last_column > cores.last_column or used.last_row > cores.last_row:
+        raise CompileError(
+            f"the operation '{kernel_id}' has a grid of {used.columns}x{used.rows} nodes, but "
+            f"there are {cores.columns}x{cores.rows} cores",
+            op,
+            remedy="give the operation a smaller grid",
+        )
+    for place in range(len(values)):
+        role, found = ("in", called.inputs) if place < read else ("out", called.outputs)
+        fault = "" if place in found else f"does not {'read' if role == 'in' else 'write'}"
+        if role == "in" and place in called.outputs:
+            fault = "writes"
+        if fault:
+            raise CompileError(
+                f"the operation '{kernel_id}' {fault} tensor {place}, which arg_roles says is "
+                f"'{role}'",
+                op,
+                remedy="list what the operation reads first, then what it writes",
+            )
+    return called
+
+
+def called_tensors(op: CatalogueOp) -> list[SSAValue]:
+    """The tensors that an operation is called with: what it reads, then what it writes."""
+    read, _ = tensor_places(op)
+    return [*op.operands[:read], *op.results]
+
+
 def _without_destinations(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue] | None:
     """The op without the tensors that it overwrites.
 
@@ -212,23 +275,68 @@ def _run(call: Call) -> Sequence[Array]:
     return operations().run(call["kernel_id"], [*given, *made])[roles.count("in") :]
 
 
+_ATTRIBUTES = (
+    attribute("kernel_id", STRING),
+    attribute("version_tag", STRING, ""),
+    attribute("arg_roles", STRING),
+    attribute("shard_spec", STRING, ""),
+)
+
+
+def _lower(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
+    operands = [[builder[value] for value in op.operands]]
+    types = [result.type for result in op.results]
+    return builder.emit_op("tt_lang_op", operands, types, **op.parameters()).results
+
+
 register(
     TTIRDefinition(
         CALLED_OPERATION,
         (variadic("inputs"),),
-        (
-            attribute("kernel_id", STRING),
-            attribute("version_tag", STRING, ""),
-            attribute("arg_roles", STRING),
-            attribute("shard_spec", STRING, ""),
-        ),
+        _ATTRIBUTES,
         results=-1,
         nouns=("result",),
         verify=_verify,
         numpy=_run,
         decompose=_without_destinations,
+        lower=_lower,
         refused_form=_refused,
-        on_library="calls of the library with kernels of one's own are not written; "
-        "--target ttmetal has programs for them",
+    )
+)
+
+
+def _cpp(calls: CppCalls, op: CatalogueOp) -> None:
+    """Calls the function of the project that runs the program."""
+    function = op.parameter("function")
+    if not function:
+        raise CompileError(
+            f"the operation '{op.parameter('kernel_id')}' is not compiled",
+            op,
+            remedy="run --convert-tt-lang-to-emitc first",
+        )
+    calls.include_source(PROGRAMS_HEADER)
+    arguments = [*(calls[operand] for operand in op.operands), calls.device]
+    if len(op.results) == 1:
+        calls.bind(op.results[0], calls.call(function, *arguments))
+        return
+    several = calls.call(function, *arguments, type="std::vector<ttnn::Tensor>")
+    for index, result in enumerate(op.results):
+        calls.bind(result, calls.subscript(several, index))
+
+
+register(
+    TTNNDefinition(
+        LIBRARY_CALL,
+        (variadic("inputs"),),
+        (*_ATTRIBUTES, attribute("function", STRING, "")),
+        results=-1,
+        nouns=("result",),
+        verify=_verify,
+        numpy=_run,
+        function="generic_op",
+        result_rules=(ResultRule("declared"),),
+        cpp=_cpp,
+        # What a trace runs, the backend would have to find in it again.
+        traits=Trait.HOST_TAKES_PART,
     )
 )

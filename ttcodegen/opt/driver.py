@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 SPELLING_VARIABLE = "TTCODEGEN_PRINT_SPELLING"
 """The environment variable that chooses a spelling where no option does."""
 _NAMES_FILES = (
+    "convert-tt-lang-to-emitc",
     "convert-ttnn-to-emitc",
     "convert-ttkernel-to-emitc",
     "convert-ttmetal-to-emitc",

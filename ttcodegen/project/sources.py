@@ -116,6 +116,9 @@ def render_project_files(module: ModuleDescription, sources: Mapping[str, str]) 
         if path.startswith("src/") and path.endswith(".cpp") and path not in _ENTRY_POINTS
     )
     context["cpu_functions"] = CPU_FUNCTIONS
+    context["has_kernels"] = module.target == "ttmetal" or any(
+        path.startswith("kernels/") for path in sources
+    )
     context["has_tuning"] = "src/tuning.hpp" in sources
     # Programs without entry points capture calls themselves.
     including = [*sources.values(), '#include "support/trace.hpp"' if module.traced else ""]

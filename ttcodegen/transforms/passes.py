@@ -238,6 +238,13 @@ PASSES = (
         aliases=("ttnn-tuplify-tensors",),
     ),
     PassEntry(
+        name="convert-tt-lang-to-emitc",
+        group=Group.EMITC,
+        implementation="ttcodegen.emission.called_operations:ConvertTTLangToEmitC",
+        description="Turns operations of TT-Lang that TTNN functions call into C++ files.",
+        options=EMITC_OPTIONS,
+    ),
+    PassEntry(
         name="convert-ttnn-to-emitc",
         group=Group.EMITC,
         implementation=f"{_CONVERSIONS}.convert_ttnn_to_emitc:ConvertTTNNToEmitC",

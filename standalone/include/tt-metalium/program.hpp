@@ -7,6 +7,7 @@
 namespace tt::tt_metal {
 
 class CircularBuffer;
+struct ProgramDescriptor;
 
 namespace detail {
 class ProgramImpl;
@@ -18,6 +19,8 @@ using ProgramId = std::uint64_t;
 class Program {
   public:
     Program();
+    /// @throws std::runtime_error where one of the functions would that add parts to a program.
+    explicit Program(const ProgramDescriptor& descriptor);
     explicit Program(std::shared_ptr<detail::ProgramImpl> impl);
     ~Program() noexcept;
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace ttsl {
 
@@ -193,6 +194,13 @@ struct SmallVector {
     T* data_ = inline_elements();
     size_type size_ = 0;
     size_type capacity_ = PREALLOCATED_SIZE;
+};
+
+/// Of elements that are more than their bytes, which no shape has: a vector.
+template <typename T, std::size_t PREALLOCATED_SIZE>
+    requires(!std::is_trivially_copyable_v<T>)
+struct SmallVector<T, PREALLOCATED_SIZE> : public std::vector<T> {
+    using std::vector<T>::vector;
 };
 
 }  // namespace ttsl

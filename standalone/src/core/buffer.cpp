@@ -100,6 +100,7 @@ void Buffer::swap_elements(Buffer& other) {
 }
 
 void Buffer::forget_derived() {
+    is_empty_ = false;
     if (Capture* const capture = current_capture()) {
         capture->keep(*this);
     }

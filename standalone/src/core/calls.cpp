@@ -85,6 +85,7 @@ Tensor unowned(const Tensor& tensor) {
     auto allocation = std::make_shared<Allocation>(*source.allocation);
     allocation->l1.reset();
     allocation->share.reset();
+    allocation->memory.reset();
     Tensor copy;
     copy.tensor_attributes = std::make_shared<tt::tt_metal::TensorAttributes>(
         source.spec, source.device, allocation, allocation);

@@ -45,6 +45,7 @@ void Tensor::deallocate_impl(bool force) {
         allocation->buffer.reset();
         allocation->l1.reset();
         allocation->share.reset();
+        allocation->memory.reset();
     }
 }
 

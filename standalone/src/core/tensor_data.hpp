@@ -98,6 +98,9 @@ class Buffer {
     }
     /// Comes before elements are written.
     void forget_derived();
+    /// Whether nothing has been written since the tensor was made without values.
+    bool is_empty() const { return is_empty_; }
+    void mark_empty() { is_empty_ = true; }
 
     /// How many times a kernel read the whole buffer as a weight; packing pays from the second on.
     mutable std::atomic<std::size_t> weight_uses = 0;
@@ -106,6 +109,7 @@ class Buffer {
     std::shared_ptr<std::byte> memory_;
     std::size_t bytes_;
     std::uint64_t number_;
+    bool is_empty_ = false;
     mutable std::mutex derived_mutex_;
     mutable std::shared_ptr<const Derived> derived_;
     mutable std::uint64_t derived_key_ = 0;
@@ -121,6 +125,8 @@ struct Allocation {
     std::shared_ptr<L1Part> l1;
     /// What it takes of the device in all, which views share; null on the host.
     std::shared_ptr<const MemoryShare> share;
+    /// Its place on the emulated device; null until a program of kernels is to read or write it.
+    std::shared_ptr<tt::tt_metal::Buffer> memory;
     bool allocated = true;
 };
 

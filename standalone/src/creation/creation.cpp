@@ -158,7 +158,9 @@ Tensor empty(const Shape& shape, const DataType& dtype, const Layout& layout, Me
              const MemoryConfig& memory_config) {
     TTCODEGEN_ON_EACH_CHIP(empty, shape, dtype, layout, device, memory_config);
     TT_FATAL(device != nullptr, "An empty tensor needs a device");
-    return cpu::allocate(cpu::make_spec(shape, dtype, layout, memory_config), device);
+    Tensor tensor = cpu::allocate(cpu::make_spec(shape, dtype, layout, memory_config), device);
+    cpu::buffer_of(tensor).mark_empty();
+    return tensor;
 }
 
 Tensor zeros_like(const Tensor& tensor, const std::optional<DataType>& dtype,

@@ -101,6 +101,24 @@ void read_pages(const Buffer& buffer, std::size_t chip, std::byte* data, std::si
     }
 }
 
+bool read_written_pages(const Buffer& buffer, std::size_t chip, std::byte* data) {
+    const PagePlaces places(buffer, chip);
+    const std::size_t page_size = buffer.page_size();
+    bool any = false;
+    for (std::size_t page = 0; page < buffer.num_pages(); ++page) {
+        const std::byte* place = places[page];
+        TT_FATAL(place != nullptr, "Page {} of the buffer is in none of its shards", page);
+        std::size_t marked = 0;
+        if (find_mark(place, page_size, marked) == Written::Yes) {
+            std::memcpy(data + page * page_size, place, page_size);
+            any = true;
+        } else {
+            std::memset(data + page * page_size, 0xff, page_size);
+        }
+    }
+    return any;
+}
+
 }  // namespace ttcodegen::device
 
 namespace tt::tt_metal {

@@ -18,5 +18,9 @@ void write_pages(const tt::tt_metal::Buffer& buffer, std::size_t chip, const std
 /// @throws std::runtime_error if a page holds bytes that nobody wrote.
 void read_pages(const tt::tt_metal::Buffer& buffer, std::size_t chip, std::byte* data,
                 std::size_t offset, std::size_t size);
+/// All of what a chip has of the buffer; pages that hold bytes that nobody wrote are filled with
+/// ones, which are not numbers.
+/// @return Whether any page was written.
+bool read_written_pages(const tt::tt_metal::Buffer& buffer, std::size_t chip, std::byte* data);
 
 }  // namespace ttcodegen::device

@@ -8,11 +8,8 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import Lowered
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.cores import CoreRange
-from ttcodegen.dialects.datatypes import shape_of
-from ttcodegen.dialects.placement import declared_data_type
-from ttcodegen.ops.tt_lang import GivenTensor, operations, tensor_places
+from ttcodegen.ops.tt_lang import called_program, called_tensors
 
 
 def lower_operation(
@@ -26,31 +23,8 @@ def lower_operation(
     """
     op = group.root
     assert op is not None
-    read, _ = tensor_places(op)
-    values = [*op.operands[:read], *op.results]
-    tensors = [GivenTensor(shape_of(v.type), declared_data_type(v)) for v in values]
-    kernel_id = op.parameter("kernel_id")
-    called = operations().program(kernel_id, tensors, name)
-    used = called.program.core_range
-    if used.last_column > cores.last_column or used.last_row > cores.last_row:
-        raise CompileError(
-            f"the operation '{kernel_id}' has a grid of {used.columns}x{used.rows} nodes, but "
-            f"there are {cores.columns}x{cores.rows} cores",
-            op,
-            remedy="give the operation a smaller grid",
-        )
-    for place in range(len(values)):
-        role, used = ("in", called.inputs) if place < read else ("out", called.outputs)
-        fault = "" if place in used else f"does not {'read' if role == 'in' else 'write'}"
-        if role == "in" and place in called.outputs:
-            fault = "writes"
-        if fault:
-            raise CompileError(
-                f"the operation '{kernel_id}' {fault} tensor {place}, which arg_roles says is "
-                f"'{role}'",
-                op,
-                remedy="list what the operation reads first, then what it writes",
-            )
+    called = called_program(op, cores, name)
+    values = called_tensors(op)
     return Lowered(
         called.program,
         called.kernels,

@@ -96,6 +96,9 @@ class Tensor {
     bool is_allocated() const;
     /// @throws std::runtime_error if the tensor is on the host.
     distributed::MeshDevice* device() const;
+    /// The memory of a tensor on the device, at the same address on all devices of a mesh.
+    /// @throws std::runtime_error if the tensor is on the host or deallocated.
+    Buffer* buffer() const;
     bool is_sharded() const;
     std::uint32_t element_size() const;
 

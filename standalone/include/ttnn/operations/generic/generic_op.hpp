@@ -1,0 +1,23 @@
+#pragma once
+
+#include <vector>
+
+#include "tt-metalium/experimental/mesh_program_descriptor.hpp"
+#include "tt-metalium/program_descriptors.hpp"
+#include "ttnn/types.hpp"
+
+// Programs of one's own among the operations of the library.
+namespace ttnn {
+
+/// Runs programs on the devices of a mesh.
+/// @param io_tensors All tensors that the programs read or write; they are on the device. The last
+/// one is the output.
+/// @return The last one.
+Tensor generic_op(const std::vector<Tensor>& io_tensors,
+                  const tt::tt_metal::experimental::MeshProgramDescriptor& mesh_program_descriptor);
+
+/// Runs a program on each device.
+Tensor generic_op(const std::vector<Tensor>& io_tensors,
+                  const tt::tt_metal::ProgramDescriptor& program_descriptor);
+
+}  // namespace ttnn

@@ -137,3 +137,39 @@ def test_the_library_takes_what_models_become(
     monkeypatch.chdir(tmp_path)
     assert ttcodegen([str(path), "-o", "out", "--optimize", "2", "-q"]) == 0
     assert main(["validate", "out/model.ttnn", "--python", ttnn_python]) == 0
+
+
+def dying(at: str, folder: Path) -> str:
+    """A Python whose library takes every call but one, which ends it."""
+    library = folder / "library"
+    library.write_text(
+        f"#!{sys.executable}\n"
+        "import json, os, signal, sys\n"
+        "for index, step in enumerate(json.load(open(sys.argv[-1]))):\n"
+        f"    if step['callee'] == {at!r}:\n"
+        "        os.kill(os.getpid(), signal.SIGFPE)\n"
+        "    results = step['callee'] and [one['type'] for one in step['results']]\n"
+        "    print(json.dumps({'index': index, 'results': results}), flush=True)\n"
+    )
+    library.chmod(0o755)
+    return str(library)
+
+
+def test_a_call_that_ends_the_library_is_refused_and_the_others_are_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "model.ttnn"
+    program.write_bytes(compiled(CHAIN, 0).flatbuffer)
+    assert main(["validate", str(program), "--python", dying("multiply", tmp_path)]) == 4
+    captured = capsys.readouterr()
+    assert "ttnn.multiply (step 3) is refused: the library ended with SIGFPE" in captured.err
+    assert "4 calls accepted" in captured.out + captured.err
+
+
+def test_a_library_that_ends_without_a_call_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "model.ttnn"
+    program.write_bytes(compiled(CHAIN, 0).flatbuffer)
+    assert main(["validate", str(program), "--python", dying("deallocate", tmp_path)]) == 1
+    assert "the library ended at 'deallocate' with SIGFPE" in capsys.readouterr().err

@@ -46,7 +46,7 @@ ONE_OP = [
     (
         f'%r = "ttir.softmax"(%x) <{{dimension = -1 : si32}}> : ({IMAGE}) -> {IMAGE}',
         IMAGE,
-        "ttnn::softmax(@, 3)",
+        "ttnn::softmax(@, 3, std::nullopt, tuning::hifi4_compute)",
     ),
     (
         f'%r = "ttir.rms_norm"(%x, %v) <{{normalized_shape = array<i64: 32>, '

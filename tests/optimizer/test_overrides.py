@@ -12,6 +12,7 @@ from tests.optimizer.modules import (
     CHAIN,
     CONVOLUTION,
     DECODING,
+    INPUT,
     PROJECTIONS,
     WEIGHT,
     attention,
@@ -328,3 +329,11 @@ def test_weights_of_one_product_become_block_floats(level: int) -> None:
     products = [op for op in program.operations if op.name == "ttnn.matmul"]
     types = [program.tensors[op.operands[1]].type.data_type for op in products]
     assert types == ["bf16", "bfp_bf4"]
+
+
+def test_what_is_on_the_host_is_not_written() -> None:
+    """Weights that differ in each run are prepared on the host in each run."""
+    text = CONVOLUTION.replace(WEIGHT, INPUT)
+    decided = compiled(text, 2)
+    assert "system_memory" not in decided.decisions
+    assert compiled(text, 2, decided.decisions).files == decided.files

@@ -50,6 +50,12 @@ SOFTMAX = (
     '%0 = "ttir.softmax"(%x) <{dimension = 1 : i32}> : (tensor<32x32xf32>) -> tensor<32x32xf32>'
 )
 
+APPROXIMATE_SOFTMAX = (
+    '%0 = "ttnn.softmax"(%x) <{dimension = 1 : si32, compute_config = '
+    "#ttnn.device_compute_kernel_config<math_fidelity = hifi4, math_approx_mode = true>}> "
+    ": (tensor<32x32xbf16>) -> tensor<32x32xbf16>"
+)
+
 
 def configured(fidelity: str, wide_sums: bool) -> str:
     return (
@@ -84,7 +90,8 @@ def usual(tolerance: Tolerance, name: str) -> Tolerance:
         (EXP, "f32", VECTOR_ENGINE),
         (SOFTMAX, "f32", MATRIX_ENGINE),
         (EXP.replace("f32", "bf16"), "bf16", SIXTEEN_BITS),
-        (SOFTMAX.replace("f32", "bf16"), "bf16", FEW_BITS),
+        (SOFTMAX.replace("f32", "bf16"), "bf16", SIXTEEN_BITS),
+        (APPROXIMATE_SOFTMAX, "bf16", FEW_BITS),
         (configured("lofi", True), "f32", FEW_BITS),
         (configured("hifi2", True), "f32", SIXTEEN_BITS),
         (configured("hifi4", False), "f32", SIXTEEN_BITS),

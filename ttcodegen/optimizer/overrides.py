@@ -253,10 +253,14 @@ def written(decisions: Sequence[tuple[CallNames, Sequence[Decision]]]) -> str:
     for names, taken in decisions:
         entries: dict[str, Any] = {}
         for decision in taken:
-            op = decision.op
-            if op in names and isinstance(op, CatalogueOp) and decision.way.results:
+            op, results = decision.op, decision.way.results
+            # Of calls that stay as they are, and of what is on the host, nothing was decided.
+            is_left_alone = bool(op.operands) and not decision.way.operands
+            if not results or is_left_alone or results[0].buffer_type == "system_memory":
+                continue
+            if op in names and isinstance(op, CatalogueOp):
                 attributes = {**op.parameters(), **decision.way.attributes}
-                fields = choice(decision.way.results[0], attributes)
+                fields = choice(results[0], attributes)
                 entries[names[op]] = {"op": op.definition.short_name, **fields}
                 if is_fused(op):
                     entries[names[op]]["fuse"] = True

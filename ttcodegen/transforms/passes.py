@@ -148,7 +148,7 @@ PASSES = (
         name="ttnn-set-compute-kernel-config",
         group=Group.TTNN,
         implementation=f"{_TRANSFORMS}.ttnn_compute_config:SetComputeKernelConfig",
-        description="Makes calls compute with numbers of 32 bits as exactly as the device can.",
+        description="Makes calls compute exactly where the library's own choice loses digits.",
     ),
     PassEntry(
         name="ttnn-layout",

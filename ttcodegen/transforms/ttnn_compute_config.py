@@ -6,20 +6,28 @@ from dataclasses import dataclass, replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
+from ttcodegen.dialects.arithmetic import COMPUTE_DEFAULTS
 from ttcodegen.dialects.compute_config import ComputeConfig, ComputeConfigAttr
-from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.system import system_of
 from ttcodegen.ops.cpp_calls import COMPUTE_CONFIG_ATTRIBUTE
-from ttcodegen.ops.definition import traits_of
+from ttcodegen.ops.definition import TTNNDefinition, traits_of
 from ttcodegen.ops.traits import Trait
 from ttcodegen.ops.ttnn import TTNNOp
+from ttcodegen.ops.work import OpShapes
 from ttcodegen.transforms.ttnn_layout import operand_specs
 
 _ARCHITECTURE = "wormhole_b0"
 """What is compiled for if the module does not say."""
+
+
+LONG_SUM = 16384
+"""Products that registers of 16 bits still add up well: the roundings of a convolution with 65,536
+of them for each element are 5 % of its range."""
 
 
 _WIDE = (DataType.FLOAT32, DataType.INT32, DataType.UINT32)
@@ -28,25 +36,56 @@ _WIDE = (DataType.FLOAT32, DataType.INT32, DataType.UINT32)
 @dataclass(frozen=True)
 class SetComputeKernelConfig(ModulePass):
     """Calls that touch numbers of 32 bits, floats or integers that travel as such, compute with
-    them as exactly as the device can. Calls that have a configuration keep it."""
+    them as exactly as the device can; so do convolutions that sum up very many products. Softmax
+    of 16 bits divides exactly. Calls that have a configuration keep it."""
 
     name = "ttnn-set-compute-kernel-config"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         system = system_of(op)
-        exact = ComputeConfig.exact(_ARCHITECTURE if system is None else system.arch)
-        attribute = ComputeConfigAttr(exact)
-        narrow = ComputeConfigAttr(replace(exact, fp32_dest_acc_en=False))
+        architecture = _ARCHITECTURE if system is None else system.arch
         name = COMPUTE_CONFIG_ATTRIBUTE.name
         for call in op.walk():
             if (
                 isinstance(call, TTNNOp)
                 and COMPUTE_CONFIG_ATTRIBUTE in call.definition.attributes
                 and call.parameter(name) is None
-                and _has_wide_numbers(call)
+                and (config := _config(call, architecture)) is not None
             ):
-                is_narrow = Trait.NARROW_DESTINATION in traits_of(call.definition)
-                call.properties[name] = narrow if is_narrow else attribute
+                call.properties[name] = ComputeConfigAttr(config)
+
+
+def _config(call: TTNNOp, architecture: str) -> ComputeConfig | None:
+    """The configuration of a call for which the library's own choice loses digits."""
+    exact = ComputeConfig.exact(architecture)
+    if _has_wide_numbers(call):
+        is_narrow = Trait.NARROW_DESTINATION in traits_of(call.definition)
+        return replace(exact, fp32_dest_acc_en=False) if is_narrow else exact
+    definition = call.definition
+    if not isinstance(definition, TTNNDefinition):
+        return None
+    if definition.compute == "convolution" and _products(call, definition) > LONG_SUM:
+        return exact
+    if definition.compute == "softmax":
+        # By itself it takes a reciprocal that is up to 4 % off: rows sum up to 0.96.
+        operands, (result,) = (
+            [declared_data_type(value) for value in values]
+            for values in (call.operands, call.results)
+        )
+        default = COMPUTE_DEFAULTS["softmax"].config(operands, result, architecture)
+        return replace(default, math_approx_mode=False)
+    return None
+
+
+def _products(call: TTNNOp, definition: TTNNDefinition) -> int:
+    """How many products each element of the result is the sum of."""
+    attributes = {spec.name: call.parameter(spec.name) for spec in definition.attributes}
+    shapes = OpShapes(attributes, [*map(_shape, call.operands)], [*map(_shape, call.results)])
+    return definition.flops(shapes) // (2 * max(shapes.produced, 1))
+
+
+def _shape(value: SSAValue) -> tuple[int, ...]:
+    return tuple(shape_of(value.type))
 
 
 def _has_wide_numbers(op: TTNNOp) -> bool:

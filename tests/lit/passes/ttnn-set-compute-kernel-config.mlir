@@ -19,11 +19,27 @@ func.func @integers(%x: tensor<64x128xsi32>, %y: tensor<128x32xsi32>) -> tensor<
   return %0 : tensor<64x32xsi32>
 }
 
-// Sixteen bits are left to the library, and so is a call that takes no configuration.
+// Softmax of sixteen bits divides exactly, and is else left to the library.
+// CHECK-LABEL: @probabilities
+// CHECK: "ttnn.softmax"(%x) <{{.*}}compute_config = #ttnn.device_compute_kernel_config<math_fidelity = hifi4, math_approx_mode = false, fp32_dest_acc_en = false,
+func.func @probabilities(%x: tensor<64x128xbf16>) -> tensor<64x128xbf16> {
+  %0 = "ttir.softmax"(%x) <{dimension = 1 : i32}> : (tensor<64x128xbf16>) -> tensor<64x128xbf16>
+  return %0 : tensor<64x128xbf16>
+}
+
+// A convolution of sixteen bits whose elements are sums of 65,536 products.
+// CHECK-LABEL: @long_sums
+// CHECK: "ttnn.conv2d"({{.*}}math_fidelity = hifi3, math_approx_mode = false, fp32_dest_acc_en = true
+func.func @long_sums(%x: tensor<1x16x16x256xbf16>, %w: tensor<32x256x16x16xbf16>) -> tensor<1x1x1x32xbf16> {
+  %0 = "ttir.conv2d"(%x, %w) <{stride = 1 : i32, padding = 0 : i32, dilation = 1 : i32, groups = 1 : i32}> : (tensor<1x16x16x256xbf16>, tensor<32x256x16x16xbf16>) -> tensor<1x1x1x32xbf16>
+  return %0 : tensor<1x1x1x32xbf16>
+}
+
+// Other calls of sixteen bits are left to the library, and so is a call that takes no configuration.
 // CHECK-LABEL: @narrow
 // CHECK-NOT: compute_config
-func.func @narrow(%x: tensor<64x128xbf16>, %y: tensor<4xf32>) -> (tensor<64x128xbf16>, tensor<4xf32>) {
-  %0 = "ttir.softmax"(%x) <{dimension = 1 : i32}> : (tensor<64x128xbf16>) -> tensor<64x128xbf16>
+func.func @narrow(%x: tensor<64x128xbf16>, %w: tensor<128x32xbf16>, %y: tensor<4xf32>) -> (tensor<64x32xbf16>, tensor<4xf32>) {
+  %0 = "ttir.matmul"(%x, %w) : (tensor<64x128xbf16>, tensor<128x32xbf16>) -> tensor<64x32xbf16>
   %1 = "ttir.exp"(%y) : (tensor<4xf32>) -> tensor<4xf32>
-  return %0, %1 : tensor<64x128xbf16>, tensor<4xf32>
+  return %0, %1 : tensor<64x32xbf16>, tensor<4xf32>
 }

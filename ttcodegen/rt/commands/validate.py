@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -74,20 +75,7 @@ def _python(given: str | None) -> str:
 def _judged(program: file.Program, python: str, on_card: bool) -> dict[str, Any]:
     """What the library says to each call of a program."""
     calls = steps(program)
-    with tempfile.TemporaryDirectory() as folder:
-        listed = Path(folder) / "steps.json"
-        listed.write_text(json.dumps(calls))
-        command = [python, str(JUDGE), str(listed), *(["--card"] if on_card else [])]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
-    answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    if len(answers) < len(calls):
-        at = calls[len(answers)]["callee"] if answers else None
-        last = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
-        raise CompileError(
-            f"the library ended with status {done.returncode}"
-            + (f" at '{at}'" if at else "")
-            + f": {last[0]}"
-        )
+    answers = _answers(calls, [python, str(JUDGE), *(["--card"] if on_card else [])])
     refused: list[str] = []
     different: list[str] = []
     for call, answer in zip(calls, answers, strict=True):
@@ -110,3 +98,43 @@ def _judged(program: file.Program, python: str, on_card: bool) -> dict[str, Any]
         "different": different,
         "not_judged": sorted(left),
     }
+
+
+def _answers(calls: Sequence[dict[str, Any]], command: Sequence[str]) -> list[dict[str, Any]]:
+    """An answer to each call. A call that ends the library's process counts as refused, and the
+    others are made again without it."""
+    ended: dict[int, str] = {}
+    while True:
+        # What a call that is left out would have given is made as tensors of inputs are.
+        left = [
+            {**call, "callee": None} if index in ended else call for index, call in enumerate(calls)
+        ]
+        answers, how = _run(left, command)
+        if len(answers) == len(calls):
+            break
+        at = len(answers)
+        callee = left[at]["callee"] if answers else None
+        if callee in (None, "deallocate"):
+            at_call = f" at '{callee}'" if callee else ""
+            raise CompileError(f"the library ended{at_call} with {how}")
+        ended[at] = how
+    for index, how in ended.items():
+        answers[index] = {"index": index, "refused": f"the library ended with {how}"}
+    return answers
+
+
+def _run(
+    calls: Sequence[dict[str, Any]], command: Sequence[str]
+) -> tuple[list[dict[str, Any]], str]:
+    """The answers to the first calls, all if the library lives, and how it ended."""
+    with tempfile.TemporaryDirectory() as folder:
+        listed = Path(folder) / "steps.json"
+        listed.write_text(json.dumps(calls))
+        done = subprocess.run(
+            [*command, str(listed)], capture_output=True, text=True, check=False, cwd=folder
+        )
+    answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    if done.returncode < 0:
+        return answers, signal.Signals(-done.returncode).name
+    last = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
+    return answers, f"status {done.returncode}: {last[0]}"

@@ -157,7 +157,7 @@ def message_of(error):
 def main():
     os.environ.update(mocked_device.environment())
     package = Path(importlib.util.find_spec("ttnn").submodule_search_locations[0])
-    steps = json.loads(Path(sys.argv[1]).read_text())
+    steps = json.loads(Path(sys.argv[-1]).read_text())
     mocked = "--card" not in sys.argv
     if mocked:
         mocked_device.prepare(package)

@@ -74,7 +74,7 @@ ForwardOutputs forward(const ForwardInputs& inputs, const ForwardWeights& weight
 
     // fc2
     ttnn::Tensor fc2 = call::matmul(last_use(fc1), weights.fc2_weight);
-    ttnn::Tensor scores = ttnn::softmax(fc2, 1);
+    ttnn::Tensor scores = ttnn::softmax(fc2, 1, std::nullopt, tuning::hifi4_compute);
     return ForwardOutputs{.scores = scores};
 }
 

@@ -22,6 +22,12 @@ namespace mlp::tuning {
 // BFLOAT16, at less precision.
 const ttnn::DataType product_weights_type = ttnn::DataType::BFLOAT16;
 
+// Math fidelity HiFi4.
+// math_fidelity: LoFi, HiFi2, HiFi3 or HiFi4, from fast to precise. math_approx_mode,
+// fp32_dest_acc_en, packer_l1_acc: true or false.
+const ttnn::DeviceComputeKernelConfig hifi4_compute{.math_fidelity = MathFidelity::HiFi4,
+                                                    .math_approx_mode = false};
+
 // Memory of the results of matrix products (matmul, linear): std::nullopt for the library's
 // default, ttnn::DRAM_MEMORY_CONFIG or ttnn::L1_MEMORY_CONFIG. A single call is tuned by its
 // options, {.memory_config = ...}; likewise for the two constants below.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -159,6 +160,14 @@ def test_launches_on_a_mesh_count_what_the_first_chip_did() -> None:
     assert counts_of_launches(programs, 1) is None
     assert counts_of_launches(programs, 3) is None
     assert counts_of_launches([], 1) is None
+
+
+def test_the_log_has_the_number_of_the_chip() -> None:
+    speed = performance("wormhole_b0")
+    programs = [(replace(PROGRAM, chip=chip), "HiFi4") for chip in (0, 3)]
+    rows = list(csv.reader(device_log(programs, "wormhole_b0", 64, speed).splitlines()[2:]))
+    numbers = {(row[0], row[7]) for row in rows}
+    assert numbers == {("0", "1"), ("3", "2")}
 
 
 @pytest.mark.slow

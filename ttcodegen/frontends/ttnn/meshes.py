@@ -13,7 +13,7 @@ from xdsl.rewriter import Rewriter
 from ttcodegen.compat.ttnn_modules import DEVICE_OPS, name_of
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.attribute_kinds import INTEGERS
-from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.mesh import MESHES, MeshShape, declared_mesh, set_mesh, shape_in
 from ttcodegen.frontends.ttnn.call_parts import given
 from ttcodegen.ops.chips import Chips
@@ -54,6 +54,11 @@ def expand(module: ModuleOp) -> None:
 
 def _norm(builder: OpBuilder, op: Operation) -> SSAValue:
     assert isinstance(op, TTNNOp)
+    for index, value in enumerate(op.operands):
+        plain = tensor_type(element_of(value.type), shape_of(value.type))
+        if value.type != plain:
+            # The calls compute where tensors lie by default: a typecast does not take shards away.
+            op.operands[index] = builder.emit("composite_to_layout", [value], plain)
     return normalize(builder, op)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ttcodegen.conversions.chip_exchange import EXCHANGE_KERNEL
+from ttcodegen.conversions.kernel_arguments import buffers_of
 from ttcodegen.dialects.device_module import DeviceProgram
 from ttcodegen.dialects.programs import (
     BufferAddress,
@@ -241,29 +242,26 @@ def _buffer(buffer: CircularBuffer) -> dict[str, Any]:
 def _shared_constants(program: Program) -> dict[str, int]:
     """The compile-time arguments that are no circular buffers, and that mean one thing in all
     kernels of the program."""
-    buffers = {buffer.constant for buffer in program.circular_buffers}
     values: dict[str, set[int]] = {}
     for kernel in program.kernels:
+        buffers = buffers_of(kernel, program)
         for constant in kernel.constants:
-            if isinstance(constant.value, int):
+            if isinstance(constant.value, int) and constant.name not in buffers:
                 values.setdefault(constant.name, set()).add(constant.value)
-    return {
-        name: found.pop()
-        for name, found in values.items()
-        if len(found) == 1 and name not in buffers
-    }
+    return {name: found.pop() for name, found in values.items() if len(found) == 1}
 
 
 def _kernel(
     kernel: Kernel, program: Program, path: str, variable: str, shared: Mapping[str, int]
 ) -> dict[str, Any]:
-    buffers = {buffer.constant: buffer.index for buffer in program.circular_buffers}
+    buffers = buffers_of(kernel, program)
 
     def value(constant: NamedConstant) -> str:
         if not isinstance(constant.value, int):
             return cpp_size(constant.value, _SCOPE)
-        is_named = constant.name in shared or buffers.get(constant.name) == constant.value
-        return identifier(constant.name) if is_named else str(constant.value)
+        if constant.name in buffers:
+            return buffers[constant.name].constant
+        return identifier(constant.name) if constant.name in shared else str(constant.value)
 
     named = [(string_literal(c.name), value(c)) for c in kernel.constants]
     named += [(string_literal(f"{s}_semaphore"), f"{identifier(s)}_semaphore")

@@ -51,6 +51,7 @@ def ttir_to_ttmetal(options: Values) -> Iterator[Step | str]:
     yield "convert-ttir-to-ttmetal"
     if options["tensors-in-l1"]:
         yield "ttmetal-place-in-l1"
+    yield "ttmetal-share-kernels"
     yield "ttcore-check-memory"
 
 
@@ -132,6 +133,12 @@ PASSES = (
         group=Group.TTMETAL,
         implementation="ttcodegen.transforms.ttmetal_memory:PlaceInL1",
         description="Lets tensors between programs of the device stay in L1 where they fit.",
+    ),
+    PassEntry(
+        name="ttmetal-share-kernels",
+        group=Group.TTMETAL,
+        implementation="ttcodegen.transforms.ttmetal_shared_kernels:ShareKernels",
+        description="Makes one kernel of those that differ in names only.",
     ),
     PassEntry(
         name="convert-ttkernel-to-emitc",

@@ -43,12 +43,11 @@ class MatmulMovement:
         """The kernels that bring blocks of the left operand."""
         grid = self.plan.cores
         last = self.plan.blocking.grid_columns - 1
-        operand = self.plan.names[self.plan.left]
         sends = _rectangle(1, Place.ROW, Place.LAST_COLUMN, Place.ROW) if last else ()
         reader = self.plan.parts.data_movement(
             f"read_left_{self.plan.name}",
             Processor.READER,
-            f"Reads blocks of {operand}"
+            "Reads blocks of the left operand"
             + (" and multicasts them along the row of cores." if last else "."),
             CoreArea(0, grid.last_row),
             tensors=[self.plan.left],
@@ -66,7 +65,7 @@ class MatmulMovement:
         receiver = self.plan.parts.data_movement(
             f"receive_left_{self.plan.name}",
             Processor.READER,
-            f"Receives blocks of {operand} from the first core of the row.",
+            "Receives blocks of the left operand from the first core of the row.",
             CoreArea(grid.last_column, grid.last_row, first_column=1),
             tensors=[],
             buffers=["left"],
@@ -135,7 +134,6 @@ class MatmulMovement:
         """The kernels that bring blocks of the right operand, and write the result."""
         grid = self.plan.cores
         last = self.plan.blocking.grid_rows - 1
-        operand = self.plan.names[self.plan.right]
         others = [*self.plan.outer, *self.plan.parts.outputs]
         buffers = ["right", *self.plan.outer_names, *self.plan.output_names]
         place = (*self._place("row"), *self._place("column"))
@@ -148,7 +146,7 @@ class MatmulMovement:
         reader = self.plan.parts.data_movement(
             f"read_right_{self.plan.name}",
             Processor.WRITER,
-            f"Reads blocks of {operand}"
+            "Reads blocks of the right operand"
             + (", multicasts them along the column of cores," if last else "")
             + " and writes the result.",
             CoreArea(grid.last_column, 0),
@@ -166,8 +164,8 @@ class MatmulMovement:
         receiver = self.plan.parts.data_movement(
             f"receive_right_{self.plan.name}",
             Processor.WRITER,
-            f"Receives blocks of {operand} from the first core of the column and writes the "
-            "result.",
+            "Receives blocks of the right operand from the first core of the column and writes "
+            "the result.",
             CoreArea(grid.last_column, grid.last_row, first_row=1),
             tensors=others,
             buffers=buffers,

@@ -15,11 +15,13 @@ from tests.cli.flatbuffers import result_of
 from ttcodegen.cli.opt import main as opt
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.diagnostics import Source
+from ttcodegen.flatbuffer.reader import read_ttnn_file
 from ttcodegen.frontends import source_module
 from ttcodegen.lang.calling import operations_of
 from ttcodegen.numerics.golden import Golden
 from ttcodegen.ops.tt_lang import calling
 from ttcodegen.project.cpu_backend import CPUBackend
+from ttcodegen.rt.op_calls import expected_calls
 
 PROGRAM = """import ttl
 
@@ -289,6 +291,12 @@ def test_a_project_with_an_operation_is_one_for_the_release(
     objects.append(cpu_backend.support_object)
     header_only = read_header_only(ROOT / "standalone" / "header_only.txt")
     assert check(objects, [], ttnn_libraries, header_only) == []
+
+
+def test_the_time_of_a_generic_call_is_that_of_the_operation(tmp_path: Path) -> None:
+    assert called("model", tmp_path) == 0
+    calls = expected_calls(read_ttnn_file(tmp_path / "model.ttnn"), ["rotations"])
+    assert [each.name for each in calls] == ["generic_op", "abs", "generic_op"]
 
 
 def test_an_operation_needs_two_tensors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

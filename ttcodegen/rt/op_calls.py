@@ -15,10 +15,13 @@ from xdsl.dialects.func import FuncOp
 
 from ttcodegen.conversions.interface import entries
 from ttcodegen.conversions.recording import Recorder, SourceFacts
+from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.flatbuffer.module import module_of
 from ttcodegen.flatbuffer.program import Binary, Program
 from ttcodegen.naming.values import ValueNames
 from ttcodegen.ops.cpp_calls import Argument, Call
+from ttcodegen.ops.definition import function_of
+from ttcodegen.ops.tt_lang import LIBRARY_CALL
 from ttcodegen.runtime.backend_reports import ReportedCall
 from ttcodegen.transforms.rebuilding import body_of
 
@@ -73,6 +76,10 @@ def _calls_of(program: Program, function: FuncOp, facts: SourceFacts) -> Iterato
     recorder = Recorder(facts, ValueNames([], {}, {}, {}))
     for statement in recorder.record(ops):
         names = list(_called(statement.call, set()))
+        op = statement.op
+        if isinstance(op, CatalogueOp) and op.name == LIBRARY_CALL and len(op.results) == 1:
+            # By way of a function of the project.
+            names.append(function_of(op.definition.short_name))
         if not names:
             continue
         place = places[statement.op]

@@ -45,7 +45,8 @@ def argument_parser() -> argparse.ArgumentParser:
     add("--build", action="store_true", help="with -o: build the projects for the CPU backend, a "
         "shared object and an executable each")  # fmt: skip
     add("--mlir", action="store_true", help="with -o: write each operation as a module of "
-        "TTKernel and TTMetal into its project, too")  # fmt: skip
+        "TTKernel and TTMetal into its project, too, and, where all nodes do the same, as one of "
+        "ttir.generic")  # fmt: skip
     add("--check", action="store_true", help="compile each operation, run it on the emulated "
         "device and compare it with the simulator")  # fmt: skip
     add("--num-devices", metavar="N", type=int, default=4, help="the number of "
@@ -99,6 +100,8 @@ def _run(invocation: Invocation) -> int:
 def _report(projects: Projects) -> int:
     """Reports what was compared."""
     failed = False
+    for note in projects.notes:
+        report(Level.INFO, f"  {note}")
     for each in projects.comparisons:
         found = each.agreement
         where = f"  {each.operation}, {each.output}: "

@@ -12,6 +12,7 @@ from ttcodegen.lang import shape_rules
 from ttcodegen.lang.context import KernelKind, running_kernel
 from ttcodegen.lang.expressions import Array, BlockExpr, element_shape, elementwise, operand
 from ttcodegen.lang.places import error
+from ttcodegen.lang.recording import computed
 from ttcodegen.lang.shape_rules import broadcast_axes, squeezed, transposed_shape, unsqueezed
 from ttcodegen.lang.shapes import Shape, checked_shape
 
@@ -48,7 +49,8 @@ def broadcast(
     axes = broadcast_axes(what, given.shape, sizes, dims)
     array = given.value()
     first = tuple(slice(1) if axis in axes else slice(None) for axis in range(len(sizes)))
-    return BlockExpr(np.broadcast_to(array[first], element_shape(sizes, True)).copy(), sizes, True)
+    repeated = np.broadcast_to(array[first], element_shape(sizes, True)).copy()
+    return BlockExpr(repeated, sizes, True, computed("broadcast", sizes, [given.origin], axes))
 
 
 def _reduce(
@@ -62,7 +64,7 @@ def _reduce(
     # What is left stands in the first row, column or element of the tiles.
     array = np.zeros(element_shape(sizes, True), reduced.dtype)
     array[tuple(slice(size) for size in reduced.shape)] = reduced
-    return BlockExpr(array, sizes, True)
+    return BlockExpr(array, sizes, True, computed(name, sizes, [given.origin], axes))
 
 
 def reduce_sum(expr: BlockExpr, dims: Sequence[int], shape: int | Shape) -> BlockExpr:
@@ -79,7 +81,8 @@ def transpose(expr: BlockExpr) -> BlockExpr:
     """The transposed block, of two dimensions."""
     given = operand("ttl.block.transpose", expr)
     shape = transposed_shape(given.shape)
-    return BlockExpr(given.value().T.copy(), shape, given.is_tiled)
+    origin = computed("transpose", shape, [given.origin])
+    return BlockExpr(given.value().T.copy(), shape, given.is_tiled, origin)
 
 
 def fill(*arguments: object, value: object = None, shape: int | Shape | None = None) -> BlockExpr:
@@ -98,7 +101,7 @@ def fill(*arguments: object, value: object = None, shape: int | Shape | None = N
     sizes = _target_shape(what, target, given)
     is_tiled = target.is_tiled if target is not None else len(sizes) >= 2
     array = np.full(element_shape(sizes, is_tiled), value, np.float32)
-    return BlockExpr(array, sizes, is_tiled)
+    return BlockExpr(array, sizes, is_tiled, computed("fill", sizes, [], [float(value)]))
 
 
 def _masked(number: float, x: Array, mask: Array) -> Array:
@@ -130,25 +133,27 @@ def where(condition: BlockExpr, true_value: BlockExpr, false_value: BlockExpr) -
     )
 
 
-def _reshaped(given: BlockExpr, shape: Shape) -> BlockExpr:
-    """The same elements in a shape that has dimensions of 1 more or less."""
+def _reshaped(given: BlockExpr, shape: Shape, kept: Shape) -> BlockExpr:
+    """The same elements in a shape that has dimensions of 1 more or less; `kept` are the dimensions
+    of the longer shape that the shorter one has, too."""
+    origin = computed("reshape", shape, [given.origin], kept)
     if not given.is_tiled:
-        return BlockExpr(given.value().reshape(shape).copy(), shape, False)
+        return BlockExpr(given.value().reshape(shape).copy(), shape, False, origin)
     grid = (*given.shape[:-2], given.shape[-2], TILE_SIDE, given.shape[-1], TILE_SIDE)
     tiles = np.moveaxis(given.value().reshape(grid), -3, -2)
     laid = np.moveaxis(tiles.reshape(*shape, TILE_SIDE, TILE_SIDE), -2, -3)
-    return BlockExpr(laid.reshape(element_shape(shape, True)).copy(), shape, True)
+    return BlockExpr(laid.reshape(element_shape(shape, True)).copy(), shape, True, origin)
 
 
 def squeeze(expr: BlockExpr, dims: int | Sequence[int]) -> BlockExpr:
     """The block without dimensions, which have the size 1."""
     given = operand("ttl.block.squeeze", expr)
-    shape, _ = squeezed(given.shape, dims, is_tiled=given.is_tiled)
-    return _reshaped(given, shape)
+    shape, kept = squeezed(given.shape, dims, is_tiled=given.is_tiled)
+    return _reshaped(given, shape, kept)
 
 
 def unsqueeze(expr: BlockExpr, dims: int | Sequence[int]) -> BlockExpr:
     """The block with further dimensions of the size 1, at positions in the new shape."""
     given = operand("ttl.block.unsqueeze", expr)
-    shape, _ = unsqueezed(given.shape, dims)
-    return _reshaped(given, shape)
+    shape, kept = unsqueezed(given.shape, dims)
+    return _reshaped(given, shape, kept)

@@ -25,9 +25,17 @@ from ttcodegen.lang.block_states import (
     refusal,
     remedy,
 )
-from ttcodegen.lang.context import Kernel, KernelKind, Node, building_node, running_kernel
+from ttcodegen.lang.context import (
+    Kernel,
+    KernelKind,
+    Node,
+    building_node,
+    current_recording,
+    running_kernel,
+)
 from ttcodegen.lang.expressions import Array, BlockExpr, element_shape, elementwise
 from ttcodegen.lang.places import Instruction, assigned_name, error, here, place
+from ttcodegen.lang.recording import RecordedValue
 from ttcodegen.lang.scheduling import Awaitable
 from ttcodegen.lang.shapes import Shape, checked_shape, is_integer, shape_text
 from ttcodegen.lang.tensors import Tensor
@@ -184,6 +192,11 @@ class Block(BlockExpr):
             remedy=remedy(event, self.state, self.acquisition),
         )
 
+    @property
+    def origin(self) -> RecordedValue | None:
+        recording = current_recording()
+        return None if recording is None else recording.content(self._array)
+
     def value(self) -> Array:
         running_kernel("a block expression", KernelKind.COMPUTE)
         self.happens(Event.READ)
@@ -204,7 +217,10 @@ class Block(BlockExpr):
             )
         array = expr.value()
         self.happens(Event.STORE)
+        origin = expr.origin
         self._array[...] = rounded_for_device(array, self.buffer.data_type)
+        if (recording := current_recording()) is not None:
+            recording.stored(self._array, origin)
 
     def __iadd__(self, other: BlockExpr) -> BlockExpr:
         self.store(elementwise("+=", np.add, self, other))

@@ -14,6 +14,7 @@ from ttcodegen.lang.places import Instruction, error
 if TYPE_CHECKING:
     from ttcodegen.lang.buffers import DataflowBuffer
     from ttcodegen.lang.pipes import PipeNet
+    from ttcodegen.lang.recording import Recording
     from ttcodegen.lang.scheduling import Scheduler
     from ttcodegen.lang.semaphores import Semaphore
     from ttcodegen.lang.tensors import WrittenUnits
@@ -73,6 +74,8 @@ class Launch:
     """What pipes and semaphores keep between nodes."""
     more_devices: int = 0
     """On how many devices of a mesh the operation runs after this one."""
+    recording: Recording | None = None
+    """What the simulator notes down, if somebody asks for it."""
 
 
 @dataclass
@@ -114,6 +117,11 @@ def building_node(what: str) -> Node:
             f"{what} can be used in the scope of the operation function only, not in a kernel"
         )
     return node
+
+
+def current_recording() -> Recording | None:
+    """What the launch that runs is recorded in."""
+    return current.node.launch.recording if current.node is not None else None
 
 
 def running_kernel(what: str, kind: KernelKind | None = None) -> Kernel:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.lang.context import KernelKind, running_kernel
 from ttcodegen.lang.places import error
+from ttcodegen.lang.recording import RecordedValue, computed
 from ttcodegen.lang.shape_rules import product_shape, same_shapes
 from ttcodegen.lang.shapes import Shape
 
@@ -24,10 +25,18 @@ class BlockExpr:
         is_tiled: which of both.
     """
 
-    def __init__(self, array: Array, shape: Shape, is_tiled: bool) -> None:
+    def __init__(
+        self, array: Array, shape: Shape, is_tiled: bool, origin: RecordedValue | None = None
+    ) -> None:
         self._array = array
         self.shape = shape
         self.is_tiled = is_tiled
+        self._origin = origin
+
+    @property
+    def origin(self) -> RecordedValue | None:
+        """What it was computed from, if that is recorded."""
+        return self._origin
 
     def value(self) -> Array:
         """The elements, float32 or integers; reading a block is an event in its life."""
@@ -110,11 +119,14 @@ def operand(what: str, value: object) -> BlockExpr:
     return value
 
 
-def mapped(what: str, function: Callable[[Array], Array], value: object) -> BlockExpr:
-    """A function of each element."""
+def mapped(
+    what: str, function: Callable[[Array], Array], value: object, numbers: Sequence[float] = ()
+) -> BlockExpr:
+    """A function of each element; `numbers` are those that it was given besides."""
     given = operand(what, value)
+    origin = computed(what, given.shape, [given.origin], numbers)
     with np.errstate(all="ignore"):
-        return BlockExpr(_computed(function(given.value())), given.shape, given.is_tiled)
+        return BlockExpr(_computed(function(given.value())), given.shape, given.is_tiled, origin)
 
 
 def _computed(array: Array) -> Array:
@@ -128,16 +140,17 @@ def elementwise(what: str, function: Callable[..., Array], *values: object) -> B
     if len({each.is_tiled for each in given}) > 1:
         raise error(f"operands of {what} are tiled and row-major blocks")
     same_shapes(what, [each.shape for each in given])
+    origin = computed(what, given[0].shape, [each.origin for each in given])
     with np.errstate(all="ignore"):
         array = function(*(each.value() for each in given))
-    return BlockExpr(_computed(array), given[0].shape, given[0].is_tiled)
+    return BlockExpr(_computed(array), given[0].shape, given[0].is_tiled, origin)
 
 
 def power(value: object, exponent: object) -> BlockExpr:
     """A power with an exponent that is a natural number."""
     if not isinstance(exponent, int) or exponent < 0:
         raise error(f"the exponent of a power is an unsigned integer, not {exponent!r}")
-    return mapped("**", lambda x: x**exponent, value)
+    return mapped("**", lambda x: x**exponent, value, [exponent])
 
 
 def matmul(left: object, right: object) -> BlockExpr:
@@ -147,7 +160,8 @@ def matmul(left: object, right: object) -> BlockExpr:
     if not (a.is_tiled and b.is_tiled):
         raise error("@ is not supported for row-major blocks")
     with np.errstate(all="ignore"):
-        return BlockExpr(np.matmul(a.value(), b.value()), shape, True)
+        origin = computed("@", shape, [a.origin, b.origin])
+        return BlockExpr(np.matmul(a.value(), b.value()), shape, True, origin)
 
 
 def elements(value: BlockExpr) -> int:

@@ -219,6 +219,8 @@ def send(identity: SrcPipeIdentity, block: Block) -> None:
     identity.check()
     launch = running_kernel("ttl.copy").node.launch
     array = block.content().copy()
+    if launch.recording is not None:
+        launch.recording.stored(array, launch.recording.content(block.content()))
     for node in sorted(identity.pipe.receivers(launch.grid)):
         channel = _channel(identity, launch, node)
         channel.blocks.append((array, block.shape, block.is_tiled))
@@ -244,6 +246,8 @@ def receive(identity: DstPipeIdentity, block: Block) -> None:
             f"received into one of the shape {shape_text(block.shape)}"
         )
     block.content()[...] = array
+    if launch.recording is not None:
+        launch.recording.stored(block.content(), launch.recording.content(array))
 
 
 def check_balance(launch: Launch) -> None:

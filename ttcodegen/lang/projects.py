@@ -16,8 +16,11 @@ from ttcodegen.diagnostics import CompileError, Diagnostics
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.system import set_system
 from ttcodegen.emission.description import ProjectKind
+from ttcodegen.lang.compiler.lifting import NotRegularError
 from ttcodegen.lang.compiler.operations import CompiledOperation, compile_operation
 from ttcodegen.lang.context import Launch
+from ttcodegen.lang.generic_modules import generic_module
+from ttcodegen.lang.recording import Recording
 from ttcodegen.lang.tensors import Tensor
 from ttcodegen.numerics.comparison import Agreement, compare
 from ttcodegen.numerics.tolerances import MATRIX_ENGINE, SIXTEEN_BITS
@@ -51,6 +54,7 @@ class _Run:
     """What its inputs held before."""
     outputs: tuple[np.ndarray, ...]
     """What the simulator made of its outputs."""
+    launch: Launch
 
 
 @dataclass
@@ -68,7 +72,10 @@ class Projects:
     builds: bool = False
     """Whether those that are written are built: a shared object and an executable each."""
     has_modules: bool = False
-    """Whether a project has its operation as a module of TTKernel and TTMetal, too."""
+    """Whether a project has its operation as a module of TTKernel and TTMetal, too, and, where all
+    nodes do the same, as one of `ttir.generic`."""
+    notes: list[str] = field(default_factory=list[str])
+    """Which operations are no function of whole tensors, and why."""
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
     """What the projects leave out of the program."""
     comparisons: list[OutputComparison] = field(default_factory=list[OutputComparison])
@@ -83,6 +90,8 @@ class Projects:
     def watch(self, launch: Launch) -> Callable[[], None]:
         """Compiles an operation before the simulator runs it; compares afterwards, on a mesh what
         all devices computed."""
+        if self.has_modules:
+            launch.recording = Recording()
         operation = compile_operation(launch)
         key = (launch.name, launch.grid, str(operation.module))
         if key in self._known:
@@ -97,7 +106,7 @@ class Projects:
             inputs = tuple(before[id(tensor)] for tensor in final.inputs)
             outputs = tuple(tensor.elements().copy() for tensor in final.outputs)
             runs = self._runs.setdefault(key, [])
-            runs.append(_Run(final, inputs, outputs))
+            runs.append(_Run(final, inputs, outputs, launch))
             self._end(launch)
 
         return finish
@@ -110,6 +119,24 @@ class Projects:
         self._known.update(pending)
         for runs in pending.values():
             self._finish(runs)
+
+    def _generics(self, runs: Sequence[_Run]) -> dict[str, str]:
+        """The module of generics, by the name of its file. If the projects are checked, so is what
+        it computes."""
+        operation = runs[0].operation
+        try:
+            module = generic_module(runs[0].launch, operation)
+        except NotRegularError as reason:
+            self.notes.append(f"{operation.name} is no ttir.generic: {reason}")
+            return {}
+        for run in runs if self.checks else ():
+            results = zip(module.outputs, module.run(run.inputs), run.operation.outputs, run.outputs,
+                          strict=True)  # fmt: skip
+            self.comparisons += [
+                _compare(operation.name, f"{output} as ttir.generic", found, tensor, simulated)
+                for output, found, tensor, simulated in results
+            ]
+        return {f"{operation.name}.generic.mlir": module.text}
 
     def _emitted(self, operation: CompiledOperation) -> CompiledModule:
         return emit(operation, self.source_hash, "exe" if self.out is None else "both")
@@ -135,6 +162,7 @@ class Projects:
             files = dict(project_files(compiled, formatted=True))
             if self.has_modules:
                 files[f"{name}.mlir"] = module
+                files |= self._generics(runs)
             project.parent.mkdir(parents=True, exist_ok=True)
             write_project(compiled.description, project, files, force=self.force)
             self.written.append(project)

@@ -185,6 +185,16 @@ class TensorSlice:
                 return False
         return not left
 
+    def axes_of(self, shape: Shape) -> tuple[int, ...]:
+        """The dimensions that those of a block of that shape stand for; it fits."""
+        left = list(shape)
+        found: list[int] = []
+        for axis, size in enumerate(self.sizes):
+            if left and left[0] == size:
+                found.append(axis)
+                left.pop(0)
+        return tuple(found)
+
     def view(self) -> Array:
         """The elements, in the memory of the tensor."""
         steps = [1] * len(self.starts)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ttcodegen.lang.block_states import Event
 from ttcodegen.lang.buffers import Block, DataflowBuffer
-from ttcodegen.lang.context import KernelKind, running_kernel
+from ttcodegen.lang.context import KernelKind, current_recording, running_kernel
 from ttcodegen.lang.pipes import DstPipeIdentity, Pipe, SrcPipeIdentity, receive, send
 from ttcodegen.lang.places import error
 from ttcodegen.lang.shapes import shape_text
@@ -146,6 +146,8 @@ def _load(part: TensorSlice, block: Block) -> Transfer:
     block.happens(Event.BEGIN_COPY_TO)
     target = block.content()
     target[...] = part.view().reshape(target.shape)
+    if (recording := current_recording()) is not None:
+        recording.loaded(target, part, block.shape)
     return Transfer(lambda: block.happens(Event.END_COPY_TO))
 
 
@@ -154,6 +156,8 @@ def _save(block: Block, part: TensorSlice) -> Transfer:
     block.happens(Event.BEGIN_COPY_FROM)
     target = part.view()
     target[...] = block.content().reshape(target.shape)
+    if (recording := current_recording()) is not None:
+        recording.saved(block.content(), part, block.shape)
     written = running_kernel("ttl.copy").node.launch.written
     if id(part.tensor) not in written:
         written[id(part.tensor)] = WrittenUnits(part.tensor)

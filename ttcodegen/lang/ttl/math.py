@@ -60,7 +60,7 @@ def _function(function: MathFunction) -> Callable[..., BlockExpr]:
     def call(expr: BlockExpr, *numbers: Any, **named: Any) -> BlockExpr:
         bound = bound_numbers(function, numbers, named)
         what = f"ttl.math.{function.name}"
-        return expressions.mapped(what, lambda x: function.meaning(x, *bound), expr)
+        return expressions.mapped(what, lambda x: function.meaning(x, *bound), expr, bound)
 
     call.__name__ = call.__qualname__ = function.name
     return call

@@ -130,11 +130,14 @@ class Projects:
             self.notes.append(f"{operation.name} is no ttir.generic: {reason}")
             return {}
         for run in runs if self.checks else ():
-            results = zip(module.outputs, module.run(run.inputs), run.operation.outputs, run.outputs,
-                          strict=True)  # fmt: skip
+            found = module.run(run.inputs)
             self.comparisons += [
-                _compare(operation.name, f"{output} as ttir.generic", found, tensor, simulated)
-                for output, found, tensor, simulated in results
+                _compare(
+                    operation.name, f"{output} as ttir.generic", found[place], tensor, simulated
+                )
+                for place, (output, tensor, simulated) in enumerate(
+                    zip(module.outputs, run.operation.outputs, run.outputs, strict=True)
+                )
             ]
         return {f"{operation.name}.generic.mlir": module.text}
 

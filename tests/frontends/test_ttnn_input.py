@@ -300,6 +300,19 @@ def test_configurations_of_forms_that_change_are_left_out() -> None:
     assert any("does not take this 'ttnn.matmul': its configuration is left out" in t for t in told)
 
 
+def test_operations_of_tt_lang_need_their_program() -> None:
+    tensor = "tensor<32x256xf32, #tiles>"
+    module = LAYOUTS + (
+        f"func.func @f(%a: {tensor}, %b: {tensor}) -> {tensor} {{\n"
+        '  %0 = "ttnn.tt_lang_op"(%a, %b) <{kernel_id = "scaled::v1", version_tag = "1.0", '
+        'arg_roles = "in,out", shard_spec = "", grid = "", num_outs = 1 : si32}> : '
+        f"({tensor}, {tensor}) -> {tensor}\n  return %0 : {tensor}\n}}\n"
+    )
+    with pytest.raises(CompileError, match="no program is given that has the operation") as caught:
+        compiled(module)
+    assert caught.value.diagnostics[0].place is not None
+
+
 def test_a_result_in_another_form_lies_where_the_call_says() -> None:
     module = (
         LAYOUTS

@@ -189,13 +189,15 @@ def called_program(op: CatalogueOp, cores: CoreRange, name: str) -> CalledProgra
         name: what the program is to be called.
 
     Raises:
-        CompileError: if the operation is no program, does not fit onto the cores, or reads and
-            writes other tensors than the call says.
+        CompileError: if there is no such operation, or it is no program, does not fit onto the
+            cores, or reads and writes other tensors than the call says.
     """
     values = called_tensors(op)
     read, _ = tensor_places(op)
     tensors = [GivenTensor(shape_of(v.type), declared_data_type(v)) for v in values]
     kernel_id = op.parameter("kernel_id")
+    if (refusal := operations().refusal(kernel_id)) is not None:
+        raise CompileError(refusal, op)
     called = operations().program(kernel_id, tensors, name)
     used = called.program.core_range
     if used.last_column > cores.last_column or used.last_row > cores.last_row:

@@ -13,7 +13,14 @@ from tests.naming.test_targets import names
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.diagnostics import Source
 from ttcodegen.naming.functions import part_title
-from ttcodegen.naming.layers import common_layer, layer, layer_of_weight, plain_name, short_layer
+from ttcodegen.naming.layers import (
+    common_layer,
+    layer,
+    layer_of_weight,
+    numbered_layer,
+    plain_name,
+    short_layer,
+)
 
 
 @pytest.mark.parametrize(
@@ -235,3 +242,36 @@ def test_headings_stand_before_statements() -> None:
     text = (Path(__file__).parents[2] / "examples" / "cnn" / "cnn.mlir").read_text("utf-8")
     source = compile_module(Source("cnn.mlir", text), CompileOptions("cnn")).files["src/cnn.cpp"]
     assert not re.search(r"^ +// [\w./]+\n\n? *(//|return)", source, re.MULTILINE)
+
+
+def test_values_that_are_alive_at_once_are_called_after_the_place_of_their_layer() -> None:
+    assert numbered_layer("model.2.m.1.cv2.conv") == "m.1"
+    assert numbered_layer("layers/0") == "layers.0"
+    assert numbered_layer("encoder.norm") is None
+    assert numbered_layer("0.conv") is None
+    tensor = "tensor<32x32xbf16>"
+    parameter = "ttcore.argument_type = #ttcore.argument_type<parameter>"
+    weights = [
+        f'%w{i}: {tensor} {{{parameter}, ttir.name = "blocks.{i}.proj.weight"}}' for i in range(3)
+    ]
+    body = "".join(
+        f'''
+        %{2 * i} = "ttir.matmul"(%{last}, %w{i}) : ({tensor}, {tensor}) -> {tensor}
+        %{2 * i + 1} = "ttir.add"(%{last}, %{2 * i}) : ({tensor}, {tensor}) -> {tensor}'''
+        for i, last in enumerate(["x", 1, 3])
+    )
+    text = f"""
+    func.func @f(%x: {tensor}, {", ".join(weights)}) -> tensor<32x96xbf16> {{
+      {body}
+      %6 = "ttir.concat"(%1, %3, %5) <{{dim = 1 : si32}}>
+          : ({tensor}, {tensor}, {tensor}) -> tensor<32x96xbf16>
+      return %6 : tensor<32x96xbf16>
+    }}"""
+    (source,) = [
+        text
+        for path, text in compile_module(Source("f.mlir", text), CompileOptions("f")).files.items()
+        if path == "src/f.cpp"
+    ]
+    declared = re.findall(r"ttnn::Tensor (\w*sum) =", source)
+    # The first sum is fused into the product before it.
+    assert declared == ["sum", "blocks_2_sum"]

@@ -134,7 +134,7 @@ class _Planner:
             if self.base_of[variable] == base:
                 self._assign(result, variable, lifetime)
                 return value
-        for name in (base, identifier(self.names.qualified(result))):
+        for name in map(identifier, self.names.names_of(result)):
             if name in self._free:
                 del self._free[name]
                 self._assign(result, name, lifetime)
@@ -146,9 +146,9 @@ class _Planner:
         return None
 
     def _unique(self, result: SSAValue) -> str:
-        for name in (self.names[result], self.names.qualified(result)):
-            if not self.scope.is_taken(identifier(name)):
-                return self.scope.unique(identifier(name))
+        for name in map(identifier, self.names.names_of(result)):
+            if not self.scope.is_taken(name):
+                return self.scope.unique(name)
         return self.scope.unique(identifier(self.names[result]))
 
     def _assign(self, result: SSAValue, variable: str, lifetime: Lifetime) -> None:

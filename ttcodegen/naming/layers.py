@@ -91,6 +91,16 @@ def short_layer(name: str) -> str:
     return ".".join(parts[start:])
 
 
+def numbered_layer(name: str) -> str | None:
+    """The innermost layer of a path that has a number, with that: `m.1` of `model.2.m.1.conv`; None
+    if there is none."""
+    parts = _PARTS.split(name)
+    for index in range(len(parts) - 1, 0, -1):
+        if parts[index].isdigit() and not parts[index - 1].isdigit():
+            return f"{parts[index - 1]}.{parts[index]}"
+    return None
+
+
 def _after_number(name: str) -> str:
     """The same of a path that is one word: `encoder_layer_0_attention_query` is
     `attention_query`."""

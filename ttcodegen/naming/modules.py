@@ -167,9 +167,10 @@ def distinct_names(
         fixed = called.get(value) if called is not None else None
         name = fixed or names[value]
         if fixed is None and scope.is_taken(spelled(name)):
-            longer = names.qualified(value)
             # What is called after its op alone, as several values are, is numbered.
-            name = name if longer == f"{name}_{name}" else longer
+            longer = [other for other in names.names_of(value) if other != f"{name}_{name}"]
+            free = (other for other in longer if not scope.is_taken(spelled(other)))
+            name = next(free, longer[:2][-1])
         found[value] = scope.unique(spelled(name))
     return found
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from math import prod
 from typing import cast
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type, has_placement, placement_of
-from ttcodegen.naming.layers import layer, plain_name, short_layer
+from ttcodegen.naming.layers import layer, numbered_layer, plain_name, short_layer
 from ttcodegen.naming.sources import given_name
 from ttcodegen.ops.definition import library_definition, traits_of
 from ttcodegen.ops.traits import Trait
@@ -22,6 +22,7 @@ from ttcodegen.ops.tt_lang import LIBRARY_CALL, called_name
 _ROLES = frozenset("queries keys values scores".split())
 """Names of roles that a value keeps through sums and rotations."""
 _LARGEST_EPSILON = 1e-3
+_MOST_STEPS_TO_LAYER = 8
 
 
 def noun_of(op: Operation) -> str:
@@ -110,8 +111,31 @@ class ValueNames:
         other._names = {**self._names, **own}
         return other
 
-    def qualified(self, value: SSAValue) -> str:
-        """The name of a value while another one of its name is in use: what was done to it."""
+    def names_of(self, value: SSAValue) -> Iterator[str]:
+        """Names for a value, best first: those after the first are for while others are in use."""
+        yield self[value]
+        yield self._qualified(value)
+        placed = self._placed(value)
+        if placed is not None:
+            yield placed
+
+    def _placed(self, value: SSAValue) -> str | None:
+        """The name of a value with the place of its layer among others: `m_1_sum`."""
+        op: Operation | Block = value.owner
+        for _ in range(_MOST_STEPS_TO_LAYER):
+            if not isinstance(op, CatalogueOp):
+                return None
+            found = layer(op, self._weights)
+            if found is not None:
+                place = numbered_layer(found)
+                return None if place is None else f"{place}_{self[value]}"
+            # What is added to a residual has a layer, the residual that of another one.
+            makers = [operand.owner for operand in op.operands]
+            op = next((maker for maker in reversed(makers) if isinstance(maker, CatalogueOp)), op)
+        return None
+
+    def _qualified(self, value: SSAValue) -> str:
+        """The name of a value with what was done to it."""
         name = self[value]
         op = value.owner
         if not isinstance(op, CatalogueOp):

@@ -20,19 +20,19 @@ class KeptTiles {
     /// Pushes a page of the tensor as it is.
     void push(uint32_t page) { push_copy(tiles_.address(page)); }
 
-    /// Pushes a page of the tensor whose first row stands for all.
+    /// Pushes a page of the tensor with its first row broadcast.
     template <typename Element>
     void push_first_row(uint32_t page) {
         push_copy(tiles_.template address_of_first_row<Element, repeat_first_row<Element>>(page));
     }
 
-    /// Pushes a page of the tensor whose first column stands for all.
+    /// Pushes a page of the tensor with its first column broadcast.
     template <typename Element>
     void push_first_column(uint32_t page) {
         push_copy(tiles_.template address<repeat_first_column<Element>>(page));
     }
 
-    /// Pushes a page of the tensor whose first element stands for all.
+    /// Pushes a page of the tensor with its first element broadcast.
     template <typename Element>
     void push_first_element(uint32_t page) {
         push_copy(

@@ -7,11 +7,11 @@
 
 namespace blocks {
 
-/// What the bits of an element stand for.
+/// How the bits of an element are interpreted.
 enum class Number { floating, signed_integer, unsigned_integer };
 
-/// A number that is the less the earlier an element with these bits comes, from the least to the
-/// greatest. What is no number comes last, or is taken for the least there is.
+/// An integer key with the order of the elements: ascending keys are ascending elements. NaN comes
+/// last, or counts as the least element.
 template <Number number, bool nan_is_least, typename Element>
 constexpr uint32_t order_key(Element element) {
     constexpr uint32_t sign = 0x80000000;
@@ -34,10 +34,9 @@ constexpr uint32_t order_key(Element element) {
     return bits & sign ? ~bits : bits | sign;
 }
 
-/// Where the elements of a row stand that come first, in order: `kept` of them. Of equal elements
-/// the one that stands first comes first.
+/// The positions in a row of its first `kept` elements in order. The sort is stable.
 ///
-/// In the pages of a circular buffer they are a heap, the last of them on top.
+/// While sorting, the pages of a circular buffer hold them as a heap, the last of them on top.
 template <uint32_t kept, Number number, bool descending, bool nan_is_least>
 class RowOrder {
   public:
@@ -66,7 +65,7 @@ class RowOrder {
         }
     }
 
-    /// Where the element stands that comes in this position.
+    /// The index in the row of the element at this position of the order.
     uint32_t place(uint32_t position) const { return places_[position]; }
 
   private:

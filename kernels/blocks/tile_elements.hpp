@@ -52,7 +52,7 @@ void fill_triangle(uint32_t address, Element value) {
     }
 }
 
-/// The first row stands for all.
+/// Broadcasts the first row of a tile.
 template <typename Element>
 void repeat_first_row(uint32_t address) {
     auto elements = elements_at<Element>(address);
@@ -64,7 +64,7 @@ void repeat_first_row(uint32_t address) {
     }
 }
 
-/// The first column stands for all.
+/// Broadcasts the first column of a tile.
 template <typename Element>
 void repeat_first_column(uint32_t address) {
     auto elements = elements_at<Element>(address);
@@ -76,7 +76,7 @@ void repeat_first_column(uint32_t address) {
     }
 }
 
-/// The first element stands for all.
+/// Broadcasts the first element of a tile.
 template <typename Element>
 void repeat_first_element(uint32_t address) {
     auto elements = elements_at<Element>(address);

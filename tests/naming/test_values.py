@@ -255,9 +255,9 @@ def test_values_that_are_alive_at_once_are_called_after_the_place_of_their_layer
         f'%w{i}: {tensor} {{{parameter}, ttir.name = "blocks.{i}.proj.weight"}}' for i in range(3)
     ]
     body = "".join(
-        f'''
+        f"""
         %{2 * i} = "ttir.matmul"(%{last}, %w{i}) : ({tensor}, {tensor}) -> {tensor}
-        %{2 * i + 1} = "ttir.add"(%{last}, %{2 * i}) : ({tensor}, {tensor}) -> {tensor}'''
+        %{2 * i + 1} = "ttir.add"(%{last}, %{2 * i}) : ({tensor}, {tensor}) -> {tensor}"""
         for i, last in enumerate(["x", 1, 3])
     )
     text = f"""

@@ -205,7 +205,9 @@ def test_convolutions_hand_shards_on() -> None:
     assert all(image.shards is not None for image in images)
     assert names(program).count("to_memory_config") <= 3
     code = "\n".join(text for name, text in module.files.items() if name.endswith(".cpp"))
-    assert re.search(r"ttnn::conv2d\([^;]*_compute, (height|block)_sharded", code)
+    assert re.search(
+        r"ttnn::conv2d\([^;]*_compute, /\*memory_config=\*/(height|block)_sharded", code
+    )
 
 
 def test_what_was_decided_of_convolutions_gives_the_same_program() -> None:

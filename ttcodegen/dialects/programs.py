@@ -286,6 +286,14 @@ class Program:
     traffic: tuple[Traffic, ...] = ()
     """By operand; empty if it is not known."""
 
+    @property
+    def title(self) -> str:
+        """What it computes, after its name if that does not follow from it."""
+        words = self.purpose.replace(", ", "_")
+        if self.name == words or self.name.rstrip("0123456789") == f"{words}_":
+            return f"Computes {self.purpose}."
+        return f"{self.name}: {self.purpose}."
+
     @cached_property
     def values(self) -> Mapping[str, int]:
         """What the settings are, and what follows from them, by name."""

@@ -90,7 +90,7 @@ Size = int | Expression
 
 
 def ceil_quotient(dividend: Size, divisor: Size) -> Size:
-    """How many times `divisor` goes into `dividend`, begun ones counted."""
+    """`dividend / divisor`, rounded up."""
     if isinstance(dividend, int) and isinstance(divisor, int):
         return -(-dividend // divisor)
     return dividend if divisor == 1 else Operation(Operator.CEIL_QUOTIENT, (dividend, divisor))

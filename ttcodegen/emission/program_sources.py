@@ -202,7 +202,7 @@ def program_row(
 
 
 def _head(program: Program) -> list[str]:
-    lines = [f"{program.name}: {program.purpose}."]
+    lines = [program.title]
     if program.work_units:
         count = program.work_units
         what = f"{program.work_unit}{'s' if count != 1 else ''}"

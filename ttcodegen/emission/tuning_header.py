@@ -93,7 +93,7 @@ def _struct(program: Program) -> dict[str, Any]:
     ]
     return {
         "name": identifier(program.name),
-        "head": comment_line(f"{program.name}: {program.purpose}."),
+        "head": comment_line(program.title),
         "settings": [*settings, *(_compute_settings(program) if program.has_compute else ())],
         "derived": [(identifier(d.name), cpp_size(d.value)) for d in tuning.derived],
         L1_BYTES: _l1_bytes(program),

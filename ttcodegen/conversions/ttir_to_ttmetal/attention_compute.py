@@ -60,7 +60,7 @@ class AttentionCompute:
         end = kernel.builder.sum(first, count)
         with kernel.builder.loop(end, start=first, name_hint="unit") as unit:
             self.unit(unit)
-        purpose = "Computes attention, a row of tiles of queries after the other."
+        purpose = "Computes attention, one row of query tiles at a time."
         return plan.parts.compute(kernel, purpose, plan.cores, buffers, SHARE)
 
     def unit(self, unit: SSAValue) -> None:

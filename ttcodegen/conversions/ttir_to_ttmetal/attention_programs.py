@@ -284,7 +284,7 @@ class _AttentionMovement:
         plan = self.plan
         return plan.parts.tile_writer(
             self.name,
-            "Writes the output tiles of an attention.",
+            "Writes the output tiles of the attention.",
             plan.cores,
             [plan.buffers["result"]],
             columns=plan.unit_rows * plan.width,

@@ -119,7 +119,7 @@ class _CacheProgram:
         element = element_word(self.data_type)
         rows = source_of(self.parts, self.entry, INPUT_SLOTS)
         buffer = self.parts.add_tensor_buffer(self.cache, 1)
-        purpose = "Puts the rows of {} into tiles of {}."
+        purpose = "Packs the rows of {} into tiles of {}."
         kernel = self._kernel(purpose, [self.entry, self.cache])
         builder = kernel.builder
         elements = cache_tiles(kernel, rows, element)

@@ -92,7 +92,9 @@ class MatmulMovement:
                     stream.begin_reading()
                     with builder.loop(kernel["block_rows"], name_hint="i") as i:
                         if number_of(kernel["rows"]) is None:
-                            builder.comment("Rows beyond the last are computed from it, not kept.")
+                            builder.comment(
+                                "Rows past the end repeat the last one; they are not kept."
+                            )
                         row = _limited(kernel, first_row, i, "rows", "tile_row")
                         line = kernel.sum([matrix, builder.product(row, kernel["inner"])])
                         line = builder.sum(
@@ -213,7 +215,7 @@ class MatmulMovement:
             builder.named(line, "inner_row")
             with builder.loop(kernel["block_columns"], name_hint="j") as j:
                 if number_of(kernel["columns"]) is None:
-                    builder.comment("Columns beyond the last are computed from it, not kept.")
+                    builder.comment("Columns past the end repeat the last one; they are not kept.")
                 column = _limited(kernel, first_column, j, "columns", "tile_column")
                 if self.plan.transposed:
                     terms = [matrix, builder.product(column, kernel["inner"]), line]
@@ -363,7 +365,7 @@ class _BlockStream:
             self.receivers = builder.named(receivers, "receivers")
             self.ready = kernel.semaphore_pointer(f"{self.side}_ready")
             self.sent = kernel.semaphore_pointer(f"{self.side}_sent")
-            builder.comment("The others' semaphores are set to the value of this core's.")
+            builder.comment("Sets the semaphores of the other cores to the value of this one.")
             builder.op("noc_semaphore_set", self.sent, 1)
         elif self.sender:
             self.sent = kernel.semaphore_pointer(f"{self.side}_sent")
@@ -396,7 +398,9 @@ class _BlockStream:
         """Hands the block that was read to this core and the others."""
         kernel, builder = self.kernel, self.kernel.builder
         if self.sends:
-            builder.comment("The others have room for the block once each has incremented this.")
+            builder.comment(
+                "Each receiver increments this semaphore when it has room for the block."
+            )
             builder.op("noc_semaphore_wait", self.ready, self.receivers)
             builder.op("noc_semaphore_set", self.ready, 0)
             size = builder.product(self.tiles, self.tile_bytes)

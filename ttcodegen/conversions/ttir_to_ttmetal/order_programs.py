@@ -135,7 +135,7 @@ class _OrderProgram:
         kernel = self.parts.data_movement(
             f"read_{self.name}",
             Processor.READER,
-            f"Puts the elements of each row of {self.names[self.value]} in order ({kind}).",
+            f"Sorts the elements of each row of {self.names[self.value]} ({kind}).",
             self.cores,
             tensors=[self.value],
             buffers=[buffer.name for buffer in self.parts.buffers],

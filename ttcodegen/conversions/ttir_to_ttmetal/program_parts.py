@@ -154,8 +154,8 @@ class ProgramParts:
             self.setting(
                 BUFFER_DEPTH.name,
                 DOUBLE,
-                "Tiles of each circular buffer: 2 let one be brought while the last is computed "
-                "with, 1 makes them take turns, more even out what DRAM takes.",
+                "Tiles in each circular buffer: with 2, the next tile is read while the last is "
+                "computed; 1 saves L1 but serializes them; more hides variations in latency.",
             )
 
     def add_buffer(self, name: str, data_type: DataType, pages: Size) -> str:

@@ -90,7 +90,7 @@ class RowCompute:
         count = kernel.builder.argument(0, "count")
         kernel.start([self.operands[0].name], results[0])
         self._write(count)
-        purpose = f"Computes {purpose}, row of tiles by row of tiles."
+        purpose = f"Computes {purpose}, one row of tiles at a time."
         return self.parts.compute(kernel, purpose, cores, buffers, COUNT)
 
     def _write(self, count: SSAValue) -> None:

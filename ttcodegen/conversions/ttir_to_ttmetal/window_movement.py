@@ -44,7 +44,7 @@ class WindowMovement:
         kernel = plan.parts.data_movement(
             f"read_{plan.name}",
             Processor.READER,
-            f"Gathers the rows of {plan.names[plan.image]} that windows see.",
+            f"Gathers the rows of {plan.names[plan.image]} of the windows.",
             plan.cores,
             tensors=[plan.image],
             buffers=[plan.gathered, plan.source.buffer],

@@ -62,10 +62,10 @@ class _WindowCompute:
         kernel.packs(plan.output_names)
         count = kernel.builder.argument(0, "count")
         if plan.is_product:
-            purpose = "Multiplies what windows see with the kernel."
+            purpose = "Multiplies the windows with the weights of the convolution."
             self._multiply(kernel, count)
         else:
-            purpose = "Brings what windows see together."
+            purpose = "Reduces the elements of each window."
             self._pool(kernel, count)
         return plan.parts.compute(kernel, purpose, plan.cores, buffers, COUNT)
 

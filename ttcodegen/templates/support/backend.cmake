@@ -181,7 +181,7 @@ endif()
 
 add_library(ttcodegen_backend INTERFACE)
 set_target_properties(ttcodegen_backend PROPERTIES TTCODEGEN_VERSION "${TTCODEGEN_VERSION}")
-# What find_package makes is seen in the folder that called it only, if nobody says otherwise.
+# By default, imported targets are visible only in the folder that called find_package.
 set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
 if(TTCODEGEN_BACKEND STREQUAL "cpu")
   ttcodegen_find_cpu_backend()

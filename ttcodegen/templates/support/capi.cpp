@@ -40,7 +40,7 @@ struct ttcodegen_model {
 
 struct ttcodegen_device_tensor {
     support::capi::Build build;
-    /// The tensor goes before the device that holds it.
+    /// Declared first, so that the tensor is destroyed before the device.
     support::Device device;
     support::Tensor tensor;
     std::vector<std::uint64_t> sizes;

@@ -38,7 +38,7 @@ class Calls {
     virtual void upload(std::size_t input, const ArrayView& values) = 0;
     /// Runs the function. The next call may overwrite what it returns.
     virtual std::vector<Tensor> run() = 0;
-    /// Gives up memory that the device could give somebody else while it is still written to.
+    /// Frees memory that the device may reallocate while a trace still writes to it.
     virtual void release() = 0;
 };
 
@@ -102,15 +102,15 @@ class Model {
     void prepare(std::size_t function);
 
     /// Runs a function. Arrays are in the order of its descriptions; outputs have the element type
-    /// of the tensors. Calls of a traced module are replayed as long as nobody else holds the
-    /// device: what others keep there could lie where a trace writes.
+    /// of the tensors. Calls of a traced module are replayed only while this model is the sole
+    /// owner of the device: a replay could overwrite the tensors of others.
     /// @throws std::runtime_error if number, shapes or types of the inputs do not fit, or the
     /// library refuses an operation.
     std::vector<Array> run(std::size_t function, std::span<const ArrayView> inputs,
                            RunTimes* times = nullptr);
 
-    /// Runs a function on tensors that lie as its descriptions say (`to_layout` of
-    /// support/tensors.hpp sees to that); the outputs stay where the function leaves them.
+    /// Runs a function on tensors in the layouts of its descriptions (see `to_layout` in
+    /// support/tensors.hpp); the outputs stay where the function leaves them.
     /// @throws std::runtime_error if number or layouts of the inputs do not fit, or the library
     /// refuses an operation.
     std::vector<Tensor> submit(std::size_t function, std::span<const Tensor> inputs);

@@ -57,7 +57,7 @@ struct TensorDescription {
     Drawing drawing;
     /// How closely a card can reproduce an output.
     Tolerance tolerance = {1, 0};
-    /// Only tensors of programs of one's own are in shards when they are taken or given.
+    /// Only inputs and outputs of custom device programs are sharded.
     Shards shards = {};
 
     std::span<const std::uint64_t> shape() const { return {sizes.data(), rank}; }

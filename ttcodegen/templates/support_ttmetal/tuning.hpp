@@ -4,7 +4,7 @@
 
 namespace support {
 
-/// How many times `divisor` goes into `dividend`, begun ones counted.
+/// `dividend / divisor`, rounded up.
 constexpr std::uint32_t ceil_quotient(std::uint32_t dividend, std::uint32_t divisor) {
     return (dividend + divisor - 1) / divisor;
 }

@@ -45,7 +45,7 @@ std::string kernel_path(const char* file) {
 
 }  // namespace
 
-// gelu_sum_multiply: gelu, sum, multiply.
+// Computes gelu, sum, multiply.
 // 2 output tiles, divided among the cores.
 // As generated, it reads 32768 bytes of DRAM and writes 8192; 32768 and 8192 are the least it
 // takes.

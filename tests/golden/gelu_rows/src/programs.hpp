@@ -16,7 +16,7 @@ struct Programs {
     support::Workload gelu_sum_multiply;
 };
 
-/// gelu_sum_multiply: gelu, sum, multiply.
+/// Computes gelu, sum, multiply.
 void run_gelu_sum_multiply(Programs& programs, const support::DeviceTensor& x,
                            const support::DeviceTensor& scale,
                            const support::DeviceTensor& sum_scaled,

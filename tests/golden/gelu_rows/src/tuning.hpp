@@ -12,10 +12,10 @@ namespace gelu_rows::tuning {
 
 using tt::tt_metal::MathFidelity;
 
-// gelu_sum_multiply: gelu, sum, multiply.
+// Computes gelu, sum, multiply.
 struct gelu_sum_multiply {
-    // Tiles of each circular buffer: 2 let one be brought while the last is computed with, 1 makes
-    // them take turns, more even out what DRAM takes.
+    // Tiles in each circular buffer: with 2, the next tile is read while the last is computed; 1
+    // saves L1 but serializes them; more hides variations in latency.
     static constexpr std::uint32_t buffer_depth = 2;
     // Columns of cores. The tiles of the result are divided among them.
     static constexpr std::uint32_t grid_columns = 8;

@@ -48,6 +48,10 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         ),
         (MATRIX, torch.tensor([[0, 2, 1], [2, 2, 2], [3, 3, 2]])),
     ),
+    "logarithms of sums of nothing": (
+        lambda x: (x.logsumexp(1), x.logsumexp(0, keepdim=True), x.logcumsumexp(1)),
+        (torch.tensor([[-torch.inf] * 3, [0.5, -torch.inf, 2.0]]),),
+    ),
     "functions of one row": (
         lambda x, y: (torch.vmap(torch.dot)(x, y), torch.vmap(lambda row: row.softmax(0))(x)),
         (MATRIX, MATRIX + 1),

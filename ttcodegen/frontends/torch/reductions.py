@@ -99,10 +99,17 @@ def _log_softmax(graph: Graph, x: SSAValue, dim: int, *_: Any, **__: Any) -> SSA
 
 def _logsumexp(graph: Graph, x: SSAValue, dim: Dims, keep: bool = False) -> SSAValue:
     axes = graph.dims(dim, x)
-    top = graph.reduced("max", x, axes, True)
+    top = _finite(graph, graph.reduced("max", x, axes, True))
     exponentials = graph.like("exp", graph.broadcasting("subtract", x, top))
     total = graph.like("log", graph.reduced("sum", exponentials, axes, True))
     return graph.reshape(graph.like("add", total, top), graph.shape)
+
+
+def _finite(graph: Graph, top: SSAValue) -> SSAValue:
+    """The largest elements, or zero where they are infinite: infinity less itself is NaN."""
+    zero = graph.full(shape_of(top.type), 0.0, element_of(top.type))
+    is_finite = graph.like("isfinite", top, element=i1)
+    return graph.emit("where", [is_finite, top, zero], top.type)
 
 
 def _variance(
@@ -226,7 +233,7 @@ def _running_extreme(name: str) -> Rule:
 
 def _running_logsumexp(graph: Graph, x: SSAValue, dim: int) -> SSAValue:
     def together(first: Sequence[SSAValue], second: Sequence[SSAValue]) -> list[SSAValue]:
-        top = graph.like("maximum", first[0], second[0])
+        top = _finite(graph, graph.like("maximum", first[0], second[0]))
         parts = [graph.like("exp", graph.like("subtract", v[0], top)) for v in (first, second)]
         return [graph.like("add", top, graph.like("log", graph.like("add", *parts)))]
 

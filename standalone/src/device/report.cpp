@@ -21,6 +21,7 @@ using Field = std::pair<const char*, std::uint64_t Counters::*>;
 constexpr std::array kFields{
     Field{"noc_read_bytes", &Counters::noc_read_bytes},
     Field{"noc_written_bytes", &Counters::noc_written_bytes},
+    Field{"own_l1_bytes", &Counters::own_l1_bytes},
     Field{"dram_read_bytes", &Counters::dram_read_bytes},
     Field{"dram_written_bytes", &Counters::dram_written_bytes},
     Field{"unpacked_tiles", &Counters::unpacked_tiles},

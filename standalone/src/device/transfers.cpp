@@ -148,6 +148,8 @@ void noc_read(Processor& processor, std::uint64_t source, std::uint32_t destinat
     processor.counters.noc_read_bytes += bytes;
     if (far.dram) {
         processor.counters.dram_read_bytes += bytes;
+    } else if (far.core == state.core) {
+        processor.counters.own_l1_bytes += bytes;
     }
 }
 
@@ -168,6 +170,9 @@ void noc_write(Processor& processor, std::uint32_t source, std::uint64_t destina
     if (far.dram) {
         processor.counters.dram_written_bytes += bytes;
     } else {
+        if (far.core == state.core) {
+            processor.counters.own_l1_bytes += bytes;
+        }
         state.run->wake(*far.core);
     }
 }

@@ -94,6 +94,7 @@ struct ComputeSettings {
 struct Counters {
     std::uint64_t noc_read_bytes = 0;     ///< By asynchronous reads, from L1 and DRAM.
     std::uint64_t noc_written_bytes = 0;  ///< By asynchronous writes; once for each receiver.
+    std::uint64_t own_l1_bytes = 0;       ///< Of both, from the core's own L1 to itself.
     std::uint64_t dram_read_bytes = 0;
     std::uint64_t dram_written_bytes = 0;
     std::uint64_t unpacked_tiles = 0;

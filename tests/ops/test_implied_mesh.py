@@ -37,6 +37,12 @@ def mesh_of(op: str, types: str, dialect: str = "ttir") -> tuple[int, int]:
          "8x8xf32 -> 8x8xf32", (1, 3)),
         ("collective_broadcast replica_groups = dense<[[0, 2], [1, 3]]> : tensor<2x2xi64>",
          "8x8xf32 -> 8x8xf32", (2, 2)),
+        ("mesh_shard shard_dims = array<i64: 1, 0>, shard_shape = array<i64: 4, 2>, shard_type = "
+         "#ttcore.shard_type<devices>, shard_direction = #ttcore.shard_direction<full_to_shard>",
+         "8x8xf32 -> 2x4xf32", (2, 4)),
+        ("mesh_shard shard_dims = array<i64: -1, 0>, shard_shape = array<i64: 4, 1>, shard_type = "
+         "#ttcore.shard_type<devices>, shard_direction = #ttcore.shard_direction<full_to_shard>",
+         "8x8xf32 -> 2x8xf32", (1, 4)),
         ("all_to_all_combine num_devices = 2 : i64, cluster_axis = 0 : i64, "
          "num_experts_per_tok = 2 : i64",
          "2x2x4x32xf32, 1x2x4x2xi32, 1x1x16x8xi32 -> 2x1x4x32xf32", (2, 4)),

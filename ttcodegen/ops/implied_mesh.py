@@ -13,6 +13,7 @@ from math import prod
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Operation
 
+from ttcodegen.dialects.attribute_kinds import INTEGERS
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.mesh import MESHES, MeshShape, groups_along, set_mesh
 from ttcodegen.ops.collectives import CHIP_GROUPS, collectives
@@ -40,7 +41,12 @@ def implied_mesh(module: ModuleOp) -> MeshShape:
         short = op.name.rpartition(".")[2]
         if op.dialect_name() not in ("ttir", "ttnn") or not op.operands:
             continue
-        if short in collectives():
+        if short == "mesh_shard":
+            counts, all_chips = _of_parts(op)
+            if prod(counts) == all_chips > 1:
+                # Parts say it all.
+                return counts
+        elif short in collectives():
             counts, all_chips = _of_collective(op)
         elif short in _EXPERTS_TRAVEL:
             counts, all_chips = _of_travel(op, scores=short.endswith("metadata"))
@@ -78,6 +84,22 @@ def _of_collective(op: Operation) -> tuple[MeshShape, int]:
     sizes = [prod(shape_of(value.type)) for value in (op.operands[0], op.results[0])]
     ratio = max(sizes) // min(sizes) if min(sizes) > 0 else 1
     return _on_axis(axis, ratio), ratio
+
+
+def _of_parts(op: Operation) -> tuple[MeshShape, int]:
+    """How many parts a tensor is divided into along each axis, and in all."""
+    counts, dims = (
+        INTEGERS.decode(op.properties[name]) if name in op.properties else []
+        for name in ("shard_shape", "shard_dims")
+    )
+    along = [-1] * (2 - len(dims)) + list(dims)
+    if len(along) > 2 or len(counts) != len(shape_of(op.operands[0].type)):
+        return (1, 1), 1
+    if along[0] == along[1] or any(dim >= len(counts) for dim in along):
+        # One dimension is divided along both: others say along which into how many.
+        return (1, 1), prod(counts)
+    rows, columns = (counts[dim] if dim >= 0 else 1 for dim in along)
+    return (rows, columns), prod(counts)
 
 
 def _of_groups(groups: Sequence[Sequence[int]], chips: int) -> MeshShape:

@@ -34,7 +34,8 @@ bool CoreRange::contains(const CoreRange& other) const {
     return contains(other.start_coord) && contains(other.end_coord);
 }
 std::string CoreRange::str() const {
-    return "[" + describe_core(start_coord) + " - " + describe_core(end_coord) + "]";
+    return tt::assert::detail::format_message(
+        "[{} - {}]", {describe_core(start_coord), describe_core(end_coord)});
 }
 std::size_t CoreRange::size() const { return grid_size().x * grid_size().y; }
 CoreCoord CoreRange::grid_size() const {

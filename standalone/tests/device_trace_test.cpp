@@ -43,11 +43,9 @@ class Adding {
   public:
     Adding() {
         Program program = CreateProgram();
-        CircularBufferConfig config(kTileBytes, {{0, tt::DataFormat::Float16_b}});
-        config.set_page_size(0, kTileBytes);
-        CreateCircularBuffer(program, CoreCoord{0, 0}, config);
-        kernel_ =
-            CreateKernelFromString(program, kAdd, CoreCoord{0, 0}, ReaderDataMovementConfig{});
+        const CoreRange core({0, 0}, {0, 0});
+        add_circular_buffer(program, core, 0, 1);
+        kernel_ = add_reader(program, core, kAdd);
         workload_.add_program(MeshCoordinateRange(device().shape()), std::move(program));
     }
 

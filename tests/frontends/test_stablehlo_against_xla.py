@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-jax = pytest.importorskip("jax", reason="jax is not installed: pip install jax")
+# A folder of examples may be found as `jax` where jax itself is not installed.
+backend = pytest.importorskip("jax.extend.backend", reason="jax is not installed: pip install jax")
 import ml_dtypes  # noqa: E402
-from jax.extend.backend import get_backend  # noqa: E402
 from jax.interpreters.mlir import make_ir_context  # noqa: E402
 from jaxlib import _jax  # noqa: E402
 from jaxlib.mlir import ir  # noqa: E402
@@ -266,7 +266,7 @@ def of_xla(text: str, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     with make_ir_context():
         module = ir.Module.parse(text)
     devices = tuple(jax.local_devices()[:1])
-    program = get_backend().compile_and_load(
+    program = backend.get_backend().compile_and_load(
         module, _jax.DeviceList(devices), _jax.CompileOptions()
     )
     return [np.asarray(each) for each in program.execute([jax.device_put(x) for x in inputs])]

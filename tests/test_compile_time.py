@@ -4,7 +4,6 @@ benchmarks/compile_time.py prints them, with a wide margin for machines that do 
 from __future__ import annotations
 
 import cProfile
-import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -98,18 +97,18 @@ def test_work_grows_with_the_number_of_ops(benchmark: Any, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_a_front_end_costs_at_most_half_as_much_again() -> None:
-    """Calls for each op of a model as jax writes it, against those of the same model in TTIR; it
-    takes 1.37 times as many."""
-    source = ROOT / "tests" / "frontends" / "modules" / "jax_llama.bf16.stablehlo.mlir"
+@pytest.mark.parametrize("model", ["mlp", "cnn", "block", "resnet18", "llama", "decoder"])
+def test_a_front_end_costs_at_most_half_as_much_again(model: str) -> None:
+    """Calls for a model as jax writes it, against those for the same ops in TTIR; they are 1.14 to
+    1.39 times as many."""
+    source = ROOT / "tests" / "frontends" / "modules" / f"jax_{model}.bf16.stablehlo.mlir"
     stablehlo = source.read_text()
     ttir = module_text(read_module(Source(source.name, stablehlo)), locations=True)
 
-    def calls(text: str, dialect: str) -> float:
+    def calls(text: str) -> int:
         profile = cProfile.Profile()
         profile.runcall(compile_module, Source("in.mlir", text), CompileOptions("model"))
-        ops = len(re.findall(rf'= "?{dialect}\.', text))
-        return sum(entry.callcount for entry in profile.getstats()) / ops
+        return sum(entry.callcount for entry in profile.getstats())
 
-    calls(stablehlo, "stablehlo")  # What is imported and cached counts for none.
-    assert calls(stablehlo, "stablehlo") <= 1.5 * calls(ttir, "ttir")
+    calls(stablehlo)  # What is imported and cached counts for none.
+    assert calls(stablehlo) <= 1.5 * calls(ttir)

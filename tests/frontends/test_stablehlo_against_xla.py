@@ -15,6 +15,7 @@ import pytest
 
 # A folder of examples may be found as `jax` where jax itself is not installed.
 backend = pytest.importorskip("jax.extend.backend", reason="jax is not installed: pip install jax")
+import jax  # noqa: E402
 import ml_dtypes  # noqa: E402
 from jax.interpreters.mlir import make_ir_context  # noqa: E402
 from jaxlib import _jax  # noqa: E402

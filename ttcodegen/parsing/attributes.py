@@ -45,7 +45,7 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from ttcodegen.diagnostics import CompileError, Diagnostics, Note, Source
 from ttcodegen.dialects.placement import LayoutTextError, TTNNLayoutAttr, placed
-from ttcodegen.parsing.aliases import ALIAS, inner_aliases
+from ttcodegen.parsing.aliases import ALIAS, inner_aliases, location_definition
 from ttcodegen.parsing.legacy import current_attribute_name
 from ttcodegen.parsing.lexer import LexedToken, MLIRTextLexer, skip_blanks
 
@@ -131,6 +131,8 @@ class AttributeParser(Parser):
         self._alias_definitions: dict[str, int] | None = None
         self._alias_sizes: dict[str, tuple[int, int]] = {}
         """Of each alias, how many aliases it stands for and how deep they are nested."""
+        self._alias_ends: dict[int, int] = {}
+        """Where definitions that were read before their place start and end."""
         self._open_aliases: list[str] = []
         self._entry_offsets: dict[str, int] = {}
         self._warned_of_encodings = False
@@ -242,18 +244,27 @@ class AttributeParser(Parser):
     def _parse_alias_def(self) -> None:
         """Reads `#name = attribute` or `!name = type` at the current token."""
         token = self._current_token
+        if (end := self._alias_ends.get(token.start)) is not None:
+            self._resume_from(end)
+            return
         name = token.text
-        self._consume_token()
-        self.parse_punctuation("=", " after alias name")
         # Definitions that do not start a line are not in the index.
         first = self._alias_offsets().setdefault(name, token.start)
         if first != token.start:
             notes = [Note("first defined here", first)]
             raise CompileError(f"alias '{name}' is defined twice", token.start, notes=notes)
-        start = self._current_token.start
-        value = self.parse_type() if name[0] == "!" else self.parse_attribute()
-        self._limit_alias(name, token.start, self.source.text[start : self._current_token.start])
+        located = location_definition(self.source.text, token.end, self.attribute_aliases)
+        if located is not None:
+            value, end = located
+            self._resume_from(end)
+        else:
+            self._consume_token()
+            self.parse_punctuation("=", " after alias name")
+            value = self.parse_type() if name[0] == "!" else self.parse_attribute()
+            end = self._current_token.start
+        self._limit_alias(name, token.start, self.source.text[token.end : end])
         self.attribute_aliases[name] = value
+        self._alias_ends[token.start] = end
 
     def _limit_alias(self, name: str, offset: int, definition: str) -> None:
         """Refuses an alias that stands for more than anybody writes: aliases of aliases grow

@@ -138,6 +138,8 @@ def _gathers() -> Iterator[Case]:
     windows = "offset_dims = [1, 2], start_index_map = [0, 1]"
     batch = "collapsed_slice_dims = [1], operand_batching_dims = [0], start_index_map = [1]"
     yield gather("rows", "10x4xf32", "3x1xi32", "3x4xf32", f"{ROWS}, index_vector_dim = 1", "1, 4")
+    yield gather("rows outside the table", "3x4xf32", "9xi32", "9x4xf32",
+                 f"{ROWS}, index_vector_dim = 1", "1, 4")  # fmt: skip
     yield gather("rows of integers", "10x4xi32", "3xi32", "3x4xi32",
                  f"{ROWS}, index_vector_dim = 1", "1, 4")  # fmt: skip
     yield gather("windows that stick out", "7x5xf32", "3x2xi32", "3x2x3xf32",

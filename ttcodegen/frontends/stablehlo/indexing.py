@@ -13,7 +13,7 @@ from ttcodegen.dialects.datatypes import element_of, f32, i1, is_boolean, shape_
 from ttcodegen.frontends.stablehlo.bodies import block_of, is_subtraction, replacement
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Results, Rule, Value
 from ttcodegen.frontends.stablehlo.dialect import StableHLOOp
-from ttcodegen.frontends.stablehlo.movement import moving
+from ttcodegen.frontends.stablehlo.movement import i32, moving
 from ttcodegen.frontends.stablehlo.reductions import applied
 from ttcodegen.lazy_numpy import np
 
@@ -41,7 +41,8 @@ def _gather(conversion: Conversion, op: StableHLOOp, values: Sequence[SSAValue])
     found = _one_slice(conversion, value, indices, dims, extents)
     if found is not None:
         return conversion.builder.reshape(found, shape_of(op.results[0].type))
-    rows = _rows(conversion, value, indices, dims, extents, vector_dim)
+    places = op.operands[1]
+    rows = _rows(conversion, value, indices, dims, extents, vector_dim, _replaced(op, places))
     if rows is not None:
         return rows
     is_sorted = bool(op.get("indices_are_sorted", False))
@@ -101,8 +102,13 @@ def _rows(
     dims: dict[str, list[int]],
     sizes: list[int],
     vector_dim: int,
+    is_replaced: bool,
 ) -> SSAValue | None:
-    """Rows of a table: an embedding."""
+    """Rows of a table: an embedding, which does not clamp the places of rows as a gather does.
+
+    Args:
+        is_replaced: whether nothing depends on the rows for places outside the table.
+    """
     shape, places = shape_of(value.type), shape_of(indices.type)
     batch = places
     if vector_dim < len(places):
@@ -123,8 +129,41 @@ def _rows(
         return None
     builder = conversion.builder
     indices = builder.reshape(indices, batch)
+    known, last = conversion.known(indices), shape[0] - 1
+    is_inside = known is not None and bool(np.all((known >= 0) & (known <= last)))
+    if not is_replaced and not is_inside:
+        indices = builder.typecast(indices, i32)
+        indices = builder.emit("clamp_scalar", [indices], indices.type, min=0, max=last)
     result = tensor_type(element_of(value.type), [*batch, shape[1]])
     return builder.emit("embedding", [indices, value], result)
+
+
+_GUARD_DEPTH = 8
+"""How many ops may lie between places and the truth values of those in range; jax has six."""
+
+
+def _replaced(op: StableHLOOp, places: SSAValue) -> bool:
+    """Whether what is gathered is only chosen from, by what was computed from the places, as jax
+    replaces what is outside of a tensor."""
+    users = [use.operation for use in op.results[0].uses]
+    return bool(users) and all(
+        isinstance(user, StableHLOOp)
+        and user.short_name == "select"
+        and user.operands[0] is not op.results[0]
+        and _computed_from(user.operands[0], places)
+        for user in users
+    )
+
+
+def _computed_from(value: SSAValue, source: SSAValue) -> bool:
+    """Whether a value is computed from another one, in few ops."""
+    values = {value}
+    for _ in range(_GUARD_DEPTH):
+        if source in values:
+            return True
+        owners = [each.owner for each in values]
+        values = {v for owner in owners if isinstance(owner, StableHLOOp) for v in owner.operands}
+    return source in values
 
 
 def _torch_index_select(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ttcodegen.diagnostics import CompileError, Diagnostics, Source
+from ttcodegen.dialects.functions import has_kernels
 from ttcodegen.dialects.mesh import ONE_CHIP, declared_mesh, set_mesh
 from ttcodegen.dialects.system import set_system, system_of
 from ttcodegen.dialects.traces import mark_traced
@@ -128,7 +129,9 @@ def compile_module(
     runner = runner if runner is not None else PassRunner(load_dialects())
     with runner.stage("parse"):
         module = source_module(source, diagnostics)
-        check_supported(module)
+        pipeline = _pipeline(module, options.target)
+        if pipeline is not None:
+            check_supported(module)
     with runner.stage("verify"):
         verify_module(module)
         source_dtypes = _source_dtypes(module)
@@ -151,15 +154,24 @@ def compile_module(
         chosen["record-decisions"] = True
         if options.overrides:
             chosen["overrides"] = options.overrides
-    runner.run(module, passes_of(Step(_pipeline(module, options.target), chosen)))
+    if pipeline is not None:
+        runner.run(module, passes_of(Step(pipeline, chosen)))
     decisions, explanation = (_recorded(module, name) for name in _RECORDS)
     embed = None if options.golden_seed is None else _embedding(source, module, options.golden_seed)
     compiled = emit_module(module, options, runner, source.digest, source_dtypes, embed)
     return replace(compiled, decisions=decisions, explanation=explanation)
 
 
-def _pipeline(module: ModuleOp, target: str) -> str:
-    """The pipeline that lowers a module; raises CompileError if it is past that of the target."""
+def _pipeline(module: ModuleOp, target: str) -> str | None:
+    """The pipeline that lowers a module, None for one that holds programs of the device itself;
+    raises CompileError if it is past that of the target."""
+    if has_kernels(module) and _holds_programs(module):
+        if target != "ttmetal":
+            raise CompileError(
+                f"a module with programs of the device is not compiled for {target}",
+                remedy="give --target ttmetal",
+            )
+        return None
     if not any(op.dialect_name() == "ttnn" for op in module.walk()):
         return PIPELINES[target]
     if target != "ttnn":
@@ -168,6 +180,12 @@ def _pipeline(module: ModuleOp, target: str) -> str:
             remedy="leave --target out, or give the module as it was before its lowering to TTNN",
         )
     return TTNN_PIPELINE
+
+
+def _holds_programs(module: ModuleOp) -> bool:
+    from ttcodegen.dialects.device_module import holds_programs
+
+    return holds_programs(module)
 
 
 def _is_whole_on_mesh(module: ModuleOp) -> bool:

@@ -123,6 +123,12 @@ def launches(functions: Iterable[FuncOp]) -> Iterator[Launch]:
                 yield launch_of(op)
 
 
+def holds_programs(module: ModuleOp) -> bool:
+    """Whether functions of a module launch programs."""
+    hosts = (op for op in functions_of(module) if is_host_function(op) and not op.is_declaration)
+    return next(launches(hosts), None) is not None
+
+
 def device_programs(functions: Iterable[FuncOp]) -> list[DeviceProgram]:
     """The programs that host functions launch, each once, in the order of their first launch.
 

@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
     FunctionType,
+    ModuleOp,
     NameLoc,
     StringAttr,
     SymbolRefAttr,
@@ -41,6 +42,11 @@ the call of such a function as well."""
 
 SOURCE_TYPES = "ttcodegen.source_types"
 """The attribute of a function with the type that it had in the source."""
+
+
+def has_kernels(module: ModuleOp) -> bool:
+    """Whether functions of a module are kernels of the device."""
+    return any(KERNEL_THREAD in op.attributes for op in module.ops)
 
 
 def body_of(function: FuncOp) -> Block:

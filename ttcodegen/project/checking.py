@@ -18,6 +18,7 @@ import numpy as np
 from xdsl.dialects.func import FuncOp
 
 from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.dialects.functions import has_kernels
 from ttcodegen.frontends import source_module
 from ttcodegen.numerics.chosen_places import ChosenValues
 from ttcodegen.numerics.comparison import (
@@ -238,6 +239,10 @@ def run_in_numpy(
     """
     # Compiling changed the module that was parsed; the golden run is that of the source.
     module = source_module(source)
+    if has_kernels(module):
+        from ttcodegen.transforms.program_meanings import call_meanings
+
+        call_meanings(module)
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
     given = [
         FunctionInputs(function, inputs_of(module, functions[function.name]))

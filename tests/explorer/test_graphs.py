@@ -252,6 +252,28 @@ def test_a_device_program_is_a_graph_of_kernels_and_buffers(tmp_path: Path) -> N
         assert any(e.sourceNodeId == launch.id for n in model.nodes for e in n.incomingEdges)
 
 
+def test_kernels_that_programs_share_have_edges_to_the_buffers_of_each() -> None:
+    text = """\
+func.func @main(%x: tensor<64x96xbf16>, %y: tensor<512x512xbf16>)
+    -> (tensor<64x96xbf16>, tensor<512x512xbf16>) {
+  %0 = "ttir.exp"(%x) : (tensor<64x96xbf16>) -> tensor<64x96xbf16>
+  %1 = "ttir.sin"(%y) : (tensor<512x512xbf16>) -> tensor<512x512xbf16>
+  return %0, %1 : tensor<64x96xbf16>, tensor<512x512xbf16>
+}
+"""
+    options = CompileOptions("model", "ttmetal")
+    compiled, recorder = compile_stages(Source("model.mlir", text), options)
+    for graphs in (recorder.stages["TTMetal"], flatbuffer_graphs(compiled.flatbuffer)):
+        programs = [graph for graph in graphs if "program " in graph.id]
+        assert len(programs) == 2
+        for program in programs:
+            nodes = nodes_of(program)
+            assert "kernel:read_tiles" in nodes
+            buffers = [node for node in nodes.values() if node.id.startswith("cb_")]
+            assert len(buffers) == 2
+            assert all(len(node.incomingEdges) == 1 for node in buffers)
+
+
 def test_other_front_ends_are_read() -> None:
     text = """\
 func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {

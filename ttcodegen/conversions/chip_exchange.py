@@ -73,7 +73,7 @@ def chip_exchanges(hosts: Iterable[FuncOp], cpu_functions: Iterable[FuncOp]) -> 
 def called_on_cpu(
     hosts: Iterable[FuncOp], cpu_functions: Iterable[FuncOp], exchanges: Iterable[ChipExchange]
 ) -> list[FuncOp]:
-    """The functions for the CPU that host functions call although chips exchange what they can."""
+    """The functions for the CPU that host functions call, where chips do not exchange tiles."""
     by_chips = {each.call for each in exchanges}
     called = {callee_of(op) for host in hosts for op in body_of(host).ops if op not in by_chips}
     return [function for function in cpu_functions if function.sym_name.data in called]

@@ -60,7 +60,7 @@ class KernelArguments:
         if known and is_compute:
             self.headers.add(COMPILE_TIME_HEADER)
         self._check(set(known))
-        buffers = buffers_of(self.kernel, self.program)
+        buffers = self.program.buffers_of(self.kernel)
         for name, values in known.items():
             remark = describe_pages(buffers[name]) if name in buffers else ""
             call = f"get_named_compile_time_arg_val({string_literal(name)})"
@@ -151,19 +151,6 @@ def spelled(number: int) -> str:
     """An unsigned number as it is written: large ones, masks as a rule, to the base of 16."""
     number %= 2**32
     return str(number) if number < 1 << 16 else f"0x{number:08x}"
-
-
-def buffers_of(kernel: Kernel, program: Program) -> dict[str, CircularBuffer]:
-    """The circular buffers of a program that a kernel uses, by what it calls them, which may not be
-    what the program does."""
-    buffers = {buffer.index: buffer for buffer in program.circular_buffers}
-    return {
-        constant.name: buffers[constant.value]
-        for constant in kernel.constants
-        if constant.name.startswith("cb_")
-        and isinstance(constant.value, int)
-        and constant.value in buffers
-    }
 
 
 def describe_pages(buffer: CircularBuffer) -> str:

@@ -27,6 +27,8 @@ from ttcodegen.dialects.tuning import Derived, Size, Tuning, evaluate, names_in
 
 CIRCULAR_BUFFERS = 32
 """Circular buffers of a core (tt-metal 0.70.1, circular_buffer_constants.h)."""
+BUFFER_CONSTANT = "cb_"
+"""How named compile-time arguments begin that are indices of circular buffers."""
 
 
 class Processor(StrEnum):
@@ -365,6 +367,18 @@ class Program:
     def has_compute(self) -> bool:
         """Whether there is a compute kernel."""
         return any(kernel.processor is Processor.COMPUTE for kernel in self.kernels)
+
+    def buffers_of(self, kernel: Kernel) -> dict[str, CircularBuffer]:
+        """The circular buffers that a kernel uses, by the named compile-time arguments that are
+        their indices; a kernel that several programs share calls them otherwise than these do."""
+        buffers = {buffer.index: buffer for buffer in self.circular_buffers}
+        return {
+            constant.name: buffers[constant.value]
+            for constant in kernel.constants
+            if constant.name.startswith(BUFFER_CONSTANT)
+            and isinstance(constant.value, int)
+            and constant.value in buffers
+        }
 
     @property
     def used_buffers(self) -> tuple[CircularBuffer, ...]:

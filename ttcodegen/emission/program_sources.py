@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from ttcodegen.conversions.chip_exchange import EXCHANGE_KERNEL
-from ttcodegen.conversions.kernel_arguments import buffers_of
 from ttcodegen.dialects.device_module import DeviceProgram
 from ttcodegen.dialects.programs import (
     BufferAddress,
@@ -244,7 +243,7 @@ def _shared_constants(program: Program) -> dict[str, int]:
     kernels of the program."""
     values: dict[str, set[int]] = {}
     for kernel in program.kernels:
-        buffers = buffers_of(kernel, program)
+        buffers = program.buffers_of(kernel)
         for constant in kernel.constants:
             if isinstance(constant.value, int) and constant.name not in buffers:
                 values.setdefault(constant.name, set()).add(constant.value)
@@ -254,7 +253,7 @@ def _shared_constants(program: Program) -> dict[str, int]:
 def _kernel(
     kernel: Kernel, program: Program, path: str, variable: str, shared: Mapping[str, int]
 ) -> dict[str, Any]:
-    buffers = buffers_of(kernel, program)
+    buffers = program.buffers_of(kernel)
 
     def value(constant: NamedConstant) -> str:
         if not isinstance(constant.value, int):

@@ -53,7 +53,7 @@ def _program_graph(program: DeviceProgram, functions: set[str]) -> Graph:
         for kernel in program.kernels
     ]
     buffers = [
-        BufferFacts(each.name, each.data_type, each.pages, each.page_size)
+        BufferFacts(each.index, each.name, each.data_type, each.pages, each.page_size)
         for each in program.circular_buffers
     ]
     graph = kernel_graph(_program_name(program), kernels, buffers)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ttcodegen.dialects.cores import CoreRange
-from ttcodegen.dialects.programs import Program
+from ttcodegen.dialects.programs import BUFFER_CONSTANT, Program
 from ttcodegen.explorer.graph import (
     Graph,
     GraphNode,
@@ -18,8 +18,6 @@ from ttcodegen.explorer.graph import (
 )
 from ttcodegen.explorer.op_text import shortened
 
-_BUFFER = "cb_"
-"""How the constants of a kernel begin that name circular buffers."""
 _BUFFER_STYLE = GraphNodeStyle(backgroundColor="#fff8e1", borderColor="#f9a825")
 _PROCESSORS = ("reader", "compute", "writer")
 
@@ -44,6 +42,7 @@ class KernelFacts:
 class BufferFacts:
     """What a graph says of a circular buffer."""
 
+    index: int
     name: str
     data_type: str
     pages: int
@@ -76,7 +75,9 @@ def program_graph(program: Program, functions: Mapping[str, str]) -> Graph:
         for kernel in program.kernels
     ]
     buffers = [
-        BufferFacts(each.name, each.data_type.mlir, program.value(each.pages), each.page_size)
+        BufferFacts(
+            each.index, each.name, each.data_type.mlir, program.value(each.pages), each.page_size
+        )
         for each in program.used_buffers
     ]
     graph = kernel_graph(f"program {program.name}", kernels, buffers)
@@ -91,10 +92,10 @@ def kernel_graph(
     it."""
     known = list(kernels)
     graph = Graph(name)
-    nodes: dict[str, GraphNode] = {}
+    nodes: dict[int, GraphNode] = {}
     for buffer in buffers:
-        nodes[buffer.name] = GraphNode(
-            f"{_BUFFER}{buffer.name}",
+        nodes[buffer.index] = GraphNode(
+            f"{BUFFER_CONSTANT}{buffer.name}",
             buffer.name,
             attrs=attributes(
                 [
@@ -114,7 +115,7 @@ def kernel_graph(
     return graph
 
 
-def _kernel_node(kernel: KernelFacts, buffers: Mapping[str, GraphNode]) -> GraphNode:
+def _kernel_node(kernel: KernelFacts, buffers: Mapping[int, GraphNode]) -> GraphNode:
     node = GraphNode(
         f"kernel:{kernel.name}",
         kernel.name,
@@ -132,9 +133,9 @@ def _kernel_node(kernel: KernelFacts, buffers: Mapping[str, GraphNode]) -> Graph
         ),
         outputsMetadata=[MetadataItem("0")],
     )
-    for constant in kernel.constants:
-        buffer = buffers.get(constant.removeprefix(_BUFFER))
-        if not constant.startswith(_BUFFER) or buffer is None:
+    for constant, index in kernel.constants.items():
+        buffer = buffers.get(index)
+        if not constant.startswith(BUFFER_CONSTANT) or buffer is None:
             continue
         fills, empties = _directions(kernel, constant)
         if fills:

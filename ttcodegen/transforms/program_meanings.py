@@ -57,7 +57,7 @@ def _call_meanings(function: FuncOp, meanings: Mapping[str, FuncOp]) -> None:
     block = body_of(function)
     for op in list(block.ops):
         operands = [held.get(operand, operand) for operand in op.operands]
-        builder = OpBuilder(ttir_op_classes(), partial(_insert_before, op))
+        builder = OpBuilder(ttir_op_classes(), partial(block.insert_op_before, existing_op=op))
         builder.origin = op
         name = operation_name(op)
         if name == RUN_PROGRAM:
@@ -78,12 +78,6 @@ def _call_meanings(function: FuncOp, meanings: Mapping[str, FuncOp]) -> None:
     for op in reversed(replaced):
         op.detach()
         op.erase()
-
-
-def _insert_before(op: Operation, made: Operation) -> None:
-    block = op.parent_block()
-    assert block is not None
-    block.insert_op_before(made, op)
 
 
 def _call(

@@ -24,11 +24,17 @@ from ttcodegen.dialects.device_module import (
     is_host_function,
     launches,
 )
-from ttcodegen.dialects.programs import BufferAddress, Kernel, Processor, Program, ProgramAttr
+from ttcodegen.dialects.programs import (
+    BUFFER_CONSTANT,
+    BufferAddress,
+    Kernel,
+    Processor,
+    Program,
+    ProgramAttr,
+)
 from ttcodegen.emitc.identifiers import NameScope
 from ttcodegen.naming.programs import tensor_names
 
-_BUFFER = "cb_"
 _ENDINGS = ("address", "elements", "kept", "layout", "row", "tensor")
 """What names after a tensor end in."""
 _PAGES = re.compile(r"(?<=!ttkernel\.cb<)\d+, ")
@@ -129,7 +135,7 @@ class _Use:
 
     def renamed(self, name: str) -> str:
         """A name after a tensor, after the neutral name of the tensor."""
-        prefix = _BUFFER if name.startswith(_BUFFER) else ""
+        prefix = BUFFER_CONSTANT if name.startswith(BUFFER_CONSTANT) else ""
         rest = name.removeprefix(prefix)
         if rest in self.names:
             return prefix + self.names[rest]
@@ -141,13 +147,9 @@ class _Use:
 
 def _text(program: Program, kernel: Kernel, function: FuncOp) -> str:
     """What decides over the text of a kernel, but for its purpose."""
-    buffers = {buffer.index: buffer for buffer in program.circular_buffers}
-    parts: list[str] = []
-    for constant in kernel.constants:
-        parts.append(constant.name)
-        index = constant.value
-        if constant.name.startswith(_BUFFER) and isinstance(index, int) and index in buffers:
-            parts.append(f"{buffers[index].data_type} {buffers[index].page_size}")
+    parts = [constant.name for constant in kernel.constants]
+    for name, buffer in program.buffers_of(kernel).items():
+        parts.append(f"{name} {buffer.data_type} {buffer.page_size}")
     parts += kernel.semaphores
     parts += [argument.name for argument in kernel.arguments]
     text = str(function).replace(f"@{function.sym_name.data}(", "@kernel(")

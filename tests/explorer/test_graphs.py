@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ttcodegen.cli.ttcodegen import main
-from ttcodegen.compilation import CompileOptions
+from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.explorer.graph import Graph, GraphNode, to_json
 from ttcodegen.explorer.models import (
@@ -261,17 +261,16 @@ func.func @main(%x: tensor<64x96xbf16>, %y: tensor<512x512xbf16>)
   return %0, %1 : tensor<64x96xbf16>, tensor<512x512xbf16>
 }
 """
-    options = CompileOptions("model", "ttmetal")
-    compiled, recorder = compile_stages(Source("model.mlir", text), options)
-    for graphs in (recorder.stages["TTMetal"], flatbuffer_graphs(compiled.flatbuffer)):
-        programs = [graph for graph in graphs if "program " in graph.id]
-        assert len(programs) == 2
-        for program in programs:
-            nodes = nodes_of(program)
-            assert "kernel:read_tiles" in nodes
-            buffers = [node for node in nodes.values() if node.id.startswith("cb_")]
-            assert len(buffers) == 2
-            assert all(len(node.incomingEdges) == 1 for node in buffers)
+    compiled = compile_module(Source("model.mlir", text), CompileOptions("model", "ttmetal"))
+    graphs = flatbuffer_graphs(compiled.flatbuffer)
+    programs = [graph for graph in graphs if graph.id.startswith("program ")]
+    assert len(programs) == 2
+    for program in programs:
+        nodes = nodes_of(program)
+        assert "kernel:read_tiles" in nodes
+        buffers = [node for node in nodes.values() if node.id.startswith("cb_")]
+        assert len(buffers) == 2
+        assert all(len(node.incomingEdges) == 1 for node in buffers)
 
 
 def test_other_front_ends_are_read() -> None:

@@ -201,6 +201,30 @@ def test_gather_of_columns() -> None:
     check(form, [FLOATS, index], FLOATS[:, np.clip(index, 0, 3)])
 
 
+@pytest.mark.parametrize(("asked", "clamps"), [(("GE", "LE"), False), (("EQ", "EQ"), True)])
+def test_gather_of_rows_outside_the_table(asked: tuple[str, str], clamps: bool) -> None:
+    """They are the nearest ones, unless others take their place."""
+    text = f"""func.func @main(%t: tensor<3x4xf32>, %i: tensor<5x1xi32>) -> tensor<5x4xf32> {{
+      %first = stablehlo.constant dense<0> : tensor<5x1xi32>
+      %last = stablehlo.constant dense<2> : tensor<5x1xi32>
+      %0 = stablehlo.compare {asked[0]}, %i, %first : (tensor<5x1xi32>, tensor<5x1xi32>) -> tensor<5x1xi1>
+      %1 = stablehlo.compare {asked[1]}, %i, %last : (tensor<5x1xi32>, tensor<5x1xi32>) -> tensor<5x1xi1>
+      %2 = stablehlo.and %0, %1 : tensor<5x1xi1>
+      %3 = stablehlo.broadcast_in_dim %2, dims = [0, 1] : (tensor<5x1xi1>) -> tensor<5x4xi1>
+      %4 = "stablehlo.gather"(%t, %i) <{{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 4>}}> : (tensor<3x4xf32>, tensor<5x1xi32>) -> tensor<5x4xf32>
+      %5 = stablehlo.constant dense<7.0> : tensor<5x4xf32>
+      %6 = stablehlo.select %3, %4, %5 : tensor<5x4xi1>, tensor<5x4xf32>
+      return %6 : tensor<5x4xf32>
+    }}"""  # noqa: E501
+    names = [op.name for op in imported(text).walk()]
+    assert ("ttir.clamp_scalar" in names) == clamps
+    if clamps:
+        plain = text.replace("return %6", "return %4")
+        index = np.asarray([[3], [0], [9], [-2], [1]], np.int32)
+        (found,) = run_text(plain, [FLOATS[:, :4], index])
+        np.testing.assert_array_equal(found, FLOATS[np.clip(index[:, 0], 0, 2), :4])
+
+
 def test_complex_numbers_are_pairs() -> None:
     text = """func.func @main(%x: tensor<2x3xcomplex<f32>>, %y: tensor<2x3xcomplex<f32>>)
         -> tensor<2x3xcomplex<f32>> {

@@ -524,9 +524,10 @@ class EmitCBuilder:
         op = ClassOp(name)
         self.insert(op)
         body = self._nested(op.body.block)
+        comments = field_comments or {}
         for field, type in fields:
-            if field in (field_comments or {}):
-                body.comment((field_comments or {})[field])
+            if field in comments:
+                body.comment(comments[field])
             body.insert(FieldOp(field, cpp_type(type)))
 
     def global_constant(self, name: str, type: str, initializer: str) -> None:

@@ -194,8 +194,7 @@ def _value(op: Operation, values: dict[SSAValue, Array]) -> Array | None:
         found = constant_array(cast("DenseIntOrFPElementsAttr[Any]", value))
         return found.reshape(-1)[:1] if found.size else None
     if op.short_name == "compare":
-        direction = str(op["comparison_direction"]).rpartition("_")[2].upper()
-        return np.asarray(_COMPARISONS[direction](*operands))
+        return np.asarray(_COMPARISONS[op.direction](*operands))
     if op.short_name in _PASSING:
         return operands[0].astype(numpy_dtype(dtype))
     if op.short_name == "bitcast_convert":

@@ -106,6 +106,11 @@ class StableHLOOp(Operation):
         value = given[name] = python_value(attribute)
         return value
 
+    @property
+    def direction(self) -> str:
+        """What a comparison asks for: EQ, NE, GE, GT, LE or LT, in any spelling of it."""
+        return str(self["comparison_direction"]).rpartition("_")[2].upper()
+
     def __getitem__(self, name: str) -> Any:
         value = self.get(name)
         if value is None:

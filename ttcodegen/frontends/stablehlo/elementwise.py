@@ -137,7 +137,7 @@ def _integer_quotient(
 
 
 def _compare(conversion: Conversion, op: StableHLOOp) -> Value:
-    name = _COMPARISONS[str(op["comparison_direction"]).rpartition("_")[2].upper()]
+    name = _COMPARISONS[op.direction]
     left, right = conversion.values(op)
     if isinstance(left, Complex) and isinstance(right, Complex):
         return complex_numbers.compare(conversion, name, left, right)

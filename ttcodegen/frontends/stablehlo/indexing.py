@@ -143,27 +143,29 @@ _GUARD_DEPTH = 8
 
 
 def _replaced(op: StableHLOOp, places: SSAValue) -> bool:
-    """Whether what is gathered is only chosen from, by what was computed from the places, as jax
+    """Whether what is gathered is only chosen from, by whether the places are in a range, as jax
     replaces what is outside of a tensor."""
     users = [use.operation for use in op.results[0].uses]
     return bool(users) and all(
         isinstance(user, StableHLOOp)
         and user.short_name == "select"
         and user.operands[0] is not op.results[0]
-        and _computed_from(user.operands[0], places)
+        and _asks_for_range(user.operands[0], places)
         for user in users
     )
 
 
-def _computed_from(value: SSAValue, source: SSAValue) -> bool:
-    """Whether a value is computed from another one, in few ops."""
-    values = {value}
+def _asks_for_range(truth: SSAValue, places: SSAValue) -> bool:
+    """Whether truth values say that places are no less than something, and no more than something
+    else."""
+    values, asked = {truth}, set[str]()
     for _ in range(_GUARD_DEPTH):
-        if source in values:
-            return True
-        owners = [each.owner for each in values]
-        values = {v for owner in owners if isinstance(owner, StableHLOOp) for v in owner.operands}
-    return source in values
+        owners = {each.owner for each in values if isinstance(each.owner, StableHLOOp)}
+        for op in owners:
+            if op.short_name == "compare" and op.operands[0] is places:
+                asked.add(op.direction)
+        values = {operand for op in owners for operand in op.operands}
+    return "GE" in asked and bool(asked & {"LE", "LT"})
 
 
 def _torch_index_select(

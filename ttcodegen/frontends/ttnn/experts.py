@@ -16,25 +16,29 @@ from ttcodegen.ops.op_builder import builder_before
 from ttcodegen.ops.ttir import ttir_op_classes
 from ttcodegen.ops.ttnn import ttnn_op_classes
 
-EXPERT_CALLS = {
-    "all_to_all_dispatch": 3,
-    "all_to_all_dispatch_metadata": 4,
-    "all_to_all_combine": 3,
-    "moe_expert_token_remap": 3,
-}
-"""How many tensors they take; others are buffers and semaphores, which collectives make."""
+EXPERT_CALLS = frozenset(
+    {
+        "all_to_all_dispatch",
+        "all_to_all_dispatch_metadata",
+        "all_to_all_combine",
+        "moe_expert_token_remap",
+    }
+)
+"""Their names. What calls take after the operands of the ops are buffers and semaphores, which
+collectives make."""
 
 
 def replace_expert_call(
     op: Operation, name: str, operands: Sequence[SSAValue], properties: Properties
 ) -> None:
     """Puts the op of TTIR of that name in place of a call, with results where the call has them."""
-    count = EXPERT_CALLS[name]
+    definition = ttir_op_classes()[name].definition
+    count = len(definition.operands)
     if len(operands) < count:
         raise CompileError(f"'ttnn.{name}' takes {count} tensors, found {len(operands)}", op)
     builder = builder_before(op, ttir_op_classes())
     types = [tensor_type(element_of(each.type), shape_of(each.type)) for each in op.results]
-    known = {spec.name for spec in ttir_op_classes()[name].definition.attributes}
+    known = {spec.name for spec in definition.attributes}
     numbers = {each: given(op, properties, each, INTEGER) for each in known & properties.keys()}
     taken = list(operands[:count])
     for index, value in enumerate(taken):

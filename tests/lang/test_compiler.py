@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,44 +14,19 @@ import pytest
 from scripts.kernel_check import KernelCheck
 from scripts.kernel_check_configuration import read_manifest
 from tests.cli.flatbuffers import result_of
+from tests.lang.compiling import PROGRAMS, checked, kernels
 from tests.lang.running import operation
 from tests.lang.test_functions import KERNELS, MEANINGS
 from ttcodegen.cli.lang import main
 from ttcodegen.cli.opt import main as opt
 from ttcodegen.cli.translate import main as translate
-from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.diagnostics import Source
 from ttcodegen.lang import projects as lang_projects
 from ttcodegen.lang.programs import run_program_text
-from ttcodegen.lang.projects import OutputComparison, Projects
+from ttcodegen.lang.projects import Projects
 from ttcodegen.project.building import BUILD_FOLDER, library_path
 from ttcodegen.project.checking import run_executable
 from ttcodegen.project.cpu_backend import CPUBackend
-
-PROGRAMS = Path(__file__).parent / "programs"
-
-
-def kernels(out: Path, name: str, *arguments: object) -> dict[str, str]:
-    """The kernels of the only operation of a program, by name."""
-    source = Source.read(str(PROGRAMS / f"{name}.py"))
-    projects = Projects(source.digest, out)
-    run_program_text(source, [str(argument) for argument in arguments], projects.watch)
-    (project,) = projects.written
-    return {path.stem: path.read_text() for path in project.glob("kernels/*.cpp")}
-
-
-def checked(source: Source, *arguments: object) -> list[OutputComparison]:
-    """What the operations of a program compute on the emulated device."""
-    projects = Projects(source.digest, checks=True)
-    run_program_text(source, [str(argument) for argument in arguments], projects.watch)
-    return projects.comparisons
-
-
-def refusal(text: str) -> str:
-    """The message of a program that the simulator takes and the compiler does not."""
-    source = Source("program.py", text)
-    with pytest.raises(CompileError) as raised:
-        run_program_text(source, [], Projects(source.digest, checks=False).watch)
-    return raised.value.render(source)
 
 
 def test_kernels_have_the_names_of_the_program(tmp_path: Path) -> None:
@@ -98,21 +71,6 @@ def test_the_same_operation_is_one_project_for_tensors_of_the_same_kinds(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("expression", "message"),
-    [
-        ("x_blk ^ x_blk", "the device has no operation ^ of blocks of f32"),
-        ("{1: x_blk}[1]", "the compiler does not take a Dict"),
-    ],
-)  # fmt: skip
-def test_what_the_compiler_refuses_is_told_at_its_line(expression: str, message: str) -> None:
-    text = operation(KERNELS.replace("\n    ", "\n").replace("EXPRESSION", expression))
-    text = text.replace("import ttl, ttnn", "import ttl, ttnn\ndef helper(x):\n    return -x", 1)
-    told = refusal(text).splitlines()
-    assert told[0].endswith(f"error: {message}")
-    assert expression.split(" if ")[0] in told[1]
-
-
-@pytest.mark.parametrize(
     ("expression", "call"),
     [
         ("ttl.math.exp(x_blk)", "e * e + e"),
@@ -150,128 +108,6 @@ def test_an_expression_that_doubles_is_no_larger_in_a_kernel(tmp_path: Path) -> 
     run_program_text(source, [], projects.watch)
     written = (projects.written[0] / "kernels" / "compute.cpp").read_text()
     assert written.count("add_binary_tile(dst0, dst0, dst0);") == 40
-
-
-_WRITES = """
-@ttl.datamovement()
-def write():
-    for i in range(2):
-        with y_dfb.wait() as y_blk:
-            STATEMENT
-            ttl.copy(y_blk, y[0, i]).wait()
-"""
-
-
-@pytest.mark.parametrize(
-    ("statement", "message"),
-    [
-        ("for j in range(-1, i): pass", "kernels count upwards from 0 or more"),
-        ("for j in range(i, 0, -2): pass", "kernels count upwards from 0 or more"),
-        ("i * (i - 1)", "kernels multiply numbers that are 0 or more"),
-        ("for j in range(i - 1, 4): pass", "kernels count upwards from 0 or more"),
-        ("if i < 1.5: pass", "kernels have no comparison Lt of these operands"),
-        ("if i in (0, 1): pass", "kernels have no comparison In of these operands"),
-        ("(1, 2)[2]", "this raises IndexError: tuple index out of range"),
-        ("i // 0", "kernels divide numbers that are 0 or more by numbers above 0"),
-        ("-1 % i", "kernels divide numbers that are 0 or more by numbers above 0"),
-        ("ttl.copi(y_blk, y[0, i])", "this raises AttributeError: module "),
-        ("part = x[0, i]; ttl.copy(part, part)", "there is no ttl.copy from a TensorSlice to a"),
-    ],
-)
-def test_what_kernels_do_not_compute_is_refused_at_its_line(statement: str, message: str) -> None:
-    text = refusal(operation(_WRITES.replace("STATEMENT", statement))).splitlines()
-    assert "error: " in text[0]
-    assert message in text[0]
-    assert statement in text[1]
-
-
-@pytest.mark.parametrize(
-    ("statement", "expected"),
-    [
-        ("if i - 1 >= 0: put(i)", "if (i >= 1) {"),
-        ("if i - 3 < 2 * i - 1 - i: put(i)", "noc_async_write_page(i, y_tensor, y_dfb_block);"),
-        ("if i - 3 < 2 * i - 1: put(i)", "if (0 < i + 2) {"),
-        ("if i > -1: put(i)", "if (i + 1 > 0) {"),
-        ("put((i - 1) % 2)", "first_column = (i + 1) % 2;"),
-        ("put((i - 1) // 2 + 1)", "first_column = (i + 1) / 2 - 1 + 1;"),
-        ("put(max(i - 1, 0))", "first_column = std::max<uint32_t>(i, 1) - 1;"),
-        ("for j in range(i - 1): put(j)", "j < std::max<uint32_t>(i, 1) - 1;"),
-        ("for j in range(i, 2): put((j - i) // 2)", "first_column = (j - i) / 2;"),
-    ],
-)
-def test_numbers_below_zero_do_not_become_large_ones(
-    statement: str, expected: str, tmp_path: Path
-) -> None:
-    copied = re.sub(r"put\((.*)\)$", r"ttl.copy(y_blk, y[0, \1]).wait()", statement)
-    source = Source("program.py", operation(_WRITES.replace("STATEMENT", copied)))
-    projects = Projects(source.digest, tmp_path)
-    with suppress(CompileError):  # The simulator waits for a block that nobody computes.
-        run_program_text(source, [], lambda launch: projects.watch(launch)())  # type: ignore
-    (written,) = tmp_path.glob("*/kernels/write.cpp")
-    assert expected in written.read_text()
-
-
-def test_copies_are_found_however_they_are_called(tmp_path: Path) -> None:
-    text = operation(_WRITES.replace("STATEMENT", "if y_dfb is not None and 1 in (0, 1): pass"))
-    text = text.replace("ttl.copy(y_blk, y[0, i])", "copy(dst=y[0, i], src=y_blk)")
-    text = text.replace(
-        "@ttl.datamovement",
-        """@ttl.compute()
-    def compute():
-        for _ in range(2):
-            with y_dfb.reserve() as y_blk:
-                a, b = ttl.block.fill(1, shape=[1, 1]), ttl.block.fill(2, shape=(1, 1))
-                a = ttl.block.broadcast(a, dims=0, shape=[1, 1])
-                y_blk.store(ttl.math.max(b=ttl.math.pow(expr=a, exponent=2), a=b))
-    @ttl.datamovement""",
-    )
-    source = Source("program.py", "from ttl import copy\n" + text)
-    projects = Projects(source.digest, tmp_path)
-    run_program_text(source, [], projects.watch)
-    written = (projects.written[0] / "kernels" / "write.cpp").read_text()
-    assert "noc_async_write_page(i, y_tensor, y_dfb_block);" in written
-
-
-_JOINED = """
-@ttl.datamovement()
-def write():
-    for i in range(2):
-        with y_dfb.wait() as y_blk:
-            if i == 0:
-                place = 1
-            else:
-                place = i - i
-            ttl.copy(y_blk, y[0, place]).wait()
-@ttl.compute()
-def compute():
-    for i in range(2):
-        with y_dfb.reserve() as y_blk:
-            if i == 0:
-                value = ttl.block.fill(FIRST, shape=(1, 1))
-            else:
-                value = SECOND
-            y_blk.store(value * value)
-"""
-
-
-def test_variables_of_both_branches_are_known_after_them(tmp_path: Path) -> None:
-    body = _JOINED.replace("FIRST", "1").replace("SECOND", "ttl.block.fill(2, shape=(1, 1))")
-    source = Source("program.py", operation(body))
-    projects = Projects(source.digest, tmp_path)
-    run_program_text(source, [], projects.watch)
-    texts = {p.stem: p.read_text() for p in projects.written[0].glob("kernels/*.cpp")}
-    for line in ("uint32_t place = 0;", "place = 1;", "noc_async_write_page(place, "):
-        assert line in texts["write"], line
-    for call in ("cb_reserve_back", "cb_push_back", "cb_wait_front"):
-        assert texts["compute"].count(f"{call}(cb_value, 1);") == 2
-    assert texts["compute"].count("cb_pop_front(cb_value, 1);") == 1
-
-
-@pytest.mark.parametrize("second", ["ttl.block.fill(2, shape=(1, 2))", "3"])
-def test_branches_give_a_variable_values_of_one_kind(second: str) -> None:
-    body = _JOINED.replace("FIRST", "1").replace("SECOND", second)
-    told = refusal(operation(body))
-    assert "'value' has another shape in each branch of the condition, or is a block" in told
 
 
 _TOLD = """

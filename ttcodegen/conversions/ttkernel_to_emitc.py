@@ -22,6 +22,12 @@ from ttcodegen.conversions.kernel_arguments import (
     declared_position,
     spelled,
 )
+from ttcodegen.conversions.kernel_arithmetic import (
+    CASTS,
+    FUNCTIONS,
+    OPERATORS,
+    changes_before_use,
+)
 from ttcodegen.conversions.kernel_zones import BEGIN_ZONE, END_ZONE, ZONE_HEADER, settle_zones
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.programs import Kernel, Program
@@ -63,38 +69,6 @@ _REGISTER = "dst"
 _ELEMENT_TEXT = re.compile(r"\{?(\w+)\}?\[\{(\w+)(?:=\w+)?\}\](?: = \{(\w+)\};)?")
 _CALL_TEXT = re.compile(r"(\w+)\(([^()]*)\)")
 
-_OPERATORS: Mapping[type[Operation], str] = {
-    arith.AddiOp: "add",
-    arith.SubiOp: "sub",
-    arith.MuliOp: "mul",
-    arith.DivUIOp: "div",
-    arith.DivSIOp: "div",
-    arith.RemUIOp: "rem",
-    arith.RemSIOp: "rem",
-    arith.AndIOp: "bitwise_and",
-    arith.OrIOp: "bitwise_or",
-    arith.XOrIOp: "bitwise_xor",
-    arith.ShLIOp: "bitwise_left_shift",
-    arith.ShRUIOp: "bitwise_right_shift",
-    arith.AddfOp: "add",
-    arith.SubfOp: "sub",
-    arith.MulfOp: "mul",
-    arith.DivfOp: "div",
-}
-_FUNCTIONS: Mapping[type[Operation], str] = {
-    arith.MinUIOp: "std::min",
-    arith.MaxUIOp: "std::max",
-}
-_CASTS = (
-    arith.IndexCastOp,
-    arith.ExtUIOp,
-    arith.ExtSIOp,
-    arith.TruncIOp,
-    arith.UIToFPOp,
-    arith.SIToFPOp,
-)
-_COMPUTED = (*_OPERATORS, *_FUNCTIONS, *_CASTS, arith.CmpiOp)
-"""Ops that compute numbers of numbers."""
 _BEGINNING = frozenset({"ttkernel.tile_regs_acquire", BEGIN_ZONE})
 _ENDING = frozenset({"ttkernel.tile_regs_release", END_ZONE})
 """Ops that begin and end a step: an empty line stands before it and after it."""
@@ -227,7 +201,7 @@ class _KernelWriter(KernelArguments):
     def operator(self, op: Operation) -> None:
         """Arithmetic."""
         left, right = (self[operand] for operand in op.operands)
-        operator = _OPERATORS[type(op)]
+        operator = OPERATORS[type(op)]
         if _is_flag(op.results[0]):
             operator = _LOGICAL_OPERATORS.get(operator, operator)
         self._set(op, lambda type_: self.body.binary(operator, left, right, type_))
@@ -238,7 +212,7 @@ class _KernelWriter(KernelArguments):
         operands = [self[operand] for operand in op.operands]
 
         def call(type_: str) -> SSAValue:
-            function = _FUNCTIONS[type(op)]
+            function = FUNCTIONS[type(op)]
             return self.body.call(
                 function, *operands, type=type_, template_args=(plain,), pure=True
             )
@@ -313,7 +287,7 @@ class _KernelWriter(KernelArguments):
 
     def load(self, op: memref.LoadOp) -> None:
         """What a variable is now: its name, or a copy where it changes before that is used."""
-        held = not _changes_before_use(op)
+        held = not changes_before_use(op)
         value = self.body.load(self[op.memref], held=held)
         if not held:
             name = name_in_text(op.memref, _VARIABLE)
@@ -551,44 +525,11 @@ def _declared_type(value: SSAValue) -> str:
     return f"const {type_}"
 
 
-def _changes_before_use(load: memref.LoadOp) -> bool:
-    """Whether a variable may get another value before what was read of it is used for the last
-    time."""
-    users = _users(load)
-    block = load.parent_block()
-    left = {user: block.find_ancestor_op_in_block(user) for user in users} if block else {}
-    op = load.next_op
-    while op is not None and left:
-        stores = [s for s in op.walk() if isinstance(s, memref.StoreOp) and s.memref is load.memref]
-        # A store and a condition read it before they change it.
-        if stores:
-            reads_before = isinstance(op, memref.StoreOp | scf.IfOp)
-            return any(user is not op or not reads_before for user in left)
-        left = {user: place for user, place in left.items() if place is not op}
-        op = op.next_op
-    return False
-
-
-def _users(load: memref.LoadOp) -> set[Operation]:
-    """The ops that use what a variable holds, themselves or in what is computed where they use it:
-    all that has no name."""
-    found: set[Operation] = set()
-    pending: list[SSAValue] = [load.res]
-    while pending:
-        for use in pending.pop().uses:
-            user = use.operation
-            if isinstance(user, _COMPUTED) and user.results[0].name_hint is None:
-                pending.append(user.results[0])
-            else:
-                found.add(user)
-    return found
-
-
 _RULES: Mapping[type[Operation], Callable[[_KernelWriter, Any], None]] = {
     arith.ConstantOp: _KernelWriter.constant,
-    **dict.fromkeys(_OPERATORS, _KernelWriter.operator),
-    **dict.fromkeys(_FUNCTIONS, _KernelWriter.function),
-    **dict.fromkeys(_CASTS, _KernelWriter.cast),
+    **dict.fromkeys(OPERATORS, _KernelWriter.operator),
+    **dict.fromkeys(FUNCTIONS, _KernelWriter.function),
+    **dict.fromkeys(CASTS, _KernelWriter.cast),
     arith.CmpiOp: _KernelWriter.compare,
     arith.BitcastOp: _KernelWriter.bitcast,
     memref.AllocaOp: _KernelWriter.variable,

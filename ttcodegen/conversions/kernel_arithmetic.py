@@ -1,0 +1,77 @@
+"""Arithmetic in kernels: what each op is in C++, and whether a variable that it reads may be read
+where the result is used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.dialects import arith, memref, scf
+from xdsl.ir import Operation, SSAValue
+
+OPERATORS: Mapping[type[Operation], str] = {
+    arith.AddiOp: "add",
+    arith.SubiOp: "sub",
+    arith.MuliOp: "mul",
+    arith.DivUIOp: "div",
+    arith.DivSIOp: "div",
+    arith.RemUIOp: "rem",
+    arith.RemSIOp: "rem",
+    arith.AndIOp: "bitwise_and",
+    arith.OrIOp: "bitwise_or",
+    arith.XOrIOp: "bitwise_xor",
+    arith.ShLIOp: "bitwise_left_shift",
+    arith.ShRUIOp: "bitwise_right_shift",
+    arith.AddfOp: "add",
+    arith.SubfOp: "sub",
+    arith.MulfOp: "mul",
+    arith.DivfOp: "div",
+}
+"""The operators of C++, as EmitC calls them."""
+FUNCTIONS: Mapping[type[Operation], str] = {
+    arith.MinUIOp: "std::min",
+    arith.MaxUIOp: "std::max",
+}
+CASTS = (
+    arith.IndexCastOp,
+    arith.ExtUIOp,
+    arith.ExtSIOp,
+    arith.TruncIOp,
+    arith.UIToFPOp,
+    arith.SIToFPOp,
+)
+"""Ops that change the type of a number only."""
+_COMPUTED = (*OPERATORS, *FUNCTIONS, *CASTS, arith.CmpiOp)
+"""Ops that compute numbers of numbers."""
+
+
+def changes_before_use(load: memref.LoadOp) -> bool:
+    """Whether a variable may get another value before what was read of it is used for the last
+    time."""
+    users = _users(load)
+    block = load.parent_block()
+    left = {user: block.find_ancestor_op_in_block(user) for user in users} if block else {}
+    op = load.next_op
+    while op is not None and left:
+        stores = [s for s in op.walk() if isinstance(s, memref.StoreOp) and s.memref is load.memref]
+        # A store and a condition read it before they change it.
+        if stores:
+            reads_before = isinstance(op, memref.StoreOp | scf.IfOp)
+            return any(user is not op or not reads_before for user in left)
+        left = {user: place for user, place in left.items() if place is not op}
+        op = op.next_op
+    return False
+
+
+def _users(load: memref.LoadOp) -> set[Operation]:
+    """The ops that use what a variable holds, themselves or in what is computed where they use it:
+    all that has no name."""
+    found: set[Operation] = set()
+    pending: list[SSAValue] = [load.res]
+    while pending:
+        for use in pending.pop().uses:
+            user = use.operation
+            if isinstance(user, _COMPUTED) and user.results[0].name_hint is None:
+                pending.append(user.results[0])
+            else:
+                found.add(user)
+    return found

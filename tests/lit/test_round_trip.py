@@ -52,7 +52,7 @@ from ttcodegen.dialects.program_configs import (
     Word,
 )
 from ttcodegen.dialects.shards import Orientation, Shards
-from ttcodegen.ops.collectives import CHIP_GROUPS
+from ttcodegen.ops.chip_groups import CHIP_GROUPS
 from ttcodegen.ops.convolution_general import CONVOLUTION_LAYOUT
 from ttcodegen.ops.convolution_layout import ConvolutionLayout
 from ttcodegen.ops.definition import AttributeSpec, Definition

@@ -34,7 +34,7 @@ from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
 from ttcodegen.naming.sources import name_in_text
-from ttcodegen.ops.collectives import MESH_SHAPE
+from ttcodegen.ops.chip_groups import MESH_SHAPE
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.definition import TTIRDefinition, works_between_chips
 from ttcodegen.transforms.inline import is_entry

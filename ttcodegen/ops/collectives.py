@@ -9,25 +9,32 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from math import prod
-from typing import Any, cast
+from typing import Any
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.dialects.attribute_kinds import ENUMERATOR, INTEGER, INTEGERS, AttributeKind
-from ttcodegen.dialects.datatypes import shape_of, tensor_type
+from ttcodegen.dialects.attribute_kinds import ENUMERATOR, INTEGER, INTEGERS
+from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.mesh import (
     ONE_CHIP,
     MeshShape,
     declared_mesh,
-    groups_along,
     shape_in,
     two_dimensional,
 )
 from ttcodegen.dialects.operation import AttributeSpec, CatalogueOp, ChipsMeaning
 from ttcodegen.lazy_numpy import Array
 from ttcodegen.ops import mesh_values
+from ttcodegen.ops.chip_groups import (
+    CHIP_GROUPS,
+    MESH_SHAPE,
+    axis_of_groups,
+    groups_of,
+    mesh_axis,
+    participants,
+)
 from ttcodegen.ops.chip_movement import ChipMovement, ChipMovementRule
 from ttcodegen.ops.chips import Chips
 from ttcodegen.ops.cpp_calls import (
@@ -60,28 +67,6 @@ from ttcodegen.ops.sums_in_steps import reduce_in_steps
 from ttcodegen.ops.traits import CallKind, Trait
 
 
-def _decode_groups(groups: Attribute) -> list[list[int]]:
-    numbers = INTEGERS.decode(groups)
-    size = len(numbers)
-    if isinstance(groups, DenseIntOrFPElementsAttr):
-        *_, size = shape = shape_of(cast("Attribute", groups.type))  # pyright: ignore[reportUnknownMemberType]
-        # A splat has its number once.
-        numbers *= prod(shape) // max(len(numbers), 1)
-    return [numbers[start : start + size] for start in range(0, len(numbers), max(size, 1))]
-
-
-def _encode_groups(groups: Sequence[Sequence[int]]) -> Attribute:
-    type_ = tensor_type(i64, (len(groups), len(groups[0]) if groups else 0))
-    numbers = [chip for group in groups for chip in group]
-    return DenseIntOrFPElementsAttr.from_list(type_, numbers)  # pyright: ignore
-
-
-CHIP_GROUPS = AttributeKind[list[list[int]]]("rows of chips", _decode_groups, _encode_groups)
-
-MESH_SHAPE = attribute("mesh_shape", INTEGERS, None)
-"""Rows and columns of the mesh that an op runs on; an op of TTIR leaves it to its module."""
-
-
 def _named(*names: str) -> tuple[AttributeSpec, ...]:
     return tuple(attribute(name, INTEGER, None) for name in names)
 
@@ -109,53 +94,13 @@ def _dim(op: CatalogueOp, *names: str) -> int:
     return normalized_dim(op, dim, len(op.shape("input")))
 
 
-# How many chips take part
-
-
-def mesh_axis(op: CatalogueOp) -> int | None:
-    """The axis of the mesh that an op goes along; None for all of it. Raises VerifyException if a
-    mesh has no such axis."""
-    axis = op.parameter("cluster_axis")
-    if axis is not None and not 0 <= axis < 2:
-        raise VerifyException(f"{op.name}: a mesh has the axes 0 and 1, found cluster_axis {axis}")
-    return axis
-
-
-def _participants(op: CatalogueOp) -> int:
-    """How many chips a collective joins."""
-    mesh = declared_mesh(op)
-    axis = mesh_axis(op)
-    return prod(mesh) if axis is None else mesh[axis]
-
-
-def _groups(op: CatalogueOp) -> list[list[int]]:
-    """The chips that exchange among themselves: `replica_groups`; without it, all."""
-    mesh = declared_mesh(op)
-    groups = op.parameter("replica_groups")
-    if groups is None:
-        return [list(range(prod(mesh)))]
-    chips = [chip for group in groups for chip in group]
-    if len(set(chips)) != len(chips) or not set(chips) <= set(range(prod(mesh))):
-        raise VerifyException(
-            f"{op.name}: replica_groups {groups} should name chips of the mesh of "
-            f"{mesh[0]}x{mesh[1]}, each once"
-        )
-    return groups
-
-
-def axis_of_groups(mesh: MeshShape, groups: Sequence[Sequence[int]]) -> int | None:
-    """The axis of a mesh that its chips are grouped along; None if they are grouped otherwise."""
-    written = [list(group) for group in groups]
-    return next((axis for axis in (1, 0) if groups_along(mesh, axis) == written), None)
-
-
 # Verifiers
 
 
 def _expect_scaled(op: CatalogueOp, dim: int, grows: bool) -> None:
     """One dimension has as many parts more, or less, as chips take part; the others stay. A module
     that names no mesh does not say how many these are."""
-    shape, result, chips = op.shape("input"), op.result_shape, _participants(op)
+    shape, result, chips = op.shape("input"), op.result_shape, participants(op)
     parts, whole = (shape, result) if grows else (result, shape)
     fits = len(shape) == len(result) and all(
         (parts[axis] and whole[axis] % parts[axis] == 0) if axis == dim else n == result[axis]
@@ -222,7 +167,7 @@ def _verify_permute(op: CatalogueOp) -> None:
 def _verify_broadcast(op: CatalogueOp) -> None:
     """The shape stays."""
     expect_shape(op, op.shape("input"))
-    _groups(op)
+    groups_of(op)
 
 
 def _verify_all_to_all(op: CatalogueOp) -> None:
@@ -231,7 +176,7 @@ def _verify_all_to_all(op: CatalogueOp) -> None:
     split = normalized_dim(op, op.parameter("split_dim"), len(shape))
     concat = normalized_dim(op, op.parameter("concat_dim"), len(shape))
     count = op.parameter("split_count")
-    if any(len(group) != count for group in _groups(op)) or shape[split] % max(count, 1):
+    if any(len(group) != count for group in groups_of(op)) or shape[split] % max(count, 1):
         raise VerifyException(
             f"{op.name}: {tuple(shape)} should divide into {count} parts in dimension {split}, "
             f"one for each chip of a group"
@@ -352,12 +297,12 @@ def _group_axis(op: CatalogueOp) -> int | None:
     reason = _other_groups(op)
     if reason is not None:
         raise VerifyException(f"{op.name}: {reason}")
-    return axis_of_groups(declared_mesh(op), _groups(op))
+    return axis_of_groups(declared_mesh(op), groups_of(op))
 
 
 def _other_groups(op: CatalogueOp) -> str | None:
     """Why chips cannot be grouped so."""
-    mesh, groups = declared_mesh(op), _groups(op)
+    mesh, groups = declared_mesh(op), groups_of(op)
     if axis_of_groups(mesh, groups) is not None or groups == [list(range(prod(mesh)))]:
         return None
     return (
@@ -401,7 +346,7 @@ def _partition(op: CatalogueOp) -> ChipMovement | None:
 
 def _exchange(op: CatalogueOp) -> ChipMovement | None:
     mesh = declared_mesh(op)
-    axis = axis_of_groups(mesh, _groups(op))
+    axis = axis_of_groups(mesh, groups_of(op))
     if axis is None or mesh[axis] == 1:
         return None
     return ChipMovement(axis, *_exchanged_dims(op))
@@ -434,11 +379,11 @@ def _exchange_on_cpu(
 
 def _grouping_on_cpu(op: CatalogueOp) -> Mapping[str, Any]:
     split, concat = _exchanged_dims(op)
-    return {"groups": _groups(op), "split": split, "concat": concat}
+    return {"groups": groups_of(op), "split": split, "concat": concat}
 
 
 def _broadcast_on_cpu(op: CatalogueOp) -> Mapping[str, Any]:
-    return {"pairs": [(group[0], chip) for group in _groups(op) for chip in group]}
+    return {"pairs": [(group[0], chip) for group in groups_of(op) for chip in group]}
 
 
 # The ops

@@ -14,7 +14,7 @@ from ttcodegen.dialects.datatypes import element_of, f32, shape_of
 from ttcodegen.dialects.mesh import declared_mesh
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.collectives import MESH_SHAPE
+from ttcodegen.ops.chip_groups import MESH_SHAPE
 from ttcodegen.ops.definition import Call, TTIRDefinition, attribute, operand, register
 from ttcodegen.ops.experts import chosen_experts, expert_operand
 from ttcodegen.ops.experts_on_meshes import experts_here, experts_of_device

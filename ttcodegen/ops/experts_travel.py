@@ -17,7 +17,7 @@ from ttcodegen.dialects.datatypes import element_of, shape_of
 from ttcodegen.dialects.mesh import declared_mesh, groups_along
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.collectives import MESH_SHAPE
+from ttcodegen.ops.chip_groups import MESH_SHAPE
 from ttcodegen.ops.definition import (
     Call,
     TTIRDefinition,

@@ -16,7 +16,8 @@ from xdsl.ir import Operation
 from ttcodegen.dialects.attribute_kinds import INTEGERS
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.mesh import MESHES, MeshShape, groups_along, set_mesh
-from ttcodegen.ops.collectives import CHIP_GROUPS, collectives
+from ttcodegen.ops.chip_groups import CHIP_GROUPS
+from ttcodegen.ops.collectives import collectives
 
 _EXPERTS_TRAVEL = ("all_to_all_dispatch", "all_to_all_dispatch_metadata", "all_to_all_combine")
 """Ops with `num_devices` along `cluster_axis`, and the mapping of experts to devices as the last

@@ -13,9 +13,10 @@ from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.mesh import ONE_CHIP, MeshShape, declared_mesh, parts_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array
+from ttcodegen.ops.chip_groups import MESH_SHAPE, mesh_axis
 from ttcodegen.ops.chip_movement import ChipMovement
 from ttcodegen.ops.chips import Chips
-from ttcodegen.ops.collectives import MESH_ON_CPU, MESH_SHAPE, mesh_axis, same_values
+from ttcodegen.ops.collectives import MESH_ON_CPU, same_values
 from ttcodegen.ops.cpp_calls import Argument, CppCalls, Text
 from ttcodegen.ops.cpu_lowering import CpuCall, cpu_call
 from ttcodegen.ops.definition import (

@@ -1,0 +1,76 @@
+"""Which chips of a mesh take part in an op: the attributes that say it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import cast
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, i64
+from xdsl.ir import Attribute
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.dialects.attribute_kinds import INTEGERS, AttributeKind
+from ttcodegen.dialects.datatypes import shape_of, tensor_type
+from ttcodegen.dialects.mesh import MeshShape, declared_mesh, groups_along
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.ops.definition import attribute
+
+
+def _decode_groups(groups: Attribute) -> list[list[int]]:
+    numbers = INTEGERS.decode(groups)
+    size = len(numbers)
+    if isinstance(groups, DenseIntOrFPElementsAttr):
+        *_, size = shape = shape_of(cast("Attribute", groups.type))  # pyright: ignore[reportUnknownMemberType]
+        # A splat has its number once.
+        numbers *= prod(shape) // max(len(numbers), 1)
+    return [numbers[start : start + size] for start in range(0, len(numbers), max(size, 1))]
+
+
+def _encode_groups(groups: Sequence[Sequence[int]]) -> Attribute:
+    type_ = tensor_type(i64, (len(groups), len(groups[0]) if groups else 0))
+    numbers = [chip for group in groups for chip in group]
+    return DenseIntOrFPElementsAttr.from_list(type_, numbers)  # pyright: ignore
+
+
+CHIP_GROUPS = AttributeKind[list[list[int]]]("rows of chips", _decode_groups, _encode_groups)
+
+MESH_SHAPE = attribute("mesh_shape", INTEGERS, None)
+"""Rows and columns of the mesh that an op runs on; an op of TTIR leaves it to its module."""
+
+
+def mesh_axis(op: CatalogueOp) -> int | None:
+    """The axis of the mesh that an op goes along; None for all of it. Raises VerifyException if a
+    mesh has no such axis."""
+    axis = op.parameter("cluster_axis")
+    if axis is not None and not 0 <= axis < 2:
+        raise VerifyException(f"{op.name}: a mesh has the axes 0 and 1, found cluster_axis {axis}")
+    return axis
+
+
+def participants(op: CatalogueOp) -> int:
+    """How many chips a collective joins."""
+    mesh = declared_mesh(op)
+    axis = mesh_axis(op)
+    return prod(mesh) if axis is None else mesh[axis]
+
+
+def groups_of(op: CatalogueOp) -> list[list[int]]:
+    """The chips that exchange among themselves: `replica_groups`; without it, all."""
+    mesh = declared_mesh(op)
+    groups = op.parameter("replica_groups")
+    if groups is None:
+        return [list(range(prod(mesh)))]
+    chips = [chip for group in groups for chip in group]
+    if len(set(chips)) != len(chips) or not set(chips) <= set(range(prod(mesh))):
+        raise VerifyException(
+            f"{op.name}: replica_groups {groups} should name chips of the mesh of "
+            f"{mesh[0]}x{mesh[1]}, each once"
+        )
+    return groups
+
+
+def axis_of_groups(mesh: MeshShape, groups: Sequence[Sequence[int]]) -> int | None:
+    """The axis of a mesh that its chips are grouped along; None if they are grouped otherwise."""
+    written = [list(group) for group in groups]
+    return next((axis for axis in (1, 0) if groups_along(mesh, axis) == written), None)

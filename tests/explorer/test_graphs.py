@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ttcodegen.cli.ttcodegen import main
-from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.compilation import CompileOptions
 from ttcodegen.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.explorer.graph import Graph, GraphNode, to_json
 from ttcodegen.explorer.models import (
@@ -261,10 +261,13 @@ func.func @main(%x: tensor<64x96xbf16>, %y: tensor<512x512xbf16>)
   return %0, %1 : tensor<64x96xbf16>, tensor<512x512xbf16>
 }
 """
-    compiled = compile_module(Source("model.mlir", text), CompileOptions("model", "ttmetal"))
+    options = CompileOptions("model", "ttmetal")
+    compiled, recorder = compile_stages(Source("model.mlir", text), options)
+    shown = [graph for graph in recorder.stages["TTMetal"] if "program " in graph.id]
+    assert all("kernel:read_tiles" in nodes_of(graph) for graph in shown)
     graphs = flatbuffer_graphs(compiled.flatbuffer)
     programs = [graph for graph in graphs if graph.id.startswith("program ")]
-    assert len(programs) == 2
+    assert len(programs) == len(shown) == 2
     for program in programs:
         nodes = nodes_of(program)
         assert "kernel:read_tiles" in nodes

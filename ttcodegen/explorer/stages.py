@@ -31,7 +31,7 @@ _MOST_NAMED = 12
 _AFTER = {
     "ttnn-layout": "TTNN",
     "ttnn-optimize": OPTIMIZED,
-    "convert-ttir-to-ttmetal": "TTMetal",
+    "ttmetal-share-kernels": "TTMetal",
     "convert-ttnn-to-emitc": EMITTED,
     "convert-ttmetal-to-emitc": EMITTED,
 }

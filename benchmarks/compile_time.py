@@ -2,7 +2,7 @@
 
     python benchmarks/compile_time.py --corpus DIR
 
-Each run is a process of its own that writes to a fresh folder. The least of the runs is printed,
+Each run is a process of its own that writes to a fresh folder. The fastest run is printed,
 and its processor time as a multiple of what `python -c "import numpy, xdsl.ir"` takes in turn.
 """
 

@@ -1,4 +1,4 @@
-"""Times device programs on the emulated device, and compares what they move with the least.
+"""Times device programs on the emulated device, and compares what they move with the minimum.
 
     python benchmarks/device_programs.py
 
@@ -6,7 +6,7 @@ A product of two 1024x1024 matrices over 8x8 cores, and four elementwise ops on 
 both of bf16, with all checks of the device. The kernels are compiled before: the first run of a
 process does that. Figures are the fastest run of a process on the clock, the seconds of all
 processors of one run, and from manifest.json the bytes over the NoC and from and to DRAM, against
-the least that the computation could do with.
+the minimum that the computation needs.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _without_store_checks(folder: Path, compiler: str) -> Path:
 
 
 def _ratios(out: Path) -> str:
-    """What the programs of a project move, against the least, summed up over its launches."""
+    """What the programs of a project move, against the minimum, summed up over its launches."""
     totals: dict[str, int] = {}
     for program in manifest(out)["programs"]:
         for name, value in program["costs"].items():

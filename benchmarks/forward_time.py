@@ -81,7 +81,7 @@ def eager_seconds(output: str) -> float:
 
 
 def least_correlation(first: Path, second: Path) -> float:
-    """Of the floating-point outputs in two folders, that with the least correlation."""
+    """The lowest correlation of a floating-point output in two folders."""
     least = 1.0
     for path in sorted(first.rglob("*.npy")):
         a, b = np.load(path), np.load(second / path.relative_to(first))

@@ -3,7 +3,7 @@
     python benchmarks/frontend_time.py
 
 A model of StableHLO has more ops than one of TTIR that means the same, and each of them should not
-cost more than half as much again. Processor time, the least of the runs; imports are not in it.
+cost more than half as much again. Processor time of the fastest run; imports are not in it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Ops come in the mix of real models: decoder layers (matrix products, attention with masks and rotary
 embeddings, norms written out, gated activations) with a residual convolution block after every
-eighth of them, each with weights and locations of its own. `--splat` adds a constant of 139 million
+eighth of them, each with its own weights and locations. `--splat` adds a constant of 139 million
 equal elements and an embedding that reads it.
 """
 

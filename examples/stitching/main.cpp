@@ -29,8 +29,8 @@ int run() {
     const std::array inputs{support::to_tensor(values.view(), images, *device)};
 
     std::vector<ttnn::Tensor> hidden = encoder.submit(encode, inputs);
-    // The encoder leaves tiles, the decoder takes rows: converted on the device. A tensor that lies
-    // as the decoder takes it stays what it is.
+    // The encoder leaves tiles, the decoder takes rows: converted on the device. A tensor that is
+    // stored as the decoder takes it stays what it is.
     hidden[0] = support::to_layout(hidden[0], decoder.function(decode).inputs[0], *device);
     const std::vector<ttnn::Tensor> scores = decoder.submit(decode, hidden);
 

@@ -25,7 +25,7 @@ def bf16(*shape: int) -> str:
 
 
 def main() -> None:
-    """Writes transformer.mlir: one block, or as many as are asked for, to another file."""
+    """Writes transformer.mlir: one block, or as many as requested, to another file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--blocks", type=int, default=1, help="how many blocks (default: 1)")
     parser.add_argument("-o", "--output", type=Path, default=HERE / "transformer.mlir")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ttcodegen.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.dialects.functions import has_kernels
-from ttcodegen.dialects.mesh import ONE_CHIP, declared_mesh, set_mesh
+from ttcodegen.dialects.mesh import ONE_CHIP, MeshShape, declared_mesh, set_mesh
 from ttcodegen.dialects.system import set_system, system_of
 from ttcodegen.dialects.traces import mark_traced
 from ttcodegen.dialects.verification import verify_module
@@ -78,6 +78,8 @@ class CompileOptions:
     """What the project is for: a shared object, an executable, or both."""
     golden_seed: int | None = None
     """The seed of the inputs whose golden values go into the flatbuffer; None for no values."""
+    mesh: MeshShape = ONE_CHIP
+    """Rows and columns of chips, for a module that names no mesh."""
     trace: bool = False
     """Whether calls of the C++ are captured as traces of the device, and replayed."""
 
@@ -128,7 +130,8 @@ def compile_module(
         raise CompileError("golden values are embedded in .ttnn files only")
     runner = runner if runner is not None else PassRunner(load_dialects())
     with runner.stage("parse"):
-        module = source_module(source, diagnostics)
+        module = source_module(source, diagnostics, options.mesh)
+        _refuse_other_mesh(module, options.mesh)
         pipeline = _pipeline(module, options.target)
         if pipeline is not None:
             check_supported(module)
@@ -160,6 +163,18 @@ def compile_module(
     embed = None if options.golden_seed is None else _embedding(source, module, options.golden_seed)
     compiled = emit_module(module, options, runner, source.digest, source_dtypes, embed)
     return replace(compiled, decisions=decisions, explanation=explanation)
+
+
+def _refuse_other_mesh(module: ModuleOp, mesh: MeshShape) -> None:
+    """Raises CompileError if a module names another mesh than the one that is asked for."""
+    named = declared_mesh(module)
+    if mesh not in (ONE_CHIP, named):
+        rows, columns = mesh
+        raise CompileError(
+            f"the module is for a mesh of {named[0]}x{named[1]} chips, not of {rows}x{columns}",
+            module,
+            remedy="leave the shape of the mesh out: the module says it",
+        )
 
 
 def _pipeline(module: ModuleOp, target: str) -> str | None:

@@ -61,3 +61,17 @@ def test_an_expert_on_each_device_implies_a_mesh() -> None:
 }
 """  # noqa: E501
     assert declared_mesh(source_module(Source("in.mlir", text))) == (1, 4)
+
+
+def test_experts_on_several_devices_imply_a_mesh() -> None:
+    """Two of eight experts here, and tokens for two devices along the first axis."""
+    weights = ["tensor<1x2x32x32xf32>"] * 3
+    taken = ["tensor<8x32xf32>", "tensor<8x2xi32>", "tensor<8x2xf32>", "tensor<1x8xi32>", *weights]
+    names = [f"%a{index}" for index in range(len(taken))]
+    arguments = ", ".join(f"{n}: {t}" for n, t in zip(names, taken, strict=True))
+    text = f"""func.func @main({arguments}) -> tensor<2x4x32xf32> {{
+  %0 = "ttir.moe_compute"({", ".join(names)}) <{{layer_id = 0 : ui32, intermediate_size = 32 : ui32, cluster_axis = 0 : ui32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 0, 0>}}> : ({", ".join(taken)}) -> tensor<2x4x32xf32>
+  return %0 : tensor<2x4x32xf32>
+}}
+"""  # noqa: E501
+    assert declared_mesh(source_module(Source("in.mlir", text))) == (2, 2)

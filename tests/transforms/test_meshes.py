@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.systems.description import default_system, mesh_system
 
 TEXT = """module attributes {ttcore.meshes = #ttcore.meshes<[<"mesh" = %s>]>} {
@@ -48,3 +51,68 @@ def test_chips_of_a_mesh_stand_in_rows() -> None:
     system = mesh_system("wormhole_b0", 2, 4)
     assert len(system.chip_indices) == 8
     assert system.chip_coordinates[5] == (0, 0, 1, 1)
+
+
+GATHER = """func.func @f(%a: tensor<8x32xf32>) -> tensor<8x32xf32> {
+  %0 = "ttir.mesh_shard"(%a) <{shard_dims = array<i64: -1, 1>, shard_shape = array<i64: 1, 4>,
+      shard_type = #ttcore.shard_type<devices>,
+      shard_direction = #ttcore.shard_direction<full_to_shard>}>
+      : (tensor<8x32xf32>) -> tensor<8x8xf32>
+  %1 = "ttir.all_gather"(%0) <{all_gather_dim = 1 : si32, cluster_axis = 1 : ui32}>
+      : (tensor<8x8xf32>) -> tensor<8x32xf32>
+  return %1 : tensor<8x32xf32>
+}
+"""
+
+
+def command(tmp_path: Path, text: str, *options: str) -> int:
+    source = tmp_path / "m.mlir"
+    source.write_text(text)
+    return main([str(source), "-o", str(tmp_path / "out"), "--no-format", *options])
+
+
+@pytest.mark.parametrize(
+    ("given", "mesh"),
+    [
+        ([], "1, 4"),
+        (["--mesh-shape", "2x4"], "2, 4"),
+        (["--mesh-shape", "2,4", "--system-desc", "t3000"], "2, 4"),
+        (["--mesh-shape", "4", "--target", "ttmetal"], "1, 4"),
+    ],
+)
+def test_the_command_line_names_a_mesh(given: list[str], mesh: str, tmp_path: Path) -> None:
+    """Without it a module has as many chips as its ops divide among."""
+    assert command(tmp_path, GATHER, *given) == 0
+    sources = [path.read_text() for path in (tmp_path / "out" / "src").glob("*.cpp")]
+    assert any(f"{{{mesh}}}}};" in text for text in sources)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        (GATHER, ["2x4", "--system-desc", "n300"], "a mesh of 2x4 needs 8 chips, and the system"),
+        (GATHER, ["1x2"], "ttir.mesh_shard: the mesh"),
+        (TEXT % "1x2", ["2x4"], "the module is for a mesh of 1x2 chips, not of 2x4"),
+        (TEXT % "1x2", ["1x2", "--arch", "blackhole", "--system-desc", "n150"], "wormhole_b0"),
+    ],
+)  # fmt: skip
+def test_other_meshes_than_the_module_or_the_system_has_are_refused(
+    text: str, options: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(tmp_path, text, "--mesh-shape", *options) == 1
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", ["0x4", "2x", "2x2x2", "two"])
+def test_the_shape_of_a_mesh_is_rows_and_columns(
+    given: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(tmp_path, GATHER, "--mesh-shape", given) == 2
+    assert f"'{given}' is no mesh of chips" in capsys.readouterr().err
+
+
+def test_golden_values_are_those_of_the_mesh_that_is_given() -> None:
+    compiled = compile_module(
+        Source("in.mlir", GATHER), CompileOptions("m", mesh=(2, 4), golden_seed=0)
+    )
+    assert read_ttnn(compiled.flatbuffer).program("f").outputs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -100,6 +101,21 @@ def add_level_option(parser: argparse._ActionsContainer) -> None:  # pyright: ig
         metavar="LEVEL",
         help=f"the lowest level of messages to print: {', '.join(LEVELS)} (INFO)",
     )
+
+
+def mesh_shape(text: str) -> tuple[int, int]:
+    """Rows and columns of chips in `2x4` or `2,4`; a single number is a row of so many.
+
+    Raises:
+        argparse.ArgumentTypeError: if the text says no such mesh.
+    """
+    found = re.fullmatch(r"(?:(\d+)[x,])?(\d+)", text.strip())
+    rows, columns = (int(found[1] or 1), int(found[2])) if found is not None else (0, 0)
+    if rows * columns < 1:
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is no mesh of chips: give rows and columns, such as 2x4"
+        )
+    return rows, columns
 
 
 class _ShowVersion(argparse.Action):

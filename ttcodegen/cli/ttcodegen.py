@@ -14,6 +14,7 @@ from ttcodegen.cli.arguments import (
     add_message_options,
     add_version_option,
     apply_message_options,
+    mesh_shape,
 )
 from ttcodegen.cli.completion import SHELLS
 from ttcodegen.cli.entry import (
@@ -67,6 +68,8 @@ def argument_parser() -> argparse.ArgumentParser:
     add("--arch", choices=ARCHITECTURES, help="the card (wormhole_b0)")
     add("--system-desc", metavar="F", help="the system, as a .ttsys file or by name (n150, n300, "
         "t3000, galaxy, p150...): its chips, their grid, memories and data types")  # fmt: skip
+    add("--mesh-shape", metavar="RxC", type=mesh_shape, default=(1, 1), help="rows and columns "
+        "of the mesh of chips, such as 2x4, for a module that names none")  # fmt: skip
     add(
         "--tt-metal",
         choices=RELEASES,
@@ -225,6 +228,7 @@ def _compile(options: argparse.Namespace, source: Source) -> int:
                 overrides=_overrides(options),
                 kind="both" if options.kind == "so" and options.check else options.kind or "both",
                 golden_seed=options.seed if options.embed_goldens else None,
+                mesh=options.mesh_shape,
                 trace=options.trace,
             ),
             runner,

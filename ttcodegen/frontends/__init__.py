@@ -25,6 +25,8 @@ from ttcodegen.diagnostics import BYTECODE_MAGIC, CompileError, Diagnostics, Sou
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
+    from ttcodegen.dialects.mesh import MeshShape
+
 Read = Callable[[Source, Diagnostics], "ModuleOp"]
 
 
@@ -77,11 +79,18 @@ def read_module(source: Source, diagnostics: Diagnostics | None = None) -> Modul
     return parse_module(source, diagnostics)
 
 
-def source_module(source: Source, diagnostics: Diagnostics | None = None) -> ModuleOp:
+def source_module(
+    source: Source, diagnostics: Diagnostics | None = None, mesh: MeshShape = (1, 1)
+) -> ModuleOp:
     """What a source means to the compiler: as `read_module`, and calls of the library that another
     tool has printed are spelled as the catalogue spells them; it names the mesh that its ops
     between chips need; programs of the device of 2024 are what they compute, and regions of
     `ttir.generic` functions.
+
+    Args:
+        source: the text or bytecode.
+        diagnostics: takes warnings.
+        mesh: rows and columns of chips for a module that names no mesh.
 
     Raises:
         CompileError: as `read_module`.
@@ -89,6 +98,10 @@ def source_module(source: Source, diagnostics: Diagnostics | None = None) -> Mod
     if diagnostics is None:
         diagnostics = Diagnostics()
     module = read_module(source, diagnostics)
+    from ttcodegen.dialects.mesh import MESHES, ONE_CHIP, set_mesh
+
+    if mesh != ONE_CHIP and MESHES not in module.attributes:
+        set_mesh(module, mesh)
     if "ttnn." in source.text:
         from ttcodegen.frontends.ttnn import is_ttnn, normalize_ttnn
 

@@ -18,6 +18,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation
 
 from ttcodegen.diagnostics import CompileError, Source, source_offset
+from ttcodegen.dialects.mesh import declared_mesh
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.encoding import encode
 from ttcodegen.flatbuffer.reader import read_ttnn
@@ -48,7 +49,7 @@ def embed_goldens(source: Source, lowered: ModuleOp, flatbuffer: bytes, seed: in
     Raises:
         CompileError: if the source cannot be run in numpy, or the values do not fit into the file.
     """
-    module = source_module(source)
+    module = source_module(source, mesh=declared_mesh(lowered))
     binary = read_ttnn(flatbuffer)
     values: dict[str, dict[int, np.ndarray]] = {program.name: {} for program in binary.programs}
     for function in module.ops:

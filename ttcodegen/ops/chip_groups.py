@@ -7,7 +7,7 @@ from math import prod
 from typing import cast
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, i64
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.attribute_kinds import INTEGERS, AttributeKind
@@ -15,6 +15,7 @@ from ttcodegen.dialects.datatypes import shape_of, tensor_type
 from ttcodegen.dialects.mesh import MeshShape, declared_mesh, groups_along
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.definition import attribute
+from ttcodegen.ops.needed_chips import NeededChips, integer_of, on_axis
 
 
 def _decode_groups(groups: Attribute) -> list[list[int]]:
@@ -74,3 +75,36 @@ def axis_of_groups(mesh: MeshShape, groups: Sequence[Sequence[int]]) -> int | No
     """The axis of a mesh that its chips are grouped along; None if they are grouped otherwise."""
     written = [list(group) for group in groups]
     return next((axis for axis in (1, 0) if groups_along(mesh, axis) == written), None)
+
+
+def chips_of_groups(op: Operation) -> NeededChips | None:
+    """The chips that an op between chips lists, in groups or as sources and targets; None if it
+    lists none."""
+    for name in ("replica_groups", "source_target_pairs"):
+        rows = op.properties.get(name, op.attributes.get(name))
+        if rows is None:
+            continue
+        listed = CHIP_GROUPS.decode(rows)
+        most = max((chip for row in listed for chip in row), default=0) + 1
+        along = _mesh_of_groups(listed, most) if name == "replica_groups" else (1, 1)
+        return NeededChips(along, most)
+    return None
+
+
+def _mesh_of_groups(groups: Sequence[Sequence[int]], chips: int) -> MeshShape:
+    """The mesh whose columns or rows are joined, (1, 1) if it is neither."""
+    size = max(map(len, groups), default=1)
+    for shape, axis in (((chips // size, size), 1), ((size, chips // size), 0)):
+        if axis_of_groups(shape, groups) == axis:
+            return shape
+    return 1, 1
+
+
+def chips_of_collective(op: Operation) -> NeededChips:
+    """The chips that a collective lists, else as many as it puts together, or divides among."""
+    listed = chips_of_groups(op)
+    if listed is not None:
+        return listed
+    sizes = [prod(shape_of(value.type)) for value in (op.operands[0], op.results[0])]
+    ratio = max(sizes) // min(sizes) if min(sizes) > 0 else 1
+    return NeededChips(on_axis(integer_of(op, "cluster_axis"), ratio), ratio)

@@ -31,6 +31,7 @@ from ttcodegen.ops.chip_groups import (
     CHIP_GROUPS,
     MESH_SHAPE,
     axis_of_groups,
+    chips_of_collective,
     groups_of,
     mesh_axis,
     participants,
@@ -416,6 +417,7 @@ def _register(
             refused_form=refused_form,
             moves=moves,
             between_chips=between_chips,
+            needed_chips=chips_of_collective,
             traits=Trait.COLLECTIVE,
         )
     )
@@ -516,6 +518,13 @@ def _required_axis(calls: CppCalls, op: CatalogueOp) -> Argument:
     return Text("/*cluster_axis=*/std::nullopt" if axis is None else cpp_text(axis))
 
 
+_NOUNS = {
+    "all_gather": "gathered",
+    "all_reduce": "reduced",
+    "reduce_scatter": "reduced_shards",
+    "mesh_partition": "shards",
+}
+
 _OPTIONAL_AXIS = attribute_("cluster_axis")
 
 
@@ -546,5 +555,6 @@ for _name, _attributes, _verify, _chips, _cpp, _layout in (
             result_rules=(ResultRule(layout=_layout),),
             traits=Trait.COLLECTIVE,
             call_kind=CallKind.COPY if _name == "mesh_partition" else CallKind.COLLECTIVE,
+            nouns=(_NOUNS[_name],),
         )
     )

@@ -36,6 +36,7 @@ from ttcodegen.ops.chip_movement import ChipMovementRule
 from ttcodegen.ops.cpp_calls import CppEmission
 from ttcodegen.ops.cpu_lowering import CpuLowering
 from ttcodegen.ops.dimensions import DimensionRule
+from ttcodegen.ops.needed_chips import NeededChipsRule
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.tile_lowering import TileLowering
 from ttcodegen.ops.traits import CallKind, Trait
@@ -107,6 +108,8 @@ class TTIRDefinition(Definition):
     perhaps a constant or what becomes of them in another type."""
     between_chips: ChipMovementRule | None = None
     """Of an op that only moves elements between chips: what it moves."""
+    needed_chips: NeededChipsRule | None = None
+    """Of an op between chips: how many it needs, for modules that name no mesh."""
     draws: bool = False
     """The op draws random numbers, so that two equal ops are not one."""
     traits: Trait = Trait.NONE

@@ -17,7 +17,7 @@ from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.chip_groups import MESH_SHAPE
 from ttcodegen.ops.definition import Call, TTIRDefinition, attribute, operand, register
 from ttcodegen.ops.experts import chosen_experts, expert_operand
-from ttcodegen.ops.experts_on_meshes import experts_here, experts_of_device
+from ttcodegen.ops.experts_on_meshes import experts_here, experts_of_device, needed_devices
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.places import places
 from ttcodegen.ops.shape_checks import expect_rank, expect_shape, require
@@ -138,5 +138,6 @@ register(
         chips=_remap_on_chips,
         decompose=_decompose_remap,
         refused_form=_other_devices,
+        needed_chips=needed_devices(1, -1),
     )
 )

@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from math import prod
 
 from xdsl.dialects.builtin import TensorType, i1
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.dialects.datatypes import element_of, f32, shape_of, si32
 from ttcodegen.dialects.mesh import MeshShape, declared_mesh
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
+from ttcodegen.ops.needed_chips import NeededChips, NeededChipsRule, integer_of, on_axis
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.places import places
 from ttcodegen.ops.tensor_parts import TensorParts
@@ -36,6 +37,23 @@ def other_devices(op: CatalogueOp) -> str | None:
     if devices > 1 and op.name.endswith("combine") and owners not in (devices, prod(mesh)):
         return f"its expert_mapping names {owners} devices, and the mesh has {prod(mesh)}"
     return None
+
+
+def needed_devices(mapping: int, dim: int) -> NeededChipsRule:
+    """The chips of an op between experts.
+
+    Args:
+        mapping: which operand says on which device each expert is.
+        dim: the dimension of that operand which counts devices, from the end: -1 is the last.
+    """
+
+    def needed(op: Operation) -> NeededChips:
+        shape = shape_of(op.operands[mapping].type) if mapping < len(op.operands) else ()
+        devices = shape[dim] if len(shape) >= -dim else 1
+        along = on_axis(integer_of(op, "cluster_axis"), integer_of(op, "num_devices") or 1)
+        return NeededChips(along, devices if devices % prod(along) == 0 else 1)
+
+    return needed
 
 
 def _mesh(op: CatalogueOp) -> tuple[int, int]:

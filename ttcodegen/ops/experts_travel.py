@@ -31,6 +31,7 @@ from ttcodegen.ops.experts_on_meshes import (
     gathered_tokens,
     homes_of_experts,
     joined_tokens,
+    needed_devices,
     of_homes,
     other_devices,
     own_tokens,
@@ -143,6 +144,7 @@ for _name, _more in (
             chips=_dispatch_on_chips,
             decompose=_decompose_dispatch,
             refused_form=other_devices,
+            needed_chips=needed_devices(2 + len(_more), -2 if _more else -1),
         )
     )
 
@@ -238,5 +240,6 @@ register(
         chips=_combine_on_chips,
         decompose=_decompose_combine,
         refused_form=other_devices,
+        needed_chips=needed_devices(2, -1),
     )
 )

@@ -32,6 +32,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.mesh_values import composed, distributed, mesh_of
+from ttcodegen.ops.needed_chips import NeededChips
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
 from ttcodegen.ops.tensor_parts import TensorParts
@@ -263,6 +264,23 @@ def _composable(value: SSAValue, placements: Sequence[int], mesh: MeshShape) -> 
     return len(set(divided)) == len(divided) and (len(shape_of(value.type)) >= 2 or mesh[0] == 1)
 
 
+def _needed_chips(op: Operation) -> NeededChips:
+    """As many chips along each axis as a tensor has parts there."""
+    counts, dims = (
+        INTEGERS.decode(op.properties[name]) if name in op.properties else []
+        for name in ("shard_shape", "shard_dims")
+    )
+    along = [-1] * (2 - len(dims)) + list(dims)
+    if len(along) > 2 or len(counts) != len(shape_of(op.operands[0].type)):
+        return NeededChips()
+    if along[0] == along[1] or any(dim >= len(counts) for dim in along):
+        # One dimension is divided along both: others say along which into how many.
+        return NeededChips(total=prod(counts))
+    rows, columns = (counts[dim] if dim >= 0 else 1 for dim in along)
+    chips = prod(counts)
+    return NeededChips((rows, columns), chips, whole_mesh=rows * columns == chips > 1)
+
+
 register(
     TTIRDefinition(
         "ttir.mesh_shard",
@@ -276,6 +294,7 @@ register(
         lower=_lower,
         cpu=_on_cpu,
         between_chips=_between_chips,
+        needed_chips=_needed_chips,
         refused_form=lambda op: (
             None
             if _is_whole(op) or declared_mesh(op) != ONE_CHIP
@@ -393,6 +412,7 @@ register(
         result_rules=(ResultRule(layout=Layout.ROW_MAJOR),),
         flops=no_flops,
         call_kind=CallKind.COPY,
+        nouns=("shards",),
     )
 )
 register(
@@ -416,5 +436,6 @@ register(
         result_rules=(ResultRule(layout=None, memory=Memory.HOST),),
         flops=no_flops,
         call_kind=CallKind.COPY,
+        nouns=("whole",),
     )
 )

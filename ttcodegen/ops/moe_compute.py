@@ -7,7 +7,7 @@ from math import prod, sqrt
 from typing import cast
 
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from ttcodegen.dialects.attribute_kinds import ENUMERATOR, INTEGER
 from ttcodegen.dialects.datatypes import element_of, f32, shape_of
@@ -32,6 +32,7 @@ from ttcodegen.ops.experts_on_meshes import (
     owner_table,
 )
 from ttcodegen.ops.mesh_values import mesh_of
+from ttcodegen.ops.needed_chips import NeededChips, integer_of, on_axis
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_rank, expect_shape, require
 from ttcodegen.ops.tensor_parts import TensorParts
@@ -241,6 +242,20 @@ def _inner(op: CatalogueOp) -> int:
     return op.shape("w0")[3]
 
 
+def _needed_chips(op: Operation) -> NeededChips:
+    """As many chips as it takes for all experts, and along the axis as many as have tokens for each
+    other: each gets the results of its own ones."""
+    if len(op.operands) < 5:
+        return NeededChips()
+    tokens, _, _, owners, w0 = (shape_of(value.type) for value in op.operands[:5])
+    result = shape_of(op.results[0].type)
+    local, own = w0[1] if len(w0) > 1 else 0, result[1] if len(result) > 1 else 0
+    if not owners or prod(owners) == local or 0 in (local, own):
+        return NeededChips()
+    axis = integer_of(op, "cluster_axis")
+    return NeededChips(on_axis(axis, prod(tokens[:-1]) // own), owners[-1] // local)
+
+
 register(
     TTIRDefinition(
         "ttir.moe_compute",
@@ -267,5 +282,6 @@ register(
         chips=_moe_compute_on_chips,
         decompose=_decompose_moe_compute,
         refused_form=_other_devices,
+        needed_chips=_needed_chips,
     )
 )

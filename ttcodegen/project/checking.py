@@ -238,7 +238,7 @@ def run_in_numpy(
         CompileError: if an op has no numpy meaning, or a run fails.
     """
     # Compiling changed the module that was parsed; the golden run is that of the source.
-    module = source_module(source)
+    module = source_module(source, mesh=compiled.description.mesh)
     if has_kernels(module):
         from ttcodegen.transforms.program_meanings import call_meanings
 

@@ -34,6 +34,8 @@ ROWS: tuple[tuple[str, str, str], ...] = (
      f"{_EXAMPLES}::test_batched_matmul_with_bias", _CHECKED),
     ("dataflow buffers of row-major tensors",
      f"{_EXAMPLES}::test_upsample_with_group_transfers", _CHECKED),
+    ("block expressions of row-major blocks, copies of parts of rows",
+     f"{_EXAMPLES}::test_blocks_of_rows", _CHECKED),
     ("states of blocks", f"{_RULES}::test_a_transition_that_the_states_do_not_have",
      f"{_RULES}::test_the_compiler_refuses_it_too"),
     ("`store`, overwriting and `+=`", f"{_EXAMPLES}::test_batched_matmul_with_bias", _CHECKED),

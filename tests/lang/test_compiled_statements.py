@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.lang.compiling import refusal
-from tests.lang.running import operation
+from tests.lang.running import compiler_refusal, failure, operation
 from tests.lang.test_functions import KERNELS
 from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.lang.programs import run_program_text
@@ -109,6 +109,78 @@ def test_copies_are_found_however_they_are_called(tmp_path: Path) -> None:
     run_program_text(source, [], projects.watch)
     written = (projects.written[0] / "kernels" / "write.cpp").read_text()
     assert "noc_async_write_page(i, y_tensor, y_dfb_block);" in written
+
+
+_ROWS = """
+import ttl, ttnn
+x = ttnn.zeros((4, 64), layout=ttnn.ROW_MAJOR_LAYOUT)
+y = ttnn.zeros((4, 64), layout=ttnn.ROW_MAJOR_LAYOUT)
+@ttl.operation(grid=(1, 1))
+def op(x, y):
+    x_dfb = ttl.make_dataflow_buffer_like(x, shape=SHAPE)
+    y_dfb = ttl.make_dataflow_buffer_like(y, shape=SHAPE)
+    @ttl.datamovement()
+    def read():
+        with x_dfb.reserve() as x_blk:
+            ttl.copy(SLICE, x_blk).wait()
+    @ttl.compute()
+    def compute():
+        with x_dfb.wait() as x_blk, y_dfb.reserve() as y_blk:
+            y_blk.store(EXPRESSION)
+    @ttl.datamovement()
+    def write():
+        with y_dfb.wait() as y_blk:
+            ttl.copy(y_blk, y[:2, :32]).wait()
+op(x, y)
+"""
+
+
+def of_rows(*, shape: str = "(2, 32)", part: str = "x[:2, :32]", expression: str = "-x_blk") -> str:
+    """A program that computes with a block of rows."""
+    return (
+        _ROWS.replace("SHAPE", shape).replace("SLICE", part).replace("EXPRESSION", expression)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("x_blk @ x_blk", "@ is not supported for row-major blocks"),
+        (
+            "ttl.math.reduce_sum(x_blk, dims=[-1], shape=(2, 1))",
+            "ttl.math.reduce_sum is not supported for row-major blocks",
+        ),
+        (
+            "ttl.block.broadcast(x_blk, dims=[0], shape=(2, 32))",
+            "ttl.block.broadcast is not supported for row-major blocks",
+        ),
+        ("ttl.block.transpose(x_blk)", "ttl.block.transpose is not supported for row-major blocks"),
+        (
+            "x_blk + ttl.block.fill(1, shape=(1, 64))",
+            "operands of + have the shapes (2, 32) and (1, 64)",
+        ),
+    ],
+)
+def test_what_row_major_blocks_do_not_have(expression: str, message: str) -> None:
+    text = of_rows(expression=expression)
+    for told in (failure(text), compiler_refusal(text)):
+        assert f"error: {message}" in told
+        assert f"y_blk.store({expression})" in told
+
+
+def test_parts_of_rows_begin_where_the_noc_reads() -> None:
+    told = refusal(of_rows(part="x[:2, 8:40]"))
+    assert "error: this slice begins within 32 bytes of a row" in told
+    assert "let parts of rows begin at multiples of 16 elements" in told
+
+
+def test_rows_lie_apart_in_packed_tiles(tmp_path: Path) -> None:
+    source = Source("program.py", of_rows().replace("4, 64", "4, 40").replace("32", "40"))
+    projects = Projects(source.digest, tmp_path)
+    run_program_text(source, [], projects.watch)
+    read = (projects.written[0] / "kernels" / "read.cpp").read_text()
+    assert "blocks::clear_gaps(x_dfb_block, 2, 80, 96, 2048);" in read
+    assert "noc_async_read_page(row, x_tensor, x_dfb_block_2 + row * 96);" in read
 
 
 _JOINED = """

@@ -269,6 +269,9 @@ CHECKED = [
     ("formulas", (2, 2, 5, 2)),
     ("integers", ()),
     ("printed", ()),
+    ("row_major", (5, 96, 5, 16, 5, "i32")),
+    ("row_major", (6, 40, 3, 40, 1, "bf16")),
+    ("row_major", (4, 64, 1, 8, 3, "f32")),
     *(("sharded", (kind,)) for kind in ("l1", "height", "width", "block", "ranges")),
     *(("rows", (kind, 3, 2, 2, 2)) for kind in (
         "rms-norm-matmul", "layer-norm", "softmax", "masked-softmax", "gelu-matmul", "gated",
@@ -314,7 +317,7 @@ def test_what_each_device_of_a_mesh_computes_is_compared(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "arguments"),
-    [*CHECKED[:7], *CHECKED[8:15], *CHECKED[20:28]],
+    [*CHECKED[:7], *CHECKED[8:15], *CHECKED[20:31]],
 )
 def test_kernels_compile_with_the_headers_of_the_release(
     name: str, arguments: tuple[object, ...], kernel_check: KernelCheck, tmp_path: Path

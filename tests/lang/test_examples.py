@@ -70,6 +70,12 @@ def test_upsample_with_group_transfers(sizes: tuple[int, ...], grid: tuple[int, 
     check("upsample", *sizes, *grid, tolerance=0)
 
 
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "i32"])
+@pytest.mark.parametrize("sizes", [(6, 40, 3, 8, 1), (4, 64, 4, 16, 3), (5, 7, 1, 7, 1)])
+def test_blocks_of_rows(sizes: tuple[int, ...], dtype: str) -> None:
+    check("row_major", *sizes, dtype, tolerance=0)
+
+
 @pytest.mark.parametrize("sizes", [(4, 5, 2, 1, 1), (2, 16, 1, 8, 8), (6, 31, 3, 3, 5)])
 def test_tensor_slices(sizes: tuple[int, ...]) -> None:
     check("columns", *sizes, tolerance=0)

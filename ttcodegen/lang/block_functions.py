@@ -9,11 +9,18 @@ import numpy as np
 
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.lang import shape_rules
+from ttcodegen.lang.buffers import DataflowBuffer
 from ttcodegen.lang.context import KernelKind, running_kernel
 from ttcodegen.lang.expressions import Array, BlockExpr, element_shape, elementwise, operand
 from ttcodegen.lang.places import error
 from ttcodegen.lang.recording import computed
-from ttcodegen.lang.shape_rules import broadcast_axes, squeezed, transposed_shape, unsqueezed
+from ttcodegen.lang.shape_rules import (
+    broadcast_axes,
+    squeezed,
+    tiled_only,
+    transposed_shape,
+    unsqueezed,
+)
 from ttcodegen.lang.shapes import Shape, checked_shape
 
 
@@ -28,8 +35,7 @@ def _target_shape(what: str, target: BlockExpr | None, shape: object) -> Shape:
 
 def _tiled(what: str, expr: BlockExpr) -> BlockExpr:
     given = operand(what, expr)
-    if not given.is_tiled:
-        raise error(f"{what} is not supported for row-major blocks")
+    tiled_only(what, given.is_tiled)
     return given
 
 
@@ -79,10 +85,18 @@ def reduce_max(expr: BlockExpr, dims: Sequence[int], shape: int | Shape) -> Bloc
 
 def transpose(expr: BlockExpr) -> BlockExpr:
     """The transposed block, of two dimensions."""
-    given = operand("ttl.block.transpose", expr)
+    given = _tiled("ttl.block.transpose", expr)
     shape = transposed_shape(given.shape)
     origin = computed("transpose", shape, [given.origin])
-    return BlockExpr(given.value().T.copy(), shape, given.is_tiled, origin)
+    return BlockExpr(given.value().T.copy(), shape, True, origin)
+
+
+def filled_layout(shape: Shape, buffers: Sequence[DataflowBuffer]) -> bool:
+    """Whether a block of one number is tiled: the specification gives it a shape only. It is what
+    the node's buffers of that shape are, else what all of them are, else tiled if it can be."""
+    found = {each.is_tiled for each in buffers if each.shape == shape}
+    found = found or {each.is_tiled for each in buffers}
+    return found.pop() if len(found) == 1 else len(shape) >= 2
 
 
 def fill(*arguments: object, value: object = None, shape: int | Shape | None = None) -> BlockExpr:
@@ -99,7 +113,8 @@ def fill(*arguments: object, value: object = None, shape: int | Shape | None = N
     if rest or not isinstance(value, int | float):
         raise error(f"{what} takes a number and a shape")
     sizes = _target_shape(what, target, given)
-    is_tiled = target.is_tiled if target is not None else len(sizes) >= 2
+    buffers = running_kernel(what).node.buffers
+    is_tiled = target.is_tiled if target is not None else filled_layout(sizes, buffers)
     array = np.full(element_shape(sizes, is_tiled), value, np.float32)
     return BlockExpr(array, sizes, is_tiled, computed("fill", sizes, [], [float(value)]))
 

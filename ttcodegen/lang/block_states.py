@@ -12,6 +12,9 @@ from ttcodegen.lang.context import KernelKind
 class BlockState(Enum):
     """A state, with the name and the words of the specification."""
 
+    # Members are compared by identity; hashing their names would take longer than the rules do.
+    __hash__ = object.__hash__
+
     MW = "Must be Written: the block was reserved and contains garbage data and therefore must be written to"  # noqa: E501
     MR = "Must be Read: the block was waited on or written to and never read and therefore must be read from or pushed"  # noqa: E501
     RW = "Read-Write: the block was waited on or written to (MR) and then read from and therefore can be either read from more times or overwritten"  # noqa: E501
@@ -23,12 +26,16 @@ class BlockState(Enum):
 class Acquisition(Enum):
     """How a block was acquired."""
 
+    __hash__ = object.__hash__
+
     RESERVE = "reserve"
     WAIT = "wait"
 
 
 class Event(Enum):
     """What happens to a block, as the messages say it."""
+
+    __hash__ = object.__hash__
 
     READ = "read"
     """By a block expression, at once."""
@@ -80,9 +87,11 @@ def following(
     after = transitions.get((state, event))
     if after is None:
         return None
-    readers += {Event.BEGIN_COPY_FROM: 1, Event.END_COPY_FROM: -1}.get(event, 0)
-    still_read = event is Event.END_COPY_FROM and readers > 0
-    return BlockState.ROR if still_read else after, readers
+    if event is Event.BEGIN_COPY_FROM:
+        return after, readers + 1
+    if event is Event.END_COPY_FROM:
+        return BlockState.ROR if readers > 1 else after, readers - 1
+    return after, readers
 
 
 def refusal(buffer: str, event: Event, state: BlockState, readers: int = 0) -> str:

@@ -39,11 +39,16 @@ from ttcodegen.lang.recording import RecordedValue
 from ttcodegen.lang.scheduling import Awaitable
 from ttcodegen.lang.shapes import Shape, checked_shape, is_integer, shape_text
 from ttcodegen.lang.tensors import Tensor
+from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import page_bytes
+from ttcodegen.layout.tiled_shape import tile_bytes_of
 from ttcodegen.numerics.rounding import rounded_for_device
 
 DRAM_ALIGNMENT = 32
 """Bytes that addresses of reads from DRAM are multiples of, there and in L1 (tt-metal 0.70.1)."""
+NARROWEST = 2
+"""Bytes of an element of the smallest data type of row-major blocks in block expressions."""
+TILE_ELEMENTS = TILE_SIDE * TILE_SIDE
 L1_BYTES = 1464 * 1024
 """L1 of a node (TT-Lang specification 0.17, "Platform limitations")."""
 
@@ -65,6 +70,9 @@ class DataflowBuffer(Awaitable):
         self.node = node
         self.number = len(node.buffers)
         self.name = assigned_name() or f"dfb{self.number}"
+        self.is_computed_with = False
+        """Whether a compute kernel acquires its blocks; those of row-major buffers are whole tiles
+        then, which the elements fill in their order."""
         sizes = element_shape(shape, self.is_tiled)
         self._free = deque(np.zeros(sizes, likeness.compute_dtype) for _ in range(block_count))
         self._filled: deque[Array] = deque()
@@ -72,21 +80,48 @@ class DataflowBuffer(Awaitable):
         self._pushed = self._popped = 0
 
     @property
-    def page_bytes(self) -> int:
-        """Bytes of a page: of a tile, or of a row of elements, which is as long as in DRAM."""
-        pages = Layout.TILE if self.is_tiled else Layout.ROW_MAJOR
-        placement = TensorPlacement(tuple(self.shape), self.data_type, pages)
-        return page_bytes(placement, 1 if self.is_tiled else DRAM_ALIGNMENT)
+    def unit_bytes(self) -> int:
+        """Bytes from one unit that copies move to the next: a tile, or a row of elements."""
+        if self.is_tiled:
+            return tile_bytes_of(self.data_type)
+        if self.is_computed_with:
+            return _packed_row(self.shape) * self.element_bytes
+        placement = TensorPlacement(tuple(self.shape), self.data_type, Layout.ROW_MAJOR)
+        return page_bytes(placement, DRAM_ALIGNMENT)
 
     @property
-    def page_shape(self) -> Shape:
-        """The shape of a block in pages."""
+    def unit_shape(self) -> Shape:
+        """The shape of a block in units that copies move."""
         return self.shape if self.is_tiled else self.shape[:-1]
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of the elements of a row of a row-major block."""
+        return self.shape[-1] * self.element_bytes
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an element of a row-major block."""
+        return tile_bytes_of(self.data_type) // TILE_ELEMENTS
+
+    @property
+    def page_bytes(self) -> int:
+        """Bytes of a page: of a tile, or of a row of elements that nobody computes with."""
+        return tile_bytes_of(self.data_type) if self.is_computed_with else self.unit_bytes
 
     @property
     def pages(self) -> int:
         """Pages of a block."""
-        return prod(self.page_shape)
+        if self.is_computed_with:
+            return prod(self.tiles)
+        return prod(self.unit_shape)
+
+    @property
+    def tiles(self) -> Shape:
+        """The shape of a block in tiles: all in a row, if it is row-major."""
+        if self.is_tiled:
+            return self.shape
+        return packed_tiles(self.shape)
 
     @property
     def bytes(self) -> int:
@@ -103,6 +138,8 @@ class DataflowBuffer(Awaitable):
 
     def _acquire(self, acquisition: Acquisition, source: deque[Array], kind: str) -> Block:
         kernel = running_kernel(f"ttl.DataflowBuffer.{acquisition.value}")
+        if kernel.kind is KernelKind.COMPUTE:
+            self.is_computed_with = True
         held = self._held[acquisition]
         if held is not None:
             raise error(
@@ -252,6 +289,18 @@ class Block(BlockExpr):
     ) -> None:
         if kind is None:
             self.push() if self.acquisition is Acquisition.RESERVE else self.pop()
+
+
+def _packed_row(shape: Shape) -> int:
+    """Elements from one row of packed tiles to the next: the same for all data types that kernels
+    compute with, and as far apart as the rows of the narrowest have to be."""
+    return align_up(shape[-1], DRAM_ALIGNMENT // NARROWEST)
+
+
+def packed_tiles(shape: Shape) -> Shape:
+    """The tiles that the elements of a row-major block fill, all in a row."""
+    elements = prod(shape[:-1]) * _packed_row(shape)
+    return (-(-elements // TILE_ELEMENTS),)
 
 
 def make_dataflow_buffer_like(

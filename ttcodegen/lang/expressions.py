@@ -11,7 +11,7 @@ from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.lang.context import KernelKind, running_kernel
 from ttcodegen.lang.places import error
 from ttcodegen.lang.recording import RecordedValue, computed
-from ttcodegen.lang.shape_rules import product_shape, same_shapes
+from ttcodegen.lang.shape_rules import product_shape, same_layouts, same_shapes, tiled_only
 from ttcodegen.lang.shapes import Shape
 
 Array = np.ndarray
@@ -137,8 +137,7 @@ def _computed(array: Array) -> Array:
 def elementwise(what: str, function: Callable[..., Array], *values: object) -> BlockExpr:
     """A function of the elements of several expressions of the same shape."""
     given = [operand(what, value) for value in values]
-    if len({each.is_tiled for each in given}) > 1:
-        raise error(f"operands of {what} are tiled and row-major blocks")
+    same_layouts(what, [each.is_tiled for each in given])
     same_shapes(what, [each.shape for each in given])
     origin = computed(what, given[0].shape, [each.origin for each in given])
     with np.errstate(all="ignore"):
@@ -156,9 +155,8 @@ def power(value: object, exponent: object) -> BlockExpr:
 def matmul(left: object, right: object) -> BlockExpr:
     """The product of two blocks, [..., M, K] and [..., K, N]."""
     a, b = operand("@", left), operand("@", right)
+    tiled_only("@", a.is_tiled and b.is_tiled)
     shape = product_shape(a.shape, b.shape)
-    if not (a.is_tiled and b.is_tiled):
-        raise error("@ is not supported for row-major blocks")
     with np.errstate(all="ignore"):
         origin = computed("@", shape, [a.origin, b.origin])
         return BlockExpr(np.matmul(a.value(), b.value()), shape, True, origin)

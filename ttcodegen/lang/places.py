@@ -20,10 +20,14 @@ class ProgramError(CompileError):
     """A program breaks a rule of the language."""
 
 
+_is_of_user = cache(is_of_user)
+"""Asked for each frame between a rule of the language and the program."""
+
+
 def user_frame(frame: FrameType | None = None) -> FrameType | None:
     """The innermost frame of the user's code, from `frame` or the caller on outwards."""
     frame = frame if frame is not None else sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    while frame is not None and not is_of_user(frame.f_code.co_filename):
+    while frame is not None and not _is_of_user(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
 

@@ -22,6 +22,18 @@ def same_shapes(what: str, shapes: Sequence[Shape]) -> None:
             )
 
 
+def same_layouts(what: str, are_tiled: Sequence[bool]) -> None:
+    """Operands of `what` are all tiled, or all row-major."""
+    if len(set(are_tiled)) > 1:
+        raise error(f"operands of {what} are tiled and row-major blocks")
+
+
+def tiled_only(what: str, is_tiled: bool) -> None:
+    """An operand of `what` is tiled."""
+    if not is_tiled:
+        raise error(f"{what} is not supported for row-major blocks")
+
+
 def product_shape(left: Shape, right: Shape) -> Shape:
     """The shape of a product of matrices, [..., M, K] and [..., K, N]."""
     fits = (

@@ -120,6 +120,11 @@ BLOCK_ROWS: tuple[KernelOp, ...] = (
         calls("blocks/reduce_scaler.hpp", "blocks::push_reduce_scaler"),
     ),
     _block(
+        "clear_gaps",
+        "address:l1_addr rows:int row_bytes:int distance:int bytes:int",
+        calls("blocks/packed_rows.hpp", "blocks::clear_gaps"),
+    ),
+    _block(
         "keep_tiles",
         "tensor:accessor memory:cb target:cb",
         calls(_KEPT, "blocks::keep_tiles", template_words="slots"),

@@ -110,9 +110,9 @@ class BlockWriter:
 
     # Circular buffers of the kernel's own
 
-    def scratch(self, name: str, shape: Shape, copies: int, data_type: DataType) -> Resident:
-        """Room for blocks of a shape."""
-        tiles = prod(shape) * copies
+    def scratch(self, name: str, like: Expression, copies: int) -> Resident:
+        """Room for blocks of the shape of an expression."""
+        tiles, data_type = prod(like.shape) * copies, like.data_type
         # A block must not go over the end of its buffer: buffers hold blocks of one size.
         number, stem, wanted = 1, name, Scratch(name, tiles, data_type)
         while self.needs.scratch.setdefault(name, wanted) != wanted:
@@ -122,7 +122,7 @@ class BlockWriter:
         if name not in self.formats:
             # It is not known yet: a later translation of the kernel declares it at its start.
             self._declare(name, tiles, data_type)
-        return Resident(shape, name, holds=data_type)
+        return Resident(like.shape, name, holds=data_type, elements=like.elements)
 
     def _declare(self, name: str, tiles: int, data_type: DataType) -> None:
         self.kernel.declare([CircularBuffer(0, name, data_type, tiles, 1)])
@@ -130,7 +130,7 @@ class BlockWriter:
 
     def fill_scratch(self, name: str, expression: Expression, copies: int = 1) -> Resident:
         """Computes an expression into a circular buffer of the kernel's own."""
-        place = self.scratch(name, expression.shape, copies, expression.data_type)
+        place = self.scratch(name, expression, copies)
         name = place.buffer
         pages = prod(expression.shape)
         self.kernel.op("cb_reserve_back", name, pages)
@@ -298,7 +298,8 @@ class BlockWriter:
         kernel, builder = self.kernel, self.kernel.builder
         kernel.forget_formats()
         shape = expression.shape
-        flat = prod(shape) > 1 and engine is None and _is_flat(expression)
+        in_a_row = expression.elements is not None
+        flat = in_a_row or (prod(shape) > 1 and engine is None and _is_flat(expression))
         sizes: Shape = (prod(shape),) if flat else shape
         names = ["tile"] if flat else [*("matrix" for _ in shape[:-2]), "row", "column"]
         with ExitStack() as loops:

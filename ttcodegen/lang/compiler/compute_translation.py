@@ -11,7 +11,6 @@ from typing import Any
 
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.ttkernel.attribute_kinds import PRINTED
-from ttcodegen.lang import block_functions
 from ttcodegen.lang.block_states import Acquisition, BlockState, Event
 from ttcodegen.lang.buffers import DataflowBuffer
 from ttcodegen.lang.compiler.block_lives import (
@@ -22,43 +21,18 @@ from ttcodegen.lang.compiler.block_lives import (
 )
 from ttcodegen.lang.compiler.captured import Captured, stored_names
 from ttcodegen.lang.compiler.compute import BlockWriter
-from ttcodegen.lang.compiler.evaluation import is_known
+from ttcodegen.lang.compiler.compute_expressions import ExpressionTranslator
 from ttcodegen.lang.compiler.expressions import (
-    Broadcast,
     Expression,
     Fill,
-    Product,
-    Reduction,
-    Reshaped,
     Resident,
-    Transposed,
     depends_on,
 )
 from ttcodegen.lang.compiler.frames import Frame, Returned
-from ttcodegen.lang.compiler.numbers import SPELLINGS
 from ttcodegen.lang.compiler.pipe_nets import NetUses
-from ttcodegen.lang.compiler.tile_functions import (
-    binary_call,
-    masked,
-    math_call,
-    outer_reduction,
-    power,
-    where,
-)
-from ttcodegen.lang.compiler.translation import KernelTranslator
 from ttcodegen.lang.compiler.variables import last_line, read_after
 from ttcodegen.lang.context import Kernel, KernelKind
-from ttcodegen.lang.shape_rules import (
-    broadcast_axes,
-    product_shape,
-    reduced,
-    same_shapes,
-    squeezed,
-    transposed_shape,
-    unsqueezed,
-)
-from ttcodegen.lang.shapes import Shape, checked_shape, is_tuple, shape_text
-from ttcodegen.lang.ttl import math as ttl_math
+from ttcodegen.lang.shapes import Shape, is_tuple, shape_text
 
 
 @dataclass(eq=False)
@@ -76,15 +50,13 @@ class ComputeBlock(Resident):
         return self.life.acquisition is Acquisition.RESERVE
 
 
-class ComputeTranslator(KernelTranslator):
+class ComputeTranslator(ExpressionTranslator):
     """Translates a compute kernel."""
 
     def __init__(
         self, kernel: Kernel, captured: Captured, writer: BlockWriter, nets: NetUses
     ) -> None:
-        super().__init__(kernel, captured, writer.kernel.builder, nets)
-        self.writer = writer
-        writer.arithmetic = self.arithmetic
+        super().__init__(kernel, captured, writer, nets)
         self.used: set[str] = set()
         """The dataflow buffers that the kernel turned out to use."""
         self._lives = BlockLives(KernelKind.COMPUTE)
@@ -92,24 +64,6 @@ class ComputeTranslator(KernelTranslator):
         self._brought: dict[tuple[Frame, str], Resident | None] = {}
         """Where branches of conditions left variables that are read after them; None where they
         are no block expressions."""
-        self.calls |= {
-            abs: self._magnitude,
-            ttl_math.max: lambda a, b: self.operator("max", a, b),  # pyright: ignore
-            ttl_math.min: lambda a, b: self.operator("min", a, b),  # pyright: ignore
-            ttl_math.pow: self._power,
-            block_functions.fill: self._fill,
-            block_functions.broadcast: self._broadcast,
-            block_functions.transpose: self._transpose,
-            block_functions.where: self._where,
-            block_functions.mask: partial(self._masked, 0.0),
-            block_functions.mask_posinf: partial(self._masked, float("inf")),
-            block_functions.squeeze: self._squeeze,
-            block_functions.unsqueeze: self._unsqueeze,
-            block_functions.reduce_sum: partial(self._reduce, "sum"),
-            block_functions.reduce_max: partial(self._reduce, "max"),
-        }
-        for call, function in ttl_math.FUNCTIONS.items():
-            self.calls[call] = self._math(function)
 
     def kernel_body(self) -> None:
         super().kernel_body()
@@ -140,16 +94,16 @@ class ComputeTranslator(KernelTranslator):
             super().leave(held, node)
 
     def _acquire(self, buffer: DataflowBuffer, acquisition: Acquisition) -> ComputeBlock:
-        if not buffer.is_tiled:
-            self.refuse("the compiler does not take row-major tensors yet")
         if not buffer.data_type.is_float and buffer.data_type is not DataType.INT32:
             self.refuse("the compiler computes with floats and int32 only")
         life = self._lives.acquire(buffer.name, acquisition, self.where, self.regions)
         self.used.add(buffer.name)
+        buffer.is_computed_with = True
         name = "cb_reserve_back" if acquisition is Acquisition.RESERVE else "cb_wait_front"
         self.writer.kernel.op(name, buffer.name, buffer.pages)
         held = DataType.FLOAT32 if buffer.data_type.is_float else buffer.data_type
-        return ComputeBlock(buffer.shape, buffer.name, buffer, life, holds=held)
+        elements = None if buffer.is_tiled else buffer.shape
+        return ComputeBlock(buffer.tiles, buffer.name, buffer, life, holds=held, elements=elements)
 
     def _happens(self, block: ComputeBlock, event: Event) -> None:
         block.life.happens(event, self.where, self.regions)
@@ -159,7 +113,7 @@ class ComputeTranslator(KernelTranslator):
             return False
         place = value.home or value
         kind = self.writer.formats[place.buffer].mlir
-        if kind not in PRINTED:
+        if kind not in PRINTED or value.elements is not None:
             return False
         kernel = self.writer.kernel
         self.print_tiles(
@@ -183,10 +137,10 @@ class ComputeTranslator(KernelTranslator):
 
     def _store(self, block: ComputeBlock, expr: Any) -> None:
         given = self.expression(expr)
-        if given.shape != block.shape:
+        if not _alike(given, block):
             self.refuse(
-                f"an expression of the shape {shape_text(given.shape)} does not fit into a block "
-                f"of '{block.buffer}', which has the shape {shape_text(block.shape)}"
+                f"an expression of the shape {shape_text(given.units)} does not fit into a block "
+                f"of '{block.buffer}', which has the shape {shape_text(block.units)}"
             )
         if given.data_type is not block.data_type and not isinstance(given, Fill):
             self.refuse(
@@ -266,7 +220,7 @@ class ComputeTranslator(KernelTranslator):
     def store_name(self, name: str, value: Any) -> None:
         home = self.homes.get(name)
         if home is not None and isinstance(value, Expression) and value is not home:
-            if value.shape != home.shape:
+            if not _alike(value, home):
                 self.refuse(f"'{name}' has another shape than before")
             given = self.expression(value)
             self._save_dependents([home.buffer], {name: value})
@@ -323,7 +277,8 @@ class ComputeTranslator(KernelTranslator):
         if block.home is not None or not self._is_read(block):
             return
         is_empty = block.is_reserved and block.life.state is BlockState.MW
-        self._settle(block, Fill(block.shape, 0.0) if is_empty else block)
+        empty = Fill(block.shape, 0.0, elements=block.elements)
+        self._settle(block, empty if is_empty else block)
 
     def _reads_first(self, name: str, body: Sequence[ast.stmt]) -> bool:
         """Whether statements read a name before they assign to it."""
@@ -419,8 +374,6 @@ class ComputeTranslator(KernelTranslator):
             self.writer.drop(self.homes.pop(name))
             self.names.pop(name, None)
 
-    # Expressions
-
     def expression(self, value: Any) -> Expression:
         """A value as a block expression."""
         if isinstance(value, ComputeBlock):
@@ -433,138 +386,11 @@ class ComputeTranslator(KernelTranslator):
             )
         return value
 
-    def _alike(self, what: str, *values: Any) -> list[Expression]:
-        found = [self.expression(value) for value in values]
-        same_shapes(what, [each.shape for each in found])
-        return found
-
-    def _where(self, condition: Any, true_value: Any, false_value: Any) -> Expression:
-        found = self._alike("ttl.block.where", condition, true_value, false_value)
-        return where(found[0], found[1], found[2])
-
-    def _masked(self, number: float, expr: Any, mask: Any) -> Expression:
-        found = self._alike("ttl.block.mask", expr, mask)
-        return masked(found[0], found[1], number)
-
-    def operator(self, symbol: str, left: Any, right: Any) -> Expression:
-        """A function of two operands, element by element."""
-        spelling = SPELLINGS.get(symbol, symbol)
-        first, second = self._alike(spelling, left, right)
-        types = {each.data_type for each in (first, second) if not isinstance(each, Fill)}
-        if len(types) > 1:
-            self.refuse(f"the operands of {spelling} are integers and floats")
-        found = binary_call(symbol, first, second)
-        if found is None:
-            self.refuse(self._no_operation(spelling, first))
-        return found
-
-    def _no_operation(self, what: str, of: Expression) -> str:
-        return f"the device has no operation {what} of blocks of {of.data_type.mlir}"
-
-    def _mapped(self, name: str, numbers: Sequence[float], of: Expression) -> Expression:
-        """A function of the table, of each element."""
-        found = math_call(ttl_math.MATH_FUNCTIONS[name], numbers, of)
-        if found is None:
-            self.refuse(self._no_operation(f"ttl.math.{name}", of))
-        return found
-
-    def _of_floats(self, what: str, value: Any) -> Expression:
-        """An operand of what the matrix engine and the unpacker do."""
-        found = self.expression(value)
-        if not found.data_type.is_float:
-            self.refuse(self._no_operation(what, found))
-        return found
-
-    def binary(self, symbol: str, left: Any, right: Any, node: ast.AST) -> Any:
-        if not isinstance(left, Expression) and not isinstance(right, Expression):
-            return super().binary(symbol, left, right, node)
-        self.here = node
-        if symbol == "Pow":
-            return self._power(left, right)
-        if symbol == "MatMult":
-            return self._product(left, right)
-        return self.operator(symbol, left, right)
-
-    def unary(self, symbol: str, value: Any, node: ast.AST) -> Any:
-        if isinstance(value, Expression) and symbol == "USub":
-            return self._mapped("neg", (), self.expression(value))
-        return super().unary(symbol, value, node)
-
-    def _magnitude(self, value: Any) -> Any:
-        if isinstance(value, Expression):
-            return self._mapped("abs", (), self.expression(value))
-        if not is_known(value):
-            self.refuse("kernels have no abs of this operand")
-        return abs(value)
-
-    def _math(self, function: Any) -> Callable[..., Expression]:
-        def call(expr: Any, *numbers: Any, **named: Any) -> Expression:
-            bound = ttl_math.bound_numbers(function, numbers, named)
-            return self._mapped(function.name, bound, self.expression(expr))
-
-        return call
-
-    def _power(self, expr: Any, exponent: Any) -> Expression:
-        if not isinstance(exponent, int) or exponent < 0:
-            self.refuse("the exponent of a power is an unsigned integer")
-        return power(self.expression(expr), exponent)
-
-    def _product(self, left: Any, right: Any) -> Expression:
-        a, b = self._of_floats("@", left), self._of_floats("@", right)
-        return Product(product_shape(a.shape, b.shape), a, b)
-
-    def _fill(self, *arguments: Any, value: Any = None, shape: Any = None) -> Expression:
-        rest = list(arguments)
-        target = rest.pop(0) if rest and isinstance(rest[0], Expression) else None
-        value = rest.pop(0) if value is None and rest else value
-        shape = rest.pop(0) if shape is None and rest else shape
-        if not isinstance(value, int | float):
-            self.refuse("ttl.block.fill takes a number that is known when the kernel is compiled")
-        sizes = self._target("ttl.block.fill", target, shape)
-        return Fill(sizes, float(value), holds=self.writer.only_type)
-
-    def _target(self, what: str, target: Any, shape: Any) -> Shape:
-        if isinstance(target, Expression):
-            return target.shape
-        return checked_shape(what, shape)
-
-    def _broadcast(
-        self, expr: Any, target: Any = None, dims: Any = (), shape: Any = None
-    ) -> Expression:
-        of = self.expression(expr)
-        what = "ttl.block.broadcast"
-        sizes = self._target(what, target, shape)
-        axes = broadcast_axes(what, of.shape, sizes, dims)
-        row, column = (axis in axes for axis in (len(sizes) - 2, len(sizes) - 1))
-        kind = ("scalar" if column else "row") if row else ("col" if column else "")
-        if kind and not isinstance(of, Fill):
-            of = self._of_floats(what, of)
-        return Broadcast(sizes, of, kind)
-
-    def _reduce(self, kind: str, expr: Any, dims: Any, shape: Any) -> Expression:
-        of = self.expression(expr)
-        sizes, axes = reduced(f"ttl.math.reduce_{kind}", of.shape, dims, shape)
-        inner = tuple(axis for axis in axes if axis >= len(of.shape) - 2)
-        outer = [axis for axis in axes if axis not in inner]
-        brought = outer_reduction(kind, of, outer)
-        if not inner:
-            return brought
-        return Reduction(sizes, self._of_floats(f"ttl.math.reduce_{kind}", brought), kind, inner)
-
-    def _transpose(self, expr: Any) -> Expression:
-        of = self._of_floats("ttl.block.transpose", expr)
-        return Transposed(transposed_shape(of.shape), of)
-
-    def _squeeze(self, expr: Any, dims: Any) -> Expression:
-        of = self.expression(expr)
-        shape, kept = squeezed(of.shape, dims, is_tiled=True)
-        return Reshaped(shape, of, kept)
-
-    def _unsqueeze(self, expr: Any, dims: Any) -> Expression:
-        of = self.expression(expr)
-        shape, kept = unsqueezed(of.shape, dims)
-        return Reshaped(shape, of, kept)
-
 
 def _place_of(home: Resident | None) -> tuple[str, Shape] | None:
-    return None if home is None else (home.buffer, home.shape)
+    return None if home is None else (home.buffer, home.units)
+
+
+def _alike(left: Expression, right: Expression) -> bool:
+    """Whether one fits where the other is."""
+    return (left.shape, left.elements) == (right.shape, right.elements)

@@ -20,8 +20,13 @@ class Expression:
     shape: Shape
     data_type: DataType = field(init=False)
     """Of its elements in the registers: int32, or float32 whatever floats its blocks hold."""
+    elements: Shape | None = field(init=False)
+    """The shape of a row-major expression, whose elements fill tiles in their order; None of one
+    that is tiled."""
 
     def __post_init__(self) -> None:
+        packed = (each.elements for each in self.operands if each.elements is not None)
+        self.elements = next(packed, None)
         types = (each.data_type for each in self.operands)
         self.data_type = next((t for t in types if not t.is_float), DataType.FLOAT32)
 
@@ -29,6 +34,11 @@ class Expression:
     def operands(self) -> tuple[Expression, ...]:
         """What it is computed from."""
         return ()
+
+    @property
+    def units(self) -> Shape:
+        """Its shape as the program counts it: in tiles, or in elements of row-major blocks."""
+        return self.shape if self.elements is None else self.elements
 
 
 @dataclass(eq=False)
@@ -38,6 +48,7 @@ class Resident(Expression):
     buffer: str
     holds: DataType = field(default=DataType.FLOAT32, kw_only=True)
     """What its elements are in the registers."""
+    elements: Shape | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         self.data_type = self.holds
@@ -49,6 +60,7 @@ class Fill(Expression):
 
     number: float
     holds: DataType = field(default=DataType.FLOAT32, kw_only=True)
+    elements: Shape | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         self.data_type = self.holds

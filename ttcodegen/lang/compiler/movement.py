@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from math import prod
+from math import gcd, prod
 from typing import Any
 
 from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.ttkernel.attribute_kinds import PRINTED
 from ttcodegen.lang.block_states import Acquisition, Event
-from ttcodegen.lang.buffers import DataflowBuffer
+from ttcodegen.lang.buffers import DRAM_ALIGNMENT, DataflowBuffer
 from ttcodegen.lang.compiler.block_lives import BlockLife, BlockLives
 from ttcodegen.lang.compiler.captured import Captured
 from ttcodegen.lang.compiler.numbers import SPELLINGS, Number, is_computed
@@ -62,6 +62,14 @@ class MovedSlice:
     single: tuple[bool, ...]
 
 
+@dataclass(frozen=True)
+class _Columns:
+    """A part of each row of a row-major tensor, in bytes."""
+
+    offset: Number
+    bytes: int
+
+
 @dataclass(eq=False)
 class MovedTransfer:
     """A copy that was begun."""
@@ -83,6 +91,8 @@ class MovedGroup:
     is_done: bool = False
 
 
+L1_ALIGNMENT = 16
+"""Bytes that addresses of writes are multiples of, in DRAM and in L1 (tt-metal 0.70.1)."""
 _SIGNS = {"USub": "-"}
 _KINDS: dict[type, str] = {
     MovedBlock: "Block", MovedSlice: "TensorSlice", MovedPipe: "PipeIdentity",
@@ -167,12 +177,12 @@ class MovementTranslator(KernelTranslator):
         buffer, start = block.buffer, self.address(block)
 
         def address(number: Number) -> SSAValue:
-            return self.builder.sum(start, self.arithmetic.multiply(number, buffer.page_bytes))
+            return self.builder.sum(start, self.arithmetic.multiply(number, buffer.unit_bytes))
 
         if buffer.is_tiled:
             self.print_tiles(buffer.pages, kind, address)
             return
-        with self.builder.loop(buffer.pages, name_hint="row") as row:
+        with self.builder.loop(prod(buffer.unit_shape), name_hint="row") as row:
             self.builder.op("blocks.print_row", address(row), buffer.shape[-1], printed=kind)
 
     def _print_pages(self, tensor: Tensor, kind: str, pages: int) -> None:
@@ -215,7 +225,18 @@ class MovementTranslator(KernelTranslator):
         life = self._lives.acquire(buffer.name, acquisition, self.where, self.regions)
         name = "cb_reserve_back" if acquisition is Acquisition.RESERVE else "cb_wait_front"
         self.builder.op(name, self.resources.buffer(buffer.name), buffer.pages)
-        return MovedBlock(buffer, life)
+        block = MovedBlock(buffer, life)
+        if block.is_reserved and buffer.is_computed_with and not buffer.is_tiled:
+            self._clear_gaps(block)
+        return block
+
+    def _clear_gaps(self, block: MovedBlock) -> None:
+        """What copies leave of the tiles that kernels compute with."""
+        buffer = block.buffer
+        rows, total = prod(buffer.unit_shape), buffer.pages * buffer.page_bytes
+        if rows * buffer.row_bytes < total:
+            sizes = rows, buffer.row_bytes, buffer.unit_bytes, total
+            self.builder.op("blocks.clear_gaps", self.address(block), *sizes)
 
     def happens(self, block: MovedBlock, event: Event) -> None:
         """Notes what happens to a block."""
@@ -323,30 +344,37 @@ class MovementTranslator(KernelTranslator):
         tensor = self.resources.tensor(part.tensor, is_read=is_read)
         address = self.address(block)
         units = part.tensor.units
+        rank = len(units)
+        columns: _Columns | None = None
         if not buffer.is_tiled:
             # A page is a row.
-            part, axes, units = self._rows(part, axes)
+            columns = self._columns(part, axes, buffer, is_read=is_read)
+            part = MovedSlice(part.tensor, part.starts[:-1], part.sizes[:-1], part.single[:-1])
+            axes, units = axes[:-1], units[:-1]
         for axis, start in enumerate(part.starts):
             if isinstance(start, SSAValue) and start.name_hint is None:
-                start.name_hint = f"first_{_axis_name(axis, units)}"
+                start.name_hint = f"first_{_axis_name(axis, rank)}"
         with ExitStack() as loops:
             counters: list[Number] = []
-            for axis, size in zip(axes, buffer.page_shape, strict=True):
+            for axis, size in zip(axes, buffer.unit_shape, strict=True):
                 if size == 1:
                     counters.append(0)
                     continue
-                loop = self.builder.loop(size, name_hint=_axis_name(axis, units))
+                loop = self.builder.loop(size, name_hint=_axis_name(axis, rank))
                 counters.append(loops.enter_context(loop))
             position = list(part.starts)
             for axis, counter in zip(axes, counters, strict=True):
                 position[axis] = self.arithmetic.add(position[axis], counter)
             page = self.arithmetic.index(position, units)
-            place = self.arithmetic.index(counters, buffer.page_shape)
+            place = self.arithmetic.index(counters, buffer.unit_shape)
             if isinstance(place, SSAValue):
                 offset = self.arithmetic.multiply(place, self._bytes_of_tile(buffer))
                 address = self.builder.sum(address, offset)
-            op = "noc_async_read_page" if is_read else "noc_async_write_page"
-            self.builder.op(op, page, tensor, address)
+            if columns is not None:
+                self._move_columns(columns, page, tensor, address, is_read=is_read)
+            else:
+                op = "noc_async_read_page" if is_read else "noc_async_write_page"
+                self.builder.op(op, page, tensor, address)
 
     def _check_kinds(self, part: MovedSlice, buffer: DataflowBuffer) -> None:
         """A block and a tensor have one layout and one data type."""
@@ -354,18 +382,53 @@ class MovementTranslator(KernelTranslator):
         if misfit is not None:
             self.refuse(misfit)
 
-    def _rows(
-        self, part: MovedSlice, axes: list[int]
-    ) -> tuple[MovedSlice, list[int], tuple[int, ...]]:
-        """A slice of rows without their elements: what the NoC reads and writes is a whole row."""
-        last = len(part.starts) - 1
-        if axes[-1] != last or part.starts[-1] != 0 or part.sizes[-1] != part.tensor.units[-1]:
-            self.refuse("the compiler copies whole rows of row-major tensors")
-        rows = MovedSlice(part.tensor, part.starts[:-1], part.sizes[:-1], part.single[:-1])
-        return rows, axes[:-1], part.tensor.units[:-1]
+    def _columns(
+        self, part: MovedSlice, axes: list[int], buffer: DataflowBuffer, *, is_read: bool
+    ) -> _Columns | None:
+        """What a slice has of each row; None if it is all."""
+        start, width = part.starts[-1], part.tensor.units[-1]
+        if axes[-1] != len(part.starts) - 1:
+            self.refuse(
+                "the compiler copies rows of row-major tensors, or parts of rows, into blocks of "
+                "rows",
+                remedy="give the block a last dimension of 1",
+            )
+        size = part.sizes[-1]
+        assert size is not None
+        if start == 0 and isinstance(start, int) and size == width:
+            return None
+        element = buffer.element_bytes
+        unit = DRAM_ALIGNMENT if is_read else L1_ALIGNMENT
+        aligned = gcd(*self.arithmetic.terms(start).values()) * element % unit == 0
+        if not aligned:
+            self.refuse(
+                f"this slice begins within {unit} bytes of a row: the NoC "
+                f"{'reads from' if is_read else 'writes to'} DRAM at multiples of that",
+                remedy=f"let parts of rows begin at multiples of {unit // element} elements",
+            )
+        offset = self.arithmetic.multiply(start, element)
+        if isinstance(offset, SSAValue):
+            offset.name_hint = f"{buffer.name}_offset"
+        return _Columns(offset, size * element)
+
+    def _move_columns(
+        self,
+        columns: _Columns,
+        page: Number,
+        tensor: SSAValue,
+        address: SSAValue,
+        *,
+        is_read: bool,
+    ) -> None:
+        """Copies a part of a row."""
+        far = self.resources.page_address(tensor, page, columns.offset, "part_of_row")
+        if is_read:
+            self.builder.op("noc_async_read", far, address, columns.bytes)
+        else:
+            self.builder.op("noc_async_write", address, far, columns.bytes)
 
     def _bytes_of_tile(self, buffer: DataflowBuffer) -> Number:
-        return self._tile_bytes.get(buffer.name, buffer.page_bytes)
+        return self._tile_bytes.get(buffer.name, buffer.unit_bytes)
 
     def _axes(self, part: MovedSlice, buffer: DataflowBuffer) -> list[int]:
         """The dimension of the tensor that each dimension of a block stands for."""
@@ -392,6 +455,6 @@ def _kind_of(value: object) -> str:
     return _KINDS.get(kind, kind.__name__)
 
 
-def _axis_name(axis: int, units: Sequence[int]) -> str:
+def _axis_name(axis: int, rank: int) -> str:
     """What a dimension of a tensor is called."""
-    return {len(units) - 1: "column", len(units) - 2: "row"}.get(axis, "matrix")
+    return {rank - 1: "column", rank - 2: "row"}.get(axis, "matrix")

@@ -161,6 +161,11 @@ class _OperationCompiler:
         parts = [self._parts_of(number, kernel) for number, kernel in enumerate(first.kernels)]
         self.computing = [part for part in parts if part.kernel.kind is KernelKind.COMPUTE]
         self.moving = [part for part in parts if part.kernel.kind is not KernelKind.COMPUTE]
+        if not all(buffer.is_tiled for buffer in self.buffers):
+            # What is computed with lies in whole tiles: find out before anything is moved.
+            for part in self.computing:
+                self._translate_compute(part, self.circular, Needs(), _PLACES)
+            self.circular = [_circular_buffer(buffer) for buffer in self.buffers]
         for part in self.moving:
             self._translate_movement(part, Processor.READER, is_first_time=True)
         self._check_balance()

@@ -163,6 +163,19 @@ class MovementResources:
             "get_noc_addr", *self._noc(place), address, result_type=NocAddressType()
         )
 
+    def page_address(
+        self, accessor: SSAValue, page: Number, offset: Number, name_hint: str
+    ) -> SSAValue:
+        """An address in a page of a tensor."""
+        return self.builder.get(
+            "tensor_accessor.get_noc_addr",
+            accessor,
+            page,
+            offset,
+            result_type=NocAddressType(),
+            name_hint=name_hint,
+        )
+
     def multicast_address(
         self, first: tuple[Number, Number], last: tuple[Number, Number], address: SSAValue
     ) -> SSAValue:

@@ -1,0 +1,23 @@
+// Rows of elements that lie in tiles one after the other, for functions of each element.
+#pragma once
+
+#include <cstdint>
+
+#include "api/dataflow/dataflow_api.h"
+
+namespace blocks {
+
+/// Writes zeros where a block has no elements: `row_bytes` of every `distance` bytes are a row's,
+/// and what computes with the block reads whole tiles, `bytes` in all.
+inline void clear_gaps(uint32_t address, uint32_t rows, uint32_t row_bytes, uint32_t distance,
+                       uint32_t bytes) {
+    auto elements = reinterpret_cast<volatile tt_l1_ptr uint16_t*>(address);
+    for (uint32_t row = 0; row < rows; ++row) {
+        const uint32_t end = row + 1 < rows ? (row + 1) * distance : bytes;
+        for (uint32_t at = row * distance + row_bytes; at < end; at += sizeof(uint16_t)) {
+            elements[at / sizeof(uint16_t)] = 0;
+        }
+    }
+}
+
+}  // namespace blocks

@@ -1,0 +1,242 @@
+"""Block expressions of compute kernels: operators, and functions of the language."""
+
+from __future__ import annotations
+
+import ast
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from ttcodegen.lang import block_functions
+from ttcodegen.lang.block_functions import filled_layout
+from ttcodegen.lang.buffers import packed_tiles
+from ttcodegen.lang.compiler.captured import Captured
+from ttcodegen.lang.compiler.compute import BlockWriter
+from ttcodegen.lang.compiler.evaluation import is_known
+from ttcodegen.lang.compiler.expressions import (
+    Broadcast,
+    Expression,
+    Fill,
+    Product,
+    Reduction,
+    Reshaped,
+    Transposed,
+)
+from ttcodegen.lang.compiler.numbers import SPELLINGS
+from ttcodegen.lang.compiler.pipe_nets import NetUses
+from ttcodegen.lang.compiler.tile_functions import (
+    binary_call,
+    masked,
+    math_call,
+    outer_reduction,
+    power,
+    where,
+)
+from ttcodegen.lang.compiler.translation import KernelTranslator
+from ttcodegen.lang.context import Kernel
+from ttcodegen.lang.shape_rules import (
+    broadcast_axes,
+    product_shape,
+    reduced,
+    same_layouts,
+    same_shapes,
+    squeezed,
+    tiled_only,
+    transposed_shape,
+    unsqueezed,
+)
+from ttcodegen.lang.shapes import Shape, checked_shape
+from ttcodegen.lang.ttl import math as ttl_math
+
+
+class ExpressionTranslator(KernelTranslator):
+    """Translates what kernels compute with blocks; subclasses know which blocks there are."""
+
+    def __init__(
+        self, kernel: Kernel, captured: Captured, writer: BlockWriter, nets: NetUses
+    ) -> None:
+        super().__init__(kernel, captured, writer.kernel.builder, nets)
+        self.writer = writer
+        writer.arithmetic = self.arithmetic
+        self.calls |= {
+            abs: self._magnitude,
+            ttl_math.max: lambda a, b: self.operator("max", a, b),  # pyright: ignore
+            ttl_math.min: lambda a, b: self.operator("min", a, b),  # pyright: ignore
+            ttl_math.pow: self._power,
+            block_functions.fill: self._fill,
+            block_functions.broadcast: self._broadcast,
+            block_functions.transpose: self._transpose,
+            block_functions.where: self._where,
+            block_functions.mask: partial(self._masked, 0.0),
+            block_functions.mask_posinf: partial(self._masked, float("inf")),
+            block_functions.squeeze: self._squeeze,
+            block_functions.unsqueeze: self._unsqueeze,
+            block_functions.reduce_sum: partial(self._reduce, "sum"),
+            block_functions.reduce_max: partial(self._reduce, "max"),
+        }
+        for call, function in ttl_math.FUNCTIONS.items():
+            self.calls[call] = self._math(function)
+
+    @abstractmethod
+    def expression(self, value: Any) -> Expression:
+        """A value as a block expression; reading a block is an event in its life."""
+
+    def _alike(self, what: str, *values: Any) -> list[Expression]:
+        found = [self.expression(value) for value in values]
+        same_layouts(what, [each.elements is None for each in found])
+        same_shapes(what, [each.units for each in found])
+        return found
+
+    def _where(self, condition: Any, true_value: Any, false_value: Any) -> Expression:
+        found = self._alike("ttl.block.where", condition, true_value, false_value)
+        return where(found[0], found[1], found[2])
+
+    def _masked(self, number: float, expr: Any, mask: Any) -> Expression:
+        found = self._alike("ttl.block.mask", expr, mask)
+        return masked(found[0], found[1], number)
+
+    def operator(self, symbol: str, left: Any, right: Any) -> Expression:
+        """A function of two operands, element by element."""
+        spelling = SPELLINGS.get(symbol, symbol)
+        first, second = self._alike(spelling, left, right)
+        types = {each.data_type for each in (first, second) if not isinstance(each, Fill)}
+        if len(types) > 1:
+            self.refuse(f"the operands of {spelling} are integers and floats")
+        found = binary_call(symbol, first, second)
+        if found is None:
+            self.refuse(self._no_operation(spelling, first))
+        return found
+
+    def _no_operation(self, what: str, of: Expression) -> str:
+        return f"the device has no operation {what} of blocks of {of.data_type.mlir}"
+
+    def _mapped(self, name: str, numbers: Sequence[float], of: Expression) -> Expression:
+        """A function of the table, of each element."""
+        found = math_call(ttl_math.MATH_FUNCTIONS[name], numbers, of)
+        if found is None:
+            self.refuse(self._no_operation(f"ttl.math.{name}", of))
+        return found
+
+    def _of_floats(self, what: str, value: Any) -> Expression:
+        """An operand of what the matrix engine and the unpacker do."""
+        found = self._tiled(what, value)
+        if not found.data_type.is_float:
+            self.refuse(self._no_operation(what, found))
+        return found
+
+    def binary(self, symbol: str, left: Any, right: Any, node: ast.AST) -> Any:
+        if not isinstance(left, Expression) and not isinstance(right, Expression):
+            return super().binary(symbol, left, right, node)
+        self.here = node
+        if symbol == "Pow":
+            return self._power(left, right)
+        if symbol == "MatMult":
+            return self._product(left, right)
+        return self.operator(symbol, left, right)
+
+    def unary(self, symbol: str, value: Any, node: ast.AST) -> Any:
+        if isinstance(value, Expression) and symbol == "USub":
+            return self._mapped("neg", (), self.expression(value))
+        return super().unary(symbol, value, node)
+
+    def _magnitude(self, value: Any) -> Any:
+        if isinstance(value, Expression):
+            return self._mapped("abs", (), self.expression(value))
+        if not is_known(value):
+            self.refuse("kernels have no abs of this operand")
+        return abs(value)
+
+    def _math(self, function: Any) -> Callable[..., Expression]:
+        def call(expr: Any, *numbers: Any, **named: Any) -> Expression:
+            bound = ttl_math.bound_numbers(function, numbers, named)
+            return self._mapped(function.name, bound, self.expression(expr))
+
+        return call
+
+    def _tiled(self, what: str, value: Any) -> Expression:
+        """An operand of what row-major blocks do not have."""
+        found = self.expression(value)
+        tiled_only(what, found.elements is None)
+        return found
+
+    def _power(self, expr: Any, exponent: Any) -> Expression:
+        if not isinstance(exponent, int) or exponent < 0:
+            self.refuse("the exponent of a power is an unsigned integer")
+        return power(self.expression(expr), exponent)
+
+    def _product(self, left: Any, right: Any) -> Expression:
+        a, b = self._of_floats("@", left), self._of_floats("@", right)
+        return Product(product_shape(a.shape, b.shape), a, b)
+
+    def _fill(self, *arguments: Any, value: Any = None, shape: Any = None) -> Expression:
+        rest = list(arguments)
+        target = rest.pop(0) if rest and isinstance(rest[0], Expression) else None
+        value = rest.pop(0) if value is None and rest else value
+        shape = rest.pop(0) if shape is None and rest else shape
+        if not isinstance(value, int | float):
+            self.refuse("ttl.block.fill takes a number that is known when the kernel is compiled")
+        sizes = self._target("ttl.block.fill", target, shape)
+        is_tiled = (
+            target.elements is None
+            if isinstance(target, Expression)
+            else filled_layout(sizes, self.kernel.node.buffers)
+        )
+        held = self.writer.only_type
+        if is_tiled:
+            return Fill(sizes, float(value), holds=held)
+        return Fill(packed_tiles(sizes), float(value), holds=held, elements=sizes)
+
+    def _target(self, what: str, target: Any, shape: Any) -> Shape:
+        if isinstance(target, Expression):
+            return target.units
+        return checked_shape(what, shape)
+
+    def _broadcast(
+        self, expr: Any, target: Any = None, dims: Any = (), shape: Any = None
+    ) -> Expression:
+        what = "ttl.block.broadcast"
+        of = self._tiled(what, expr)
+        sizes = self._target(what, target, shape)
+        axes = broadcast_axes(what, of.shape, sizes, dims)
+        row, column = (axis in axes for axis in (len(sizes) - 2, len(sizes) - 1))
+        kind = ("scalar" if column else "row") if row else ("col" if column else "")
+        if kind and not isinstance(of, Fill):
+            of = self._of_floats(what, of)
+        return Broadcast(sizes, of, kind)
+
+    def _reduce(self, kind: str, expr: Any, dims: Any, shape: Any) -> Expression:
+        of = self._tiled(f"ttl.math.reduce_{kind}", expr)
+        sizes, axes = reduced(f"ttl.math.reduce_{kind}", of.shape, dims, shape)
+        inner = tuple(axis for axis in axes if axis >= len(of.shape) - 2)
+        outer = [axis for axis in axes if axis not in inner]
+        brought = outer_reduction(kind, of, outer)
+        if not inner:
+            return brought
+        return Reduction(sizes, self._of_floats(f"ttl.math.reduce_{kind}", brought), kind, inner)
+
+    def _transpose(self, expr: Any) -> Expression:
+        of = self._of_floats("ttl.block.transpose", expr)
+        return Transposed(transposed_shape(of.shape), of)
+
+    def _squeeze(self, expr: Any, dims: Any) -> Expression:
+        of = self.expression(expr)
+        shape, kept = squeezed(of.units, dims, is_tiled=of.elements is None)
+        return self._reshaped(shape, of, kept)
+
+    def _unsqueeze(self, expr: Any, dims: Any) -> Expression:
+        of = self.expression(expr)
+        shape, kept = unsqueezed(of.units, dims)
+        return self._reshaped(shape, of, kept)
+
+    def _reshaped(self, shape: Shape, of: Expression, kept: tuple[int, ...]) -> Expression:
+        if of.elements is None:
+            return Reshaped(shape, of, kept)
+        if shape[-1] != of.elements[-1]:
+            self.refuse(
+                "the compiler does not change the last dimension of row-major blocks, whose rows "
+                "are apart"
+            )
+        found = Reshaped(of.shape, of, (0,))
+        found.elements = shape
+        return found

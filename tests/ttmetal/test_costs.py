@@ -82,7 +82,20 @@ def _last_rows() -> str:
     return function("last_rows", [x], ops)
 
 
+def _broadcast_sum(name: str, *operands: tuple[int, ...], result: tuple[int, ...]) -> str:
+    return single(name, "add", operands, result, "bf16")
+
+
+BROADCAST = (
+    _chain("scale_and_bias", 512, 512),
+    _broadcast_sum("positions", (8, 320, 512), (320, 512), result=(8, 320, 512)),
+    _broadcast_sum("each_with_each", (16, 1, 64, 128), (1, 16, 64, 128), result=(16, 16, 64, 128)),
+    _broadcast_sum("heads", (2, 8, 128, 64), (2, 1, 128, 64), result=(2, 8, 128, 64)),
+)
+"""Operands that are broadcast over rows, columns and batches."""
+
 FUNCTIONS = (
+    *BROADCAST,
     _chain("chain", 70, 100),
     _chain("kept_tiles", 2048, 512),
     _scaled_sums(),
@@ -120,3 +133,7 @@ def test_the_device_counts_the_same(
         # Pages that are interleaved over the cores may lie where they are needed, too.
         assert counts["own_l1_bytes"] >= costs["own_l1_bytes"]
     assert any(costs["own_l1_bytes"] for costs in expected)
+    for costs in expected[: len(BROADCAST)]:
+        moved = costs["dram_read_bytes"] + costs["dram_write_bytes"]
+        least = costs["least_dram_read_bytes"] + costs["least_dram_write_bytes"]
+        assert moved <= 1.25 * least

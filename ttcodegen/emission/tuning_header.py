@@ -11,6 +11,7 @@ from ttcodegen.dialects.programs import (
     L1_BYTES,
     MATH_APPROX_MODE,
     MATH_FIDELITY,
+    CircularBuffer,
     Program,
 )
 from ttcodegen.dialects.tuning import Name, Operation, Operator, Size
@@ -119,8 +120,11 @@ def _flag(value: bool) -> str:
 
 def _l1_bytes(program: Program) -> str:
     """The bytes of each core's L1 that the circular buffers take."""
-    terms = [
-        f"{_side(buffer.pages, _INFIX[Operator.PRODUCT][1], '')} * {buffer.page_size}"
-        for buffer in program.circular_buffers
-    ]
+    terms = [_buffer_bytes(buffer) for buffer in program.circular_buffers]
     return " + ".join(terms) or "0"
+
+
+def _buffer_bytes(buffer: CircularBuffer) -> str:
+    if buffer.pages == 1:
+        return str(buffer.page_size)
+    return f"{_side(buffer.pages, _INFIX[Operator.PRODUCT][1], '')} * {buffer.page_size}"

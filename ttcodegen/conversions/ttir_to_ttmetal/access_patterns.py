@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 
 from ttcodegen.dialects.cores import CoreRange
@@ -63,9 +64,9 @@ class AccessPattern:
         if slots == 0:
             return self.count
         length = self.count // units
-        shares = ((f * length, e * length) for f, e in _shares(units, cores.cores))
         if slots == self.pages:
-            return sum(len(_distinct(self.dimensions, first, end)) for first, end in shares)
+            return _distinct_pages(self.dimensions, length, units, cores.cores)
+        shares = ((f * length, e * length) for f, e in _shares(units, cores.cores))
         repeated = self.dimensions[-1][0]
         return sum((end - 1) // repeated - first // repeated + 1 for first, end in shares)
 
@@ -77,6 +78,16 @@ def _shares(units: int, cores: int) -> Iterator[tuple[int, int]]:
         end = first + units // cores + (core < units % cores)
         yield first, end
         first = end
+
+
+@cache
+def _distinct_pages(
+    dimensions: tuple[tuple[int, int], ...], length: int, units: int, cores: int
+) -> int:
+    """The different pages of each core's share, of all cores together; a unit is so many steps of
+    the nest."""
+    shares = ((first * length, end * length) for first, end in _shares(units, cores))
+    return sum(len(_distinct(dimensions, first, end)) for first, end in shares)
 
 
 def _distinct(dimensions: Sequence[tuple[int, int]], first: int, end: int) -> frozenset[int]:

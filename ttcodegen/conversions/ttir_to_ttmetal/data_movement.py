@@ -13,7 +13,8 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.compute import float_bits
 from ttcodegen.conversions.ttir_to_ttmetal.kernel_sizes import KernelSizes
-from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import Coordinate, Page
+from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import Coordinate, LoopNest, Page
+from ttcodegen.conversions.ttir_to_ttmetal.work_order import WorkOrder
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.programs import (
     CircularBuffer,
@@ -33,7 +34,7 @@ from ttcodegen.dialects.ttkernel.attributes import (
 )
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder, Value, number_of
 from ttcodegen.dialects.tuning import Size, evaluate
-from ttcodegen.layout.tiled_shape import tile_bytes_of
+from ttcodegen.layout.tiled_shape import row_major_strides, tile_bytes_of
 
 
 def element_bits(value: float, data_type: DataType) -> int:
@@ -266,6 +267,13 @@ class MovementKernel:
             value.name_hint = coordinate.name
             found[coordinate.name] = value
         return found
+
+    def ordered_page(self, order: WorkOrder, tile: SSAValue) -> Value:
+        """The page of the tile that has that number in an order."""
+        moves = order.moves(row_major_strides(order.grid))
+        none = [0] * len(moves)
+        nest = LoopNest.of(order.sizes, [1] * len(moves), [(moves, none)], names=order.names)
+        return self.page(nest.pages[0], self.coordinates(nest.tile_coordinates, {"tile": tile}))
 
     def page(self, page: Page, known: Mapping[str, SSAValue]) -> Value:
         """The number of a page, from coordinates."""

@@ -57,19 +57,22 @@ class LoopNest:
         steps: Sequence[int],
         strides: Sequence[tuple[Sequence[int], Sequence[int]]],
         tile: str = "tile",
+        names: Sequence[str] | None = None,
     ) -> LoopNest:
         """The nest over a grid of tiles.
 
         Args:
-            grid: the tiles of the result in each dimension; the last two are rows and columns.
-            steps: how many tiles come together in one tile of the result, in each dimension.
-            strides: for each operand, how far its page moves with a tile of the result and with a
-                step, in each dimension.
+            grid: the tiles of the result in each dimension, from the outermost on.
+            steps: how many tiles come together in one tile of the result, in each dimension of its
+                shape.
+            strides: for each operand, how far its page moves with a tile of the result, in each
+                dimension of the grid, and with a step, in each dimension of the shape.
             tile: what the number of the result's tile is called.
+            names: what the dimensions of the grid are called, if they are not those of a tensor.
         """
-        names = [f"batch{i}" for i in range(len(grid) - 2)] + ["row", "column"]
-        outer = _merged(names, grid, [moves for moves, _ in strides])
-        inner = _merged([f"step_{n}" for n in names], steps, [moves for _, moves in strides])
+        outer = _merged(names or dimension_names(len(grid)), grid, [moves for moves, _ in strides])
+        inner_names = [f"step_{name}" for name in dimension_names(len(steps))]
+        inner = _merged(inner_names, steps, [moves for _, moves in strides])
         tile_names = _used(outer, tile)
         step_names = _used(inner, "step")
         pages = [
@@ -79,6 +82,11 @@ class LoopNest:
         return cls(
             _coordinates(outer, tile_names, tile), _coordinates(inner, step_names, "step"), pages
         )
+
+
+def dimension_names(rank: int) -> list[str]:
+    """What the dimensions of a grid of tiles are called."""
+    return [*(f"batch{place}" for place in range(rank - 2)), "row", "column"]
 
 
 def _merged(

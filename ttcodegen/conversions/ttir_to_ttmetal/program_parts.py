@@ -18,6 +18,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
 from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel
 from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
 from ttcodegen.conversions.ttir_to_ttmetal.registers import capacity, named_registers
+from ttcodegen.conversions.ttir_to_ttmetal.work_order import WorkOrder
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.placement import declared_data_type
@@ -275,11 +276,14 @@ class ProgramParts:
         buffers: Sequence[str],
         values: Sequence[SSAValue] | None = None,
         columns: int = 1,
+        order: WorkOrder | None = None,
     ) -> tuple[Kernel, FuncOp]:
         """The kernel that writes the tiles of outputs, of all if `values` are none, from one
-        circular buffer each; a unit of work is so many tiles in a row."""
+        circular buffer each; a unit of work is so many tiles in a row. Units that are counted in an
+        order of their own are single tiles."""
         outputs = self.outputs if values is None else values
-        self.divisions.update(dict.fromkeys(outputs, UnitTiles(columns)))
+        if order is None or order.is_row_by_row:
+            self.divisions.update(dict.fromkeys(outputs, UnitTiles(columns)))
         kernel = self.data_movement(
             f"write_{name}",
             Processor.WRITER,
@@ -290,12 +294,14 @@ class ProgramParts:
             arguments=SHARE,
         )
         builder = kernel.builder
-        with (
-            kernel.share("tile" if columns == 1 else "tile_row") as unit,
-            builder.loop(columns, name_hint="tile_column") as column,
-        ):
-            tile = builder.sum(builder.product(unit, columns), column)
-            kernel.write_tiles(tile, [self.names[value] for value in outputs], buffers)
+        with kernel.share("tile" if columns == 1 else "tile_row") as unit:
+            if order is None or order.is_row_by_row:
+                first = builder.product(unit, columns)
+            else:
+                first = kernel.ordered_page(order, unit)
+            with builder.loop(columns, name_hint="tile_column") as column:
+                tile = builder.sum(first, column)
+                kernel.write_tiles(tile, [self.names[value] for value in outputs], buffers)
         return kernel.finish()
 
     def costs(

@@ -7,19 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from xdsl.dialects.builtin import IntegerType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
-from ttcodegen.conversions.ttir_to_ttmetal.access_patterns import AccessPattern
 from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
-from ttcodegen.conversions.ttir_to_ttmetal.data_movement import (
-    MovementKernel,
-    brought_bytes,
-    element_bits,
-    element_word,
-)
-from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_of, broadcast_strides
+from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel, element_bits
+from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_strides
 from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
 from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import LoopNest, Page
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
@@ -34,6 +27,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS, reduced
 from ttcodegen.conversions.ttir_to_ttmetal.registers import Allocation, allocate, capacity
 from ttcodegen.conversions.ttir_to_ttmetal.row_reduction import PARTIAL, SCALER
 from ttcodegen.conversions.ttir_to_ttmetal.tile_chains import lower_chain, needs_fp32
+from ttcodegen.conversions.ttir_to_ttmetal.tile_reads import TileOperand, plan_reads
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
@@ -51,30 +45,6 @@ from ttcodegen.dialects.ttkernel.attributes import KeptTilesType, ReduceDim
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
-
-MOST_KEPT_BYTES = 512 * 1024
-"""Of L1, for tiles of operands that are needed again and again."""
-
-
-@dataclass(frozen=True)
-class _Input:
-    """A tensor that the reader brings, tile by tile."""
-
-    value: SSAValue
-    name: str
-    """Of the circular buffer that it comes through."""
-    tile: Tile
-    shape: TiledShape
-    domain: TiledShape
-    """What its tiles are broadcast over."""
-
-    @property
-    def data_type(self) -> DataType:
-        return declared_data_type(self.value)
-
-    @property
-    def element(self) -> IntegerType:
-        return element_word(self.data_type)
 
 
 def lower_tiles(
@@ -108,7 +78,11 @@ class _TileProgram:
         self._collect()
         settings = self._settings()
         writer = self.parts.tile_writer(
-            self.name, f"Writes the output tiles of {self.purpose}.", self.cores, self.output_names
+            self.name,
+            f"Writes the output tiles of {self.purpose}{self._order_text}.",
+            self.cores,
+            self.output_names,
+            order=self.reads.order,
         )
         return self.parts.program(
             self.name,
@@ -137,40 +111,40 @@ class _TileProgram:
         self.inner = [self._input(v, t, self.domain) for v, t in producer_inputs.items()]
         self.outer = [self._input(v, t, self.result) for v, t in epilogue_inputs.items()]
         self.output_names = [self.parts.add_tensor_buffer(value) for value in outputs]
-        for operand in self.operands:
-            self._divide(operand)
         if self.reduction is not None and self.pooled:
             self.parts.add_buffer(SCALER, DataType.BFLOAT16, 1)
             if not self.direct:
                 self.parts.add_buffer(PARTIAL, DataType.FLOAT32, BUFFER_DEPTH)
-        self._keep()
+        self._plan_reads()
 
-    def _divide(self, operand: _Input) -> None:
+    def _plan_reads(self) -> None:
+        """Decides in which order tiles are worked on, and of which operands some stay in L1."""
+        keepable = [each.name for each in self.operands if not self._is_padded(each)]
+        free_buffers = CIRCULAR_BUFFERS - len(self.parts.buffers)
+        self.reads = plan_reads(self.operands, keepable, self.result.grid, self.cores, free_buffers)
+        self.kept = {
+            name: self.parts.add_kept_buffer(name, slots)
+            for name, slots in self.reads.slots.items()
+        }
+        if self.reads.order.is_row_by_row:
+            for operand in self.operands:
+                self._divide(operand)
+
+    def _divide(self, operand: TileOperand) -> None:
         """Notes how many tiles of an operand make a tile of the result, if they lie in that order:
         it is not broadcast, and nothing but columns is reduced."""
-        is_reduced = operand.domain is self.domain
-        *others, columns = self._step_counts if is_reduced else (1,)
+        *others, columns = operand.steps
         if set(others) <= {1} and operand.shape.tiles == self.result.tiles * columns:
             self.parts.divisions[operand.value] = UnitTiles(columns)
 
-    def _keep(self) -> None:
-        """Decides which operands keep tiles in L1."""
-        self.kept: dict[str, tuple[str, int]] = {}
-        self.reads: dict[str, int] = {}
-        free = MOST_KEPT_BYTES
-        for operand in self.operands:
-            pattern = self._access_pattern(operand)
-            size = tile_bytes_of(operand.data_type)
-            slots = pattern.slots(free // size, self.cores, self.result.tiles)
-            if self._is_padded(operand) or len(self.parts.buffers) == CIRCULAR_BUFFERS:
-                slots = 0
-            if slots:
-                self.kept[operand.name] = self.parts.add_kept_buffer(operand.name, slots), slots
-                free -= slots * size
-            self.reads[operand.name] = pattern.reads(slots, self.cores, self.result.tiles)
+    @property
+    def _order_text(self) -> str:
+        """How tiles are counted, for the head of kernels, if it is not row by row."""
+        order = self.reads.order
+        return "" if order.is_row_by_row else f", counted along {order.text}"
 
     @property
-    def operands(self) -> list[_Input]:
+    def operands(self) -> list[TileOperand]:
         """All that the reader brings, in the order in which it does."""
         return [*self.inner, *self.outer]
 
@@ -178,12 +152,6 @@ class _TileProgram:
     def _step_counts(self) -> tuple[int, ...]:
         """The tiles that one tile of the result is made of, in each dimension."""
         return self.steps if self.reduction is not None else (1,) * len(self.result.grid)
-
-    def _access_pattern(self, operand: _Input) -> AccessPattern:
-        moves, strides = self._strides(operand)
-        if operand in self.outer:
-            return AccessPattern.of(self.result.grid, moves)
-        return AccessPattern.of((*self.result.grid, *self._step_counts), (*moves, *strides))
 
     def _collect_reduction(
         self,
@@ -206,9 +174,15 @@ class _TileProgram:
         )
         lower_chain(self._builder, self.group.epilogue, known, epilogue_inputs)
 
-    def _input(self, value: SSAValue, tile: Tile, domain: TiledShape) -> _Input:
+    def _input(self, value: SSAValue, tile: Tile, domain: TiledShape) -> TileOperand:
         buffer = self.parts.add_tensor_buffer(value)
-        return _Input(value, buffer, tile, TiledShape(shape_of(value.type)), domain)
+        shape = TiledShape(shape_of(value.type))
+        strides = broadcast_strides(shape, domain)
+        none = (1,) * len(strides)
+        steps = self._step_counts if domain is self.domain else none
+        moves = tuple(stride * step for stride, step in zip(strides, steps, strict=True))
+        step_moves = tuple(strides) if steps != none else (0,) * len(strides)
+        return TileOperand(value, buffer, tile, shape, domain, moves, steps, step_moves)
 
     def _settings(self) -> ComputeSettings:
         direct = self.reduction is not None and self.direct
@@ -247,7 +221,7 @@ class _TileProgram:
 
     def _compute(self, settings: ComputeSettings) -> tuple[Kernel, FuncOp]:
         kernel = ComputeKernel(f"compute_{self.name}", settings.fp32_destination)
-        kept = {name for name, _ in self.kept.values()}
+        kept = set(self.kept.values())
         buffers = [b for b in self.parts.buffers if b.name not in kept]
         kernel.declare(buffers, self.parts.tuning.values())
         kernel.unpacks([b.name for b in buffers if b.name not in self.output_names])
@@ -361,19 +335,22 @@ class _TileProgram:
 
     def _reader(self) -> tuple[Kernel, FuncOp]:
         operands = self.operands
-        steps = self._step_counts
+        order = self.reads.order
         nest = LoopNest.of(
-            self.result.grid, steps, [self._strides(operand) for operand in operands]
+            order.sizes,
+            self._step_counts,
+            [(order.moves(operand.moves), operand.step_moves) for operand in operands],
+            names=order.names,
         )
         pages = dict(zip((operand.name for operand in operands), nest.pages, strict=True))
         scaler = [SCALER] if self.reduction is not None and self.pooled else []
         kernel = self.parts.data_movement(
             f"read_{self.name}",
             Processor.READER,
-            f"Reads the input tiles of {self.purpose}.",
+            f"Reads the input tiles of {self.purpose}{self._order_text}.",
             self.cores,
             tensors=self.parts.inputs,
-            buffers=[*self.reads, *(name for name, _ in self.kept.values()), *scaler],
+            buffers=[*self.reads.tiles, *self.kept.values(), *scaler],
             arguments=SHARE,
         )
         self._keep_tiles(kernel)
@@ -391,13 +368,12 @@ class _TileProgram:
         self._kept_values: dict[str, SSAValue] = {}
         for operand in self.operands:
             if operand.name in self.kept:
-                memory, slots = self.kept[operand.name]
                 self._kept_values[operand.name] = kernel.builder.get(
                     "blocks.keep_tiles",
                     kernel.tensor(self.names[operand.value]),
-                    kernel.buffer(memory),
+                    kernel.buffer(self.kept[operand.name]),
                     kernel.buffer(operand.name),
-                    slots=slots,
+                    slots=self.reads.slots[operand.name],
                     result_type=KeptTilesType(),
                     name_hint=f"{operand.name}_kept",
                 )
@@ -423,7 +399,7 @@ class _TileProgram:
     def _read(
         self,
         kernel: MovementKernel,
-        operands: Sequence[_Input],
+        operands: Sequence[TileOperand],
         pages: Mapping[str, Page],
         known: Mapping[str, SSAValue],
     ) -> None:
@@ -434,18 +410,18 @@ class _TileProgram:
             builder.op("cb_reserve_back", kernel.buffer(operand.name), 1)
             page = kernel.page(pages[operand.name], known)
             address = kernel.write_pointer(operand.name)
-            name, broadcast = self.names[operand.value], self._broadcast(operand)
+            name, broadcast = self.names[operand.value], operand.broadcast
             kernel.read_tile(page, name, address, broadcast, operand.element)
         if once:
             builder.op("noc_async_read_barrier")
         for operand in once:
             if self._is_padded(operand):
                 self._fill_padding(kernel, operand, kernel.page(pages[operand.name], known))
-            kernel.repeat_first(operand.name, self._broadcast(operand), operand.element)
+            kernel.repeat_first(operand.name, operand.broadcast, operand.element)
             builder.op("cb_push_back", kernel.buffer(operand.name), 1)
         for operand in operands:
             if operand.name in self.kept:
-                broadcast = self._broadcast(operand)
+                broadcast = operand.broadcast
                 is_whole = broadcast == "none"
                 builder.op(
                     f"blocks.kept_tiles.push{'' if is_whole else f'_first_{broadcast}'}",
@@ -454,32 +430,20 @@ class _TileProgram:
                     **({} if is_whole else {"element": operand.element}),
                 )
 
-    def _broadcast(self, operand: _Input) -> str:
-        return broadcast_of(operand.shape, operand.domain).word
-
-    def _strides(self, operand: _Input) -> tuple[list[int], list[int]]:
-        """How far the operand's page moves with each dimension of the result's tiles, and of the
-        steps in one of them."""
-        strides = broadcast_strides(operand.shape, operand.domain)
-        if operand.domain is not self.domain or self.reduction is None:
-            return strides, [0] * len(strides)
-        moves = [stride * step for stride, step in zip(strides, self.steps, strict=True)]
-        return moves, strides
-
-    def _last_elements(self, operand: _Input) -> tuple[int, int]:
+    def _last_elements(self, operand: TileOperand) -> tuple[int, int]:
         """Rows and columns of the operand's last tiles that are reduced."""
         shape = operand.shape
         columns = shape.last_columns if self.pooled != "column" else TILE_SIDE
         rows = shape.last_rows if self.pooled != "row" else TILE_SIDE
         return rows, columns
 
-    def _is_padded(self, operand: _Input) -> bool:
+    def _is_padded(self, operand: TileOperand) -> bool:
         """Whether it matters what the padding of the operand's last tiles holds."""
         if self.reduction is None or operand.domain is not self.domain or not self.pooled:
             return False
         return self._last_elements(operand) != (TILE_SIDE, TILE_SIDE)
 
-    def _fill_padding(self, kernel: MovementKernel, operand: _Input, page: Value) -> None:
+    def _fill_padding(self, kernel: MovementKernel, operand: TileOperand, page: Value) -> None:
         """Fills the padding of the operand's last tiles with what the reduction ignores."""
         reduction = self.reduction
         assert reduction is not None
@@ -501,7 +465,7 @@ class _TileProgram:
     def _fill(
         self,
         kernel: MovementKernel,
-        operand: _Input,
+        operand: TileOperand,
         position: SSAValue | None,
         count: int,
         kept: tuple[int, int],
@@ -523,12 +487,17 @@ class _TileProgram:
 
     def _costs(self) -> Costs:
         reads = Counter[SSAValue]()
+        least: dict[SSAValue, int] = {}
         copied = 0
         for operand in self.operands:
-            size = tile_bytes_of(operand.data_type)
-            brought = brought_bytes(operand.data_type, self._broadcast(operand))
-            reads[operand.value] += self.reads[operand.name] * brought
-            copied += self._access_pattern(operand).count * size if operand.name in self.kept else 0
+            value, brought = operand.value, operand.brought_bytes
+            pattern = operand.pattern(self.reads.order)
+            reads[value] += self.reads.tiles[operand.name] * brought
+            least[value] = max(pattern.pages * brought, least.get(value, 0))
+            if operand.name in self.kept:
+                copied += pattern.count * tile_bytes_of(operand.data_type)
         # An operand that is read both before a reduction and after it could be kept.
         computed = len(self.group.ops) * self.domain.tiles
-        return self.parts.costs(reads, tiles_computed=computed, sent=copied, own_l1_bytes=copied)
+        return self.parts.costs(
+            reads, least_reads=least, tiles_computed=computed, sent=copied, own_l1_bytes=copied
+        )

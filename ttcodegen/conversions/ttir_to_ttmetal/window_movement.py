@@ -173,7 +173,9 @@ class _Gathering:
         """Whether a position holds an element of the input, and the index of that."""
         if not axis.sees_padding:
             return [], position
-        conditions = [self.builder.compare("ult", position, axis.dilated)]
+        is_single = axis.dilated == 1
+        relation, limit = ("eq", 0) if is_single else ("ult", axis.dilated)
+        conditions = [self.builder.compare(relation, position, limit)]
         if axis.apart > 1:
             rest = self.builder.remainder(position, axis.apart)
             conditions.append(self.builder.compare("eq", rest, 0))

@@ -118,6 +118,11 @@ OTHERS = [
     ("DM", "ttl.block.fill(0, shape=(1, 1))",
      "ttl.block.fill can only be used inside of a compute kernel function"),
     ("DM", "ttl.signpost('read')", "ttl.signpost can be used with the with statement only"),
+    ("C", "x_dfb.wait() * 2", "an operand of * is a int, not a block expression"),
+    ("C", "ttl.math.exp(2)", "an operand of ttl.math.exp is a int, not a block expression"),
+    ("C", "1 if y_dfb.reserve() else 0",
+     "a block expression is no condition: kernels cannot branch on its elements"),
+    ("C", "y_dfb.reserve().store(3)", "store takes a block expression, not a int"),
     ("DM", "print(x, y_dfb)",
      "print takes one object of TT-Lang at a time, besides strings and numbers"),
 ]  # fmt: skip
@@ -151,6 +156,11 @@ def test_the_compiler_refuses_it_too(kind: str, text: str, message: str) -> None
         ("net = ttl.PipeNet([ttl.Pipe((0, 0), (1, 0))])\n"
          "@ttl.datamovement()\ndef dm():\n    net.if_src(lambda pipe: None)\n    net.is_dst()",
          "the destination of a pipe, (1, 0), is not on the grid of (1, 1) nodes"),
+        ("net = ttl.PipeNet([ttl.Pipe((0, 1), (0, 0))])\n@ttl.datamovement()\ndef dm():\n    pass",
+         "the source of a pipe, (0, 1), is not on the grid of (1, 1) nodes"),
+        ("all_barrier = ttl.Semaphore().get_remote_multicast()\n"
+         "@ttl.datamovement()\ndef dm():\n    all_barrier.inc(1)",
+         "a semaphore of several nodes can be set only, not incremented"),
         ("ttl.signpost('a')", "ttl.signpost can only be used inside of a kernel function"),
         ("pass", "the operation 'op' has no kernel function"),
         ("return 1", "the operation 'op' returns a value; operations return None"),

@@ -34,7 +34,7 @@ from ttcodegen.lang.context import (
     running_kernel,
 )
 from ttcodegen.lang.expressions import Array, BlockExpr, element_shape, elementwise
-from ttcodegen.lang.places import Instruction, assigned_name, error, here, place
+from ttcodegen.lang.places import Instruction, ProgramError, assigned_name, error, here, place
 from ttcodegen.lang.recording import RecordedValue
 from ttcodegen.lang.scheduling import Awaitable
 from ttcodegen.lang.shapes import Shape, checked_shape, is_integer, shape_text
@@ -243,10 +243,7 @@ class Block(BlockExpr):
         """Computes a block expression into the block, rounded to the data type of its buffer."""
         running_kernel("ttl.Block.store", KernelKind.COMPUTE)
         if not isinstance(expr, BlockExpr):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise error(
-                f"store takes a block expression, not a {type(expr).__name__}",
-                remedy="ttl.block.fill makes a block expression of a number",
-            )
+            raise no_expression(expr)
         if (expr.shape, expr.is_tiled) != (self.shape, self.is_tiled):
             raise error(
                 f"an expression of the shape {shape_text(expr.shape)} does not fit into a block of "
@@ -289,6 +286,14 @@ class Block(BlockExpr):
     ) -> None:
         if kind is None:
             self.push() if self.acquisition is Acquisition.RESERVE else self.pop()
+
+
+def no_expression(value: object) -> ProgramError:
+    """The error of a program that stores something else than a block expression."""
+    return error(
+        f"store takes a block expression, not a {type(value).__name__}",
+        remedy="ttl.block.fill makes a block expression of a number",
+    )
 
 
 def _packed_row(shape: Shape) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.lang.context import KernelKind, running_kernel
-from ttcodegen.lang.places import error
+from ttcodegen.lang.places import ProgramError, error
 from ttcodegen.lang.recording import RecordedValue, computed
 from ttcodegen.lang.shape_rules import product_shape, same_layouts, same_shapes, tiled_only
 from ttcodegen.lang.shapes import Shape
@@ -79,13 +79,20 @@ class BlockExpr:
         return power(self, exponent)
 
     def __radd__(self, other: object) -> BlockExpr:
-        raise _no_operand("+", other)
+        raise no_operand("+", other)
 
     __rsub__ = __rmul__ = __rtruediv__ = __rmatmul__ = __radd__
 
     def __bool__(self) -> bool:
-        raise error("a block expression is no condition: kernels cannot branch on its elements",
-                    remedy="choose element by element with ttl.block.where")  # fmt: skip
+        raise no_condition()
+
+
+def no_condition() -> ProgramError:
+    """The error of a program that asks whether a block expression is true."""
+    return error(
+        "a block expression is no condition: kernels cannot branch on its elements",
+        remedy="choose element by element with ttl.block.where",
+    )
 
 
 def _exclusive_or(left: Array, right: Array) -> Array:
@@ -102,7 +109,8 @@ def element_shape(shape: Shape, is_tiled: bool) -> Shape:
     return (*shape[:-2], shape[-2] * TILE_SIDE, shape[-1] * TILE_SIDE)
 
 
-def _no_operand(what: str, value: object) -> Exception:
+def no_operand(what: str, value: object) -> ProgramError:
+    """The error of a program that gives something else than a block expression."""
     remedy = None
     if isinstance(value, int | float):
         remedy = "ttl.block.fill makes a block expression of a number"
@@ -115,7 +123,7 @@ def operand(what: str, value: object) -> BlockExpr:
     """Raises ProgramError unless a value is a block expression in a compute kernel."""
     running_kernel(f"{what} of block expressions", KernelKind.COMPUTE)
     if not isinstance(value, BlockExpr):
-        raise _no_operand(what, value)
+        raise no_operand(what, value)
     return value
 
 

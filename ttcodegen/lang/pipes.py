@@ -159,6 +159,14 @@ class PipeNet:
             # Each node makes its own; those made at the same place are the same net.
             self.key = len(current.node.nets)
             current.node.nets.append(self)
+            if not any(current.node.coordinates):
+                self._check_places(current.node)
+
+    def _check_places(self, node: Node) -> None:
+        """Raises ProgramError if an end of a pipe is not on the grid."""
+        for pipe in self.pipes:
+            pipe.starts_at(node)
+            pipe.receivers(node.launch.grid)
 
     def if_src(self, cond_fun: Callable[[SrcPipeIdentity], None]) -> None:
         """Calls a function for each pipe whose source is the current node."""

@@ -103,6 +103,9 @@ def _set(semaphore: Semaphore, launch: Launch, nodes: Sequence[Coordinates], val
         launch.scheduler.changed(cell)
 
 
+NO_MULTICAST_INCREMENT = "a semaphore of several nodes can be set only, not incremented"
+
+
 class RemoteSemaphore:
     """A semaphore on other nodes."""
 
@@ -133,3 +136,7 @@ class UnicastRemoteSemaphore(RemoteSemaphore):
 
 class MulticastRemoteSemaphore(RemoteSemaphore):
     """A semaphore on the nodes of a range, which can be set only."""
+
+    def inc(self, value: int) -> None:
+        """Raises ProgramError: there is no such change of several nodes."""
+        raise error(NO_MULTICAST_INCREMENT, remedy="increment it on each node: get_remote(...).inc")

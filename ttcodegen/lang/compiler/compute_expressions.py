@@ -35,6 +35,7 @@ from ttcodegen.lang.compiler.tile_functions import (
 )
 from ttcodegen.lang.compiler.translation import KernelTranslator
 from ttcodegen.lang.context import Kernel
+from ttcodegen.lang.expressions import no_condition
 from ttcodegen.lang.shape_rules import (
     broadcast_axes,
     product_shape,
@@ -78,12 +79,17 @@ class ExpressionTranslator(KernelTranslator):
         for call, function in ttl_math.FUNCTIONS.items():
             self.calls[call] = self._math(function)
 
+    def truth(self, value: Any) -> bool:
+        if isinstance(value, Expression):
+            raise no_condition()
+        return super().truth(value)
+
     @abstractmethod
-    def expression(self, value: Any) -> Expression:
+    def expression(self, value: Any, what: str = "it") -> Expression:
         """A value as a block expression; reading a block is an event in its life."""
 
     def _alike(self, what: str, *values: Any) -> list[Expression]:
-        found = [self.expression(value) for value in values]
+        found = [self.expression(value, what) for value in values]
         same_layouts(what, [each.elements is None for each in found])
         same_shapes(what, [each.units for each in found])
         return found
@@ -150,20 +156,21 @@ class ExpressionTranslator(KernelTranslator):
     def _math(self, function: Any) -> Callable[..., Expression]:
         def call(expr: Any, *numbers: Any, **named: Any) -> Expression:
             bound = ttl_math.bound_numbers(function, numbers, named)
-            return self._mapped(function.name, bound, self.expression(expr))
+            of = self.expression(expr, f"ttl.math.{function.name}")
+            return self._mapped(function.name, bound, of)
 
         return call
 
     def _tiled(self, what: str, value: Any) -> Expression:
         """An operand of what row-major blocks do not have."""
-        found = self.expression(value)
+        found = self.expression(value, what)
         tiled_only(what, found.elements is None)
         return found
 
     def _power(self, expr: Any, exponent: Any) -> Expression:
         if not isinstance(exponent, int) or exponent < 0:
             self.refuse("the exponent of a power is an unsigned integer")
-        return power(self.expression(expr), exponent)
+        return power(self.expression(expr, "**"), exponent)
 
     def _product(self, left: Any, right: Any) -> Expression:
         a, b = self._of_floats("@", left), self._of_floats("@", right)

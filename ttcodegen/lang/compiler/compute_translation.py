@@ -12,7 +12,7 @@ from typing import Any
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.ttkernel.attribute_kinds import PRINTED
 from ttcodegen.lang.block_states import Acquisition, BlockState, Event
-from ttcodegen.lang.buffers import DataflowBuffer
+from ttcodegen.lang.buffers import DataflowBuffer, no_expression
 from ttcodegen.lang.compiler.block_lives import (
     BlockLife,
     BlockLives,
@@ -32,6 +32,7 @@ from ttcodegen.lang.compiler.frames import Frame, Returned
 from ttcodegen.lang.compiler.pipe_nets import NetUses
 from ttcodegen.lang.compiler.variables import last_line, read_after
 from ttcodegen.lang.context import Kernel, KernelKind
+from ttcodegen.lang.expressions import no_operand
 from ttcodegen.lang.shapes import Shape, is_tuple, shape_text
 
 
@@ -136,6 +137,8 @@ class ComputeTranslator(ExpressionTranslator):
             self.writer.drop(home)
 
     def _store(self, block: ComputeBlock, expr: Any) -> None:
+        if not isinstance(expr, Expression):
+            raise no_expression(expr)
         given = self.expression(expr)
         if not _alike(given, block):
             self.refuse(
@@ -374,16 +377,12 @@ class ComputeTranslator(ExpressionTranslator):
             self.writer.drop(self.homes.pop(name))
             self.names.pop(name, None)
 
-    def expression(self, value: Any) -> Expression:
-        """A value as a block expression."""
+    def expression(self, value: Any, what: str = "it") -> Expression:
         if isinstance(value, ComputeBlock):
             self._happens(value, Event.READ)
             return value.home or value
         if not isinstance(value, Expression):
-            self.refuse(
-                f"an operand is a {type(value).__name__}, not a block expression",
-                remedy="ttl.block.fill makes a block expression of a number",
-            )
+            raise no_operand(what, value)
         return value
 
 

@@ -311,14 +311,18 @@ class ExpressionTranslator:
                 value = self.value(node)
                 if is_condition(value):
                     return value
-                return Comparison("ne", value, 0) if is_computed(value) else bool(value)
+                return Comparison("ne", value, 0) if is_computed(value) else self.truth(value)
+
+    def truth(self, value: Any) -> bool:
+        """Whether a value that the kernel does not compute is true."""
+        return bool(value)
 
     def _logical(self, needs_all: bool, values: Sequence[ast.expr], node: ast.AST) -> Any:
         """The first of several values that decides, or the last one."""
         found: list[Any] = []
         for each in values:
             value = self.value(each)
-            decides = is_known(value) and bool(value) is not needs_all
+            decides = is_known(value) and self.truth(value) is not needs_all
             if not found and (decides or each is values[-1]):
                 return value
             if found or not is_known(value):

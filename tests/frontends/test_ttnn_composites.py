@@ -281,3 +281,93 @@ def test_parts_of_graphs_are_called() -> None:
     (found,) = run(SUBGRAPH, x, np.zeros_like(x), diagnostics=diagnostics)
     assert np.array_equal(found, -x)
     assert any("divided evenly" in str(each) for each in diagnostics.diagnostics)
+
+
+STATISTICS = """#l1 = #ttnn.buffer_type<l1>
+#rows = #ttnn.ttnn_layout<(d0, d1, d2, d3) -> (d0 * 32 + d1 * 32 + d2, d3), <1x2>, memref<1x1x!ttcore.tile<32x32, bf16>, #l1>, <width_sharded>>
+func.func @f(%x: tensor<1x1x32x64xbf16, #rows>, %y: tensor<1x1x32x64xbf16, #rows>, %w: tensor<64xbf16>, %b: tensor<64xbf16>) -> (tensor<1x1x32x64xbf16>, tensor<1x1x32x64xbf16>) {
+  %p = "ttnn.KIND_pre_all_gather"(%x) SIZES: (tensor<1x1x32x64xbf16, #rows>) -> tensor<1x1x32xCOLUMNSxbf16>
+  %q = "ttnn.KIND_pre_all_gather"(%y) SIZES: (tensor<1x1x32x64xbf16, #rows>) -> tensor<1x1x32xCOLUMNSxbf16>
+  %s = "ttnn.concat"(%p, %q) <{dim = 3 : si32}> : (tensor<1x1x32xCOLUMNSxbf16>, tensor<1x1x32xCOLUMNSxbf16>) -> tensor<1x1x32xGATHEREDxbf16>
+  %0 = "ttnn.KIND_post_all_gather"(%x, %s, %w, %b) <{epsilon = 1.0e-05 : f32, operandSegmentSizes = array<i32: 1, 1, 1, 1>}> : (tensor<1x1x32x64xbf16, #rows>, tensor<1x1x32xGATHEREDxbf16>, tensor<64xbf16>, tensor<64xbf16>) -> tensor<1x1x32x64xbf16>
+  %1 = "ttnn.KIND_post_all_gather"(%y, %s) <{operandSegmentSizes = array<i32: 1, 1, 0, 0>}> : (tensor<1x1x32x64xbf16, #rows>, tensor<1x1x32xGATHEREDxbf16>) -> tensor<1x1x32x64xbf16>
+  return %0, %1 : tensor<1x1x32x64xbf16>, tensor<1x1x32x64xbf16>
+}
+"""
+
+
+@pytest.mark.parametrize(("kind", "columns"), [("rms_norm", 32), ("layer_norm", 64)])
+def test_rows_are_normalized_by_gathered_sums(kind: str, columns: int) -> None:
+    sizes = "<{operandSegmentSizes = array<i32: 1, 0, 0>}> " if kind == "layer_norm" else ""
+    text = STATISTICS.replace("KIND", kind).replace("SIZES", sizes)
+    text = text.replace("COLUMNS", str(columns)).replace("GATHERED", str(2 * columns))
+    x, y, w, b = drawn(1, 1, 32, 64) + 0.5, drawn(1, 1, 32, 64)[..., ::-1] * 2, drawn(64), drawn(64)
+    row = np.concatenate([x, y], -1)
+    if kind == "layer_norm":
+        row = row - row.mean(-1, keepdims=True)
+    row = row / np.sqrt((row**2).mean(-1, keepdims=True) + 1e-5)
+    first, second = run(text, x, y, w, b)
+    close(first, row[..., :64] * w + b)
+    close(second, row[..., 64:])
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "made"),
+    [("rms_norm", 1, {0: "squares"}), ("layer_norm", 2, {0: "squares", 32: "elements"})],
+)
+def test_sums_of_rows_are_in_the_first_column_of_a_tile(
+    name: str, columns: int, made: dict[int, str]
+) -> None:
+    shape = (1, 1, 32, 64)
+    sizes = "operandSegmentSizes = array<i32: 1, 1, 0>" if name == "layer_norm" else ""
+    text = module(f"{name}_pre_all_gather", sizes, [shape, shape], (1, 1, 32, 32 * columns))
+    x, residual = drawn(*shape), drawn(*shape)[..., ::-1]
+    (found,) = run(text, x, residual)
+    row = x + residual
+    sums = {"squares": (row**2).sum(-1), "elements": row.sum(-1)}
+    wanted = np.zeros((1, 1, 32, 32 * columns), np.float32)
+    for column, kind in made.items():
+        wanted[..., column] = sums[kind]
+    close(found, wanted)
+
+
+def test_sums_of_other_rows_are_refused() -> None:
+    shapes = [(1, 1, 32, 64), (1, 1, 32, 32)]
+    sizes = "operandSegmentSizes = array<i32: 1, 1, 0, 0>"
+    text = module("layer_norm_post_all_gather", sizes, shapes, (1, 1, 32, 64))
+    with pytest.raises(CompileError, match="are 64 columns for each chip, found"):
+        run(text, drawn(1, 1, 32, 64), drawn(1, 1, 32, 32))
+
+
+def test_attention_of_training_keeps_what_its_gradient_needs() -> None:
+    shape, kept = (1, 2, 32, 32), (1, 2, 32, 32)
+    given = "mask_type = #ttcore.attention_mask_type<causal>, dropout_probability = 0.0 : f32"
+    forward = module("sdpa_fw", f"{given}, return_intermediates = true", [shape] * 3, shape, kept)
+    q, k, v = (drawn(*shape) * scale for scale in (1.0, 0.5, 2.0))
+    scores = np.where(np.tril(np.ones((32, 32))) > 0, q @ k.swapaxes(-1, -2) / np.sqrt(32), -1e30)
+    chances = np.exp(scores - scores.max(-1, keepdims=True))
+    chances /= chances.sum(-1, keepdims=True)
+    attended, sums = run(forward, q, k, v)
+    close(attended, chances @ v)
+    backward = module("sdpa_bw", given, [*[shape] * 5, kept], *[shape] * 3)
+    gradient = drawn(*shape)[..., ::-1].copy()
+    *_, of_values = run(backward, gradient, attended, q, k, v, sums)
+    close(of_values, chances.swapaxes(-1, -2) @ gradient)
+
+
+def test_the_router_gives_experts_and_their_weights() -> None:
+    shapes = [(32, 64), (64, 128), (32, 128)]
+    text = module(
+        "topk_router_gpt", "k = 4 : i32, num_experts = 128 : i32", shapes, (32, 4), (32, 4)
+    )
+    x, weight, bias = (drawn(*shape) for shape in shapes)
+    experts, weights = run(text, x, weight, bias)
+    logits = x @ weight + bias
+    assert (experts[:, 0] == logits.argmax(-1)).mean() > 0.9
+    close(weights.sum(-1), np.ones(32))
+
+
+def test_a_call_without_an_operand_is_refused() -> None:
+    text = module("sdpa_fw", "", [(1, 2, 32, 32)] * 2, (1, 2, 32, 32))
+    with pytest.raises(CompileError, match=r"needs the operand 'value'|its 2 operands are not"):
+        run(text)

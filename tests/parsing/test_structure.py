@@ -10,6 +10,7 @@ from tests.parsing.reading import T, body, failure, parse
 from ttcodegen.diagnostics import Diagnostics, Source
 from ttcodegen.dialects.functions import CPU_CALL, is_cpu_function
 from ttcodegen.dialects.system import DeviceOp
+from ttcodegen.ops.refusals import REASONS
 from ttcodegen.parsing import parse_module
 from ttcodegen.transforms.inline import is_entry
 
@@ -196,10 +197,9 @@ def test_refused_operations_are_listed_with_their_reasons() -> None:
     errors = [line for line in message.splitlines() if ": error: " in line]
     assert errors == [
         "in.mlir:2:8: error: unknown operation 'ttir.foo'",
-        "in.mlir:3:8: error: 'ttir.selective_reduce_combine' is not supported: it reads "
-        "buffers of a kernel that the program does not run (2 times)",
-        "in.mlir:4:8: error: 'ttir.moe_gpt' is not supported: its results are buffers inside a "
-        "fused kernel, laid out for the cores of that",
+        "in.mlir:3:8: error: 'ttir.selective_reduce_combine' is not supported: "
+        f"{REASONS['selective_reduce_combine']} (2 times)",
+        f"in.mlir:4:8: error: 'ttir.moe_gpt' is not supported: {REASONS['moe_gpt']}",
     ]
 
 
@@ -214,8 +214,8 @@ def test_a_refused_operation_in_a_form_of_its_own_gives_its_reason() -> None:
     assert errors == [
         "in.mlir:2:8: error: 'ttir.ttnn_metal_layout_cast' is not supported: it describes memory "
         "that a later stage of compilation has placed",
-        "in.mlir:3:8: error: 'ttir.selective_reduce_combine' is not supported: it reads "
-        "buffers of a kernel that the program does not run",
+        "in.mlir:3:8: error: 'ttir.selective_reduce_combine' is not supported: "
+        f"{REASONS['selective_reduce_combine']}",
     ]
 
 

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from ttcodegen.ops.definition import TTIRDefinition, register, variadic
 
-_FUSED = "it reads buffers of a kernel that the program does not run"
-_EXPERTS = "its results are buffers inside a fused kernel, laid out for the cores of that"
+_FUSED = (
+    "the call of tt-metal 0.70.1 needs the axis of the mesh and the cores whose L1 holds the "
+    "tokens, which the op does not say; ttir.all_to_all_combine takes tensors"
+)
+_EXPERTS = (
+    "its weights are stored as the cores beside the DRAM banks of one card read them, and its "
+    "results are the L1 of all cores, of which the call of tt-metal 0.70.1 fills a part; "
+    "ttir.moe_compute takes and gives tensors"
+)
 _LATER = "it describes memory that a later stage of compilation has placed"
 
 REASONS = {

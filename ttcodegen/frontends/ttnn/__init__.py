@@ -29,6 +29,12 @@ from ttcodegen.dialects.program_configs import ProgramConfigAttr
 from ttcodegen.dialects.ttcore import LoadCachedOp
 from ttcodegen.frontends.ttnn.arguments import shard_arguments
 from ttcodegen.frontends.ttnn.call_parts import given
+from ttcodegen.frontends.ttnn.calls_of_ttir import (
+    CALLS_OF_TTIR,
+    EXPERT_CALLS,
+    replace_call_of_ttir,
+    replace_expert_call,
+)
 from ttcodegen.frontends.ttnn.composites import (
     MASKED_PAGED_ATTENTION,
     PAGED_ATTENTION,
@@ -37,7 +43,6 @@ from ttcodegen.frontends.ttnn.composites import (
     replace_composite,
     some_users,
 )
-from ttcodegen.frontends.ttnn.experts import EXPERT_CALLS, replace_expert_call
 from ttcodegen.frontends.ttnn.legal_forms import legalize
 from ttcodegen.frontends.ttnn.meshes import (
     declare_mesh,
@@ -191,6 +196,9 @@ def _respell(op: Operation, name: str) -> None:
     if cls is None:
         if name in EXPERT_CALLS:
             replace_expert_call(op, name, operands, properties)
+            return
+        if name in CALLS_OF_TTIR:
+            replace_call_of_ttir(op, name, operands, properties)
             return
         if replace_composite(op, name, operands, properties):
             return

@@ -17,6 +17,12 @@ from ttcodegen.dialects.constants import splat_value
 from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.frontends.ttnn.call_parts import Properties, divided_operands, given
 from ttcodegen.frontends.ttnn.prepared_weights import prepared_weight
+from ttcodegen.frontends.ttnn.row_statistics import (
+    normalized_by_rows,
+    normalized_by_squares,
+    sums_of_rows,
+    sums_of_squares,
+)
 from ttcodegen.ops.op_builder import OpBuilder, builder_before
 from ttcodegen.ops.ttir import ttir_op_classes
 from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
@@ -317,6 +323,8 @@ _COMPOSITES: dict[str, _Composite] = {
     "flash_mla_prefill": _Composite(_latent_attention, 2, 4, rank=4),
     "global_avg_pool2d": _Composite(_same("global_avg_pool2d"), rank=4),
     "group_norm": _Composite(_same("group_norm"), 1, 4),
+    "layer_norm_post_all_gather": _Composite(normalized_by_rows, 2, 4),
+    "layer_norm_pre_all_gather": _Composite(sums_of_rows, 1, 3),
     MASKED_PAGED_ATTENTION: _Composite(_masked_paged_attention, 5, 7),
     "nlp_concat_heads": _Composite(_joined_heads, rank=4),
     "paged_flash_multi_latent_attention_decode": _Composite(
@@ -329,6 +337,8 @@ _COMPOSITES: dict[str, _Composite] = {
     "prepare_conv3d_weights": _Composite(prepared_weight, rank=5),
     "prepare_conv_transpose2d_bias": _Composite(_copied),
     "prepare_conv_transpose2d_weights": _Composite(prepared_weight, rank=4),
+    "rms_norm_post_all_gather": _Composite(normalized_by_squares, 2, 4),
+    "rms_norm_pre_all_gather": _Composite(sums_of_squares, 1, 2),
     ROTATION_OF_ANY_ROWS: _Composite(_turned, 3, 3, rank=4),
     "rotary_embedding_llama": _Composite(_turned_in_pairs, 4, 4, rank=4),
     "transpose": _Composite(_transposed),

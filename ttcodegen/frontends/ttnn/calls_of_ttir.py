@@ -1,5 +1,5 @@
-"""Calls that bring tokens to experts on several chips, as the ops of TTIR that they mean: there the
-compiler knows how they are made of collectives."""
+"""Calls of several results as the ops of TTIR that they mean: there the compiler knows what they
+are made of. Those that bring tokens to experts on several chips are made of collectives."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from xdsl.rewriter import Rewriter
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.attribute_kinds import INTEGER
 from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
-from ttcodegen.frontends.ttnn.call_parts import Properties, given
+from ttcodegen.frontends.ttnn.call_parts import Properties, divided_operands, given
 from ttcodegen.ops.op_builder import builder_before
 from ttcodegen.ops.ttir import ttir_op_classes
 from ttcodegen.ops.ttnn import ttnn_op_classes
+
+CALLS_OF_TTIR = frozenset({"sdpa_bw", "sdpa_fw", "topk_router_gpt"})
+"""Calls with the operands and attributes of the op of TTIR of that name, and several results."""
 
 EXPERT_CALLS = frozenset(
     {
@@ -46,7 +49,32 @@ def replace_expert_call(
         if len(shape) == 2 and index == count - 1:
             # The mapping of experts to devices, as the library takes it as well.
             taken[index] = builder.reshape(value, (1, 1, *shape))
-    made = builder.emit_op(name, taken, types, **numbers)
+    _replace(op, builder.emit_op(name, taken, types, **numbers))
+
+
+def replace_call_of_ttir(
+    op: Operation, name: str, operands: Sequence[SSAValue], properties: Properties
+) -> None:
+    """Puts the op of TTIR of that name in place of a call that says the same; raises CompileError
+    if the operands are not those of the op."""
+    cls = ttir_op_classes()[name]
+    specs = cls.definition.operands
+    groups = divided_operands(op, operands, properties, len(specs))
+    for spec, value in zip(specs, groups, strict=True):
+        if value is None and spec.count == "one":
+            raise CompileError(f"'ttnn.{name}' needs the operand '{spec.name}'", op)
+    builder = builder_before(op, ttir_op_classes())
+    types = [tensor_type(element_of(each.type), shape_of(each.type)) for each in op.results]
+    attributes = {
+        spec.name: given(op, properties, spec.name, spec.kind)
+        for spec in cls.definition.attributes
+        if spec.name in properties
+    }
+    _replace(op, builder.emit_op(name, groups, types, **attributes))
+
+
+def _replace(op: Operation, made: Operation) -> None:
+    """Puts an op in place of a call, with results where the call has them."""
     placed = builder_before(op, ttnn_op_classes())
     values: list[SSAValue] = []
     for old, new in zip(op.results, made.results, strict=True):

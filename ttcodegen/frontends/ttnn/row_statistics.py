@@ -1,0 +1,127 @@
+"""The two halves of a norm of rows that chips have parts of: sums of a chip, and the norm by the
+sums of all.
+
+Sums are in the first column of a tile: those of squares, for layer norms followed by those of the
+elements. Gathered, there are as many such tiles as chips have parts (tt-metal 0.70.1,
+`ttnn/operations/normalization/layernorm_distributed`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation, SSAValue
+
+from ttcodegen.compat.ttnn_modules import name_of
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.attribute_kinds import NUMBER
+from ttcodegen.dialects.datatypes import element_of, f32, shape_of
+from ttcodegen.frontends.ttnn.call_parts import Properties, divided_operands, given
+from ttcodegen.ops.op_builder import OpBuilder
+
+_TILE = 32
+_EPSILON = 1e-12
+"""What the library adds to a variance if a call does not say."""
+
+
+def sums_of_squares(
+    builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
+) -> SSAValue:
+    """`rms_norm_pre_all_gather`: (..., width) to (..., 32)."""
+    return _column_of_tile(builder, _squared_sum(builder, _row(builder, op, operands, properties)))
+
+
+def sums_of_rows(
+    builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
+) -> SSAValue:
+    """`layer_norm_pre_all_gather`: (..., width) to (..., 64). Reciprocals that the call may be
+    given make it faster, and nothing else."""
+    row = _row(builder, op, operands, properties)
+    total = builder.reduce("sum", row, [len(shape_of(row.type)) - 1])
+    columns = [_column_of_tile(builder, each) for each in (_squared_sum(builder, row), total)]
+    return builder.concat(columns, len(shape_of(row.type)) - 1)
+
+
+def normalized_by_squares(
+    builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
+) -> SSAValue:
+    """`rms_norm_post_all_gather`: rows by the root of their mean square."""
+    return _normalized(builder, op, operands, properties, centered=False)
+
+
+def normalized_by_rows(
+    builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
+) -> SSAValue:
+    """`layer_norm_post_all_gather`: rows without their mean, by the root of their variance."""
+    return _normalized(builder, op, operands, properties, centered=True)
+
+
+def _row(
+    builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
+) -> SSAValue:
+    """The input and what is added to it, in 32 bits."""
+    value, residual, _ = divided_operands(op, operands, properties, 3)
+    if value is None:
+        raise CompileError(f"'{name_of(op)}' needs an input", op)
+    row = builder.typecast(value, f32)
+    if residual is None:
+        return row
+    if shape_of(residual.type) != shape_of(value.type):
+        raise CompileError(f"'{name_of(op)}' adds a tensor of another shape than its input", op)
+    return builder.like("add", row, builder.typecast(residual, f32))
+
+
+def _squared_sum(builder: OpBuilder, row: SSAValue) -> SSAValue:
+    square = builder.like("multiply", row, row)
+    return builder.reduce("sum", square, [len(shape_of(row.type)) - 1])
+
+
+def _column_of_tile(builder: OpBuilder, column: SSAValue) -> SSAValue:
+    """The column, and zeros to the end of a tile."""
+    return builder.pad(column, [(0, _TILE - 1)])
+
+
+def _normalized(
+    builder: OpBuilder,
+    op: Operation,
+    operands: Sequence[SSAValue],
+    properties: Properties,
+    *,
+    centered: bool,
+) -> SSAValue:
+    value, statistics, weight, bias = divided_operands(op, operands, properties, 4)
+    if value is None or statistics is None:
+        raise CompileError(f"'{name_of(op)}' needs an input and the sums of its rows", op)
+    shape, kinds = shape_of(value.type), 2 if centered else 1
+    *outer, columns = shape_of(statistics.type)
+    if tuple(outer) != tuple(shape[:-1]) or columns % (kinds * _TILE) or not columns:
+        raise CompileError(
+            f"'{name_of(op)}': sums of rows of {shape} are {kinds * _TILE} columns for each chip, "
+            f"found {shape_of(statistics.type)}",
+            op,
+        )
+    rank, chips = len(shape), columns // (kinds * _TILE)
+    apart = builder.reshape(builder.typecast(statistics, f32), [*outer, chips, kinds, _TILE])
+    ones = [1] * rank
+
+    def mean(kind: int) -> SSAValue:
+        of_chips = builder.slice_dim(builder.slice_dim(apart, rank, kind, kind + 1), rank + 1, 0, 1)
+        total = builder.reduce("sum", of_chips, [rank - 1])
+        count = builder.full(ones, 1.0 / (shape[-1] * chips), f32)
+        return builder.broadcasting("multiply", builder.reshape(total, [*outer, 1]), count)
+
+    row, variance = builder.typecast(value, f32), mean(0)
+    if centered:
+        average = mean(1)
+        row = builder.broadcasting("subtract", row, average)
+        square = builder.like("multiply", average, average)
+        variance = builder.like("subtract", variance, square)
+    epsilon = given(op, properties, "epsilon", NUMBER)
+    added = builder.full(ones, _EPSILON if epsilon is None else float(epsilon), f32)
+    scale = builder.like("rsqrt", builder.broadcasting("add", variance, added))
+    row = builder.broadcasting("multiply", row, scale)
+    for vector, joined in ((weight, "multiply"), (bias, "add")):
+        if vector is not None:
+            wide = builder.reshape(builder.typecast(vector, f32), [*ones[1:], shape[-1]])
+            row = builder.broadcasting(joined, row, wide)
+    return builder.typecast(row, element_of(op.results[0].type))

@@ -7,7 +7,7 @@
 #include "tt_metal/fabric/hw/inc/edm_fabric/fabric_connection_manager.hpp"
 #include "tt_metal/fabric/hw/inc/linear/addrgen_api.h"
 
-// Where the pages of a share lie: runs of so many one after the other, the runs `stride` apart.
+// Where the pages of a share are: runs of so many consecutive pages, the runs `stride` apart.
 struct Share {
     uint32_t first;
     uint32_t run;

@@ -5,7 +5,7 @@
 What is installed from it needs no build of the backend where one of the levels suits the processor
 and the machine's compiler has the libraries that the backend was linked with; elsewhere the backend
 is built from its sources, which the wheel holds as well. The tag of the wheel is the manylinux one
-of the newest version of a system library that the compiled code asks for: build it in the oldest
+of the newest version of a system library that the compiled code requires: build it in the oldest
 distribution that is to be served (docs/packaging.md).
 """
 
@@ -106,7 +106,7 @@ def oldest_glibc(toolchain: Toolchain, archives: Iterable[Path]) -> str:
     needed = (2, 17)
     with tempfile.TemporaryDirectory() as scratch:
         for number, archive in enumerate(archives):
-            # Which versions an archive asks for is only settled when it is linked.
+            # Which versions an archive requires is only settled when it is linked.
             linked = Path(scratch, f"{number}.so")
             command = [toolchain.compiler, "-shared", "-o", str(linked), "-Wl,--whole-archive"]
             command += [str(archive), "-Wl,--no-whole-archive", "-Wl,--no-undefined", "-pthread"]

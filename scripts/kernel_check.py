@@ -54,7 +54,7 @@ DIAGNOSTIC = re.compile(r"^(?P<file>/[^:\n]*):(?P<line>\d+):(?P<column>\d+): (?P
 INCLUDED_FROM = re.compile(r"^In file included from (?P<file>[^:\n]*):(?P<line>\d+):")
 INCLUDE_DIRECTIVE = re.compile(r'^\s*#\s*include\s*"([^"\n]+)"', re.MULTILINE)
 ANY_FOLDER = "/kernels/"
-"""Stands for the folder of the kernel in what is remembered."""
+"""Replaces the folder of the kernel in the cache."""
 NOTES = 3
 """How many notes of the compiler are shown with an error."""
 
@@ -140,7 +140,8 @@ def faults(output: str, sources: Collection[Path], device: Path, processor: str)
     """The faults of a kernel in what the compiler printed; of those in one line the first.
 
     A fault is placed where the kernel causes it: a call that fails within a header of the release
-    stands at the call. Warnings count in the kernel's own files, as the vendor's compiler has it.
+    is reported at the call. Warnings count in the kernel's own files, as the vendor's compiler has
+    it.
 
     Args:
         output: the compiler's messages.

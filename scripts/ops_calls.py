@@ -128,7 +128,7 @@ class _Reader:
 
 
 def _names_of(function: types.FunctionType) -> dict[str, Any]:
-    """What the names in a function stand for: globals, what it closes over, and expressions that
+    """The values of the names in a function: globals, what it closes over, and expressions that
     are assigned in it."""
     found = dict(function.__globals__)
     closure = function.__closure__ or ()

@@ -76,7 +76,7 @@ default after `=`; without one it has to be there.
   above 2^24 their last bits are lost (4294967295 / 2 gives 2147483648). In `matmul`, convolutions
   and pools they go through the matrix engine: those above 1024 lose theirs. Integers of 64 bits
   have 32 on the device.
-- Arithmetic of booleans is that of 0 and 1; as a boolean, everything but 0 is true.
+- Arithmetic treats booleans as 0 and 1; as a boolean, everything but 0 is true.
 - `sdpa_bw` takes the weights of attention from the intermediates and the sums of their slopes from
   `attn_output`, as they are given: it computes neither anew.
 - What is no number: `sign` gives 1 or -1 by its sign bit, `clamp_tensor` the upper or lower bound

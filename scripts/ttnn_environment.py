@@ -56,7 +56,7 @@ def _interpreter(folder: Path) -> tuple[str, str]:
     """A Python that the package has wheels for, and its version."""
     for version in VERSIONS:
         for found in _candidates(version):
-            # What a version manager puts into PATH may stand for no interpreter.
+            # What a version manager puts into PATH may not be an interpreter.
             if _works([found, "-c", "import ensurepip, venv"]):
                 return found, version
     uv = folder.with_name(f"{folder.name}-uv")

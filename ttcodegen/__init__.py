@@ -22,7 +22,7 @@ _LIBRARY = frozenset(["LoadedFunction", "LoadedModule", "ModuleError", "load"])
 
 
 def __getattr__(name: str) -> Any:
-    # Compiling needs neither numpy nor ctypes, so they are imported when they are asked for.
+    # Compiling needs neither numpy nor ctypes, so they are imported on first use.
     if name in _LIBRARY:
         from ttcodegen.runtime import library
 

@@ -98,7 +98,7 @@ class CompiledModule:
     explanation: str = ""
     """Why, as a table."""
     lines: tuple[OpLines, ...] = ()
-    """Where the ops stand in the source files; of formatted ones it is not known."""
+    """The lines of the ops in the source files; of formatted ones they are not known."""
 
 
 _RECORDS = ("ttcodegen.decisions", "ttcodegen.explanation")

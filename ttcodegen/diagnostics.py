@@ -273,9 +273,9 @@ def set_source_offset(subject: Operation | SSAValue, offset: int) -> None:
 
 
 def source_offset(subject: Operation | SSAValue) -> int | None:
-    """The text offset at which `subject` was written, None if no text stands for it.
+    """The text offset at which `subject` was written, None if it has no text.
 
-    A result stands where its operation does.
+    A result has the offset of its operation.
     """
     offset = getattr(subject, _OFFSET_ATTRIBUTE, None)
     if offset is None and (owner := getattr(subject, "op", None)) is not None:

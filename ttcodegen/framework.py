@@ -152,7 +152,7 @@ class ProjectOptions:
 def compile_to_project(
     model: FrameworkModel, out: Path, name: str, options: ProjectOptions
 ) -> Path:
-    """Writes the project of a model, builds and checks it if asked for.
+    """Writes the project of a model, builds and checks it on request.
 
     Returns:
         The project's folder, as `ttcodegen.load` takes it.

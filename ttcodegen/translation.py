@@ -51,7 +51,7 @@ def mlir_to_cpp(source: Source | bytes) -> Translated:
     """The C++ of a module of EmitC, a file for each `emitc.file`.
 
     As a whole it is one file that compiles by itself: what the files of the module include of each
-    other stands in it once, in the order of the module.
+    other is in it once, in the order of the module.
 
     Raises:
         CompileError: if the text is no module of EmitC.

@@ -24,7 +24,7 @@ def commit() -> str | None:
         return folder.joinpath(COMMIT_FILE).read_text("utf-8").strip() or None
     except OSError:
         pass
-    # Not any repository that an installation happens to lie in.
+    # Not any repository that an installation happens to be in.
     if not folder.parent.joinpath(".git").exists():
         return None
     return _git(folder, "describe", "--always", "--dirty=+changes", "--exclude=*")
@@ -42,7 +42,7 @@ def package_version() -> str:
 
 
 def _git(folder: Path, command: str, *options: str) -> str | None:
-    # Only who asks for the commit waits for this.
+    # Computed only when the commit is needed.
     import subprocess
 
     call = ["git", "-C", str(folder), command, f"--abbrev={_LENGTH}", *options]

@@ -11,7 +11,7 @@ namespace blocks {
 enum class Number { floating, signed_integer, unsigned_integer };
 
 /// An integer key with the order of the elements: ascending keys are ascending elements. NaN comes
-/// last, or counts as the least element.
+/// last, or counts as the smallest element.
 template <Number number, bool nan_is_least, typename Element>
 constexpr uint32_t order_key(Element element) {
     constexpr uint32_t sign = 0x80000000;

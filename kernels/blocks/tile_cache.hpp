@@ -1,4 +1,4 @@
-// Single elements of a tensor, which lies in tiles: the tiles looked at last are kept, or the rows
+// Single elements of a tiled tensor: the tiles used last are kept, or the rows
 // of tiles.
 #pragma once
 

@@ -11,7 +11,7 @@ namespace blocks {
 constexpr uint32_t tile_side = 32;
 constexpr uint32_t face_side = 16;
 
-/// Where an element of a tile lies, counted in elements.
+/// The offset of an element in a tile, in elements.
 constexpr uint32_t element_offset(uint32_t row, uint32_t column) {
     const uint32_t face = row / face_side * 2 + column / face_side;
     return (face * face_side + row % face_side) * face_side + column % face_side;

@@ -11,7 +11,7 @@ namespace blocks {
 /// Begins to read a row of a page of a tensor into the tile at an address: what each of two faces
 /// has of it, or the left one alone.
 ///
-/// It comes to where it lies in its own tile, for transfers from DRAM have to be aligned alike.
+/// It is read to its own offset in the tile, because transfers from DRAM have to be aligned alike.
 template <typename Element, bool both_faces = true, typename Tensor>
 void read_row(uint32_t page, const Tensor& tensor, uint32_t address, uint32_t row) {
     for (uint32_t column = 0; column < (both_faces ? tile_side : face_side); column += face_side) {

@@ -26,7 +26,7 @@ class TileSlots {
         }
     }
 
-    /// Where a page lies in L1; `prepare` is done to it once, when it comes.
+    /// The address of a page in L1; `prepare` is applied to it once, when it arrives.
     template <void (*prepare)(uint32_t address) = as_it_is>
     uint32_t address(uint32_t page) {
         return found(page, [&](uint32_t target) {
@@ -46,7 +46,7 @@ class TileSlots {
         });
     }
 
-    /// Where a page lies in L1 of which only a row comes, or what the left face has of it.
+    /// The address in L1 of a page of which only a row is read, or the part in its left face.
     template <typename Element, bool both_faces>
     uint32_t address_of_row(uint32_t page, uint32_t row) {
         return found(page * tile_side + row, [&](uint32_t target) {
@@ -59,7 +59,7 @@ class TileSlots {
     uint32_t tile_bytes() const { return tile_bytes_; }
 
   private:
-    /// Where lies what has that number; `bring` reads it to an address.
+    /// The address of the page with that number; `bring` reads it to an address.
     template <typename Bring>
     uint32_t found(uint32_t number, Bring bring) {
         // Neighbours in a column share no slot unless there are more of them than slots.

@@ -99,5 +99,5 @@ def test_a_report_is_read_as_far_as_it_is_written(monkeypatch: pytest.MonkeyPatc
         with report.path.open("a") as file:
             file.write(line * 2)
         assert len(report.take()) == 2
-        with pytest.raises(FileNotFoundError, match="not asked for"):
+        with pytest.raises(FileNotFoundError, match="not requested"):
             found.results[0].elements()

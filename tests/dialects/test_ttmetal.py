@@ -204,9 +204,9 @@ def changed(name: str, old: str, new: str) -> dict[str, str]:
         ),
         (program(CONFIGS | {"compute": "#ttmetal.math_fidelity<lofi>"}), "a kernel is a #ttmetal."),
         (program().replace(f"({L1}, {HOST})", f"({L1}, {L1})").replace("(%1, %out)", "(%1, %0)"),
-         "the output lies in system or mmio memory, not in l1"),
+         "the output is in system or mmio memory, not in l1"),
         (program().replace(f"(%x, %0) : ({HOST}, {L1})", f"(%1, %0) : ({L1}, {L1})"),
-         "the input lies in system or mmio memory, not in l1"),
+         "the input is in system or mmio memory, not in l1"),
     ],
 )  # fmt: skip
 def test_malformed_programs_are_refused_at_their_place(text: str, expected: str) -> None:

@@ -62,11 +62,11 @@ CASES = {
     "no return": (function(EXP), "function @f does not end in 'return'"),
     "an op after return": (
         function(f"{RETURN} {EXP}"),
-        "an operation stands after the 'return' of function @f",
+        "there is an operation after the 'return' of function @f",
     ),
     "a second return": (
         function(f"{RETURN} {RETURN}"),
-        "an operation stands after the 'return' of function @f",
+        "there is an operation after the 'return' of function @f",
     ),
     "return with a result": (
         function(f'%0 = "func.return"(%a) : ({T}) -> {T}'),
@@ -136,10 +136,10 @@ CASES = {
         + function(RETURN),
         "4 : i32 should be of base attribute string",
     ),
-    "return outside": ('"func.return"() : () -> ()', "'return' stands outside a function"),
+    "return outside": ('"func.return"() : () -> ()', "'return' is outside a function"),
     "an op outside": (
         f'%0 = "ttir.constant"() {{value = dense<1.0> : {T}}} : () -> {T}\n' + function(RETURN),
-        "'ttir.constant' stands outside a function",
+        "'ttir.constant' is outside a function",
     ),
     "a function inside": (
         function(f"func.func @g(%b: {T}) -> {T} {{ return %b : {T} }} {RETURN}"),

@@ -436,7 +436,7 @@ def test_an_unknown_op_is_refused_at_its_place() -> None:
 
 
 def test_ops_outside_of_files_are_refused() -> None:
-    with pytest.raises(CompileError, match=r"'test.op' stands outside of the files"):
+    with pytest.raises(CompileError, match=r"'test.op' is outside of the files"):
         print_module(ModuleOp([test.TestOp()]))
 
 

@@ -160,7 +160,7 @@ ADD = ADDING.operations[0]
             },
             "uses constant 7",
         ),
-        ({"operations": (replace(ADD, callee="main"),)}, "calls 'main', which does not stand"),
+        ({"operations": (replace(ADD, callee="main"),)}, "calls 'main', which does not precede"),
         ({"operations": (replace(ADD, callee="other"),)}, "do not fit"),
         ({"inputs": (file.Input(0, "input", "a", "int3"),)}, "'a' of 'main' has elements of no"),
         ({"goldens": (file.Golden(9, 0),)}, "uses tensor 9"),

@@ -120,7 +120,7 @@ def with_operation(index: int, **changes: Any) -> device.DeviceBinary:
 
 
 def test_a_program_without_meaning() -> None:
-    assert "means 'm_2', which does not stand before it" in refusal(with_program(meaning="m_2"))
+    assert "means 'm_2', which does not precede it" in refusal(with_program(meaning="m_2"))
 
 
 def test_a_program_with_another_number_of_tensors() -> None:

@@ -271,7 +271,7 @@ def test_calls_of_the_library_on_one_device_are_left_out(name: str) -> None:
 
 WRONG = [
     ('"ttir.all_gather"(%a) <{all_gather_dim = 1 : si32, cluster_axis = 1 : ui32}>', "8x8",
-     "4 chips take part"),
+     "4 chips participate"),
     ('"ttir.all_gather"(%a) <{all_gather_dim = 1 : si32, cluster_axis = 2 : ui32}>', "8x8",
      "axes 0 and 1"),
     ('"ttir.all_reduce"(%a) <{reduce_type = #ttcore.reduce_type<var>}>', "8x4", "chips reduce by"),

@@ -217,7 +217,7 @@ def test_types_of_uses_and_definitions_agree() -> None:
         ),
         (f'%0:2 = "ttir.neg"(%a) : ({T}) -> {T}', "the operation has 1 result, but 2 named here"),
         (f'%0, %1 = "ttir.neg"(%a) : ({T}) -> {T}', "the operation has 1 result, but 2 named here"),
-        (f'%0 = "ttir.neg"(%a#1) : ({T}) -> {T}', "%a#1 does not exist: %a stands for 1 value"),
+        (f'%0 = "ttir.neg"(%a#1) : ({T}) -> {T}', "%a#1 does not exist: %a names 1 value"),
     ],
 )
 def test_counts_agree(line: str, message: str) -> None:

@@ -85,9 +85,9 @@ def test_what_the_host_does_between_calls_is_refused() -> None:
     with pytest.raises(CompileError) as caught:
         files_of(MESH + ON_HOST + "}", "ttnn", trace=True)
     text = caught.value.render()
-    assert "the input 'x', which lies on the host" in text
+    assert "the input 'x', which is on the host" in text
     assert (
-        "'ttnn.distribute_tensor' cannot be part of a trace: an operand of it lies on the host"
+        "'ttnn.distribute_tensor' cannot be part of a trace: an operand of it is on the host"
         in text
     )
     assert "without --trace" in text
@@ -97,7 +97,7 @@ def test_convolutions_of_the_library_that_prepare_weights_in_each_call_are_refus
     cnn = (EXAMPLES / "cnn" / "cnn.mlir").read_text("utf-8")
     with pytest.raises(CompileError) as caught:
         files_of(cnn, "ttnn", trace=True)
-    assert "'ttnn.conv2d' cannot be part of a trace: an operand of it lies on the host" in (
+    assert "'ttnn.conv2d' cannot be part of a trace: an operand of it is on the host" in (
         caught.value.render()
     )
     assert "support/trace.cpp" in files_of(cnn, "ttmetal", trace=True)

@@ -86,10 +86,12 @@ def test_a_tensor_that_lies_otherwise_is_refused(models: Models) -> None:
         weights = weight_tensors(device, encode, models.encoder)
         images = device.tensor(models.images, encode.inputs[0].layout)
         (hidden,) = encode.submit([images], weights)
-        with pytest.raises(CompileError, match="'hidden' of 'decode' should lie as") as caught:
+        with pytest.raises(
+            CompileError, match="'hidden' of 'decode' should be placed as"
+        ) as caught:
             decode.submit([hidden], weight_tensors(device, decode, models.decoder))
         assert "note: convert it with to_layout" in caught.value.render()
-        with pytest.raises(CompileError, match=r"shape \(32, 128\) cannot lie as 32x64"):
+        with pytest.raises(CompileError, match=r"shape \(32, 128\) cannot be placed as 32x64"):
             to_layout(hidden, encode.inputs[0].layout)
         with pytest.raises(CompileError, match="'decode' needs the input 'weight'"):
             decode.submit([to_layout(hidden, decode.inputs[0].layout)])
@@ -154,7 +156,7 @@ def test_what_a_program_overwrites_is_so_for_the_next_one(tmp_path: Path) -> Non
             new = device.tensor(np.full((1, 1, 1, 32), position + 1.0), layouts["new"])
             at = device.tensor(np.array([position]), layouts["at"])
             (result,) = step.submit([cache, new, at])
-            # The output lies as the input does, so that it is passed on as it is.
+            # The output is placed as the input is, so that it is passed on as it is.
             assert to_layout(result, layouts["cache"]) is result
         rows = cache.numpy()[0, 0, :4, 0].astype(np.float32)
     assert rows.tolist() == [1, 2, 3, 0]

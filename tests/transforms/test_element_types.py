@@ -208,7 +208,7 @@ def test_all_unsupported_element_types_are_listed() -> None:
     with pytest.raises(CompileError) as error:
         apply(module, TTIRElementTypeNormalizationPass())
     message = error.value.render(source)
-    assert message.count("complex<f32>, which no device data type stands for") == 2
+    assert message.count("complex<f32>, which no device data type represents") == 2
     assert "in.mlir:1:1: error: argument 0 of '@f'" in message
     assert "in.mlir:2:" in message
 

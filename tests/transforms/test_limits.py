@@ -1,4 +1,4 @@
-"""Small inputs that stand for exponential work are refused where they do, before the work."""
+"""Small inputs that describe exponential work are refused where they do, before the work."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def refusal(text: str, target: str = "ttnn") -> str:
 def test_aliases_that_double(text: str) -> None:
     message = refusal(text)
     assert message.startswith("in.mlir:17:1: error: alias '")
-    assert message.endswith("x16' stands for more than 100000 parts")
+    assert message.endswith("x16' expands to more than 100000 parts")
 
 
 def test_aliases_that_are_nested_deeply() -> None:
@@ -83,7 +83,7 @@ def test_functions_that_call_the_next_twice() -> None:
             f"return %1 : {T} }}"
         )
     text = "\n".join(functions)
-    assert " error: the calls of '@f7' stand for more than 1000000 operations" in refusal(text)
+    assert " error: the calls of '@f7' expand to more than 1000000 operations" in refusal(text)
     module = parse_module(Source("in.mlir", "\n".join([functions[0], *functions[15:]])
                                  .replace("private @f14", "@f14")))  # fmt: skip
     InlinePass().apply(load_dialects(), module)

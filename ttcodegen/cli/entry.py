@@ -84,7 +84,7 @@ def run_program(
 
 
 class _ClosedOutput(io.TextIOBase):
-    """Stands for a standard output that the caller closed: an error only if something is to be
+    """Replaces a standard output that the caller closed: an error only if something is to be
     written there."""
 
     def write(self, text: str, /) -> int:

@@ -33,7 +33,7 @@ examples:
   {PROGRAM} -p 9000 -q models           all models of a folder, without a browser
   {PROGRAM} -u 0.0.0.0 -q model.mlir    over the network: the address has a token
 
-The page is that of the package ai-edge-model-explorer: pip install 'ttcodegen[explorer]'.
+The page comes from the package ai-edge-model-explorer: pip install 'ttcodegen[explorer]'.
 {_TOKEN} in the environment sets the token.
 
 exit status: 0 it was ended with Ctrl+C; 1 the model or the port cannot be had; 2 wrong usage;
@@ -115,7 +115,7 @@ def _run(invocation: Invocation) -> int:
 
 
 def _stages(session: Session, model: Path | None, stages: str | None) -> list[str]:
-    """The graphs that stand side by side."""
+    """The graphs that are shown side by side."""
     if stages is None:
         return []
     from ttcodegen.explorer.server import MOST_PANES

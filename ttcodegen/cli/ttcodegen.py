@@ -267,7 +267,7 @@ def _write(options: argparse.Namespace, compiled: CompiledModule, runner: PassRu
     if conflicts:
         report(
             Level.ERROR,
-            "note: the rest is merged; resolve what stands between <<<<<<< and >>>>>>>, then build",
+            "note: the rest is merged; resolve the text between <<<<<<< and >>>>>>>, then build",
         )
     return bool(conflicts)
 

@@ -18,7 +18,7 @@ _TOKEN = re.compile(
     | "(?:[^"\\]|\\.)*"                        # any other string stays
     | //[^\n]*                                 # so does a comment
     | (?P<core>(?<![\w.])(?:[\#!])?ttcore\.)
-    | ,\s<(?P<placed>\w+)>>                    # how the pages of a layout lie
+    | ,\s<(?P<placed>\w+)>>                    # the memory layout of the pages
     """,
     re.VERBOSE,
 )

@@ -1,7 +1,7 @@
 """Options of the reference compiler's pipelines (tt-mlir, 2024 to 2026) that are not available.
 
 Each is accepted with the value that says what is done anyway; any other value is refused with the
-reason that the options stand under.
+reason that the options are listed under.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ REFUSED_TTMETAL_OPTIONS: Refused = {
         "mesh-topology": "",
         "override-device-shape": "",
     },
-    "tensors lie in DRAM between programs": {
+    "tensors are in DRAM between programs": {
         "default-input-memspace": "dram",
         "default-output-memspace": "dram",
         "force-spill-to-dram-if-legal": True,
@@ -138,7 +138,7 @@ REFUSED_TTMETAL_OPTIONS: Refused = {
         "insert-profiler-traces": False,
         "profiler-traits": "",
     },
-    "programs of the device stand alone": {
+    "programs of the device are self-contained": {
         "ttnn-mode": False,
     },
 }

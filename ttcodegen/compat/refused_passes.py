@@ -5,10 +5,10 @@ A command line that was written for it should fail with a reason, not with "unkn
 
 from __future__ import annotations
 
-_WRAPPED = "functions stand in the module itself; wrappers are taken off when a module is read"
+_WRAPPED = "functions are in the module itself; wrappers are removed when a module is read"
 _CPU = "what runs once is computed on the device; functions for the CPU are C++, see --cpu-hoist"
-_OPTIMIZER = "ttnn-optimize decides where tensors lie and how calls are distributed over the cores"
-_CALLS = "what the library asks of operands stands at each op of the catalogue, so that the " \
+_OPTIMIZER = "ttnn-optimize decides placements and how calls are distributed over the cores"
+_CALLS = "the catalogue has the requirements of the library on operands, so that the " \
     "conversion to TTNN and ttnn-layout do this"  # fmt: skip
 _DECOMPOSED = "the decompositions of the catalogue do this: use --ttir-decompose"
 _STRUCTURED = "the C++ is structured by convert-ttnn-to-emitc"

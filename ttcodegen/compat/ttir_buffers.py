@@ -1,5 +1,6 @@
 """TTIR of 2024 that had buffers and kernels among tensors: `ttir.alloc`, `ttir.dealloc` and
-`ttir.kernel`. Where tensors lie is decided later; a kernel that computes what an op does is it."""
+`ttir.kernel`. Placement is decided later; a kernel that computes what an op does becomes that
+op."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Device programs of 2024: kernels in the regions of `ttmetal.dispatch`, whose computation is one
-`ttkernel.builtin`. They say where buffers lie, but not how tiles go through registers; what they
+`ttkernel.builtin`. They say where buffers are, but not how tiles go through registers; what they
 compute is an op of TTIR, which becomes a device program of today, or calls of the library."""
 
 from __future__ import annotations

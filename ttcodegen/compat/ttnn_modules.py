@@ -1,8 +1,8 @@
 """Modules of TTNN as tt-mlir prints them (2024 and 2025), turned into ours.
 
 There the device is a value that ops take, every op has its destination as last operand, and tensors
-say where they lie. Here the device is known, an op makes its result, and the layout pass decides
-where tensors lie: what it decided there is taken off, and the module is marked to get layouts.
+say where they are placed. Here the device is known, an op makes its result, and the layout pass
+decides placement: what was decided there is dropped, and the module is marked to get layouts.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def is_of_other_years(text: str) -> bool:
 
 
 def is_device(type_: Attribute) -> bool:
-    """Whether a type is that of a device: `!tt.device<...>`, `!ttcore.device<...>`,
+    """Whether a type is a device type: `!tt.device<...>`, `!ttcore.device<...>`,
     `!ttnn.device`."""
     name = type_.attr_name.data if isinstance(type_, UnregisteredAttr) else type_.name
     return name in ("tt.device", "ttcore.device", "ttnn.device")
@@ -168,7 +168,7 @@ def _replace(op: Operation, value: SSAValue) -> None:
 
 
 def _forget_move(op: Operation) -> None:
-    """Where a tensor lies is decided anew; a change of its elements is not forgotten."""
+    """Placement is decided again; a change of data type is kept."""
     value = op.operands[0]
     if element_of(value.type) != element_of(op.results[0].type):
         plain = cast("TensorType[Attribute]", without_encoding(op.results[0].type))

@@ -22,7 +22,7 @@ def unpack(module: ModuleOp) -> None:
 
     Raises:
         CompileError: if a function keeps its arguments' attributes and has tuples among them, or an
-            element is asked for that a tuple has not.
+            element is requested that a tuple does not have.
     """
     for function in list(module.walk()):
         if isinstance(function, FuncOp):

@@ -80,7 +80,7 @@ def called_on_cpu(
 
 
 def stays_on_chips(call: CallOp, cpu_functions: Mapping[str, FuncOp]) -> bool:
-    """Whether a call for the CPU, of a value that lies in tiles of the device, is one that the
+    """Whether a call for the CPU, of a value in tiles of the device, is one that the
     chips do themselves."""
     function = cpu_functions.get(callee_of(call) or "")
     placements = [

@@ -54,7 +54,7 @@ TTNN = HostTypes("ttnn::Tensor", "ttnn::MeshDevice", ("ttnn/tensor/tensor.hpp", 
 
 @dataclass(frozen=True)
 class ConstantFile:
-    """A constant of the module that lies in the project's data folder."""
+    """A constant of the module in the project's data folder."""
 
     name: str
     """The file's name without folder and ending."""

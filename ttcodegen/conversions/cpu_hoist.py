@@ -67,10 +67,10 @@ class CPUHoistManuallyTagged(ModulePass):
 @dataclass(frozen=True)
 class CPUHoist(ModulePass):
     """Moves what no program of the device computes, and movements of arguments that are too small
-    in their last dimensions to lie in tiles.
+    in their last dimensions to be in tiles.
 
     Constants in functions for the CPU that are more than one number become arguments of them: they
-    lie in files of the project as those of other functions do.
+    are in files of the project as those of other functions do.
     """
 
     name = "cpu-hoist"

@@ -26,7 +26,7 @@ _TYPES: Sequence[tuple[re.Pattern[str], str, str]] = tuple(
         (r"ttnn::Layout::", "ttnn::Layout", "layout"),
     )
 )
-"""Pieces of C++ that a parameter can stand for: their form, the type and a name for it."""
+"""Pieces of C++ that a parameter can replace: their form, the type and a name for it."""
 _ARRAY = re.compile(r"(std::array<\w+, \d+>|ttsl::SmallVector<int32_t>)\{")
 """Sizes, and the bounds of slices."""
 
@@ -47,12 +47,12 @@ _BETWEEN = "\x1f"
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """An expression taken apart. It is asked for each time that a statement may be part of a
+    """An expression taken apart. It is needed each time that a statement may be part of a
     function, so it is made once for each statement."""
 
     skeleton: str
     """The expression without its values, and with the type of a parameter in the place of each
-    piece of C++ that one can stand for."""
+    piece of C++ that one can replace."""
     general: str
     """The same without the constants of the file in it."""
     values: tuple[SSAValue, ...]

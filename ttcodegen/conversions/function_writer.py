@@ -99,7 +99,7 @@ class Body:
             if isinstance(argument, Use):
                 return len(names[argument.value]) + 12
             if argument.fields:
-                # They stand one below the other where they do not fit into a line.
+                # They are written one below the other where they do not fit into a line.
                 return sum(82 * (1 + length(each) // 60) for each in argument.arguments)
             labels = sum(map(len, parameter_names(argument.callee, len(argument.arguments)))) + sum(
                 len(name) + 4 for name in argument.fields
@@ -110,7 +110,7 @@ class Body:
         title = 0 if statement.title is None else 2
         call = statement.call
         if statement.runs_statements and isinstance(call, Call) and not assigned:
-            # Arguments stand below each other's start, which leaves less of a line to them, and
+            # Arguments are aligned with the first one, which leaves less of a line to them, and
             # values have longer names in the function of a layer.
             lengths = [
                 max(length(each), _MEMBER) if isinstance(each, Use) else length(each)
@@ -194,7 +194,7 @@ class FunctionWriter:
         reserved: Iterable[str] = (),
         fields: Mapping[SSAValue, Sequence[str]] | None = None,
     ) -> None:
-        """Writes statements in order; a comment stands where another layer begins.
+        """Writes statements in order; a comment marks where another layer begins.
 
         Values that are `fields` of the constants are assigned to them at once.
         """
@@ -346,7 +346,7 @@ class FunctionWriter:
         return self.body.call(wrapper, *values, type=type_, name=name, pure=pure)
 
     def value(self, argument: Argument) -> Value:
-        """An expression as it stands in a statement."""
+        """An expression as it is written in a statement."""
         if isinstance(argument, Counted):
             return self._counted(argument)
         if isinstance(argument, Text):
@@ -361,7 +361,7 @@ class FunctionWriter:
         return self._written[id(argument)]
 
     def used(self, value: SSAValue) -> SSAValue:
-        """A value of the program as it stands in a statement."""
+        """A value of the program as it is written in a statement."""
         value = self.recorder.resolved(value)
         place = self.members.places.get(value)
         if place is not None:

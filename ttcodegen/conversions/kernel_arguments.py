@@ -1,4 +1,4 @@
-"""The arguments of a kernel in C++: what stands at the top of `kernel_main`, before the ops."""
+"""The arguments of a kernel in C++: the start of `kernel_main`, before the ops."""
 
 from __future__ import annotations
 

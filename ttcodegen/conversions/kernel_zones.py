@@ -1,6 +1,6 @@
 """Zones of the device profiler: parts of a kernel that have names.
 
-`ttkernel.begin_zone` and `ttkernel.end_zone` stand in the same block, one pair inside of another or
+`ttkernel.begin_zone` and `ttkernel.end_zone` are in the same block, one pair inside of another or
 after it. In C++ a zone lasts as long as a scope, and its declarations end with it.
 """
 
@@ -46,7 +46,7 @@ class _Zone:
         assert block is not None
         self.begin, self.block = begin, block
         self.inside: dict[Operation, int] = {}
-        """What stands in it, with its place."""
+        """The ops in it, with their positions."""
         depth, op = 1, begin.next_op
         while op is not None:
             depth += (op.name == BEGIN_ZONE) - (op.name == END_ZONE)
@@ -67,7 +67,7 @@ class _Zone:
         return any(self._is_after(use.operation) for use in value.uses)
 
     def _is_after(self, user: Operation) -> bool:
-        """Whether a user of what stands in the zone does not."""
+        """Whether a value defined in the zone is used outside of it."""
         return self.block.find_ancestor_op_in_block(user) not in self.inside
 
     def _moves(self, op: Operation) -> bool:

@@ -2,8 +2,8 @@
 
     call::matmul(queries, keys, {.transpose_b = true, .dtype = ttnn::DataType::FLOAT32})
 
-What a call does not choose is that of all products, from src/tuning.hpp. The structures and
-functions stand at the head of the source file, in a namespace of their own, so that no value of
+What a call does not choose is shared by all products, from src/tuning.hpp. The structures and
+functions are at the head of the source file, in a namespace of their own, so that no value of
 the program hides them.
 """
 

@@ -32,7 +32,7 @@ class Parameter:
     name: str
     type: str
     places: frozenset[int] = frozenset()
-    """Which pieces of C++ of the function, counted in order, it stands for; none for a tensor."""
+    """Which pieces of C++ of the function, counted in order, it replaces; none for a tensor."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class OutlinedFunction:
     values: Sequence[NamedValue] = ()
     """What groups are called with, of a structure without tensors."""
     calls: dict[Group, Statement] = field(default_factory=dict[Group, Statement])
-    """What stands for each group."""
+    """The statement that replaces each group."""
 
     @property
     def places(self) -> dict[Parameter, tuple[str, str]]:
@@ -246,7 +246,7 @@ def differing_texts(
 
 
 def add_calls(function: OutlinedFunction) -> None:
-    """Makes the statement that stands for each group."""
+    """Makes the statement that replaces each group."""
     for index, each in enumerate(function.groups):
         title = function.titles[index] if function.titles else None
         function.calls[each] = _call(function, each, title)

@@ -37,7 +37,7 @@ def is_deallocation(op: Operation) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Counted(Text):
-    """A number that grows by `step` in each turn of a loop; the text is that of the first one."""
+    """A number that grows by `step` in each turn of a loop; the text is the first one's."""
 
     step: int
 
@@ -63,7 +63,7 @@ class Statement:
     uses: tuple[SSAValue, ...]
     """The values that the expression uses, once for each time."""
     title: str | None = None
-    """What the statement is, of one that stands for a layer."""
+    """What the statement is, of one that calls a layer."""
     types: tuple[str, ...] | None = None
     """The C++ types of the results; None if all are tensors of the target."""
     others: tuple[Operation, ...] = ()
@@ -73,7 +73,7 @@ class Statement:
 
     @property
     def ops(self) -> tuple[Operation, ...]:
-        """All ops that it stands for."""
+        """All ops that it implements."""
         return self.op, *self.others
 
     @property

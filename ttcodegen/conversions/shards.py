@@ -14,7 +14,7 @@ def shards_text(shards: Shards, memory_layout: str) -> str:
     """
     if len(shards.core_ranges) != 1:
         raise CompileError(
-            "programs take and give tensors whose shards lie on one rectangle of cores",
+            "programs take and give tensors whose shards are on one rectangle of cores",
             remedy="choose a core grid, or one CoreRange",
         )
     (cores,) = shards.core_ranges

@@ -18,7 +18,7 @@ from ttcodegen.dialects.placement import placement_of
 from ttcodegen.dialects.tile import TILE_FORMATS
 
 LEAST_DISTANCE = 10
-"""How many statements lie at least between the first and the last use of a value of layers."""
+"""The minimum number of statements between the first and the last use of a value of layers."""
 MOST_STATEMENTS = 8
 """The most statements that such a value is made by."""
 

@@ -63,7 +63,7 @@ def components(statements: Sequence[Statement], returned: Iterable[SSAValue]) ->
 
 
 class _DisjointSets:
-    """Numbers in sets that are joined; the least of a set stands for it."""
+    """Numbers in sets that are joined; the smallest of a set represents it."""
 
     def __init__(self, count: int) -> None:
         self._parent = list(range(count))
@@ -133,7 +133,7 @@ class Links:
     without looking at their values again.
 
     Each place at which a statement makes or takes a value has the distance to the last place of
-    the same value before it. Where that lies before a group, a value comes in.
+    the same value before it. Where that is before a group, a value comes in.
     """
 
     def __init__(self, statements: Iterable[Statement]) -> None:

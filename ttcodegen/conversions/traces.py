@@ -27,17 +27,17 @@ def require_traceable(entries: Iterable[Entry]) -> None:
     """Checks that functions can be captured.
 
     Raises:
-        CompileError: with all that stand in the way.
+        CompileError: with all reasons.
     """
-    found = [error for entry in entries for error in _obstacles(entry)]
+    found = [error for entry in entries for error in _unsupported_calls(entry)]
     if found:
         raise CompileError.from_diagnostics([d for error in found for d in error.diagnostics])
 
 
-def _obstacles(entry: Entry) -> Iterator[CompileError]:
+def _unsupported_calls(entry: Entry) -> Iterator[CompileError]:
     for tensor in entry.arguments:
-        if not tensor.is_weight and _lies_on_host(tensor.value):
-            message = f"a trace cannot read the input '{tensor.name}', which lies on the host"
+        if not tensor.is_weight and _is_on_host(tensor.value):
+            message = f"a trace cannot read the input '{tensor.name}', which is on the host"
             yield CompileError(message, entry.function, remedy=_REMEDY)
     for op in body_of(entry.function).ops:
         if reason := _reason(op):
@@ -48,16 +48,18 @@ def _obstacles(entry: Entry) -> Iterator[CompileError]:
 def _reason(op: Operation) -> str:
     """Why an op cannot be captured; empty if it can."""
     if isinstance(op, LoadCachedOp):
-        # What it gives was made before the first call; where it lies matters to those who take it.
+        # What it gives was made before the first call; only its placement matters to its users.
         return ""
-    if any(map(_lies_on_host, op.results)):
+    if any(map(_is_on_host, op.results)):
         return "its result goes to the host"
-    if any(map(_lies_on_host, op.operands)):
-        return "an operand of it lies on the host"
-    return "the host takes part in each call of it" if has_trait(op, Trait.HOST_TAKES_PART) else ""
+    if any(map(_is_on_host, op.operands)):
+        return "an operand of it is on the host"
+    if has_trait(op, Trait.USES_HOST):
+        return "the host participates in each call of it"
+    return ""
 
 
-def _lies_on_host(value: SSAValue) -> bool:
+def _is_on_host(value: SSAValue) -> bool:
     """Whether a tensor is one of the host: in its memory, or without a layout of the device."""
     if not isinstance(value.type, TensorType):
         return False

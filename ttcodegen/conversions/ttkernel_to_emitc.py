@@ -1,6 +1,6 @@
 """A kernel's function becomes C++ that a person can tune: one file, `kernel_main`.
 
-What the C++ of each op is stands in the table of the dialect; here are the frame of the file, loops
+The C++ of each op is in the table of the dialect; here are the frame of the file, loops
 and arithmetic, and how attributes are spelled. The arguments have a module of their own.
 """
 
@@ -71,7 +71,7 @@ _CALL_TEXT = re.compile(r"(\w+)\(([^()]*)\)")
 
 _BEGINNING = frozenset({"ttkernel.tile_regs_acquire", BEGIN_ZONE})
 _ENDING = frozenset({"ttkernel.tile_regs_release", END_ZONE})
-"""Ops that begin and end a step: an empty line stands before it and after it."""
+"""Ops that begin and end a step: there is an empty line before and after it."""
 _VARIABLE = "variable"
 """What a variable is called that has no name."""
 _LOGICAL_OPERATORS = {"bitwise_and": "logical_and", "bitwise_or": "logical_or"}
@@ -122,7 +122,7 @@ _INCLUDED_BEFORE = {
 
 
 def _prepend(file: EmitCBuilder, title: str, headers: set[str]) -> None:
-    """Includes are known when everything else is written; they stand before it."""
+    """Includes are known when everything else is written; they are written before it."""
     preface = EmitCBuilder(Block())
     preface.comment(title)
     for header in sorted(standard_headers(file.block.walk()) | {"cstdint"}):
@@ -148,7 +148,7 @@ class _KernelWriter(KernelArguments):
     ) -> None:
         super().__init__(body, kernel, program, thread)
         self._around_zones: list[EmitCBuilder] = []
-        """The builders of what the open zones stand in."""
+        """The builders that contain the open zones."""
 
     def write_ops(self, ops: Iterable[Operation]) -> None:
         """Writes ops in order."""

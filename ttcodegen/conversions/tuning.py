@@ -41,7 +41,7 @@ from ttcodegen.transforms.rebuilding import body_of
 HEADER = "tuning.hpp"
 _HEAD = "Tuning knobs: change a constant and rebuild. See the chapter Tuning of README.md."
 _NAMESPACE = "tuning"
-"""Where the constants stand, so that no value of the program can have the name of one."""
+"""The namespace of the constants, so that no value of the program can have the name of one."""
 _COMPUTE_TYPE = "ttnn::DeviceComputeKernelConfig"
 _MEMORY_TYPE = "const ttnn::MemoryConfig&"
 _MEMORY_COMMENTS = {

@@ -1,4 +1,4 @@
-"""The variables of a C++ function: which value lies in which, and when its memory is free again.
+"""The variables of a C++ function: which value is in which, and when its memory is free again.
 
 A tensor of the library frees its memory when the last variable that holds it goes. So there are no
 statements that free it: a value that takes the place of its operand is assigned to the same

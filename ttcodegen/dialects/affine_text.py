@@ -53,7 +53,7 @@ def _text(expression: AffineExpr) -> tuple[str, int]:
 
 
 def _operand(expression: AffineExpr) -> str:
-    """A factor: what is no name and no number stands in parentheses."""
+    """A factor: anything but a name or a number is in parentheses."""
     text, binding = _text(expression)
     return text if binding == _ATOM else f"({text})"
 

@@ -18,7 +18,7 @@ from ttcodegen.dialects.math_fidelity import MathFidelity
 _TF32_BITS = 10
 _BFLOAT16_BITS = 7
 # Passes of the multiplier take 4 + 5 bits of source A and 6 + 4 of source B; the last bit of TF32
-# in source A takes part in no pass.
+# in source A is part of no pass.
 _FIRST_PASS_OF_A = 4
 _BOTH_PASSES_OF_A = 9
 _FIRST_PASS_OF_B = 6

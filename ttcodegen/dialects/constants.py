@@ -64,7 +64,7 @@ def splat_bytes(attribute: Attribute) -> bytes | None:
 
 
 def elements(element_type: Attribute, shape: Sequence[int], data: bytes) -> Attribute:
-    """The attribute of a constant from its bytes: all elements, or one that stands for all."""
+    """The attribute of a constant from its bytes: all elements, or one splat value."""
     # The library's type annotation knows no tensors whose element type is only known at run time.
     type_: Any = TensorType(element_type, shape)
     return DenseIntOrFPElementsAttr(type_, BytesAttr(data))

@@ -111,7 +111,7 @@ _INTEGER_WIDTHS = (8, 16, 32, 64)
 
 
 def normalized_data_type(element_type: Attribute) -> DataType | None:
-    """The device data type that stands for an element type of the source, None if there is none.
+    """The device data type that represents an element type of the source, None if there is none.
 
     Booleans become bf16 (the device has no predicate tensors), wider types become the widest that
     the device computes with: the rule of the reference system's element type normalization.
@@ -200,7 +200,7 @@ _KNOWN_SHAPE = "_known_shape"
 
 
 def without_encoding(type_: Attribute) -> Attribute:
-    """The type of a tensor that lies nowhere yet; other types as they are."""
+    """The type of a tensor without a placement; other types as they are."""
     if not isinstance(type_, TensorType):
         return type_
     tensor = cast("TensorType[Attribute]", type_)

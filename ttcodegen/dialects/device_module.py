@@ -195,7 +195,7 @@ def _thread_of(kernel: Kernel) -> ThreadType:
 
 
 def _same_pages(first: Iterable[TensorPlacement], second: Iterable[TensorPlacement]) -> bool:
-    """Whether tensors lie in pages of the same kind; their logical shapes may differ."""
+    """Whether tensors have the same kind of pages; their logical shapes may differ."""
     pairs = zip(first, second, strict=True)
     return all(
         (a.data_type, a.layout, a.buffer_type) == (b.data_type, b.layout, b.buffer_type)

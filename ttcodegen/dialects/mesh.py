@@ -1,4 +1,4 @@
-"""The mesh of chips that a module is for, and who of them takes part in what."""
+"""The mesh of chips that a module is for, and which of them participate in an op."""
 
 from __future__ import annotations
 

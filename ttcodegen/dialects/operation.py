@@ -52,7 +52,7 @@ class OperandSpec:
     shards: Callable[[CatalogueOp], Shards] | None = None
     """How the library needs the rows of the tensor divided among cores; None if it does not."""
     domain: tuple[float, float] | None = None
-    """Where drawn inputs should lie so that the op is well conditioned."""
+    """The range of drawn inputs in which the op is well conditioned."""
     input_kind: Literal["activation", "weight", "index", "mask", "attention_mask", "variance"] = (
         "activation"
     )

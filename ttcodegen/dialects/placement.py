@@ -39,7 +39,7 @@ MUCH_PADDING = 1 << 20
 
 @dataclass(frozen=True)
 class TensorPlacement:
-    """How and where a tensor of one logical shape lies."""
+    """The placement and layout of a tensor of one logical shape."""
 
     shape: tuple[int, ...]
     data_type: DataType
@@ -154,7 +154,7 @@ class LayoutTextError(ValueError):
 
 
 def buffer_type_text(placement: TensorPlacement) -> str:
-    """The text of the attribute that says what memory a tensor lies in."""
+    """The text of the attribute of the memory that a tensor is in."""
     return f"#ttnn.buffer_type<{placement.buffer_type}>"
 
 
@@ -199,12 +199,12 @@ def _collapsed_map(placement: TensorPlacement, dims: list[str]) -> str:
 
 
 def parse_layout_text(text: str, start: int = 0) -> tuple[TensorPlacement, int]:
-    """The placement that stands at `start`, and where its text ends.
+    """The placement that begins at `start`, and where its text ends.
 
     The shape is the padded one: that of a tensor that has this layout and no padding.
 
     Raises:
-        LayoutTextError: if no layout stands there, or one without a placement.
+        LayoutTextError: if there is no layout, or one without a placement.
     """
     match = _TEXT.match(text, start)
     if match is None:
@@ -256,7 +256,7 @@ def _shards(match: re.Match[str], memory: str, shape: tuple[int, int], text: str
         raise LayoutTextError("a range of cores ends before it begins, or there is none")
     if shards.cores != rows * columns:
         raise LayoutTextError(
-            f"a grid of {rows}x{columns} shards lies on {shards.cores} cores: they differ"
+            f"a grid of {rows}x{columns} shards is on {shards.cores} cores: they differ"
         )
     return shards
 
@@ -265,7 +265,7 @@ def parse_core_ranges(ranges: str, text: str) -> CoreRanges:
     """The ranges in a list of them; aliases are looked up in the text of the module.
 
     Raises:
-        LayoutTextError: if an alias is not defined, or something else stands there.
+        LayoutTextError: if an alias is not defined, or there is something else.
     """
     expanded = _ALIAS.sub(lambda alias: _alias_text(alias[1], text), ranges)
     rest = CORE_RANGE.sub("", expanded)
@@ -275,7 +275,7 @@ def parse_core_ranges(ranges: str, text: str) -> CoreRanges:
 
 
 def _alias_text(alias: str, text: str) -> str:
-    """What stands for an alias: the elements of a set, or one range."""
+    """The definition of an alias: the elements of a set, or one range."""
     found = re.search(
         rf"^[ \t]*#{alias}\s*=\s*(#ttnn\.core_range(_set)?\s*<(?:[^<>]|<[^<>]*>)*>)",
         text,
@@ -289,7 +289,7 @@ def _alias_text(alias: str, text: str) -> str:
 
 
 def _buffer_type(space: str, text: str) -> str:
-    """The kind of memory that an attribute, or an alias of one, stands for."""
+    """The kind of memory that an attribute, or an alias of one, names."""
     alias = space
     if "<" not in space:
         found = re.search(rf"^[ \t]*#{space}\s*=\s*#\w+\.\w+<\s*(\w+)\s*>", text, re.MULTILINE)
@@ -384,7 +384,7 @@ def has_placement(value: SSAValue) -> bool:
 
 
 def placement_of(value: SSAValue) -> TensorPlacement:
-    """Where and how a TTNN tensor lies; only valid after layouts were assigned."""
+    """The placement of a TTNN tensor; only valid after layouts were assigned."""
     type_ = value.type
     assert isinstance(type_, TensorType), type_
     assert isinstance(type_.encoding, TTNNLayoutAttr), type_
@@ -392,7 +392,7 @@ def placement_of(value: SSAValue) -> TensorPlacement:
 
 
 def declared_data_type(value: SSAValue | Attribute) -> DataType:
-    """The device data type that a tensor's element type stands for."""
+    """The device data type that a tensor's element type is."""
     type_ = value.type if isinstance(value, SSAValue) else value
     assert isinstance(type_, TensorType)
     if isinstance(type_.encoding, TTNNLayoutAttr):

@@ -239,7 +239,7 @@ class MatmulDRAMSharded(MatmulProgramConfig):
 
 @dataclass(frozen=True)
 class LayerNormSharded(ProgramConfig):
-    """A normalisation of rows whose parts lie on several cores; sizes are in tiles."""
+    """A normalisation of rows whose parts are on several cores; sizes are in tiles."""
 
     mnemonic: ClassVar[str] = "layernorm_sharded_multicore_program_config"
     cpp: ClassVar[str] = "ttnn::prim::LayerNormShardedMultiCoreProgramConfig"
@@ -346,7 +346,7 @@ _PARAMS = re.compile(r"params\s*=\s*\[([^\]]*)\]")
 
 
 def _value(parser: AttrParser, hint: object) -> object:
-    """What stands for a field of that type."""
+    """The value of a field of that type."""
     text = str(hint)
     if "CoreGrid" in text:
         found = _COORDINATES.fullmatch(_nested(parser))
@@ -386,7 +386,7 @@ def activation_of(text: str) -> FusedActivation:
 
 
 def _nested(parser: AttrParser) -> str:
-    """The text of an attribute that stands inside another one, with or without its name."""
+    """The text of an attribute inside another one, with or without its name."""
     if parser.parse_optional_punctuation("<") is not None:
         start, depth = parser.pos, 1
         content = parser.lexer.input.content
@@ -488,10 +488,10 @@ def config_attribute(config: ProgramConfig) -> ProgramConfigAttr:
 
 
 def config_of_text(text: str) -> ProgramConfig:
-    """The configuration that a text stands for.
+    """The configuration that a text spells.
 
     Raises:
-        ValueError: if it stands for none.
+        ValueError: if it spells none.
     """
     from xdsl.context import Context
     from xdsl.parser import Parser

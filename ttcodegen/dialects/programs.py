@@ -106,7 +106,7 @@ class Place(StrEnum):
 
 @dataclass(frozen=True)
 class BufferAddress:
-    """Where the buffer of an operand lies."""
+    """The placement of the buffer of an operand."""
 
     mnemonic: ClassVar[str] = "address"
     operand: int
@@ -206,7 +206,7 @@ Division = AnyTiles | UnitTiles | BlockTiles
 
 @dataclass(frozen=True)
 class Traffic:
-    """What a run of the program reads of an operand, or writes to it, wherever that lies."""
+    """What a run of the program reads of an operand, or writes to it, wherever that is."""
 
     bytes: int
     least: int
@@ -216,7 +216,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Costs:
-    """What a run of the program takes, and the least that its computation could do with.
+    """What a run of the program takes, and the minimum that its computation needs.
 
     What one core sends to several at once goes over the NoC once.
     """
@@ -242,7 +242,7 @@ class Costs:
         least_sent: int = 0,
         own_l1_bytes: int = 0,
     ) -> Costs:
-        """Those of a program whose operands lie in DRAM, so that all of it goes over the NoC, and
+        """Those of a program whose operands are in DRAM, so that all of it goes over the NoC, and
         that sends other bytes between L1 memories, some within that of one core."""
         inputs, outputs = list(inputs), list(outputs)
         read, least_read = sum(t.bytes for t in inputs), sum(t.least for t in inputs)
@@ -343,9 +343,9 @@ class Program:
         )
 
     def with_operands_in_l1(self, operands: Collection[int], own_bytes: int = 0) -> Program:
-        """The program if these of its operands, so far in DRAM, lie in L1: what it reads of them
+        """The program if these of its operands, so far in DRAM, are in L1: what it reads of them
         and writes to them comes over the NoC, as before, and takes nothing of DRAM. So many bytes
-        of it lie in the memory of the cores that read or write them."""
+        of it are in the memory of the cores that read or write them."""
         if not operands or not self.traffic:
             return self
         inputs = [self.traffic[place] for place in operands if place < self.inputs]

@@ -1,4 +1,4 @@
-"""`!quant.uniform<...>`: element types that say which real number an integer stands for."""
+"""`!quant.uniform<...>`: element types that say which real number an integer represents."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Quantization:
     low: int
     high: int
     expressed: Attribute
-    """The float type that the tensor stands for."""
+    """The float type that the tensor represents."""
     axis: int | None
     scales: tuple[float, ...]
     zero_points: tuple[int, ...]

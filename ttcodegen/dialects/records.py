@@ -26,7 +26,7 @@ _MNEMONIC = "mnemonic"
 
 
 class OwnText:
-    """A value that is not written field by field; it stands for integers as well."""
+    """A value that is not written field by field; it is used for integers as well."""
 
     def text(self) -> str:
         """What is written."""

@@ -60,7 +60,7 @@ class Shards:
     def grid(self, memory_layout: str) -> tuple[int, int]:
         """Rows and columns of the grid of shards, as the text of a layout has them.
 
-        A tensor that is sharded by height has one column of shards wherever its cores lie, one that
+        A tensor that is sharded by height has one column of shards wherever its cores are, one that
         is sharded by width one row; blocks need a rectangle of cores.
         """
         if memory_layout == "height_sharded":

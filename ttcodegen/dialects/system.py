@@ -46,7 +46,7 @@ class DeviceOp(IRDLOperation):
 
 
 def one_chip(worker_grid: Pair, dram_grid: Pair) -> DeviceDescription:
-    """A device with the cores and banks of the first chip, as they lie there.
+    """A device with the cores and banks of the first chip, at the same coordinates.
 
     The maps from grids and shards to addresses, which may be written in addition, follow from the
     system description.

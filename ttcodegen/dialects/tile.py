@@ -17,7 +17,7 @@ TILE_SIDE = 32
 """Rows and columns of the tile that the matrix engine computes with."""
 
 FACE_SIDE = 16
-"""Rows and columns of a face (tt-metal 0.70.1, constants.hpp). A tile lies in memory face by face;
+"""Rows and columns of a face (tt-metal 0.70.1, constants.hpp). A tile is stored face by face;
 numbers of block floats share an exponent with those of their row of a face."""
 
 
@@ -33,7 +33,7 @@ def whole_tiles(size: int) -> int:
 
 @dataclass(frozen=True)
 class TileFormat:
-    """How a number lies in a tile."""
+    """How a number is stored in a tile."""
 
     mlir: str
     cpp: str
@@ -104,7 +104,7 @@ class TileType(ParametrizedAttribute, FixedBitwidthType):
 
     @property
     def format(self) -> TileFormat:
-        """How the numbers lie in the tile."""
+        """The data format of the tile."""
         return TILE_FORMATS[self.format_name.data]
 
     @property

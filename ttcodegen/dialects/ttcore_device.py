@@ -30,7 +30,7 @@ MEMORY_COORDINATES = 4
 
 @dataclass(frozen=True)
 class DeviceDescription:
-    """The grid that programs see, and how it lies on chips.
+    """The grid that programs see, and how it is mapped to chips.
 
     `l1_map` leads from the place in the grid and a byte of the shard to chip, row, column and
     address; its symbol is the address of the buffer. `dram_map` leads from the same to chip, 0,

@@ -62,7 +62,7 @@ def shape_text(shape: Sequence[int]) -> str:
 
 
 def parse_shape(parser: AttrParser) -> Shape:
-    """`2x3x64`; empty if no number stands there."""
+    """`2x3x64`; empty if there is no number."""
     return tuple(parser.parse_dimension_list())
 
 
@@ -291,7 +291,7 @@ def _print_aligned(printer: Printer, layout: AlignedLayout) -> None:
 
 
 class StridedBufferLayout(MemRefLayoutAttr):
-    """Base of the layouts of memrefs that say how many bytes lie between elements."""
+    """Base of the layouts of memrefs that give the strides of elements in bytes."""
 
     def strides_in_bytes(self) -> Shape:
         """Of each dimension of a shard."""
@@ -392,7 +392,7 @@ class ViewLayoutAttr(Data[int | AffineMap], MemRefLayoutAttr):
 
 @dataclass(frozen=True)
 class HostStrides:
-    """Where the elements of a tensor lie in a host buffer that is padded."""
+    """The offsets of the elements of a tensor in a padded host buffer."""
 
     logical_shape: Shape
     host_strides: Shape
@@ -474,7 +474,7 @@ class BufferAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class ArgumentAllocationAttr(ParametrizedAttribute):
-    """`#ttcore.arg_alloc<address, size, memory space>`: where an argument lies, in bytes."""
+    """`#ttcore.arg_alloc<address, size, memory space>`: the placement of an argument, in bytes."""
 
     name = "ttcore.arg_alloc"
     address: IntAttr

@@ -122,7 +122,7 @@ class _Shape(tuple[int, ...]):
 def _parse_value(parser: AttrParser) -> Any:
     """Any of the forms of a description: a list, a dictionary, a shape, a word, or an attribute.
 
-    What stands in `<...>` or `(...)` is a list as well.
+    The text in `<...>` or `(...)` is a list as well.
     """
     if parser.parse_optional_punctuation("{") is not None:
         return _parse_entries(parser)
@@ -159,7 +159,7 @@ def _parse_entries(parser: AttrParser) -> dict[str, Any]:
 
 
 def _plain(attribute: Attribute) -> Any:
-    """What an attribute in full stands for."""
+    """The value of an attribute written in full."""
     if isinstance(attribute, GridAttr):
         return _Shape(attribute.data.shape)
     if isinstance(attribute, Data):
@@ -190,7 +190,7 @@ def _system(parts: list[Any]) -> SystemDescription:
 
 
 def _unwrapped(value: Any) -> Any:
-    """What stands in brackets, if it stands there alone."""
+    """The text in brackets, if there is nothing else."""
     while isinstance(value, list):
         values = cast("list[Any]", value)
         if len(values) != 1:

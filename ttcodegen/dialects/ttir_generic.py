@@ -406,7 +406,7 @@ TILE_OPS: Mapping[str, TileOpDefinition] = {
 
 
 class TileOp(Operation):
-    """An op on tiles; what it takes stands in its `definition`."""
+    """An op on tiles; its operands are in its `definition`."""
 
     definition: ClassVar[TileOpDefinition]
     property_names: ClassVar[frozenset[str]] = frozenset()

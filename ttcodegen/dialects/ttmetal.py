@@ -70,7 +70,7 @@ def _numbers(array: Attribute | None) -> list[int]:
 
 
 def memory_space_of(type_: Attribute) -> MemorySpace | None:
-    """Where a tensor or memref lies, None if its type does not say."""
+    """The memory space of a tensor or memref, None if its type does not say."""
     if isinstance(type_, TensorType):
         encoding = cast("TensorType[Attribute]", type_).encoding
         if not isinstance(encoding, MetalLayoutAttr):
@@ -90,7 +90,7 @@ def _require_space(
     space = memory_space_of(value.type)
     if space is not None and space not in allowed:
         names = " or ".join(s.value for s in allowed)
-        raise VerifyException(f"{op.name}: the {what} lies in {names} memory, not in {space.value}")
+        raise VerifyException(f"{op.name}: the {what} is in {names} memory, not in {space.value}")
 
 
 def _require_buffer(

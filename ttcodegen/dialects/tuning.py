@@ -43,7 +43,7 @@ _BINDING = {
     Operator.AT_MOST: 1,
     Operator.AT_LEAST: 1,
 }
-"""How tightly operators bind that stand between their operands."""
+"""The precedence of infix operators."""
 _ATOM = 4
 
 

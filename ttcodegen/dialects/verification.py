@@ -122,7 +122,7 @@ def _definition_without_traits(op_type: type[IRDLOperation]) -> OpDef:
 def _faults_among_ops(
     op: Operation, functions: Mapping[str, FuncOp]
 ) -> Iterator[tuple[Operation, str]]:
-    """Where an op stands, and whether it fits the function that it is, returns from or calls."""
+    """The position of an op, and whether it fits the function that it is, returns from or calls."""
     match op:
         case FuncOp():
             if op.parent_op() is not None and not isinstance(op.parent_op(), ModuleOp):
@@ -132,7 +132,7 @@ def _faults_among_ops(
             yield from ((op, f) for f in _faults_of_call(op, functions))
         case ReturnOp():
             if not isinstance(op.parent_op(), FuncOp):
-                yield op, "'return' stands outside a function"
+                yield op, "'return' is outside a function"
         case ModuleOp():
             if op.parent_op() is not None:
                 yield op, "a module is defined inside another operation"
@@ -140,7 +140,7 @@ def _faults_among_ops(
                 yield op, "a module has no arguments"
         case CatalogueOp():
             if isinstance(op.parent_op(), ModuleOp):
-                yield op, f"'{op.name}' stands outside a function"
+                yield op, f"'{op.name}' is outside a function"
         case _:
             pass
 
@@ -191,7 +191,7 @@ def _faults_of_end(block: Block, name: str) -> Iterator[tuple[Operation | None, 
     """Nothing comes after a terminator, and nothing but one ends a block."""
     for op in block.ops:
         if isinstance(op, ReturnOp) and (following := op.next_op) is not None:
-            yield following, f"an operation stands after the 'return' of {name}"
+            yield following, f"there is an operation after the 'return' of {name}"
             return
     last = block.last_op
     if last is None:

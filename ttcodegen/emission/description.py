@@ -26,7 +26,7 @@ MAX_RANK = 8
 """The highest rank of a tensor of tt-metal (0.70.1: `MAX_NUM_DIMENSIONS`)."""
 
 # CMake keeps these target names to itself (policy CMP0037), and a target for the executable, the
-# objects and the support sources stands next to that of the module.
+# objects and the support sources is next to that of the module.
 _RESERVED_TARGETS = frozenset(
     """
     all all_build clean depend edit_cache experimental continuous nightly help install list
@@ -35,7 +35,7 @@ _RESERVED_TARGETS = frozenset(
     """.split()
 )
 
-# What the C library declares in the global namespace, where the module's namespace stands as well:
+# What the C library declares in the global namespace, where the module's namespace is as well:
 # functions, types and variables without an underscore that read like a model's name.
 _TAKEN_BY_C = frozenset(
     """

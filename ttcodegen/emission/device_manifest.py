@@ -126,7 +126,7 @@ def exchange_entries(exchanges: Iterable[ChipExchange], arch: str) -> Iterator[E
 
 
 def _accessor(placement: TensorPlacement, arch: str) -> list[int]:
-    """The compile-time arguments that say where the pages of a tensor lie."""
+    """The compile-time arguments that say where the pages of a tensor are."""
     chip = default_system(arch).chip
     if placement.buffer_type == "dram":
         memory, alignment = _IS_DRAM, chip.noc_dram_address_align_bytes

@@ -1,4 +1,4 @@
-"""Where the ops of a lowered module stand in the C++ that is printed of it."""
+"""The lines of the printed C++ that belong to each op of a lowered module."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class LoweredOp(NamedTuple):
     name: str
     """Its name among the ops of the function."""
     offset: int | None
-    """Where the op that it was made of stands in the source."""
+    """The location in the source of the op that it was made from."""
 
 
 class OpLines(NamedTuple):
-    """Lines of a file that stand for an op, counted from 1, both ends included."""
+    """Lines of a file that belong to an op, counted from 1, both ends included."""
 
     op: LoweredOp
     path: str
@@ -121,7 +121,7 @@ class LoweredOps:
 
         Args:
             files: the text of each file that was printed.
-            printed: which of its lines stand for what.
+            printed: which of its lines belong to which op.
         """
         found = list(self._printed(printed))
         launching: dict[LoweredOp, list[OpLines]] = {}

@@ -49,7 +49,7 @@ class ArgumentStyle:
     """How the run-time arguments of kernels are written."""
 
     address: str
-    """The member function of a tensor that says where it lies."""
+    """The member function of a tensor that describes its placement."""
     number_suffix: str = ""
 
 
@@ -113,7 +113,7 @@ def _blocks(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
         seen.add(name)
         text = kernel_blocks().joinpath(name).read_text("utf-8")
         yield f"{KERNELS}/{name}", text
-        # Blocks lie next to each other, so that they name each other without the folder.
+        # Blocks are in one folder, so that they include each other without its name.
         inner = re.findall(r'^#include "(\w+\.hpp)"', text, re.MULTILINE)
         open_ += sorted({*_BLOCK.findall(text), *(f"blocks/{other}" for other in inner)})
 
@@ -211,13 +211,13 @@ def _head(program: Program) -> list[str]:
         lines.append(
             f"As generated, it reads {costs.dram_read_bytes} bytes of DRAM and writes "
             f"{costs.dram_write_bytes}; {costs.least_dram_read_bytes} and "
-            f"{costs.least_dram_write_bytes} are the least it takes."
+            f"{costs.least_dram_write_bytes} are the minimum."
         )
     return [comment_line(line) for line in lines]
 
 
 _SCOPE = "Tuning::"
-"""What stands before the names of settings in the functions of a program."""
+"""The scope of the names of settings in the functions of a program."""
 
 
 def _core_range(area: CoreArea) -> str:

@@ -28,7 +28,8 @@ from ttcodegen.ops.ttnn import TTNNOp
 
 
 def output_tolerance(value: SSAValue, source_dtype: str) -> Tolerance:
-    """The tolerance of an output of a lowered function; `source_dtype` is that of the source."""
+    """The tolerance of an output of a lowered function; `source_dtype` is its data type in the
+    source."""
     found = source_tolerance(declared_data_type(value), source_dtype)
     if found is EQUAL:
         return found

@@ -44,7 +44,7 @@ _APPROXIMATE_REMARK = "Faster, less precise functions of the vector engine."
 
 
 def cpp_size(size: Size, scope: str = "") -> str:
-    """A size in C++; `scope` is what stands before the names of settings."""
+    """A size in C++; `scope` qualifies the names of settings."""
     return _cpp(size, scope)[0]
 
 

@@ -12,7 +12,7 @@
         body.return_(hidden)
 
 Types are given as C++ text. Names may be any text: what C++ does not allow in them is replaced when
-they are printed, and they are made unique there. Text that goes into the C++ as it stands is
+they are printed, and they are made unique there. Text that goes into the C++ verbatim is
 wrapped in `Text`, so that no name of the input gets there by accident.
 """
 
@@ -98,7 +98,7 @@ def open_file(module: ModuleOp, path: str) -> EmitCBuilder:
 class EmitCBuilder:
     """Appends ops to a block.
 
-    Set `origins` to the op that is being lowered, and others that the same text stands for: what is
+    Set `origins` to the op that is being lowered, and others that the same text implements: what is
     created then has the source location of the first one.
     """
 
@@ -379,7 +379,7 @@ class EmitCBuilder:
         return self._value(op)
 
     def if_(self, condition: SSAValue, *, otherwise: bool = False) -> tuple[EmitCBuilder, ...]:
-        """An `if`: the builder of its body, and that of the `else` if asked for."""
+        """An `if`: the builder of its body, and that of the `else` if requested."""
         blocks = [Block() for _ in range(2 if otherwise else 1)]
         self.insert(IfOp(condition, *blocks))
         return tuple(self._nested(block) for block in blocks)
@@ -402,7 +402,7 @@ class EmitCBuilder:
         return self._nested(block)
 
     def scope(self) -> EmitCBuilder:
-        """`{ ... }`: the builder of what stands in it."""
+        """`{ ... }`: the builder of its contents."""
         block = Block()
         self.insert(ScopeOp(block))
         return self._nested(block)
@@ -518,7 +518,7 @@ class EmitCBuilder:
         field_comments: Mapping[str, str] | None = None,
     ) -> None:
         """Defines a structure; `name` and the names of the fields are identifiers. The comments of
-        fields, by their names, stand before them."""
+        fields, by their names, precede them."""
         if comment is not None:
             self.comment(comment)
         op = ClassOp(name)
@@ -540,7 +540,7 @@ class EmitCBuilder:
 
     @contextmanager
     def namespace(self, name: str) -> Generator[None]:
-        """What is built inside stands in a namespace; `name` may be nested or empty."""
+        """What is built inside is in a namespace; `name` may be nested or empty."""
         if name and not all(is_identifier(part) for part in name.split("::")):
             raise ValueError(f"{name!r} is not the name of a namespace")
         title = f"namespace {name}" if name else "namespace"
@@ -562,7 +562,7 @@ class EmitCBuilder:
         self.verbatim("")
 
     def verbatim(self, text: str, *operands: SSAValue) -> None:
-        """Lines of C++ as they stand; with operands `{}` stands for the next one, `{{` for a
+        """Lines of C++ verbatim; with operands `{}` stands for the next one, `{{` for a
         brace."""
         self.insert(VerbatimOp(text, operands))
 

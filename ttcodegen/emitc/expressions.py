@@ -60,7 +60,7 @@ DICTIONARIES = BaseAttr(ArrayAttr)
 
 
 def operand_index(attribute: Attribute) -> int | None:
-    """The number of the operand that an element of `args` stands for; None for other elements."""
+    """The number of the operand that an element of `args` refers to; None for other elements."""
     if not isinstance(attribute, IntegerAttr):
         return None
     number = cast("IntegerAttr[IntegerType | IndexType]", attribute)
@@ -72,7 +72,7 @@ def operand_index(attribute: Attribute) -> int | None:
 
 @irdl_op_definition
 class LiteralOp(EmitCOperation):
-    """A piece of C++ that is a value, as it stands."""
+    """A piece of C++ that is a value, verbatim."""
 
     name = "emitc.literal"
     value = prop_def(StringAttr)
@@ -136,7 +136,7 @@ class CallOp(EmitCOperation):
 class CallOpaqueOp(EmitCOperation):
     """A call of any C++ function.
 
-    `args`, where present, is the argument list: an integer of type index stands for the operand of
+    `args`, where present, is the argument list: an integer of type index refers to the operand of
     that number, an opaque attribute for its text, another attribute for its value.
     """
 
@@ -379,7 +379,7 @@ class YieldOp(EmitCOperation):
 class ExpressionOp(EmitCOperation):
     """A tree of value ops that becomes one C++ expression.
 
-    The arguments of its block stand for the operands; values from outside may also be used
+    The arguments of its block are the operands; values from outside may also be used
     directly, as LLVM before release 22 has it.
     """
 

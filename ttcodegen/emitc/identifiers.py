@@ -63,7 +63,7 @@ def identifier(text: str, fallback: str = "value") -> str:
     """A C++ identifier that reads like `text`: `layer1.0.conv/weight` -> `layer1_0_conv_weight`.
 
     Accents are dropped, other characters become underscores; `fallback` (itself an
-    identifier) stands in where nothing is left, and precedes a leading digit.
+    identifier) is used where nothing is left, and precedes a leading digit.
     """
     words = _words(text)
     if words and words[0][0].isdigit():

@@ -209,7 +209,7 @@ def _statement_of(op: Operation) -> Operation:
 
 
 def _outside(expression: ExpressionOp, value: SSAValue) -> SSAValue:
-    """The operand that an argument of an expression's body stands for; other values as they are."""
+    """The operand that an argument of an expression's body refers to; other values as they are."""
     arguments = expression.region.block.args
     for argument, operand in zip(arguments, expression.operands, strict=True):
         if argument is value:

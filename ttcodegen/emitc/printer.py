@@ -92,7 +92,7 @@ def print_module(module: ModuleOp) -> dict[str, str]:
 
 
 def print_with_origins(module: ModuleOp) -> tuple[dict[str, str], dict[str, list[PrintedLines]]]:
-    """The same, and which lines of each file stand for what."""
+    """The same, and which lines of each file belong to which op."""
     files: dict[str, str] = {}
     printed: dict[str, list[PrintedLines]] = {}
     for path, file in _files(module):
@@ -108,7 +108,7 @@ def _files(module: ModuleOp) -> Iterator[tuple[str, FileOp]]:
     for op in module.body.block.ops:
         if not isinstance(op, FileOp):
             raise CompileError(
-                f"'{op.name}' stands outside of the files of the module",
+                f"'{op.name}' is outside of the files of the module",
                 op,
                 remedy="lower it to EmitC, inside an emitc.file, before printing",
             )
@@ -126,7 +126,7 @@ def print_file(file: FileOp) -> str:
 
 @dataclass(frozen=True)
 class PrintedLines:
-    """The lines of a file that stand for an op of the module before."""
+    """The lines of a file that belong to an op of the module before."""
 
     origin: Operation
     first: int
@@ -157,7 +157,7 @@ class _FilePrinter:
         self._function = ""
         """The name of the function that is printed."""
         self._variables: dict[str, str] = {}
-        """What variables of the function are called, by the names that were asked for."""
+        """The names of the variables of the function, by the names that were requested."""
 
     def text(self) -> str:
         for op in self._file.body.block.ops:
@@ -270,7 +270,7 @@ class _FilePrinter:
             for piece in op.pieces()
         )
         for line in text.split("\n"):
-            # Directives stand in the first column wherever they are.
+            # Directives start in the first column wherever they are.
             if line.startswith("#"):
                 self._lines.append(line.rstrip())
             elif line.strip() or not self._wants_blank_line:
@@ -453,13 +453,13 @@ class _FilePrinter:
 
 
 class _TracingPrinter(_FilePrinter):
-    """Also notes which lines stand for what."""
+    """Also records which lines belong to which op."""
 
     def __init__(self, file: FileOp) -> None:
         super().__init__(file)
         self.printed: list[PrintedLines] = []
         self._silent: set[Operation] = set()
-        """Ops whose text stands in the line of the op that uses them."""
+        """Ops whose text is in the line of the op that uses them."""
 
     def _statement(self, op: Operation) -> None:
         first = len(self._lines)
@@ -471,7 +471,7 @@ class _TracingPrinter(_FilePrinter):
         while first < end and not self._lines[first]:
             first += 1
         if op.regions:
-            return  # What stands in it has lines of its own.
+            return  # The ops in it have lines of their own.
         waiting, seen = [op], {op}
         while waiting:
             each = waiting.pop()

@@ -96,7 +96,7 @@ _TYPE_TEXTS: dict[Attribute, str] = {
 _CALL_LIKE = re.compile(r"[A-Za-z_][\w:]*(\([^()]*\)|\{[^{}]*\})?")
 _NUMBER = re.compile(r"\d[\w.]*")
 _PLAIN = re.compile(r"[ !#->@-\[\]-~]*")
-"""Text that is a string literal as it stands."""
+"""Text that is already a string literal."""
 _CONTROL_OR_SPACE = re.compile(r"\s+")
 
 

@@ -90,7 +90,7 @@ class IncludeOp(EmitCOperation):
 
 @irdl_op_definition
 class VerbatimOp(EmitCOperation):
-    """Lines of text as they stand.
+    """Lines of text, verbatim.
 
     With operands the text is a format: `{}` stands for the next operand, `{{` for a brace.
     """
@@ -103,7 +103,7 @@ class VerbatimOp(EmitCOperation):
         super().__init__(operands=format_args, properties={"value": StringAttr(value)})
 
     def pieces(self) -> list[str | None]:
-        """The text in pieces; None stands for an operand."""
+        """The text in pieces; None marks an operand."""
         text = self.value.data
         if not self.operands:
             return [text]

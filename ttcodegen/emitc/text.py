@@ -7,6 +7,6 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A piece of C++ that is written as it stands."""
+    """A piece of C++ that is written verbatim."""
 
     text: str

@@ -54,7 +54,7 @@ UNTYPED = "ttcodegen.untyped"
 """Marks an initialiser list whose type the parameter says that it is given to."""
 ARGUMENT_NAMES = "ttcodegen.argument_names"
 """Names of the parameters of a call, written as comments before its first arguments; an argument
-whose name is empty stands alone."""
+whose name is empty is written alone."""
 
 _NOT_IN_CALLEE = re.compile(r'[;{}"\\\n\r#]')
 
@@ -71,7 +71,7 @@ _CONFUSING: Mapping[Precedence, frozenset[Precedence]] = {
 
 
 def require_identifier(name: str, op: Operation) -> str:
-    """`name`, if it may stand in the C++ as it is; raises CompileError at `op` if not."""
+    """`name`, if it is a valid name in C++; raises CompileError at `op` if not."""
     if not is_identifier(name):
         raise CompileError(f"{op.name}: {name!r} is not a C++ identifier", op)
     return name

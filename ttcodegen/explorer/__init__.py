@@ -1,6 +1,6 @@
 """tt-explorer: models as graphs in Model Explorer, compiled, run and tuned from there.
 
-    graph           the graphs of Model Explorer as they stand in JSON
+    graph           the graphs of Model Explorer, as their JSON has them
     op_text         tensors, layouts, attributes and constants in a few words
     module_graphs   modules of MLIR as graphs
     device_graphs   `.ttm` files as graphs

@@ -32,7 +32,7 @@ class Access:
         """The file or folder of that name, which is there or one of `gone`, links followed.
 
         Raises:
-            CompileError: if it lies outside of the folders, or there is none.
+            CompileError: if it is outside of the folders, or there is none.
         """
         path = self._inside(named)
         if path not in gone and not os.path.exists(path):
@@ -40,7 +40,7 @@ class Access:
         return path
 
     def folder_to_write(self, named: str) -> Path:
-        """A folder for results; raises CompileError if it lies outside of the folders."""
+        """A folder for results; raises CompileError if it is outside of the folders."""
         path = self._inside(named)
         if os.path.isfile(path):
             raise CompileError(f"'{named}' is no folder")

@@ -47,7 +47,7 @@ class Choices:
     chosen: Mapping[str, Any]
     """As an entry of overrides."""
     ways: list[dict[str, Any]]
-    """Where its result can lie, as entries of overrides."""
+    """The placements that its result can have, as entries of overrides."""
     fields: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
     """The values that each field has in some way."""
 

@@ -1,4 +1,4 @@
-"""Where the ops of a project stand in its C++ as it is now, and which of them were changed."""
+"""The lines of each op in the C++ of a project as it is now, and which of them were changed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Edits:
 
     def __init__(self, before: str, now: str) -> None:
         old, new = before.split("\n"), now.split("\n")
-        # Lines that stand often in a file, as braces do, make comparing all of it slow.
+        # Lines that occur often in a file, as braces do, make comparing all of it slow.
         start = _equal_at_start(old, new)
         end = _equal_at_start(old[start:][::-1], new[start:][::-1])
         matcher = difflib.SequenceMatcher(
@@ -49,7 +49,7 @@ class Edits:
         return [line + 1 for _, _, first, end in self._changes for line in range(first, end)]
 
     def touch(self, lines: OpLines) -> bool:
-        """Whether something of lines that were generated is changed, or stands between them."""
+        """Whether something of lines that were generated is changed, or inserted between them."""
         first, end = lines.first - 1, lines.last
         return any(
             low < end and high > first if high > low else first < low < end
@@ -57,13 +57,13 @@ class Edits:
         )
 
     def now(self, lines: OpLines) -> CodeLines | None:
-        """Where lines that were generated stand now; None if they are gone."""
+        """Where lines that were generated are now; None if they are gone."""
         first = self._moved(lines.first - 1, last=False)
         last = self._moved(lines.last - 1, last=True)
         return CodeLines(lines.path, first + 1, last + 1) if first <= last else None
 
     def _moved(self, line: int, *, last: bool) -> int:
-        """Where a line stands now, from 0; of one that was changed an end of what took its
+        """Where a line is now, from 0; of one that was changed an end of what took its
         place."""
         offset = 0
         for low, high, first, end in self._changes:
@@ -93,10 +93,10 @@ def known_lines(lines: Iterable[OpLines]) -> dict[Node, list[CodeLines]]:
 def edited(
     lines: Iterable[OpLines], edits: Mapping[str, Edits]
 ) -> tuple[dict[Node, list[CodeLines]], list[Node]]:
-    """Where the ops of a project stand now, and which of them were changed.
+    """The lines of the ops of a project now, and which of them were changed.
 
     Args:
-        lines: where they stood when it was generated.
+        lines: their lines when it was generated.
         edits: those of the files that are still there, by path.
     """
     places: dict[Node, dict[CodeLines, None]] = {}

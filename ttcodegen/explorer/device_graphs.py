@@ -131,7 +131,7 @@ class _FileFunction:
             IncomingEdge(*self._sources[tensor], str(index))
             for index, tensor in enumerate(operation.operands)
         ]
-        # Whoever reads the buffers that a program writes reads what it made.
+        # Who reads the buffers that a program writes reads its results.
         self._define(node, (*operation.results, *written))
 
     def _define(self, node: GraphNode, tensors: Sequence[int]) -> None:

@@ -111,7 +111,7 @@ class NodeValue:
 
 @dataclass(slots=True)
 class GradientStop:
-    """The colour of a value: 0 is the least of all values, 1 the greatest."""
+    """The colour of a value: 0 is the smallest of all values, 1 the largest."""
 
     stop: float
     bgColor: str

@@ -3,7 +3,7 @@
     model-explorer --extensions=ttcodegen.explorer model.mlir
 
 Its commands are those of `ttcodegen-explorer`, in one session for the life of the process. That
-server reads whatever file it is asked for; `ttcodegen-explorer` does not.
+server reads any file that it is requested to read; `ttcodegen-explorer` does not.
 """
 
 # The package of Model Explorer has no types.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ttcodegen.emission.op_lines import OpLines
 
 STAGES_UP_TO = 1000
-"""A module of more ops is compiled for its stages only where that is asked for: it should open
+"""A module of more ops is compiled for its stages only on request: it should open
 without waiting."""
 CODE = "C++"
 """The attribute of a node with its lines in the C++."""
@@ -42,9 +42,9 @@ class Code:
 
     files: dict[str, str]
     lines: dict[Node, list[CodeLines]]
-    """Where the ops stand."""
+    """The lines of the ops."""
     made_lines: dict[int, list[CodeLines]] = field(default_factory=dict[int, list[CodeLines]])
-    """Where what was made of the ops of the source stands, by their places in it."""
+    """The lines of what was made from the ops of the source, by their position in it."""
     written: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
     """The lines of each file that a person has changed or written."""
     changed: list[Node] = field(default_factory=list[Node])
@@ -67,7 +67,7 @@ class Code:
                     node.attrs.append(KeyValue(CODE, ", ".join(map(str, lines))))
 
     def _lines_made(self, recorder: StageRecorder, node: Node) -> list[CodeLines]:
-        """Where what was made of the same ops of the source as a node stands."""
+        """The lines of what was made from the same ops of the source as a node."""
         found = (
             each
             for place in sorted(recorder.made_of.get(node, NOWHERE))
@@ -116,7 +116,7 @@ def code_of_project(out: Path) -> Code:
 
 
 def code_of(path: Path, options: CompileOptions) -> Code:
-    """The C++ of what lies at a path; raises CompileError if there is none."""
+    """The C++ of the project at a path; raises CompileError if there is none."""
     if path.is_dir():
         flatbuffer_of(path)
         return code_of_project(path)
@@ -241,24 +241,24 @@ def compile_stages(
 
 @dataclass(frozen=True)
 class Model:
-    """What lies at a path, as graphs."""
+    """The contents of a path, as graphs."""
 
     graphs: list[Graph]
     synchronisation: Synchronisation
-    """Which nodes of two of them stand for the same."""
+    """Which nodes of two of them correspond."""
 
 
 def model_graphs(
     path: Path, options: CompileOptions, *, elements: int = 16, stages: bool | None = None
 ) -> list[Graph]:
-    """The graphs of what lies at a path: as `open_model`."""
+    """The graphs of the contents of a path: as `open_model`."""
     return open_model(path, options, elements=elements, stages=stages).graphs
 
 
 def open_model(
     path: Path, options: CompileOptions, *, elements: int = 16, stages: bool | None = None
 ) -> Model:
-    """Reads what lies at a path.
+    """Reads the contents of a path.
 
     Args:
         path: a module, a flatbuffer or the folder of a project.

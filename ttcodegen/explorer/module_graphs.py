@@ -53,7 +53,7 @@ KINDS = {"input": "input", "parameter": "weight", "constant": "constant"}
 """What arguments are called, by how a module declares them."""
 
 LINE = "line"
-"""The attribute of a node with the line of the source that it stands in."""
+"""The attribute of a node with its line in the source."""
 _LAYER_PARTS = re.compile(r"[./]+")
 _SYMBOL = re.compile(r'@(?:"([^"]*)"|([\w.$-]+))')
 _RETURNS = frozenset({"func.return", "emitc.return"})
@@ -82,9 +82,9 @@ def module_graphs(
     """The graphs of all functions, in their order, each followed by those of its regions.
 
     Args:
-        operations: what stands at the top of a module, or the module itself.
+        operations: the top-level operations of a module, or the module itself.
         elements: how many elements of a constant are listed.
-        source: what was read; nodes say the lines that they stand in.
+        source: what was read; nodes give their lines in it.
         visit: is called with each op, its graph and its node.
         layers: the namespaces of the ops that those of the C++ were made for.
 
@@ -261,7 +261,7 @@ class _FunctionGraph:
             self._graphs.visit(op, self._graph.id, node)
 
     def _define_written(self, op: Operation, node: GraphNode) -> None:
-        """What a program writes: whoever reads these buffers afterwards reads what it made."""
+        """What a program writes: later readers of these buffers read its results."""
         if operation_name(op) != RUN_PROGRAM:
             return
         try:

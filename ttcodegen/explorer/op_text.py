@@ -27,7 +27,7 @@ def shortened(text: str) -> str:
 
 
 def placement_attributes(placement: TensorPlacement) -> list[KeyValue]:
-    """Where and how a tensor lies: data type, pages, memory, sharding, shard and grid."""
+    """The layout of a tensor: data type, pages, memory, sharding, shard and grid."""
     pairs: list[tuple[str, object]] = [
         ("data_type", placement.data_type.mlir),
         ("layout", placement.layout.value),
@@ -93,7 +93,7 @@ class Texts:
 
 
 def constant_text(value: Attribute, elements: int = 16) -> str:
-    """A constant in a line: its elements if they are few, else the first, the least, the greatest
+    """A constant in a line: its elements if they are few, else the first, the smallest, the largest
     and their mean."""
     splat = splat_value(value)
     dense = cast("DenseIntOrFPElementsAttr[Any]", value)

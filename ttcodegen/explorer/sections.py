@@ -18,8 +18,8 @@ def divide_large_layers(graph: Graph) -> None:
     """Puts the nodes and layers of a layer with more than `MOST_IN_LAYER` of them into sections of
     so many, in the order of the program: the namespace `a` becomes `a/section 1 of 3`."""
     places: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    """By layer, where each node and layer stands that is directly in it. Ids of nodes have a slash
-    before them here, which names of layers do not have."""
+    """By layer, the position of each node and layer that is directly in it. Ids of nodes have a
+    slash before them here, which names of layers do not have."""
     for node in graph.nodes:
         for layer, inner in _steps(node.namespace, node.id):
             within = places[layer]

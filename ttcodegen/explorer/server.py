@@ -1,9 +1,9 @@
 """Serves the page of Model Explorer, the interface that it talks to, and pages of our own.
 
-The page is that of the stock package, with a link to ours (`page`). Its server is not used: it
+The page is the one of the stock package, with a link to ours (`page`). Its server is not used: it
 reads whatever file a request names, takes uploads of any size and asks other hosts for news. This
 one answers the same requests (source: `server.py` of ai-edge-model-explorer 0.1.34), reads files of
-the session's folders only, answers no page of another origin, and asks for a token where it is
+the session's folders only, answers no page of another origin, and requires a token where it is
 reached over the network.
 """
 
@@ -271,7 +271,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(self._post)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Says nothing: paths and tokens stand in what would be logged."""
+        """Logs nothing: the messages would contain paths and tokens."""
 
     def _answer(self, make: Callable[[], Answer | None]) -> None:
         try:

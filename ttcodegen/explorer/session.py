@@ -33,7 +33,7 @@ from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
 
 EXTENSION = "ttcodegen"
 EXTENSIONS = (EXTENSION, "tt_adapter")
-"""The ids that commands are for; the second is that of tt-mlir's adapter."""
+"""The ids that commands are for; the second is the id of tt-mlir's adapter."""
 _FIELDS: Mapping[str, tuple[type, str]] = {
     "cmdId": (str, "a text"),
     "extensionId": (str, "a text"),
@@ -65,11 +65,11 @@ class ModelState:
     """What a session knows of a model."""
 
     overrides: dict[str, Entries] = field(default_factory=dict[str, Entries])
-    """By function; `*` stands for whichever has the op."""
+    """By function; `*` is whichever has the op."""
     execution: Execution | None = None
     """The last one."""
     synchronisation: Synchronisation | None = None
-    """Of the graphs that were asked for last."""
+    """Of the graphs that were requested last."""
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ class Session:
         return model
 
     def synchronisation(self, command: Command) -> list[Any]:
-        """Which nodes of the graphs of the settings `left` and `right` stand for the same: what the
+        """Which nodes of the graphs of the settings `left` and `right` correspond: what the
         page of Model Explorer takes as a mapping, to let two panes follow each other."""
         path = self.access.path(command.model)
         known = self.state(path).synchronisation or self._open(command).synchronisation

@@ -1,4 +1,4 @@
-"""Which nodes of two graphs of a model stand for the same, so that two panes follow each other.
+"""Which nodes of two graphs of a model correspond, so that two panes follow each other.
 
 The result is the mapping that the page of Model Explorer reads (source: `updateSyncNavigationData`
 in the bundle of ai-edge-model-explorer 0.1.34): entries with the nodes of the left pane and those
@@ -19,12 +19,12 @@ from ttcodegen.explorer.origins import NOWHERE, Node, Origins, Places
 LAYER_SUFFIX = "___group___"
 """What the page adds to the path of a layer for the id of its node."""
 _MOST_FOR_LAYER = 24
-"""Nodes that stand for a layer which the other graph does not have: more of them would open all of
+"""Nodes for a layer which the other graph does not have: more of them would open all of
 that graph."""
 _MOST_HIGHLIGHTED = 64
 """Nodes that one leads to, as a call of a function that has all of a model does."""
 _BESIDE = frozenset({"create_buffer", "literal", "member", "to_layout", "composite_to_layout"})
-"""What stands beside the op that it belongs to, as what makes nothing does: it leads to what the op
+"""What is beside the op that it belongs to, as what makes nothing does: it leads to what the op
 was made of, and only what has nothing else leads to it."""
 _KIND = re.compile(r"^(?:input|weight|constant):")
 _WORD = re.compile(r"\W")
@@ -108,7 +108,7 @@ class Synchronisation:
         return _Side(graph, own)
 
     def _related(self, earlier: _Side, later: _Side) -> Related:
-        """Of each node of the earlier stage, those of the later one that stand for it."""
+        """Of each node of the earlier stage, those of the later one that correspond to it."""
         related: Related = {}
         for node in earlier.graph.nodes:
             for place in sorted(earlier.places[node.id]):
@@ -123,7 +123,7 @@ class Synchronisation:
 
     def _add_containers(self, earlier: _Side, later: _Side, related: Related) -> None:
         """What has nothing of its own in the other graph may be in a function or a program that a
-        node there stands for; and what is inside of a node stands for the whole of it."""
+        node there corresponds to; and what is inside of a node corresponds to the whole of it."""
         inside: dict[int, list[str]] = {}
         for node in later.graph.nodes:
             for place in self._contained(node) - later.places[node.id]:
@@ -235,8 +235,8 @@ def _add_by_neighbours(one: Graph, other: Related) -> None:
 
 
 def _layers(one: Graph, other: Graph, related: Related) -> Iterator[tuple[str, list[str]]]:
-    """The layers of a graph, and what stands for each in another: its layer of that name, or else
-    what stands for the nodes in it."""
+    """The layers of a graph, and what corresponds to each in another: its layer of that name, or
+    else what corresponds to the nodes in it."""
     inside: dict[str, list[str]] = {}
     for node in one.nodes:
         for layer in _around(node):

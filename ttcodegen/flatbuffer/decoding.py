@@ -2,7 +2,7 @@
 
 Every offset, length and size is checked against the file before it is followed. An object that
 many point to is decoded once; since the objects of an honest file do not overlap, all that is
-decoded together is not larger than the file, and a file that asks for more is refused. Tables
+decoded together is not larger than the file, and a file that needs more is refused. Tables
 cannot contain themselves (`parse_schema` sees to that), so there are no cycles to follow.
 """
 
@@ -112,7 +112,7 @@ class _Decoder:
         return record
 
     def _layout(self, position: int) -> tuple[tuple[int, ...], int]:
-        """Where the fields of a table stand in it, and its size."""
+        """The offsets of the fields of a table, and its size."""
         vtable = position - self._unpack("i", 4, position)
         vtable_size = self._unpack("H", 2, vtable)
         size = self._unpack("H", 2, vtable + 2)

@@ -74,7 +74,7 @@ class _Encoder:
         }
         self._layouts: dict[tuple[tuple[int, str], ...], _Layout] = {}
         self._descriptions: dict[bytes, int] = {}
-        """Offsets of what says where the fields of tables lie."""
+        """Offsets of the vtables."""
         self._strings: dict[str, int] = {}
         self._records: dict[object, int] = {}
         self._vectors: dict[tuple[str, bytes | tuple[int, ...]], int] = {}
@@ -121,23 +121,23 @@ class _Encoder:
 
     def _place_table(self, layout: _Layout, values: Sequence[Any]) -> int:
         """The offset of the table with these values, written all at once. Tables with the same
-        fields share the description of where their fields lie."""
+        fields share a vtable."""
         builder = self.builder
         end = builder.Offset()
         builder.Prep(layout.alignment, 0)
         begin = builder.Offset()
-        # What the offset of the description needs, which stands before the fields.
+        # The size of the offset of the vtable, which precedes the fields.
         padding = -(begin + layout.size) % 4
         place = begin + layout.size + padding + 4
         description = layout.description(padding, place - end)
         known = self._descriptions.get(description)
-        # Offsets count from the end of the file, and references from where they stand.
+        # Offsets count from the end of the file, and references from their own position.
         fields = [
             begin + after - values[index] if is_reference else values[index]
             for index, after, is_reference in layout.order
         ]
         if known is None:
-            # It is written after the table, and so stands before it.
+            # It is written after the table, and so precedes it.
             known = self._descriptions[description] = place + len(description)
         else:
             description = b""
@@ -220,7 +220,7 @@ _WIDTHS = {_REFERENCE: 4} | {
 
 
 class _Layout:
-    """Where the fields of a table lie whose other fields have their defaults.
+    """The offsets of the fields of a table whose other fields have their defaults.
 
     Args:
         stored: slot and format of each field, in the order of the schema.
@@ -233,13 +233,13 @@ class _Layout:
         ends = list(accumulate(widths))
         self.size = sum(widths)
         self.alignment = widths[0] if widths else 1
-        # What is written first stands last.
+        # What is written first comes last.
         self.order = [
             (index, end, stored[index][1] == _REFERENCE)
             for index, end in zip(reversed(first), reversed(ends), strict=True)
         ]
         """Index, distance of its start from the end of the table, and whether it is a reference,
-        of each field as they stand in the file."""
+        of each field in the order of the file."""
         self._formats = "".join(stored[index][1] or "I" for index in reversed(first))
         self._ends = {stored[index][0]: end for index, end in zip(first, ends, strict=True)}
         self._descriptions: dict[tuple[int, int], bytes] = {}
@@ -249,7 +249,7 @@ class _Layout:
         return f"<i{padding}x{self._formats}"
 
     def description(self, padding: int, size: int) -> bytes:
-        """The table of where the fields lie, which the format calls vtable.
+        """The offsets of the fields, which the format calls vtable.
 
         Args:
             padding: the bytes between the first field and the offset of this description.

@@ -171,7 +171,7 @@ class Tensors:
 
 
 def _tensor_type(value: SSAValue) -> program.TensorType:
-    """Where a tensor lies; one without layout is on the host."""
+    """The placement of a tensor; one without layout is on the host."""
     if isinstance(getattr(value.type, "encoding", None), TTNNLayoutAttr):
         return program.TensorType.of(placement_of(value))
     data_type = declared_data_type(value)

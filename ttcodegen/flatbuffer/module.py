@@ -61,7 +61,7 @@ def module_of(binary: file.Binary) -> ModuleOp:
 
 def origin_of(module: ModuleOp, default: Origin) -> Origin:
     """What a module says of its origin, if it was read from a file, and of the system that it is
-    for; the rest is that of `default`."""
+    for; the rest is taken from `default`."""
     system = system_of(module)
     if system is not None:
         default = replace(default, arch=system.arch, system=write_ttsys(system))

@@ -45,7 +45,7 @@ class Shards:
 
     @property
     def shards(self) -> placed.Shards:
-        """What the record stands for."""
+        """The value of the record."""
         return placed.Shards(
             (self.height, self.width),
             self.core_ranges,
@@ -66,7 +66,7 @@ class TensorType:
 
     @staticmethod
     def of(placement: TensorPlacement) -> TensorType:
-        """The type of tensors that lie so."""
+        """The type of tensors with this placement."""
         return TensorType(
             tuple(placement.shape),
             placement.data_type.mlir,
@@ -78,7 +78,7 @@ class TensorType:
 
     @property
     def placement(self) -> TensorPlacement:
-        """How and where tensors of this type lie."""
+        """The placement of tensors of this type."""
         memory_layout = None if self.memory_layout == "none" else self.memory_layout
         data_type = DataType.from_mlir(self.data_type)
         shards = None if self.shards is None else self.shards.shards
@@ -185,7 +185,7 @@ class ComputeConfig:
 
     @staticmethod
     def of(config: compute_config.ComputeConfig) -> ComputeConfig:
-        """What stands in the file for a configuration."""
+        """The record of a configuration in the file."""
         return ComputeConfig(
             config.math_fidelity.value,
             config.math_approx_mode,
@@ -196,7 +196,7 @@ class ComputeConfig:
 
     @property
     def value(self) -> compute_config.ComputeConfig:
-        """The configuration that stands in the file."""
+        """The configuration of the file."""
         return compute_config.ComputeConfig(
             MathFidelity(self.math_fidelity),
             self.math_approx_mode,
@@ -214,7 +214,7 @@ class ProgramConfig:
 
     @property
     def value(self) -> program_configs.ProgramConfig:
-        """The configuration that the text stands for."""
+        """The configuration that the text spells."""
         try:
             return program_configs.config_of_text(self.text)
         except ValueError as error:
@@ -314,7 +314,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """The elements of a constant; a single one stands for all."""
+    """The elements of a constant; a single one is a splat."""
 
     element_type: str
     shape: tuple[int, ...]
@@ -369,4 +369,4 @@ RECORDS: tuple[type, ...] = (
     Constant,
     Binary,
 )
-"""The classes that stand for the tables of the schema, whose names they have."""
+"""The classes of the tables of the schema, whose names they have."""

@@ -168,12 +168,10 @@ class FunctionChecks:
             self._define(tensor, program, defined)
 
     def _check_call(self, operation: Operation, program: Program) -> None:
-        # Only programs that stand before are known, so calls cannot form a circle.
+        # Only earlier programs are known, so calls cannot form a circle.
         callee = self.known.get(operation.callee or "")
         if callee is None:
-            self.fail(
-                f"'{program.name}' calls '{operation.callee}', which does not stand before it"
-            )
+            self.fail(f"'{program.name}' calls '{operation.callee}', which does not precede it")
         if len(callee.inputs) != len(operation.operands) or len(callee.outputs) != len(
             operation.results
         ):

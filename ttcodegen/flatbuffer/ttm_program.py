@@ -145,4 +145,4 @@ RECORDS: tuple[type, ...] = (
     DeviceProgram,
     DeviceBinary,
 )
-"""The classes that stand for the tables of the schema, whose names they have."""
+"""The classes of the tables of the schema, whose names they have."""

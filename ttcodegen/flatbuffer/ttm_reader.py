@@ -103,7 +103,7 @@ class _HostChecks(FunctionChecks):
     ) -> None:
         meaning = self.known.get(program.meaning)
         if meaning is None:
-            self.fail(f"'{program.name}' means '{program.meaning}', which does not stand before it")
+            self.fail(f"'{program.name}' means '{program.meaning}', which does not precede it")
         if (len(meaning.inputs), len(meaning.outputs)) != (program.inputs, program.outputs):
             self.fail(f"'{program.meaning}' is not what '{program.name}' means")
         expected = [port.tensor for port in (*meaning.inputs, *meaning.outputs)]

@@ -97,7 +97,7 @@ def functional_form(parser: Parser, op_type: type[Operation]) -> Operation:
 
 
 def attribute_dictionary(parser: Parser) -> dict[str, Attribute]:
-    """`{name = value, ...}`, where values of enumerations stand as bare words; empty if there is
+    """`{name = value, ...}`, where values of enumerations are bare words; empty if there is
     none."""
     attributes: dict[str, Attribute] = {}
     if parser.parse_optional_punctuation("{") is None:
@@ -116,7 +116,7 @@ def attribute_dictionary(parser: Parser) -> dict[str, Attribute]:
 
 
 def operand_list(parser: Parser) -> list[UnresolvedOperand]:
-    """Values between commas, in brackets or not; none where none stands."""
+    """Values between commas, in brackets or not; none where there is none."""
     bracket = parser.parse_optional_punctuation("(") is not None
     operands: list[UnresolvedOperand] = []
     while (operand := parser.parse_optional_unresolved_operand()) is not None:

@@ -1,8 +1,9 @@
 """From operations of another dialect to ops of TTIR, function by function.
 
 A front end is a table of rules by the names of operations. A rule gets a `Translator`, which makes
-ops where the operation stands, and gives what stands for its results. What a rule cannot translate
-it refuses with a CompileError; the walk goes on, so that everything is refused at once.
+ops at the position of the operation, and returns the replacements for its results. What a rule
+cannot translate it refuses with a CompileError; the walk goes on, so that everything is refused at
+once.
 """
 
 from __future__ import annotations
@@ -105,8 +106,8 @@ class Translator(OpBuilder):
 
 
 Rule = Callable[[Translator, Any], "SSAValue | Sequence[SSAValue] | None"]
-"""Gives what stands for the results of an operation; None for one that only informs other rules
-something, which then look at the operation itself."""
+"""Returns the replacements for the results of an operation; None for one that only informs other
+rules something, which then look at the operation itself."""
 
 
 def constant_of(value: SSAValue) -> np.ndarray | None:

@@ -26,8 +26,8 @@ def align_up(size: int, alignment: int) -> int:
 def normalized_intervals(intervals: Sequence[Interval], rank: int) -> tuple[Interval, ...]:
     """Intervals of dimensions, from the first to before the last, that cover all `rank`.
 
-    Negative ends count from the end, as in Python; dimensions in no interval stand alone. Of a
-    tensor of rank 1 or 0, the interval of rows is empty, so that it is a single row.
+    Negative ends count from the end, as in Python; dimensions in no interval are not collapsed. Of
+    a tensor of rank 1 or 0, the interval of rows is empty, so that it is a single row.
 
     Raises ValueError if an interval is none, or two overlap.
     """

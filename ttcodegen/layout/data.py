@@ -34,7 +34,7 @@ def offsets(layout: TensorLayout) -> tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def _place(layout: TensorLayout, row: Shape) -> Any:
-    """The place in one collapsed dimension, with as many elements as dimensions take part."""
+    """The position in one collapsed dimension, with as many elements as dimensions are involved."""
     import numpy as np
 
     total: Any = np.zeros((1,) * len(layout.shape), np.int64)

@@ -1,4 +1,4 @@
-"""A device as a grid: how it lies on chips, and where a byte of a shard is.
+"""A device as a grid: how it is mapped to chips, and where a byte of a shard is.
 
 The maps are those of the device specification. A grid may be larger than a chip: then it goes over
 to the next chip of the mesh. Other views of the same cores (transposed, wide, rotated) are made by

@@ -78,7 +78,7 @@ def shard_bytes(placement: TensorPlacement, alignment: int = 1) -> int:
 
 
 def stored_bytes(placement: TensorPlacement) -> int:
-    """Bytes of a tensor as it lies in its memory: whole tiles for the tile layout, the shards of
+    """Bytes of a tensor in its memory: whole tiles for the tile layout, the shards of
     all cores if it is sharded."""
     if placement.shards is not None:
         return placement.shards.cores * shard_bytes(placement)
@@ -96,7 +96,7 @@ def bank_bytes(placement: TensorPlacement, banks: int, alignment: int) -> int:
 
 
 def is_view(source: TensorPlacement, result: TensorPlacement) -> bool:
-    """Whether a reshape of one tensor to the other leaves the elements where they lie: rows stay
+    """Whether a reshape of one tensor to the other leaves the elements in place: rows stay
     rows, and tiles stay tiles.
 
     Source: ttnn/cpp/ttnn/operations/data_movement/reshape_view/reshape.cpp of tt-metal.

@@ -1,6 +1,6 @@
 """The layout of a tensor: which core has which element, and where in its memory.
 
-The order of things is that of the tensor layout specification: the dimensions of the tensor are
+The order follows the tensor layout specification: the dimensions of the tensor are
 collapsed, the collapsed ones are divided over a grid, each core's part (a shard) is divided into
 tiles. All divisions round up; what is in a shard and in no element of the tensor is padding.
 
@@ -73,14 +73,14 @@ _NAMES = {type_: name for name, type_ in _SCALARS.items()}
 
 @dataclass(frozen=True)
 class Location:
-    """Where an element lies."""
+    """The location of an element."""
 
     core: Shape
     """Its place in the grid."""
     position: Shape
     """Its place in the core's shard, in elements along each dimension."""
     offset: int
-    """How many elements lie before it in the memory of the shard. In tiles, elements are counted
+    """How many elements precede it in the memory of the shard. In tiles, elements are counted
     face by face (16x16)."""
 
 
@@ -376,7 +376,8 @@ class TensorLayout:
     # Elements
 
     def locate(self, index: Sequence[int]) -> Location:
-        """Where an element of the tensor lies; raises ValueError if there is no such element."""
+        """The location of an element of the tensor; raises ValueError if there is no such
+        element."""
         if len(index) != len(self.shape) or not all(
             0 <= i < size for i, size in zip(index, self.shape, strict=True)
         ):
@@ -536,7 +537,7 @@ def _memory_space(memref: MemRefType[Attribute]) -> MemorySpace:
 
 
 def _linear(position: Sequence[int], shape: Sequence[int]) -> int:
-    """How many elements of a shape stand before a position, row by row."""
+    """How many elements of a shape precede a position in row-major order."""
     total = 0
     for place, size in zip(position, shape, strict=True):
         total = total * size + place

@@ -1,4 +1,4 @@
-"""Where the numbers of a tile lie in memory: face by face, each face row by row."""
+"""The order of the numbers of a tile in memory: face by face, each face row by row."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ttcodegen.dialects.tile import FACE_SIDE
 
 
 def offset_in_tile(row: int, column: int, tile: tuple[int, int]) -> int:
-    """How many numbers of the tile stand before the one at a row and column, or before those at
+    """How many numbers of the tile precede the one at a row and column, or before those at
     the rows and columns of arrays."""
     face_rows, face_columns = (min(side, FACE_SIDE) for side in tile)
     faces_in_a_row = tile[1] // face_columns

@@ -70,7 +70,7 @@ class _Uses:
         self._outside: dict[SSAValue, SSAValue] = {}
         """By the arguments of the functions that compute constants what they are called with."""
         self._origins: dict[SSAValue, str | None] = dict(names)
-        """By value the name of the argument that it comes from, of those that were asked for."""
+        """By value the name of the argument that it comes from, of those that were requested."""
 
     def role(self, argument: SSAValue) -> str | None:
         """What an argument is to the ops that take it; None if they do not say it."""

@@ -81,7 +81,7 @@ def is_generic(name: str) -> bool:
 
 
 def name_in_text(value: SSAValue, otherwise: str) -> str:
-    """What the text of a module calls a value, else that: for values that stand for themselves,
+    """What the text of a module calls a value, else that: for values that are not replaced,
     as those of kernels do."""
     return value.name_hint or otherwise
 

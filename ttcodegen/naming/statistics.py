@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 VARIANCES = (0.5, 1.5)
-"""Between which random variances lie: their roots are taken, and divided by."""
+"""The range of random variances: their roots are taken, and divided by."""
 
 _VARIANCE = re.compile(r"(^|[^a-z])(running_)?var(iance)?$")
 

@@ -2,13 +2,13 @@
 
 How two arrays are compared depends on what they hold:
 
-- not finite: NaN, +inf and -inf have to stand in the same places; the rest is about the others;
+- not finite: NaN, +inf and -inf have to be at the same positions; the rest is about the others;
 - integers and booleans: element by element;
 - floats that vary: Pearson's correlation in float64, and the largest error relative to the range
   of what was expected;
 - what random numbers took part in: by range, mean and deviation, for no two generators draw the
   same;
-- floats that do not vary (or a single one): correlation says nothing, so every element has to lie
+- floats that do not vary (or a single one): correlation says nothing, so every element has to be
   within a relative error of what was expected.
 """
 
@@ -93,7 +93,7 @@ def compare(actual: np.ndarray, expected: np.ndarray, tolerance: Tolerance) -> A
                 counts[index] += int(np.count_nonzero(found(a) != found(e)))
     for (kind, _), different in zip(kinds, counts, strict=True):
         if different:
-            return _failed(f"{kind} stands in other places ({different} elements)")
+            return _failed(f"{kind} is at other positions ({different} elements)")
     pair = Moments.of(actual, expected)
     return Agreement(True, "none", None, 0.0) if pair is None else _compare_floats(pair, tolerance)
 
@@ -179,7 +179,7 @@ def _compare_exactly(actual: np.ndarray, expected: np.ndarray, tolerance: Tolera
 
 
 def _without_limit(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """Where the limit of 64-bit integers stands, which means 'no limit', and the device has that of
+    """Where the limit of 64-bit integers is, which means 'no limit', and the device has that of
     its own integers (see `transforms.ttir_element_types`)."""
     if expected.dtype.itemsize < 8 or expected.dtype.kind == "b":
         return np.zeros(expected.shape, bool)

@@ -1,7 +1,7 @@
 """Draws inputs with which a model runs in range.
 
 What an argument holds is read off the way it is used: weights are scaled by the number of products
-that are summed, indices lie in what they index, divisors and variances stay away from zero, masks
+that are summed, indices are in bounds, divisors and variances stay away from zero, masks
 are masks. Where the uses say nothing, the name that the frontend gave the argument does.
 """
 
@@ -255,7 +255,7 @@ def _compares(use: Use) -> bool:
 
 def _exact_bound(use: Use) -> int:
     """The largest integer that the use computes with exactly in 32 bits, if what it computes goes
-    to the outputs as it is; 0 if it does not, or if floats may stand for the integers."""
+    to the outputs as it is; 0 if it does not, or if floats may represent the integers."""
     if not use.op.results:
         return 0
     result = use.op.results[0]

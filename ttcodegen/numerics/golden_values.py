@@ -1,8 +1,8 @@
 """Embeds golden values in a flatbuffer: what the source computes, for the tensors that hold it.
 
-Inputs are drawn and the source is run on them. An op of the lowered program stands for the op of
-the source that it was made of, which it knows by its place in the text; that it computes the same
-value is found by running the lowered program without rounding. Values that lowering moved (a
+Inputs are drawn and the source is run on them. An op of the lowered program is compared with the op
+of the source that it was made of, which it knows by its place in the text; that it computes the
+same value is found by running the lowered program without rounding. Values that lowering moved (a
 transpose that changed places with a sum) have no golden value; where an op should give the value of
 the source and does not, it has one, so that a run shows it.
 """

@@ -40,7 +40,7 @@ class OpEvent:
         """How well each output meets its golden value; None where there is none.
 
         Args:
-            pcc: the least correlation of outputs that vary, if not the usual one.
+            pcc: the lowest accepted correlation of outputs that vary, if not the usual one.
         """
         return [
             None if golden is None else golden_agreement(output, golden, pcc)

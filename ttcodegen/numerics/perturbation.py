@@ -17,7 +17,7 @@ PERTURBED_RUNS = 8
 def perturbed_runs(
     binary: LoweredBinary, program: str, inputs: Sequence[np.ndarray]
 ) -> Iterator[list[np.ndarray]]:
-    """The outputs of perturbed runs, each run when it is asked for."""
+    """The outputs of perturbed runs, each run on demand."""
     for seed in range(PERTURBED_RUNS):
         interpreter = interpreter_of(binary, perturbation=np.random.default_rng(seed))
         with np.errstate(all="ignore"):
@@ -35,7 +35,7 @@ def undecided_places(
         expected: the outputs of the run.
         found: what another run gave for the outputs in question.
         runs: perturbed runs; they are looked at until all places are known where `found` differs,
-            or come to their end. If it differs nowhere, none is asked for.
+            or come to their end. If it differs nowhere, none is run.
     """
     undecided = {i: np.zeros(expected[i].shape, dtype=bool) for i in found}
     differing = {

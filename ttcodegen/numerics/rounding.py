@@ -100,7 +100,7 @@ def block_rounded(array: np.ndarray, mantissa_bits: int) -> np.ndarray:
     exponent stays the largest one. Zeros have no sign, and subnormal numbers are zeros.
 
     Source: tt-metal's packing of float32 tiles as Bfp8_b and Bfp4_b (blockfloat_common.cpp): bits
-    that the shift to the shared exponent loses do not take part in the rounding.
+    that the shift to the shared exponent loses are not part of the rounding.
     """
     if array.size == 0:
         return array

@@ -33,7 +33,7 @@ class Saturation:
     inverse: Callable[[float], float]
 
     def reach(self, low: float, high: float) -> float:
-        """What an error as large as the range of the operand makes at most, if results lie between
+        """What an error as large as the range of the operand makes at most, if results are between
         `low` and `high`; no less than those are apart."""
         margin = _UNRESOLVED * (self.high - self.low)
         ends = [min(max(end, self.low + margin), self.high - margin) for end in (low, high)]

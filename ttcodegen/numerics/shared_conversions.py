@@ -18,7 +18,7 @@ _MOST_BYTES = 8 << 30
 
 
 class _Conversions:
-    """The float32 copies of some arrays, made when they are asked for."""
+    """The float32 copies of some arrays, made on first use."""
 
     def __init__(self) -> None:
         self._wide: dict[int, np.ndarray | None] = {}

@@ -29,7 +29,7 @@ class Tolerance:
     """The saturating function that came last: the range is then that of its operand."""
 
     def between(self, low: float, high: float) -> Tolerance:
-        """The tolerance of an output that is expected to lie there, with an error that is a part of
+        """The tolerance of an output that is expected to be there, with an error that is a part of
         that range."""
         if self.saturation is None or high <= low:
             return self

@@ -42,7 +42,7 @@ class Use:
 
     @property
     def traits(self) -> Trait:
-        """Those of the op, or of the op of TTIR that it stands for."""
+        """Those of the op, or of the op of TTIR that it implements."""
         return traits_of(_meant(self.op))
 
 
@@ -96,7 +96,7 @@ def _is_float(value: SSAValue) -> bool:
 
 def _spec_of(op: CatalogueOp, index: int) -> OperandSpec:
     """What the catalogue says of an operand; of a call of the library, what it says of
-    the op of the source that the call stands for."""
+    the op of the source that the call implements."""
     for spec, size in zip(op.definition.operands, op.segments(), strict=True):
         if index < size:
             meant = _meant(op)

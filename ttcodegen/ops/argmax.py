@@ -44,7 +44,7 @@ def _comparable(call: Call) -> Array:
 
 
 def _argmax(call: Call) -> Array:
-    """Where the first of the greatest elements stands; along several dimensions, in the row that
+    """The index of the first of the largest elements; along several dimensions, in the row that
     they make up, in their order."""
     array = _comparable(call)
     axes = axes_of(call, array)

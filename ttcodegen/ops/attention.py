@@ -98,7 +98,7 @@ def _attention(call: Call) -> Array:
 
 
 def verify_keys(op: CatalogueOp, batch: int, heads: int, size: int) -> tuple[int, ...]:
-    """The shape of the keys, which is that of the values, after checking it against the query."""
+    """The shape of the keys, which the values have as well, after checking it against the query."""
     shape = op.shape("key")
     require(op, len(shape) == 4, "keys of rank 4", shape)
     require(

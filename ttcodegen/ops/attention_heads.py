@@ -34,7 +34,7 @@ MOVED = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B)
 
 
 def _verify_concatenate(op: CatalogueOp) -> None:
-    """The heads of each element of the sequence stand side by side."""
+    """Concatenates the heads of each element of the sequence."""
     shape = op.shape("input")
     if len(shape) != 4:
         raise VerifyException(f"{op.name}: expected an input of rank 4, found {shape}")

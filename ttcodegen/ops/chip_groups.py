@@ -1,4 +1,4 @@
-"""Which chips of a mesh take part in an op: the attributes that say it."""
+"""Which chips of a mesh participate in an op, from its attributes."""
 
 from __future__ import annotations
 

@@ -99,8 +99,8 @@ def _dim(op: CatalogueOp, *names: str) -> int:
 
 
 def _expect_scaled(op: CatalogueOp, dim: int, grows: bool) -> None:
-    """One dimension has as many parts more, or less, as chips take part; the others stay. A module
-    that names no mesh does not say how many these are."""
+    """One dimension has as many parts more, or less, as chips participate; the others stay. A
+    module that names no mesh does not say how many these are."""
     shape, result, chips = op.shape("input"), op.result_shape, participants(op)
     parts, whole = (shape, result) if grows else (result, shape)
     fits = len(shape) == len(result) and all(
@@ -114,7 +114,7 @@ def _expect_scaled(op: CatalogueOp, dim: int, grows: bool) -> None:
         )
     if declared_mesh(op) != ONE_CHIP and parts[dim] * chips != whole[dim]:
         raise VerifyException(
-            f"{op.name}: {chips} chips take part, and {shape} and {result} differ by "
+            f"{op.name}: {chips} chips participate, and {shape} and {result} differ by "
             f"{whole[dim] // parts[dim]} parts in dimension {dim}"
         )
 

@@ -99,7 +99,7 @@ def kernel_of(op: CatalogueOp, rank: int) -> tuple[int, ...]:
 
 
 def output_channels(op: CatalogueOp, order: Sequence[int]) -> int:
-    """Channels of the result, whose dimensions stand in that order, the channels last in it."""
+    """Channels of the result, whose dimensions are in that order, the channels last in it."""
     if len(op.result_shape) != len(order):
         raise VerifyException(
             f"{op.name}: expected a result of rank {len(order)}, found {op.result_shape}"
@@ -108,7 +108,7 @@ def output_channels(op: CatalogueOp, order: Sequence[int]) -> int:
 
 
 def dims(op: CatalogueOp, specs: Sequence[AttributeSpec]) -> list[int]:
-    """Where the attributes say that the dimensions of the input stand; raises VerifyException if
+    """The order of the input dimensions, from the attributes; raises VerifyException if
     they are no permutation or the input has another rank."""
     order = [op.parameter(spec.name) for spec in specs]
     if sorted(order) != list(range(len(specs))):

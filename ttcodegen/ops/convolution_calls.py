@@ -131,7 +131,8 @@ def _bind_image_convolution(
 
 
 def _memory(calls: CppCalls, op: CatalogueOp) -> tuple[Argument, bool]:
-    """Where the result is to lie: by default in DRAM, or in shards of L1 if the image is there."""
+    """The memory configuration of the result: by default in DRAM, or in shards of L1 if the image
+    is there."""
     from ttcodegen.dialects.placement import placement_of
 
     placement, image = placement_of(op.results[0]), placement_of(op.operand("input"))

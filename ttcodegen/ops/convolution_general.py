@@ -77,7 +77,7 @@ class _Form:
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
     padding: tuple[tuple[int, int], ...]
-    """What stands around the input; elements are cut off where it is negative."""
+    """The padding of the input; elements are cut off where it is negative."""
     input_dilation: tuple[int, ...]
     dilation: tuple[int, ...]
     reversal: tuple[bool, ...]

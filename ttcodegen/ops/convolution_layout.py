@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ConvolutionLayout:
-    """Where the dimensions of input, kernel and output stand."""
+    """The order of the dimensions of input, kernel and output."""
 
     input_batch: int
     input_feature: int

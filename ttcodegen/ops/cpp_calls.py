@@ -257,7 +257,7 @@ def program_config(name: str) -> ArgumentRule:
 
 
 def output_memory(calls: CppCalls, op: CatalogueOp) -> Argument:
-    """The memory configuration of the result, `std::nullopt` where nothing lies but in interleaved
+    """The memory configuration of the result, `std::nullopt` where everything is in interleaved
     DRAM, which is what calls give without one."""
     encodings = [getattr(value.type, "encoding", None) for value in (*op.operands, *op.results)]
     placements = [e.data for e in encodings if isinstance(e, TTNNLayoutAttr)]

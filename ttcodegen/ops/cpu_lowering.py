@@ -39,7 +39,7 @@ CpuLowering = Callable[[CatalogueOp], CpuCall]
 """Gives the call for an op."""
 
 CpuAttributes = Callable[[CatalogueOp], Mapping[str, Any]]
-"""The fields of a structure, in the order of their declaration. None stands for the default."""
+"""The fields of a structure, in the order of their declaration. None means the default."""
 
 
 def cpu_call(

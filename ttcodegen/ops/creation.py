@@ -49,7 +49,7 @@ CREATION_HEADER = "ttnn/operations/creation/creation.hpp"
 
 def _filled(call: Call, value: float) -> Array:
     info = call.results[0]
-    # A broadcast scalar costs nothing, however many elements it stands for.
+    # A broadcast scalar costs nothing, however many elements it represents.
     return np.broadcast_to(number_as(value, _computing(info.dtype)), info.shape)
 
 
@@ -207,7 +207,7 @@ register(
         numpy=_constant_meaning,
         result_rules=(ResultRule("declared", Layout.ROW_MAJOR, Memory.HOST),),
         cpp=_cpp_constant,
-        traits=Trait.HOST_TAKES_PART,
+        traits=Trait.USES_HOST,
         flops=no_flops,
     )
 )
@@ -256,7 +256,7 @@ register(
         numpy=lambda call: _filled(call, call["fill_value"]),
         result_rules=(ResultRule("declared"),),
         cpp=_cpp_full,
-        traits=Trait.HOST_TAKES_PART,
+        traits=Trait.USES_HOST,
         flops=no_flops,
         nouns=("filled",),
     )
@@ -357,7 +357,7 @@ register(
         numpy=_range,
         result_rules=(ResultRule("declared"),),
         cpp=_cpp_arange,
-        traits=Trait.HOST_TAKES_PART,
+        traits=Trait.USES_HOST,
         flops=no_flops,
         nouns=("positions",),
     )

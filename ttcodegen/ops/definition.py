@@ -1,6 +1,6 @@
 """What the catalogue says of an op, and the register of all ops.
 
-An op family stands in one file of this package. It registers TTIR ops (what the input says:
+An op family is in one file of this package. It registers TTIR ops (what the input says:
 verifier, numpy meaning, decomposition or lowering) and TTNN ops (what the library offers: layouts
 it takes and gives, numpy meaning, C++ call). Dialects, conversions, the flatbuffer, its interpreter
 and the table of the documentation are derived from here.
@@ -69,7 +69,7 @@ __all__ = [
 
 
 Lowering = Callable[[OpBuilder, CatalogueOp], SSAValue | Sequence[SSAValue]]
-"""Makes ops that stand for the given one; the builder maps operands that were lowered before."""
+"""Makes ops that replace the given one; the builder maps operands that were lowered before."""
 
 PrimitiveLowering = Callable[[OpBuilder, CatalogueOp], SSAValue | Sequence[SSAValue] | None]
 """As a lowering, but to TTIR ops; None where the op can stay as it is."""
@@ -155,7 +155,7 @@ class TTNNDefinition(Definition):
     """A call of the ttnn library."""
 
     result_rules: tuple[ResultRule, ...] = (ResultRule(),)
-    """One per result; the last one stands for all that follow."""
+    """One per result; the last one applies to all that follow."""
     cpp: CppEmission | None = None
     function: str = ""
     """What the function of the library is called, if not like the op."""

@@ -67,7 +67,7 @@ def of_elements(op: CatalogueOp) -> Dimensions:
 
 
 def all_but(op: CatalogueOp, whole: Collection[int]) -> Dimensions:
-    """The dimensions of the first operand that are not `whole` stand in the same places in the
+    """The dimensions of the first operand that are not `whole` have the same positions in the
     results; other operands, weights above all, are there as a whole."""
     shape = shape_of(op.operands[0].type)
     kept = tuple([None if dim in whole else dim for dim in range(len(shape))])

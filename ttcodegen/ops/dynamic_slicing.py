@@ -101,7 +101,7 @@ def _dynamic_steps(op: CatalogueOp) -> list[int]:
 
 
 def _extents(op: CatalogueOp) -> list[int]:
-    """How many elements of the input lie between the first and the last one of the result,
+    """How many elements of the input are between the first and the last one of the result,
     both included."""
     steps = _dynamic_steps(op)
     return [

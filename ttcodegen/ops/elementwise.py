@@ -27,8 +27,8 @@ BINARY_HEADER = "ttnn/operations/eltwise/binary/binary.hpp"
 
 def counted(x: Array) -> Array:
     """Booleans and signed integers of less than 32 bits as the numbers that the device has for
-    them, so that arithmetic is that of numbers; whoever wants a boolean again takes everything but
-    zero for true."""
+    them, so that arithmetic works on numbers; where a boolean is needed again, everything but
+    zero is true."""
     return x.astype(np.int32) if x.dtype in _COUNTED else x
 
 

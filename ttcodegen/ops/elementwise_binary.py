@@ -84,7 +84,7 @@ class Row:
     """An elementwise binary op: TTIR name and meaning; where they differ from the usual the TTNN
     name, its header, the data types that the library computes with, the TTNN op for integers of 32
     bits where the library has one of their own, whether the call takes an
-    output data type, and whether a number may stand for the second tensor."""
+    output data type, and whether the second operand may be a number."""
 
     name: str
     function: Callable[[Array, Array], Array]
@@ -456,7 +456,7 @@ def _computes_floats(row: Row) -> bool:
 
 
 def _foldable(op: CatalogueOp, constant: SSAValue, other: SSAValue) -> float | None:
-    """The value of a constant operand if a number can stand for it: the other operand is a float
+    """The value of a constant operand if a number can replace it: the other operand is a float
     tensor that has the shape of the result already."""
     data_type = normalized_data_type(element_of(op.operands[0].type))
     if data_type is None or not data_type.is_float or shape_of(other.type) != op.result_shape:

@@ -108,7 +108,7 @@ def _where(call: Call) -> Array:
 
 
 def _choice(operand_name: str, attribute_name: str) -> ArgumentRule:
-    """A tensor, or the number that stands for it."""
+    """A tensor, or the number that replaces it."""
 
     def rule(calls: CppCalls, op: CatalogueOp) -> Argument:
         value = op.optional_operand(operand_name)

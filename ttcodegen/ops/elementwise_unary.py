@@ -117,7 +117,7 @@ class Row:
     data_types: tuple[DataType, ...] | None = FLOATS
     """Integers travel as f32 where the op has no meaning of its own for them; None takes all."""
     domain: tuple[float, float] | None = None
-    """Where drawn inputs should lie so that the op is well conditioned."""
+    """The range of drawn inputs in which the op is well conditioned."""
     verify: Verifier = verify_broadcast
     tile: TileLowering | None = None
     """The function `<name>_tile` of floats unless another is given."""
@@ -137,7 +137,7 @@ def _sign(x: Array) -> Array:
 
 
 _APPROXIMATED = frozenset({"erf", "exp", "gelu", "log", "log1p", "mish", "rsqrt", "sqrt"})
-"""Functions whose second argument asks for an approximation."""
+"""Functions whose second argument selects an approximation."""
 _UNPLACED = frozenset({"sigmoid", "isfinite"})
 """Functions that have other arguments before the memory configuration."""
 

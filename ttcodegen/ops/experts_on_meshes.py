@@ -1,10 +1,10 @@
-"""Experts that stand on several devices of a mesh.
+"""Experts that are distributed over several devices of a mesh.
 
 The library's fused calls send each token only where its experts are, and leave the rest of their
 buffers undefined. Here all devices along the axis get the tokens of all, and each picks of the
-results of its experts what tokens asked for; what devices have of a token is added up where the
-token belongs. Experts and devices are those of `expert_mapping`, (1, 1, experts, devices), with a
-one for the device of each expert; devices are those along the axis, or all of the mesh.
+results of its experts what was requested for tokens; what devices have of a token is added up where
+the token belongs. Experts and devices are those of `expert_mapping`, (1, 1, experts, devices), with
+a one for the device of each expert; devices are those along the axis, or all of the mesh.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def token_dim(whole: Sequence[int], part: Sequence[int], devices: int) -> int:
 
 
 def _places(shape: Sequence[int], result: Sequence[int], devices: int) -> tuple[int, list[int]]:
-    """The dimension of the result along which tokens of devices stand side by side, and the shape
+    """The dimension of the result along which the tokens of devices are concatenated, and the shape
     of what one device has of it."""
     dim = token_dim(result[1:3], shape, devices) if len(result) == 4 else 0
     part = list(result)

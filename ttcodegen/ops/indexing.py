@@ -1,4 +1,4 @@
-"""Elements by where they stand: gather and scatter."""
+"""Elements by index: gather and scatter."""
 
 from __future__ import annotations
 

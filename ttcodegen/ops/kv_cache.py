@@ -55,7 +55,7 @@ def _verify_cache(op: CatalogueOp) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def _verify_fill(op: CatalogueOp) -> None:
-    """The input's users and positions lie in the cache."""
+    """The input's users and positions are within the cache."""
     cache, entry = _verify_cache(op)
     offset = op.parameter("batch_offset")
     if not 0 <= offset <= cache[0] - entry[0] or entry[2] > cache[2]:
@@ -217,7 +217,7 @@ register(
         compute="cache",
         in_place="cache",
         cpp=_cpp_update,
-        traits=Trait.HOST_TAKES_PART,
+        traits=Trait.USES_HOST,
         flops=no_flops,
         call_kind=CallKind.CACHE_WRITE,
     )

@@ -1,4 +1,4 @@
-"""Key and value caches whose positions lie in pages, written in place."""
+"""Key and value caches whose positions are stored in pages, written in place."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from ttcodegen.ops.work import no_flops
 
 HEADER = "ttnn/operations/experimental/paged_cache/paged_cache.hpp"
 MOST_USERS = 64
-"""Each user's rows lie on a core of their own: 8 x 8 on Wormhole."""
+"""Each user's rows are on a separate core: 8 x 8 on Wormhole."""
 CACHED = (
     DataType.BFLOAT16,
     DataType.FLOAT32,

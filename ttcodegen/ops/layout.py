@@ -127,7 +127,7 @@ register(
 
 
 def _unchanged_input(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """Where a tensor lies is decided by the layout pass, whatever the source asks for."""
+    """The layout pass decides the placement of tensors, whatever the source requests."""
     return builder.typecast(builder.operand(op, "input"), op.result_type.element_type)
 
 

@@ -25,7 +25,7 @@ class OpBuilder:
     """Makes ops of one dialect on behalf of an op that they replace.
 
     Operands that belong to the replaced program are looked up in `mapping`; made ops get the
-    location of the op they stand for.
+    location of the op they replace.
     """
 
     def __init__(
@@ -45,11 +45,11 @@ class OpBuilder:
         return self._mapping.get(value, value)
 
     def operand(self, op: CatalogueOp, name: str) -> SSAValue:
-        """What stands for the operand of that name."""
+        """The lowered operand of that name."""
         return self[op.operand(name)]
 
     def optional(self, op: CatalogueOp, name: str) -> SSAValue | None:
-        """What stands for the operand of that name, None if it is absent."""
+        """The lowered operand of that name, None if it is absent."""
         value = op.optional_operand(name)
         return None if value is None else self[value]
 
@@ -60,7 +60,7 @@ class OpBuilder:
         results: Attribute | Sequence[Attribute],
         **attributes: Any,
     ) -> CatalogueOp:
-        """Makes an op; operands stand in the definition's order, one entry per operand of it: a
+        """Makes an op; operands are in the definition's order, one entry per operand of it: a
         value, None for an absent optional, a list for a variadic. Attributes that are None or equal
         to their default are left out."""
         op_class = self._classes[name]

@@ -10,7 +10,7 @@ def places(indices: Array, count: int) -> Array:
 
     Raises:
         IndexError: if one of them is not from 0 to below `count`, which the device does not report
-            from others: it reads or writes what lies there.
+            from others: it reads or writes what is there.
     """
     # Integers of 64 bits without a sign may be too large for those with one.
     outside = (indices < 0) | (indices >= count)

@@ -81,7 +81,7 @@ def max_pool(x: numpy.ndarray, window: Window) -> numpy.ndarray:
 
 
 def max_pool_indices(x: numpy.ndarray, window: Window) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """The greatest elements, and where the first of each window stands in the image: row times
+    """The largest elements, and the index of the first of each window in the image: row times
     width plus column."""
     _, height, width, _ = x.shape
     places = np.indices((height * width,), dtype=np.int64).reshape(1, height, width, 1)
@@ -92,7 +92,7 @@ def max_pool_indices(x: numpy.ndarray, window: Window) -> tuple[numpy.ndarray, n
     # A window that starts in the padding has its first real element later.
     found = best != lowest(x.dtype)
     for view, place in zip(views, place_views, strict=True):
-        # What is no number is the greatest, as where no places are asked for.
+        # NaN is the largest, as where no indices are requested.
         better = (view > best) | (~found & (view != lowest(x.dtype)))
         better |= (view != view) & (best == best)
         found |= better
@@ -424,7 +424,7 @@ register(
 
 
 def _verify_global(op: CatalogueOp) -> None:
-    """Height and width, which stand before the channels, become 1."""
+    """Height and width, which precede the channels, become 1."""
     shape = op.shape("input")
     if len(shape) < 3:
         raise VerifyException(f"{op.name}: expected an input of rank 3 or more, found {shape}")

@@ -50,7 +50,7 @@ class _Windows:
     size: tuple[int, ...]
     stride: tuple[int, ...]
     base: tuple[int, ...]
-    """How far apart the elements of the tensor lie; nothing lies between them."""
+    """The distance between elements of the tensor; nothing is in between."""
     dilation: tuple[int, ...]
     padding: tuple[tuple[int, int], ...]
 

@@ -1,4 +1,4 @@
-"""Between floats and the integers that stand for them.
+"""Conversions between floats and the integers that represent them.
 
 The parser has taken scale and zero point out of the types and put them into attributes of the ops
 (`parsing.quantized`); where the type had one of each for every place along a dimension, they are as
@@ -62,7 +62,7 @@ _PARAMETERS = {
 """Scales and zero points by op, in the order of the library's arguments."""
 _AXIS = attribute("axis", INTEGER, None)
 _STORAGE = (attribute("storage_min", INTEGER, None), attribute("storage_max", INTEGER, None))
-"""The smallest and the largest integer of the result; what lies beyond becomes one of them."""
+"""The smallest and the largest integer of the result; what is beyond becomes one of them."""
 
 
 # Verifiers
@@ -180,7 +180,7 @@ def _finished(builder: OpBuilder, op: CatalogueOp, value: SSAValue) -> SSAValue:
 
 
 def _result(op: CatalogueOp) -> TensorType:
-    """What the library gives: f32 unless bf16 is asked for, else integers of 32 bits."""
+    """What the library gives: f32 unless bf16 is requested, else integers of 32 bits."""
     element = op.result_type.element_type
     if not _is_float(op.results[0]):
         return TensorType(si32, op.result_shape)

@@ -54,7 +54,7 @@ _LONG_ROW = 32
 
 @dataclass(frozen=True)
 class Slices:
-    """Which slices of a tensor the indices name, and where they stand in the tensor of all slices.
+    """Which slices of a tensor the indices name, and their indices in the tensor of all slices.
 
     Dimensions are those of the tensor unless it says otherwise.
     """
@@ -256,7 +256,7 @@ def gather_slices(call: Call) -> Array:
 
 
 def slices_to_scatter(call: Call) -> tuple[tuple[Array, ...], Array]:
-    """The places that a scatter names, and what stands at each; elements that would lie out of the
+    """The places that a scatter names, and the value at each; elements that would be outside of the
     tensor are left out."""
     x, indices, update = (call.array(name) for name in ("input", "index", "source"))
     slices = Slices.of_scatter(call, x.shape, indices.shape, update.shape)
@@ -309,7 +309,7 @@ class _Folded:
 
     @property
     def strides(self) -> list[int]:
-        """How far apart neighbours in each addressed dimension lie."""
+        """The distance between neighbours in each addressed dimension."""
         shape = [self.slices.shape[dim] for dim in self.addressed]
         return [prod(shape[axis + 1 :]) for axis in range(len(shape))]
 
@@ -365,8 +365,9 @@ def _steps(folded: _Folded, axis: int) -> Array:
 
 
 def _decompose_places(builder: OpBuilder, folded: _Folded, indices: SSAValue) -> SSAValue:
-    """Where the elements of each slice stand along the folded dimension: (batches, slices of each,
-    elements of a slice there). Slices that would reach out of the tensor are moved into it."""
+    """The positions of the elements of each slice along the folded dimension: (batches, slices of
+    each, elements of a slice there). Slices that would reach out of the tensor are moved into
+    it."""
     slices = folded.slices
     terms: list[SSAValue] = []
     for part, dim in zip(_parts(builder, slices, indices), slices.addressed, strict=True):
@@ -447,7 +448,7 @@ def _broadcast_to(builder: OpBuilder, value: SSAValue, shape: Sequence[int]) -> 
 
 
 def _decompose_targets(builder: OpBuilder, folded: _Folded, indices: SSAValue) -> SSAValue:
-    """As _decompose_places, but what lies out of the tensor gets a place after its last one."""
+    """As _decompose_places, but what is outside of the tensor gets a place after its last one."""
     slices = folded.slices
     parts = _parts(builder, slices, indices)
     inside: list[SSAValue] = []

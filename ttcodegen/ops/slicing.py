@@ -58,7 +58,7 @@ def _slice_bounds(op: CatalogueOp) -> tuple[list[int], list[int], list[int]]:
 
 
 def _verify_slice(op: CatalogueOp) -> None:
-    """Begins and ends lie in the tensor, no step is 0, and the result has what they span."""
+    """Begins and ends are within the tensor, no step is 0, and the result has what they span."""
     shape = op.shape("input")
     begins, ends, steps = _slice_bounds(op)
     for axis, (begin, end, step) in enumerate(zip(begins, ends, steps, strict=True)):
@@ -161,7 +161,7 @@ def _index_bounds(op: CatalogueOp) -> tuple[int, int, int, int]:
     if bounds.step == 0:
         raise VerifyException(f"{op.name}: expected a step other than 0")
     begin, end, step = bounds.indices(shape[dim])
-    # A slice backwards ends before its end, which cannot lie before the first element.
+    # A slice backwards ends before its end, which cannot be before the first element.
     if min(begin, end) < 0:
         raise VerifyException(
             f"{op.name}: {bounds.start}:{bounds.stop}:{step} is out of range in dimension {dim} "

@@ -1,7 +1,7 @@
 """What convolutions and pooling share: windows that slide over the positions of an image.
 
 TTIR spells stride, padding and dilation as one number or as an array and lets the dimensions of the
-image stand in any order; the library takes arrays of fixed length and images as rows of channels,
+image are in any order; the library takes arrays of fixed length and images as rows of channels,
 (1, 1, N*H*W, C). Padding is (top, left, bottom, right) in TTIR, (top, bottom, left, right) in the
 library (tt-metal 0.70.1, ttnn/operations/sliding_window/sliding_window.cpp).
 """
@@ -118,7 +118,7 @@ def edges(op: CatalogueOp | Call, count: int) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Window:
-    """A kernel, how far it moves, what is around the image, how far its taps lie apart."""
+    """A kernel, how far it moves, what is around the image, the distance between its taps."""
 
     kernel: tuple[int, ...]
     stride: tuple[int, ...]
@@ -403,7 +403,7 @@ def _add_tap_by_tap(
 ) -> None:
     """For each element of the kernel a product of what it sees with its (Ci/groups, Co/groups).
 
-    Nothing is copied: what it sees in some rows of a plane lies there in one piece, with what is
+    Nothing is copied: what it sees in some rows of a plane is there in one piece, with what is
     between the last window of a row and the first of the next; products of that are left out."""
     batch, *sizes, groups, outputs = result.shape
     width, (height, line) = weight.shape[1], x.shape[-3:-1]

@@ -1,4 +1,4 @@
-"""Ordered elements and the places where they stood: sort and topk."""
+"""Ordered elements and their indices: sort and topk."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ LARGEST_RANK = 4
 
 
 def order(x: Array, axis: int, descending: bool) -> Array:
-    """Where the elements of the ordered tensor stand; the first of equal ones comes first."""
+    """The indices of the elements of the ordered tensor; the first of equal ones comes first."""
     if not descending:
         return np.argsort(x, axis=axis, kind="stable")
     # Backwards, equal elements come in the opposite order, which turning the result puts right.
@@ -73,7 +73,7 @@ def _sort(call: Call) -> list[Array]:
 
 
 def _topk(call: Call) -> list[Array]:
-    """In order, whether that is asked for or not."""
+    """In order, whether that is requested or not."""
     return _ordered(call, call.array("input_tensor"), call["largest"], call["k"])
 
 
@@ -275,7 +275,7 @@ def _verify_topk(op: CatalogueOp) -> None:
 
 def _lower_topk(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
     """The library selects from bf16 only: of other types, everything is sorted. Its results are
-    asked for in order in any case, so that every run gives the same."""
+    requested in order in any case, so that every run gives the same."""
     value = builder.operand(op, "input_tensor")
     shape = op.shape("input_tensor")
     dim: int = op.parameter("dim") % len(shape)

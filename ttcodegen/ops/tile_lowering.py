@@ -1,7 +1,7 @@
 """How elementwise ops become operations on tiles in the destination registers of a core.
 
 The catalogue gives each such op a `TileLowering`. It asks a `TileBuilder` for ops of the `ttkernel`
-dialect by name; the builder counts registers as if there were any number of them, and whoever makes
+dialect by name; the builder counts registers as if there were any number of them, and who makes
 the kernel finds places for them.
 """
 
@@ -62,7 +62,7 @@ class TileBuilder:
         data_type: DataType | None = None,
         **attributes: Any,
     ) -> Tile:
-        """The result of an op; `data_type` is that of the first tile it reads unless given."""
+        """The result of an op; `data_type` defaults to the data type of the first tile it reads."""
         result = self.new_tile(data_type if data_type is not None else reads[0].data_type)
         pairs = tuple(sorted(attributes.items()))
         self.calls.append(TileCall(op, reads, result, tuple(parameters), pairs))
@@ -117,7 +117,7 @@ _INTEGERS = {DataType.INT32, DataType.UINT32, DataType.UINT16, DataType.UINT8}
 _WIDENING = {DataType.UINT16}
 
 TileLowering = Callable[[TileBuilder, "CatalogueOp", Sequence[Tile]], Tile]
-"""The tile that stands for the only result of an op, given those of its operands.
+"""The tile of the only result of an op, given those of its operands.
 
 Raises VerifyException where there is no such operation for the operands' data types."""
 

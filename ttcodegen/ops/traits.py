@@ -63,7 +63,7 @@ class Trait(Flag):
     MATRIX_PRODUCT = auto()
     """The op multiplies matrices, and can transpose them."""
     ORDERS = auto()
-    """The op puts the elements of rows in order, or says where the first of them stand."""
+    """The op puts the elements of rows in order, or returns the indices of the first of them."""
     ACTIVATES = auto()
     """The op is an activation function."""
     ALTERS = auto()
@@ -79,9 +79,9 @@ class Trait(Flag):
     COLLECTIVE = auto()
     """The op exchanges elements between the chips of a mesh; a single chip keeps what it has."""
     PLACES = auto()
-    """The op says where a tensor lies and in what type, not what is in it."""
-    HOST_TAKES_PART = auto()
-    """The call makes its elements on the host, or reads an operand there, although its tensors lie
+    """The op sets the placement and data type of a tensor, not its elements."""
+    USES_HOST = auto()
+    """The call makes its elements on the host, or reads an operand there, although its tensors are
     on the device."""
 
 

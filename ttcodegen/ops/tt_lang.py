@@ -4,8 +4,8 @@
 holds. Who compiles the module says which operations there are (`calling`): the catalogue does not
 know how they are run or compiled.
 
-The form of the op is that of tt-mlir (2026, TTIROps.td). There the operation also gets the tensors
-that it writes; those that hold nothing, of `ttir.empty`, are gone when the module is read.
+The form of the op is the one of tt-mlir (2026, TTIROps.td). There the operation also gets the
+tensors that it writes; those that hold nothing, of `ttir.empty`, are gone when the module is read.
 
 The library runs programs of one's own with `ttnn::generic_op`. `ttnn.tt_lang_op` is the call of a
 function of the project that describes such a program: `function` is its name, known once the
@@ -339,6 +339,6 @@ register(
         result_rules=(ResultRule("declared"),),
         cpp=_cpp,
         # What a trace runs, the backend would have to find in it again.
-        traits=Trait.HOST_TAKES_PART,
+        traits=Trait.USES_HOST,
     )
 )

@@ -71,7 +71,7 @@ def nearest(x: numpy.ndarray, factors: tuple[int, int]) -> numpy.ndarray:
 
 
 def bilinear(x: numpy.ndarray, factors: tuple[int, int]) -> numpy.ndarray:
-    """Interpolates between the centres of the elements of an image (N, H, W, C); what lies outside
+    """Interpolates between the centres of the elements of an image (N, H, W, C); what is outside
     of them has the value at the edge."""
     return _interpolated(_interpolated(x, 1, factors[0]), 2, factors[1])
 
@@ -169,7 +169,7 @@ def _cpp_nearest(calls: CppCalls, op: CatalogueOp) -> None:
 
 
 def _cpp_bilinear(calls: CppCalls, op: CatalogueOp) -> None:
-    """The library leaves the result in shards in L1, whatever memory it is asked for; they must not
+    """The library leaves the result in shards in L1, whatever memory is requested; they must not
     stay there after this statement."""
     from ttcodegen.dialects.placement import placement_of
 

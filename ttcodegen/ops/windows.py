@@ -46,9 +46,9 @@ class WindowAxis:
     """Padding before the input; what it is less than 0 by is cut off."""
     after: int
     spacing: int
-    """How far apart the elements of a window lie."""
+    """The distance between elements of a window."""
     apart: int
-    """How far apart the elements of the input lie; what is between them is padding."""
+    """The distance between elements of the input; what is between them is padding."""
 
     @property
     def dilated(self) -> int:

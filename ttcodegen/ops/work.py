@@ -79,6 +79,6 @@ def convolution_flops(shapes: OpShapes) -> int:
 
 
 def transposed_convolution_flops(shapes: OpShapes) -> int:
-    """The weights of an input channel are all products that one element of it takes part in."""
+    """The weights of an input channel are all products that one element of it is a factor of."""
     channels = int(shapes.attributes.get("in_channels", 1))
     return 2 * prod(shapes.operands[0]) * prod(shapes.operands[1]) // max(channels, 1)

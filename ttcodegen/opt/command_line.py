@@ -127,7 +127,7 @@ _REFUSED = {
 
 @dataclass
 class Request:
-    """What a command line asks for."""
+    """What a command line requests."""
 
     file: str = "-"
     steps: list[Step] = field(default_factory=list[Step])
@@ -161,7 +161,7 @@ class Request:
 
 
 def parse_command_line(arguments: Sequence[str]) -> Request:
-    """What the arguments ask for; passes are in the order in which they stand.
+    """What the arguments request; passes are in the order in which they are given.
 
     Raises:
         OptionError: if there is no such pass or option, or it does not take that value.

@@ -1,1 +1,2 @@
-"""Decides where tensors lie and how programs are distributed over cores, under a model of cost."""
+"""Decides where tensors are placed and how programs are distributed over cores, under a model of
+cost."""

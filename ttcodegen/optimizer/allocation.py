@@ -18,7 +18,7 @@ from ttcodegen.optimizer.way import Way
 
 
 class _Tensors:
-    """The tensors that lie in L1 at one time."""
+    """The tensors that are in L1 at one time."""
 
     def __init__(self, model: CostModel) -> None:
         self.bank = Bank(model.speed.usable_l1)

@@ -16,7 +16,7 @@ CHUNKS = (32, 64, 128, 256, 512)
 
 
 def cheapest_program(call: LibraryCall, model: CostModel, room: int) -> SDPA | None:
-    """The chunks that take the least time of those whose circular buffers fit into `room` bytes of
+    """The fastest chunks of those whose circular buffers fit into `room` bytes of
     each L1, the smaller ones of equals; None if the library's own are as good."""
     best, least = None, model.cost(call).seconds
     for config in _programs(call, model.grid):

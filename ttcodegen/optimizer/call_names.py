@@ -16,7 +16,7 @@ from ttcodegen.transforms.rebuilding import body_of
 class CallNames:
     """The calls of a function by the names of what they make.
 
-    The name is that of the value in the source, or of its location, or of the op; one that occurs
+    It is the name of the value in the source, or of its location, or of the op; one that occurs
     again is numbered.
     """
 
@@ -49,7 +49,7 @@ class CallNames:
         return iter(self._calls)
 
     def named(self, name: str) -> CatalogueOp | None:
-        """The call of that name; of a location the last call that stands for it, which makes what
+        """The call of that name; of a location the last call with it, which makes what
         the op there makes."""
         return self._calls.get(name) or self._at.get(name)
 

@@ -19,7 +19,7 @@ COMPUTE_CONFIG = "compute_config"
 
 @dataclass(frozen=True)
 class LibraryCall:
-    """What is called, and how its tensors lie. Handles of devices do not count."""
+    """What is called, and the layouts of its tensors. Handles of devices do not count."""
 
     name: str
     """Without the dialect."""
@@ -27,8 +27,8 @@ class LibraryCall:
     results: tuple[TensorPlacement, ...]
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     demanded: tuple[TensorPlacement | None, ...] = ()
-    """By operand, where it has to lie whatever is decided: in the shards that the library demands.
-    Empty if it demands none."""
+    """By operand, the placement that it has to have whatever is decided: in the shards that the
+    library demands. Empty if it demands none."""
 
     @property
     def result(self) -> TensorPlacement:
@@ -55,7 +55,7 @@ class LibraryCall:
 
 
 def call_of(op: CatalogueOp) -> LibraryCall:
-    """The call that an op with layouts stands for."""
+    """The call of an op with layouts."""
     return LibraryCall(
         op.definition.short_name,
         _placements(value.type for value in op.operands),
@@ -82,7 +82,7 @@ def _placements(types: Any) -> tuple[TensorPlacement, ...]:
 
 
 def call_in_file(program: file.Program, operation: file.Operation) -> LibraryCall:
-    """The call that an operation of a flatbuffer stands for."""
+    """The call of an operation of a flatbuffer."""
     attributes: dict[str, Any] = {}
     for attribute in operation.attributes:
         value = attribute.value

@@ -71,7 +71,7 @@ def _in_l1_shards(placement: TensorPlacement) -> bool:
 
 
 def _alike(a: TensorPlacement, b: TensorPlacement) -> bool:
-    """Whether both lie in the same shards of L1, where a program can use them as buffers."""
+    """Whether both are in the same shards of L1, where a program can use them as buffers."""
     return _in_l1_shards(a) and a.shards == b.shards and a.memory_layout == b.memory_layout
 
 
@@ -257,13 +257,13 @@ def _reduced(call: LibraryCall) -> int | None:
     if source.layout is Layout.TILE:
         columns = source.memory_layout == result.memory_layout == "width_sharded"
         in_place = columns and axes == {rank - 2} and _in_l1_shards(source)
-        # Columns of shards are read where they lie, and their sums written where they are to lie.
+        # Columns of shards are read in place, and their sums written in place.
         return size - 2 * tile_bytes(result) if in_place else size
     return max(size, sorted_rows(source, in_tiles))
 
 
 def elementwise(call: LibraryCall) -> int:
-    """Two tiles of each tensor, and one of a number; none where all lie in the same shards."""
+    """Two tiles of each tensor, and one of a number; none where all are in the same shards."""
     result, operands = call.result, call.operands
     scalar = len(operands) == 1 and call.name in _BINARY
     in_shards = any(p.shards is not None for p in operands)
@@ -407,7 +407,7 @@ def _updated(call: LibraryCall) -> int:
         size = 0 if _in_l1_shards(rows) else 2 * across * tile_bytes(rows)
     else:
         of_users, users = 1, rows.shape[1]
-        # The positions lie in a page as large as a tile of them, a page table in one of its rows.
+        # The positions are in a page as large as a tile of them, a page table in one of its rows.
         size = tile_bytes(numbers[0].with_(layout=Layout.TILE)) if numbers else 0
         size += 4 * numbers[1].shape[-1] if len(numbers) > 1 else 0
     config = call.compute_config

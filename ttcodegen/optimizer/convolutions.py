@@ -1,4 +1,5 @@
-"""Convolutions of images that are sharded in L1: where their results lie, and what they take.
+"""Convolutions of images that are sharded in L1: where their results are placed, and what they
+take.
 
 The rules are those of tt-metal 0.70.1 (conv2d_utils.cpp, conv2d_op_program_factory_common.cpp), and
 hold for the measured calls: an image whose shards a convolution can use stays where it is, and the
@@ -106,7 +107,7 @@ class Convolution:
     @property
     def takes_shards(self) -> bool:
         """Whether the rules below are those of the call: not if the library folds the image first
-        (a stride as large as the kernel), or it is asked for something else."""
+        (a stride as large as the kernel), or something else is requested."""
         if self.stride == self.kernel and self.stride != (1, 1):
             return False
         asked = self.config
@@ -187,8 +188,8 @@ def _parts(number: int, most: int) -> int:
 
 
 def result_of(call: LibraryCall, image: TensorPlacement, grid: CoreGrid) -> TensorPlacement | None:
-    """Where the result lies of an image that is sharded so, without a memory configuration; None
-    if the library would shard the image anew (determine_output_parallel_config)."""
+    """The placement of the result for an image that is sharded so, without a memory configuration;
+    None if the library would shard the image anew (determine_output_parallel_config)."""
     convolution, shards = Convolution.of(call), image.shards
     kind = image.memory_layout
     if shards is None or image.buffer_type != "l1" or not convolution.takes_shards:

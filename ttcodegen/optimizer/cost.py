@@ -1,7 +1,7 @@
 """What a call takes: L1, bytes from and to DRAM and over the NoC, cycles of the engines, time.
 
-The time of a program is that of what takes longest, for data movement and computation overlap, and
-what it takes to launch it. Figures of the chips: `ttcodegen.systems.performance`.
+The time of a program is the time of what takes longest, for data movement and computation overlap,
+and what it takes to launch it. Figures of the chips: `ttcodegen.systems.performance`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class CostModel:
         self.speed: Performance = self.machine.speed
         self.grid = self.machine.grid
         self._known: dict[object, CallCost] = {}
-        # What kind of call each is stands in the catalogue, which loads with its classes.
+        # The catalogue has the kind of each call, which loads with its classes.
         ttnn_op_classes()
 
     def cost(self, call: LibraryCall) -> CallCost:

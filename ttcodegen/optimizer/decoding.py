@@ -31,7 +31,7 @@ from ttcodegen.transforms.rebuilding import keep, rebuild
 from ttcodegen.transforms.rewriting import erase_dead
 
 Rule = Callable[[OpBuilder, CatalogueOp, Sequence[SSAValue]], Sequence[SSAValue] | None]
-"""What stands for the results of a call with these operands; None where it stays."""
+"""The replacements for the results of a call with these operands; None where it stays."""
 
 HEADS_LAST = [0, 2, 1, 3]
 """From (1, heads, users, size) to (1, users, heads, size)."""
@@ -49,7 +49,7 @@ class DecodeCaches(ModulePass):
 
 @dataclass(frozen=True)
 class DecodeHeads(ModulePass):
-    """Heads of a token of each user are put side by side where they lie."""
+    """Heads of a token of each user are put side by side in place."""
 
     name = "ttnn-decode-heads"
 

@@ -1,4 +1,4 @@
-"""Computes rows where they lie without padding, instead of reshaping tensors in between.
+"""Computes on rows in a layout without padding, instead of reshaping tensors in between.
 
 A tensor of 32x1x8192 takes 32 times as many tiles as its rows, 32x8192, do; one of 8x56x56x64 is
 not what a convolution gave, and bringing it there moves every element. What is computed element by
@@ -139,7 +139,7 @@ class _Rows:
         return result
 
     def _remember(self, value: SSAValue, source: SSAValue) -> None:
-        """`source` stands for `value` if it has the same rows and no more padding."""
+        """`source` replaces `value` if it has the same rows and no more padding."""
         shape, other = shape_of(value.type), shape_of(source.type)
         if len(shape) > 1 and len(other) > 1 and shape[-1] == other[-1]:
             if TiledShape(other).tiles <= TiledShape(shape).tiles:

@@ -53,7 +53,7 @@ def dram_sharded(
         Shards((product.inner * TILE_SIDE, each * TILE_SIDE), (CoreRange(0, 0, banks - 1, 0),)),
         "dram",
     )
-    # Few large blocks: three of them lie in L1 at a time.
+    # Few large blocks: three of them are in L1 at a time.
     room = performance(chip.arch).usable_l1 * ROOM // (3 * each * tile_bytes(right))
     inner = largest_divisor(product.inner, int(min(MOST_INNER, max(1, room))))
     per_core = -(-product.width // chip.cores)

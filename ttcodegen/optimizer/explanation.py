@@ -17,7 +17,7 @@ HEADINGS = ("call", "op", "result", "program", "us", "bound", "L1 KiB", "why", "
 
 
 def placement_text(placement: TensorPlacement) -> str:
-    """Where a tensor lies, in a few words."""
+    """The placement of a tensor, in a few words."""
     if placement.shards is None or placement.memory_layout is None:
         return placement.buffer_type
     kind = {"height_sharded": "hs", "width_sharded": "ws", "block_sharded": "bs"}

@@ -42,14 +42,14 @@ class GivenChoices:
     def __init__(self, overrides: FunctionOverrides, ways: Ways) -> None:
         self._overrides = overrides
         self._ways = ways
-        """All ways, sharded ones too: what is asked for need not be found by the search."""
+        """All ways, sharded ones too: what is requested need not be found by the search."""
 
     def concern(self, op: CatalogueOp) -> bool:
         """Whether anything is given for a call."""
         return self._overrides[op] is not None
 
     def ways(self, op: CatalogueOp, call: LibraryCall, fixed: Sequence[bool]) -> list[Way]:
-        """The ways that agree, from operands that lie where `call` says.
+        """The ways that agree, from operands placed as `call` says.
 
         Raises:
             CompileError: if the library makes the call so from no operands, with the rule and with
@@ -114,17 +114,17 @@ class GivenChoices:
         if entry is None or not call.results:
             return
         self._check(op, entry)
-        lies = _place_of(Way((), call.results))
-        if any(entry.get(field, lies.get(field)) != lies.get(field) for field in PLACES):
+        placed = _place_of(Way((), call.results))
+        if any(entry.get(field, placed.get(field)) != placed.get(field) for field in PLACES):
             raise CompileError(
                 f"'{self._overrides.names[op]}' ({op.definition.short_name}) stays as it is: it is "
                 "computed once, of weights alone, or on the host",
                 op,
-                remedy=f"its result lies at {json.dumps(lies)}",
+                remedy=f"its result is at {json.dumps(placed)}",
             )
 
     def no_room(self, op: CatalogueOp, room: int) -> CompileError:
-        """That what is asked for fits into L1 in no way."""
+        """That what is requested fits into L1 in no way."""
         return CompileError(
             f"'{self._overrides.names[op]}' ({op.definition.short_name}) cannot be made as its "
             f"override says: its tensors and circular buffers take more than the {room // 1024} "
@@ -200,8 +200,8 @@ class GivenChoices:
         fixed: Sequence[bool],
         config: ProgramConfig | None,
     ) -> Iterator[tuple[TensorPlacement, ...]]:
-        """Where the operands may lie: as they do, or as is asked for, or as the result or a
-        configuration needs them."""
+        """The placements that operands may have: their own, the requested one, or as the result or
+        a configuration needs them."""
         asked = {int(index): wanted for index, wanted in entry.get("operands", {}).items()}
         # A value that is an operand twice is in one place.
         values = [value for value in op.operands if placement_of(value) is not None]
@@ -270,7 +270,7 @@ class GivenChoices:
         """Whether a way leaves fixed operands where they are, and those that are spoken of where
         they were brought."""
         for index, (wanted, found) in enumerate(zip(way.operands, call.operands, strict=True)):
-            # Weights are brought to the banks once, wherever they lie.
+            # Weights are brought to the banks once, wherever they are.
             to_banks = wanted.buffer_type == found.buffer_type == "dram" and wanted.shards
             if fixed[index] and wanted != found and not to_banks:
                 return False

@@ -73,7 +73,7 @@ def _check(called: str, op: CatalogueOp, name: str) -> None:
         rule = (
             "the library's call takes no data type: it follows from its operands"
             if not takes
-            else "numbers stay floats or integers, and block floats lie in tiles"
+            else "numbers stay floats or integers, and block floats need tiles"
         )
         raise CompileError(
             f"'{called}' ({made}) cannot give {name}: {rule}",

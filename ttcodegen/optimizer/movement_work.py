@@ -18,7 +18,7 @@ HOST_READ = 8
 """The launches in whose time a number comes to the host, which waits for all that was launched
 before (estimate)."""
 ROW_OF_FACE = 32
-"""Bytes that lie together of what crosses tiles, in a face of 16 bits an element."""
+"""Contiguous bytes of what crosses tiles, in a face of 16 bits an element."""
 
 
 # Elementwise

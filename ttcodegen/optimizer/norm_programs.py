@@ -1,4 +1,4 @@
-"""The program configurations of normalisations whose rows lie in shards."""
+"""The program configurations of normalisations whose rows are sharded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_NORM_SUBBLOCK = 4
 
 
 def norm_misfit(source: TensorPlacement, config: LayerNormSharded) -> str | None:
-    """Why a normalisation of rows that lie so cannot have a configuration; None if it can
+    """Why a normalisation of rows with this placement cannot have a configuration; None if it can
     (measured, tt-metal 0.70.1)."""
     fitting = norm_config(source)
     if fitting is None or source.shards is None:
@@ -22,14 +22,14 @@ def norm_misfit(source: TensorPlacement, config: LayerNormSharded) -> str | None
         return f"blocks of {config.block_h}x{config.block_w} tiles are not its shards of {blocks}"
     box, grid = source.shards.bounding_box(), config.compute_with_storage_grid_size
     if grid.columns < box.columns or grid.rows < box.rows:
-        return f"its shards lie on {box.columns}x{box.rows} cores"
+        return f"its shards are on {box.columns}x{box.rows} cores"
     if config.subblock_w > MOST_NORM_SUBBLOCK:
         return f"a subblock has {MOST_NORM_SUBBLOCK} tiles at most"
     return None
 
 
 def norm_config(source: TensorPlacement) -> LayerNormSharded | None:
-    """The configuration of a normalisation whose rows lie in parts on several cores; None if the
+    """The configuration of a normalisation whose rows are divided among several cores; None if the
     library takes no such shards."""
     shards = source.shards
     if shards is None or source.memory_layout == "height_sharded":

@@ -31,7 +31,7 @@ class OpConstraints:
     output_bytes: int
     """Of its results alone."""
     output: TensorPlacement | None
-    """Where its first result lies; None if it has none."""
+    """The placement of its first result; None if it has none."""
 
 
 def ops_of(text: str) -> list[CatalogueOp]:
@@ -52,7 +52,7 @@ def op_constraints(
     output: TensorPlacement | None = None,
     arch: str = DEFAULT_ARCHITECTURE,
 ) -> OpConstraints:
-    """What an op needs with operands and a result that lie so; as its types say by default.
+    """What an op needs with operands and a result of these placements; as its types say by default.
 
     Raises:
         CompileError: if the library makes no such call, if it does not fit into L1, if the op has
@@ -102,7 +102,8 @@ def _call(
     inputs: Sequence[TensorPlacement] | None,
     output: TensorPlacement | None,
 ) -> LibraryCall:
-    """The call, with the program configuration of the cheapest way where tensors lie elsewhere."""
+    """The call, with the program configuration of the cheapest way where tensors are placed
+    otherwise."""
     call = call_of(op)
     tensors = [value for value in (*op.operands, *op.results) if isinstance(value.type, TensorType)]
     if len(tensors) != len(call.operands) + len(call.results):

@@ -1,4 +1,5 @@
-"""Chooses how calls compute, how they are distributed over cores and where their tensors lie."""
+"""Chooses how calls compute, how they are distributed over cores and where their tensors are
+placed."""
 
 from __future__ import annotations
 
@@ -113,7 +114,7 @@ class _Writer:
 
     function: FuncOp
     current: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    """What stands for a value after it was moved."""
+    """The replacement of a value after it was moved."""
 
     def write(self, decisions: Sequence[Decision]) -> None:
         """Moves operands, sets the configurations of calls, and types results."""

@@ -6,7 +6,7 @@
      "fuse": false, "operands": {"0": {"memory": "l1", "sharding": "height_sharded"}}}}}}
 
 Calls go by the names of what they make. A file may say as little as it likes of each of them. The
-options of the reference compiler (`override_strings`) may stand in its place.
+options of the reference compiler (`override_strings`) may be used instead.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from ttcodegen.suggestions import closest
 
 VERSION = 1
 ANY = "*"
-"""Stands for the function of entries that name none."""
+"""The function name of entries that name none."""
 Entry = Mapping[str, Any]
 Overrides = Mapping[str, Mapping[str, Entry]]
 PLACES = ("memory", "sharding", "shard", "grid", "layout")
-"""The fields that say where a tensor lies."""
+"""The fields of the placement of a tensor."""
 
 
 _Rule = tuple[Callable[[Any], bool], str]
@@ -88,7 +88,7 @@ _FIELDS: Mapping[str, _Rule] = {
     "conv2d_config": (_is_table, "fields of a convolution's configuration"),
     "math_fidelity": _one_of([fidelity.value for fidelity in MathFidelity]),
     "fuse": _TRUTH,
-    "operands": (_is_table, "operands by their places, and where each is to lie"),
+    "operands": (_is_table, "operands by index, with the placement of each"),
 }
 _OF_OPERAND = {field: _FIELDS[field] for field in PLACES}
 
@@ -220,7 +220,7 @@ def check_names(overrides: Overrides, functions: Sequence[CallNames]) -> None:
 
 
 def place(placement: TensorPlacement) -> dict[str, Any]:
-    """Where a tensor lies, as fields of the file."""
+    """The placement of a tensor, as fields of the file."""
     fields: dict[str, Any] = {
         "memory": placement.buffer_type,
         "sharding": placement.memory_layout,

@@ -1,5 +1,5 @@
 """The ways to make a product of matrices: its program configurations, and where its operands and
-its result lie with each.
+its result are placed with each.
 
 Each way is one that tt-metal 0.70.1 was measured to accept.
 """

@@ -52,7 +52,7 @@ class Product:
 
 
 def divisors(number: int) -> list[int]:
-    """All divisors of a number, the least one first."""
+    """All divisors of a number, the smallest first."""
     return [part for part in range(1, number + 1) if number % part == 0]
 
 

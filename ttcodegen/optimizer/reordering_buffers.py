@@ -38,7 +38,7 @@ _SWAPS_OF_PAGES = (_LAST_TWO, _ROWS_OF_MATRICES, _BATCHES)
 
 @dataclass(frozen=True)
 class _Step:
-    """One program: a tensor of four dimensions, and where its result lies."""
+    """One program: a tensor of four dimensions, and the placement of its result."""
 
     source: TensorPlacement
     order: _Order
@@ -124,7 +124,7 @@ def _holds_rows(placement: TensorPlacement) -> bool:
 
 
 def _turned_in_place(step: _Step) -> bool:
-    """Whether each core turns what lies in its own shard."""
+    """Whether each core transposes what is in its own shard."""
     source, target = step.source, step.target
     if not _holds_rows(source) or target.shards is None or target.buffer_type != "l1":
         return False

@@ -1,9 +1,9 @@
-"""Finds where the tensors of a function lie best: a beam search along its calls.
+"""Finds the best placements of the tensors of a function: a beam search along its calls.
 
-A state says where every tensor that is still used lies, what the calls so far cost, and how they
+A state says where every tensor that is still used is, what the calls so far cost, and how they
 are made. Each call continues each state in all ways that leave room in L1, with the conversions
 that they need; tensors that take room and are used latest are brought to DRAM where there is none.
-Of states that agree on where tensors lie, the cheapest is kept, and of all the best few.
+Of states that agree on placements, the cheapest is kept, and of all the best few.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ATTEMPTS = 5
 L1_SHARE = 0.9
 """The part of L1 that is filled at most."""
 UNKNOWN = frozenset({CallKind.CONVOLUTION, CallKind.POOLING, CallKind.INTERPOLATION})
-"""Calls whose programs take of L1 what is left: nothing else lies there while they run."""
+"""Calls whose programs take of L1 what is left: nothing else is there while they run."""
 
 Placements = dict[SSAValue, TensorPlacement]
 
@@ -78,7 +78,7 @@ class Choices(Protocol):
         ...
 
     def ways(self, op: CatalogueOp, call: LibraryCall, fixed: Sequence[bool]) -> list[Way]:
-        """The ways that agree, from operands that lie where `call` says; raises CompileError if
+        """The ways that agree, from operands placed as `call` says; raises CompileError if
         there are none."""
         ...
 
@@ -159,7 +159,7 @@ class Search:
             try:
                 continued = self._following(state, index, op)
             except CompileError as error:
-                # What is asked for may be possible from where tensors lie in another state.
+                # What is requested may be possible from the placements of another state.
                 refused = error
                 continue
             for following in continued:
@@ -283,7 +283,7 @@ class Search:
         return _State(seconds, placements, decision, state)
 
     def _declared_seconds(self, op: CatalogueOp) -> float:
-        """The seconds that a call takes whose tensors lie as the source says."""
+        """The seconds that a call takes whose tensors are placed as the source says."""
         if op not in self._declared:
             self._declared[op] = self.model.cost(call_of(op)).seconds
         return self._declared[op]
@@ -391,6 +391,6 @@ def _takes_all(op: CatalogueOp, way: Way) -> bool:
 
 
 def placement_of(value: SSAValue) -> TensorPlacement | None:
-    """How a value lies; None if it is no tensor with a layout."""
+    """The layout of a value; None if it is no tensor with a layout."""
     encoding = getattr(value.type, "encoding", None)
     return encoding.data if isinstance(encoding, TTNNLayoutAttr) else None

@@ -1,4 +1,4 @@
-"""The ways to make a call: where its operands may lie, where its result, and its configuration.
+"""The ways to make a call: the placements of its operands and its result, and its configuration.
 
 Each way is one that tt-metal 0.70.1 was measured to accept.
 """
@@ -45,16 +45,16 @@ _RULES = {
     "operand of its shape",
     "rows": "what is computed along rows is interleaved, or has the shards of its operand, "
     "normalisations those by width or blocks that its tiles fill",
-    "view": "the call makes nothing: its result lies where its operand does",
+    "view": "the call makes nothing: its result is where its operand is",
     "moved": "the library makes it of interleaved tensors, interleaved",
     "attention": "the library takes queries, keys and values that are interleaved",
     "decoding": "the library takes queries in DRAM, or those of each user on a core of its own, "
-    "and caches in DRAM; its result lies in DRAM, or as the queries if keys have one head",
+    "and caches in DRAM; its result is in DRAM, or as the queries if keys have one head",
     "heads": "the library takes rows that are interleaved, or sharded by width on a rectangle of "
-    "cores from the first one on; the heads of each user lie on a core of their own",
-    "convolution": "the result of a convolution lies in DRAM, or has shards by height or blocks on "
+    "cores from the first one on; the heads of each user are on a separate core",
+    "convolution": "the result of a convolution is in DRAM, or has shards by height or blocks on "
     "the cores of those of its image, in tiles of the same data type",
-    "plain": "the library decides where its result lies",
+    "plain": "the library decides where its result is",
 }
 """By kind of call, what its result may be."""
 
@@ -92,7 +92,7 @@ def sharded_as(
 
 
 def _in_place_of(source: TensorPlacement, result: TensorPlacement) -> TensorPlacement:
-    """A result that lies where an operand does."""
+    """A result that is placed like an operand."""
     return result.with_(
         buffer_type=source.buffer_type, memory_layout=source.memory_layout, shards=source.shards
     )
@@ -123,7 +123,8 @@ class Ways:
         self.products = ProductWays(model, shards, self.grid)
 
     def of(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Way]:
-        """The ways to make a call whose operands lie where `call` says; fixed ones stay there."""
+        """The ways to make a call whose operands are placed as `call` says; fixed ones stay
+        there."""
         match self._kind(call):
             case "product":
                 yield from self.products.of(call)
@@ -225,7 +226,7 @@ class Ways:
         )
 
     def _moved(self, call: LibraryCall) -> Iterator[Way]:
-        # What crosses tiles is made of rows of the whole operand, where the result is to lie.
+        # What crosses tiles is made of rows of the whole operand, where the result is placed.
         buffers = self._buffers(call) if _along_tiles(call) else ("dram",)
         for buffer in buffers:
             yield Way(self._unsharded(call), (interleaved(call.result, buffer),))
@@ -238,13 +239,13 @@ class Ways:
                 yield Way(call.operands, (kept,))
 
     def _attended(self, call: LibraryCall) -> Iterator[Way]:
-        """Interleaved, with the chunks that take the least time."""
+        """Interleaved, with the fastest chunks."""
         operands = self._unsharded(call)
         attributes = self._chunked(replace(call, operands=operands))
         for buffer in self._buffers(call):
             yield Way(operands, (interleaved(call.result, buffer),), attributes)
         if attributes:
-            # Smaller chunks leave room for what else lies in L1.
+            # Smaller chunks leave room for what else is in L1.
             yield Way(operands, (interleaved(call.result, "dram"),))
 
     def _chunked(self, call: LibraryCall) -> dict[str, Any]:
@@ -267,7 +268,7 @@ class Ways:
                 yield Way(call.operands, call.results)
 
     def _decoded(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Way]:
-        """With the queries of each user on a core of its own, if they lie so, or in DRAM."""
+        """With the queries of each user on a core of its own, if they are placed so, or in DRAM."""
         (plain,) = self._plain(call, fixed)
         query, *others = plain.operands
         plan = DecodeAttention.of(call, self.model.chip.cores)
@@ -285,7 +286,7 @@ class Ways:
                 yield Way(operands, (result,), attributes)
 
     def _views(self, call: LibraryCall) -> Iterator[Way]:
-        """The result lies where its operand does."""
+        """The result is placed like its operand."""
         source = call.operands[0]
         if source.shards is not None and source.collapsed_shape() != call.result.collapsed_shape():
             source = interleaved(source, "l1")
@@ -321,7 +322,7 @@ class Ways:
         if source.shards is None:
             return
         if call.name == "softmax":
-            # Its program reads and writes pages wherever they lie.
+            # Its program reads and writes pages wherever they are.
             yield Way(
                 call.operands, (call.result.sharded(source.memory_layout or "", source.shards),)
             )

@@ -59,7 +59,7 @@ def page_bytes(placement: TensorPlacement) -> int:
 
 
 def traffic(work: Work, call: LibraryCall) -> None:
-    """Counts every tensor once: from DRAM, or over the NoC unless it lies where it is used. No
+    """Counts every tensor once: from DRAM, or over the NoC unless it is where it is used. No
     program touches the padding of shards."""
     home = call.result.shards
     for placement in (*call.operands, *call.results):

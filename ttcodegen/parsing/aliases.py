@@ -41,7 +41,7 @@ def location_definition(
     Args:
         text: the module.
         offset: after the name of the alias.
-        known: what aliases stand for.
+        known: the definitions of aliases.
     """
     match = _LOCATION_DEFINITION.match(text, offset)
     if match is None:

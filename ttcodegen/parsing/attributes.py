@@ -130,7 +130,7 @@ class AttributeParser(Parser):
         self._locations: dict[str, LocationAttr | None] = {}
         self._alias_definitions: dict[str, int] | None = None
         self._alias_sizes: dict[str, tuple[int, int]] = {}
-        """Of each alias, how many aliases it stands for and how deep they are nested."""
+        """Of each alias, how many aliases it expands to and how deep they are nested."""
         self._alias_ends: dict[int, int] = {}
         """Where definitions that were read before their place start and end."""
         self._open_aliases: list[str] = []
@@ -190,7 +190,7 @@ class AttributeParser(Parser):
         return value
 
     def known_signature(self, offset: int) -> Signature | None:
-        """What stands at an offset, if it was read before, part by part."""
+        """The attribute at an offset, if it was read before, part by part."""
         match = _SIGNATURE.match(self.source.text, offset)
         if match is None:
             return None
@@ -214,7 +214,7 @@ class AttributeParser(Parser):
         return self._alias_definitions
 
     def _alias(self, name: str, offset: int) -> Attribute:
-        """The attribute or type that an alias stands for; its definition may come later."""
+        """The attribute or type that an alias names; its definition may come later."""
         if (known := self.attribute_aliases.get(name)) is not None:
             return known
         if name not in self._alias_offsets():
@@ -267,7 +267,7 @@ class AttributeParser(Parser):
         self._alias_ends[token.start] = end
 
     def _limit_alias(self, name: str, offset: int, definition: str) -> None:
-        """Refuses an alias that stands for more than anybody writes: aliases of aliases grow
+        """Refuses an alias that expands to more than anybody writes: aliases of aliases grow
         exponentially, and what is made of them is compared, hashed and printed as a whole."""
         size, depth = 1, 0
         for match in ALIAS.finditer(definition):
@@ -276,7 +276,7 @@ class AttributeParser(Parser):
                 size += known[0]
                 depth = max(depth, known[1])
         if size > _ALIAS_PARTS:
-            self.raise_error(f"alias '{name}' stands for more than {_ALIAS_PARTS} parts", offset)
+            self.raise_error(f"alias '{name}' expands to more than {_ALIAS_PARTS} parts", offset)
         if depth >= _ALIAS_DEPTH:
             self.raise_error(f"alias '{name}' is nested more than {_ALIAS_DEPTH} deep", offset)
         self._alias_sizes[name] = size, depth + 1
@@ -317,7 +317,7 @@ class AttributeParser(Parser):
         )
 
     def _parse_tensor_attrs(self) -> TensorType[Attribute] | UnrankedTensorType[Attribute]:
-        """A tensor type. Encodings of dialects we do not have are dropped: where a tensor lies
+        """A tensor type. Encodings of dialects we do not have are dropped: where a tensor is placed
         is what the compiler decides, and its value does not depend on it."""
         start = self._current_token.start
         shape, element_type = self.parse_shape()

@@ -1,7 +1,7 @@
 """Constants: `dense`, `array` and `dense_resource` attributes, and the resources of a file.
 
 Hexadecimal literals of float types are bit patterns, splats stay one element whatever their shape,
-and resources belong to the text they stand in.
+and resources belong to the text they are in.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ConstantParser(AttributeParser):
     """The part of the parser that reads constants."""
 
     _resources: dict[str, tuple[int, int]] | None = None
-    """Where the blob of each resource of the builtin dialect stands, once it was looked for."""
+    """The offset of the blob of each resource of the builtin dialect, once it was looked for."""
 
     def _parse_builtin_densearray_attr(self) -> DenseArrayBase[Any]:
         """`array<type: numbers>`."""
@@ -189,7 +189,7 @@ class ConstantParser(AttributeParser):
             self.raise_error("the string is not hexadecimal or has an odd number of digits", start)
 
     def _buffer(self, data: bytes, element_type: Attribute, count: int, start: int) -> bytes:
-        """Checks the size of a raw buffer; one element stands for all."""
+        """Checks the size of a raw buffer; one element is a splat."""
         size = element_size(element_type)
         if size is None:
             self.raise_error(f"constants of type {element_type} are not supported", start)

@@ -21,8 +21,8 @@ _DECLARED = "_decl"
 
 
 def take_cpu_functions(operations: Sequence[Operation]) -> list[FuncOp]:
-    """Takes the functions for the CPU out of what stands in a file, and their declarations; calls
-    name the functions themselves from then on.
+    """Takes the functions for the CPU out of the operations of a file, and their declarations;
+    calls name the functions themselves from then on.
 
     Raises:
         CompileError: if a module for the CPU holds something else than functions.

@@ -1,6 +1,6 @@
 """The syntax of the operations that TTIR files write in a form of their own.
 
-Their generic forms need nothing from here. The syntax is that of tt-mlir's operation definitions
+Their generic forms need nothing from here. The syntax follows tt-mlir's operation definitions
 (2025 and 2026).
 """
 
@@ -29,7 +29,7 @@ class CustomForm:
 
 def _empty(parser: Parser, op_type: type[Operation]) -> Operation:
     """`() {attributes} : type`; the documents of 2024 write `() -> type`. Sizes that are known at
-    run time stand between the brackets; the type says where, and is refused for it."""
+    run time are between the brackets; the type says where, and is refused for it."""
     parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
     attributes = parser.parse_optional_attr_dict()
     parser.parse_punctuation(":")

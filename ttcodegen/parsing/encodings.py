@@ -30,7 +30,7 @@ ENCODINGS = (
 
 
 def drop_layouts(module: ModuleOp, diagnostics: Diagnostics) -> None:
-    """Takes layouts off the tensors of functions of TTIR: where their tensors lie is what the
+    """Removes layouts from the tensors of functions of TTIR: where their tensors are is what the
     compiler decides. Functions that were lowered to TTNN, or to `ttir.generic`, keep theirs."""
     for function in module.walk():
         if isinstance(function, FuncOp):

@@ -21,7 +21,7 @@ STRING = r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"'
 
 _SKIP = re.compile(r"(?:[ \t\r\n\f\v]++|//[^\n]*+)*+")
 
-# The order of the groups is that of `_KINDS`; punctuation and the end of the file come last.
+# The order of the groups follows `_KINDS`; punctuation and the end of the file come last.
 _TOKEN = re.compile(
     r"(?:[ \t\r\n\f\v]++|//[^\n]*+)*+(?:"
     r"([a-zA-Z_][a-zA-Z0-9_$.]*+)"
@@ -90,7 +90,7 @@ class MLIRTextLexer(Lexer[MLIRTokenKind, str]):
         if match is None:
             raise self._no_token()
         group = match.lastindex
-        assert group is not None  # exactly one group takes part in every match
+        assert group is not None  # exactly one group matches
         start, end = match.span(group)
         self.pos = end
         if group < _PUNCTUATION_GROUP:

@@ -68,7 +68,7 @@ def parse_module(source: Source, diagnostics: Diagnostics | None = None) -> Modu
 def parse_operations(
     source: Source, diagnostics: Diagnostics, context: Context | None = None
 ) -> list[Operation]:
-    """The operations at the top of a text, as they stand there.
+    """The operations at the top of a text, as they are written there.
 
     Args:
         source: the text.

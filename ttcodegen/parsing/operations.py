@@ -57,7 +57,7 @@ class Use(NamedTuple):
 
 
 class Binding(NamedTuple):
-    """A result name as written, with the number of results it stands for."""
+    """A result name as written, with the number of results it names."""
 
     name: str
     size: int
@@ -99,7 +99,7 @@ class OperationParser(ConstantParser):
         return self._current_token.start
 
     def knows(self, name: str, *, in_custom_form: bool) -> bool:
-        """Whether there is an operation of that name, in a form of its own if asked for."""
+        """Whether there is an operation of that name, in a form of its own on request."""
         if in_custom_form and name in CUSTOM_FORMS:
             return True
         op_type = self.ctx.get_optional_op(current_operation_name(name))
@@ -272,7 +272,7 @@ class OperationParser(ConstantParser):
     def _define(
         self, name: str, values: Sequence[SSAValue], offset: int, op: Operation | None
     ) -> None:
-        """Makes `%name` stand for `values`, also where it was used before."""
+        """Binds `%name` to `values`, also where it was used before."""
         if (earlier := self.ssa_values.get(name)) is not None:
             first = self._definition_offsets.get(earlier[0]) if earlier else None
             notes = [] if first is None else [Note("first defined here", first)]
@@ -297,9 +297,7 @@ class OperationParser(ConstantParser):
             spelled = f"%{name}" if len(values) == 1 and index == 0 else f"%{name}#{index}"
             note = Note("defined here", offset)
             if index >= len(values):
-                message = (
-                    f"{spelled} does not exist: %{name} stands for {plural(len(values), 'value')}"
-                )
+                message = f"{spelled} does not exist: %{name} names {plural(len(values), 'value')}"
                 raise CompileError(message, use_offset, notes=[note])
             value = values[index]
             if placeholder.type != value.type:
@@ -326,7 +324,7 @@ class OperationParser(ConstantParser):
         )
 
     def _precedes(self, user: Operation, definition: Operation | None) -> bool:
-        """Whether `user`, or an operation around it, stands before `definition` in its block."""
+        """Whether `user`, or an operation around it, comes before `definition` in its block."""
         block = self._blocks_in_progress[-1] if self._blocks_in_progress else None
         ancestor: Operation | None = user
         while ancestor is not None:
@@ -354,8 +352,7 @@ class OperationParser(ConstantParser):
             value = values[index]
         else:
             self.raise_error(
-                f"%{name}#{index} does not exist: %{name} stands for "
-                f"{plural(len(values), 'value')}",
+                f"%{name}#{index} does not exist: %{name} names {plural(len(values), 'value')}",
                 offset,
             )
         # Types come from a memo, so that equal ones are mostly the same object.
@@ -438,7 +435,7 @@ def _with_inherent(
 
 
 class UnknownCustomForm(CompileError):
-    """An operation that we do not know stands in its own syntax, so that we cannot read on."""
+    """An operation that we do not know is in its own syntax, so that we cannot read on."""
 
     def __init__(self, name: str, offset: int) -> None:
         super().__init__(

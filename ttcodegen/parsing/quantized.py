@@ -1,7 +1,7 @@
-"""Quantized tensors, as integers and ops that say what they stand for.
+"""Quantized tensors, as integers and ops that say what they represent.
 
 `!quant.uniform<...>` says in a type what an op has to know. Once a module is read, its tensors hold
-the integers that are stored, and what the types said stands in attributes of the ops that convert.
+the integers that are stored, and what the types said is in attributes of the ops that convert.
 An op that only moves elements moves integers; any other one is meant for the real numbers, so that
 its operands are dequantized before it and its results quantized after it.
 """
@@ -83,7 +83,7 @@ def _moves(
     operands: Sequence[Quantization | None],
     results: Sequence[Quantization | None],
 ) -> bool:
-    """Whether the op moves integers that stand for the same numbers everywhere."""
+    """Whether the op moves integers that represent the same numbers everywhere."""
     definition = op.definition
     if not isinstance(definition, TTIRDefinition) or not definition.moves:
         return False

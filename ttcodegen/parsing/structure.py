@@ -98,7 +98,7 @@ FIXED_SHAPES = "export the model for inputs of fixed shapes"
 
 
 def is_of_unknown_size(type_: Attribute) -> bool:
-    """Whether the type is that of tensors of which some size, or the rank, is not known."""
+    """Whether tensors of the type have an unknown size or rank."""
     if isinstance(type_, UnrankedTensorType):
         return True
     if not isinstance(type_, TensorType):
@@ -131,14 +131,14 @@ def refuse_elements(type_: Attribute, op: Operation) -> None:
 
 
 def _has_unknown_elements(type_: Attribute) -> bool:
-    """Whether the type is that of tensors whose elements no device tensor has."""
+    """Whether tensors of the type have elements that no device tensor has."""
     if not isinstance(type_, TensorType):
         return False
     return normalized_data_type(cast("TensorType[Attribute]", type_).element_type) is None
 
 
 def flatten(operations: list[Operation], diagnostics: Diagnostics) -> ModuleOp:
-    """One module of functions from what stands at the top of a file.
+    """One module of functions from the top-level operations of a file.
 
     Modules inside modules, `ttcore.device_module` and `ttcore.cpu_module` are opened; of the
     descriptions of devices the first is kept that is understood. The attributes of modules around
@@ -263,7 +263,7 @@ def check_supported(module: ModuleOp) -> None:
 
     Raises:
         CompileError: with one diagnostic for each unknown or refused operation (how often, first
-            where), each tensor type that no device tensor can stand for, and each function with
+            where), each tensor type that no device tensor can represent, and each function with
             several blocks.
     """
     findings: dict[str, list[Operation | SSAValue]] = {}
@@ -325,7 +325,7 @@ def _values(op: Operation) -> Iterator[SSAValue]:
 
 
 def _refusal(type_: Attribute) -> str | None:
-    """Why no device tensor can stand for a type, None if one can."""
+    """Why no device tensor can represent a type, None if one can."""
     if isinstance(type_, UnrankedTensorType):
         return f"tensors of unknown rank are not supported: {type_}"
     if not isinstance(type_, TensorType):

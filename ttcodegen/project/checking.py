@@ -107,7 +107,7 @@ def check_project(
 
     Args:
         source: the text that was compiled.
-        compiled: what became of it, as it lies in `out`.
+        compiled: what became of it, as written to `out`.
         out: the project's folder.
         toolchain: what builds it.
         kind: what to build besides the executable, which is what runs.
@@ -237,7 +237,7 @@ def run_in_numpy(
     Raises:
         CompileError: if an op has no numpy meaning, or a run fails.
     """
-    # Compiling changed the module that was parsed; the golden run is that of the source.
+    # Compiling changed the module that was parsed; the golden run is one of the source.
     module = source_module(source, mesh=compiled.description.mesh)
     if has_kernels(module):
         from ttcodegen.transforms.program_meanings import call_meanings

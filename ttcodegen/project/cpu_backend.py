@@ -140,7 +140,7 @@ def _mark_used(ready: Path) -> None:
 
 
 class _Place:
-    """Where a build of the backend lies in the cache."""
+    """The folder of a build of the backend in the cache."""
 
     def __init__(self, sources: Path, toolchain: Toolchain) -> None:
         self.sources = sources
@@ -204,7 +204,7 @@ def _settings_hash(toolchain: Toolchain) -> str:
 
 
 def sources_hash(sources: Path) -> str:
-    """Identifies what the sources hold, wherever they lie: in a package, or with more beside them
+    """Identifies what the sources hold, wherever they are: in a package, or with more beside them
     in a checkout."""
     texts: list[str] = []
     parts = [sources / part for part in _PARTS_OF_SOURCES]

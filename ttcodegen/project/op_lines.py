@@ -1,4 +1,5 @@
-"""Where the ops of a model stand in the C++ of its project, kept beside what a person edits."""
+"""The lines of the ops of a model in the C++ of its project, kept apart from what a person
+edits."""
 
 from __future__ import annotations
 
@@ -72,7 +73,8 @@ def lines_archive(lines: Iterable[OpLines]) -> bytes:
 
 
 def read_lines(out: Path) -> list[OpLines]:
-    """Where the ops of a project stood when it was generated; nothing if it does not say so."""
+    """The lines of the ops of a project when it was generated; nothing if it has no record of
+    them."""
     try:
         content = cast("dict[str, Any]", unpacked(out.joinpath(LINES)))
         ops = [LoweredOp(*op) for op in cast("list[tuple[str, str, int | None]]", content["ops"])]

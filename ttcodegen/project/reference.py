@@ -3,7 +3,7 @@
     DIR/inputs/NAME.npy     arguments by their names; weights whose values the project has may lack
     DIR/outputs/NAME.npy    results
 
-For a module with several functions these folders lie in DIR/FUNCTION.
+For a module with several functions these folders are in DIR/FUNCTION.
 """
 
 from __future__ import annotations

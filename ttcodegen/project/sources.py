@@ -180,7 +180,7 @@ def _example_input(module: ModuleDescription) -> str:
 
 @dataclass(frozen=True)
 class _CppFunction:
-    """A function of the tables: its name, what stands between its parentheses, its statements."""
+    """A function of the tables: its name, its parameters, its statements."""
 
     name: str
     parameters: str

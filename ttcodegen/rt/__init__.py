@@ -58,7 +58,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    # Each sub-command imports what it needs when it is asked for.
+    # Each sub-command imports what it needs when it is called.
     if name in _MODULES:
         return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module 'ttcodegen.rt' has no attribute '{name}'")

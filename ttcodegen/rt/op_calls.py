@@ -27,7 +27,7 @@ from ttcodegen.transforms.rebuilding import body_of
 
 _NAMESPACE = "ttnn::"
 _REACH = 16
-"""How far a call may be from where its op stands: C++ evaluates arguments in any order."""
+"""How far a call may be from the line of its op: C++ evaluates arguments in any order."""
 
 Shape = tuple[int, ...]
 Key = tuple[str, Shape | None]
@@ -158,7 +158,7 @@ def _aligned(expected: Sequence[Key], found: Sequence[Key]) -> list[int | None]:
     for index in range(1, end + 1):
         places[-index] = len(found) - index
     first, second = expected[begin : len(expected) - end], found[begin : len(found) - end]
-    # What lies between is short, unless much was edited.
+    # The text between is short, unless much was edited.
     matcher = SequenceMatcher(None, first, second, autojunk=False)
     for block in matcher.get_matching_blocks():
         for offset in range(block.size):

@@ -30,7 +30,7 @@ class OpValues:
     shapes: tuple[tuple[int, ...], ...]
     data_types: tuple[DataType, ...]
     load: Callable[[], Sequence[np.ndarray]]
-    """Gives the results: those of C++ lie in files."""
+    """Gives the results: those of C++ are in files."""
 
 
 def values_of_events(

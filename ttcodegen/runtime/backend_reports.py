@@ -22,7 +22,7 @@ DEVICE_REPORT = "TTCODEGEN_DEVICE_REPORT"
 
 
 class BackendReport:
-    """A report that is asked for as long as this is open."""
+    """A report that is written as long as this is open."""
 
     variable: ClassVar[str]
 
@@ -65,20 +65,20 @@ class CallResult:
     data_type: str
     """As `BFLOAT16`."""
     bytes: int
-    """Where it lies, on all devices."""
+    """Its placement, on all devices."""
     devices: int | None = None
     """Of a mesh, how many there are."""
     file: Path | None = None
-    """Where the elements are, if they were asked for, until the report is closed."""
+    """Where the elements are, if they were requested, until the report is closed."""
 
     def elements(self) -> np.ndarray:
         """The elements, floats as float32; of a mesh, those of all devices together.
 
         Raises:
-            FileNotFoundError: if they were not asked for, or are gone.
+            FileNotFoundError: if they were not requested, or are gone.
         """
         if self.file is None:
-            raise FileNotFoundError("the results of calls were not asked for")
+            raise FileNotFoundError("the results of calls were not requested")
         return np.load(self.file, mmap_mode="r")
 
 

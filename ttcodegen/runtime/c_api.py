@@ -16,7 +16,7 @@ API_VERSION = 2
 KINDS = ("input", "parameter", "constant", "output")
 LAYOUTS = ("row_major", "tile")
 MEMORIES = ("system_memory", "dram", "l1")
-"""What the numbers of the C API stand for."""
+"""The meanings of the numbers of the C API."""
 
 DTYPES: tuple[np.dtype[Any], ...] = (
     *(np.dtype(n) for n in ("bool", "int8", "int16", "int32", "int64")),
@@ -70,7 +70,7 @@ _names: dict[tuple[int, int], str] = {}
 
 
 def _name_to_load(path: Path) -> str:
-    """A name of the file that stands for no file that was loaded before: the loader goes by names
+    """A name of the file under which none was loaded before: the loader goes by names
     first, and would give what an earlier build of a project has left in this process."""
     status = path.stat()
     file = status.st_dev, status.st_ino

@@ -111,7 +111,7 @@ class Executable(Protocol):
 
     @property
     def path(self) -> Path:
-        """Where it lies."""
+        """Its placement."""
         ...
 
     @property

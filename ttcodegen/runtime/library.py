@@ -188,8 +188,8 @@ class LoadedFunction:
         return self._module.made_tensor("to_device", self.index, index, argument)
 
     def to_layout(self, tensor: DeviceTensor, name: str | int = 0) -> DeviceTensor:
-        """A tensor of any module as the function takes it for an input: the same memory if it lies
-        so already, else converted, on the device if it is there.
+        """A tensor of any module as the function takes it for an input: the same memory if it is
+        placed so already, else converted, on the device if it is there.
 
         Raises:
             ModuleError: if it has another shape, is on another device, or comes from a library
@@ -201,11 +201,11 @@ class LoadedFunction:
     def submit(
         self, *tensors: DeviceTensor | ArrayLike, **named: DeviceTensor | ArrayLike
     ) -> DeviceTensor | tuple[DeviceTensor, ...]:
-        """Runs the function on tensors that lie as `inputs` say and leaves the outputs where they
+        """Runs the function on tensors placed as `inputs` say and leaves the outputs where they
         are; arrays among the inputs are brought to the device first.
 
         Raises:
-            ModuleError: if an input does not fit or does not lie so, or the run fails.
+            ModuleError: if an input does not fit or is placed otherwise, or the run fails.
         """
         inputs = [
             value if isinstance(value, DeviceTensor) else self.to_device(value, index)

@@ -41,7 +41,7 @@ def choose_inputs(
 ) -> ProgramInputs:
     """The values for a program.
 
-    Those that golden values in the file belong to, unless others are asked for; else those of
+    Those that golden values in the file belong to, unless others are requested; else those of
     `folder`, then weights of the project that the file belongs to, and what is left is made up.
 
     Raises:

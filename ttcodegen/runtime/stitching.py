@@ -8,7 +8,7 @@ with open_device() as device:
     (scores,) = decoder.programs[0].submit([hidden])
     print(scores.numpy())
 
-A program says where it takes its inputs and where it leaves its outputs. A tensor that lies as the
+A program says where it takes its inputs and where it leaves its outputs. A tensor placed as the
 next program takes it is passed on as it is; another one is converted, on the device if it is there.
 """
 
@@ -38,7 +38,7 @@ class Transfer:
 
     direction: Literal["to device", "to host"]
     size: int
-    """Bytes, as they lie on the device."""
+    """Bytes, as stored on the device."""
 
 
 class Device:
@@ -132,7 +132,7 @@ class ProgramTensor:
     kind: str
     """input, parameter, constant or output."""
     layout: TensorPlacement
-    """How it has to lie, or will."""
+    """The layout that it has to have, or will have."""
 
 
 class StitchedProgram:
@@ -158,14 +158,15 @@ class StitchedProgram:
             named: the others, by name.
 
         Raises:
-            CompileError: if inputs are missing, lie otherwise, or are on different devices, or the
+            CompileError: if inputs are missing, have another layout, or are on different devices,
+            or the
                 program cannot be run.
         """
         ordered = self._ordered(tensors, named or {})
         for tensor, declared in zip(ordered, self.inputs, strict=True):
             if tensor.layout != declared.layout:
                 raise CompileError(
-                    f"the input '{declared.name}' of '{self.name}' should lie as "
+                    f"the input '{declared.name}' of '{self.name}' should be placed as "
                     f"{layout_text(declared.layout)}, found {layout_text(tensor.layout)}",
                     remedy="convert it with to_layout",
                 )
@@ -233,7 +234,7 @@ def load_binary(path: str | os.PathLike[str]) -> StitchedBinary:
 
 
 def to_layout(tensor: DeviceTensor, layout: TensorPlacement) -> DeviceTensor:
-    """The tensor as it has to lie: itself if it does, else a converted one.
+    """The tensor in the required layout: itself if it has it, else a converted one.
 
     Raises:
         CompileError: if it has another shape.
@@ -242,7 +243,7 @@ def to_layout(tensor: DeviceTensor, layout: TensorPlacement) -> DeviceTensor:
         return tensor
     if tensor.layout.shape != layout.shape:
         raise CompileError(
-            f"a tensor of shape {tensor.layout.shape} cannot lie as {layout_text(layout)}"
+            f"a tensor of shape {tensor.layout.shape} cannot be placed as {layout_text(layout)}"
         )
     array = tensor.rounded
     if tensor.layout.data_type is not layout.data_type:

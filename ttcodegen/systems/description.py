@@ -43,7 +43,7 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class NocLayout:
-    """Where the worker cores stand on the network on chip of an architecture."""
+    """The positions of the worker cores on the network on chip of an architecture."""
 
     grid: Pair
     """Rows and columns of the whole network."""

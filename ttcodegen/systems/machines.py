@@ -1,4 +1,4 @@
-"""The machines that are sold, by name: chips, how they stand, and the links between neighbours.
+"""The machines that are sold, by name: chips, their arrangement, and the links between neighbours.
 
 Shapes and links are those of the mesh graph descriptors of tt-metal 0.70.1
 (tt_metal/fabric/mesh_graph_descriptors).

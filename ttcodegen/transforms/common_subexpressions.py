@@ -38,7 +38,7 @@ class _Identities:
 
 
 def merge_common_subexpressions(function: FuncOp) -> list[Operation]:
-    """Lets the first of several equal ops stand for all; gives the users of what was merged.
+    """Replaces equal ops by the first of them; returns the users of what was merged.
 
     Ops on both sides of a write to what they read are not equal.
     """
@@ -83,8 +83,8 @@ def _key(op: CatalogueOp, identities: _Identities, writes: InPlaceWrites) -> tup
 class CommonSubexpressionElimination(ModulePass):
     """Merges equal ops in every function.
 
-    Raises CompileError if tensors are deallocated already: the one that would stand for all may be
-    gone where another one is used.
+    Raises CompileError if tensors are deallocated already: the one that would replace the others
+    may be gone where another one is used.
     """
 
     name = "cse"

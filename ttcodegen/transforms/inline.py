@@ -1,6 +1,7 @@
 """Puts the bodies of private functions where they are called.
 
-The program that is emitted has one function per entry, so every public function has to stand alone.
+The program that is emitted has one function per entry, so every public function has to be
+self-contained.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class InlinePass(ModulePass):
 
 
 _MOST_OPS = 1_000_000
-"""How many operations calls may stand for: functions that call others twice grow exponentially."""
+"""How many operations calls may expand to: functions that call others twice grow exponentially."""
 
 
 @dataclass
@@ -125,7 +126,7 @@ class _Inliner:
             size += self._sizes.get(self._callee(call), 1)
             if size > _MOST_OPS:
                 raise CompileError(
-                    f"the calls of '@{frame.function}' stand for more than {_MOST_OPS} operations",
+                    f"the calls of '@{frame.function}' expand to more than {_MOST_OPS} operations",
                     call,
                 )
         return size

@@ -46,7 +46,7 @@ _ALIASES: dict[type[Attribute], Callable[[Any], str]] = {
 """What the aliases of attributes are called, as the tools of tt-mlir call them."""
 
 _SHORT_TEXTS: frozenset[type[Attribute]] = frozenset({TensorType, *_ALIASES})
-"""Attributes whose text is kept: it is asked for time and again."""
+"""Attributes whose text is cached: it is needed many times."""
 
 
 class ModulePrinter(Printer):
@@ -158,7 +158,7 @@ def module_text(
     """The module as MLIR; constants of more elements than `elide_above` are only named. Layouts,
     memories, affine maps and the system have aliases.
 
-    Where there are functions for the CPU, they stand in a module of their own, beside that of the
+    Where there are functions for the CPU, they are in a module of their own, beside that of the
     device, which declares them.
     """
     if any(isinstance(op, FuncOp) and is_cpu_function(op) for op in module.body.block.ops):

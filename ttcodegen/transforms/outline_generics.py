@@ -151,7 +151,7 @@ def _tensor_of(type_: Attribute) -> Attribute:
 
 
 def _arguments(op: GenericOp, block: Block) -> Sequence[SSAValue]:
-    """The arguments that stand for inputs and outputs: those between them are circular buffers."""
+    """The arguments of inputs and outputs; those between them are circular buffers."""
     buffers = len(block.args) - len(op.inputs) - len(op.destinations)
     if buffers <= 0:
         return block.args

@@ -1,7 +1,7 @@
 """Options of passes and pipelines: what they are, and how they are written.
 
-The text is MLIR's: `name=value` separated by blanks, where a value may stand in quotes or braces, a
-name alone is a flag that is set, and the whole may stand in braces:
+The text is MLIR's: `name=value` separated by blanks, where a value may be in quotes or braces, a
+name alone is a flag that is set, and the whole may be in braces:
 `--convert-ttnn-to-emitc='{module-name=mlp release=0.70.1}'`.
 """
 
@@ -62,7 +62,7 @@ class Option:
         return self.name.replace("-", "_")
 
     def decode(self, text: str) -> OptionValue:
-        """The value that a text stands for.
+        """The value that a text spells.
 
         Raises:
             OptionError: if the option cannot have that value.

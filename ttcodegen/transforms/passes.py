@@ -1,4 +1,4 @@
-"""The table of the passes that stand alone; pipeline_steps.py puts them together."""
+"""The table of the single passes; pipeline_steps.py puts them together."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ PASSES = (
         name="ttnn-dense-rows",
         group=Group.TTNN,
         implementation="ttcodegen.optimizer.dense_rows:DenseRows",
-        description="Computes rows where they lie without padding; reshapes cancel.",
+        description="Computes on rows in a layout without padding; reshapes cancel.",
     ),
     PassEntry(
         name="ttnn-fuse-projections",
@@ -204,7 +204,7 @@ PASSES = (
         name="ttnn-optimize",
         group=Group.TTNN,
         implementation="ttcodegen.optimizer.optimize:Optimize",
-        description="Chooses fidelities, program configurations and where tensors lie.",
+        description="Chooses math fidelities, program configurations and memory configurations.",
         options=(
             Option("level", "1: what never hurts; 2: with a search for layouts.", 1),
             Option("overrides", "Decisions that are given, as JSON."),

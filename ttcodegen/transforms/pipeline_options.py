@@ -36,7 +36,7 @@ TTNN_OPTIONS = (
         choices=("none", "bfp_bf8", "bfp_bf4"),
     ),
     Option("overrides", "Decisions that are given, as JSON."),
-    Option("override-output-layout", "Where results lie: name=8x8:l1:block_sharded:tile:bf16,..."),
+    Option("override-output-layout", "Layouts of results: name=8x8:l1:block_sharded:tile:bf16,..."),
     Option("override-conv2d-config", "Convolutions: name=core_grid#8x4:weights_dtype#bf16,..."),
     Option("insert-memreconfig", "Operands that are moved first: name=0:1,..."),
     Option("record-decisions", "Leave what was decided in attributes of the module.", False),

@@ -30,7 +30,7 @@ def ttir(options: Values) -> Iterator[Step | str]:
     yield from erased
     if options["enable-fusing-pass"]:
         yield "ttir-fusing"
-        # What is fused into a convolution no longer stands between a permute and its inverse.
+        # What is fused into a convolution is no longer between a permute and its inverse.
         yield from erased
         yield "ttir-decompose"
 
@@ -76,7 +76,8 @@ def _given(options: Values) -> dict[str, OptionValue]:
 
 
 def _placed(options: Values) -> Iterator[Step | str]:
-    """What both ways to TTNN end with: how calls compute, where tensors lie and how long."""
+    """The last steps of both ways to TTNN: compute configurations, placement and lifetimes of
+    tensors."""
     yield from ("ttnn-set-compute-kernel-config", "ttnn-layout")
     if options["experimental-weight-dtype"] != "none":
         target = options["experimental-weight-dtype"]

@@ -26,7 +26,7 @@ PIPELINES = (
         name="ttnn-to-ttnn-pipeline",
         group=Group.TTNN,
         steps=pipeline_steps.ttnn_to_ttnn,
-        description="TTNN that lies as its layouts say, to calls as the library takes them.",
+        description="TTNN with layouts, to calls as the library takes them.",
         options=TTNN_OPTIONS,
     ),
     PipelineEntry(

@@ -33,7 +33,7 @@ from ttcodegen.ops.ttir import ttir_op_classes
 
 def call_meanings(module: ModuleOp) -> None:
     """Replaces each launch of a program by a call of the function that says what the program
-    computes; kernels go, and tensors lie nowhere.
+    computes; kernels are removed, and tensors have no placement.
 
     Raises:
         CompileError: at a launch of a program whose meaning is a declaration only, or missing.

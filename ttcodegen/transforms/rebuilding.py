@@ -21,7 +21,7 @@ def rebuild(
 
     `rewrite` may insert the op itself, changed, which is cheaper than another one of its kind.
     Other ops (return, calls) are kept with their operands mapped. A name of a replaced value goes
-    to the value that stands for it, unless that one has a name of its own.
+    to the value that replaces it, unless that one has a name of its own.
     """
     block = body_of(function)
     made: list[Operation] = []

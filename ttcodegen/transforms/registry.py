@@ -208,7 +208,7 @@ def is_known(name: str) -> bool:
 
 
 def parse_step(name: str, text: str) -> Step:
-    """The step that `--name=text` stands for.
+    """The step that `--name=text` names.
 
     Raises:
         OptionError: if there is no such pass, or it does not take these options.
@@ -218,7 +218,7 @@ def parse_step(name: str, text: str) -> Step:
 
 
 def schedule(steps: Iterable[Step | str]) -> list[tuple[Step, ModulePass]]:
-    """The passes that steps stand for, in order, each with the step that describes it."""
+    """The passes that steps expand to, in order, each with the step that describes it."""
     scheduled: list[tuple[Step, ModulePass]] = []
     for given in steps:
         one = Step(given) if isinstance(given, str) else given
@@ -231,7 +231,7 @@ def schedule(steps: Iterable[Step | str]) -> list[tuple[Step, ModulePass]]:
 
 
 def passes_of(*steps: Step | str) -> list[ModulePass]:
-    """The passes that steps stand for, in order."""
+    """The passes that steps expand to, in order."""
     return [pass_ for _, pass_ in schedule(steps)]
 
 
@@ -248,8 +248,8 @@ def pipeline_text(steps: Iterable[Step]) -> str:
 def parse_pipeline(text: str) -> list[Step]:
     """The steps of a textual pipeline, as MLIR writes it.
 
-    Passes run on the whole module wherever they stand: what is nested in `func.func(...)` runs on
-    all functions either way.
+    Passes run on the whole module wherever they are named: what is nested in `func.func(...)` runs
+    on all functions either way.
 
     Raises:
         OptionError: if the text is malformed, or names what is no pass.
@@ -275,7 +275,7 @@ def _parse_list(text: str, whole: str) -> Iterator[Step]:
 
 
 def _head(part: str) -> tuple[str, str, str]:
-    """The name that a part begins with, the bracket after it, and what stands in the brackets."""
+    """The name that a part begins with, the bracket after it, and the text in the brackets."""
     for position, character in enumerate(part):
         if character in "({":
             closing = ")" if character == "(" else "}"
@@ -286,7 +286,7 @@ def _head(part: str) -> tuple[str, str, str]:
 
 
 def _split_top_level(text: str, whole: str) -> Sequence[str]:
-    """The parts between the commas that stand in no brackets or quotes."""
+    """The parts between the commas that are outside of brackets and quotes."""
     parts: list[str] = []
     start = 0
     expected: list[str] = []

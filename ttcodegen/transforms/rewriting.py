@@ -24,7 +24,7 @@ from ttcodegen.ops.ttir import ttir_op_classes
 
 Replacement = SSAValue | Sequence[SSAValue]
 Rule = Callable[["Rewriter", CatalogueOp], Replacement | None]
-"""Gives what stands for the results of the op from now on, None to leave the op alone. It may make
+"""Returns the replacements for the results of the op, None to leave the op alone. It may make
 ops through the rewriter but changes none that is there."""
 
 
@@ -120,7 +120,8 @@ class InPlaceWrites:
             self._epochs[op] = self._epochs[before]
 
     def may_recompute(self, op: Operation, at: Operation) -> bool:
-        """Whether `op`, computed where the later op `at` stands, would read the same operands."""
+        """Whether `op`, computed at the position of the later op `at`, would read the same
+        operands."""
         if not self._writes:
             return True
         begin, end = self._epochs[op], self._epochs[at]

@@ -54,7 +54,7 @@ def divisible(shape: Sequence[int], sharding: Sharding, mesh: MeshShape) -> Shar
 
 
 def divides_among_chips(op: CatalogueOp) -> bool:
-    """Whether an op stands between a whole tensor and the parts that chips have of it."""
+    """Whether an op converts between a whole tensor and the parts of it on each chip."""
     return op.name == "ttir.mesh_shard" and op.parameter("shard_type") == "devices"
 
 

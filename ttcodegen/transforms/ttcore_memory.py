@@ -116,7 +116,7 @@ def _placements(op: Operation) -> Iterator[TensorPlacement]:
 
 
 def _placement(type_: Attribute) -> TensorPlacement | None:
-    """How a tensor lies, None if that was not decided."""
+    """The layout of a tensor, None if none was assigned."""
     if isinstance(type_, TensorType) and isinstance(type_.encoding, TTNNLayoutAttr):
         return type_.encoding.data
     return None
@@ -150,7 +150,7 @@ class Banks:
 
 
 def banks_of(placement: TensorPlacement, chip: ChipDescription) -> Banks | None:
-    """What a tensor takes, None if it lies on the host."""
+    """The bytes of a tensor, None if it is on the host."""
     if placement.buffer_type == "system_memory":
         return None
     in_dram = placement.buffer_type == "dram"
@@ -170,7 +170,7 @@ class _Usage:
     known: dict[TensorPlacement, Banks | None] = field(
         default_factory=dict[TensorPlacement, "Banks | None"]
     )
-    """What tensors take that lie in these ways: most lie as others do."""
+    """The bytes of tensors by layout: most tensors share a layout with others."""
 
     def check(self) -> None:
         """Raises CompileError at the first op for which no room is left."""

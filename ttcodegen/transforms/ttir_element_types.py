@@ -65,7 +65,7 @@ class TTIRElementTypeNormalizationPass(ModulePass):
     """Rewrites signatures, results, constants and type attributes; the type that a function had is
     kept in its attribute `ttcodegen.source_types`.
 
-    Raises CompileError that lists the values of element types that no device type stands for.
+    Raises CompileError that lists the values whose element types have no device type.
     """
 
     name = "ttir-element-type-normalization"
@@ -125,7 +125,7 @@ def _name(function: FuncOp) -> str:
 
 def _refuse(diagnostics: Diagnostics, place: Operation, what: str, type_: Attribute) -> None:
     diagnostics.error(
-        f"{what} has elements of type {element_of(type_)}, which no device data type stands for",
+        f"{what} has elements of type {element_of(type_)}, which no device data type represents",
         place,
         remedy="convert to bf16, f32 or an integer of up to 64 bits in the source",
     )
@@ -348,7 +348,7 @@ def _normalized_elements(op: Operation, attribute: DenseIntOrFPElementsAttr) -> 
 
 def _require_representable(op: Operation, values: numpy.ndarray, data_type: DataType) -> None:
     """Refuses integers that the device has no room for. The limits of the source's type (and minus
-    the greatest, which is the least for some) stand for 'no limit', and become the device's."""
+    the greatest, which is the smallest for some) mean 'no limit', and become the device's."""
     if data_type.is_float or values.dtype.itemsize <= np.dtype(data_type.numpy).itemsize:
         return
     own, target = np.iinfo(values.dtype), np.iinfo(data_type.numpy)

@@ -1,7 +1,7 @@
 """Cancels permutes that undo each other, with the ops between them.
 
 A frontend that computes in one order of dimensions and convolves in another puts a permute on each
-side of every convolution. A permute moves over the ops after it where an inverse of it stands
+side of every convolution. A permute moves over the ops after it where an inverse of it is
 after them; where the two meet, both go.
 """
 

@@ -40,7 +40,7 @@ def fusing_rules() -> PatternSet:
 class TTIRFusingPass(ModulePass):
     """Recognises biases, padding, activations, norms, lookups and attention that were spelled out.
 
-    Where others use what lies in between, the ops stay as they are.
+    Where others use an intermediate value, the ops stay as they are.
     """
 
     name = "ttir-fusing"

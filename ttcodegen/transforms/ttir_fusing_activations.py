@@ -298,7 +298,7 @@ def _is_gelu(rewriter: Rewriter, value: SSAValue, gate: SSAValue, number: float)
     half = close(number, 0.5, value)
     if (complement := rewriter.sole(gate, "ttir.erfc")) is not None:
         return half and scaled(rewriter, complement.operands[0], -sqrt(0.5)) is value
-    # 0.5 * (1 + t) may also stand as 0.5 + 0.5 * t.
+    # 0.5 * (1 + t) may also be written as 0.5 + 0.5 * t.
     curve = addend(rewriter, gate, 1.0) if half else None
     if curve is None and close(number, 1.0, value):
         curve = addend(rewriter, gate, 0.5)

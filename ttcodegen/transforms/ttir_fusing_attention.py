@@ -134,7 +134,7 @@ class Scores:
     mask: SSAValue | None
     """What is added to the products, or, if something is hidden, the truth of where."""
     hidden: float = 0.0
-    """What stands instead of the products where the mask is false, or true if it is inverted."""
+    """What replaces the products where the mask is false, or true if it is inverted."""
     inverted: bool = False
 
     def added(self, rewriter: Rewriter) -> SSAValue | None:
@@ -150,7 +150,7 @@ class Scores:
 
 
 HIDES = -0.99e9
-"""A number that is added to a score hides it as well as one that stands in its place if no score is
+"""A number that is added to a score hides it as well as one that replaces it if no score is
 visible beside it: in a row of which nothing is visible, all weights are equal then. Masks of -1e9
 count, also where bfloat16 rounds them up."""
 

@@ -1,4 +1,4 @@
-"""Attention whose dimensions stand in any order, heads in groups among them.
+"""Attention whose dimensions are in any order, heads in groups among them.
 
 `jax.nn.dot_product_attention` keeps the heads that share keys and values as a dimension of its own,
 has queries and groups in one dimension of a product of matrices, and multiplies the values from the

@@ -14,7 +14,7 @@ from ttcodegen.transforms.rewriting import PatternSet, Rewriter
 
 HEADS = PatternSet()
 SPLITS = PatternSet()
-"""For functions in which all parts of projections stand as slices: other rules come before."""
+"""For functions in which all parts of projections are slices: other rules come before."""
 
 _SPLIT = "split_query_key_value_and_split_heads"
 _HEAD_SIZE = 32

@@ -25,7 +25,7 @@ LOOKUPS = PatternSet()
 
 @LOOKUPS.on("ttir.matmul")
 def fuse_one_hot(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A product of one-hot rows with a table is an embedding. Where a place lies outside of the
+    """A product of one-hot rows with a table is an embedding. Where an index is outside of the
     table its row is zero."""
     if op.parameter("transpose_a") or op.parameter("transpose_b"):
         return None

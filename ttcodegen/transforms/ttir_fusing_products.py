@@ -18,7 +18,7 @@ PRODUCTS = PatternSet()
 
 @PRODUCTS.on("ttir.add")
 def fuse_linear(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A product plus a row is a linear layer; a reshape of the rows may stand between."""
+    """A product plus a row is a linear layer; a reshape of the rows may be in between."""
     for value, bias in (tuple(op.operands), (op.operands[1], op.operands[0])):
         if not _covers(value, op):
             continue
@@ -193,7 +193,7 @@ def _again(
     weight: SSAValue,
     bias: SSAValue | None,
 ) -> SSAValue:
-    """The convolution with another weight and bias, and what stood between it and `op`."""
+    """The convolution with another weight and bias, and the ops between it and `op`."""
     parameters = convolution.parameters()
     operands = [convolution.operand("input"), weight, bias]
     result = rewriter.emit("conv2d", operands, convolution.result_type, **parameters)

@@ -36,7 +36,7 @@ def sort_the_other_way(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 @SELECTIONS.on("ttir.slice_static")
 def fuse_topk(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """The first k of sorted floats, or of where they stood, if the others are not used. Each
+    """The first k of sorted floats, or of their indices, if the others are not used. Each
     slice makes the op; equal ones are merged."""
     sort = rewriter.defining(op.operands[0], "ttir.sort")
     if sort is None or not is_float(sort.operands[0]) or not sort.result_shape:

@@ -120,7 +120,7 @@ def slice_once(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 @MOVEMENT.on("ttir.slice_static")
 def slice_the_part(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A slice that lies in one part of a concatenation is a slice of that part."""
+    """A slice within one part of a concatenation is a slice of that part."""
     producer = rewriter.defining(op.operands[0], "ttir.concat")
     bounds = _bounds(op)
     if producer is None or bounds is None or 0 in op.result_shape:

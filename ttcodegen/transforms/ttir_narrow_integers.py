@@ -62,7 +62,7 @@ def _widened(rewriter: Rewriter, value: SSAValue) -> SSAValue:
 
 
 def _with_bits(rewriter: Rewriter, value: SSAValue, element: Attribute) -> SSAValue:
-    """The integer, or bf16, that the lowest bits of integers of 32 bits stand for."""
+    """The integer, or bf16, that the lowest bits of a 32-bit integer represent."""
     dtype = numpy_name(element) or ""
     width = _BIT_PATTERNS[dtype]
     if not dtype.startswith("int"):

@@ -29,7 +29,7 @@ def number(value: float, element: Attribute) -> float | int:
 
 
 def full_like(rewriter: Rewriter, op: CatalogueOp, value: float) -> SSAValue:
-    """A tensor of one number that can stand for the result of the op."""
+    """A tensor of one number that can replace the result of the op."""
     element = op.result_type.element_type
     return rewriter.full(op.result_shape, number(value, element), element)
 

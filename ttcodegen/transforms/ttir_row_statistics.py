@@ -2,7 +2,7 @@
 
 Front ends spell them in many ways: with and without the reduced dimension, in a wider type, the
 variance as the mean square of what is left without the mean or as the mean square less the square
-of the mean. Rows lie along the last dimension. A statistic has one element for each row, in order,
+of the mean. Rows are along the last dimension. A statistic has one element for each row, in order,
 so that an op of two of them that gives as many elements does not broadcast.
 """
 

@@ -40,7 +40,7 @@ _PROGRAMS_ONLY = frozenset({RUN_PROGRAM, VIEW, DEALLOCATE_BUFFER})
 
 @dataclass(frozen=True)
 class PlaceInL1(ModulePass):
-    """Lets tensors that only programs use lie in L1 where they fit from their first program to
+    """Places tensors that only programs use in L1 where they fit from their first program to
     their last: in shards (`ttmetal_shards`), or interleaved over its banks.
 
     What fits is what the allocator of the device finds room for, above the circular buffers of
@@ -156,7 +156,7 @@ def _uses(program: Program, operands: Iterable[int]) -> list[Use]:
 
 
 def _price(op: Operation, moved: Container[SSAValue]) -> None:
-    """Takes what lies in L1 off what a program reads and writes of the DRAM."""
+    """Subtracts what is in L1 from what a program reads from DRAM and writes to it."""
     program = launch_of(op).program
     places = [place for place, value in enumerate(op.operands) if value in moved]
     own = sum(

@@ -1,7 +1,7 @@
 """How tensors between programs of the device are divided among the L1 memories of its cores.
 
-A tensor lies in shards where a core that writes or reads tiles of it can then do so in its own
-memory. Kernels are the same for tensors in shards: where a page lies is for their accessors to say.
+A tensor is sharded where a core that writes or reads tiles of it can then do so in its own
+memory. Kernels are the same for tensors in shards: the accessors know where a page is.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Use:
 
 
 def sharded(placement: TensorPlacement, uses: Sequence[Use]) -> TensorPlacement | None:
-    """The tensor in shards, so that as much as possible lies where it is needed.
+    """The tensor in shards, so that as much as possible is where it is needed.
 
     None if that is nothing.
     """
@@ -97,7 +97,7 @@ def _in_shards(
 
 @lru_cache(maxsize=4096)
 def _own_tiles(placement: TensorPlacement, needs: CoreTiles) -> int:
-    """How many tiles of a tensor lie in the L1 of the core that needs them."""
+    """How many tiles of a tensor are in the L1 of the core that needs them."""
     pairs = zip(_owners(placement), _users(placement, needs), strict=False)
     return sum(owner == user for owner, user in pairs)
 

@@ -35,7 +35,7 @@ BLOCK_FLOATS = ("bfp_bf8", "bfp_bf4")
 class TTMetalWeightTypes(ModulePass):
     """Gives arguments the device types that they are asked to have.
 
-    Raises CompileError if a type is asked for that is no block float.
+    Raises CompileError if a requested type is not a block float format.
     """
 
     name = "ttmetal-weight-dtype-conversion"

@@ -38,7 +38,7 @@ from ttcodegen.transforms.rewriting import set_type
 
 @dataclass(frozen=True)
 class TTNNLayout(ModulePass):
-    """Everything lies in interleaved DRAM tiles, except where an op of the library asks for or
+    """Everything is in interleaved DRAM tiles, except where an op of the library requires or
     returns something else; inputs arrive row-major, weights as their users want them.
 
     On a module that was not lowered to TTNN yet there are no calls that could ask: the module is
@@ -86,7 +86,7 @@ def _return_operands(function: FuncOp, assigner: _Assigner) -> Sequence[SSAValue
 
 
 def given_placement(value: SSAValue) -> TensorPlacement | None:
-    """Where the source wants a tensor to lie, None if it leaves that to the compiler."""
+    """The placement that the source wants for a tensor, None if it leaves that to the compiler."""
     encoding = getattr(value.type, "encoding", None)
     return encoding.data if isinstance(encoding, TTNNLayoutAttr) else None
 
@@ -226,7 +226,7 @@ class _Assigner:
         return Shards.by_rows(shards.cores, shards.shape, self.grid_width)
 
     def convert(self, builder: OpBuilder, value: SSAValue, wanted: TensorPlacement) -> SSAValue:
-        """`value` with that placement, by one op however often it is asked for."""
+        """`value` with that placement, by one op however often it is needed."""
         if placement_of(value) == wanted:
             return value
         key = (value, wanted)
@@ -240,7 +240,7 @@ class _Assigner:
         return self.converted[key]
 
     def _forget(self, value: SSAValue) -> None:
-        """Conversions made before an op overwrote the value do not stand for it any more."""
+        """Conversions made before an op overwrote the value no longer hold its elements."""
         for key in [key for key in self.converted if value in (key[0], self.converted[key])]:
             del self.converted[key]
 
@@ -248,7 +248,7 @@ class _Assigner:
         found = placement_of(value)
         if self._wanted(op, spec, value) != found:
             raise CompileError(
-                f"'{op.name}' overwrites its operand '{spec.name}', which lies as "
+                f"'{op.name}' overwrites its operand '{spec.name}', which is placed as "
                 f"{found.layout.value} {found.data_type.mlir} and would have to be converted",
                 op.source_offset,
             )

@@ -1,4 +1,4 @@
-// Stands for the host's header, which asks for the locales of the GNU C library.
+// Replaces the host's header, which needs the locales of the GNU C library.
 
 #pragma once
 

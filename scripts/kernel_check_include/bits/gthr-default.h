@@ -1,4 +1,4 @@
-// Stands for the host's header, which asks for POSIX threads.
+// Replaces the host's header, which needs POSIX threads.
 
 #pragma once
 

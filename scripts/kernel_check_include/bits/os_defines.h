@@ -1,3 +1,3 @@
-// Stands for the host's header, which asks for the GNU C library.
+// Replaces the host's header, which needs the GNU C library.
 
 #pragma once

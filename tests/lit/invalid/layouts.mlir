@@ -6,7 +6,7 @@ func.func @f(%x: tensor<64x32xf32, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>
 
 // -----
 
-// expected-error @below {{a grid of 2x2 shards lies on 2 cores: they differ}}
+// expected-error @below {{a grid of 2x2 shards is on 2 cores: they differ}}
 func.func @f(%x: tensor<64x64xf32, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <2x2>, memref<1x1x!ttcore.tile<32x32, f32>, #ttnn.buffer_type<l1>>, <block_sharded>, core_ranges = #ttnn.core_range_set<[#ttnn.core_range<(0, 0), (1, 0)>]>>>) { return }
 
 // -----

@@ -23,7 +23,7 @@ class Blocking:
 
     A pass computes one block on each core of the grid; there are `row_blocks` times `column_blocks`
     of them for each matrix, and each brings `inner_blocks` blocks of each operand. The blocks of a
-    core lie next to each other.
+    core are next to each other.
     """
 
     batches: int
@@ -100,7 +100,7 @@ def _block(rows: int, columns: int, row_bytes: int, column_bytes: int) -> tuple[
     """Rows and columns of the blocks that make so many rows and columns of each core.
 
     The left operand is read once for each block of columns, the right one once for each of rows,
-    all with what lies beyond the last row or column of the result; the fewest bytes count. Of
+    including what is beyond the last row or column of the result; the fewest bytes count. Of
     equals, the right operand, mostly a weight in DRAM, is read less often.
 
     Args:

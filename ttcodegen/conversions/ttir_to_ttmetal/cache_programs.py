@@ -1,4 +1,4 @@
-"""Programs that overwrite rows of a cache of keys or values, where it lies."""
+"""Programs that overwrite rows of a cache of keys or values in place."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class _CacheProgram:
         kernel.builder.op("noc_async_write_barrier")
 
     def update(self) -> Lowered:
-        """Each unit of work is a part of a row: the tile of the cache that it lies in is read, gets
+        """Each unit of work is a part of a row: the tile of the cache that it is in is read, gets
         it and is written back."""
         paged = self.op.name == "ttir.paged_update_cache"
         shape = shape_of(self.entry.type)
@@ -169,7 +169,7 @@ class _CacheProgram:
         column: Value,
         position: SSAValue,
     ) -> None:
-        """Copies what lies in a column of tiles of a row of the input."""
+        """Copies what is in a column of tiles of a row of the input."""
         builder = kernel.builder
         element, width = element_word(self.data_type), self.tiles.width
         target = kernel.elements(kernel.write_pointer(buffer), element)

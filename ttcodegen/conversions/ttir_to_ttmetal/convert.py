@@ -63,7 +63,7 @@ class ConvertTTIRToTTMetal(ModulePass):
     """Makes a program of each `ttir.generic` of the entry functions.
 
     After the entry functions come, for each program, a function that says in TTIR what it means
-    (`ttmetal.meaning`) and its compute kernels. Tensors lie in DRAM, in tiles.
+    (`ttmetal.meaning`) and its compute kernels. Tensors are in DRAM, in tiles.
 
     Raises CompileError that lists the ops that are in no generic, or at a generic that cannot be a
     program.
@@ -127,7 +127,7 @@ def _structure(group: Group, values: Sequence[SSAValue]) -> Structure:
 
 
 def device_type(value: SSAValue) -> Attribute:
-    """The type of a tensor that programs write, as it lies in the device's DRAM."""
+    """The type of a tensor that programs write, in the device's DRAM."""
     return placed_type(TensorPlacement(shape_of(value.type), declared_data_type(value)))
 
 
@@ -232,8 +232,8 @@ class _FunctionConverter:
         self._mapping[op.results[0]] = result
 
     def _value(self, value: SSAValue) -> SSAValue:
-        """What stands for a value of the source, made now if it is a free reshape, or not on the
-        device yet."""
+        """The device value of a value of the source, made now if it is a free reshape, or not on
+        the device yet."""
         chain: list[SSAValue] = []
         while value not in self._mapping:
             if value in self._on_host:
@@ -255,7 +255,7 @@ class _FunctionConverter:
         return found
 
     def _host_value(self, value: SSAValue) -> SSAValue:
-        """What stands for a value of the source on the host."""
+        """The host value of a value of the source."""
         if value not in self._on_host:
             self._on_host[value] = self._read(value)
         return self._on_host[value]
@@ -402,7 +402,7 @@ class _FunctionConverter:
 
 
 def _clone(op: Operation, values: dict[SSAValue, SSAValue]) -> Operation:
-    """A copy of an op, which stands where the op does in the source."""
+    """A copy of an op, at the location of the op in the source."""
     made = op.clone(values)
     offset = source_offset(op)
     if offset is not None:

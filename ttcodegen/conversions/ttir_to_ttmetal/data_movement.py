@@ -167,7 +167,7 @@ class MovementKernel:
         return self._tensors[name]
 
     def semaphore(self, name: str, name_hint: str | None = None) -> SSAValue:
-        """Where a semaphore of this core lies."""
+        """The address of a semaphore of this core."""
         known = self[f"{name}_semaphore"]
         return self.builder.get("get_semaphore", known, name_hint=name_hint)
 

@@ -46,7 +46,7 @@ class Epilogue:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the root's result is that of the program, as it is."""
+        """Whether the root's result is the result of the program, unchanged."""
         return not self.outer and self.results == [self.root_tile]
 
     def compute(

@@ -7,7 +7,7 @@
       ttir.yield %sum : tensor<64x96xbf16>
     } : tensor<64x96xbf16>
 
-The region computes with whole tensors; numbers stand in it. Between generics there are only
+The region computes with whole tensors; numbers are constants in it. Between generics there are only
 constants, calls of functions for the CPU, and reshapes that leave all elements in their tiles.
 """
 
@@ -227,7 +227,7 @@ class _Wrapping:
         self._add(made, op)
 
     def _value(self, value: SSAValue) -> SSAValue:
-        """What stands for a value, made now if it is a reshape that moves nothing."""
+        """The replacement of a value, made now if it is a reshape that moves nothing."""
         chain: list[SSAValue] = []
         while value not in self._mapping:
             op = value.owner
@@ -314,7 +314,7 @@ class _Wrapping:
     def _region(
         self, group: Group, inputs: Sequence[SSAValue], written: Sequence[SSAValue]
     ) -> Region:
-        """The ops, on arguments that stand for what is read and what is written."""
+        """The ops, on arguments for what is read and what is written."""
         body = Block(arg_types=[value.type for value in (*inputs, *written)])
         read = inputs if group.overwritten is None else [*inputs, *written]
         known: dict[SSAValue, SSAValue] = dict(zip(read, body.args, strict=False))

@@ -1,4 +1,4 @@
-"""Where the tiles of a tensor lie, and which of them another tensor's tile needs."""
+"""Where the tiles of a tensor are, and which of them another tensor's tile needs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides
 
 def broadcast_strides(operand: TiledShape, domain: TiledShape) -> list[int]:
     """For each dimension of the domain's tile grid how far the operand's tile moves with it; 0
-    where the operand has one element that stands for all."""
+    where the operand has one element that is broadcast."""
     missing = len(domain.grid) - len(operand.grid)
     found = [0] * missing + row_major_strides(operand.grid)
     sizes = [1] * (len(domain.grid) - len(operand.shape)) + list(operand.shape)
@@ -27,9 +27,9 @@ class Broadcast:
     """Which part of a tile is repeated because the operand has one row, one column or both."""
 
     rows: bool
-    """The first row stands for all."""
+    """The first row is broadcast."""
     columns: bool
-    """The first column stands for all."""
+    """The first column is broadcast."""
 
     @property
     def word(self) -> str:

@@ -143,7 +143,7 @@ class Group:
         return [v for v in dict.fromkeys(read) if v not in made and not self.is_number(v)]
 
     def is_number(self, value: SSAValue) -> bool:
-        """Whether a number can stand for the value: only elementwise ops of the group read it."""
+        """Whether a number can replace the value: only elementwise ops of the group read it."""
         if splat_of(value) is None:
             return False
         return all(value not in op.operands for op in self.ops if op is self.root)

@@ -171,7 +171,7 @@ def is_movement(op: Operation) -> bool:
 
 
 def pieces_of(op: CatalogueOp) -> list[Piece]:
-    """The pieces of the result of a movement; what lies in none of them is padding."""
+    """The pieces of the result of a movement; the rest is padding."""
     return MOVEMENTS[op.name](op)
 
 

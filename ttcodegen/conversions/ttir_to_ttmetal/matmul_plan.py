@@ -164,7 +164,7 @@ class MatmulPlan:
         return [0] * (rank - len(found)) + found + [0, 0]
 
     def costs(self) -> Costs:
-        """The first core of each row and column reads and sends; the least is each operand read
+        """The first core of each row and column reads and sends; the minimum is each operand read
         once, and sent once if there is another core to send it to."""
         b = self.blocking
         held = {value: tensor_bytes(value) for value in self.parts.inputs}

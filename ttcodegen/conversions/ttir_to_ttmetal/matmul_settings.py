@@ -112,7 +112,7 @@ def _tensors(parts: ProgramParts, blocking: Blocking, sizes: dict[str, Size]) ->
 
 def _counts(parts: ProgramParts, sizes: dict[str, Size]) -> None:
     """How many blocks there are; in a pass each core computes one. Those of rows and columns are
-    rounded up: what lies beyond the result is computed, but not written."""
+    rounded up: what is beyond the result is computed, but not written."""
     for line in ("row", "column"):
         at_a_time = sizes[f"block_{line}s"] * sizes[f"grid_{line}s"]
         if isinstance(at_a_time, Operation):

@@ -16,7 +16,7 @@ _MOST_SAMPLES = 64
 def tiles_and_rows_read(
     pieces: Sequence[Piece], sources: Sequence[TiledShape], result: TiledShape
 ) -> list[tuple[int, int]]:
-    """For each source the tiles that the elements of each tile of the result lie in, for all tiles
+    """For each source the tiles that hold the elements of each tile of the result, for all tiles
     together, and the rows of these tiles: a kernel keeps what it reads for one tile while it puts
     that together. Of large tensors a sample is counted.
 

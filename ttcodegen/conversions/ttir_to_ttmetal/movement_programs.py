@@ -210,7 +210,7 @@ class _TileAssembly:
 
     def gather_elements(self, indices: SSAValue, table: SSAValue, sizes: Sequence[int]) -> None:
         """The loop over the tiles of a gather: each element is one of those of the table, of these
-        sizes, that stand beside it along a dimension."""
+        sizes, that are next to it along a dimension."""
         builder = self.builder
         dim: int = self.op.parameter("dim") % len(sizes)
         inner, count = prod(sizes[dim + 1 :]), self.op.result_shape[dim]
@@ -238,7 +238,7 @@ class _TileAssembly:
             self._push()
 
     def _begin(self, tile: SSAValue) -> None:
-        """Where the tile lies in the matrices of the result, and how much of it they fill."""
+        """The position of the tile in the matrices of the result, and how much of it they fill."""
         builder = self.builder
         self.first_row: Value = 0
         self.first_column: Value = 0
@@ -340,7 +340,7 @@ class _TileAssembly:
         end: Value,
         tile_row: SSAValue,
     ) -> None:
-        """Copies the columns from `begin` to `end`, whose elements lie as the terms say."""
+        """Copies the columns from `begin` to `end`, whose elements are where the terms say."""
         builder = self.builder
         step = self._step(last, low)
         if step is not None:
@@ -376,7 +376,7 @@ class _TileAssembly:
     def _conditions(
         self, low: Sequence[int], high: Sequence[int], known: Mapping[str, Value]
     ) -> list[SSAValue]:
-        """That a row lies in a piece."""
+        """The condition that a row is in a piece."""
         found: list[SSAValue] = []
         rank = len(self.shape)
         for axis in range(rank - 1):
@@ -388,7 +388,7 @@ class _TileAssembly:
         return found
 
     def _limits(self, begin: Value, end: Value, low: int, high: int) -> tuple[Value, Value]:
-        """The columns of the tile that lie in a piece."""
+        """The columns of the tile that are in a piece."""
         builder = self.builder
         if isinstance(begin, int):
             begin = max(begin, low)

@@ -1,7 +1,7 @@
 """Programs that put the elements of rows in order: sort, topk and argmax.
 
-One kernel on each core compares the bits of elements; no engine takes part, so that every data type
-is exact. A unit of work is a row of tiles of the result.
+One kernel on each core compares the bits of elements; no compute engine is used, so that every data
+type is exact. A unit of work is a row of tiles of the result.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
 
 _ENTRY_BYTES = 8
-"""Of a place in the order: what it is compared by, and where the element stands."""
+"""Of a position in the order: the sort key, and the index of the element."""
 _MOST_BYTES = 1024 * 1024
 """Of L1, for the order and the rows of tiles that come of it."""
 
@@ -212,7 +212,7 @@ class _OrderProgram:
     def _tile(
         self, kernel: MovementKernel, name: str, address: SSAValue, column: SSAValue
     ) -> SSAValue:
-        """Where a tile of a row of them lies."""
+        """The address of a tile in a row of them."""
         builder = kernel.builder
         if self.result.columns == 1:
             return address
@@ -227,7 +227,7 @@ class _OrderProgram:
         start: SSAValue,
         row: SSAValue,
     ) -> None:
-        """The elements that come first, and where they stand, as a row of tiles."""
+        """The elements that come first, and their indices, as a row of tiles."""
         builder = kernel.builder
         with builder.loop(self.result.columns, name_hint="tile_column") as tile_column:
             first = builder.named(builder.product(tile_column, TILE_SIDE), "first_column")

@@ -71,7 +71,7 @@ _OWN_BUFFERS = frozenset(
         *("factor", "latest", "products", "right", "scaler", "scores", "seen", "sum", "weights"),
     ]
 )
-"""Circular buffers that hold no tensor as it lies in DRAM."""
+"""Circular buffers that do not hold a tensor as stored in DRAM."""
 
 
 def tensor_bytes(value: SSAValue) -> int:

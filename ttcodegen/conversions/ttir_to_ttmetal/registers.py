@@ -42,7 +42,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class Compute:
-    """A call with the registers that stand for its destination operands, in order."""
+    """A call with the registers of its destination operands, in order."""
 
     call: TileCall
     registers: tuple[int, ...]

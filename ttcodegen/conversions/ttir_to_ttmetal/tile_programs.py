@@ -131,7 +131,7 @@ class _TileProgram:
                 self._divide(operand)
 
     def _divide(self, operand: TileOperand) -> None:
-        """Notes how many tiles of an operand make a tile of the result, if they lie in that order:
+        """Notes how many tiles of an operand make a tile of the result, if they are in that order:
         it is not broadcast, and nothing but columns is reduced."""
         *others, columns = operand.steps
         if set(others) <= {1} and operand.shape.tiles == self.result.tiles * columns:

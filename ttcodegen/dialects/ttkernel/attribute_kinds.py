@@ -154,7 +154,7 @@ def _block_enumeration(cpp: str, words: Sequence[str]) -> AttributeKind:
 
 
 NUMBERS = ("floating", "signed_integer", "unsigned_integer")
-"""What bits may stand for, as kernels/blocks/row_order.hpp has it."""
+"""How bits may be interpreted, as kernels/blocks/row_order.hpp has it."""
 
 PRINTED = ("f32", "bf16", "si32", "u32")
 """The data types of elements that kernels print, as kernels/blocks/printing.hpp has them."""

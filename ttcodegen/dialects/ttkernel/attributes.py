@@ -99,7 +99,7 @@ class EthernetType(StrEnum):
 
 
 class KernelArgumentType(StrEnum):
-    """What an argument of a kernel stands for."""
+    """What an argument of a kernel refers to."""
 
     CB_PORT = "cb_port"
     BUFFER_ADDRESS = "buffer_address"
@@ -200,7 +200,7 @@ class CircularBufferPlaceAttr(Data[CircularBufferPlace]):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> CircularBufferPlace:
-        parser.raise_error(f"#{cls.name} stands in !{CBType.name} only")
+        parser.raise_error(f"#{cls.name} is part of !{CBType.name} only")
 
     def print_parameter(self, printer: Printer) -> None:
         place = self.data
@@ -399,7 +399,7 @@ class TileCacheType(ParametrizedAttribute, TypeAttribute):
 
 @irdl_attr_definition
 class RowOrderType(ParametrizedAttribute, TypeAttribute):
-    """`!ttkernel.RowOrder`: where the elements of a row stand, in order."""
+    """`!ttkernel.RowOrder`: the indices of the elements of a row, in order."""
 
     name = "ttkernel.RowOrder"
 
@@ -427,7 +427,7 @@ class FabricConnectionManagerType(ParametrizedAttribute, TypeAttribute):
 
 @irdl_attr_definition
 class MeshPositionType(ParametrizedAttribute, TypeAttribute):
-    """`!ttkernel.mesh_position`: where a device stands in the mesh."""
+    """`!ttkernel.mesh_position`: the coordinates of a device in the mesh."""
 
     name = "ttkernel.mesh_position"
 
@@ -435,7 +435,7 @@ class MeshPositionType(ParametrizedAttribute, TypeAttribute):
 @irdl_attr_definition
 class KernelArgumentAttr(ParametrizedAttribute):
     """`#ttkernel.arg<arg_type = cb_port, operand_index = 0>`: one argument of a kernel, with the
-    operand of the program that it stands for."""
+    operand of the program that it refers to."""
 
     name = "ttkernel.arg"
     argument_type: KernelArgumentTypeAttr

@@ -105,7 +105,7 @@ class KernelBuilder:
         return self._insert(create(name, values, attributes, result_types))
 
     def comment(self, text: str) -> None:
-        """What stands as a comment above the next op."""
+        """The comment above the next op."""
         self._comment = text
 
     def _insert(self, op: Inserted) -> Inserted:
@@ -172,7 +172,7 @@ class KernelBuilder:
         return self._constants[key]
 
     def _add_constant(self, op: Operation) -> None:
-        """Constants stand before the kernel, in the order of their first use."""
+        """Constants are defined before the kernel, in the order of their first use."""
         if self._last_constant is not None:
             self._entry.insert_op_after(op, self._last_constant)
         elif self._entry.first_op is not None:

@@ -1,4 +1,4 @@
-"""From an op to the C++ call of tt-metal 0.70.1 that it stands for."""
+"""From an op to the C++ call of tt-metal 0.70.1 that it is emitted as."""
 
 from __future__ import annotations
 

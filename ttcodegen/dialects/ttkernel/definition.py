@@ -6,7 +6,7 @@ line or two:
     "in0_cb:cb in1_cb:cb in0_tile_index:int in1_tile_index:int dst_index:dst"
 
 is five operands with their kinds. A name that ends in `?` may be left out, if all after it are;
-`*` stands for any number. `|` separates the signatures of a function that C++ overloads.
+`*` means any number. `|` separates the signatures of a function that C++ overloads.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ANY_THREAD = COMPUTE | DATA_MOVEMENT
 
 @dataclass(frozen=True, slots=True)
 class OperandKind:
-    """What a value of a kernel may stand for; `expected` completes 'should be ...'."""
+    """What a value of a kernel may be; `expected` completes 'should be ...'."""
 
     expected: str
     accepts: Callable[[Attribute], bool]
@@ -110,7 +110,7 @@ class Operand:
     variadic: bool = False
 
     def accepts(self, type_: Attribute) -> bool:
-        """Whether a value of that type may stand here."""
+        """Whether a value of that type is accepted here."""
         return OPERAND_KINDS[self.kind].accepts(type_)
 
     @property
@@ -219,7 +219,7 @@ class KernelOp:
 
 
 def signatures(text: str) -> tuple[Signature, ...]:
-    """The signatures that words as described at the top of this file stand for."""
+    """The signatures that a text as described at the top of this file spells."""
     return tuple(_operands(part) for part in text.split("|"))
 
 

@@ -1,6 +1,6 @@
 """The op classes of the `ttkernel` dialect, made from the table.
 
-The form in parentheses is that of the reference dialect:
+The form in parentheses is the one of the reference dialect:
 
     ttkernel.reduce_tile(%in, %scale, %i, %j, %dst, <reduce_sum>, <reduce_dim_row>)
         : (!ttkernel.cb<8, !ttcore.tile<32x32, bf16>>, ...) -> ()
@@ -29,7 +29,7 @@ from ttcodegen.dialects.ttkernel.table import kernel_ops
 DESTINATION_TILES = "ttkernel.dst_tiles"
 """The attribute (i64) of a compute kernel: how many tiles its destination registers hold."""
 COMMENT = "ttkernel.comment"
-"""The attribute of an op with what stands above it as a comment."""
+"""The attribute of an op with the comment above it."""
 BITS = "ttkernel.bits"
 """Marks a constant that is a pattern of bits, which C++ writes to the base of 16."""
 MOST_DESTINATION_TILES = 16
@@ -37,7 +37,7 @@ MOST_DESTINATION_TILES = 16
 
 
 class TTKernelOp(Operation):
-    """An op of the `ttkernel` dialect; what it is stands in its `definition`."""
+    """An op of the `ttkernel` dialect; its `definition` describes it."""
 
     definition: ClassVar[KernelOp]
     property_names: ClassVar[frozenset[str]] = frozenset()
@@ -165,7 +165,7 @@ class TTKernelOp(Operation):
         separator = ", " if self.operands else ""
         for spec in self.definition.attributes:
             attribute = self.properties.get(spec.name)
-            # An index that stands alone reads like an operand.
+            # A single index reads like an operand.
             is_index = spec.kind == "i32" and not self.operands
             if attribute is None or (spec.optional and not is_index):
                 break

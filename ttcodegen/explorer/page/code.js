@@ -33,7 +33,7 @@ async function read() {
 
 const isNode = (lines) => lines.node === node && (!functionName || lines.function === functionName);
 
-/** The lines of a file that were asked for. */
+/** The lines of a file that were requested. */
 const askedLines = (file) => places.length > 0
   ? places.filter(({ path }) => path === file.path) : file.lines.filter(isNode);
 

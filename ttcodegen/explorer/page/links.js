@@ -60,9 +60,9 @@ function addLinks() {
   }
 }
 
-// The mapping is that of "Upload mapping from computer", the one mode of the page that takes any. Who
-// chooses another mode there keeps it. Source: `syncNavigationService` in the bundle of
-// ai-edge-model-explorer 0.1.34, which the page's renderers have.
+// The mapping is the same as for "Upload mapping from computer", the one mode of the page that
+// takes any. Who chooses another mode there keeps it. Source: `syncNavigationService` in the bundle
+// of ai-edge-model-explorer 0.1.34, which the page's renderers have.
 const MODE = "from_computer";
 let followed = "";
 let asked = 0;

@@ -56,7 +56,8 @@ _ORDERED, _UNORDERED = 7, 14
 """The predicates `ord` and `uno`. Source: arith::CmpFPredicate."""
 
 _NOT_COMPUTED = frozenset({"arith.constant", "cf.assert"})
-"""What is asserted, as that an index lies in a tensor, a compiled program takes for granted."""
+"""What is asserted, such as that an index is within a tensor, a compiled program takes for
+granted."""
 
 
 def scalar_of(value: SSAValue) -> float | None:
@@ -256,7 +257,7 @@ def predicate_of(op: Operation) -> str:
         name = (*_INTEGER_PREDICATES, *_INTEGER_PREDICATES[2:])[number]
     if not name:
         raise CompileError(
-            "a comparison that is always true, always false or asks for NaN only is not supported"
+            "a comparison that is always true, always false or tests for NaN only is not supported"
         )
     return name
 

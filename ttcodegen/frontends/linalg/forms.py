@@ -234,7 +234,7 @@ UNSUPPORTED = (
 """Operations that are read so that all of them are refused at once."""
 
 BODY: dict[str, Form | None] = {"index": _index_form, "yield": _yield_form}
-"""What stands in the regions of operations of linalg only."""
+"""Operations that occur only in regions of operations of linalg."""
 
 
 def inputs_and_outputs(op: Operation) -> int:

@@ -50,7 +50,7 @@ def generic(build: Translator, op: SourceOp) -> list[SSAValue]:
 
 
 def _sizes_of_loops(op: SourceOp, maps: Sequence[Any]) -> dict[int, int]:
-    """How often the loops run that stand alone for a dimension of an operand."""
+    """The iterations of the loops that alone index a dimension of an operand."""
     sizes: dict[int, int] = {}
     for operand, map_ in zip(op.operands, maps, strict=True):
         if scalar_of(operand) is not None:

@@ -151,7 +151,7 @@ def elements_at(build: Translator, value: SSAValue, flat: SSAValue) -> SSAValue:
 
 
 def device_element(type_: Attribute) -> Attribute:
-    """The element type that stands for one of a body; f64 and indices are as wide as a device has
+    """The element type that replaces one of a body; f64 and indices are as wide as a device has
     them."""
     name = str(type_)
     return {"f64": f32, "index": i32}.get(name, type_)

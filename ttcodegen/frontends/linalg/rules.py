@@ -167,12 +167,13 @@ def _in_layout(shape: Sequence[int], layout: Sequence[int]) -> list[int]:
 
 
 def _convolution(layout: Sequence[int], kernel: Sequence[int]) -> Rule:
-    """`kernel` is where output channels, input channels, height and width stand in the kernel."""
+    """`kernel` has the dimensions of output channels, input channels, height and width in the
+    kernel."""
     return lambda build, op: _convolved(build, op, layout, build.permute(op.operands[1], kernel))
 
 
 def _depthwise(layout: Sequence[int], kernel: Sequence[int]) -> Rule:
-    """`kernel` is where channels, height and width stand in the kernel."""
+    """`kernel` has the dimensions of channels, height and width in the kernel."""
 
     def rule(build: Translator, op: SourceOp) -> SSAValue:
         weight = build.permute(op.operands[1], kernel)

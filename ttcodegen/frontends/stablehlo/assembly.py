@@ -93,7 +93,7 @@ _POSITIONAL = {
     ("compare", 0): "comparison_direction",
     ("compare", 1): "compare_type",
 }
-"""Keywords that stand for an attribute by their place."""
+"""Keywords that are positional attributes."""
 
 
 def _value(parser: Parser) -> Any:
@@ -322,7 +322,7 @@ def _reduce(cls: type[StableHLOOp], parser: Parser) -> StableHLOOp:
 
 
 def _applied(parser: Parser, name: str, type_: Attribute) -> Region:
-    """The body that `applies operation` stands for."""
+    """The body that `applies operation` abbreviates."""
     cls = operation_class(name)
     if cls is None:
         parser.raise_error(f"unknown operation '{name}'")

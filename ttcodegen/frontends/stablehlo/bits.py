@@ -130,7 +130,7 @@ def _population_count(conversion: Conversion, op: StableHLOOp) -> Value:
 
 
 def _leading_zeros(conversion: Conversion, op: StableHLOOp) -> Value:
-    """The bits after which nothing but zeros stands, counted from the top."""
+    """The bits after which there are only zeros, counted from the top."""
     builder = conversion.builder
     (x,) = conversion.tensors(op)
     zero = conversion.filled_like(0, x)

@@ -222,7 +222,7 @@ def chooser(block: Block) -> str | None:
             value, place = np.where(left, a, b), np.where(left, i, j)
             if (results[0] == value).all() and (results[1] == place).all():
                 return prefix + name
-        # What comes first wins where values are equal, wherever it stands.
+        # What comes first wins where values are equal, wherever it is.
         left = better | (a == b)
         value, place = np.where(left, a, b), np.where(left, i, j)
         if (results[0] == value).all() and (results[1] == place).all():
@@ -266,7 +266,7 @@ def _tried_for(
 def _lexicographic(
     keys: Sequence[int], pairs: dict[int, tuple[Array, Array]], result: Array
 ) -> list[tuple[int, bool]] | None:
-    """The order of keys in which the result is that of a dictionary."""
+    """The lexicographic order of keys."""
     from itertools import permutations, product
 
     for order in permutations(keys):

@@ -86,7 +86,7 @@ class Reader:
         return value
 
     def text(self) -> str:
-        """What stands before the next zero byte."""
+        """The bytes before the next zero byte."""
         end = self.data.find(b"\0", self.offset, self.end)
         if end < 0:
             damaged(self.offset, "a text has no end")
@@ -112,7 +112,7 @@ class Reader:
 
 @dataclass
 class Entry:
-    """A type or an attribute as it stands in the file."""
+    """A type or an attribute as stored in the file."""
 
     dialect: str
     start: int
@@ -216,7 +216,7 @@ def read_bytecode(data: bytes) -> tuple[Tables, RawBlock]:
 
 
 def _read_strings(tables: Tables, reader: Reader) -> None:
-    """The sizes stand in reverse order, the strings with their ends after them."""
+    """The sizes are in reverse order, the strings with their ends after them."""
     sizes = reader.numbers()
     for size in reversed(sizes):
         text = reader.take(size)

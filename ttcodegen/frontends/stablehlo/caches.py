@@ -1,4 +1,4 @@
-"""Caches of keys and values that are written where they lie."""
+"""Caches of keys and values that are written in place."""
 
 from __future__ import annotations
 

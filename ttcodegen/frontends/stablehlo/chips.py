@@ -135,8 +135,8 @@ def _number(conversion: Conversion, op: StableHLOOp, count: int) -> Value:
 
 
 def sharded_by_name(conversion: Conversion, op: StableHLOOp) -> Results:
-    """A collective of Shardy says how a value lies from then on. Outside of manual computations,
-    which is where it stands, that changes nothing of the value."""
+    """A collective of Shardy sets the sharding of a value from then on. Outside of manual
+    computations, where it occurs, that changes nothing of the value."""
     return conversion.values(op)
 
 

@@ -14,7 +14,7 @@ from ttcodegen.frontends.stablehlo.dialect import StableHLOOp, part_element
 
 
 def is_complex_element(element: Attribute) -> bool:
-    """Whether an element type is that of complex numbers."""
+    """Whether an element type is complex."""
     return isinstance(element, ComplexType)
 
 

@@ -1,4 +1,4 @@
-"""Operations that stand for something by a name: custom calls, composites, normalisations,
+"""Operations that are identified by a name: custom calls, composites, normalisations,
 quantisation.
 
 The names are those that jax, torch_xla and tt-xla use (tt-mlir's conversion of StableHLO, 2026).
@@ -417,7 +417,7 @@ _EFFECTS = re.compile(r"callback|print|infeed|outfeed|host_transfer", re.IGNOREC
 
 
 def _custom_call(conversion: Conversion, op: StableHLOOp) -> Results:
-    """The op that the name stands for; its results may come as one tuple."""
+    """The op of that name; its results may come as one tuple."""
     type_ = op.results[0].type if len(op.results) == 1 else None
     if not isinstance(type_, TupleType):
         return _called(conversion, op)

@@ -71,7 +71,7 @@ def _if(conversion: Conversion, op: StableHLOOp) -> list[Value]:
 
 
 def _case(conversion: Conversion, op: StableHLOOp) -> list[Value]:
-    """The last branch also stands for an index that is out of range."""
+    """The last branch is also taken for an index that is out of range."""
     (index,) = conversion.tensors(op)
     last = len(op.regions) - 1
     number = conversion.number(index)
@@ -91,7 +91,7 @@ def _case(conversion: Conversion, op: StableHLOOp) -> list[Value]:
 
 
 def _branch(conversion: Conversion, block: Block) -> list[Value]:
-    """What a branch gives that may not be the one taken: it writes nothing where it lies."""
+    """What a branch gives that may not be the one taken: it writes nothing in place."""
     donated, conversion.donated = conversion.donated, set()
     try:
         return conversion.run(block, [])
@@ -138,7 +138,7 @@ def token(conversion: Conversion, op: StableHLOOp) -> Results:
 
 
 def identity(conversion: Conversion, op: StableHLOOp) -> Results:
-    """What says where a value lies, and changes nothing of it."""
+    """What sets the placement of a value, and does not change it."""
     return conversion.values(op)
 
 

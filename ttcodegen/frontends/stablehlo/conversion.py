@@ -97,7 +97,7 @@ class Conversion:
     _calls: list[str] = field(default_factory=list[str])
     _scopes: list[Attribute] = field(default_factory=list[Attribute])
     _enclosing: list[LocationAttr] = field(default_factory=list[LocationAttr])
-    """Where the operations stand that are being converted, the outermost first."""
+    """The locations of the operations that are being converted, the outermost first."""
     _reported: set[tuple[str, Any]] = field(default_factory=set[tuple[str, Any]])
     _lifted: tuple[int, ...] | None = None
     _made: int = 0
@@ -197,7 +197,7 @@ class Conversion:
         raise CompileError("the region does not return anything", block.parent_op())
 
     def _convert(self, op: Operation) -> None:
-        """Makes what stands for one operation; what cannot be made is reported and left out."""
+        """Converts one operation; what cannot be converted is reported and left out."""
         before = self.builder.origin
         try:
             with self._origin(op):
@@ -294,7 +294,7 @@ class Conversion:
 
     @contextmanager
     def _origin(self, op: Operation) -> Generator[None]:
-        """New ops stand for this one; in a function that is called, they belong to the caller."""
+        """New ops replace this one; in a function that is called, they belong to the caller."""
         named = op.location
         if self._scopes:
             named = within(named, self._scopes[-1])
@@ -326,7 +326,7 @@ class Conversion:
             )
 
     def _written_at(self, op: Operation) -> SourceLocation | None:
-        """The place in the user's program: of the operation or, where it stands in a function of
+        """The place in the user's program: of the operation or, where it is in a function of
         the frontend, of the innermost call that has one."""
         places = map(origin_in_frontend, [op.location, *reversed(self._enclosing)])
         return next((place for place in places if place is not None), None)
@@ -372,7 +372,7 @@ class Conversion:
 
     @contextmanager
     def replaced(self, values: dict[SSAValue, Value]) -> Generator[None]:
-        """While values of StableHLO stand for others than they became."""
+        """While values of StableHLO are mapped to others than they became."""
         before = {value: self._values.get(value) for value in values}
         self._values.update(values)
         try:
@@ -469,7 +469,7 @@ class Conversion:
         )
 
     def filled(self, number: float | bool, shape: Sequence[int], element: Attribute) -> SSAValue:
-        """A tensor of one number; one element stands for all."""
+        """A tensor of one number; one element is a splat."""
         dtype = numpy_name(element)
         if dtype is None:
             raise ValueError(f"constants of type {element} are not supported")
@@ -488,17 +488,17 @@ _CHANCE = frozenset({"ttir.rand", "ttir.dropout", "ttir.sampling", "ttir.empty"}
 
 
 def is_tensor(type_: Attribute) -> bool:
-    """Whether a type is that of a tensor of known rank."""
+    """Whether a type is a tensor of known rank."""
     return isinstance(type_, TensorType)
 
 
 def is_token(type_: Attribute) -> bool:
-    """Whether a type is that of a token, which orders side effects."""
+    """Whether a type is a token, which orders side effects."""
     return "token" in str(type_) and not is_tensor(type_)
 
 
 def is_complex(type_: Attribute) -> bool:
-    """Whether a type is that of a tensor of complex numbers."""
+    """Whether a type is a tensor of complex numbers."""
     return is_tensor(type_) and isinstance(element_of(type_), ComplexType)
 
 
@@ -507,7 +507,7 @@ def _part_type(type_: Attribute) -> Attribute:
 
 
 def real_type(type_: Attribute) -> Attribute:
-    """The type of a tensor of real numbers that stands for one of complex numbers at the border of
+    """The type of a tensor of real numbers that represents one of complex numbers at the border of
     a function; other types as they are, without what they say of devices."""
     if not is_tensor(type_):
         return type_

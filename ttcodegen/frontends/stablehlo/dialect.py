@@ -108,7 +108,7 @@ class StableHLOOp(Operation):
 
     @property
     def direction(self) -> str:
-        """What a comparison asks for: EQ, NE, GE, GT, LE or LT, in any spelling of it."""
+        """The direction of a comparison: EQ, NE, GE, GT, LE or LT, in any spelling of it."""
         return str(self["comparison_direction"]).rpartition("_")[2].upper()
 
     def __getitem__(self, name: str) -> Any:
@@ -141,7 +141,7 @@ def _flat(value: Any) -> list[Any]:
 
 
 def is_unsigned(element: Attribute) -> bool:
-    """Whether an element type is that of integers without a sign."""
+    """Whether an element type is an unsigned integer."""
     return str(element).startswith("ui")
 
 

@@ -228,7 +228,8 @@ def _convert(conversion: Conversion, op: StableHLOOp) -> Value:
 
 
 def _round(to_even: bool) -> Rule:
-    """To the nearest integer; what lies between two goes away from zero, or to the even one."""
+    """To the nearest integer; what is halfway between two goes away from zero, or to the even
+    one."""
 
     def rule(conversion: Conversion, op: StableHLOOp) -> Value:
         builder = conversion.builder

@@ -139,7 +139,7 @@ def _rows(
 
 
 _GUARD_DEPTH = 8
-"""How many ops may lie between places and the truth values of those in range; jax has six."""
+"""How many ops may be between indices and the truth values of those in range; jax has six."""
 
 
 def _replaced(op: StableHLOOp, places: SSAValue) -> bool:

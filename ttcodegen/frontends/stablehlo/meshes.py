@@ -45,7 +45,7 @@ class NamedMesh:
 
     shape: MeshShape = ONE_CHIP
     axes: Mapping[str, int] | None = None
-    """The axis of rows or columns that a name stands for, -1 for one of a single chip."""
+    """The axis of rows or columns of that name, -1 for one of a single chip."""
     replicas: int = 1
     """How many replicas of the program the chips run; those of each divide its work."""
 
@@ -211,7 +211,7 @@ def _require_order(op: StableHLOOp) -> None:
         raise CompileError(
             "the mesh has its devices in another order than that of their numbers",
             op,
-            remedy="leave device_ids out; the order of chips is that of the mesh device",
+            remedy="leave device_ids out; the order of chips comes from the mesh device",
         )
 
 

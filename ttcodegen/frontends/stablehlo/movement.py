@@ -215,7 +215,7 @@ def _slice(conversion: Conversion, op: StableHLOOp, values: Sequence[SSAValue]) 
 def _clamped_starts(
     conversion: Conversion, starts: Sequence[SSAValue], shape: Sequence[int], sizes: Sequence[int]
 ) -> list[int | SSAValue]:
-    """Where a slice starts in each dimension, so that it lies within the tensor: a number where
+    """Where a slice starts in each dimension, so that it is within the tensor: a number where
     that is known, else a tensor of one element of si32."""
     found: list[int | SSAValue] = []
     builder = conversion.builder
@@ -305,7 +305,7 @@ def _dynamic_update_slice(
 def _with_part(
     conversion: Conversion, value: SSAValue, update: SSAValue, begins: Sequence[int]
 ) -> SSAValue:
-    """`value` with `update` at a known place: what lies around it, put together again."""
+    """`value` with `update` at a known place: what is around it, put together again."""
     builder = conversion.builder
     shape, sizes = shape_of(value.type), shape_of(update.type)
     for axis in reversed(range(len(shape))):

@@ -74,7 +74,8 @@ def _product(conversion: Conversion, op: StableHLOOp, dims: Dimensions) -> Value
 def product(
     conversion: Conversion, left: SSAValue, right: SSAValue, dims: Dimensions, result: Attribute
 ) -> SSAValue:
-    """The product along the dimensions: a matmul where the dimensions stand as one needs them."""
+    """The product along the dimensions: a matmul where the dimensions are in the order that it
+    needs."""
     builder = conversion.builder
     shapes = shape_of(left.type), shape_of(right.type)
     batch = len(dims.batch[0])

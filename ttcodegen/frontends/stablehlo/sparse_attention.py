@@ -1,4 +1,4 @@
-"""Custom calls of models with latent attention and experts, of which few parts take part: what
+"""Custom calls of models with latent attention and experts, of which few are active: what
 tt-xla calls kernels for that not every device has, made of ops that all of them have.
 
 What they compute is what tt-xla says of them for the CPU (`tt_torch.custom_ops`, 2026).
@@ -76,7 +76,7 @@ def indexer_score(
     """`sum over heads of weight * relu(query key^T)`, -inf at the keys after each query.
 
     query [B, heads, S, D], key [B, 1, T, D], weight [B, heads, S, 1]; gives [B, 1, S, T]. The first
-    query stands at the place `chunk_start_idx` of the keys.
+    query is at position `chunk_start_idx` of the keys.
     """
     builder = conversion.builder
     query, key, weight = _operands(op, operands, "query", "key", "weight")

@@ -1,5 +1,5 @@
 """Steps of training and mixtures of experts, as tt-xla names them: composites `tenstorrent.*` and
-custom calls `tt.*` that stand for one op of TTIR each."""
+custom calls `tt.*` that are one op of TTIR each."""
 
 from __future__ import annotations
 

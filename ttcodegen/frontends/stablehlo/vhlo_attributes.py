@@ -1,7 +1,7 @@
 """Which attributes each operation of VHLO has, in the order in which bytecode holds them.
 
-The order is that of their names. An operation that is not listed has none. (VHLO of StableHLO 1.17;
-operations never change, new versions of them get new names.)
+They are in the order of their names. An operation that is not listed has none. (VHLO of StableHLO
+1.17; operations never change, new versions of them get new names.)
 """
 
 from __future__ import annotations

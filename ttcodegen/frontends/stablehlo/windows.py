@@ -28,7 +28,7 @@ _LARGEST_WINDOW = 256
 
 @dataclass(frozen=True)
 class Windows:
-    """How windows lie in a tensor, by dimension."""
+    """The positions of windows in a tensor, by dimension."""
 
     sizes: list[int]
     strides: list[int]
@@ -197,7 +197,7 @@ def _pooled_image(
     builder = conversion.builder
     shape = shape_of(value.type)
     others = [axis for axis in range(len(shape)) if axis not in axes]
-    # The last of the others are the channels, unless the image stands in the way of them.
+    # The last of the others are the channels, unless the image needs that dimension.
     batch, channels = others[:-1], others[-1:]
     order = [*batch, *axes, *channels]
     image = builder.permute(value, order)

@@ -216,7 +216,7 @@ def _log_sigmoid(graph: Graph, x: SSAValue) -> SSAValue:
 
 
 def _prelu(graph: Graph, x: SSAValue, weight: SSAValue) -> SSAValue:
-    """The slope below zero is that of the channel, which is dimension 1."""
+    """There is a slope below zero for each channel, which is dimension 1."""
     rank = len(shape_of(x.type))
     (count,) = shape_of(weight.type) or (1,)
     shape = [count if axis == min(1, rank - 1) else 1 for axis in range(rank)]

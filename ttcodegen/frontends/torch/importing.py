@@ -222,7 +222,7 @@ class _Importer:
         return self._results(node, made)
 
     def _results(self, node: Node, made: Any) -> Any:
-        """What stands for a node: what a rule made, in the types that the graph says."""
+        """The value of a node: what a rule made, in the types that the graph says."""
         several = isinstance(node.meta["val"], (tuple, list))
         if isinstance(made, Complex) and not _is_complex(node.meta["val"]):
             made = made.real  # A conversion to real numbers drops the other part.

@@ -97,7 +97,7 @@ def _index_select(graph: Graph, x: SSAValue, dim: int, index: SSAValue) -> SSAVa
 
 def _index(graph: Graph, x: SSAValue, indices: Sequence[SSAValue | None]) -> SSAValue:
     """Advanced indexing: tensors of places for one dimension or several. The dimensions of the
-    places come where those that they name stood, or first, if these are not side by side."""
+    indexed dimensions come where they were, or first, if these are not side by side."""
     named = [axis for axis, index in enumerate(indices) if index is not None]
     values = [index for index in indices if index is not None]
     if not _are_adjacent(named):
@@ -190,7 +190,7 @@ def _scatter_reduce(
     *,
     include_self: bool = True,
 ) -> SSAValue:
-    """A reduction of what comes to each place, with what stands there or without it. Places that
+    """A reduction of the values for each index, with the existing value or without it. Indices that
     nothing comes to keep what they have."""
     if include_self and reduce != "mean":
         return _scatter(graph, x, dim, index, source, reduce)
@@ -316,7 +316,7 @@ def _cross(graph: Graph, x: SSAValue, y: SSAValue, *, dim: int = -1) -> SSAValue
 
 
 def _unfold(graph: Graph, x: SSAValue, dim: int, size: int, step: int) -> SSAValue:
-    """Windows over a dimension: their number stands in its place, their elements come last."""
+    """Windows over a dimension: it becomes the number of windows, their elements come last."""
     rank = len(shape_of(x.type))
     axis = graph.dim(dim, rank)
     count = graph.shape[axis]
@@ -385,7 +385,7 @@ def _without_padding(
 def _bucketize(
     graph: Graph, x: Scalar, limits: SSAValue, *, right: bool = False, **_: Any
 ) -> SSAValue:
-    """How many limits lie below each element, and with `right`, or at it. The limits are one list,
+    """How many limits are below each element, and with `right`, or at it. The limits are one list,
     or one for each row of the elements."""
     shape = graph.shape
     *rows, count = shape_of(limits.type)

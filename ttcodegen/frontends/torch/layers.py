@@ -373,7 +373,7 @@ def _attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> SSAValue:
-    """Heads that stand alone get a batch of one. A mask of booleans becomes what is added to the
+    """Heads without a batch get a batch of one. A mask of booleans becomes what is added to the
     scores."""
     if dropout:
         raise CompileError("attention is not compiled for training", remedy="call module.eval()")

@@ -70,7 +70,7 @@ def _stack(graph: Graph, parts: Sequence[SSAValue], dim: int = 0) -> SSAValue:
 
 
 def _split(graph: Graph, x: SSAValue, _: Any, dim: int = 0) -> list[SSAValue]:
-    """How large the parts are stands in their types."""
+    """The sizes of the parts are in their types."""
     axis = graph.dim(dim, len(shape_of(x.type)))
     parts: list[SSAValue] = []
     begin = 0

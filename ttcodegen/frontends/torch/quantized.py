@@ -1,4 +1,4 @@
-"""Numbers as integers would stand for them, of models that were trained for quantization."""
+"""Numbers as integers would represent them, of models that were trained for quantization."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ttcodegen.frontends.torch.graph import Graph, Rule
 def _fake_quantized(
     graph: Graph, x: SSAValue, scale: Any, zero_point: Any, least: int, most: int
 ) -> list[SSAValue]:
-    """The nearest number that integers between two bounds can stand for; nobody uses the mask of
+    """The nearest number that integers between two bounds can represent; nobody uses the mask of
     those that were in range."""
     x = graph.value(x)
     scale, zero = (graph.value(each, element_of(x.type)) for each in (scale, zero_point))

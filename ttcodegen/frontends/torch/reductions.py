@@ -283,7 +283,7 @@ def _argsort(graph: Graph, x: SSAValue, dim: int = -1, descending: bool = False)
 
 
 def _median(graph: Graph, x: SSAValue, dim: int, keep: bool = False) -> list[SSAValue]:
-    """The lower of the two in the middle, and where it stood."""
+    """The lower of the two in the middle, and its index."""
     axis = graph.dim(dim, len(shape_of(x.type)))
     return _nth(graph, x, (shape_of(x.type)[axis] - 1) // 2, axis, keep)
 

@@ -118,7 +118,7 @@ def _weighted(
     graph: Graph, image: SSAValue, corner: Sequence[Tap], padding: int, align_corners: bool
 ) -> SSAValue:
     """The elements that one tap of each dimension names, times the weights of the taps. Elements
-    outside count nothing, or those that stand for them."""
+    outside count nothing, or those that replace them."""
     batch, *sizes, channels = shape_of(image.type)
     weights = [weight for _, weight in corner if weight is not None]
     kept = shape_of(corner[0][0].type)

@@ -14,7 +14,7 @@ from ttcodegen.frontends.translation import Translator
 
 
 def reshape(build: Translator, op: SourceOp) -> SSAValue:
-    """The shape is that of the result; what the operand or attribute says is the same."""
+    """The shape comes from the result; the operand or attribute says the same."""
     return build.reshape(op.operands[0], op.result_shape)
 
 
@@ -51,7 +51,7 @@ def tile(build: Translator, op: SourceOp) -> SSAValue:
 
 
 def pad(build: Translator, op: SourceOp) -> SSAValue:
-    """Widths before and after each dimension stand one after the other."""
+    """Widths before and after each dimension alternate."""
     widths = integers(op, 1, "padding")
     pairs = list(zip(widths[0::2], widths[1::2], strict=True))
     fill: float = 0

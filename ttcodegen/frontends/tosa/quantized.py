@@ -1,4 +1,4 @@
-"""Arithmetic on integers that stand for fractions: zero points, scales and rounding.
+"""Arithmetic on integers that represent fractions: zero points, scales and rounding.
 
 The device multiplies matrices and convolves in floats only. Integers of 8 bits and their sums are
 exact in float32 as long as these have 24 bits, which those of most layers do.

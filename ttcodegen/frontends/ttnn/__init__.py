@@ -1,6 +1,6 @@
 """TTNN as other tools print it, in the spelling of the catalogue.
 
-Such a module says where each tensor lies and when it is given back. Its layouts stay: they are what
+Such a module says where each tensor is and when it is deallocated. Its layouts stay: they are what
 its author, or an optimizer, decided on, and `ttnn-layout` keeps them. What the compiler derives by
 itself is taken off: handles of the device, deallocations, and which constants are computed once.
 """
@@ -60,7 +60,7 @@ Spell = Callable[[Operation, Properties], None]
 _CONVERSIONS = frozenset(
     {"to_tensor_spec", "to_layout", "to_memory_config", "to_device", "from_device", "typecast"}
 )
-"""Ops that say nothing but how their result lies: the type of the result says it as well."""
+"""Ops that only set the layout of their result: the type of the result says it as well."""
 
 _DROPPED = frozenset({"deallocate", "reset_global_semaphore"})
 _MADE_BY_THE_LIBRARY = frozenset({"get_device", "create_global_semaphore"})
@@ -127,7 +127,7 @@ def normalize_ttnn(module: ModuleOp, diagnostics: Diagnostics) -> None:
 
 def _refuse_half_lowered(function: FuncOp) -> None:
     """Raises CompileError at the first op of TTIR in a function that calls the library, too: such
-    an op has not decided where its result lies, and those around it have."""
+    an op has not decided the placement of its result, and those around it have."""
     ops = list(function.walk())
     if not any(_short_name(op) for op in ops):
         return

@@ -45,7 +45,7 @@ def replace_composite(
         op: the call.
         name: its name, without the dialect.
         operands: its operands, without devices.
-        properties: what it says besides where its result lies.
+        properties: what it says besides the placement of its result.
     """
     composite = _COMPOSITES.get(name)
     if composite is None or not op.results:
@@ -293,7 +293,7 @@ def _same(name: str) -> Rule:
 
 @dataclass(frozen=True)
 class _Composite:
-    """A rule, and what it can be asked for."""
+    """A rule, and what it accepts."""
 
     rule: Rule
     fewest: int = 1

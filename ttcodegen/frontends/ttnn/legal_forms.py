@@ -3,7 +3,7 @@
 The lowering of an op of TTIR knows the ways around what the library refuses: batches that are
 repeated, a bias that is added by itself, tensors of other ranks. A call that the lowering would
 make just so stays as it is given; any other one becomes the op of TTIR, and is lowered with the
-module. Its result lies where that of the call does.
+module. Its result is placed like the result of the call.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def expand(module: ModuleOp) -> None:
             continue
         builder = builder_before(op, ttnn_op_classes())
         value = rule(builder, op)
-        # Where the result lies is what the module says.
+        # The module says where the result is.
         value = builder.emit("composite_to_layout", [value], op.results[0].type)
         value.name_hint = op.results[0].name_hint
         Rewriter.replace_op(op, [], [value])
@@ -57,7 +57,7 @@ def _norm(builder: OpBuilder, op: Operation) -> SSAValue:
     for index, value in enumerate(op.operands):
         plain = tensor_type(element_of(value.type), shape_of(value.type))
         if value.type != plain:
-            # The calls compute where tensors lie by default: a typecast does not take shards away.
+            # The calls compute in the default placement: a typecast does not take shards away.
             op.operands[index] = builder.emit("composite_to_layout", [value], plain)
     return normalize(builder, op)
 

@@ -56,7 +56,7 @@ def prepared_weight(
 
 
 def _block(op: Operation, block: int, inputs: int) -> int:
-    """How many input channels of a volume stand together, all if nothing else is said."""
+    """How many input channels of a volume are grouped, all if nothing else is said."""
     if block and inputs % block:
         raise CompileError(f"blocks of {block} channels do not divide {inputs}", op)
     return block or inputs

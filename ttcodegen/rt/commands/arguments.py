@@ -59,7 +59,7 @@ class Argument:
                 f"{did_you_mean(str(value), self.choices)}"
             )
         if self.minimum is not None and converted < self.minimum:
-            raise CompileError(f"{self.name} is {value}, the least is {self.minimum:g}")
+            raise CompileError(f"{self.name} is {value}, the minimum is {self.minimum:g}")
         return converted
 
     def _converted(self, value: Any) -> Any:
@@ -191,7 +191,9 @@ COMMANDS: Mapping[str, tuple[Argument, ...]] = {
         _flag("--non-zero", "check that no output is zero throughout"),
         Argument("--rtol", "number", "the relative error that elements may have", minimum=0),
         Argument("--atol", "number", "the absolute error that elements may have", minimum=0),
-        Argument("--pcc", "number", "the least correlation of outputs that vary", minimum=-1),
+        Argument(
+            "--pcc", "number", "the lowest accepted correlation of outputs that vary", minimum=-1
+        ),
         _flag("--disable-golden", "do not compare with golden values"),
         _flag("--save-golden-tensors", "keep the golden values, as artifacts"),
         _flag("--emitc", "run flatbuffers and the shared objects that belong to them; compare"),

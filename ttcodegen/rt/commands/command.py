@@ -79,7 +79,7 @@ class Command(ABC):
 
         Raises:
             CompileError: if the arguments name no files, or a file cannot be written. What is wrong
-                with one of several files stands in its result.
+                with one of several files is in its result.
         """
         if "binary" in self.arguments and self.arguments["binary"] is None:
             raise CompileError(f"'{self.name}' needs the argument 'binary'")

@@ -33,7 +33,7 @@ class Validate(Command):
 
     def execute(self) -> list[FileResult]:
         """A result for each file; its content lists the calls that the library refuses, those whose
-        results lie otherwise, and the ops that are not judged."""
+        results have another layout, and the ops that are not judged."""
         python = _python(self.arguments["python"])
         results: list[FileResult] = []
         for path in find_files(self.arguments["binary"], (".ttnn",)):

@@ -1,7 +1,7 @@
-"""Makes the calls that stand in a file on the real library, one after the other.
+"""Makes the calls of a file on the real library, one after the other.
 
 Runs in the Python that ttnn is installed in. Reads JSON from the file that it is given, writes a
-line of JSON for each call: what the library said, or how its result lies.
+line of JSON for each call: what the library said, or the layout of its result.
 """
 
 import importlib.util
@@ -48,7 +48,7 @@ class Judge:
         )
 
     def value(self, spec):
-        """What an argument stands for."""
+        """The value of an argument."""
         ttnn = self.ttnn
         if isinstance(spec, list):
             return [self.value(one) for one in spec]
@@ -85,7 +85,7 @@ class Judge:
         return getattr(ttnn, name)(**fields)
 
     def create(self, spec):
-        """A tensor that lies as a type says."""
+        """A tensor placed as a type says."""
         ttnn = self.ttnn
         dtype, page = getattr(ttnn, DTYPES[spec["dtype"]]), self.value({"page": spec["page"]})
         if spec["memory"] is None:
@@ -94,7 +94,7 @@ class Judge:
         return ttnn.empty(spec["shape"], dtype, page, self.device, memory)
 
     def described(self, tensor):
-        """How a tensor lies, in the form of the types that came in."""
+        """The layout of a tensor, in the form of the types that came in."""
         memory = None
         if tensor.storage_type() == self.ttnn.StorageType.DEVICE:
             memory = self.described_memory(tensor.memory_config())
@@ -119,7 +119,7 @@ class Judge:
         return found
 
     def call(self, step):
-        """Makes one call; the answer is a list of how its results lie."""
+        """Makes one call; the answer is a list of the layouts of its results."""
         function = self.ttnn
         for part in step["callee"].split("."):
             function = getattr(function, part)

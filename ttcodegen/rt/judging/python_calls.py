@@ -43,7 +43,7 @@ def _value(step: Step, source: Source) -> Json:
 
 
 def _memory(step: Step) -> Json:
-    """Where the result is to lie, None where nothing is passed."""
+    """The memory configuration of the result, None where nothing is passed."""
     return step.memory
 
 
@@ -73,7 +73,7 @@ def _result_type(step: Step) -> Json:
 
 
 def _asked_type(step: Step) -> Json:
-    """The data type that the call is asked for, None if it is not."""
+    """The data type that the call requests, None if it requests none."""
     return None if step["dtype"] is None else {"dtype": step["dtype"].mlir}
 
 
@@ -296,7 +296,7 @@ CALLS: Mapping[str, PythonCall] = {
 
 def steps(program: file.Program) -> list[Json]:
     """The arguments of a program, then its operations; those that are not judged have no callee
-    and give tensors that lie as they should."""
+    and give tensors with the right layout."""
     found = [_made([entry.tensor for entry in program.inputs], program)]
     for operation in program.operations:
         if operation.name == "ttnn.deallocate":

@@ -63,7 +63,7 @@ class Step:
 
 
 def memory_json(placement: TensorPlacement) -> Json:
-    """Where a tensor lies."""
+    """The placement of a tensor."""
     found: dict[str, Json] = {
         "layout": placement.memory_layout,
         "buffer": placement.buffer_type,
@@ -84,7 +84,7 @@ def ranges_json(ranges: Sequence[CoreRange]) -> Json:
 
 
 def type_json(placement: TensorPlacement) -> Json:
-    """How a tensor lies."""
+    """The layout of a tensor."""
     on_host = placement.buffer_type == "system_memory"
     return {
         "shape": list(placement.shape),

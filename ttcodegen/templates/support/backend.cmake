@@ -73,7 +73,7 @@ function(ttcodegen_find_cpu_backend)
   target_link_libraries(ttcodegen_backend INTERFACE ttcodegen::cpu)
 endfunction()
 
-# A source tree of tt-metal that was built in place: headers lie in the tree, and those of its
+# A source tree of tt-metal that was built in place: headers are in the tree, and those of its
 # dependencies in the cache of its package manager.
 function(ttcodegen_use_tt_metal_tree home)
   foreach(candidate build/lib build_Release/lib lib)

@@ -263,7 +263,7 @@ std::uint64_t remaining_bytes(const std::string& path, std::FILE* file) {
 }
 
 /// The bytes from the current position to the end, mapped; null if the file cannot be mapped or
-/// elements of `size` bytes would not lie where they can be read.
+/// elements of `size` bytes would not be aligned.
 std::shared_ptr<const std::byte> map_rest(std::FILE* file, std::uint64_t bytes, std::size_t size) {
     const long position = std::ftell(file);
     if (bytes == 0 || position < 0 || position % static_cast<long>(size) != 0) {
@@ -337,7 +337,7 @@ Array read_npy(const std::string& path) {
         }
     }
     const std::uint64_t present = remaining_bytes(path, file.get());
-    // Looked at before memory is asked for: a damaged header must not take all of it.
+    // Looked at before memory is allocated: a damaged header must not take all of it.
     if (wanted != present) {
         fail(path, "the file holds " + std::to_string(present) + " bytes of elements, its shape " +
                        shape_text(header.shape) + " needs " + std::to_string(wanted));

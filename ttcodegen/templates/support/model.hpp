@@ -45,7 +45,7 @@ class Calls {
 struct Module {
     const char* name;
     std::span<const Function> functions;
-    /// Where the build found the data; used if the folder lies nowhere near the binary.
+    /// Where the build found the data; used if the folder is not found near the binary.
     const char* build_data_directory;
     /// Rows and columns of the mesh of devices that the functions run on.
     std::array<std::uint32_t, 2> mesh = {1, 1};

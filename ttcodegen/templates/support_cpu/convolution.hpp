@@ -28,7 +28,7 @@ struct Convolution {
     }
 };
 
-/// A weight (a, b, kernel...) as (kernel..., a, b): what one tap multiplies with lies together.
+/// A weight (a, b, kernel...) as (kernel..., a, b): what one tap multiplies with is contiguous.
 inline std::vector<double> tap_by_tap(const Tensor& weight) {
     const std::size_t rows = weight.shape[0] * weight.shape[1];
     const std::size_t taps = weight.elements.size() / std::max<std::size_t>(rows, 1);

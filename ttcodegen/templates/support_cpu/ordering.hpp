@@ -20,7 +20,7 @@ inline bool comes_before(double a, double b, bool descending) {
     return descending ? a > b : a < b;
 }
 
-/// The elements in order, and where they stood; of equal ones the first comes first. As many of
+/// The elements in order, and their indices; of equal ones the first comes first. As many of
 /// them as the result has.
 inline std::array<Tensor, 2> sort(const Type& type, const Type& place_type, const Tensor& input,
                                   const Ordering& attributes) {
@@ -47,7 +47,7 @@ inline std::array<Tensor, 2> sort(const Type& type, const Type& place_type, cons
     return {rounded(type, std::move(values)), rounded(place_type, std::move(places))};
 }
 
-/// The greatest elements, or the least ones, in order.
+/// The greatest elements, or the smallest ones, in order.
 inline std::array<Tensor, 2> topk(const Type& type, const Type& place_type, const Tensor& input,
                                   const Ordering& attributes) {
     return sort(type, place_type, input, attributes);

@@ -120,7 +120,7 @@ struct Between {
     double share;
 };
 
-/// Where the centre of a place of the enlarged image lies; beyond the outer centres, at them.
+/// The centre of a pixel of the enlarged image; beyond the outer centres, at them.
 inline Between between(std::size_t place, std::size_t factor, std::size_t size, bool bilinear) {
     if (!bilinear) {
         return {place / factor, place / factor, 0};

@@ -4,7 +4,7 @@
 
 namespace support::cpu {
 
-/// How integers stand for numbers: `scale * (integer - zero_point)`.
+/// How integers represent numbers: `scale * (integer - zero_point)`.
 struct Quantization {
     /// One for all, or one for each place along the axis.
     std::vector<double> scale = {};

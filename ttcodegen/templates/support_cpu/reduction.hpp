@@ -94,7 +94,7 @@ inline Tensor min(const Type& type, const Tensor& input, const Reduction& attrib
     return extreme(type, input, attributes, infinity, [](double a, double b) { return a < b; });
 }
 
-/// Where the first of the greatest elements stands, NaN being greater than all; along several
+/// The index of the first of the largest elements, NaN being greater than all; along several
 /// dimensions, in the row that they make up.
 inline Tensor argmax(const Type& type, const Tensor& input, const Reduction& attributes) {
     const std::size_t count = count_of(type.shape);

@@ -25,7 +25,7 @@ struct Sharing {
     std::uint32_t axis;
     /// Of each share.
     std::uint32_t pages;
-    /// So many pages of a share lie one after the other in the source, and in the target.
+    /// The number of consecutive pages of a share in the source, and in the target.
     std::uint32_t source_run;
     std::uint32_t target_run;
     /// Whether each chip gets another part of the source; else all get all of it.

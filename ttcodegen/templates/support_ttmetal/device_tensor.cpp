@@ -36,7 +36,7 @@ using tt::tt_metal::distributed::ShardDataTransfer;
 
 namespace {
 
-/// Where the pages of a tensor in shards lie.
+/// The placement of the pages of a sharded tensor.
 BufferShardingArgs sharding(const Pages& pages, std::uint64_t width, Layout layout,
                             const Shards& shards) {
     const bool is_tiled = layout == Layout::TILE;

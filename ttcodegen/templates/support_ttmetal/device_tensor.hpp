@@ -47,7 +47,7 @@ DeviceTensor upload(const ArrayView& array, tt::tt_metal::DataType data_type,
 /// What a device of the mesh has of a tensor.
 Array to_array(const DeviceTensor& tensor, const tt::tt_metal::distributed::MeshCoordinate& device);
 
-/// The same memory as a tensor of another shape, whose elements lie in the same order.
+/// The same memory as a tensor of another shape, whose elements have the same order.
 DeviceTensor view(const DeviceTensor& tensor, std::vector<std::uint64_t> shape);
 
 /// Frees the memory, for all copies and views. What is enqueued already still finds it.

@@ -58,7 +58,7 @@ struct Matrices {
 };
 
 /// Calls `copy(element, tile, offset, count)` for each row of each face that holds elements:
-/// `count` elements from `element` of the array on lie from `offset` of the tile on.
+/// `count` elements from `element` of the array on are at `offset` of the tile.
 template <typename Copy>
 void for_each_face_row(const Matrices& matrices, Copy copy) {
     const std::size_t tiles_across = matrices.tile_columns();
@@ -81,7 +81,7 @@ void for_each_face_row(const Matrices& matrices, Copy copy) {
 }
 
 /// The magnitude of a float in `bits` bits below a shared exponent, rounded to nearest, ties to
-/// even. Bits that the shift to the shared exponent loses do not take part in the rounding, as in
+/// even. Bits that the shift to the shared exponent loses are not part of the rounding, as in
 /// the packing of tt-metal.
 std::uint32_t block_mantissa(std::uint32_t value, std::uint32_t shared_exponent, std::size_t bits) {
     const std::uint32_t exponent = value >> 23 & 0xff;

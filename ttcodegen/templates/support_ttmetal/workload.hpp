@@ -51,7 +51,7 @@ void create_circular_buffer(tt::tt_metal::Program& program, const tt::tt_metal::
                             std::uint32_t page_size);
 
 /// The compile-time arguments that give a kernel's TensorAccessorArgs where the pages of tensors
-/// lie, one tensor after the other.
+/// are, one tensor after the other.
 std::vector<std::uint32_t> accessor_args(std::initializer_list<const DeviceTensor*> tensors);
 
 }  // namespace support

@@ -20,7 +20,7 @@ tt::tt_metal::SemaphoreDescriptor semaphore(const tt::tt_metal::CoreRange& cores
                                             std::uint32_t initial_value);
 
 /// The compile-time arguments that give a kernel's TensorAccessorArgs where the pages of tensors
-/// lie, one tensor after the other.
+/// are, one tensor after the other.
 std::vector<std::uint32_t> accessor_args(std::initializer_list<const ttnn::Tensor*> tensors);
 
 }  // namespace support

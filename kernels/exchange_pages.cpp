@@ -21,7 +21,7 @@ struct Link {
     tt::tt_fabric::WorkerToFabricEdmSender& sender;
     volatile PACKET_HEADER_TYPE* header;
 
-    // A header without a payload: the semaphore of the core with the same place grows by one.
+    // A header without a payload: the semaphore of the core with the same position grows by one.
     void signal(uint32_t semaphore) {
         header->to_noc_unicast_atomic_inc(
             tt::tt_fabric::NocUnicastAtomicIncCommandHeader(get_noc_addr(semaphore), 1));

@@ -34,7 +34,7 @@ BYTECODE_MAGIC = b"ML\xefR"
 
 @dataclass(frozen=True, slots=True)
 class SourceLocation:
-    """A place in a text file; `line` and `column` count from 1, columns in code points."""
+    """A location in a text file; `line` and `column` count from 1, columns in code points."""
 
     file: str
     line: int
@@ -108,7 +108,7 @@ class Source:
         return hashlib.sha256(self.data or self.text.encode()).hexdigest()
 
     def location(self, offset: int) -> SourceLocation:
-        """The place of the character at `offset`; offsets beyond the text mean its end."""
+        """The location of the character at `offset`; offsets beyond the text mean its end."""
         starts = self._starts()
         offset = max(0, min(offset, len(self.text)))
         line = bisect.bisect_right(starts, offset)
@@ -162,7 +162,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A further fact about a diagnostic, with a place of its own where it has one."""
+    """A further fact about a diagnostic, with a location of its own where it has one."""
 
     message: str
     place: Place = None
@@ -191,8 +191,9 @@ class Diagnostic:
 class CompileError(Exception):
     """The input, the command line or the environment is at fault, and the user can mend it.
 
-    Carries one or many diagnostics. A place is an operation or a value (its text offset is
-    taken), an offset, a `SourceLocation`, or None when the fact belongs to no place in the source.
+    Carries one or many diagnostics. A location is an operation or a value (its text offset is
+    taken), an offset, a `SourceLocation`, or None when the fact belongs to no location in the
+    source.
     """
 
     def __init__(
@@ -284,7 +285,7 @@ def source_offset(subject: Operation | SSAValue) -> int | None:
 
 
 def copy_source_offset(origin: Operation, created: Operation) -> None:
-    """Makes `created` report the place of `origin`, and keeps its MLIR location."""
+    """Makes `created` report the location of `origin`, and keeps its MLIR location."""
     offset = source_offset(origin)
     if offset is not None:
         set_source_offset(created, offset)
@@ -292,7 +293,7 @@ def copy_source_offset(origin: Operation, created: Operation) -> None:
 
 
 def place_of(place: Operation | SSAValue | Place) -> Place:
-    """The place that a diagnostic about `place` points to."""
+    """The location that a diagnostic about `place` points to."""
     if place is None or isinstance(place, int | SourceLocation):
         return place
     return source_offset(place)

@@ -45,7 +45,8 @@ class FrameworkModel:
     weights: Mapping[str, np.ndarray]
     """By the names of arguments."""
     structure: tuple[Structure, Structure]
-    """How inputs (a tuple of those given by place, and a dictionary) and outputs hang together."""
+    """How inputs (a tuple of those given by position, and a dictionary) and outputs hang
+    together."""
     reference: Reference = field(default_factory=Reference)
     """The example, and what the framework computes of it."""
 

@@ -158,10 +158,13 @@ def test_tiles_of_a_column_that_is_broadcast_have_a_map_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        (elementwise("x_blk", read="column, row"), "it reads tensors elsewhere than it writes"),
+        (
+            elementwise("x_blk", read="column, row"),
+            "it reads tensors at other positions than it writes",
+        ),
         (elementwise("x_blk", write="row, 0"), "it does not write each part of its results once"),
         (program("attention"), "it reads a part of a tensor only"),
-        (program("ring"), "it reads tensors elsewhere than it writes"),
+        (program("ring"), "it reads tensors at other positions than it writes"),
         (program("integers"), "it has tensors of other types than float32 and bfloat16"),
         (elementwise("ttl.math.round(x_blk, 1)"), "TTIR has no op for ttl.math.round"),
         (

@@ -34,9 +34,9 @@ def test_products_divided_among_devices(division: str, shape: tuple[int, int]) -
         ("ttnn.ConcatMesh2dToTensor(mesh, (2, 2), (0, 1))", "has the shape (1, 4), not (2, 2)"),
         ("ttnn.all_reduce(y, cluster_axis=2)", "has no cluster_axis 2"),
         ("product(y, tensor(b, None), ttnn.zeros((32, 64)))", "others do not"),
-        ("ttnn.all_reduce(ttnn.ones((32, 32)))", "lies on no mesh of devices"),
+        ("ttnn.all_reduce(ttnn.ones((32, 32)))", "is on no mesh of devices"),
         ("product(y, tensor(b, ttnn.ReplicateTensorToMesh(ttnn.open_mesh_device())), y)",
-         "the tensors lie on several meshes"),
+         "the tensors are on several meshes"),
     ],
 )  # fmt: skip
 def test_what_devices_cannot_do_is_told(statement: str, message: str) -> None:
@@ -51,7 +51,7 @@ def test_a_tensor_on_several_devices_can_be_copied() -> None:
 def test_a_captured_tensor_on_several_devices_has_no_slices() -> None:
     text = PRODUCT.replace("ttl.copy(b[k, column]", "ttl.copy(kept[k, column]")
     text = text.replace("    product(", "    kept = tensor(b, None)\n    product(", 1)
-    assert "lies on several devices, so it has no slices" in failure(text)
+    assert "is on several devices, so it has no slices" in failure(text)
 
 
 def test_the_command_line_says_how_many_devices_there_are(

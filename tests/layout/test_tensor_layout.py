@@ -362,7 +362,7 @@ def test_the_later_form_has_no_rest() -> None:
         (lambda: TensorLayout.create((2, 2), grid=(1, 1, 1)), "has 3 dimensions, but 2"),
         (lambda: TensorLayout.create((2, 2), grid=(0, 1)), "has no cores"),
         (lambda: TensorLayout.create((2, 2), strides=[(1, 1), (0, 1)]), "fall on places of others"),
-        (lambda: TensorLayout.create((2, 2), strides=[(1, 0), (0, 0)]), "fall on one place"),
+        (lambda: TensorLayout.create((2, 2), strides=[(1, 0), (0, 0)]), "fall on one position"),
         (lambda: TensorLayout.create((2, 2), "bfp_bf8").element_type, "in tiles only"),
         (lambda: TensorLayout.create((2, 2)).locate((2, 0)), "is no index of a tensor"),
         (lambda: TensorLayout.create((2, 2)).locate((0,)), "is no index of a tensor"),

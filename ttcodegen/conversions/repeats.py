@@ -79,7 +79,7 @@ def _apart(starts: Sequence[int], length: int) -> Iterator[int]:
 
 
 def _sorted_suffixes(tokens: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Where the suffixes start, in their order, and the place of each in it; by doubling the
+    """Where the suffixes start, in their order, and the position of each in it; by doubling the
     length that they are sorted by."""
     count = len(tokens)
     numbers = {token: index for index, token in enumerate(sorted(set(tokens)))}
@@ -99,7 +99,7 @@ def _sorted_suffixes(tokens: Sequence[int]) -> tuple[list[int], list[int]]:
 
 
 def _common_lengths(tokens: Sequence[int], order: Sequence[int], rank: Sequence[int]) -> list[int]:
-    """For each place in the order how much its suffix has in common with the one before it."""
+    """For each position in the order how much its suffix has in common with the one before it."""
     count = len(tokens)
     common = [0] * count
     length = 0

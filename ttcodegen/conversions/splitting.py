@@ -133,7 +133,7 @@ def cuts(
         ends: the lines up to the end of each.
         alive: how many tensors are alive before each; none count if it is empty.
         joined: statements that take another result of the call of the statement before them.
-        is_early: takes the first of several places that are as good, else the last.
+        is_early: takes the first of several positions that are as good, else the last.
     """
     found: list[int] = []
     start = 0

@@ -132,14 +132,14 @@ class Links:
     """Where the values of statements come from, for groups of statements in a row to be compared
     without looking at their values again.
 
-    Each place at which a statement makes or takes a value has the distance to the last place of
-    the same value before it. Where that is before a group, a value comes in.
+    Each position at which a statement makes or takes a value has the distance to the last position
+    of the same value before it. Where that is before a group, a value comes in.
     """
 
     def __init__(self, statements: Iterable[Statement]) -> None:
         self._distances: list[int] = []
         self._starts = [0]
-        """The first place of each statement."""
+        """The first position of each statement."""
         last: dict[SSAValue, int] = {}
         for statement in statements:
             for value in (*statement.form.values, *statement.results):

@@ -449,7 +449,7 @@ class _KernelWriter(KernelArguments):
             return False
         array, index, stored = (op.operand_named(name or "") for name in element.groups())
         if array is None or index is None:
-            # An array of the firmware, at a place that is known.
+            # An array of the firmware, at an address that is known.
             literal = self.body.literal(fill_in(op, text, lambda _: ""), "uint32_t")
             self.values[op.results[0]] = literal
         elif stored is None:

@@ -36,7 +36,7 @@ _EXPRESSED: dict[str, Attribute] = {
 @dataclass(frozen=True)
 class Quantization:
     """real = (integer - zero point) * scale, with one scale and zero point for a tensor, or one for
-    each place along `axis`."""
+    each index along `axis`."""
 
     storage: IntegerType
     """The type of the integers; they are between `low` and `high`."""

@@ -32,7 +32,7 @@ MEMORY_COORDINATES = 4
 class DeviceDescription:
     """The grid that programs see, and how it is mapped to chips.
 
-    `l1_map` leads from the place in the grid and a byte of the shard to chip, row, column and
+    `l1_map` leads from the position in the grid and a byte of the shard to chip, row, column and
     address; its symbol is the address of the buffer. `dram_map` leads from the same to chip, 0,
     bank and address; its symbols are the shape of the grid, that of a shard, the size of a page,
     the address of the buffer and the size of an element.

@@ -340,7 +340,7 @@ class StreamLayoutOp(IRDLOperation):
 
 @irdl_op_definition
 class CoreIndexOp(IRDLOperation):
-    """The place of the core along a dimension of the grid."""
+    """The position of the core along a dimension of the grid."""
 
     name = "ttir.core_index"
     dim = prop_def()

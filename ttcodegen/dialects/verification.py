@@ -48,7 +48,7 @@ def verify_definitions(operations: Iterable[Operation]) -> None:
 
 
 def verify_module(module: ModuleOp, after: str | None = None) -> None:
-    """Verifies every op by itself, so that the error has the place of the op that is wrong, and
+    """Verifies every op by itself, so that the error has the location of the op that is wrong, and
     functions against their signatures.
 
     `after` names the pass that made the module, None if it is as it was read.

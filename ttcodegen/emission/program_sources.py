@@ -209,9 +209,9 @@ def _head(program: Program) -> list[str]:
     costs = program.costs
     if costs != Costs():
         lines.append(
-            f"As generated, it reads {costs.dram_read_bytes} bytes of DRAM and writes "
-            f"{costs.dram_write_bytes}; {costs.least_dram_read_bytes} and "
-            f"{costs.least_dram_write_bytes} are the minimum."
+            f"As generated, it reads {costs.dram_read_bytes} bytes from DRAM and writes "
+            f"{costs.dram_write_bytes}; the minimum is {costs.least_dram_read_bytes} and "
+            f"{costs.least_dram_write_bytes}."
         )
     return [comment_line(line) for line in lines]
 
@@ -307,8 +307,8 @@ def _loop_cores(kernel: Kernel, program: Program) -> str:
 
 
 def _loop_kind(values: Iterable[RuntimeValue]) -> str:
-    """`work` where cores have parts of linear work, `grid` where their place matters, `all` where
-    all get the same."""
+    """`work` where cores have parts of linear work, `grid` where their position matters, `all`
+    where all get the same."""
     places = {place for value in values for place in _places(value)}
     if not places.isdisjoint((Place.FIRST, Place.COUNT)):
         return "work"

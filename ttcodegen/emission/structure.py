@@ -55,10 +55,10 @@ class Structure:
         return leaf(value)
 
     def tensors(self, value: Any, path: str = "") -> Iterator[tuple[int, Any]]:
-        """Each tensor of what hangs together so, with its place in the flat list.
+        """Each tensor of what hangs together so, with its index in the flat list.
 
         Raises:
-            StructureError: at the first place that is otherwise.
+            StructureError: at the first location that is otherwise.
         """
         match self.kind:
             case "tensor":

@@ -153,7 +153,7 @@ class InliningPlan:
         return len(uses) == 1 and _statement_of(uses[0].operation).parent is place[0]
 
     def _place_of_uses(self, op: Operation) -> Place | None:
-        """The one place where all uses of `op` are evaluated; None if there are several."""
+        """The one location where all uses of `op` are evaluated; None if there are several."""
         places: set[Place | None] = set()
         for result in op.results:
             for use in result.uses:

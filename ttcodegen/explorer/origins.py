@@ -1,8 +1,8 @@
 """What the ops of each stage of a compile were made of, and what became of those that are gone.
 
-An op of the source is known by its place in the text, which the passes of the compiler copy to what
-they make of it. Of an op that no pass made anything of alone, the values show where it went: what
-reads its result afterwards, or makes it now, has it inside.
+An op of the source is known by its position in the text, which the passes of the compiler copy to
+what they make of it. Of an op that no pass made anything of alone, the values show where it went:
+what reads its result afterwards, or makes it now, has it inside.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def number_without_text(operations: Iterable[Operation], source: Source) -> None
 
 @dataclass
 class _Flow:
-    """Which ops of a module read what others make, all of them by their places."""
+    """Which ops of a module read what others make, all of them by their positions."""
 
     readers: dict[int, dict[int, None]] = field(default_factory=dict[int, dict[int, None]])
-    """Of each place, what reads what it makes."""
+    """Of each position, what reads what it makes."""
     read: dict[int, dict[int, None]] = field(default_factory=dict[int, dict[int, None]])
-    """Of each place, what makes what it reads."""
+    """Of each position, what makes what it reads."""
     forms: dict[int, list[_Form]] = field(default_factory=dict[int, list[_Form]])
-    """Of each place, its ops."""
+    """Of each position, its ops."""
 
     @staticmethod
     def of(module: Operation) -> _Flow:

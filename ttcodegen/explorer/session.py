@@ -420,7 +420,7 @@ def _module(path: Path) -> Source:
 
 
 def _located(error: CompileError, path: Path) -> CompileError:
-    """An error of a module with the places in its text, which is read again for that."""
+    """An error of a module with the locations in its text, which is read again for that."""
     if path.is_dir() or all(diagnostic.place is None for diagnostic in error.diagnostics):
         return error
     return CompileError(error.render(Source.read(str(path))).removeprefix("error: "))

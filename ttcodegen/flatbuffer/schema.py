@@ -46,7 +46,7 @@ class FieldType:
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a table. `slot` is its place in the vtable; a union has its type in the slot
+    """A field of a table. `slot` is its index in the vtable; a union has its type in the slot
     before."""
 
     name: str

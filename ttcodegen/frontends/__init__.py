@@ -6,9 +6,9 @@ TTIR. What none of them claims is TTIR (or a later stage) and goes to the parser
 
 A front end is a `Frontend` in `FRONTENDS` and a room of its own; no other room knows of it. Its
 `read` function gets the source and a collector of warnings and gives a module of TTIR functions,
-like that of `parsing.parse_module`: flat, in today's spelling, each operation with the place in the
-source that it implements. What it cannot translate it refuses with one `CompileError` that lists
-everything at once.
+like that of `parsing.parse_module`: flat, in today's spelling, each operation with the location in
+the source that it implements. What it cannot translate it refuses with one `CompileError` that
+lists everything at once.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def _reduce(
     sizes, axes = shape_rules.reduced(what, given.shape, dims, shape)
     with np.errstate(all="ignore"):
         reduced = function(given.value(), axis=axes, keepdims=True)
-    # What is left stands in the first row, column or element of the tiles.
+    # The result is in the first row, column or element of the tiles.
     array = np.zeros(element_shape(sizes, True), reduced.dtype)
     array[tuple(slice(size) for size in reduced.shape)] = reduced
     return BlockExpr(array, sizes, True, computed(name, sizes, [given.origin], axes))

@@ -19,7 +19,7 @@ from ttcodegen.lang.tensors import Tensor
 from ttcodegen.ops.tt_lang import CalledProgram, GivenTensor
 
 _SIMULATOR = RLock()
-"""One operation runs at a time, whichever thread asks for it."""
+"""One operation runs at a time, whichever thread calls it."""
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ class Launch:
     more_devices: int = 0
     """On how many devices of a mesh the operation runs after this one."""
     recording: Recording | None = None
-    """What the simulator notes down, if somebody asks for it."""
+    """What the simulator records, on request."""
 
 
 @dataclass
@@ -93,7 +93,7 @@ current = _Current()
 
 @contextmanager
 def inside_of(kernel: Kernel | None) -> Generator[None]:
-    """What asks for the running kernel finds this one, or none."""
+    """Code that looks for the running kernel finds this one, or none."""
     outer = current.node, current.kernel
     current.node, current.kernel = kernel.node if kernel is not None else None, kernel
     try:

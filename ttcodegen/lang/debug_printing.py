@@ -23,8 +23,8 @@ def debug_print(
     Args:
         values: what to print.
         num_pages: how many pages of a tensor: tiles, or rows.
-        sep: what stands between values.
-        end: what stands after them.
+        sep: the text between values.
+        end: the text after them.
         rest: what else Python's print takes.
     """
     objects = [value for value in values if isinstance(value, Tensor | Block | DataflowBuffer)]

@@ -1,4 +1,4 @@
-"""Where tensors lie: interleaved over the banks of a memory, or in shards on cores.
+"""Memory configurations of tensors: interleaved over the banks of a memory, or in shards on cores.
 
 Names and forms are those of TT-NN 0.70.1. The simulator does not care; projects place their tensors
 so.
@@ -116,7 +116,7 @@ class ShardSpec:
 
 @dataclass(frozen=True)
 class MemoryConfig:
-    """Where a tensor lies."""
+    """The placement of a tensor."""
 
     memory_layout: TensorMemoryLayout = TensorMemoryLayout.INTERLEAVED
     buffer_type: BufferType = BufferType.DRAM
@@ -145,7 +145,7 @@ def create_sharded_memory_config(
         core_grid: the cores.
         strategy: what is divided.
         orientation: the order of the cores, row by row if it is not given.
-        use_height_and_width_as_shard_shape: whether `shape` is that of a shard.
+        use_height_and_width_as_shard_shape: whether `shape` is the shape of a shard.
 
     Raises:
         ProgramError: if the cores do not divide the tensor evenly.
@@ -180,22 +180,22 @@ def create_sharded_memory_config(
 def placement(
     shape: Sequence[int], data_type: DataType, *, is_tiled: bool, config: MemoryConfig
 ) -> TensorPlacement:
-    """How a tensor of that memory configuration lies on the device.
+    """The placement of a tensor of that memory configuration on the device.
 
     Raises:
         ProgramError: if its shards do not suit it.
     """
     layout = Layout.TILE if is_tiled else Layout.ROW_MAJOR
-    lies = TensorPlacement(tuple(shape), data_type, layout, str(config.buffer_type))
+    placed = TensorPlacement(tuple(shape), data_type, layout, str(config.buffer_type))
     if not config.is_sharded():
-        return lies
+        return placed
     spec = config.shard_spec
     if spec is None:
         raise error(f"the memory layout {config.memory_layout.name} needs a shard_spec")
     height, width = spec.shape
     if is_tiled and (height % TILE_SIDE or width % TILE_SIDE):
         raise error(f"shards of a tiled tensor are whole tiles, not {height}x{width} elements")
-    rows, columns = lies.padded_shape()
+    rows, columns = placed.padded_shape()
     if not is_tiled and width != columns:
         raise error(
             f"shards of a row-major tensor have whole rows of {columns} elements, not {width}"
@@ -209,4 +209,4 @@ def placement(
             f"a tensor of {rows}x{columns} elements has {down} x {along} shards of "
             f"{height}x{width}, but the cores have {most[0]} x {most[1]}"
         )
-    return lies.sharded(config.memory_layout, shards, str(config.buffer_type))
+    return placed.sharded(config.memory_layout, shards, str(config.buffer_type))

@@ -1,6 +1,6 @@
 """Meshes of devices: tensors that have a part on each, and what devices compute together.
 
-An operation that is given such tensors runs on each device with the parts that lie there, as in
+An operation that is given such tensors runs on each device with the parts that it holds, as in
 TT-NN: single program, multiple data. Shapes are those of the parts.
 """
 
@@ -60,7 +60,7 @@ class MeshDevice:
 
 
 class MeshTensor:
-    """A tensor with a part on each device of a mesh; what it is asked for, the parts know."""
+    """A tensor with a part on each device of a mesh; its properties are those of the parts."""
 
     def __init__(self, parts: Sequence[Tensor], mesh: MeshDevice) -> None:
         self.parts = tuple(parts)
@@ -79,7 +79,7 @@ class MeshTensor:
 
     def __getitem__(self, index: Any) -> Any:
         raise error(
-            "this tensor lies on several devices, so it has no slices",
+            "this tensor is on several devices, so it has no slices",
             remedy="give it to the operation as an argument: on each device that is its part",
         )
 
@@ -88,17 +88,17 @@ class MeshTensor:
 
 
 def mesh_of(values: Sequence[object]) -> MeshDevice | None:
-    """The mesh that tensors lie on, None if they do not.
+    """The mesh that tensors are on, None if they are not on one.
 
     Raises:
-        ProgramError: if there are several, or some tensors lie on none.
+        ProgramError: if there are several, or some tensors are on none.
     """
     meshes = {id(each.mesh): each.mesh for each in values if isinstance(each, MeshTensor)}
     if len(meshes) > 1:
-        raise error("the tensors lie on several meshes")
+        raise error("the tensors are on several meshes")
     if meshes and any(isinstance(each, Tensor) for each in values):
         raise error(
-            "some of the tensors lie on a mesh of devices, others do not",
+            "some of the tensors are on a mesh of devices, others do not",
             remedy="make them with device=mesh, or with a mesh_mapper",
         )
     return next(iter(meshes.values()), None)
@@ -285,7 +285,7 @@ def _together(
     tensor: MeshTensor, axis: int | None, compute: Callable[[list[Array]], Sequence[Array]]
 ) -> MeshTensor:
     if not isinstance(tensor, MeshTensor):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise error("the tensor lies on no mesh of devices")
+        raise error("the tensor is on no mesh of devices")
     found = list(tensor.parts)
     for group in tensor.mesh.groups(axis):
         made = compute([tensor.parts[device].elements() for device in group])

@@ -56,7 +56,7 @@ def nodes_of(place: object, grid: Coordinates, what: str) -> Iterator[Coordinate
 
 
 def _along(part: Any, size: int, place: object, grid: Coordinates, what: str) -> range:
-    """The coordinates that a part of a place means in its dimension."""
+    """The coordinates that a part of a position means in its dimension."""
     if is_range(part):
         start = 0 if part.start is None else part.start
         stop = size if part.stop is None else part.stop
@@ -156,7 +156,7 @@ class PipeNet:
                 "a pipe net is made in the scope of an operation function, or outside of it"
             )
         if current.node is not None:
-            # Each node makes its own; those made at the same place are the same net.
+            # Each node makes its own; those made at the same location are the same net.
             self.key = len(current.node.nets)
             current.node.nets.append(self)
             if not any(current.node.coordinates):

@@ -13,7 +13,7 @@ from ttcodegen.diagnostics import CompileError, Note, SourceLocation, instructio
 from ttcodegen.user_files import is_of_user
 
 Instruction = tuple[CodeType, int]
-"""An instruction by its code and offset: all that is kept until somebody asks where it stands."""
+"""An instruction by its code and offset: all that is kept until its position is needed."""
 
 
 class ProgramError(CompileError):

@@ -38,7 +38,7 @@ class RecordedSlice(RecordedValue):
     tensor: Tensor | None = None
     starts: Shape = ()
     axes: tuple[int, ...] = ()
-    """The dimension of the tensor that each dimension of the block stands for."""
+    """The dimension of the tensor that each dimension of the block corresponds to."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,10 @@ class Recording:
     _contents: dict[int, tuple[np.ndarray, RecordedValue | None]] = field(
         default_factory=dict[int, tuple[np.ndarray, "RecordedValue | None"]]
     )
-    """What lies in the memory of blocks, by the identity of the memory, which is kept."""
+    """The contents of the memory of blocks, by the identity of the memory, which is kept."""
 
     def content(self, memory: np.ndarray) -> RecordedValue | None:
-        """What lies in the memory of a block."""
+        """The contents of the memory of a block."""
         return self._contents.get(id(memory), (memory, None))[1]
 
     def stored(self, memory: np.ndarray, value: RecordedValue | None) -> None:

@@ -109,7 +109,7 @@ def squeezed(given: Shape, dims: object, *, is_tiled: bool) -> tuple[Shape, tupl
 
 
 def unsqueezed(given: Shape, dims: object) -> tuple[Shape, tuple[int, ...]]:
-    """The shape with further dimensions of 1, and where those stand that it had before."""
+    """The shape with further dimensions of 1, and the positions of its original dimensions."""
     rank = len(given) + len(sequence_of(dims))
     axes = checked_dims("ttl.block.unsqueeze", dims, rank)
     kept = tuple(axis for axis in range(rank) if axis not in axes)

@@ -30,7 +30,7 @@ def is_sequence(value: object) -> TypeGuard[tuple[Any, ...] | list[Any]]:
 
 
 def sequence_of(value: object) -> tuple[Any, ...]:
-    """The elements of a tuple or list; anything else stands for itself alone."""
+    """The elements of a tuple or list; anything else is a single element."""
     return tuple(value) if is_sequence(value) else (value,)
 
 

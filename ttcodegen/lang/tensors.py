@@ -105,12 +105,12 @@ class Tensor:
         return self._device
 
     def memory_config(self) -> MemoryConfig:
-        """Where it lies: interleaved in DRAM if nothing else was asked for."""
+        """Its placement: interleaved in DRAM by default."""
         return self._memory_config
 
     @property
     def placement(self) -> TensorPlacement:
-        """How it lies on the device."""
+        """Its layout on the device."""
         return placement(
             self._shape, self.data_type, is_tiled=self.is_tiled, config=self._memory_config
         )
@@ -186,7 +186,7 @@ class TensorSlice:
         return not left
 
     def axes_of(self, shape: Shape) -> tuple[int, ...]:
-        """The dimensions that those of a block of that shape stand for; it fits."""
+        """The dimensions that those of a block of that shape correspond to; it fits."""
         left = list(shape)
         found: list[int] = []
         for axis, size in enumerate(self.sizes):

@@ -96,7 +96,7 @@ def copy_remedy(*, has_tensor: bool, has_pipe: bool, is_turned: bool) -> str:
     if is_turned:
         return "in if_src a pipe is the destination of a copy, in if_dst it is the source"
     if has_pipe:
-        return "a copy with a pipe stands in a function that the net's if_src or if_dst calls"
+        return "a copy with a pipe is in a function that the net's if_src or if_dst calls"
     if has_tensor:
         return "give the part of the tensor as a slice, such as a[0, :]"
     return "copies go between a block and a tensor slice, or between a block and a pipe"

@@ -79,7 +79,7 @@ def collapsed(
 
 
 def extents(coefficients: Coefficients, shape: Shape) -> Shape:
-    """The sizes of the collapsed dimensions: one more than the place of the last element."""
+    """The sizes of the collapsed dimensions: one more than the index of the last element."""
     return tuple(
         sum(factor * (size - 1) for factor, size in zip(row, shape, strict=True)) + 1
         for row in coefficients
@@ -87,7 +87,7 @@ def extents(coefficients: Coefficients, shape: Shape) -> Shape:
 
 
 def check_one_to_one(coefficients: Coefficients, shape: Shape) -> None:
-    """Raises ValueError if two elements of the tensor fall on one place."""
+    """Raises ValueError if two elements of the tensor fall on one position."""
     found: set[int] = set()
     for row in coefficients:
         reached = 0
@@ -98,7 +98,7 @@ def check_one_to_one(coefficients: Coefficients, shape: Shape) -> None:
             found.add(dim)
     missing = [dim for dim, size in enumerate(shape) if size > 1 and dim not in found]
     if missing:
-        raise ValueError(f"elements along dimension {missing[0]} fall on one place")
+        raise ValueError(f"elements along dimension {missing[0]} fall on one position")
 
 
 def _factors(row: Sequence[int], shape: Shape) -> list[tuple[int, int]]:
@@ -107,14 +107,14 @@ def _factors(row: Sequence[int], shape: Shape) -> list[tuple[int, int]]:
 
 
 def collapse(coefficients: Coefficients, index: Sequence[int]) -> Shape:
-    """The place of an element in the physical shape."""
+    """The position of an element in the physical shape."""
     return tuple(
         sum(factor * i for factor, i in zip(row, index, strict=True)) for row in coefficients
     )
 
 
 def expand(coefficients: Coefficients, shape: Shape, place: Sequence[int]) -> Shape | None:
-    """The element at a place in the physical shape, None if it is padding."""
+    """The element at a position in the physical shape, None if it is padding."""
     index: list[int | None] = [0 if size == 1 else None for size in shape]
     for row, position in zip(coefficients, place, strict=True):
         rest = position

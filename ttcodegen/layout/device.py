@@ -128,11 +128,11 @@ class Device:
     def reinterpret(self, grid: Sequence[int], worker_map: AffineMap) -> Device:
         """Another view of the same chips.
 
-        Raises ValueError if the map leaves the chips, or two places of the grid are one core.
+        Raises ValueError if the map leaves the chips, or two positions of the grid are one core.
         """
         changed = replace(self, grid=tuple(grid), worker_map=worker_map)
         if len(changed.logical_cores) != prod(changed.grid):
-            raise ValueError("two places of the grid are the same core")
+            raise ValueError("two positions of the grid are the same core")
         chips = len(self.chip_ids)
         for core in changed.logical_cores:
             sides = (chips, *self.chip_grid)
@@ -146,10 +146,10 @@ class Device:
     # Cores
 
     def physical_core(self, core: Sequence[int]) -> PhysicalCore:
-        """The chip, row and column of a place in the grid.
+        """The chip, row and column of a position in the grid.
 
         The chip is its index in the mesh: `chip_ids` has its number in the system. Raises
-        ValueError if the grid has no such place.
+        ValueError if the grid has no such position.
         """
         if len(core) != len(self.grid) or not all(
             0 <= place < side for place, side in zip(core, self.grid, strict=True)
@@ -159,7 +159,7 @@ class Device:
 
     @cached_property
     def logical_cores(self) -> dict[PhysicalCore, Shape]:
-        """The place in the grid of each core."""
+        """The position in the grid of each core."""
         places = product(*(range(side) for side in self.grid))
         return {self.physical_core(place): place for place in places}
 
@@ -186,7 +186,7 @@ class Device:
 
     @property
     def l1_map(self) -> AffineMap:
-        """From a place in the grid and a byte of the shard to chip, row, column and address.
+        """From a position in the grid and a byte of the shard to chip, row, column and address.
 
         The symbol is the address of the buffer.
         """
@@ -196,7 +196,7 @@ class Device:
 
     @property
     def dram_map(self) -> AffineMap:
-        """From a place in the grid and a byte of the shard to chip, 0, bank and address.
+        """From a position in the grid and a byte of the shard to chip, 0, bank and address.
 
         Pages go round the banks. The symbols are the shape of the tensor's grid, the shape of its
         shard, the size of a page, the address of the buffer, and the size of an element.

@@ -76,9 +76,9 @@ class Location:
     """The location of an element."""
 
     core: Shape
-    """Its place in the grid."""
+    """Its position in the grid."""
     position: Shape
-    """Its place in the core's shard, in elements along each dimension."""
+    """Its position in the core's shard, in elements along each dimension."""
     offset: int
     """How many elements precede it in the memory of the shard. In tiles, elements are counted
     face by face (16x16)."""
@@ -431,7 +431,7 @@ class TensorLayout:
 
     @property
     def linear_map(self) -> AffineMap:
-        """From the index in the tensor to the place in the collapsed dimensions."""
+        """From the index in the tensor to the position in the collapsed dimensions."""
         return linear_map(self.coefficients, len(self.shape))
 
     @property
@@ -446,7 +446,7 @@ class TensorLayout:
 
     @property
     def shard_map(self) -> AffineMap:
-        """From the index in the tensor to the place in the core's shard."""
+        """From the index in the tensor to the position in the core's shard."""
         linear = self.linear_map
         results = [
             expression % part

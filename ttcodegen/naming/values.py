@@ -120,7 +120,7 @@ class ValueNames:
             yield placed
 
     def _placed(self, value: SSAValue) -> str | None:
-        """The name of a value with the place of its layer among others: `m_1_sum`."""
+        """The name of a value with the index of its layer among others: `m_1_sum`."""
         op: Operation | Block = value.owner
         for _ in range(_MOST_STEPS_TO_LAYER):
             if not isinstance(op, CatalogueOp):

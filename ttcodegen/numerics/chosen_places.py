@@ -21,7 +21,7 @@ from ttcodegen.ops.definition import Definition, TTIRDefinition, TTNNDefinition
 from ttcodegen.ops.traits import Trait
 
 _MOST_ROWS = 1 << 16
-"""Rows whose numbers every type of places holds."""
+"""Rows whose numbers every type of indices holds."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class _Choice:
     tolerance: Tolerance
     """What two runs may differ in these values."""
     moves: tuple[Function, ...]
-    """They bring its places to where the output has them, one after the other."""
+    """They bring its indices to where the output has them, one after the other."""
 
 
 @dataclass(frozen=True)
 class _Argument:
-    """An argument of a function, of which a tensor holds the elements in other places."""
+    """An argument of a function, of which a tensor holds the elements in other positions."""
 
     position: int
     moves: tuple[Function, ...]
@@ -65,7 +65,7 @@ class ChosenValues:
     def watch(
         self, interpreter: LoweredInterpreter, program: str, outputs: Iterable[int] | None = None
     ) -> bool:
-        """Looks for what chose the places that outputs of a function hold, of all of them by
+        """Looks for what chose the indices that outputs of a function hold, of all of them by
         default; whether anything did."""
         self._choices[program] = {}
         if outputs is not None and not (outputs := tuple(outputs)):
@@ -76,7 +76,7 @@ class ChosenValues:
         found = {
             index: _choice(interpreter, function, function.results[index]) for index in numbers
         }
-        # Where both runs choose among the same, the places are the same.
+        # Where both runs choose among the same, the indices are the same.
         choices = {
             index: choice
             for index, choice in found.items()
@@ -92,8 +92,8 @@ class ChosenValues:
         expected: Sequence[np.ndarray],
         found: Mapping[int, np.ndarray | None],
     ) -> dict[int, np.ndarray | None]:
-        """What another run found, with the expected places where those that it found hold values as
-        large; `expected` are the outputs of the run that was observed."""
+        """What another run found, with the expected indices where those that it found hold values
+        as large; `expected` are the outputs of the run that was observed."""
         settled = dict(found)
         for index, actual in found.items():
             choice = self._choices.get(program, {}).get(index)
@@ -113,7 +113,7 @@ def with_expected_places(
     expected: Sequence[np.ndarray],
     found: Mapping[int, np.ndarray | None],
 ) -> dict[int, np.ndarray | None]:
-    """What another run found, with the expected places where those that it found hold values as
+    """What another run found, with the expected indices where those that it found hold values as
     large; the program is run again for these values.
 
     Args:
@@ -131,7 +131,7 @@ def with_expected_places(
 
 
 def _choice(interpreter: FileInterpreter, function: Function, output: int) -> _Choice | None:
-    """What chose the places that a tensor of a function holds; None if nothing did."""
+    """What chose the indices that a tensor of a function holds; None if nothing did."""
     source = _source(interpreter, function, output)
     return source if isinstance(source, _Choice) else None
 
@@ -214,8 +214,8 @@ def _outside(
 def _as_large(
     choice: _Choice, computed: np.ndarray, actual: np.ndarray, expected: np.ndarray
 ) -> np.ndarray:
-    """Where an output holds other places of values as large as the expected ones, none of them more
-    often than is expected of one."""
+    """Where an output holds other indices of values as large as the expected ones, none of them
+    more often than is expected of one."""
     axis = choice.axis % computed.ndim
     length = computed.shape[axis]
     places, wanted = (each.astype(np.int64) for each in (actual, expected))
@@ -240,8 +240,8 @@ def _as_large(
 def _rows(
     moves: Sequence[Function], shape: tuple[int, ...], axis: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Of each element of an output, the row of the tensor of that shape in which it is a place, and
-    whether it is one: moves may also fill in others."""
+    """Of each element of an output, the row of the tensor of that shape in which it is an index,
+    and whether it is one: moves may also fill in others."""
     of_choice = moves[0].tensors[moves[0].arguments[0]].shape
     count = prod(shape) // shape[axis]
     numbers = np.arange(count).reshape(*shape[:axis], 1, *shape[axis + 1 :])

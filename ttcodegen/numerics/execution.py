@@ -129,7 +129,7 @@ class Function:
         results: Sequence[int],
     ) -> Function:
         """A function that lets go of every tensor after its last use. Its arguments are names, for
-        messages, and tensors; they are identified by their places, for names may be equal."""
+        messages, and tensors; they are identified by their positions, for names may be equal."""
         ordered = tuple(steps)
         return Function(
             name,

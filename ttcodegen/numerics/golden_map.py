@@ -19,7 +19,7 @@ _STORED = {"f": np.float32, "i": np.int32, "u": np.uint32, "b": np.bool_}
 def embed_golden_map(flatbuffer: bytes, goldens: Mapping[str, np.ndarray]) -> bytes:
     """The file with golden values for the tensors that the keys name.
 
-    A key is the name of an input or output, or `input_N` or `output_N` by its place, or the
+    A key is the name of an input or output, or `input_N` or `output_N` by its index, or the
     location of an op: the last op there whose result has the shape of the value is meant. It holds
     for all programs that have such a tensor.
 

@@ -1,7 +1,7 @@
 """Embeds golden values in a flatbuffer: what the source computes, for the tensors that hold it.
 
 Inputs are drawn and the source is run on them. An op of the lowered program is compared with the op
-of the source that it was made of, which it knows by its place in the text; that it computes the
+of the source that it was made of, which it knows by its position in the text; that it computes the
 same value is found by running the lowered program without rounding. Values that lowering moved (a
 transpose that changed places with a sum) have no golden value; where an op should give the value of
 the source and does not, it has one, so that a run shows it.
@@ -68,8 +68,8 @@ class _SourceRun:
             op.sym_name.data: _places(op) for op in module.ops if isinstance(op, FuncOp)
         }
         self.values: dict[tuple[int, int], np.ndarray | None] = {}
-        """The results of ops, by the place of the op in the text and the index of the result; None
-        for ops that ran several times."""
+        """The results of ops, by the position of the op in the text and the index of the result;
+        None for ops that ran several times."""
         self.inputs = list(draw_inputs(module, function, seed).values())
         name = function.sym_name.data
         try:
@@ -92,7 +92,7 @@ class _SourceRun:
 
 
 def _places(function: FuncOp) -> dict[int, int]:
-    """The place in the text of each op, by the number of its first result."""
+    """The position in the text of each op, by the number of its first result."""
     places: dict[int, int] = {}
     number = len(function.args)
     for op in body_of(function).ops:

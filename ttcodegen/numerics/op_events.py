@@ -26,7 +26,7 @@ class OpEvent:
     program: str
     """The program it belongs to: that which runs, or one that it calls."""
     index: int
-    """Its place among the ops of the program."""
+    """Its index among the ops of the program."""
     name: str
     """As `ttnn.matmul`."""
     location: str | None
@@ -105,7 +105,7 @@ def observer(
 
 
 class _Goldens:
-    """The golden values of a program, and the places of its ops."""
+    """The golden values of a program, and the indices of its ops."""
 
     def __init__(self, program: Program, constants: Sequence[Constant]) -> None:
         self._program = program
@@ -114,7 +114,7 @@ class _Goldens:
         self._next = 0
 
     def index(self, observation: Observation) -> int:
-        """The place of an op. Ops are observed in order, from the first one on in each run."""
+        """The index of an op. Ops are observed in order, from the first one on in each run."""
         index, steps = self._next, observation.function.steps
         if steps[index] is not observation.step:
             index = next(i for i, step in enumerate(steps) if step is observation.step)

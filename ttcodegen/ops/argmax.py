@@ -1,4 +1,4 @@
-"""The places of greatest elements."""
+"""The indices of greatest elements."""
 
 from __future__ import annotations
 

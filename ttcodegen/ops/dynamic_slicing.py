@@ -111,7 +111,7 @@ def _extents(op: CatalogueOp) -> list[int]:
 
 
 def _verify_dynamic(op: CatalogueOp) -> None:
-    """Begins and ends name a place in each dimension; the result fits into the input."""
+    """Begins and ends name a position in each dimension; the result fits into the input."""
     shape = op.shape("input")
     for name in ("begins", "ends"):
         if op.shape(name) != (len(shape),):

@@ -111,7 +111,7 @@ def gathered_tokens(
 
 
 Home = tuple[int, int]
-"""The place of a device in a group of devices, and the place of an expert among those of it."""
+"""The index of a device in a group of devices, and the index of an expert among those of it."""
 
 
 def homes_of_experts(mapping: Array, group: Sequence[int], experts: int) -> list[list[Home]]:

@@ -84,7 +84,7 @@ def _verify_index(op: CatalogueOp, operands: Sequence[str]) -> None:
 
 
 def _grid(shape: Sequence[int], dim: int, index: Array) -> tuple[Array, ...]:
-    """For each element of `index`, the place that it names: its own, but along `dim`."""
+    """For each element of `index`, the position that it names: its own, but along `dim`."""
     grid = list(np.indices(tuple(shape), dtype=np.int64))
     grid[dim] = index.astype(np.int64)
     return tuple(grid)
@@ -218,7 +218,7 @@ register(
 # scatter
 
 REDUCTIONS = ("invalid", "sum", "prod", "min", "max")
-"""How elements that meet in one place become one; the last one stays for `invalid`."""
+"""How elements that meet in one position become one; the last one stays for `invalid`."""
 
 
 def _verify_scatter(op: CatalogueOp) -> None:
@@ -244,7 +244,7 @@ def _verify_scatter(op: CatalogueOp) -> None:
 
 
 def _scatter(call: Call) -> Array:
-    """What names no place of the input is left out, as the library's kernels do it."""
+    """What names no position of the input is left out, as the library's kernels do it."""
     result = call.array("input").copy()
     if call.attributes.get(GENERAL_SCATTER) is not None:
         named_places, source = slices_by_index.slices_to_scatter(call)
@@ -309,8 +309,8 @@ def _scattered(
 def _extremes(
     builder: OpBuilder, operands: Sequence[SSAValue], dim: int, reduction: str
 ) -> SSAValue:
-    """The library's scatter finds no extremes: every place is compared with every index that could
-    name it, (..., places, indices), and what is not named is no candidate."""
+    """The library's scatter finds no extremes: every position is compared with every index that
+    could name it, (..., places, indices), and what is not named is no candidate."""
     value, index, source = operands
     shape, wanted = shape_of(value.type), shape_of(index.type)
     element = element_of(value.type)
@@ -320,7 +320,7 @@ def _extremes(
     value, index, source = (builder.permute(v, permutation) for v in (value, index, source))
     outer = list(shape_of(value.type)[:-1])
     places, count = shape[dim], wanted[dim]
-    # Lines without an index get one that names no place.
+    # Lines without an index get one that names no position.
     index = _grown(builder, builder.typecast(index, f32), [*outer, count], float(places))
     source = _grown(builder, builder.typecast(source, computed), [*outer, count], 0.0)
     named = builder.emit("arange", [], TensorType(f32, [places]), start=0, end=places)

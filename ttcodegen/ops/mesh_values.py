@@ -49,7 +49,7 @@ def _along(
 
 
 def _split_along(call: Call, parts: Sequence[Array], axes: Sequence[int], dim: int) -> list[Array]:
-    """Each chip's share of what its group has, by its place in the group, axis by axis."""
+    """Each chip's share of what its group has, by its index in the group, axis by axis."""
     mesh = mesh_of(call)
     result = list(parts)
     for axis in axes:
@@ -85,7 +85,7 @@ def reduce_scattered(calls: Sequence[Call], how: str, dim: int, axis: int | None
 
 
 def partitioned(calls: Sequence[Call], dim: int, axis: int | None) -> list[Array]:
-    """Each chip's share of what it has, by its place along an axis or in the whole mesh."""
+    """Each chip's share of what it has, by its index along an axis or in the whole mesh."""
     if axis is None:
         return [
             np.split(array, len(calls), axis=dim)[chip] for chip, array in enumerate(_inputs(calls))

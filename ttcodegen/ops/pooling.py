@@ -275,7 +275,7 @@ def _lower_max_pool2d_with_indices(builder: OpBuilder, op: CatalogueOp) -> list[
 def _places_in_narrower(
     builder: OpBuilder, places: SSAValue, wide: int, narrow: int, first: int
 ) -> SSAValue:
-    """Places in an image of one width as places in the part of it that begins at `first` and has
+    """Indices in an image of one width as indices in the part of it that begins at `first` and has
     another width: for each row before them, as many elements less as the widths differ by. f32
     holds places of up to 2**24."""
 

@@ -1,7 +1,7 @@
 """Conversions between floats and the integers that represent them.
 
 The parser has taken scale and zero point out of the types and put them into attributes of the ops
-(`parsing.quantized`); where the type had one of each for every place along a dimension, they are as
+(`parsing.quantized`); where the type had one of each for every index along a dimension, they are as
 many, and `axis` names the dimension.
 """
 
@@ -97,7 +97,7 @@ def _places(op: CatalogueOp) -> int:
 
 
 def _verify(op: CatalogueOp) -> None:
-    """One positive scale and one zero point, or one of each for every place along the axis."""
+    """One positive scale and one zero point, or one of each for every index along the axis."""
     _verify_types(op)
     places = _places(op)
     for name in _PARAMETERS[op.definition.short_name]:

@@ -89,7 +89,7 @@ _MOST_MULTIPLIED = 1024
 
 
 def _cumprod_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """For each place the product along a leading dimension of the elements up to it, and of ones
+    """For each position the product along a leading dimension of the elements up to it, and of ones
     for those after it. None for integers, whose products are no op on tiles."""
     shape = op.shape("input")
     if not declared_data_type(op.operands[0]).is_float or 0 in shape or not shape:

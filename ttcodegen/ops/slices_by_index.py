@@ -1,9 +1,9 @@
-"""Slices at places that a tensor of indices holds: the general forms of gather and scatter.
+"""Slices at indices that a tensor of indices holds: the general forms of gather and scatter.
 
 Their meaning and the names of their dimensions are those of StableHLO's ops of the same names
 (https://openxla.org/stablehlo/spec#gather, #scatter). They decompose into the forms along one
 dimension that the library has: the dimensions that indices address become one, the last, and each
-index becomes the place of an element in it.
+index becomes the position of an element in it.
 """
 
 from __future__ import annotations
@@ -210,8 +210,8 @@ def _expect_different(name: str, dims: Sequence[int], rank: int) -> None:
 
 
 def _addresses(slices: Slices, indices: Array, clamp: bool) -> list[Array]:
-    """For each dimension the places of all elements of all slices, to be broadcast: the dimensions
-    of the indices but that of their parts, then those of a slice."""
+    """For each dimension the positions of all elements of all slices, to be broadcast: the
+    dimensions of the indices but that of their parts, then those of a slice."""
     parts = indices.astype(np.int64)
     if slices.vector_dim == len(slices.indices):
         parts = parts[..., None]
@@ -256,8 +256,8 @@ def gather_slices(call: Call) -> Array:
 
 
 def slices_to_scatter(call: Call) -> tuple[tuple[Array, ...], Array]:
-    """The places that a scatter names, and the value at each; elements that would be outside of the
-    tensor are left out."""
+    """The positions that a scatter names, and the value at each; elements that would be outside of
+    the tensor are left out."""
     x, indices, update = (call.array(name) for name in ("input", "index", "source"))
     slices = Slices.of_scatter(call, x.shape, indices.shape, update.shape)
     batch = [indices.shape[dim] for dim in slices.batch_dims]
@@ -448,7 +448,8 @@ def _broadcast_to(builder: OpBuilder, value: SSAValue, shape: Sequence[int]) -> 
 
 
 def _decompose_targets(builder: OpBuilder, folded: _Folded, indices: SSAValue) -> SSAValue:
-    """As _decompose_places, but what is outside of the tensor gets a place after its last one."""
+    """As _decompose_places, but what is outside of the tensor gets a position after its last
+    one."""
     slices = folded.slices
     parts = _parts(builder, slices, indices)
     inside: list[SSAValue] = []

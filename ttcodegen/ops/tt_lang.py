@@ -66,7 +66,7 @@ class CalledProgram:
     program: Program
     kernels: tuple[FuncOp, ...]
     inputs: tuple[int, ...]
-    """The tensors that it reads, by their place among those that the operation is called with."""
+    """The tensors that it reads, by their index among those that the operation is called with."""
     outputs: tuple[int, ...]
     """Those that it writes."""
 

@@ -35,7 +35,8 @@ def split(source: Source) -> list[Source]:
 
 @dataclass(frozen=True)
 class Expectation:
-    """A diagnostic that a comment expects: at a line (None: at no place), with that in its text."""
+    """A diagnostic that a comment expects: at a line (None: at no location), with that in its
+    text."""
 
     severity: str
     line: int | None

@@ -83,7 +83,8 @@ class GivenChoices:
         config: ProgramConfig | None,
         brought: Sequence[tuple[TensorPlacement, ...]],
     ) -> list[Way]:
-        """The ways that agree, from operands that are brought to one of these places."""
+        """The ways that agree, from operands that are brought to one of these memory
+        configurations."""
         offered: list[Way] = []
         misfit = self._ways.misfit(call, config) if config is not None else None
         for operands in brought:
@@ -227,7 +228,8 @@ class GivenChoices:
                 yield operands
 
     def _places(self, operand: TensorPlacement, wanted: Entry) -> list[TensorPlacement]:
-        """The places that agree with an entry, of one that says nothing all other places."""
+        """The memory configurations that agree with an entry, of one that says nothing all other
+        memory configurations."""
         grid = self._ways.model.grid
         if operand.memory is Memory.HOST:
             return [operand]

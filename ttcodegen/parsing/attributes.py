@@ -132,7 +132,7 @@ class AttributeParser(Parser):
         self._alias_sizes: dict[str, tuple[int, int]] = {}
         """Of each alias, how many aliases it expands to and how deep they are nested."""
         self._alias_ends: dict[int, int] = {}
-        """Where definitions that were read before their place start and end."""
+        """Where definitions that were read before their position start and end."""
         self._open_aliases: list[str] = []
         self._entry_offsets: dict[str, int] = {}
         self._warned_of_encodings = False
@@ -150,7 +150,7 @@ class AttributeParser(Parser):
         at_position: Span[str] | Position | None = None,
         end_position: Position | None = None,
     ) -> NoReturn:
-        """Ends parsing with a diagnostic at a place, by default at the current token."""
+        """Ends parsing with a diagnostic at a location, by default at the current token."""
         if at_position is None:
             at_position = self._current_token.start
         offset = at_position.start if isinstance(at_position, Span) else at_position

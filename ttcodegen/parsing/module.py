@@ -40,7 +40,8 @@ def parse_module(source: Source, diagnostics: Diagnostics | None = None) -> Modu
     is reported in `diagnostics`.
 
     Raises:
-        CompileError: at the first place that is not MLIR as we understand it; for values, all that
+        CompileError: at the first location that is not MLIR as we understand it; for values, all
+        that
             are undefined in a function.
     """
     if diagnostics is None:

@@ -433,7 +433,7 @@ def check_function(
 def _steady_checks(
     run: FunctionRuns, checks: Sequence[OutputCheck], flatbuffer: bytes
 ) -> list[OutputCheck]:
-    """The checks, those that the golden fails without the places that rounding makes finite or
+    """The checks, those that the golden fails without the elements that rounding makes finite or
     not, or true or false."""
     found = list(checks)
     failed = [
@@ -457,7 +457,7 @@ def _steady_checks(
 def _without(
     check: OutputCheck, actual: np.ndarray | None, expected: np.ndarray, undecided: np.ndarray
 ) -> OutputCheck:
-    """The check of an output without the places that hang on rounding."""
+    """The check of an output without the elements that hang on rounding."""
     if actual is None:
         return check
     agreement = compare_decided(actual, expected, EQUAL, undecided)

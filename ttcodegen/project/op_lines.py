@@ -15,8 +15,8 @@ from ttcodegen.emission.op_lines import LoweredOp, OpLines
 from ttcodegen.project.pristine import packed, unpacked
 
 LINES = ".ttcodegen/lines.json.gz"
-"""A gzip file with a JSON object: `ops` with function, name and place in the source, and of each of
-the `files` the lines as the number of an op, the first and the last."""
+"""A gzip file with a JSON object: `ops` with function, name and location in the source, and of each
+of the `files` the lines as the number of an op, the first and the last."""
 
 _NAMESPACE_END = re.compile(r"^\}\s*//.*$")
 

@@ -39,7 +39,7 @@ class ExpectedCall:
 
     program: str
     op: int
-    """The place of the op in its program."""
+    """The index of the op in its program."""
     name: str
     """The function, without its namespace."""
     shape: Shape | None
@@ -144,7 +144,7 @@ def _give_inner(
 
 
 def _aligned(expected: Sequence[Key], found: Sequence[Key]) -> list[int | None]:
-    """For each key the place of the same one among those that were found, in the same order."""
+    """For each key the index of the same one among those that were found, in the same order."""
     begin = 0
     shorter = min(len(expected), len(found))
     while begin < shorter and expected[begin] == found[begin]:

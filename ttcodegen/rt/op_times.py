@@ -30,7 +30,7 @@ class OpTimes:
 
     program: str
     index: int | None
-    """Its place in the flatbuffer, None for what is no op there."""
+    """Its index in the flatbuffer, None for what is no op there."""
     op: str
     location: str | None
     cost: Cost

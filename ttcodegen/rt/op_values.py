@@ -25,7 +25,7 @@ class OpValues:
     function: str | None
     """What the C++ of the op calls, if it is a call."""
     index: int
-    """Its place in its program, or among the calls."""
+    """Its index in its program, or among the calls."""
     location: str | None
     shapes: tuple[tuple[int, ...], ...]
     data_types: tuple[DataType, ...]

@@ -225,7 +225,7 @@ class FlatbufferExecutable(ABC):
         expected: Sequence[np.ndarray],
         found: Mapping[int, np.ndarray | None],
     ) -> dict[int, np.ndarray | None]:
-        """What another run found, with the places that this one chose where the others hold values
+        """What another run found, with the indices that this one chose where the others hold values
         as large (`numerics.chosen_places`)."""
         name = self.entries[program].name
         return self._guard(

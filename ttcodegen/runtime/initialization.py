@@ -18,7 +18,7 @@ DEFAULT = "scaled"
 
 def _scaled(tensor: TensorInfo, generator: np.random.Generator) -> np.ndarray:
     """Floats in [-1, 1), those of weights divided by the root of their width, so that sums stay in
-    range; variances around 1; integers 0 and 1, which name a place in anything; booleans."""
+    range; variances around 1; integers 0 and 1, which name an index in anything; booleans."""
     if not tensor.is_float:
         return generator.integers(0, 2, tensor.shape)
     if is_variance(tensor.name):

@@ -105,7 +105,7 @@ class LoadedFunction:
     def _signatures(
         self, kind: str, rows: Mapping[str, Sequence[Mapping[str, Any]]] | None
     ) -> tuple[TensorSignature, ...]:
-        """The tensors of a kind. Their places among those of their kind say which they are: an
+        """The tensors of a kind. Their indices among those of their kind say which they are: an
         output may be called as an input is."""
         tensors = self._module.library.describe(kind, self.index)
         if rows is None:
@@ -167,7 +167,7 @@ class LoadedFunction:
         return outputs
 
     def set_weight(self, index: int, values: ArrayLike) -> None:
-        """Replaces the weight of that place in `weights`.
+        """Replaces the weight of that index in `weights`.
 
         Raises:
             ModuleError: if the values do not fit.
@@ -222,7 +222,7 @@ class LoadedFunction:
         raise ModuleError(f"'{self.name}' has no input {name!r}; it takes {names}")
 
     def _ordered(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
-        """The inputs in order; each is given once, by its place or by its name."""
+        """The inputs in order; each is given once, by its position or by its name."""
         names = ", ".join(signature.field for signature in self.inputs) or "nothing"
         if len(arrays) > len(self.inputs):
             raise ModuleError(

@@ -107,10 +107,10 @@ class ChipDescription:
         return self.num_dram_channels * (self.dram_unreserved_end - self.dram_unreserved_base)
 
     def physical_core(self, row: int, column: int) -> Pair:
-        """Row and column on the network of the worker at a place of the logical grid.
+        """Row and column on the network of the worker at a position of the logical grid.
 
         Raises:
-            IndexError: if the grid has no such place.
+            IndexError: if the grid has no such position.
         """
         if not (0 <= row < self.grid[0] and 0 <= column < self.grid[1]):
             raise IndexError((row, column))

@@ -107,7 +107,8 @@ class _Decomposer:
 
 
 def _both_interleaved(source: TensorPlacement, target: TensorPlacement) -> bool:
-    """Whether a call can bring a tensor from one place to the other while it converts it."""
+    """Whether a call can bring a tensor from one memory configuration to the other while it
+    converts it."""
     return (
         source.memory is target.memory is Memory.DEVICE
         and source.shards is None

@@ -51,7 +51,7 @@ def call_meanings(module: ModuleOp) -> None:
 
 
 def _call_meanings(function: FuncOp, meanings: Mapping[str, FuncOp]) -> None:
-    """Goes through the ops in order, with what each buffer holds at its place."""
+    """Goes through the ops in order, with what each buffer holds at its position."""
     held: dict[SSAValue, SSAValue] = {}
     replaced: list[Operation] = []
     block = body_of(function)

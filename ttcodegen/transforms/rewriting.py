@@ -1,8 +1,8 @@
 """The driver of the TTIR passes: one walk, or local patterns until none applies.
 
 Both run in time linear in the number of ops and rewrites. What replaces an op gets its location,
-its place in the source text and the name of its result. Ops that overwrite an operand (`in_place`)
-stay where they are, and nothing that reads such an operand moves over them.
+its position in the source text and the name of its result. Ops that overwrite an operand
+(`in_place`) stay where they are, and nothing that reads such an operand moves over them.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def _with_epsilon(rewriter: Rewriter, value: SSAValue) -> tuple[SSAValue, float]
 @BATCH_NORMS.on("ttir.add")
 def fuse_batch_norm_inference(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     """(x - mean) / sqrt(variance + epsilon) * scale + offset, where all but x are weights with an
-    element for each place along one dimension."""
+    element for each index along one dimension."""
     if not is_float(op.results[0]):
         return None
     for value, offset in (tuple(op.operands), (op.operands[1], op.operands[0])):

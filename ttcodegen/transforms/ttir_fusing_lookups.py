@@ -47,7 +47,7 @@ def fuse_one_hot(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 
 def _places(rewriter: Rewriter, one_hot: SSAValue) -> SSAValue | None:
-    """Integers, if each row of `one_hot` is one at the place that one of them says, else zero."""
+    """Integers, if each row of `one_hot` is one at the index that one of them says, else zero."""
     value = one_hot
     while (converted := rewriter.sole(value, "ttir.typecast")) is not None:
         value = converted.operands[0]

@@ -14,7 +14,7 @@ SELECTIONS = PatternSet()
 
 @SELECTIONS.on("ttir.reverse")
 def sort_the_other_way(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """Sorted values backwards are sorted the other way, if their places are not used: equal ones
+    """Sorted values backwards are sorted the other way, if their indices are not used: equal ones
     would change places."""
     source = op.operands[0]
     sort = rewriter.sole(source, "ttir.sort")

@@ -17,7 +17,7 @@ _WEIGHT_OPS = 64
 
 
 def is_elementwise(op: CatalogueOp) -> bool:
-    """Whether the op computes each element of its result from those at the same place, with numpy's
+    """Whether the op computes each element of its result from those at the same index, with numpy's
     broadcasting; conversions of the element type are not counted."""
     return op.definition.verify is verify_broadcast and len(op.results) == 1
 

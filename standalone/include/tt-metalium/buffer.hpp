@@ -208,7 +208,7 @@ class Buffer final : public std::enable_shared_from_this<Buffer> {
     bool allocated_ = false;
 };
 
-/// Where the pages of a sharded buffer lie.
+/// Where the pages of a sharded buffer are.
 UncompressedBufferPageMapping generate_buffer_page_mapping(const Buffer& buffer);
 
 }  // namespace tt::tt_metal

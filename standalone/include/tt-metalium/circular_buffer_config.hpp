@@ -30,7 +30,7 @@ class CircularBufferConfig {
     /// not given a data format.
     CircularBufferConfig& set_page_size(std::uint8_t buffer_index, std::uint32_t page_size);
     CircularBufferConfig& set_total_size(std::uint32_t total_size);
-    /// Lets the circular buffer lie in an L1 buffer.
+    /// Places the circular buffer in an L1 buffer.
     CircularBufferConfig& set_globally_allocated_address(const Buffer& buffer);
     CircularBufferConfig& set_globally_allocated_address_and_total_size(const Buffer& buffer,
                                                                         std::uint32_t total_size);

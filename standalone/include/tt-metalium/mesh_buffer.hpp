@@ -15,7 +15,7 @@
 
 namespace tt::tt_metal::distributed {
 
-/// How the buffer lies on each device.
+/// The layout of the buffer on each device.
 struct DeviceLocalBufferConfig {
     DeviceAddr page_size = 0;
     BufferType buffer_type = BufferType::DRAM;

@@ -60,7 +60,7 @@ struct CBDescriptor {
     FormatDescriptors format_descriptors;
     FormatDescriptors remote_format_descriptors;
 
-    /// The L1 buffer that it lies in, if it has no memory of its own.
+    /// The L1 buffer that it is in, if it has no memory of its own.
     Buffer* buffer = nullptr;
     std::uint32_t address_offset = 0;
     const experimental::GlobalCircularBuffer* global_circular_buffer = nullptr;
@@ -134,7 +134,7 @@ struct KernelDescriptor {
     BufferBindings buffer_bindings;
     CommonBufferBindings common_buffer_bindings;
 
-    /// The run-time arguments of a core; a buffer stands for its address.
+    /// The run-time arguments of a core; a buffer is replaced by its address.
     void emplace_runtime_args(const CoreCoord& core,
                               std::initializer_list<std::variant<std::uint32_t, Buffer*>> args);
     void emplace_runtime_args(const CoreCoord& core,

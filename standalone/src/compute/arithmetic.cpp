@@ -10,7 +10,7 @@ namespace {
 constexpr int kTf32Bits = 10;
 constexpr int kBfloat16Bits = 7;
 // Passes of the multiplier take 4 + 5 bits of source A and 6 + 4 of source B; the last bit of TF32
-// in source A takes part in no pass.
+// in source A is part of no pass.
 constexpr int kBothPassesOfA = 9;
 
 enum class Wide : std::uint8_t { ALWAYS, NEVER, OPERANDS, RESULT };

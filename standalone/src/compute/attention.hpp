@@ -12,8 +12,8 @@
 
 namespace ttcodegen::cpu {
 
-/// Where the keys or values of a user lie: (users, heads, positions, width), or, with page numbers,
-/// in blocks (pages, heads, positions of a page, width).
+/// The layout of the keys or values of a user: (users, heads, positions, width), or, with page
+/// numbers, in blocks (pages, heads, positions of a page, width).
 struct CacheLayout {
     std::int64_t heads = 1;
     std::int64_t positions = 1;

@@ -44,12 +44,12 @@ struct Convolution {
     bool is_depthwise() const { return groups > 1 && group_in() == 1 && group_out() == 1; }
 };
 
-/// How the weights of a convolution lie in memory, in elements.
+/// The layout of the weights of a convolution in memory, in elements.
 struct WeightStrides {
     std::int64_t group = 0;
     std::int64_t out_channel = 0;
     std::int64_t in_channel = 0;
-    /// Negative for mirrored kernels; `first_tap` is where tap 0 lies.
+    /// Negative for mirrored kernels; `first_tap` is the offset of tap 0.
     std::int64_t tap = 1;
     std::int64_t first_tap = 0;
     /// Channels in one block, and the distance between blocks.

@@ -57,7 +57,7 @@ class PackedMatrix {
   public:
     PackedMatrix(std::int64_t batches, std::int64_t depth, std::int64_t columns);
 
-    /// Packs matrices that lie in memory with the given strides. Source is float or Bfloat16Bits;
+    /// Packs matrices with the given strides. Source is float or Bfloat16Bits;
     /// `cut` is what is left of the elements.
     template <typename Source>
     static PackedMatrix pack(std::int64_t batches, std::int64_t depth, std::int64_t columns,
@@ -115,7 +115,7 @@ using BlockConsumer =
     std::function<void(std::int64_t batch, std::int64_t row, std::int64_t rows, std::int64_t column,
                        std::int64_t columns, float* block, std::int64_t stride)>;
 
-/// A left operand that lies in memory with the given strides. Source is float or Bfloat16Bits;
+/// A left operand with the given strides. Source is float or Bfloat16Bits;
 /// `cut` is what is left of the elements.
 template <typename Element, typename Source>
 LeftOperand<Element> left_operand(const Source* data, MatrixStrides strides, MantissaCut cut);

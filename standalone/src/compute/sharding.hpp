@@ -7,7 +7,7 @@
 namespace ttcodegen::cpu {
 
 /// L1 memory of rows x columns elements distributed over the 8x8 worker cores: by rows, by columns
-/// or by blocks. `unit` is the least height of a shard, 32 for tiles.
+/// or by blocks. `unit` is the minimum height of a shard, 32 for tiles.
 ///
 /// ttnn chooses its shards by rules of its own; programs read them off the result.
 MemoryConfig sharded_l1(TensorMemoryLayout scheme, std::uint32_t rows, std::uint32_t columns,

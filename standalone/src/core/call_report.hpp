@@ -56,7 +56,7 @@ class ReportedCall {
     std::int64_t processor_begin_;
 };
 
-/// Bytes of tensors where they lie, on all chips.
+/// Bytes of tensors as stored, on all chips.
 std::uint64_t bytes_of(const Tensors& tensors);
 
 /// What `call` returns, which is reported as a call of `name` with these arguments.

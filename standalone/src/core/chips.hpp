@@ -153,7 +153,7 @@ std::invoke_result_t<Operation> on_each_chip(const Participants& mesh, const Ope
 
 }  // namespace ttcodegen::cpu
 
-/// Begins an operation: records or reports the call where that is asked for, and where an argument
+/// Begins an operation: records or reports the call where that is requested, and where an argument
 /// is of a mesh of several chips, returns what the function gives on each. The arguments are all of
 /// the function's own.
 #define TTCODEGEN_ON_EACH_CHIP(function, ...) \

@@ -8,7 +8,7 @@ namespace ttcodegen::cpu {
 /// nearest even, floats to integers truncate and saturate, integers wrap but to 16 bits saturate.
 Tensor convert(const Tensor& input, DataType dtype, Layout layout,
                const MemoryConfig& memory_config, MeshDevice* device);
-/// The tensor itself where it has the data type, else a converted one in the same place.
+/// The tensor itself where it has the data type, else a converted one in the same memory.
 Tensor with_type(const Tensor& input, DataType dtype);
 /// Stores the elements of `input` in `output`, which has the same number of them.
 void convert_into(const Tensor& input, const Tensor& output);

@@ -166,7 +166,7 @@ MeshCommandQueue& MeshDevice::mesh_command_queue(std::optional<std::uint8_t> cq_
 
 bool MeshDevice::close() { return pimpl_->close(); }
 
-// Kernels are cached on disk by content, whatever a program asks for.
+// Kernels are cached on disk by content, whatever a program requests.
 void MeshDevice::enable_program_cache() {}
 void MeshDevice::clear_program_cache() {}
 void MeshDevice::disable_and_clear_program_cache() {}

@@ -58,10 +58,10 @@ class L1Part {
 /// Bytes of a 32x32 tile.
 std::size_t tile_bytes(tt::tt_metal::DataType dtype);
 
-/// Bytes of each L1 bank that a tensor takes; none if it lies in DRAM.
+/// Bytes of each L1 bank that a tensor takes; none if it is in DRAM.
 std::size_t l1_bank_bytes(const tt::tt_metal::TensorSpec& spec, std::size_t banks);
 
-/// Takes L1 for a tensor; null if it lies in DRAM. Refuses what does not fit.
+/// Takes L1 for a tensor; null if it is in DRAM. Refuses what does not fit.
 std::unique_ptr<L1Part> take_l1(const tt::tt_metal::TensorSpec& spec,
                                 tt::tt_metal::distributed::MeshDevice* device);
 

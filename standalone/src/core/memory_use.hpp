@@ -1,6 +1,6 @@
 #pragma once
 
-// How many bytes of DRAM and L1 the tensors of a device take, as they would lie on a card.
+// How many bytes of DRAM and L1 the tensors of a device take, as on a card.
 
 #include <cstddef>
 #include <memory>

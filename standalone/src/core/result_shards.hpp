@@ -1,7 +1,7 @@
 #pragma once
 
-// Where results of operations on sharded tensors lie, as tt-metal 0.70.1 was measured to place them
-// (docs/library-rules.md).
+// The placement of results of operations on sharded tensors, as tt-metal 0.70.1 was measured to
+// place them (docs/library-rules.md).
 
 #include <optional>
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace ttcodegen::cpu {
 
-/// Whether a kind of sharding is asked for, without shards.
+/// Whether a kind of sharding is requested, without shards.
 bool is_bare(const std::optional<MemoryConfig>& asked);
 
 /// Shards of that kind on the cores of `like` for a tensor of this shape: as even as whole tiles or
@@ -32,7 +32,7 @@ MemoryConfig elementwise_memory(std::span<const Tensor* const> operands, const S
 MemoryConfig reduced_memory(const Tensor& input, bool rows, bool columns,
                             const std::optional<MemoryConfig>& asked);
 
-/// The result of an operation that changes the shape: what is asked for, else the input's kind and
+/// The result of an operation that changes the shape: what is requested, else the input's kind and
 /// cores. `turned`: the last two dimensions changed places.
 MemoryConfig moved_memory(const Tensor& input, const Shape& shape,
                           const std::optional<MemoryConfig>& asked, bool turned);
@@ -40,7 +40,7 @@ MemoryConfig moved_memory(const Tensor& input, const Shape& shape,
 /// Refuses sharded tensors, and sharded results, where tt-metal 0.70.1 has no program for them.
 void require_interleaved(const Tensor& input, const std::optional<MemoryConfig>& asked);
 
-/// The result of tilizing: shards by height stay as they are where such shards are asked for.
+/// The result of tilizing: shards by height stay as they are where such shards are requested.
 MemoryConfig tilized_memory(const Tensor& input, const std::optional<MemoryConfig>& asked);
 
 }  // namespace ttcodegen::cpu

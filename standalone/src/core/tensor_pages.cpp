@@ -78,7 +78,7 @@ struct Matrices {
     std::size_t tiles() const { return count * tiles_down * tiles_across; }
 
     /// Calls `copy(element, place, count)` for each row of each face of a tile that holds elements:
-    /// `count` elements from `element` on lie from `place` of the tile on.
+    /// `count` elements from `element` on are stored from `place` of the tile on.
     template <typename Copy>
     void for_each_row(std::size_t tile, const Copy& copy) const {
         const std::size_t matrix = tile / (tiles_down * tiles_across);

@@ -12,7 +12,7 @@
 
 namespace ttcodegen::cpu {
 
-/// The memory of a tensor on all devices of its mesh; made when it is asked for first.
+/// The memory of a tensor on all devices of its mesh; allocated on first use.
 tt::tt_metal::Buffer& memory_of(const Tensor& tensor);
 
 /// What a tensor of one device holds, page by page.

@@ -21,7 +21,7 @@ namespace {
 std::unique_ptr<Capture> capture_under_way;
 std::atomic<bool> replaying = false;
 
-/// What the dispatcher reads for a program at the least: a wait, run-time arguments, the launch
+/// What the dispatcher reads for a program at minimum: a wait, run-time arguments, the launch
 /// message and the signal to go, each a command of one aligned line.
 constexpr std::size_t kLeastProgramBytes = 4 * 64;
 /// Pages of a trace are no smaller.

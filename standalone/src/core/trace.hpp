@@ -103,7 +103,7 @@ void refuse_write_in_capture();
 void refuse_read_in_capture();
 void refuse_event_in_capture();
 
-/// Whether a trace is being replayed: what its steps allocate has its place already.
+/// Whether a trace is being replayed: what its steps allocate is allocated already.
 bool is_replaying();
 
 /// The traces of a device.

@@ -1,4 +1,4 @@
-// Copies, and moves between layouts that are asked for by name.
+// Copies, and moves between layouts that are requested by name.
 
 #include "ttnn/operations/data_movement/copy/copy.hpp"
 
@@ -175,7 +175,7 @@ Tensor untilize_with_unpadding(const Tensor& input, const Shape& output_tensor_e
     cpu::Extents ends;
     for (std::size_t i = 0; i < shape.rank(); ++i) {
         const std::size_t end = std::size_t{output_tensor_end.view()[i]} + 1;
-        TT_FATAL(end <= shape.view()[i], "The end {} lies beyond the tensor, {}", output_tensor_end,
+        TT_FATAL(end <= shape.view()[i], "The end {} is beyond the tensor, {}", output_tensor_end,
                  shape);
         ends.push_back(end);
     }

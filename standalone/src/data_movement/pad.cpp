@@ -31,7 +31,7 @@ void check_rank(const Padding& padding) {
     }
 }
 
-/// Whether the result lies in the tiles that the input has already: nothing is moved then.
+/// Whether the result fits into the tiles that the input has already: nothing is moved then.
 bool fills_own_tiles(const Tensor& input, const Padding& padding) {
     const std::size_t rank = padding.size();
     if (input.layout() != Layout::TILE || rank < 2) {

@@ -106,8 +106,8 @@ Tensor repeat_interleave(const Tensor& input, std::uint32_t repeats, std::int32_
              "Sharded output and inputs must have the same memory layout.");
     cpu::Extents inner(rank, 1);
     inner[axis] = repeats;
-    // The result is in DRAM whatever is asked for, as that of a concatenation without a memory
-    // configuration.
+    // The result is in DRAM whatever is requested, like the result of a concatenation without a
+    // memory configuration.
     return cpu::repeated(input, cpu::Extents(rank, 1), inner, MemoryConfig{});
 }
 

@@ -19,7 +19,7 @@ constexpr std::size_t kTileEdge = 32;
 /// Whether the part begins at a tile: then whole tiles are moved and the rest becomes padding.
 bool begins_at_tile(const Shape& shape, const Extents& begins, const Extents& steps) {
     const std::size_t rank = shape.rank();
-    // A vector lies in the first row of its tiles, which is no whole tile.
+    // A vector is in the first row of its tiles, which is no whole tile.
     if (rank < 2) {
         return false;
     }

@@ -7,7 +7,7 @@
 namespace ttcodegen::cpu {
 
 /// Elements begins[i], begins[i] + steps[i], ... below ends[i] of each dimension; begins and ends
-/// lie in the tensor, steps are positive.
+/// are within the tensor, steps are positive.
 Tensor slice(const Tensor& input, const Extents& begins, const Extents& ends, const Extents& steps,
              const std::optional<MemoryConfig>& memory_config = std::nullopt,
              const std::optional<Tensor>& output_tensor = std::nullopt);

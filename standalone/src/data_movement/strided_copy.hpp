@@ -9,7 +9,7 @@ namespace ttcodegen::cpu {
 using Extents = ttsl::SmallVector<std::size_t>;
 using Strides = ttsl::SmallVector<std::ptrdiff_t>;
 
-/// Elements of a buffer: where the first lies and how far the next one in each dimension.
+/// Elements of a buffer: the offset of the first and the strides of each dimension.
 struct StridedSource {
     const std::byte* first;
     Strides strides;

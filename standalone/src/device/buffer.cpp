@@ -17,7 +17,7 @@ using tt::tt_metal::BufferType;
 
 namespace {
 
-/// Where page `page` of a buffer lies in this process; null for a buffer without that page.
+/// The address of page `page` of a buffer in this process; null for a buffer without that page.
 class PagePlaces {
   public:
     PagePlaces(const Buffer& buffer, std::size_t chip)
@@ -208,7 +208,7 @@ std::shared_ptr<Buffer> Buffer::create(IDevice* device, DeviceAddr address, Devi
                                            bottom_up, sub_device_id, false, Private());
     EmulatedDevice& emulated = emulated_device(device);
     Allocator& allocator = allocator_of(emulated, buffer_type);
-    // Whoever allocated this memory keeps it; without an owner it is taken from here on.
+    // The owner of this memory keeps it; without an owner it is taken from here on.
     if (!allocator.end_of(address)) {
         allocator.claim(address, buffer->aligned_size_per_bank());
     }

@@ -1,4 +1,4 @@
-/// Which page of a sharded buffer lies on which core.
+/// Which page of a sharded buffer is on which core.
 #include <algorithm>
 #include <numeric>
 #include <tuple>

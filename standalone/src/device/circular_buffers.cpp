@@ -28,7 +28,7 @@ std::uint32_t held_pages(const CircularBuffer& buffer) {
     return buffer.pages_received - buffer.pages_acked;
 }
 
-/// The processor's own pointer must stand where the buffer's counter says, or another processor has
+/// The processor's own pointer must be where the buffer's counter says, or another processor has
 /// moved the buffer on without it.
 void check_pointer(Processor& processor, std::uint32_t cb, const CircularBuffer& buffer,
                    std::uint32_t offset, std::uint32_t count, const char* action, Location here) {
@@ -49,7 +49,7 @@ void check_count(Processor& processor, std::uint32_t cb, const CircularBuffer& b
     }
 }
 
-/// Pages of one call lie one after the other; `how` says what is done to them so.
+/// Pages of one call are contiguous; `how` says what is done to them so.
 void check_before_end(Processor& processor, std::uint32_t cb, const CircularBuffer& buffer,
                       std::uint32_t offset, std::uint32_t pages, const char* action,
                       const char* how, Location here) {
@@ -62,7 +62,7 @@ void check_before_end(Processor& processor, std::uint32_t cb, const CircularBuff
     }
 }
 
-/// Where a page lies, counted from the processor's pointer; `bytes` of it are used.
+/// The offset of a page, counted from the processor's pointer; `bytes` of it are used.
 std::byte* page_at(Processor& processor, std::uint32_t cb, const CircularBuffer& buffer,
                    std::uint32_t pointer, std::uint32_t page, std::uint32_t bytes,
                    const char* action, const char* how, Location here) {

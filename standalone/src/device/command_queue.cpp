@@ -212,7 +212,7 @@ class ImmediateCommandQueue final : public MeshCommandQueue {
             });
     }
 
-    /// The place of a device among those of the mesh, row by row.
+    /// The index of a device in the mesh, row by row.
     std::size_t chip_at(const MeshCoordinate& place) const {
         return place[0] * mesh_device_->num_cols() + place[1];
     }

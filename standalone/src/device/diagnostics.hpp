@@ -25,7 +25,7 @@ std::string failure_message(const ProcessorState& state, const Location& here,
                             const std::string& what);
 /// The same for what is known to be wrong, but not on which line.
 std::string failure_message(const ProcessorState& state, const std::string& what);
-/// What lies at an offset of a core's L1, for messages.
+/// What is at an offset of a core's L1, for messages.
 std::string describe_l1(const CoreState& core, const ProcessorState& state, std::uint32_t offset);
 
 std::string format(const char* format, ...) __attribute__((format(printf, 1, 2)));

@@ -19,12 +19,12 @@ struct ComputeStateDeleter {
 
 /// The most that a packet between chips carries: the largest tile that packets are made for.
 inline constexpr std::uint32_t kFabricPayloadBytes = 4352;
-/// What stands before it.
+/// What precedes it.
 inline constexpr std::uint32_t kFabricHeaderBytes = 64;
 
 /// What came over a link for the L1 of a chip.
 struct Arrival {
-    std::byte* memory;     ///< Where L1 lies once it is the chip's turn.
+    std::byte* memory;     ///< Where L1 is once it is the chip's turn.
     std::uint32_t worker;  ///< Whose it is.
     std::vector<std::byte> data;
     std::uint32_t increment;  ///< Of the word there, if there is no data.
@@ -40,7 +40,7 @@ class EmulatedDevice : public std::enable_shared_from_this<EmulatedDevice> {
     const Architecture& architecture() const { return architecture_; }
     std::size_t chips() const { return memories_.size(); }
     /// That of a chip of the mesh, counted row by row. The L1 of others is out of reach until their
-    /// memory is asked for.
+    /// memory is requested.
     Memory& memory(std::size_t chip) {
         if (chip != mapped_) {
             memories_[chip]->map_l1();
@@ -80,7 +80,7 @@ class EmulatedDevice : public std::enable_shared_from_this<EmulatedDevice> {
   private:
     const Architecture& architecture_;
     std::vector<std::unique_ptr<Memory>> memories_;
-    std::size_t mapped_ = 0;  ///< The chip whose L1 is at its place.
+    std::size_t mapped_ = 0;  ///< The chip whose L1 is mapped.
     Allocator dram_;
     Allocator l1_;
     Allocator l1_small_;

@@ -62,7 +62,7 @@ GlobalSemaphore::GlobalSemaphore(IDevice* device, const CoreRangeSet& cores,
     : device_(device), cores_(cores) {
     auto* mesh = dynamic_cast<MeshDevice*>(device);
     TT_FATAL(mesh != nullptr, "A global semaphore is on a mesh of devices");
-    // A page for each core, so that it lies at one address of all.
+    // A page for each core, so that it is at one address of all.
     const CoreCoord grid = mesh->compute_with_storage_grid_size();
     buffer_ = MeshBuffer::create(ReplicatedBufferConfig{.size = kSemaphoreBytes * grid.x * grid.y},
                                  {.page_size = kSemaphoreBytes, .buffer_type = buffer_type}, mesh);

@@ -28,7 +28,7 @@ class Fiber {
     void discard_frames() const;
 
     bool finished() const { return finished_; }
-    /// Whether an address lies on this fiber's stack or on the guard page below it.
+    /// Whether an address is on this fiber's stack or on the guard page below it.
     bool owns(std::uintptr_t address) const;
     /// The top of the stack, aligned as a function entry needs it.
     std::uintptr_t top() const;

@@ -153,7 +153,7 @@ bool compiler_is_clang() {
 }
 
 /// What makes a call of each store, wherever it goes to; see ttcodegen/device/kernel_stores.hpp.
-/// What stands there goes before the functions of the same names that the process has.
+/// What is there takes precedence over the functions of the same names that the process has.
 std::vector<std::string> store_check_flags() {
     std::vector<std::string> flags{"-DTTCODEGEN_CHECK_STORES", "-fsanitize=kernel-address",
                                    "-Wl,-Bsymbolic-functions"};

@@ -10,7 +10,7 @@ namespace ttcodegen::device {
 
 namespace {
 
-/// Run-time arguments, which lie in L1 as well; kernels may use their place.
+/// Run-time arguments, which are in L1 as well; kernels may overwrite them.
 Region arguments_of(const Architecture& architecture) {
     const std::uint32_t first = architecture.kernel_config_base + 16 * kMaxSemaphores;
     return {first, first + 6 * 4 * kMaxRuntimeArguments, Region::Kind::Arguments, 0};
@@ -40,7 +40,7 @@ std::string describe_region(const ProcessorState& state, const Region& region) {
     }
 }
 
-/// Where a range lies, seen from the memory that is nearest to it.
+/// The position of a range relative to the memory that is nearest to it.
 std::string describe_place(const ProcessorState& state, std::uint64_t begin, std::uint64_t end) {
     std::uint64_t nearest = std::numeric_limits<std::uint64_t>::max();
     std::string text;

@@ -15,7 +15,7 @@ namespace ttcodegen::device {
 
 namespace {
 
-/// Where the arena may lie: above what executables take that are not position independent, and
+/// Where the arena may be: above what executables take that are not position independent, and
 /// below the shadow that AddressSanitizer keeps from 0x7fff8000 on.
 constexpr std::uint64_t kArenaFirst = 0x10000000;
 constexpr std::uint64_t kArenaLast = 0x60000000;
@@ -59,7 +59,7 @@ Mapping map_dram(std::size_t bytes) {
 }
 
 void fill_words(std::byte* memory, std::size_t bytes, std::uint64_t mark) {
-    // Marks stand at multiples of eight, whatever range is marked.
+    // Marks are at multiples of eight, whatever range is marked.
     const auto address = reinterpret_cast<std::uintptr_t>(memory);
     std::byte* first = memory + (tt::round_up(address, 8) - address);
     const std::size_t skipped = static_cast<std::size_t>(first - memory);

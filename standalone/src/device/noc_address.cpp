@@ -16,7 +16,7 @@ CoreCoord node_at(std::uint64_t address, unsigned first_bit) {
             (address >> (first_bit + kNocNodeBits)) & kNodeMask};
 }
 
-/// Whether the bytes lie in one region of the core that may be accessed like this.
+/// Whether the bytes are in one region of the core that may be accessed like this.
 bool lies_in_region(const CoreState& core, std::uint32_t offset, std::uint32_t bytes,
                     Access access) {
     for (const Region& region : core.regions) {
@@ -28,7 +28,7 @@ bool lies_in_region(const CoreState& core, std::uint32_t offset, std::uint32_t b
 }
 
 /// Offset in L1 of an address in a packet to a worker: kernels use offsets, and addresses that they
-/// got for their own core, which stand for the same offset on another.
+/// got for their own core, which mean the same offset on another.
 std::uint32_t l1_offset(Run& run, std::uint64_t local) {
     const auto arena = reinterpret_cast<std::uintptr_t>(run.memory().l1_arena().data());
     const std::size_t size = run.memory().l1_arena().size();

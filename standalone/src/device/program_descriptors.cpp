@@ -107,7 +107,7 @@ void add_kernel(Program& program, const KernelDescriptor& descriptor) {
     SetCommonRuntimeArgs(program, kernel, descriptor.common_runtime_args);
 }
 
-/// The arguments, with addresses for buffers, each of which `bind` gets with its place.
+/// The arguments, with addresses for buffers, each of which `bind` gets with its index.
 template <typename Arguments, typename Bind>
 std::vector<std::uint32_t> bound(const Arguments& arguments, const Bind& bind) {
     std::vector<std::uint32_t> values;

@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint32_t kGuardBytes = 1024;
 
 /// Lays out circular buffers one after another from the start of the free L1 on, `guard` bytes
-/// apart; one that is on several cores lies at the same address on all of them.
+/// apart; one that is on several cores is at the same address on all of them.
 /// @return The end of the last one.
 std::uint32_t place_circular_buffers(EmulatedDevice& device,
                                      tt::tt_metal::detail::ProgramImpl& program,

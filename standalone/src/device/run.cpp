@@ -75,7 +75,7 @@ CoreState& Run::core_at(CoreCoord logical) {
 }
 
 void Run::place_cores() {
-    // Interleaved L1 buffers lie on all cores, whatever the program runs on.
+    // Interleaved L1 buffers are on all cores, whatever the program runs on.
     const CoreCoord grid = architecture().worker_grid;
     const std::uint32_t zeros = architecture().zeros_base;
     const std::uint32_t semaphores = architecture().kernel_config_base;
@@ -185,7 +185,7 @@ void Run::place_processors() {
 }
 
 void Run::place_arguments(ProcessorState& state) {
-    // They lie in L1, as on the device, so that their address fits what kernels keep addresses in.
+    // They are in L1, as on the device, so that their address fits what kernels keep addresses in.
     Processor& processor = state.processor;
     constexpr std::uint32_t kBytes = 4 * kMaxRuntimeArguments;
     const std::uint32_t first = architecture().kernel_config_base + 16 * kMaxSemaphores;

@@ -165,7 +165,7 @@ class Run {
     std::vector<std::unique_ptr<ProcessorState>> processors_;
     std::deque<ProcessorState*> queue_;
     ProcessorState* running_ = nullptr;
-    /// Whose variables lie in a loaded kernel's memory, of those that have any.
+    /// Whose variables are in a loaded kernel's memory, of those that have any.
     std::map<const LoadedKernel*, ProcessorState*> globals_owner_;
     std::string failure_;
     std::uint64_t unfinished_ = 0;

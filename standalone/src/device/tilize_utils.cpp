@@ -6,7 +6,7 @@
 
 namespace {
 
-/// Where an element of a matrix lies in each of the layouts.
+/// The offset of an element of a matrix in each of the layouts.
 class TilePlaces {
   public:
     TilePlaces(std::uint32_t width, const PhysicalSize& tile, const PhysicalSize& face,

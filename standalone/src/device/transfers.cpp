@@ -10,7 +10,8 @@ namespace ttcodegen::device {
 
 namespace {
 
-/// Both ends of a transfer must lie alike within the unit that the memory at the far end has.
+/// Both ends of a transfer must have the same alignment within the unit that the memory at the far
+/// end has.
 void check_alignment(Processor& processor, const NocTarget& far, std::uint32_t own, Access access,
                      Location here) {
     const Architecture& architecture = ProcessorState::of(processor).run->architecture();
@@ -55,7 +56,7 @@ void check_data(Processor& processor, const std::byte* memory, std::uint32_t byt
              : "a read has not brought yet: noc_async_read_barrier is missing");
 }
 
-/// Pages that a core has received and not popped yet are not for others to overwrite: whoever sends
+/// Pages that a core has received and not popped yet are not for others to overwrite: who sends
 /// to another core must know that it has room.
 void check_room(Processor& processor, const NocTarget& far, std::uint32_t bytes, Location here) {
     const ProcessorState& state = ProcessorState::of(processor);

@@ -19,7 +19,7 @@ std::optional<DataType> data_type(const std::optional<const DataType>& dtype) {
 }
 
 /// Division of i32 by i32 gives f32; other quotients keep the first operand's data type, whatever
-/// is asked for.
+/// is requested.
 std::optional<DataType> quotient_type(const Tensor& lhs, const Tensor* rhs,
                                       const std::optional<const DataType>& dtype) {
     const bool int32 =
@@ -248,7 +248,7 @@ Tensor rounded_quotient(const Tensor& lhs, const cpu::Operand& rhs,
             *rounding_mode == "floor" ? BinaryOpType::DIV_FLOOR : BinaryOpType::DIV_TRUNC;
         return cpu::binary_operation(lhs, rhs, type, options, name);
     }
-    // Of the data types asked for, only that of an integer division counts.
+    // Of the requested data types, only the one of an integer division counts.
     options.dtype =
         quotient_type(lhs, std::get_if<Tensor>(&rhs),
                       lhs.dtype() == DataType::INT32 ? std::optional<const DataType>(options.dtype)

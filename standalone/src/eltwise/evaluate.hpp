@@ -146,7 +146,7 @@ void evaluate(const std::array<OperandReader<Value>, Operands>& operands, const 
     const DataType dtype = output.dtype();
     const bool in_place = std::is_same_v<Value, float> && is_stored_as_float(dtype);
     const auto evaluate_range = [&](std::size_t range_begin, std::size_t range_end) {
-        // Rows 4096 bytes apart would make the processor take stores for loads of the same place.
+        // Rows 4096 bytes apart would make the processor take stores for loads of the same address.
         alignas(64) Value scratch[Operands + 1][kChunk + 16];
         for (std::size_t begin = range_begin; begin < range_end; begin += kChunk) {
             const std::size_t count = std::min(kChunk, range_end - begin);

@@ -110,7 +110,7 @@ Tensor where(const Tensor& predicate, const TensorScalarVariant& value_true,
     if (on_true != nullptr && on_false != nullptr) {
         require_tiles(predicate);
     }
-    // With one tensor of values, that alone says where the result lies.
+    // With one tensor of values, that alone decides where the result is placed.
     std::vector<const Tensor*> placing;
     for (const Tensor* value : {on_true, on_false}) {
         if (value != nullptr) {

@@ -34,7 +34,7 @@ Tensor accumulation_output(const Tensor& input, int dim, std::optional<DataType>
                          output_memory_config(input, memory_config));
 }
 
-/// Accumulates along the lanes, `inner` of which lie side by side.
+/// Accumulates along the lanes, `inner` of which are side by side.
 template <typename Value, typename Combine>
 void accumulate(const Lanes& lanes, bool reverse, Value* values, const Combine& combine) {
     for (std::size_t outer = 0; outer < lanes.outer; ++outer) {

@@ -52,7 +52,7 @@ void for_each_indexed(const Tensor& index, const Shape& shape, std::size_t axis,
     }
 }
 
-/// Every dimension but `axis` of `index` lies within `shape`.
+/// Every dimension but `axis` of `index` is within `shape`.
 void check_extent(const Shape& index, const Shape& shape, std::size_t axis, const char* what) {
     for (std::size_t i = 0; i < index.rank(); ++i) {
         TT_FATAL(i == axis || index.view()[i] <= shape.view()[i],
@@ -110,7 +110,7 @@ void check_scatter(const Tensor& input, int dim, const Tensor& index, const Tens
              "input_rank must be equal to source_rank (input_rank == {}, source_rank == {})",
              shape.rank(), source.logical_shape().rank());
     const std::size_t axis = normalize_dim(dim, shape.rank());
-    // The rows of int32 tiles that are scattered lie in L1 as a whole.
+    // The rows of int32 tiles that are scattered are in L1 as a whole.
     TT_FATAL(
         !tiles || (dtype != DataType::INT32 && index.dtype() != DataType::INT32) ||
             index.logical_shape().view()[axis] <= 256,

@@ -21,7 +21,7 @@ struct Lanes {
     std::size_t inner = 1;
 
     std::size_t count() const { return outer * inner; }
-    /// Where the first element of a lane lies; the others follow `inner` apart.
+    /// The offset of the first element of a lane; the others follow `inner` apart.
     std::size_t first(std::size_t lane) const { return lane / inner * size * inner + lane % inner; }
 };
 

@@ -97,7 +97,7 @@ struct Settings {
     double number;
 };
 
-/// Where the drawn one of `count` values stands.
+/// The index of the drawn one of `count` values.
 std::size_t draw(const float* values, std::size_t count, const Settings& settings) {
     std::vector<double> scaled(count);
     for (std::size_t i = 0; i < count; ++i) {

@@ -159,7 +159,7 @@ std::uint64_t share_bytes(const Mesh& mesh, const Tensor& tensor, std::size_t ax
     return bytes_on_device(tensor.tensor_spec()) / mesh.fabric.size(axis);
 }
 
-/// The share of each device of what it has, by its place along an axis.
+/// The share of each device of what it has, by its position along an axis.
 Tensor shared_out(const Mesh& mesh, const Tensor& whole, std::size_t dim, std::size_t axis,
                   const std::optional<MemoryConfig>& memory_config) {
     const std::vector<Tensor>& wholes = parts_of(whole);

@@ -35,7 +35,7 @@ std::size_t index_in(const MeshShape& shape, const std::vector<std::size_t>& pla
     return index;
 }
 
-/// The device of the mesh that a place of another shape stands for: the same place if that shape
+/// The device of the mesh for a position of another shape: the same position if that shape
 /// fits into the mesh, else as many devices on, row by row.
 std::size_t device_at(const MeshShape& mesh, const MeshShape& shape, std::size_t index) {
     bool fits = shape.dims() == mesh.dims();
@@ -54,8 +54,8 @@ void check_shape(const MeshShape& mesh, const MeshShape& shape, std::size_t give
              "The number of dimensions in the mesh shape, {}, does not match the number of {} in "
              "the config, {}",
              shape.dims(), what, given);
-    // A line as long as the mesh is high or less is taken for places of the mesh, which have more
-    // dimensions.
+    // A line as long as the mesh is high or less is taken for positions of the mesh, which have
+    // more dimensions.
     TT_FATAL(shape.dims() == mesh.dims() || shape[0] > mesh[0],
              "A mesh shape of {} dimensions fits into the mesh, whose devices have {} coordinates",
              shape.dims(), mesh.dims());

@@ -65,7 +65,7 @@ std::vector<std::vector<std::size_t>> Fabric::lines(std::size_t axis) const {
 
 bool Fabric::goes_round(std::size_t axis, std::optional<Topology> asked) const {
     const bool ring = asked == Topology::Ring || asked == Topology::Torus;
-    // Of two devices the library makes a line, whatever is asked for.
+    // Of two devices the library makes a line, whatever is requested.
     if (size(axis) <= 2 || (asked && !ring)) {
         return false;
     }

@@ -38,8 +38,8 @@ class Fabric {
     }
 
     /// Whether what goes along an axis goes both ways round a ring: where there is one of more than
-    /// two devices, unless a line is asked for.
-    /// @throws std::runtime_error if a ring is asked for whose ends have no link.
+    /// two devices, unless a line is requested.
+    /// @throws std::runtime_error if a ring is requested whose ends have no link.
     bool goes_round(std::size_t axis, std::optional<tt::tt_fabric::Topology> asked) const;
 
     /// Each device of each line sends `bytes` to all others of the line.

@@ -39,7 +39,7 @@ float Weighting::operator()(int64_t user, int64_t head, int64_t query, float* sc
     std::fill(scores, scores + first, kMinusInfinity);
     std::fill(scores + last, scores + count, kMinusInfinity);
     float maximum = maximum_of(scores, count);
-    // The kernels scale a sink like the scores that it stands next to.
+    // The kernels scale a sink like the scores next to it.
     const float sink =
         sinks ? (*sinks)[static_cast<std::size_t>(head * sink_stride)] : kMinusInfinity;
     maximum = std::max(maximum, sink);

@@ -18,7 +18,7 @@ inline constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 bool is_attention_type(DataType dtype);
 
-/// The factor that is asked for, else that of heads of this width.
+/// The given factor, else the default for heads of this width.
 float scale_of(std::optional<float> scale, std::uint32_t width);
 
 Arithmetic arithmetic_of_attention(const Tensor& queries, const Tensor& keys,

@@ -130,7 +130,7 @@ std::vector<int64_t> positions_of(const Tensor& tensor) {
     return {values.get(), values.get() + tensor.logical_volume()};
 }
 
-/// `length`: of the sequence of keys, where they do not lie in pages.
+/// `length`: of the sequence of keys, where they are not in pages.
 void check_key_chunks(const std::optional<SDPAProgramConfig>& program_config, uint32_t length = 0) {
     const std::size_t size = program_config ? program_config->k_chunk_size : 0;
     TT_FATAL((size & (size - 1)) == 0, "User provided k_chunk_size must be power of 2, got: {}",

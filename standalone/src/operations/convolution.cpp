@@ -248,7 +248,7 @@ std::tuple<Tensor, std::optional<Tensor>> device_parameters(const ConvolutionArg
             arguments.bias ? std::optional(placed(*arguments.bias)) : std::nullopt};
 }
 
-/// Conv2dResultWithOptions and its like, by what was asked for.
+/// Conv2dResultWithOptions and its like, by what was requested.
 template <typename Result, typename Size>
 Result with_options(const ConvolutionArguments& arguments, const Tensor& output, const Size& size,
                     bool return_size, bool return_parameters) {

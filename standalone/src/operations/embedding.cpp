@@ -18,7 +18,7 @@ using tt::tt_metal::MemoryConfig;
 using tt::tt_metal::Shape;
 using tt::tt_metal::Tensor;
 
-/// The indices, each below `limit`: a card would read whatever lies after the table.
+/// The indices, each below `limit`: a card would read past the table.
 std::unique_ptr<int64_t[]> checked_indices(const Tensor& indices, std::size_t limit) {
     TT_FATAL(indices.dtype() == DataType::UINT32 || indices.dtype() == DataType::BFLOAT16,
              "Input must be UINT32 or BFLOAT16");

@@ -1,6 +1,6 @@
 #pragma once
 
-// Where heads lie that are taken out of rows or put together again, and which shards tt-metal
+// The placement of heads that are split from rows or concatenated, and which shards tt-metal
 // 0.70.1 takes for that (measured; docs/library-rules.md).
 
 #include <array>

@@ -24,7 +24,7 @@ using tt::tt_metal::MemoryConfig;
 using tt::tt_metal::Shape;
 using tt::tt_metal::Tensor;
 
-/// Where some heads lie in the rows of a tensor (users x positions, hidden).
+/// Where some heads are in the rows of a tensor (users x positions, hidden).
 struct HeadColumns {
     std::size_t first = 0;
     std::size_t heads = 0;
@@ -89,7 +89,7 @@ struct Projection {
 
 std::tuple<Tensor, Tensor, Tensor> split(const Projection& projection, bool transpose_keys,
                                          const HeadMemory& memory) {
-    const auto make = [&](std::size_t heads, bool transpose, const MemoryConfig& lying) {
+    const auto make = [&](std::size_t heads, bool transpose, const MemoryConfig& placement) {
         auto rows = static_cast<uint32_t>(projection.positions);
         auto columns = static_cast<uint32_t>(projection.width);
         if (transpose) {
@@ -98,7 +98,7 @@ std::tuple<Tensor, Tensor, Tensor> split(const Projection& projection, bool tran
         const Shape shape(
             {static_cast<uint32_t>(projection.users), static_cast<uint32_t>(heads), rows, columns});
         return allocate_like(projection.queries, shape, projection.queries.dtype(), Layout::TILE,
-                             lying);
+                             placement);
     };
     const Tensor queries = make(projection.heads, false, memory[0]);
     const Tensor keys = make(projection.kv_heads, transpose_keys, memory[1]);
@@ -210,7 +210,7 @@ Tensor nlp_concat_heads_decode(const Tensor& input_tensor, uint32_t num_heads,
     check_input(input_tensor);
     TT_FATAL(shape[1] <= 32, "currently only support less than 32 users");
     TT_FATAL(num_heads > 0 && num_heads <= input_tensor.padded_shape()[2],
-             "The input has {} heads, {} are asked for", shape[2], num_heads);
+             "The input has {} heads, {} are requested", shape[2], num_heads);
     TT_FATAL(input_tensor.is_sharded(), "Input tensor must be sharded");
     TT_FATAL(input_tensor.memory_config().memory_layout() == TensorMemoryLayout::HEIGHT_SHARDED,
              "Input tensor memory layout must be HEIGHT_SHARDED but got {}",
@@ -309,9 +309,9 @@ std::tuple<Tensor, Tensor, Tensor> nlp_create_qkv_heads_decode(
     const HeadMemory memory = decode_heads_memory(
         input_tensor, {num_heads, kv_heads, width},
         !input_tensor.is_sharded() || overlap_qk_coregrid.value_or(true), memory_config);
-    const auto take = [&](uint32_t first, uint32_t heads, const MemoryConfig& lying) {
+    const auto take = [&](uint32_t first, uint32_t heads, const MemoryConfig& placement) {
         const Tensor output = allocate_like(input_tensor, Shape({1, users, heads, width}),
-                                            input_tensor.dtype(), Layout::TILE, lying);
+                                            input_tensor.dtype(), Layout::TILE, placement);
         const std::size_t bytes = std::size_t{heads} * width * size;
         for (std::size_t user = 0; user < users; ++user) {
             std::memcpy(buffer_of(output).data() + user * bytes,

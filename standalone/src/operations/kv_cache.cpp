@@ -162,7 +162,7 @@ Tensor update_cache(const Tensor& cache, const Tensor& input, uint32_t update_id
              "Batch offset ({}) + cache tensor batch size ({}) must be <= 32", batch_offset,
              shape[0]);
     TT_FATAL(batch_offset + shape[0] <= users,
-             "The input has tokens of {} users, {} from user {} on are asked for", users, shape[0],
+             "The input has tokens of {} users, {} from user {} on are requested", users, shape[0],
              batch_offset);
     // The card would write beyond the end of the cache.
     TT_FATAL(update_idx < shape[2], "Update index {} is outside of a cache of {} positions",
@@ -302,7 +302,7 @@ Tensor paged_update_cache(
     const std::size_t users = shape[1];
     const std::size_t cores = input_tensor.memory_config().shard_spec().value().num_cores();
     TT_FATAL(update_idxs.empty() || cores <= update_idxs.size(),
-             "The input lies on {} cores, each of which reads one of {} update indices", cores,
+             "The input is on {} cores, each of which reads one of {} update indices", cores,
              update_idxs.size());
     const auto positions = update_positions(update_idxs, update_idxs_tensor, users);
     std::optional<PageTable> table;

@@ -195,7 +195,7 @@ template <typename Element>
 void multiply_into(const Tensor& a, const Tensor& b, const Product& product,
                    const Arithmetic& arithmetic, const ProductOutput& output) {
     const auto& [left, right, shape] = product;
-    // One right operand for all batches: they are just more rows, where they lie like rows.
+    // One right operand for all batches: they are just more rows, where they are stored like rows.
     const bool fold = right.batches == 1 && left.strides.batch == left.rows * left.strides.row;
     const std::int64_t batches = fold ? 1 : left.batches;
     const std::int64_t rows = fold ? left.batches * left.rows : left.rows;
@@ -245,7 +245,7 @@ Arithmetic arithmetic_of_product(const Tensor& a, const Tensor& b, DataType resu
         std::array{a.dtype(), b.dtype()}, result == DataType::FLOAT32);
 }
 
-/// Where the result lies, in which layout, and what its program takes of each L1.
+/// Where the result is placed, in which layout, and what its program takes of each L1.
 struct Placed {
     MemoryConfig memory_config;
     Layout layout;

@@ -32,7 +32,7 @@ struct Window {
     int64_t dilation;
     /// Positions that the window has within input and padding, for averages.
     int64_t padded_size;
-    /// The size of the kernel, and which of its elements stands at `begin`.
+    /// The size of the kernel, and which of its elements is at `begin`.
     int64_t kernel;
     int64_t first = 0;
 };

@@ -45,7 +45,7 @@ MemoryConfig with_shards(const ProductCall& call, const Config& config, const Co
     return call.memory_config.with_shard_spec(ShardSpec(cores, shape, orientation));
 }
 
-/// Where a sharded result lies.
+/// The placement of a sharded result.
 struct ResultShards {
     const ProductCall& call;
     ProductTiles tiles;

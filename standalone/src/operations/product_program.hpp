@@ -31,7 +31,7 @@ struct ProductCall {
     /// Whether sums have 32 bits in the registers, and whether these are used as a whole.
     bool wide_sums = false;
     bool full_sync = false;
-    /// The grid that the caller asks for, and the program.
+    /// The grid that the caller requests, and the program.
     std::optional<CoreCoord> grid;
     const MatmulProgramConfig* config = nullptr;
 };
@@ -55,7 +55,7 @@ struct ProductTiles {
 /// The part of a tensor that each core has, in tiles.
 CoreCoord shard_tiles(const Tensor& tensor);
 
-/// The program that the call asks for, else that which tt-metal 0.70.1 chooses
+/// The program that the call requests, else that which tt-metal 0.70.1 chooses
 /// (matmul_program_config.cpp).
 MatmulProgramConfig program_of(const ProductCall& call);
 
@@ -65,7 +65,7 @@ void check_result_kind(const ProductCall& call);
 /// Refuses what tt-metal 0.70.1 refuses of a program (matmul_device_operation.cpp).
 void check_program(const ProductCall& call, const MatmulProgramConfig& config);
 
-/// Where the result of the program lies: a shard specification that is asked for is replaced by
+/// The placement of the result of the program: a requested shard specification is replaced by
 /// that of the program.
 MemoryConfig result_memory(const ProductCall& call, const MatmulProgramConfig& config);
 

@@ -158,7 +158,7 @@ MemoryConfig reduced_memory_of(const Tensor& input, const std::vector<bool>& is_
                           memory_config);
 }
 
-/// `arithmetic` is that of the matrix engine, for what it computes.
+/// `arithmetic` is the matrix engine's, for what it computes.
 Tensor reduce_tensor(Kind kind, const Tensor& input, const std::vector<bool>& is_reduced,
                      bool keepdim, const std::optional<MemoryConfig>& memory_config, float scalar,
                      bool correction, const std::optional<Arithmetic>& arithmetic) {

@@ -56,8 +56,8 @@ class Turn {
     bool is_wide_;
 };
 
-/// Where the turned rows lie: shards by height stay; rows that are interleaved go to as many cores
-/// as divide their tiles.
+/// The placement of the rotated rows: shards by height stay; rows that are interleaved go to as
+/// many cores as divide their tiles.
 MemoryConfig rotary_memory(const Tensor& input, const std::optional<MemoryConfig>& asked) {
     const MemoryConfig memory = asked.value_or(input.memory_config());
     const auto& padded = input.padded_shape();
@@ -91,7 +91,7 @@ MemoryConfig rotary_memory(const Tensor& input, const std::optional<MemoryConfig
                   std::array<uint32_t, 2>{blocks / cores * tile, padded[-1]}));
 }
 
-/// Refuses tables and matrices that do not lie as the program of a mode reads them.
+/// Refuses tables and matrices that are not placed as the program of a mode reads them.
 void check_llama_memory(const Tensor& input, const std::array<const Tensor*, 2>& tables,
                         const Tensor& matrix, bool is_decode_mode, const MemoryConfig& memory) {
     constexpr uint32_t tile = 32;
@@ -139,7 +139,7 @@ Tensor rotary_embedding(
         "Cosine cache dimensions must match input dimensions. Expected (1, 1, {}), but got {}.",
         shape[3], table);
     TT_FATAL(token_index ? *token_index < table[2] : shape[2] <= table[2],
-             "The caches have {} positions, position {} is asked for", table[2],
+             "The caches have {} positions, position {} is requested", table[2],
              token_index ? *token_index : shape[2] - 1);
     const std::size_t width = shape[3];
     const std::size_t positions = shape[2];

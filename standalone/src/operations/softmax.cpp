@@ -97,7 +97,7 @@ struct SoftmaxSteps {
     static constexpr std::size_t kTile = 32;
 };
 
-/// softmax along a dimension whose neighbours lie `stride` elements apart.
+/// softmax along a dimension with a stride of `stride` elements.
 void softmax_columns(const Tensor& input, const Tensor& output, std::size_t size,
                      std::size_t stride, const SoftmaxSteps& steps) {
     constexpr std::size_t chunk = 64;

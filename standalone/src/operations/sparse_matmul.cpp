@@ -99,7 +99,7 @@ std::vector<bool> flags_of(const Tensor& sparsity, const Pairs& pairs,
              "nnz ({}) must be less than or equal to the length of all batch dimensions ({})",
              nnz.value_or(0), count);
     TT_FATAL(sparsity.layout() == Layout::ROW_MAJOR,
-             "sparsity must be in row major layout: its rows are read as they lie");
+             "sparsity must be in row major layout: its rows are read as stored");
     TT_FATAL(sparsity.dtype() == DataType::BFLOAT16 || sparsity.dtype() == DataType::UINT16,
              "sparsity must have elements of 16 bits, got {}", sparsity.dtype());
     TT_FATAL(shape.rank() > 0 && shape[-1] == static_cast<std::uint32_t>(pairs.right),

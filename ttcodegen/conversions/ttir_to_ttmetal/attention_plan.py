@@ -170,7 +170,7 @@ class AttentionPlan:
 
     @property
     def is_causal(self) -> bool:
-        """Whether a query sees the keys up to its own place."""
+        """Whether a query sees the keys up to its own position."""
         return bool(self.op.parameter("is_causal"))
 
     @property

@@ -50,7 +50,7 @@ _FILLS = ("ttir.fill_cache", "ttir.paged_fill_cache")
 
 @dataclass
 class _CacheProgram:
-    """One kernel on each core, which brings a tile and takes it to its place in the cache."""
+    """One kernel on each core, which brings a tile and takes it to its position in the cache."""
 
     op: CatalogueOp
     parts: ProgramParts

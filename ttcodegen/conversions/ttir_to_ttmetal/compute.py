@@ -38,7 +38,7 @@ def float_bits(value: float) -> int:
 class ComputeKernel:
     """A compute kernel under construction.
 
-    It knows how the engines are set up at each place, so that it sets up no more than it takes.
+    It knows how the engines are set up at each position, so that it sets up no more than it takes.
     """
 
     name: str
@@ -154,7 +154,7 @@ class ComputeKernel:
         indices: Mapping[str, Value] | None = None,
     ) -> None:
         """The steps of a section; `sources` gives the circular buffer that a tile comes from, and
-        `indices` the place of the tile in it, where that is not the first."""
+        `indices` the index of the tile in it, where that is not the first."""
         for step in allocation.steps:
             match step:
                 case Load(tile, register):

@@ -201,7 +201,7 @@ class _FunctionConverter:
 
     def _groups(self, block: Block) -> Iterator[Group]:
         """The programs and the calls of the function, in order; leaves the ops of generics in
-        their place."""
+        their position."""
         for op in list(block.ops):
             if isinstance(op, GenericOp):
                 yield group_of(op, self.cores)

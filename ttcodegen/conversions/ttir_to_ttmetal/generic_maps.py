@@ -139,7 +139,7 @@ def _product_loops(
 
 
 def _aligned(shape: Sequence[int], around: Places, sizes: Sequence[int]) -> Places:
-    """Where a tensor that is broadcast over dimensions with these places is read."""
+    """Where a tensor that is broadcast over dimensions with these positions is read."""
     places = around[len(around) - len(shape) :]
     return tuple(
         None if place is None or (size == 1 and sizes[place] != 1) else place
@@ -152,7 +152,7 @@ def _expression(place: int | None) -> AffineExpr:
 
 
 def _places_of(attribute: Attribute) -> Places | None:
-    """The places that a map says, None if it says something else."""
+    """The positions that a map says, None if it says something else."""
     assert isinstance(attribute, AffineMapAttr)
     found: list[int | None] = []
     for result in attribute.data.results:

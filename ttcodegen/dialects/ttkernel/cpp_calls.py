@@ -86,7 +86,7 @@ def header_of(function: KernelFunction, thread: ThreadType, threads: frozenset[T
 
 
 def _template_arguments(op: TTKernelOp, function: KernelFunction) -> tuple[str, ...]:
-    """As few as say it: what is default from some place on is left out."""
+    """As few as say it: what is default from some position on is left out."""
     arguments: list[str] = []
     needed = 0
     for parameter in function.template:

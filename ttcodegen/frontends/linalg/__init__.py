@@ -1,6 +1,7 @@
 """linalg on tensors to TTIR: what torch-mlir and other exporters lower to.
 
-Named operations, and `linalg.generic` whose body computes elements, at one place or step by step.
+Named operations, and `linalg.generic` whose body computes elements, at one position or step by
+step.
 """
 
 from __future__ import annotations

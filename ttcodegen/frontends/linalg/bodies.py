@@ -149,7 +149,7 @@ class Body:
     def __init__(
         self, loops: Loops, values: dict[SSAValue, Value], step: Mapping[int, int] | None = None
     ) -> None:
-        """`step` has the places of loops that are gone through one by one."""
+        """`step` has the indices of loops that are gone through one by one."""
         self.loops = loops
         self.values = values
         self.step = step or {}
@@ -172,7 +172,7 @@ class Body:
         return self._element(owner)
 
     def _element(self, op: Operation) -> SSAValue:
-        """The elements of a tensor at places that are computed."""
+        """The elements of a tensor at indices that are computed."""
         build = self.loops.build
         source, *places = op.operands
         flat: SSAValue | None = None

@@ -67,7 +67,7 @@ class Loops:
         return [size if loop in loops else 1 for loop, size in enumerate(self.sizes)]
 
     def _diagonal(self, value: SSAValue, loops: list[int]) -> tuple[SSAValue, list[int]]:
-        """The elements at equal places of the first two dimensions that follow one loop."""
+        """The elements at equal indices of the first two dimensions that follow one loop."""
         loop = next(each for each in loops if loops.count(each) > 1)
         pair = [axis for axis, each in enumerate(loops) if each == loop][:2]
         rest = [axis for axis in range(len(loops)) if axis not in pair]
@@ -79,7 +79,7 @@ class Loops:
         return value, [*(loops[axis] for axis in rest), loop]
 
     def _looked_up(self, value: SSAValue, expressions: Sequence[AffineExpr]) -> SSAValue:
-        """The elements at the places that expressions of loops say."""
+        """The elements at the indices that expressions of loops say."""
         used = sorted({loop for each in expressions for loop in each.used_dims()})
         sizes = self._sizes_of(used)
         if prod(sizes) > _MOST_PLACES:
@@ -134,7 +134,7 @@ def places_of(map_: Any) -> list[int | None] | None:
 
 
 def elements_at(build: Translator, value: SSAValue, flat: SSAValue) -> SSAValue:
-    """The elements of a tensor at places counted over all of it, in the shape of the places."""
+    """The elements of a tensor at indices counted over all of it, in the shape of the indices."""
     shape = shape_of(flat.type)
     element = element_of(value.type)
     count = prod(shape_of(value.type))

@@ -178,7 +178,7 @@ def _extreme(
     body: Body, block: Block, starts: Mapping[SSAValue, SSAValue], steps: Sequence[Operation]
 ) -> tuple[str, SSAValue] | None:
     """Whether the largest or the smallest element along one loop is looked for, with the first of
-    its places, and of what: maximum, comparison and choice."""
+    its indices, and of what: maximum, comparison and choice."""
     named = {operation_name(step): step for step in steps}
     compare = named.get("arith.cmpf", named.get("arith.cmpi"))
     choose = named.get("arith.select")

@@ -118,7 +118,7 @@ def _softmax(build: Translator, op: SourceOp) -> SSAValue:
 
 
 def _batched_vector(matrix: int) -> Rule:
-    """A matrix and a vector of each batch; `matrix` is the place of the matrix."""
+    """A matrix and a vector of each batch; `matrix` is the index of the matrix."""
 
     def rule(build: Translator, op: SourceOp) -> SSAValue:
         vector = op.operands[1 - matrix]

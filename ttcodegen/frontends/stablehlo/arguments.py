@@ -71,7 +71,7 @@ def _add_sharding(
 
 
 def donated_arguments(source: FuncOp) -> Iterator[int]:
-    """The places of arguments whose memory jax's caller gives up (`donate_argnums`)."""
+    """The indices of arguments whose memory jax's caller gives up (`donate_argnums`)."""
     for index in range(len(source.body.block.args)):
         given = _dictionary(source.arg_attrs, index)
         donor = given.get("jax.buffer_donor")
@@ -89,8 +89,8 @@ def _kind(text: str) -> Attribute | None:
 def result_attributes(
     source: FuncOp, results: Sequence[SSAValue], mesh: NamedMesh
 ) -> list[DictionaryAttr]:
-    """Names of the results, as attributes say or by the place in jax's tree of results, and their
-    shardings."""
+    """Names of the results, as attributes say or by the position in jax's tree of results, and
+    their shardings."""
     made: list[DictionaryAttr] = []
     declared = source.function_type.outputs.data
     for index, (old, new) in enumerate(zip(declared, results, strict=False)):

@@ -118,7 +118,7 @@ def _next_after(conversion: Conversion, op: StableHLOOp) -> Value:
 
 
 def _population_count(conversion: Conversion, op: StableHLOOp) -> Value:
-    """Each bit shifted to the last place, and all of them added."""
+    """Each bit shifted to the last position, and all of them added."""
     builder = conversion.builder
     (x,) = conversion.tensors(op)
     one = conversion.filled_like(1, x)

@@ -1,6 +1,6 @@
 """What the small functions compute that reductions, sorts and scatters are given.
 
-A body of one op says what it is. Others (the pairs of value and place of an argmax, comparators)
+A body of one op says what it is. Others (the pairs of value and index of an argmax, comparators)
 are recognised by what they give: such a body only compares and selects, so that the order of its
 arguments among each other and to its constants decides, and trying each order once is a proof.
 """
@@ -204,8 +204,8 @@ def _value(op: Operation, values: dict[SSAValue, Array]) -> Array | None:
 
 
 def chooser(block: Block) -> str | None:
-    """`max` or `min` if a body of two values and two places keeps the larger or smaller value and
-    its place, the first of several; `last max`, `last min` if it keeps the last. Else None."""
+    """`max` or `min` if a body of two values and two indices keeps the larger or smaller value and
+    its index, the first of several; `last max`, `last min` if it keeps the last. Else None."""
     if len(block.args) != 4:
         return None
     found = tried(block)

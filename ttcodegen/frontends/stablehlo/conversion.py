@@ -326,7 +326,7 @@ class Conversion:
             )
 
     def _written_at(self, op: Operation) -> SourceLocation | None:
-        """The place in the user's program: of the operation or, where it is in a function of
+        """The location in the user's program: of the operation or, where it is in a function of
         the frontend, of the innermost call that has one."""
         places = map(origin_in_frontend, [op.location, *reversed(self._enclosing)])
         return next((place for place in places if place is not None), None)

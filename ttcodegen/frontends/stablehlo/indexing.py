@@ -1,4 +1,4 @@
-"""Gather and scatter: slices at places that a tensor holds."""
+"""Gather and scatter: slices at indices that a tensor holds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SCATTER_OF_GATHER = {
     "start_indices_batching_dims": "scatter_indices_batching_dims",
     "start_index_map": "scatter_dims_to_operand_dims",
 }
-"""The dimensions of a gather by their names, with what a scatter to the same places calls them."""
+"""The dimensions of a gather by their names, with what a scatter to the same indices calls them."""
 
 
 def _gather(conversion: Conversion, op: StableHLOOp, values: Sequence[SSAValue]) -> SSAValue:
@@ -83,7 +83,7 @@ def _one_slice(
     dims: dict[str, list[int]],
     sizes: list[int],
 ) -> SSAValue | None:
-    """A slice at one known place."""
+    """A slice at one known position."""
     known = conversion.known(indices)
     if known is None or known.size != len(dims["start_index_map"]) or dims["operand_batching_dims"]:
         return None
@@ -104,7 +104,7 @@ def _rows(
     vector_dim: int,
     is_replaced: bool,
 ) -> SSAValue | None:
-    """Rows of a table: an embedding, which does not clamp the places of rows as a gather does.
+    """Rows of a table: an embedding, which does not clamp the indices of rows as a gather does.
 
     Args:
         is_replaced: whether nothing depends on the rows for places outside the table.
@@ -143,7 +143,7 @@ _GUARD_DEPTH = 8
 
 
 def _replaced(op: StableHLOOp, places: SSAValue) -> bool:
-    """Whether what is gathered is only chosen from, by whether the places are in a range, as jax
+    """Whether what is gathered is only chosen from, by whether the indices are in a range, as jax
     replaces what is outside of a tensor."""
     users = [use.operation for use in op.results[0].uses]
     return bool(users) and all(
@@ -262,14 +262,14 @@ def _joined(
     if not op.get("unique_indices") and not _are_unique(conversion, indices, dims, vector_dim):
         raise CompileError(
             "'stablehlo.scatter': the body neither replaces what is there nor adds, subtracts, "
-            "multiplies or compares it, and places may be named more than once",
+            "multiplies or compares it, and indices may be named more than once",
             remedy="say that they are not (unique_indices), or use one of these",
         )
     if any(extents[axis] != 1 for axis in moved):
         raise CompileError(
             "'stablehlo.scatter': the body neither replaces what is there nor adds, subtracts, "
             "multiplies or compares it, in slices of several elements",
-            remedy="name the place of each element",
+            remedy="name the index of each element",
         )
     there = {name: dims[of_scatter] for name, of_scatter in _SCATTER_OF_GATHER.items()}
     present = [

@@ -115,7 +115,7 @@ def _iota(conversion: Conversion, op: StableHLOOp) -> Value:
 
 
 def iota(conversion: Conversion, shape: Sequence[int], dim: int, element: Attribute) -> Value:
-    """The place of each element along a dimension."""
+    """The index of each element along a dimension."""
     if not 0 <= dim < len(shape):
         raise ValueError(f"there is no dimension {dim} in the shape {list(shape)}")
     if complex_numbers.is_complex_element(element):
@@ -260,7 +260,7 @@ def _dynamic_slice(conversion: Conversion, op: StableHLOOp, values: Sequence[SSA
     value = builder.slice(value, begins, ends)
     if all(start is not None for start in known):
         return value
-    # What is left to slice at places that are only known at run time.
+    # What is left to slice at indices that are only known at run time.
     parts = [
         start if not isinstance(start, int) else conversion.constant(np.asarray([0]), i32)
         for start in found
@@ -290,7 +290,7 @@ def _dynamic_update_slice(
     moving_axes = [axis for axis, start in enumerate(found) if not isinstance(start, int)]
     outer = [axis for axis in range(len(shape)) if axis not in moving_axes]
     if any(sizes[axis] != shape[axis] for axis in outer):
-        # First the part that is known, as a tensor of its own; then back to its place.
+        # First the part that is known, as a tensor of its own; then back to its position.
         begins = [start if isinstance(start, int) else 0 for start in found]
         ends = [
             begins[axis] + sizes[axis] if axis in outer else shape[axis]
@@ -305,7 +305,7 @@ def _dynamic_update_slice(
 def _with_part(
     conversion: Conversion, value: SSAValue, update: SSAValue, begins: Sequence[int]
 ) -> SSAValue:
-    """`value` with `update` at a known place: what is around it, put together again."""
+    """`value` with `update` at a known position: what is around it, put together again."""
     builder = conversion.builder
     shape, sizes = shape_of(value.type), shape_of(update.type)
     for axis in reversed(range(len(shape))):
@@ -329,7 +329,7 @@ def _with_moving_part(
     starts: Sequence[int | SSAValue],
     axes: Sequence[int],
 ) -> SSAValue:
-    """`value` with `update` at a place that is only known at run time in some dimensions."""
+    """`value` with `update` at a position that is only known at run time in some dimensions."""
     builder = conversion.builder
     shape, sizes = shape_of(value.type), shape_of(update.type)
     if len(axes) == 1 and sizes[axes[0]] == 1:

@@ -154,7 +154,7 @@ _HERE = str(Path(__file__).parents[2]) + os.sep
 
 
 def origin_in_frontend(location: Attribute) -> SourceLocation | None:
-    """The place in the user's program that a location names, None if it names none."""
+    """The location in the user's program that a location names, None if it names none."""
     match location:
         case FileLineColLoc():
             file, line, column = location.filename.data, location.line.data, location.column.data

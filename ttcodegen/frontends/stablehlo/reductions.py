@@ -135,7 +135,7 @@ def _product(conversion: Conversion, value: SSAValue, dims: Sequence[int]) -> SS
 
 
 def _is_iota(conversion: Conversion, value: SSAValue, dim: int) -> bool:
-    """Whether each element is its place along the dimension."""
+    """Whether each element is its index along the dimension."""
     owner = value.owner
     if isinstance(owner, CatalogueOp) and owner.name == "ttir.arange":
         return owner.parameter("arange_dimension") == dim and (
@@ -158,7 +158,7 @@ def _is_iota(conversion: Conversion, value: SSAValue, dim: int) -> bool:
 def _chosen(
     conversion: Conversion, block: Block, operands: Sequence[SSAValue], dim: int
 ) -> list[Any] | None:
-    """The largest or smallest elements and their places; None if the body does not choose."""
+    """The largest or smallest elements and their indices; None if the body does not choose."""
     value, places, initial, _ = operands
     choice = chooser(block)
     if choice not in ("max", "min") or not _is_iota(conversion, places, dim):
@@ -311,7 +311,7 @@ def _sorted(
 
 
 def _taken(conversion: Conversion, value: SSAValue, index: SSAValue, dim: int) -> SSAValue:
-    """The elements at those places along a dimension."""
+    """The elements at those indices along a dimension."""
     element = element_of(value.type)
     builder = conversion.builder
     if is_boolean(element):
@@ -322,7 +322,7 @@ def _taken(conversion: Conversion, value: SSAValue, index: SSAValue, dim: int) -
 
 
 def _top_k(conversion: Conversion, op: StableHLOOp) -> list[Value]:
-    """The largest elements of the last dimension and their places, the largest first."""
+    """The largest elements of the last dimension and their indices, the largest first."""
     return _selected(conversion, op, -1, int(op["k"]), bool(op.get("largest", True)))
 
 
@@ -343,8 +343,8 @@ def approx_top_k(
     conversion: Conversion, op: StableHLOOp, options: Mapping[str, Any], comparator: Block
 ) -> Results:
     """The custom call `ApproxTopK` of jax (`lax.approx_max_k`), computed exactly: operands are a
-    tensor, the places of its elements, and what both start from; the comparator says which elements
-    come first."""
+    tensor, the indices of its elements, and what both start from; the comparator says which
+    elements come first."""
     value, places = conversion.tensors(op)[:2]
     rank = len(shape_of(value.type))
     dim = int(options.get("reduction_dim", rank - 1)) % rank
@@ -352,7 +352,7 @@ def approx_top_k(
     if keys is None or [key for key, _ in keys] != [0] or not _is_iota(conversion, places, dim):
         raise CompileError(
             "the custom call '@ApproxTopK' does not select the largest or smallest elements of its "
-            "first operand, and their places",
+            "first operand, and their indices",
             op,
             remedy="use jax.lax.approx_max_k, approx_min_k or top_k",
         )

@@ -126,7 +126,7 @@ def sparse_attention(
     """Attention of each query to the keys that are listed for it; values are the first `v_dim`
     elements of the keys.
 
-    query [B, heads, S, D], keys [B, 1, T, D], indices [B, 1, S, K], where what is not the place of
+    query [B, heads, S, D], keys [B, 1, T, D], indices [B, 1, S, K], where what is not the index of
     a key counts for nothing; gives [B, heads, S, v_dim].
     """
     builder = conversion.builder
@@ -147,7 +147,7 @@ def sparse_attention(
 def _listed(conversion: Conversion, indices: SSAValue, keys: SSAValue, element: Any) -> SSAValue:
     """The additive mask [B, 1, S, T] that hides all keys but those listed.
 
-    What is no place of a key, a sentinel of -1 or of 2^32 - 1, is written after the last one.
+    What is no index of a key, a sentinel of -1 or of 2^32 - 1, is written after the last one.
     """
     builder = conversion.builder
     batch, _, queries, count = shape_of(indices.type)

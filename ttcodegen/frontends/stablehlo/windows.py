@@ -238,7 +238,7 @@ def _joined(
     initial: Sequence[SSAValue],
     windows: Windows,
 ) -> list[Value]:
-    """Any body: the elements of all windows at one place after the other, joined by the body."""
+    """Any body: the elements of all windows at one position after the other, joined by the body."""
     builder = conversion.builder
     rank = windows.rank
     shape = shape_of(values[0].type)

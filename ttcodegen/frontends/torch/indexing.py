@@ -1,4 +1,4 @@
-"""Operations that read and write at places that tensors name."""
+"""Operations that read and write at indices that tensors name."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def _counted(graph: Graph, index: SSAValue) -> SSAValue:
 
 
 def _from_front(graph: Graph, index: SSAValue, size: int) -> SSAValue:
-    """Places in a dimension of that size, where negative ones count from the end, as Python has it;
-    what is known not to be negative stays as it is."""
+    """Indices in a dimension of that size, where negative ones count from the end, as Python has
+    it; what is known not to be negative stays as it is."""
     index = _counted(graph, index)
     known = known_elements(index)
     if known is not None and bool((known >= 0).all()):
@@ -56,7 +56,7 @@ def _from_front(graph: Graph, index: SSAValue, size: int) -> SSAValue:
 
 
 def _rows(graph: Graph, x: SSAValue, dim: int, index: SSAValue) -> SSAValue:
-    """The elements of one dimension at places: a lookup in a table of rows."""
+    """The elements of one dimension at indices: a lookup in a table of rows."""
     shape = shape_of(x.type)
     places = shape_of(index.type)
     x = graph.permute(x, [dim, *(axis for axis in range(len(shape)) if axis != dim)])
@@ -85,7 +85,7 @@ def _gathered_rows(
 
 
 def _put_back(graph: Graph, found: SSAValue, count: int, dim: int) -> SSAValue:
-    """The first `count` dimensions, which places have, go to where the dimension was."""
+    """The first `count` dimensions, which indices have, go to where the dimension was."""
     rank = len(shape_of(found.type))
     rest = list(range(count, rank))
     return graph.permute(found, [*rest[:dim], *range(count), *rest[dim:]])
@@ -96,7 +96,7 @@ def _index_select(graph: Graph, x: SSAValue, dim: int, index: SSAValue) -> SSAVa
 
 
 def _index(graph: Graph, x: SSAValue, indices: Sequence[SSAValue | None]) -> SSAValue:
-    """Advanced indexing: tensors of places for one dimension or several. The dimensions of the
+    """Advanced indexing: tensors of indices for one dimension or several. The dimensions of the
     indexed dimensions come where they were, or first, if these are not side by side."""
     named = [axis for axis, index in enumerate(indices) if index is not None]
     values = [index for index in indices if index is not None]
@@ -118,7 +118,7 @@ def _named_first(named: Sequence[int], x: SSAValue) -> list[int]:
 def _joined(
     graph: Graph, x: SSAValue, named: Sequence[int], values: Sequence[SSAValue]
 ) -> tuple[SSAValue, SSAValue]:
-    """`x` with dimensions side by side as one, and places in that."""
+    """`x` with dimensions side by side as one, and indices in that."""
     if any(kind_of(element_of(v.type)) == "b" for v in values):
         _counted(graph, values[0])
     shape = shape_of(x.type)
@@ -290,7 +290,7 @@ def _masked_put(
 def _diagonal(
     graph: Graph, x: SSAValue, offset: int = 0, first: int = 0, second: int = 1
 ) -> SSAValue:
-    """The elements at equal places of two dimensions, as a last dimension."""
+    """The elements at equal indices of two dimensions, as a last dimension."""
     rank = len(shape_of(x.type))
     axes = [graph.dim(first, rank), graph.dim(second, rank)]
     x = graph.permute(x, [*(axis for axis in range(rank) if axis not in axes), *axes])
@@ -365,7 +365,7 @@ def _embedding_bag(
 def _without_padding(
     graph: Graph, rows: SSAValue, places: SSAValue, padding: int, kind: str
 ) -> SSAValue:
-    """Bags of [bags, length, width] rows without those of one place; of none it is 0."""
+    """Bags of [bags, length, width] rows without those of one index; of none it is 0."""
     if kind == "max":
         raise CompileError(
             "maxima over bags with padding are not supported",
@@ -425,7 +425,7 @@ def _repeat_interleave(
     **_: Any,
 ) -> SSAValue:
     """Each element as often as a number says, or a list of counts; without either, `x` are the
-    counts, and the places of the elements are the result."""
+    counts, and the indices of the elements are the result."""
     if repeats is None:
         return _repeated_places(graph, x, graph.shape[0])
     if dim is None:
@@ -441,7 +441,7 @@ def _repeat_interleave(
 
 
 def _repeated_places(graph: Graph, counts: SSAValue, total: int) -> SSAValue:
-    """The place of each of `total` elements that are repeated by counts: how many elements before
+    """The index of each of `total` elements that are repeated by counts: how many elements before
     it are done with."""
     ends = graph.typecast(counts, f32)
     ends = graph.emit("cumsum", [ends], ends.type, dim=0)

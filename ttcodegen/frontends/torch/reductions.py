@@ -43,7 +43,7 @@ def _place(name: str) -> Rule:
 
 
 def place(graph: Graph, x: SSAValue, name: str, dim: int | None, keep: bool) -> SSAValue:
-    """The place of the greatest (`max`) or least (`min`) element."""
+    """The index of the greatest (`max`) or least (`min`) element."""
     if dim is None:
         x = graph.reshape(x, [_count(x)])
     axis = graph.dim(dim or 0, len(shape_of(x.type)))

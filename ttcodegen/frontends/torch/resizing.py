@@ -38,7 +38,7 @@ def _resized(
     batch, channels, *sizes = graph.shape
     found = shape_of(x.type)[2:]
     given = _given_factors(factors)
-    # A size is rounded down, and places in the image still follow the factor that was given.
+    # A size is rounded down, and positions in the image still follow the factor that was given.
     whole = all(
         size % old == 0 and factor in (None, size // old)
         for size, old, factor in zip(sizes, found, given, strict=True)

@@ -1,4 +1,4 @@
-"""Images sampled at places that a tensor holds."""
+"""Images sampled at positions that a tensor holds."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _SLOPE = -0.75
 """Of torch's cubic interpolation."""
 
 Tap = tuple[SSAValue, SSAValue | None]
-"""The place of an element along one dimension, and how much it counts; None for all of it."""
+"""The position of an element along one dimension, and how much it counts; None for all of it."""
 
 
 def _grid_sampler(
     graph: Graph, x: SSAValue, grid: SSAValue, mode: int, padding: int, align_corners: bool
 ) -> SSAValue:
-    """The elements of an image, or a volume, at the places of a grid: its last dimension holds
+    """The elements of an image, or a volume, at the positions of a grid: its last dimension holds
     their coordinates from -1 to 1, those of the image's last dimension first."""
     sizes = shape_of(x.type)[2:]
     grid = graph.typecast(grid, f32)
@@ -37,7 +37,7 @@ def _grid_sampler(
         at = graph.reshape(at, shape_of(grid.type)[:-1])
         at = _unnormalized(graph, at, size, align_corners)
         if mode != _BICUBIC and padding != _ZEROS:
-            # The place is moved into the image before it is divided among its neighbours.
+            # The position is moved into the image before it is divided among its neighbours.
             at = _inside(graph, at, size, padding, align_corners)
         taps.append(_taps(graph, at, mode))
     image = graph.typecast(channels_last(graph, x), f32)
@@ -80,7 +80,7 @@ def _reflected(graph: Graph, at: SSAValue, size: int, align_corners: bool) -> SS
 
 
 def _taps(graph: Graph, at: SSAValue, mode: int) -> list[Tap]:
-    """The elements along one dimension that count at a place."""
+    """The elements along one dimension that count at a position."""
     if mode == _NEAREST:
         return [(graph.rounded(at), None)]
     first = graph.like("floor", at)

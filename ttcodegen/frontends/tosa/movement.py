@@ -75,7 +75,7 @@ def gather(build: Translator, op: SourceOp) -> SSAValue:
 
 
 def scatter(build: Translator, op: SourceOp) -> SSAValue:
-    """Rows (N, W, C) go to the places of (N, K, C) that indices (N, W) name."""
+    """Rows (N, W, C) go to the indices of (N, K, C) that indices (N, W) name."""
     values, indices, rows = op.operands
     index = _each_channel(build, indices, shape_of(values.type)[2])
     return build.emit("scatter", [values, index, rows], op.result_type, dim=1)

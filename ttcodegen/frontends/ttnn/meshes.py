@@ -76,7 +76,7 @@ def _send(builder: OpBuilder, op: Operation) -> SSAValue:
 
 
 def _chip(op: Operation, name: str, mesh: MeshShape) -> int:
-    """The number of the chip at a place of the mesh."""
+    """The number of the chip at a position of the mesh."""
     place = given(op, {**op.attributes, **op.properties}, name, INTEGERS) or []
     if len(place) != 2 or not all(0 <= at < size for at, size in zip(place, mesh, strict=True)):
         raise CompileError(

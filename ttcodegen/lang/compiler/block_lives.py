@@ -111,7 +111,7 @@ class BlockLives:
         return self._held[key]
 
     def check_released(self) -> None:
-        """Raises CompileError if there is a block that the kernel gives back nowhere."""
+        """Raises CompileError if there is a block that the kernel never releases."""
         for life in self._all:
             if not life.is_released:
                 raise CompileError(

@@ -1,5 +1,5 @@
 """Calls in kernels of Python: of functions of the language, of those of the program, whose bodies
-stand where they are called, and of `print`."""
+are inlined, and of `print`."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class CallTranslator(ExpressionTranslator):
                 self.leave_out("elements that it prints: the simulator prints them", node)
 
     def _printed(self, value: Any, operands: list[SSAValue]) -> str:
-        """The text of a value; `{}` stands for a number that the kernel computes. Elements are
+        """The text of a value; `{}` is replaced by a number that the kernel computes. Elements are
         printed after the line."""
         if isinstance(value, PrintedText):
             return "".join(self._printed(part, operands) for part in value.parts)

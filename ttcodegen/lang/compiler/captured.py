@@ -1,7 +1,7 @@
 """What kernels refer to: variables of the operation's body, of the module, and Python's own.
 
 The body of an operation runs on each node, as in the simulator; a variable that is the same number
-everywhere is a constant of the kernel, one that depends on the node is computed from its place.
+everywhere is a constant of the kernel, one that depends on the node is computed from its position.
 """
 
 from __future__ import annotations
@@ -93,14 +93,14 @@ def kernel_syntax(kernel: Kernel) -> ast.FunctionDef:
 
 
 def location(file: str, node: ast.AST) -> SourceLocation:
-    """The place of a part of a program."""
+    """The location of a part of a program."""
     line: int = getattr(node, "lineno", 1)
     text = linecache.getline(file, line).encode()[: getattr(node, "col_offset", 0)]
     return SourceLocation(file, line, len(text.decode(errors="replace")) + 1)
 
 
 def file_of(kernel: Kernel) -> str:
-    """The file that a kernel stands in."""
+    """The file that defines a kernel."""
     return function_of(kernel).__code__.co_filename
 
 
@@ -119,7 +119,7 @@ class Captured:
 
     @property
     def file(self) -> str:
-        """The file that the function stands in."""
+        """The file that defines the function."""
         return self._first.__code__.co_filename
 
     def __contains__(self, name: str) -> bool:

@@ -2,7 +2,7 @@
 in; what one tile needs is computed in the destination registers.
 
 Products and reductions, which the matrix engine computes, are the first step of such a loop; those
-that stand deeper in an expression, and what the engine has to read that is no block, go through a
+that are deeper in an expression, and what the engine has to read that is no block, go through a
 circular buffer of their own.
 """
 
@@ -68,7 +68,7 @@ class Needs:
 
 @dataclass(frozen=True)
 class _Source:
-    """Where a tile of an expression lies."""
+    """Where a tile of an expression is."""
 
     buffer: str
     index: Number
@@ -479,7 +479,7 @@ class BlockWriter:
 
 def _engine_part(expression: Expression) -> Expression | None:
     """What the matrix engine computes in the loop of an expression: the first product that
-    elementwise functions alone stand above, or the expression itself if it is a reduction, whose
+    only elementwise functions use it, or the expression itself if it is a reduction, whose
     result the packer makes."""
     return expression if isinstance(expression, Reduction) else _first_product(expression)
 

@@ -72,7 +72,7 @@ class ComputeTranslator(ExpressionTranslator):
 
     @property
     def homes(self) -> dict[str, Resident]:
-        """Variables whose blocks lie in circular buffers of their own, by name."""
+        """Variables whose blocks are in circular buffers of their own, by name."""
         return self._homes.setdefault(self.frame, {})
 
     # Blocks
@@ -340,7 +340,7 @@ class ComputeTranslator(ExpressionTranslator):
             self._give_back(before)
 
     def _bring_to_join(self, name: str) -> None:
-        """At the end of a branch: what the variable holds lies in a buffer of its own, of which the
+        """At the end of a branch: what the variable holds is in a buffer of its own, of which the
         other branch fills a block as well."""
         value = self.names.get(name)
         home: Resident | None = None
@@ -364,7 +364,7 @@ class ComputeTranslator(ExpressionTranslator):
             self.names[name] = self.homes[name] = home
 
     def _hand_on(self, value: Any, before: set[str]) -> None:
-        """What a call gives lies in buffers that its caller gives back."""
+        """The results of a call are in buffers that its caller releases."""
         if len(self.frames) < 2:
             return
         caller = self._homes.setdefault(self.frames[-2], {})

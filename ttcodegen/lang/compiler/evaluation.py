@@ -32,7 +32,7 @@ from ttcodegen.lang.context import Kernel, grid_in_dimensions
 from ttcodegen.lang.shapes import is_range, is_sequence, is_tuple, sequence_of
 
 UNKNOWN = object()
-"""What a name stands for that depends on the way that the kernel took."""
+"""The value of a name that depends on the way that the kernel took."""
 
 
 def is_known(value: object) -> bool:
@@ -98,7 +98,7 @@ class ExpressionTranslator:
 
     @property
     def where(self) -> SourceLocation:
-        """The place of what is translated now."""
+        """The location of what is translated now."""
         return location(self.frame.captured.file, self.here)
 
     def refuse(
@@ -177,7 +177,7 @@ class ExpressionTranslator:
     # Names
 
     def name(self, name: str, node: ast.AST) -> Any:
-        """What a name stands for."""
+        """The value of a name."""
         frame: Frame | None = self.frame
         while frame is not None:
             if name in frame.names:
@@ -213,7 +213,7 @@ class ExpressionTranslator:
         return False
 
     def _placed(self, name: str, found: Any) -> Any:
-        """A captured value, with what depends on the node computed from its place."""
+        """A captured value, with what depends on the node computed from its position."""
         if isinstance(found, OfPlace):
             return self._of_place(name, found)
         if not is_tuple(found):

@@ -117,11 +117,11 @@ class Reshaped(Expression):
 
 @dataclass(eq=False)
 class Picked(Expression):
-    """The tiles at one place along some dimensions, in which its own size is 1."""
+    """The tiles at one position along some dimensions, in which its own size is 1."""
 
     of: Expression
     places: tuple[tuple[int, int], ...]
-    """The dimensions, and the place in each."""
+    """The dimensions, and the position in each."""
 
     @property
     def operands(self) -> tuple[Expression, ...]:

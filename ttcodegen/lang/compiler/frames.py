@@ -1,4 +1,4 @@
-"""Functions while they are translated: the kernel, and those that it calls, whose bodies stand
+"""Functions while they are translated: the kernel, and those that it calls, whose bodies are
 where they are called."""
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class LocalFunction:
 
 
 def captured_frame(function: CapturedFunction, regions: int) -> Frame:
-    """A frame for a call of a function that stands outside of the kernel."""
+    """A frame for a call of a function defined outside of the kernel."""
     return Frame(syntax_of(function.first), Captured(function.on_nodes), None, regions)
 
 

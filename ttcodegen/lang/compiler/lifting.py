@@ -1,7 +1,7 @@
 """Operations whose nodes all do the same become functions of whole tensors.
 
 What the kernels wrote into each part of a tensor was recorded. If all parts were computed in the
-same way from parts of other tensors that lie where the part itself does, or, in products and
+same way from parts of other tensors on the same cores as the part itself, or, in products and
 reductions, that together are whole rows or columns, then the tensor is a function of the others.
 """
 
@@ -33,7 +33,7 @@ class NotRegularError(Exception):
 
 @dataclass(frozen=True)
 class _Frame:
-    """Where values lie in a whole tensor."""
+    """The positions of values in a whole tensor."""
 
     extents: Shape
     """Of the whole tensor, in elements."""
@@ -46,7 +46,7 @@ class _Frame:
         return _Frame(tuple(self.extents[axis] for axis in axes), origins)
 
     def changed(self, axis: int, extent: int, starts: Sequence[int]) -> _Frame:
-        """With other places in one dimension."""
+        """With other positions in one dimension."""
         origins = tuple(
             (*origin[:axis], start, *origin[axis + 1 :])
             for origin, start in zip(self.origins, starts, strict=True)
@@ -188,7 +188,7 @@ class _Lifting:
             if len(each.axes) != len(extents):
                 raise NotRegularError("its blocks have fewer dimensions than its tensors")
             if each.starts != origin:
-                raise NotRegularError("it reads tensors elsewhere than it writes")
+                raise NotRegularError("it reads tensors at other positions than it writes")
         if extents != frame.extents:
             raise NotRegularError("it reads a part of a tensor only")
         if id(tensor) not in self._arguments:

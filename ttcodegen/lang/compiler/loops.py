@@ -16,7 +16,7 @@ class Loop:
     """A loop of the device that is being translated, once for all of its iterations."""
 
     frame: Frame
-    """The function that it stands in."""
+    """The function that it is in."""
     regions: Regions
     before: Mapping[str, Any]
     """What the variables that it assigns to held before it."""

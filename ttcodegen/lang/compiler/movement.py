@@ -115,7 +115,7 @@ class MovementTranslator(KernelTranslator):
         self._tile_bytes: dict[str, SSAValue] = {}
 
     def begin(self, buffers: Sequence[DataflowBuffer]) -> None:
-        """Writes what stands at the start of the kernel: values of semaphores, the bytes of a tile
+        """Writes the start of the kernel: values of semaphores, the bytes of a tile
         of buffers whose blocks have several, and what senders of pipe nets do first."""
         self.resources.declare_pointers()
         for buffer in buffers:
@@ -331,7 +331,7 @@ class MovementTranslator(KernelTranslator):
                 )
 
     def address(self, block: MovedBlock) -> SSAValue:
-        """Where a block lies."""
+        """The address of a block."""
         pointer = "get_write_ptr" if block.is_reserved else "get_read_ptr"
         buffer = self.resources.buffer(block.buffer.name)
         return self.builder.get(pointer, buffer, name_hint=f"{block.buffer.name}_block")
@@ -431,7 +431,7 @@ class MovementTranslator(KernelTranslator):
         return self._tile_bytes.get(buffer.name, buffer.unit_bytes)
 
     def _axes(self, part: MovedSlice, buffer: DataflowBuffer) -> list[int]:
-        """The dimension of the tensor that each dimension of a block stands for."""
+        """The dimension of the tensor that each dimension of a block corresponds to."""
         found: list[int] = []
         left = list(buffer.shape)
         for axis, (size, single) in enumerate(zip(part.sizes, part.single, strict=True)):

@@ -26,7 +26,7 @@ def is_number(value: object) -> TypeGuard[Number]:
 
 
 Terms = dict[SSAValue | None, int]
-"""A sum of multiples of values; the constant stands at None."""
+"""A sum of multiples of values; the constant has the key None."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ MOST_SUBSTITUTIONS = 8
 
 @dataclass(frozen=True)
 class Bounds:
-    """Numbers that a value lies between, both included; None where nothing is known."""
+    """Numbers that a value is between, both included; None where nothing is known."""
 
     least: Number | None
     most: Number | None
@@ -116,7 +116,7 @@ class Arithmetic:
         return self._terms.get(value, {value: 1})
 
     def bound(self, value: Number, least: Number | None, most: Number | None) -> None:
-        """Notes what a value lies between; of others it is known that they are 0 or more."""
+        """Records the bounds of a value; of others it is known that they are 0 or more."""
         if isinstance(value, SSAValue):
             self._bounds[value] = Bounds(least, most)
 
@@ -143,7 +143,7 @@ class Arithmetic:
         return least is not None and least >= 0
 
     def _constant_below(self, terms: Terms) -> int | None:
-        """The least value of a sum, from the constants that its values lie between."""
+        """The smallest value of a sum, from the constant bounds of its values."""
         total = terms.get(None, 0)
         for key, factor in terms.items():
             if key is None:

@@ -132,7 +132,7 @@ class PipeCalls:
             )
 
     def _slot(self, pipe: MovedPipe, buffer: DataflowBuffer) -> SSAValue:
-        """Where the slot of a pipe lies, on each node."""
+        """The address of the slot of a pipe, on each node."""
         arithmetic = self.translator.arithmetic
         start = self.builder.get(
             "get_write_ptr", self.resources.buffer(pipe.use.landing), name_hint="slot"

@@ -287,7 +287,7 @@ def _formulas(at: Mapping[Place, Sequence[Line]], grid: Place) -> tuple[Formula,
 
 
 def covered(places: Sequence[Place]) -> list[Rectangle]:
-    """Rectangles that together are the places: one if they fill one, else columns of them."""
+    """Rectangles that together are the positions: one if they fill one, else columns of them."""
     whole = Rectangle.of(places)
     if whole is not None:
         return [whole]

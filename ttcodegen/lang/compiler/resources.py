@@ -50,7 +50,7 @@ class MovementNeeds:
     pointers: dict[str, None] = field(default_factory=dict[str, None])
     """The semaphores whose values the kernel reads or sets by their names."""
     places: set[str] = field(default_factory=set[str])
-    """The arguments with the place of the node."""
+    """The arguments with the position of the node."""
     arguments: dict[str, RuntimeArgument] = field(default_factory=dict[str, RuntimeArgument])
 
 
@@ -119,7 +119,7 @@ class MovementResources:
     # Semaphores
 
     def semaphore(self, name: str) -> SSAValue:
-        """Where a semaphore of this node lies; on others it lies there too."""
+        """The address of a semaphore of this node; it is the same on others."""
         return self.semaphore_of([name], 0)
 
     def _semaphore_id(self, name: str) -> SSAValue:
@@ -129,7 +129,7 @@ class MovementResources:
         return self.target[f"{name}_semaphore"]
 
     def semaphore_of(self, names: Sequence[str], number: Number) -> SSAValue:
-        """Where one of several semaphores lies, whose ids follow each other."""
+        """The address of one of several semaphores, whose ids are consecutive."""
         if isinstance(number, int):
             return self.builder.get("get_semaphore", self._semaphore_id(names[number]))
         first, *_ = [self._semaphore_id(name) for name in names]

@@ -131,7 +131,7 @@ class SemaphoreCalls:
         self.builder.op("noc_async_atomic_barrier")
 
     def _set(self, remote: MovedRemote, value: Number) -> None:
-        """Sets the value on another node, or on several: values that are sent away lie in a
+        """Sets the value on another node, or on several: values that are sent away are in a
         semaphore of their own."""
         builder, resources = self.builder, self.resources
         name = self._name(remote.semaphore)

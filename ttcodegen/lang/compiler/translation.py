@@ -2,7 +2,7 @@
 
 What the kernel knows when it is compiled is computed by Python; loops, conditions and numbers that
 depend on the node or on a loop become those of the kernel. The bodies of functions of the program
-stand where they are called.
+are inlined.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ FUNCTIONS = {_function(function): function for function in MATH_FUNCTIONS.values
 
 globals().update({call.__name__: call for call in FUNCTIONS})
 
-# Before version 0.17 of the specification these stood here, instead of in ttl.block.
+# Before version 0.17 of the specification these were here, instead of in ttl.block.
 __all__ = [
     "broadcast", "fill", "mask", "mask_posinf", "max", "min", "pow", "reduce_max", "reduce_sum",
     "transpose", "where", *MATH_FUNCTIONS,

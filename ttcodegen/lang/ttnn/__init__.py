@@ -363,7 +363,7 @@ globals().update(
     {
         _NAMES.get(name, name): _unary(function.meaning)
         for name, function in MATH_FUNCTIONS.items()
-        # Its meaning is that of the specification of TT-Lang, not that of the library.
+        # It follows the specification of TT-Lang, not the library.
         if name not in ("signbit", "threshold")
     }
 )

@@ -22,7 +22,7 @@ ARCHITECTURES = ("wormhole_b0", "blackhole")
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument; those without `--` are given by their place on the command line."""
+    """An argument; those without `--` are given by their position on the command line."""
 
     name: str
     kind: Kind

@@ -100,7 +100,7 @@ def _same_signature(program: ProgramInfo, function: ProgramInfo) -> bool:
 
 
 def _places(program: ProgramInfo, function: ProgramInfo) -> Iterator[int]:
-    """For each argument of a function, the place of the program's that it is: a library that has
+    """For each argument of a function, the index of the program's that it is: a library that has
     no manifest lists its inputs before its weights."""
     arguments = program.arguments
     weights = iter([place for place, t in enumerate(arguments) if t.is_weight])

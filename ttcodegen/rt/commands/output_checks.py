@@ -83,7 +83,7 @@ def within(
 
 
 def check_identity(arguments: Mapping[str, Any], actual: np.ndarray, given: np.ndarray) -> Check:
-    """Compares an output with the input of its place."""
+    """Compares an output with the input of its index."""
     return Check("identity", within(arguments, actual, given, default=1e-5))
 
 

@@ -13,13 +13,13 @@ from ttcodegen.optimizer.dense_rows import elementwise
 from ttcodegen.rt.judging.python_steps import Json, Step, memory_json, type_json
 
 Source = int | str | Callable[[Step], Json]
-"""Where an argument comes from: the operand of that place in the definition, the attribute of that
+"""Where an argument comes from: the operand of that index in the definition, the attribute of that
 name, or what is worked out."""
 
 
 @dataclass(frozen=True)
 class PythonCall:
-    """A call: its arguments by place, then those by name, of which absent ones are left out."""
+    """A call: its arguments by position, then those by name, of which absent ones are left out."""
 
     positional: tuple[Source, ...] = ()
     keywords: Mapping[str, Source] = field(default_factory=dict[str, Source])
@@ -27,7 +27,7 @@ class PythonCall:
     """Where it is not the name of the op."""
 
     def written(self, step: Step) -> tuple[str, list[Json], dict[str, Json]]:
-        """The function, its arguments by place and by name."""
+        """The function, its arguments by position and by name."""
         named = {key: _value(step, source) for key, source in self.keywords.items()}
         return (
             self.callee or step.call.name,
@@ -82,7 +82,7 @@ def _flag(name: str) -> Callable[[Step], bool]:
 
 
 def _tensor_or_number(place: int, attribute: str) -> Callable[[Step], Json]:
-    """The operand of that place, where there is none the number of that name."""
+    """The operand of that index, where there is none the number of that name."""
 
     def source(step: Step) -> Json:
         tensor = step.operand(place)

@@ -35,7 +35,7 @@ class Step:
             self.groups.append([{"tensor": next(numbers)} for _ in range(size)])
 
     def operand(self, index: int) -> Json:
-        """The operand of that place in the definition, None if it is absent."""
+        """The operand of that index in the definition, None if it is absent."""
         if index >= len(self.groups) or not self.groups[index]:
             return None
         return self.groups[index][0]

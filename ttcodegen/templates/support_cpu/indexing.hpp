@@ -7,7 +7,7 @@
 
 namespace support::cpu {
 
-/// The place that an index names, which counts from the end if it is negative.
+/// The position that an index names, which counts from the end if it is negative.
 /// @throws std::out_of_range if there is none.
 inline std::size_t place_of(double index, std::size_t size) {
     const auto found = static_cast<std::int64_t>(index) +
@@ -24,7 +24,8 @@ struct Along {
     std::size_t dim = 0;
 };
 
-/// For each index the element at its own place, but for the dimension, where it says the place.
+/// For each index the element at its own position, but for the dimension, where it says the
+/// position.
 inline Tensor gather(const Type& type, const Tensor& input, const Tensor& index,
                      const Along& attributes) {
     return from_coordinates(type, [&](Shape coordinates) {

@@ -26,7 +26,7 @@ inline ChipGroups groups_along(const MeshSizes& mesh, std::size_t axis) {
 }
 
 /// Of a tensor as rows of elements along a dimension: how many there are before it, and how many
-/// elements belong to each place along it.
+/// elements belong to each index along it.
 struct Rows {
     std::size_t count = 1;
     std::size_t step = 1;

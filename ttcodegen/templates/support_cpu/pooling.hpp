@@ -113,7 +113,7 @@ struct Upsampling {
     bool bilinear = false;
 };
 
-/// A place between two of an image: its neighbours, and how much the second one counts.
+/// A position between two of an image: its neighbours, and how much the second one counts.
 struct Between {
     std::size_t below;
     std::size_t above;

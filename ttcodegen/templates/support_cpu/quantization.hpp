@@ -6,19 +6,19 @@ namespace support::cpu {
 
 /// How integers represent numbers: `scale * (integer - zero_point)`.
 struct Quantization {
-    /// One for all, or one for each place along the axis.
+    /// One for all, or one for each index along the axis.
     std::vector<double> scale = {};
     std::vector<double> zero_point = {};
 };
 
-/// The dimension that has a scale for each place, and what integers are kept within.
+/// The dimension that has a scale for each index, and what integers are kept within.
 struct Storage {
     std::size_t axis = 0;
     std::optional<double> min = {};
     std::optional<double> max = {};
 };
 
-/// `convert` of each element with the numbers of its place along the axis. It computes with floats
+/// `convert` of each element with the numbers of its index along the axis. It computes with floats
 /// of 32 bits, as the device does: what is rounded to an integer then depends on it.
 template <typename Convert>
 Tensor with_numbers(const Type& type, const Tensor& input, const Storage& storage,

@@ -87,7 +87,7 @@ inline Tensor from_image(const Type& type, const Image& image, const Order& orde
     return rounded(type, std::move(values));
 }
 
-/// A position of a window, and the place of the image that one of its taps sees from there.
+/// A position of a window, and the position of the image that one of its taps sees from there.
 struct Seen {
     std::size_t position;
     std::size_t place;

@@ -14,7 +14,7 @@ constexpr std::uint32_t MAX_RANK = 8;
 
 }  // namespace tensor_accessor
 
-/// Where the arguments of an accessor lie, which the host appended with its TensorAccessorArgs.
+/// The offset of the arguments of an accessor, which the host appended with its TensorAccessorArgs.
 ///
 /// After the configuration and the aligned page size come, each at compile time or at run time:
 /// rank, number of banks, shape of the tensor, shape of a shard (both in pages), coordinates of the

@@ -20,7 +20,7 @@ struct NocUnicastAtomicIncCommandHeader {
     bool flush;
 };
 
-/// What stands before the payload where packets go along a line.
+/// The header before the payload where packets go along a line.
 class alignas(16) LowLatencyPacketHeader {
   public:
     /// For the device that many links away.

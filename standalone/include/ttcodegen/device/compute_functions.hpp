@@ -10,7 +10,7 @@
 
 namespace ttcodegen::device {
 
-/// Stands for "no circular buffer" where an initialisation names one only sometimes.
+/// Means "no circular buffer" where an initialisation names one only sometimes.
 inline constexpr std::uint32_t kNoCircularBuffer = 0xffffffffU;
 
 /// What the unpackers and the matrix engine are set up for.
@@ -86,7 +86,7 @@ struct SfpuCall {
     const void* data = nullptr;    ///< A table that an operation reads, such as reciprocals.
 };
 
-/// How packed tiles lie in the circular buffer where they do not follow each other as tiles.
+/// The layout of packed tiles in the circular buffer where they do not follow each other as tiles.
 struct PackRows {
     std::uint32_t block_columns = 1;  ///< Tiles of DST next to each other.
     std::uint32_t full_columns = 1;   ///< Tiles in a row of the circular buffer's page.

@@ -219,7 +219,7 @@ void noc_async_read_tile(std::uint32_t id, const AddrGen& addrgen, std::uint32_t
     noc_async_read_page(id, addrgen, dst_local_l1_addr, offset, noc, here);
 }
 
-/// @param size Bytes; 0 stands for the page.
+/// @param size Bytes; 0 means the whole page.
 template <ttcodegen::device::AddressGenerator AddrGen, bool enable_noc_tracing = true,
           bool posted = false>
 void noc_async_write_page(std::uint32_t id, const AddrGen& addrgen, std::uint32_t src_local_l1_addr,

@@ -1,7 +1,7 @@
 /// What a kernel's own stores go through, so that those beyond its memory are found.
 ///
 /// The backend compiles kernels with -fsanitize=kernel-address: GCC and Clang make each store call
-/// one of the functions below, which stand in for the runtime of the kernel that the option is
+/// one of the functions below, which replace the runtime of the kernel that the option is
 /// meant for. Stores to what is no L1, the stack mostly, are let through.
 #pragma once
 

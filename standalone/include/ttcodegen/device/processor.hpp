@@ -17,7 +17,7 @@
 /// since one fiber plays the three processors: unpacking, math and packing happen in the order of
 /// the source.
 ///
-/// Addresses: the L1 of all cores lies below 2 GiB in this process, in one arena. What the kernel
+/// Addresses: the L1 of all cores is below 2 GiB in this process, in one arena. What the kernel
 /// API hands out as an L1 address (get_write_ptr, get_semaphore, ...) is the address in this
 /// process, as 32 bits, so that kernels may dereference it. What a kernel hands in may be that, or
 /// the plain offset in L1 that the host knows (Buffer::address()): `l1_pointer` takes both.
@@ -41,7 +41,7 @@ inline constexpr std::size_t kStackBytes = std::size_t{1} << 18;
 inline constexpr std::uint32_t kL1Window = std::uint32_t{1} << 21;
 
 /// Eight bytes of memory that nobody wrote since the program started (circular buffers) or since it
-/// was allocated (buffers). Copies over the NoC refuse it, and so does whoever consumes a tile.
+/// was allocated (buffers). Copies over the NoC refuse it, and so do consumers of a tile.
 inline constexpr std::uint64_t kNeverWritten = 0x7fa1'7fa3'7fa5'7fa7;
 /// Eight bytes that an asynchronous read will fill at the next barrier.
 inline constexpr std::uint64_t kInFlight = 0x7fb1'7fb3'7fb5'7fb7;
@@ -64,7 +64,7 @@ struct CircularBuffer {
     std::uint8_t face_height = 16;
     std::uint8_t num_faces = 4;
     bool borrowed = false;   ///< Its memory is an L1 buffer (set_globally_allocated_address).
-    bool exclusive = false;  ///< No other circular buffer and no buffer lies in its memory.
+    bool exclusive = false;  ///< No other circular buffer and no buffer shares its memory.
     /// Pages pushed and popped since the program started, as the counters of the device.
     std::uint32_t pages_received = 0;
     std::uint32_t pages_acked = 0;
@@ -183,7 +183,7 @@ struct FabricPacket {
 ///
 /// Each function reports misuse with `fail`. Waiting functions suspend the fiber.
 struct DeviceFunctions {
-    /// Throws; `format` is that of printf. The message is completed with core, kernel and line.
+    /// Throws; `format` is as in printf. The message is completed with core, kernel and line.
     __attribute__((noreturn)) void (*fail)(Processor&, Location, const char* format, ...);
 
     void (*cb_reserve_back)(Processor&, std::uint32_t cb, std::uint32_t pages, Location);
@@ -271,7 +271,7 @@ inline std::uint32_t l1_address(const Processor& processor, std::uint32_t offset
 }
 
 /// The memory at an L1 address of the core's own, given as address or as offset.
-/// @throws what `fail` throws, if `bytes` from there on do not lie in the core's L1.
+/// @throws what `fail` throws, if `bytes` from there on are not in the core's L1.
 inline std::byte* l1_pointer(Processor& processor, std::uint32_t address, std::size_t bytes,
                              Location here) {
     const auto base = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(processor.l1));

@@ -30,7 +30,7 @@ struct MeshMapperConfig {
 
 /// How the parts of a tensor on the devices of a mesh are put together.
 struct MeshComposerConfig {
-    /// For each dimension of the mesh the dimension of the tensor along which parts stand.
+    /// For each dimension of the mesh the dimension of the tensor that is divided.
     ttsl::SmallVector<int> dims;
     /// As in `MeshMapperConfig`.
     std::optional<MeshShape> mesh_shape_override = std::nullopt;

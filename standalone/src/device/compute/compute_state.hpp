@@ -148,7 +148,7 @@ struct ComputeState {
     /// Operands of a block of matrix products.
     compute::FloatTile block[compute::kDestinationTiles];
     compute::Tile packed;  ///< What packing makes of a tile before it writes it.
-    compute::Tile moved;   ///< A tile that changes its layout or its place.
+    compute::Tile moved;   ///< A tile that changes its layout or its address.
 };
 
 }  // namespace ttcodegen::device

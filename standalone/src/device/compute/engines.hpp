@@ -38,7 +38,7 @@ void sfpu(Processor& processor, SfpuOperation operation, const SfpuCall& call, L
 // packer.cpp
 void reserve_back(Processor& processor, std::uint32_t cb, std::uint32_t pages, Location here);
 void push_back(Processor& processor, std::uint32_t cb, std::uint32_t pages, Location here);
-/// Waits for the pages that the kernel asked for since it last packed to the buffer.
+/// Waits for the pages that the kernel waited for since it last packed to the buffer.
 void finish_reserve(Processor& processor, std::uint32_t cb);
 void pack(Processor& processor, std::uint32_t destination, std::uint32_t cb, bool out_of_order,
           std::uint32_t tile, Location here);

@@ -35,7 +35,7 @@ void check_free(Processor& processor, const char* function, Location here) {
     }
 }
 
-/// A format whose elements can lie in rows.
+/// A format whose elements can be in rows.
 DataFormat row_format(Processor& processor, std::uint32_t cb, const char* function, Location here) {
     const DataFormat format = format_of(tile_buffer(processor, cb, here));
     if (element_bytes(format) == 0) {

@@ -31,8 +31,8 @@ void update(const SfpuOperands& operands) {
     }
 }
 
-/// Where the engine's registers lie when they are stored as they are: column by column over every
-/// other column of four rows of the tile's memory, further down for each group.
+/// The layout of the engine's registers when they are stored as they are: column by column over
+/// every other column of four rows of the tile's memory, further down for each group.
 std::size_t raw_offset(std::size_t column, std::uint32_t group) {
     const std::size_t lane_row = column / kFaceWidth * 2 + column % 2;
     const std::size_t lane_column = column % kFaceWidth / 2 * 2;

@@ -44,7 +44,7 @@ struct alignas(64) Tile {
     }
 };
 
-/// Where the element of `row` and `column` (0 to 31) stands in a tile.
+/// The offset of the element of `row` and `column` (0 to 31) in a tile.
 constexpr std::size_t tile_offset(std::size_t row, std::size_t column) {
     const std::size_t face = (row / kFaceWidth) * 2 + column / kFaceWidth;
     return face * kFaceElements + (row % kFaceWidth) * kFaceWidth + column % kFaceWidth;

@@ -89,7 +89,7 @@ void unpack_float32(const std::byte* source, std::size_t count, std::uint32_t* w
     }
 }
 
-/// Mantissas narrower than a byte lie in a byte from its low bits on.
+/// Mantissas narrower than a byte are in a byte from its low bits on.
 void unpack_block_float(const std::byte* source, std::uint32_t mantissa_bits, float* values) {
     const auto* exponents = reinterpret_cast<const std::uint8_t*>(source);
     const std::uint8_t* mantissas = exponents + kGroups;

@@ -51,7 +51,7 @@ void pack_words(const std::uint32_t* words, DataFormat format, std::byte* target
 /// Rounds floats in place to bfloat16, to nearest even.
 void round_to_bfloat16(float* values, std::size_t count);
 
-/// Reads `count` elements that lie in a row, for formats without shared exponents.
+/// Reads `count` elements that are contiguous, for formats without shared exponents.
 void unpack_row(const std::byte* source, DataFormat format, SourcePrecision precision,
                 std::size_t count, std::uint32_t* words);
 /// Writes `count` elements in a row, for formats without shared exponents.

@@ -47,8 +47,7 @@ std::string kernel_path(const char* file) {
 
 // Computes gelu, sum, multiply.
 // 2 output tiles, divided among the cores.
-// As generated, it reads 32768 bytes of DRAM and writes 8192; 32768 and 8192 are the least it
-// takes.
+// As generated, it reads 32768 bytes from DRAM and writes 8192; the minimum is 32768 and 8192.
 namespace gelu_sum_multiply_program {
 
 namespace {

@@ -31,7 +31,7 @@ struct gelu_sum_multiply {
 
     // Bytes of L1 per core for circular buffers.
     static constexpr std::uint32_t l1_bytes = buffer_depth * 4096 + buffer_depth * 4096 +
-                                              buffer_depth * 4096 + 1 * 2048 + buffer_depth * 4096;
+                                              buffer_depth * 4096 + 2048 + buffer_depth * 4096;
 
     static_assert(buffer_depth >= 1, "buffer_depth is at least 1");
     static_assert(grid_columns >= 1, "grid_columns is at least 1");

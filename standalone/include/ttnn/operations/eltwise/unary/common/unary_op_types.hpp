@@ -11,7 +11,7 @@
 
 namespace ttnn::operations::unary {
 
-/// Elementwise operations that can stand alone or be fused into another one.
+/// Elementwise operations that can be used alone or be fused into another one.
 enum class UnaryOpType {
     EXP,
     RECIP,

@@ -1,5 +1,5 @@
-// What the chips of a line exchange: each gives every chip of it, itself among them, a share of the
-// pages that it has of a tensor.
+// What the chips of a line exchange: each gives chips of it, itself perhaps among them, a share of
+// the pages that it has of a tensor.
 #include <cstdint>
 
 #include "api/dataflow/dataflow_api.h"
@@ -36,6 +36,34 @@ struct Link {
     }
 };
 
+// Some of the chips of a line: a bit for each of them, by its place.
+struct Chips {
+    uint32_t bits;
+
+    bool has(uint32_t place) const { return (bits >> place & 1) != 0; }
+
+    // Calls `visit` with the place of each but one, and gives how many these are.
+    template <typename Visit>
+    uint32_t for_others(uint32_t place, Visit visit) const {
+        uint32_t count = 0;
+        uint32_t chip = 0;
+        for (uint32_t rest = bits; rest != 0; rest >>= 1, ++chip) {
+            if ((rest & 1) != 0 && chip != place) {
+                visit(chip);
+                ++count;
+            }
+        }
+        return count;
+    }
+};
+
+void fill_with_zeros(uint32_t address, uint32_t bytes) {
+    auto* words = reinterpret_cast<volatile tt_l1_ptr uint32_t*>(address);
+    for (uint32_t index = 0; index < bytes / sizeof(uint32_t); ++index) {
+        words[index] = 0;
+    }
+}
+
 void wait_and_reset(uint32_t semaphore, uint32_t count) {
     auto* word = reinterpret_cast<volatile tt_l1_ptr uint32_t*>(semaphore);
     noc_semaphore_wait(word, count);
@@ -46,12 +74,13 @@ void kernel_main() {
     constexpr uint32_t cb_page = get_named_compile_time_arg_val("cb_page");
     constexpr uint32_t cb_header = get_named_compile_time_arg_val("cb_header");
     constexpr uint32_t page_size = get_named_compile_time_arg_val("page_size");
-    // Pages that each chip gives each other one.
+    // Pages that a chip gives another one.
     constexpr uint32_t pages = get_named_compile_time_arg_val("pages");
     constexpr uint32_t source_run = get_named_compile_time_arg_val("source_run");
     constexpr uint32_t target_run = get_named_compile_time_arg_val("target_run");
     constexpr bool divides = get_named_compile_time_arg_val("divides") != 0;
     constexpr bool joins = get_named_compile_time_arg_val("joins") != 0;
+    constexpr bool connects = get_named_compile_time_arg_val("connects") != 0;
     constexpr uint32_t chips = get_named_compile_time_arg_val("chips");
     constexpr auto source_layout = TensorAccessorArgs<0>();
     constexpr auto target_layout =
@@ -63,7 +92,9 @@ void kernel_main() {
     const uint32_t ready_semaphore = get_arg_val<uint32_t>(2);
     const uint32_t arrived_semaphore = get_arg_val<uint32_t>(3);
     const uint32_t place = get_arg_val<uint32_t>(4);
-    std::size_t connection_arguments = 5;
+    const Chips takers{get_arg_val<uint32_t>(5)};
+    const Chips givers{get_arg_val<uint32_t>(6)};
+    std::size_t connection_arguments = 7;
 
     const uint32_t page = get_write_ptr(cb_page);
     const uint32_t header_address = get_write_ptr(cb_header);
@@ -75,15 +106,22 @@ void kernel_main() {
                      divides ? chips * source_run : source_run};
     };
 
-    // Its own share.
-    const Share own = taken_for(place);
-    for (uint32_t index = 0; index < pages; ++index) {
-        noc_async_read_page(own.page(index), source, page);
-        noc_async_read_barrier();
-        noc_async_write_page(put.page(index), target, page);
-        noc_async_write_barrier();
+    // Its own share; zeros if no chip gives it one.
+    if (takers.has(place) || givers.bits == 0) {
+        const Share own = taken_for(place);
+        if (givers.bits == 0) {
+            fill_with_zeros(page, page_size);
+        }
+        for (uint32_t index = 0; index < pages; ++index) {
+            if (givers.bits != 0) {
+                noc_async_read_page(own.page(index), source, page);
+                noc_async_read_barrier();
+            }
+            noc_async_write_page(put.page(index), target, page);
+            noc_async_write_barrier();
+        }
     }
-    if constexpr (!joins) {
+    if constexpr (!connects) {
         return;
     }
 
@@ -97,16 +135,11 @@ void kernel_main() {
     };
 
     // Chips are ready when all that ran before has finished with the memory of the target.
-    for (uint32_t chip = 0; chip < chips; ++chip) {
-        if (chip != place) {
-            link_to(chip).signal(ready_semaphore);
-        }
-    }
-    wait_and_reset(ready_semaphore, chips - 1);
-    for (uint32_t chip = 0; chip < chips; ++chip) {
-        if (chip == place) {
-            continue;
-        }
+    const uint32_t arriving =
+        givers.for_others(place, [&](uint32_t chip) { link_to(chip).signal(ready_semaphore); });
+    const uint32_t leaving = takers.for_others(place, [](uint32_t) {});
+    wait_and_reset(ready_semaphore, leaving);
+    takers.for_others(place, [&](uint32_t chip) {
         auto link = link_to(chip);
         const Share taken = taken_for(chip);
         for (uint32_t index = 0; index < pages; ++index) {
@@ -118,7 +151,7 @@ void kernel_main() {
             link.flush();
         }
         link.signal(arrived_semaphore);
-    }
-    wait_and_reset(arrived_semaphore, chips - 1);
+    });
+    wait_and_reset(arrived_semaphore, arriving);
     connections.close();
 }

@@ -318,7 +318,7 @@ MOVED: dict[str, ChipMovement | None] = {
     "exchange": ChipMovement(1, 1, 0),
     "exchange within a dimension": ChipMovement(1, 1, 1),
     "sum along columns": None,
-    "broadcast": None,
+    "broadcast": ChipMovement(1, pairs=tuple((chip // 4 * 4, chip) for chip in range(8))),
 }
 
 

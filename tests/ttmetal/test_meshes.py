@@ -50,6 +50,109 @@ module attributes {{ttcore.meshes = #ttcore.meshes<[<"mesh" = 1x2>]>}} {{
 computes for each chip."""
 
 
+def between_chips(name: str, op: str, shape: str, result: str) -> str:
+    """A function in which chips have tensors of that shape, which an op between them changes."""
+    sizes, rank = shape.split("x")[:-1], shape.count("x")
+    divided = (
+        "shard_dims = array<i64: 0, 0>, shard_shape = array<i64: 2, 2>, "
+        "shard_type = #ttcore.shard_type<devices>, shard_direction = #ttcore.shard_direction"
+    )
+    kind, _, attributes = op.partition(" ")
+    return f"""
+  func.func @{name}(%a: tensor<8x{shape}>) -> tensor<8x{result}> {{
+    %0 = "ttir.mesh_shard"(%a) <{{{divided}<full_to_shard>}}>
+        : (tensor<8x{shape}>) -> tensor<2x{shape}>
+    %1 = "ttir.slice_static"(%0) <{{begins = {i32s(1, *[0] * rank)}, ends = {i32s(2, *sizes)},
+        step = {i32s(1, *[1] * rank)}}}> : (tensor<2x{shape}>) -> tensor<1x{shape}>
+    %2 = "ttir.reshape"(%1) <{{shape = {i32s(*sizes)}}}> : (tensor<1x{shape}>) -> tensor<{shape}>
+    %3 = "ttir.{kind}"(%2) <{{{attributes}}}> : (tensor<{shape}>) -> tensor<{result}>
+    %4 = "ttir.reshape"(%3) <{{shape = {i32s(1, *result.split("x")[:-1])}}}>
+        : (tensor<{result}>) -> tensor<1x{result}>
+    %5 = "ttir.repeat"(%4) <{{repeat_dimensions = array<i64: 2{", 1" * rank}>}}>
+        : (tensor<1x{result}>) -> tensor<2x{result}>
+    %6 = "ttir.mesh_shard"(%5) <{{{divided}<shard_to_full>}}>
+        : (tensor<2x{result}>) -> tensor<8x{result}>
+    return %6 : tensor<8x{result}>
+  }}"""
+
+
+def i32s(*numbers: object) -> str:
+    """An array of 32-bit integers."""
+    return f"[{', '.join(f'{number} : i32' for number in numbers)}]"
+
+
+def pairs(*numbers: tuple[int, int]) -> str:
+    """The attribute of a permutation of chips."""
+    rows = ", ".join(map(str, map(list, numbers)))
+    return f"source_target_pairs = dense<[{rows}]> : tensor<{len(numbers)}x2xi64>"
+
+
+ALL = "replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>"
+ROW = "replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>"
+MAX = "reduce_type = #ttcore.reduce_type<max>"
+STEPS = (
+    between_chips(
+        "rows",
+        "all_gather all_gather_dim = 0 : si32, cluster_axis = 1 : ui32",
+        "48x32xf32",
+        "96x32xf32",
+    ),
+    between_chips(
+        "columns",
+        "all_gather all_gather_dim = 1 : si32, cluster_axis = 0 : ui32",
+        "64x40xbf16",
+        "64x80xbf16",
+    ),
+    between_chips(
+        "vectors",
+        "all_gather all_gather_dim = 0 : si32, cluster_axis = 1 : ui32",
+        "20xsi32",
+        "40xsi32",
+    ),
+    between_chips("from_all", "all_gather all_gather_dim = 1 : si32", "3x5xf32", "3x20xf32"),
+    between_chips(
+        "share", "mesh_partition dim = 0 : si32, cluster_axis = 0 : ui32", "96x40xf32", "48x40xf32"
+    ),
+    between_chips("share_of_all", "mesh_partition dim = 1 : si32", "2x64xbf16", "2x16xbf16"),
+    between_chips(
+        "parts",
+        f"all_to_all split_dim = 0 : si32, concat_dim = 1 : si32, split_count = 2 : si32, {ROW}",
+        "32x48xf32",
+        "16x96xf32",
+    ),
+    between_chips(
+        "parts_of_all",
+        f"all_to_all split_dim = 1 : si32, concat_dim = 1 : si32, split_count = 4 : si32, {ALL}",
+        "8x32xf32",
+        "8x32xf32",
+    ),
+    between_chips("first", f"collective_broadcast {ROW}", "33x33xbf16", "33x33xbf16"),
+    between_chips("first_of_all", f"collective_broadcast {ALL}", "7xf32", "7xf32"),
+    between_chips(
+        "along_columns", f"collective_permute {pairs((0, 2), (3, 1))}", "40x40xsi32", "40x40xsi32"
+    ),
+    between_chips(
+        "transposed",
+        f"collective_permute {pairs((0, 0), (1, 2), (2, 1), (3, 3))}",
+        "40xf32",
+        "40xf32",
+    ),
+    between_chips("greatest", f"all_reduce {MAX}, cluster_axis = 0 : ui32", "5x6xbf16", "5x6xbf16"),
+    between_chips(
+        "share_of_greatest",
+        f"reduce_scatter {MAX}, scatter_dim = 0 : si32, cluster_axis = 1 : ui32",
+        "64x33xf32",
+        "32x33xf32",
+    ),
+)
+"""Movements between chips along both axes of the mesh, of no whole tiles, or to other rows."""
+IN_STEPS = (
+    'module attributes {ttcore.meshes = #ttcore.meshes<[<"mesh" = 2x2>]>} {'
+    + "".join(STEPS)
+    + "\n}\n"
+)
+
+
 def compiled(text: str) -> CompiledModule:
     return compile_module(Source("in.mlir", text), CompileOptions("m", "ttmetal"))
 
@@ -86,12 +189,20 @@ MODELS = {
     "llama": llama_layer((1, 2), LlamaSizes(batch=2, width=64, heads=2, hidden=128)),
     "resnet": residual_blocks((1, 2), batch=2, channels=8, blocks=1),
     "cases": CASES.read_text("utf-8"),
+    "steps": IN_STEPS,
 }
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_flatbuffer_agrees_with_the_source(name: str) -> None:
     assert disagreements(MODELS[name]) == []
+
+
+@pytest.mark.parametrize("name", ["steps", "cases"])
+def test_chips_exchange_themselves_what_ops_between_them_move(name: str) -> None:
+    result = compiled(MODELS[name])
+    assert "exchange(" in result.files["src/m.cpp"]
+    assert "src/cpu_functions.cpp" not in result.files
 
 
 def run_of(seeds: Sequence[int], mesh: MeshShape) -> int:
@@ -147,7 +258,7 @@ def test_chips_are_not_joined_in_a_function_for_each() -> None:
 
 @pytest.mark.slow
 def test_projects_agree_with_the_source(cpu_backend: CPUBackend, tmp_path: Path) -> None:
-    for name in ("rows", "cases"):
+    for name in ("rows", "cases", "steps"):
         source, out = tmp_path / f"{name}.mlir", tmp_path / name
         source.write_text(MODELS[name], encoding="utf-8")
         assert main([str(source), "-o", str(out), "--target", "ttmetal", "--check"]) == 0

@@ -20,11 +20,11 @@ from ttcodegen.dialects.functions import callee_of
 from ttcodegen.dialects.mesh import MeshShape, declared_mesh
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement, declared_data_type, placement_of
-from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.layout.placements import page_bytes
 from ttcodegen.layout.tiled_shape import TiledShape
 from ttcodegen.ops.chip_movement import ChipMovement
 from ttcodegen.ops.definition import TTIRDefinition
+from ttcodegen.ops.steps_between_chips import has_whole_tiles
 from ttcodegen.parsing.structure import operation_name
 from ttcodegen.transforms.rebuilding import body_of
 
@@ -47,6 +47,13 @@ class Sharing:
     target_run: int
     divides: bool
     joins: bool
+    pairs: tuple[tuple[int, int], ...] = ()
+    """Chips that send, each with one that receives; without, each gives to all."""
+
+    @property
+    def connects(self) -> bool:
+        """Whether anything goes over links."""
+        return self.joins or any(source != target for source, target in self.pairs)
 
 
 @dataclass(frozen=True)
@@ -130,13 +137,13 @@ def sharing_of(
         return None
     chips, rank = mesh[movement.axis], len(source.shape)
     grid = list(TiledShape(tuple(source.shape)).grid)
-    before = len(grid) - rank
-    for dim, shape in ((movement.divided, target.shape), (movement.joined, source.shape)):
-        # The last two dimensions of a tensor have tiles, of which a part must have whole ones.
-        if dim is not None and dim >= rank - 2 and shape[dim] % TILE_SIDE:
-            return None
+    before, part = len(grid) - rank, list(source.shape)
     if movement.divided is not None:
+        part[movement.divided] //= chips
         grid[before + movement.divided] //= chips
+    for dim in (movement.divided, movement.joined):
+        if dim is not None and not has_whole_tiles(part, dim):
+            return None
     source_run, target_run = [
         prod(grid) if dim is None else prod(grid[before + dim :])
         for dim in (movement.divided, movement.joined)
@@ -149,4 +156,5 @@ def sharing_of(
         target_run=target_run,
         divides=movement.divided is not None,
         joins=movement.joined is not None,
+        pairs=movement.pairs or (),
     )

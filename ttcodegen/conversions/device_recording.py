@@ -183,6 +183,9 @@ class DeviceRecorder(StatementRecorder):
             "divides": str(sharing.divides).lower(),
             "joins": str(sharing.joins).lower(),
         }
+        if sharing.pairs:
+            pairs = ", ".join(f"{{{source}, {target}}}" for source, target in sharing.pairs)
+            fields["pairs"] = f"{{{pairs}}}"
         self._call(
             op,
             "exchange",

@@ -104,6 +104,7 @@ def exchange_entries(exchanges: Iterable[ChipExchange], arch: str) -> Iterator[E
                 "target_run": sharing.target_run,
                 "divides": int(sharing.divides),
                 "joins": int(sharing.joins),
+                "connects": int(sharing.connects),
                 "chips": sharing.chips,
             },
             "runtime_args": [
@@ -112,6 +113,8 @@ def exchange_entries(exchanges: Iterable[ChipExchange], arch: str) -> Iterator[E
                 "ready_semaphore",
                 "arrived_semaphore",
                 "place",
+                "takers",
+                "givers",
             ],
             "circular_buffers": [
                 {"index": 0, "data_format": "UInt32", "page_size": size, "num_pages": 1},

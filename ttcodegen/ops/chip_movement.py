@@ -13,8 +13,11 @@ class ChipMovement:
     """A tensor that chips along an axis divide, put together, or both: the dimensions."""
 
     axis: int
-    divided: int | None
-    joined: int | None
+    divided: int | None = None
+    joined: int | None = None
+    pairs: tuple[tuple[int, int], ...] | None = None
+    """Chips that send all they have, each with one that receives it; others receive zeros. None if
+    each gives to all along the axis."""
 
 
 ChipMovementRule = Callable[[CatalogueOp], ChipMovement | None]

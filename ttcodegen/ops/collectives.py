@@ -34,10 +34,22 @@ from ttcodegen.ops.chip_groups import (
     chips_of_collective,
     groups_of,
     mesh_axis,
-    participants,
 )
 from ttcodegen.ops.chip_movement import ChipMovement, ChipMovementRule
 from ttcodegen.ops.chips import Chips
+from ttcodegen.ops.collective_forms import (
+    GATHER_DIMS,
+    SCATTER_DIMS,
+    dim_of,
+    first_given,
+    verify_all_gather,
+    verify_all_reduce,
+    verify_all_to_all,
+    verify_broadcast,
+    verify_partition,
+    verify_permute,
+    verify_reduce_scatter,
+)
 from ttcodegen.ops.cpp_calls import (
     Argument,
     ArgumentRule,
@@ -63,8 +75,15 @@ from ttcodegen.ops.definition import (
     with_trait,
 )
 from ttcodegen.ops.op_builder import OpBuilder
-from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
-from ttcodegen.ops.sums_in_steps import reduce_in_steps
+from ttcodegen.ops.steps_between_chips import (
+    axis_of_pairs,
+    broadcast_in_steps,
+    exchange_in_steps,
+    gather_in_steps,
+    partition_in_steps,
+    permute_in_steps,
+    reduce_in_steps,
+)
 from ttcodegen.ops.traits import CallKind, Trait
 
 
@@ -72,126 +91,17 @@ def _named(*names: str) -> tuple[AttributeSpec, ...]:
     return tuple(attribute(name, INTEGER, None) for name in names)
 
 
-# Attributes, whose names changed from year to year
-
-_GATHER_DIMS = ("all_gather_dim", "dim")
-_SCATTER_DIMS = ("scatter_dim", "scatter_split_dim")
 _AXIS = _named("cluster_axis", "num_links")
 _REDUCTION = attribute("reduce_type", ENUMERATOR, "sum")
 _GROUPS = attribute("replica_groups", CHIP_GROUPS, None)
 _PAIRS = attribute("source_target_pairs", CHIP_GROUPS, None)
 
 
-def _first_given(given: Callable[[str], Any], names: Sequence[str]) -> int | None:
-    return next((given(name) for name in names if given(name) is not None), None)
-
-
-def _dim(op: CatalogueOp, *names: str) -> int:
-    """The dimension that the first of the attributes names that is there; counted from the front.
-    Their names changed from year to year."""
-    dim = _first_given(op.parameter, names)
-    if dim is None:
-        raise VerifyException(f"{op.name} needs the attribute '{names[0]}'")
-    return normalized_dim(op, dim, len(op.shape("input")))
-
-
-# Verifiers
-
-
-def _expect_scaled(op: CatalogueOp, dim: int, grows: bool) -> None:
-    """One dimension has as many parts more, or less, as chips participate; the others stay. A
-    module that names no mesh does not say how many these are."""
-    shape, result, chips = op.shape("input"), op.result_shape, participants(op)
-    parts, whole = (shape, result) if grows else (result, shape)
-    fits = len(shape) == len(result) and all(
-        (parts[axis] and whole[axis] % parts[axis] == 0) if axis == dim else n == result[axis]
-        for axis, n in enumerate(shape)
-    )
-    if not fits:
-        raise VerifyException(
-            f"{op.name}: {shape} and {result} differ in more than the number of parts in "
-            f"dimension {dim}"
-        )
-    if declared_mesh(op) != ONE_CHIP and parts[dim] * chips != whole[dim]:
-        raise VerifyException(
-            f"{op.name}: {chips} chips participate, and {shape} and {result} differ by "
-            f"{whole[dim] // parts[dim]} parts in dimension {dim}"
-        )
-
-
-def _verify_all_gather(op: CatalogueOp) -> None:
-    """The result has the parts of all chips along one dimension."""
-    _expect_scaled(op, _dim(op, *_GATHER_DIMS), grows=True)
-
-
-def _verify_reduction(op: CatalogueOp) -> None:
-    if op.parameter("reduce_type") not in mesh_values.REDUCTIONS:
-        raise VerifyException(
-            f"{op.name}: chips reduce by {', '.join(mesh_values.REDUCTIONS)}, found "
-            f"'{op.parameter('reduce_type')}'"
-        )
-
-
-def _verify_reduce_scatter(op: CatalogueOp) -> None:
-    """The result is a part of the input along one dimension: of one chip, all of it."""
-    _verify_reduction(op)
-    _expect_scaled(op, _dim(op, *_SCATTER_DIMS), grows=False)
-
-
-def _verify_partition(op: CatalogueOp) -> None:
-    """The result is a part of the input along one dimension."""
-    _expect_scaled(op, _dim(op, "dim"), grows=False)
-
-
-def _verify_all_reduce(op: CatalogueOp) -> None:
-    """The shape stays."""
-    _verify_reduction(op)
-    mesh_axis(op)
-    expect_shape(op, op.shape("input"))
-
-
-def _verify_permute(op: CatalogueOp) -> None:
-    """The shape stays; a chip sends to one at most, and receives from one at most."""
-    expect_shape(op, op.shape("input"))
-    pairs: list[list[int]] = op.parameter("source_target_pairs") or []
-    chips = prod(declared_mesh(op))
-    if any(len(pair) != 2 for pair in pairs):
-        raise VerifyException(f"{op.name}: source_target_pairs are pairs, found {pairs}")
-    for place, name in enumerate(("source", "target")):
-        side = [pair[place] for pair in pairs]
-        if len(set(side)) != len(side):
-            raise VerifyException(f"{op.name}: a chip is the {name} of two pairs: {side}")
-    if chips > 1 and any(not 0 <= chip < chips for pair in pairs for chip in pair):
-        raise VerifyException(f"{op.name}: the mesh has the chips 0 to {chips - 1}, found {pairs}")
-
-
-def _verify_broadcast(op: CatalogueOp) -> None:
-    """The shape stays."""
-    expect_shape(op, op.shape("input"))
-    groups_of(op)
-
-
-def _verify_all_to_all(op: CatalogueOp) -> None:
-    """One dimension is divided among the chips of a group, another one put together of theirs."""
-    shape = list(op.shape("input"))
-    split = normalized_dim(op, op.parameter("split_dim"), len(shape))
-    concat = normalized_dim(op, op.parameter("concat_dim"), len(shape))
-    count = op.parameter("split_count")
-    if any(len(group) != count for group in groups_of(op)) or shape[split] % max(count, 1):
-        raise VerifyException(
-            f"{op.name}: {tuple(shape)} should divide into {count} parts in dimension {split}, "
-            f"one for each chip of a group"
-        )
-    shape[split] //= count
-    shape[concat] *= count
-    expect_shape(op, shape)
-
-
 # Meanings
 
 
 def _all_gather(calls: Sequence[Call]) -> list[Array]:
-    dim = _first_given(calls[0].attributes.get, _GATHER_DIMS)
+    dim = first_given(calls[0].attributes.get, GATHER_DIMS)
     return mesh_values.gathered(calls, dim or 0, calls[0]["cluster_axis"])
 
 
@@ -202,7 +112,7 @@ def _all_reduce(calls: Sequence[Call]) -> list[Array]:
 
 def _reduce_scatter(calls: Sequence[Call]) -> list[Array]:
     first = calls[0]
-    dim = _first_given(first.attributes.get, _SCATTER_DIMS) or 0
+    dim = first_given(first.attributes.get, SCATTER_DIMS) or 0
     return mesh_values.reduce_scattered(calls, first["reduce_type"], dim, first["cluster_axis"])
 
 
@@ -288,7 +198,7 @@ def _lowering(lower: Lower) -> Callable[[OpBuilder, CatalogueOp], SSAValue]:
 
 
 def _lower_reduce_scatter(chips: Chips, op: CatalogueOp, value: SSAValue) -> SSAValue:
-    dim = _dim(op, *_SCATTER_DIMS)
+    dim = dim_of(op, *SCATTER_DIMS)
     return chips.reduce_scatter(value, op.parameter("reduce_type"), dim, mesh_axis(op))
 
 
@@ -321,7 +231,7 @@ _EXCHANGE = ("split", "concat")
 
 def _exchanged_dims(op: CatalogueOp) -> tuple[int, int]:
     """The dimensions that `all_to_all` divides and puts together."""
-    split, concat = (_dim(op, f"{name}_dim") for name in _EXCHANGE)
+    split, concat = (dim_of(op, f"{name}_dim") for name in _EXCHANGE)
     return split, concat
 
 
@@ -337,12 +247,12 @@ def _only_axis(op: CatalogueOp) -> int | None:
 
 def _gathering(op: CatalogueOp) -> ChipMovement | None:
     axis = _only_axis(op)
-    return None if axis is None else ChipMovement(axis, None, _dim(op, *_GATHER_DIMS))
+    return None if axis is None else ChipMovement(axis, None, dim_of(op, *GATHER_DIMS))
 
 
 def _partition(op: CatalogueOp) -> ChipMovement | None:
     axis = _only_axis(op)
-    return None if axis is None else ChipMovement(axis, _dim(op, "dim"), None)
+    return None if axis is None else ChipMovement(axis, dim_of(op, "dim"), None)
 
 
 def _exchange(op: CatalogueOp) -> ChipMovement | None:
@@ -351,6 +261,30 @@ def _exchange(op: CatalogueOp) -> ChipMovement | None:
     if axis is None or mesh[axis] == 1:
         return None
     return ChipMovement(axis, *_exchanged_dims(op))
+
+
+def _broadcast(op: CatalogueOp) -> ChipMovement | None:
+    mesh = declared_mesh(op)
+    axis = axis_of_groups(mesh, groups_of(op))
+    if axis is None or mesh[axis] == 1:
+        return None
+    return ChipMovement(axis, pairs=_from_first(op))
+
+
+def _sending(op: CatalogueOp) -> ChipMovement | None:
+    pairs = _pairs(op)
+    axis = axis_of_pairs(declared_mesh(op), pairs)
+    return ChipMovement(axis, pairs=pairs) if pairs and axis is not None else None
+
+
+def _pairs(op: CatalogueOp) -> tuple[tuple[int, int], ...]:
+    """The chips that send, each with the one that receives."""
+    return tuple((source, target) for source, target in op.parameter("source_target_pairs") or ())
+
+
+def _from_first(op: CatalogueOp) -> tuple[tuple[int, int], ...]:
+    """The first chip of each group, with each chip of the group."""
+    return tuple((group[0], chip) for group in groups_of(op) for chip in group)
 
 
 # On the host, between programs of the device
@@ -371,7 +305,7 @@ def _exchange_on_cpu(
         return {
             "mesh": mesh,
             "axes": mesh_values.axes_of(mesh, mesh_axis(op), first=first_axis),
-            "dim": _dim(op, *dims) if dims else None,
+            "dim": dim_of(op, *dims) if dims else None,
             "reduction": op.parameter("reduce_type") if reduces else None,
         }
 
@@ -381,10 +315,6 @@ def _exchange_on_cpu(
 def _grouping_on_cpu(op: CatalogueOp) -> Mapping[str, Any]:
     split, concat = _exchanged_dims(op)
     return {"groups": groups_of(op), "split": split, "concat": concat}
-
-
-def _broadcast_on_cpu(op: CatalogueOp) -> Mapping[str, Any]:
-    return {"pairs": [(group[0], chip) for group in groups_of(op) for chip in group]}
 
 
 # The ops
@@ -423,25 +353,28 @@ def _register(
     )
 
 
-_GATHER = (*_named(*_GATHER_DIMS), *_AXIS)
+_GATHER = (*_named(*GATHER_DIMS), *_AXIS)
 _SUM = (_REDUCTION, *_named("scatter_dim", "scatter_num"), *_AXIS)
-_SCATTER = (_REDUCTION, *_named(*_SCATTER_DIMS), *_AXIS)
+_SCATTER = (_REDUCTION, *_named(*SCATTER_DIMS), *_AXIS)
 _PARTITION = (attribute("dim", INTEGER), attribute("cluster_axis", INTEGER, None))
 
 _register(
     "all_gather",
     _GATHER,
-    _verify_all_gather,
+    verify_all_gather,
     _all_gather,
-    lambda chips, op, value: chips.gather(value, _dim(op, *_GATHER_DIMS), mesh_axis(op)),
-    _exchange_on_cpu(*_GATHER_DIMS, first_axis=1),
+    lambda chips, op, value: chips.gather(value, dim_of(op, *GATHER_DIMS), mesh_axis(op)),
+    _exchange_on_cpu(*GATHER_DIMS, first_axis=1),
+    primitives=lambda builder, op: gather_in_steps(
+        builder, op, mesh_axis(op), dim_of(op, *GATHER_DIMS)
+    ),
     between_chips=_gathering,
 )
 for _name in ("all_reduce", "all_reduce_async"):
     _register(
         _name,
         _SUM,
-        _verify_all_reduce,
+        verify_all_reduce,
         _all_reduce,
         lambda chips, op, value: chips.reduce(value, op.parameter("reduce_type"), mesh_axis(op)),
         _exchange_on_cpu(reduces=True, function="all_reduce"),
@@ -451,22 +384,25 @@ for _name in ("all_reduce", "all_reduce_async"):
 _register(
     "reduce_scatter",
     _SCATTER,
-    _verify_reduce_scatter,
+    verify_reduce_scatter,
     _reduce_scatter,
     _lower_reduce_scatter,
-    _exchange_on_cpu(*_SCATTER_DIMS, reduces=True),
+    _exchange_on_cpu(*SCATTER_DIMS, reduces=True),
     moves=False,
     primitives=lambda builder, op: reduce_in_steps(
-        builder, op, mesh_axis(op), _dim(op, *_SCATTER_DIMS)
+        builder, op, mesh_axis(op), dim_of(op, *SCATTER_DIMS)
     ),
 )
 _register(
     "mesh_partition",
     _PARTITION,
-    _verify_partition,
+    verify_partition,
     _mesh_partition,
-    lambda chips, op, value: chips.partition(value, _dim(op, "dim"), mesh_axis(op)),
+    lambda chips, op, value: chips.partition(value, dim_of(op, "dim"), mesh_axis(op)),
     _exchange_on_cpu("dim"),
+    primitives=lambda builder, op: partition_in_steps(
+        builder, op, mesh_axis(op), dim_of(op, "dim")
+    ),
     between_chips=_partition,
 )
 _register(
@@ -476,29 +412,36 @@ _register(
         attribute("split_count", INTEGER),
         _GROUPS,
     ),
-    _verify_all_to_all,
+    verify_all_to_all,
     _all_to_all,
     _lower_all_to_all,
     cpu_call(MESH_ON_CPU, _grouping_on_cpu),
     _other_groups,
+    primitives=lambda builder, op: exchange_in_steps(
+        builder, op, _group_axis(op), *_exchanged_dims(op)
+    ),
     between_chips=_exchange,
 )
 _register(
     "collective_broadcast",
     (_GROUPS,),
-    _verify_broadcast,
+    verify_broadcast,
     _collective_broadcast,
     lambda chips, op, value: chips.first_of_group(value, _group_axis(op)),
-    cpu_call(MESH_ON_CPU, _broadcast_on_cpu, function="collective_permute"),
+    cpu_call(MESH_ON_CPU, lambda op: {"pairs": _from_first(op)}, function="collective_permute"),
     _other_groups,
+    primitives=lambda builder, op: broadcast_in_steps(builder, op, _group_axis(op)),
+    between_chips=_broadcast,
 )
 _register(
     "collective_permute",
     (_PAIRS,),
-    _verify_permute,
+    verify_permute,
     _collective_permute,
     lambda chips, op, value: chips.permute(value, op.parameter("source_target_pairs") or []),
-    cpu_call(MESH_ON_CPU, lambda op: {"pairs": op.parameter("source_target_pairs") or []}),
+    cpu_call(MESH_ON_CPU, lambda op: {"pairs": _pairs(op)}),
+    primitives=lambda builder, op: permute_in_steps(builder, op, _pairs(op)),
+    between_chips=_sending,
 )
 
 
@@ -534,13 +477,13 @@ def _call(name: str, *rules: ArgumentRule, axis: ArgumentRule = _OPTIONAL_AXIS) 
 
 
 for _name, _attributes, _verify, _chips, _cpp, _layout in (
-    ("all_gather", _GATHER, _verify_all_gather, _all_gather,
-     _call("all_gather", _first_attribute(*_GATHER_DIMS)), Layout.TILE),
-    ("all_reduce", _SUM, _verify_all_reduce, _all_reduce, _call("all_reduce"), Layout.TILE),
-    ("reduce_scatter", _SCATTER, _verify_reduce_scatter, _reduce_scatter,
-     _call("reduce_scatter", _first_attribute(*_SCATTER_DIMS)), Layout.TILE),
+    ("all_gather", _GATHER, verify_all_gather, _all_gather,
+     _call("all_gather", _first_attribute(*GATHER_DIMS)), Layout.TILE),
+    ("all_reduce", _SUM, verify_all_reduce, _all_reduce, _call("all_reduce"), Layout.TILE),
+    ("reduce_scatter", _SCATTER, verify_reduce_scatter, _reduce_scatter,
+     _call("reduce_scatter", _first_attribute(*SCATTER_DIMS)), Layout.TILE),
     # In tiles the library divides whole tiles only.
-    ("mesh_partition", _PARTITION, _verify_partition, _mesh_partition,
+    ("mesh_partition", _PARTITION, verify_partition, _mesh_partition,
      _call("mesh_partition", attribute_("dim"), axis=_required_axis), Layout.ROW_MAJOR),
 ):  # fmt: skip
     register(

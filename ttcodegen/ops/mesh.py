@@ -35,6 +35,7 @@ from ttcodegen.ops.mesh_values import composed, distributed, mesh_of
 from ttcodegen.ops.needed_chips import NeededChips
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
+from ttcodegen.ops.steps_between_chips import has_whole_tiles
 from ttcodegen.ops.tensor_parts import TensorParts
 from ttcodegen.ops.traits import CallKind, Trait
 from ttcodegen.ops.work import no_flops
@@ -177,15 +178,20 @@ def _decompose(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     return builder.operand(op, "input") if _is_whole(op) else None
 
 
-def _along_one_axis(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """What divides along both axes, as one step for each: all chips have the whole tensor."""
+def _in_steps(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """A step for each axis that divides, between chips that all have the whole tensor; None if that
+    is one step, of whole tiles, already."""
     mesh, dims = declared_mesh(op), _divided_dims(op)
-    if min(dims) < 0:
+    divided = [axis for axis, dim in enumerate(dims) if dim >= 0]
+    is_whole = op.parameter("shard_direction") == "shard_to_full"
+    part = op.shape("input") if is_whole else op.result_shape
+    if not divided or (len(divided) == 1 and has_whole_tiles(part, dims[divided[0]])):
         return None
     parts, value = TensorParts(builder, mesh), builder.operand(op, "input")
-    if op.parameter("shard_direction") == "shard_to_full":
-        return parts.gather(parts.gather(value, dims[1], 1), dims[0], 0)
-    return parts.partition(parts.partition(value, dims[0], 0), dims[1], 1)
+    for axis in reversed(divided) if is_whole else divided:
+        step = parts.gather if is_whole else parts.partition
+        value = step(value, dims[axis], axis)
+    return value
 
 
 def _lower(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
@@ -290,7 +296,7 @@ register(
         numpy=same_values,
         chips=_shard_on_chips,
         decompose=_decompose,
-        primitives=_along_one_axis,
+        primitives=_in_steps,
         lower=_lower,
         cpu=_on_cpu,
         between_chips=_between_chips,

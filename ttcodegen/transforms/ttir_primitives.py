@@ -13,7 +13,7 @@ from xdsl.passes import ModulePass
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.functions import is_cpu_function
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.ops.definition import PrimitiveLowering, TTIRDefinition
+from ttcodegen.ops.definition import PrimitiveLowering, TTIRDefinition, works_between_chips
 from ttcodegen.transforms.rewriting import Replacement, Rewriter, functions, rewrite_each
 
 _RuleOf = Callable[[CatalogueOp], PrimitiveLowering | None]
@@ -35,7 +35,7 @@ class TTIRPrimitivesPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
-            rule_of = _of_others
+            rule_of = _on_cpu
             if not is_cpu_function(function):
                 rule_of = partial(_on_device, _of_program if self.last else _of_others)
             rewrite_each(function, partial(_replace, rule_of), partial(_has_rule, rule_of))
@@ -56,6 +56,11 @@ def _on_device(rule_of: _RuleOf, op: CatalogueOp) -> PrimitiveLowering | None:
     definition = op.definition
     assert isinstance(definition, TTIRDefinition)
     return None if definition.stays is not None and definition.stays(op) else rule_of(op)
+
+
+def _on_cpu(op: CatalogueOp) -> PrimitiveLowering | None:
+    """None for what joins chips: the CPU does it in one step."""
+    return None if works_between_chips(op) else _of_others(op)
 
 
 def _of_others(op: CatalogueOp) -> PrimitiveLowering | None:

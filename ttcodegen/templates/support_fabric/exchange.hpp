@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,7 +21,7 @@
 
 namespace support {
 
-/// What each chip along an axis of the mesh gives each other one, and itself.
+/// What chips along an axis of the mesh give each other, and themselves.
 struct Sharing {
     /// 0 for the chips of a column, 1 for those of a row.
     std::uint32_t axis;
@@ -30,13 +32,22 @@ struct Sharing {
     std::uint32_t target_run;
     /// Whether each chip gets another part of the source; else all get all of it.
     bool divides;
-    /// Whether chips send to each other, and the target is put together of what they send; else
-    /// each keeps its own part.
+    /// Whether the target is put together of what all chips give; else each keeps its own part, or
+    /// gets what `pairs` say.
     bool joins;
+    /// Chips that give all that they have, each with one that gets it, counted row by row; a chip
+    /// that is the second of none gets zeros.
+    std::vector<std::array<std::uint32_t, 2>> pairs = {};
+
+    /// Whether anything goes over links.
+    bool connects() const {
+        return joins ||
+               std::ranges::any_of(pairs, [](const auto& pair) { return pair[0] != pair[1]; });
+    }
 };
 
 /// Programs that let chips exchange pages over their ethernet links, one for each chip: each sends
-/// packets to all others of its row or column, and waits for theirs. Built once and kept.
+/// packets to others of its row or column, and waits for theirs. Built once and kept.
 class Exchange {
   public:
     /// Fills `target` with what chips have of `source`.
@@ -75,7 +86,7 @@ class Exchange {
         using tt::tt_metal::CoreRangeSet;
         columns_ = static_cast<std::uint32_t>(device.num_cols());
         const CoreRangeSet cores(CoreRange(core, core));
-        if (sharing.joins) {
+        if (sharing.connects()) {
             ready_ = CreateGlobalSemaphore(&device, cores, 0);
             arrived_ = CreateGlobalSemaphore(&device, cores, 0);
         }
@@ -110,10 +121,16 @@ class Exchange {
                                                     {"target_run", sharing.target_run},
                                                     {"divides", sharing.divides ? 1 : 0},
                                                     {"joins", sharing.joins ? 1 : 0},
+                                                    {"connects", sharing.connects() ? 1 : 0},
                                                     {"chips", chips}}));
-        std::vector<std::uint32_t> arguments = {0, 0, semaphore_address(ready_),
-                                                semaphore_address(arrived_), chip[sharing.axis]};
-        if (sharing.joins) {
+        std::vector<std::uint32_t> arguments = {0,
+                                                0,
+                                                semaphore_address(ready_),
+                                                semaphore_address(arrived_),
+                                                chip[sharing.axis],
+                                                chips_given(sharing, device, chip, 0),
+                                                chips_given(sharing, device, chip, 1)};
+        if (sharing.connects()) {
             for (const int step : {1, -1}) {
                 connect(device, chip, sharing.axis, step, program, arguments);
             }
@@ -121,6 +138,30 @@ class Exchange {
         const tt::tt_metal::distributed::MeshCoordinateRange range(chip, chip);
         chips_.push_back({range, handle, std::move(arguments)});
         workload_->add_program(range, std::move(program));
+    }
+
+    /// The chips along the axis that a chip gives to, with `side` 0, or that give to it, with 1: a
+    /// bit for the place of each.
+    static std::uint32_t chips_given(const Sharing& sharing,
+                                     const tt::tt_metal::distributed::MeshDevice& device,
+                                     const tt::tt_metal::distributed::MeshCoordinate& chip,
+                                     std::size_t side) {
+        const std::uint32_t place = chip[sharing.axis];
+        if (sharing.joins) {
+            return ~0U >> (32 - device.shape()[sharing.axis]);
+        }
+        if (sharing.pairs.empty()) {
+            return 1U << place;
+        }
+        const auto columns = static_cast<std::uint32_t>(device.num_cols());
+        std::uint32_t chips = 0;
+        for (const auto& pair : sharing.pairs) {
+            if (pair[side] == chip[0] * columns + chip[1]) {
+                const std::uint32_t other = pair[1 - side];
+                chips |= 1U << (sharing.axis == 0 ? other / columns : other % columns);
+            }
+        }
+        return chips;
     }
 
     /// Appends whether there is a neighbour in that direction, and the connection to it.

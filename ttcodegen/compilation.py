@@ -414,7 +414,7 @@ def _device_manifest(
 
     return DeviceManifest(
         kernel_entries(called.programs, called.paths, options.arch),
-        tuple(program_entries(called.programs, called.launches)),
+        tuple(program_entries(called.programs, called.launches, {})),
     )
 
 

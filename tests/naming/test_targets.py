@@ -33,7 +33,7 @@ def names(text: str, target: str) -> set[str]:
     """The variables of tensors in the source file of a module."""
     source = Source("model.mlir", text)
     files = compile_module(source, CompileOptions("model", target)).files
-    type_ = {"ttnn": r"ttnn::Tensor", "ttmetal": r"const support::DeviceTensor"}[target]
+    type_ = {"ttnn": r"ttnn::Tensor", "ttmetal": r"support::DeviceTensor"}[target]
     return set(re.findall(rf"^    {type_} (\w+) =", files["src/model.cpp"], re.MULTILINE))
 
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from xdsl.dialects.builtin import ModuleOp
 
 from tests.ttmetal.emission import emitted
 from tests.ttmetal.exp_module import CORES, TILES, exp_module, exp_program
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.conversions.device_interface import device_entries
+from ttcodegen.conversions.shared_programs import share_programs
 from ttcodegen.conversions.splitting import LONGEST
 from ttcodegen.diagnostics import Source
 from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.device_module import DeviceProgram, device_programs
+from ttcodegen.dialects.device_module import device_programs
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.programs import (
@@ -28,6 +31,7 @@ from ttcodegen.dialects.programs import (
     NocY,
     Place,
     Program,
+    ProgramAttr,
     RuntimeArgument,
 )
 from ttcodegen.emission.device_manifest import kernel_entries, page_size
@@ -49,48 +53,56 @@ def with_kernels(kernels: Sequence[Kernel], **changes: object) -> Program:
 
 def programs_text(program: Program) -> str:
     """`programs.cpp` of a module that launches a program, in one line."""
-    found = device_programs(
-        [entry.function for entry in device_entries(exp_module(program=program))]
-    )
-    return rendered(found[0])
+    return programs_text_of(exp_module(program=program))
 
 
-def rendered(launched: DeviceProgram) -> str:
-    """`programs.cpp` of a program, in one line."""
-    program = launched.program
+def programs_text_of(module: ModuleOp) -> str:
+    """The same of a module."""
+    functions = [entry.function for entry in device_entries(module)]
     paths = {
-        (program.name, kernel.name): f"kernels/{kernel.name}.cpp" for kernel in program.kernels
+        (found.program.name, kernel.name): f"kernels/{kernel.name}.cpp"
+        for found in device_programs(functions)
+        for kernel in found.program.kernels
     }
-    texts = render_programs("tiny", [launched], paths, "a title")
-    return one_line(texts["src/programs.cpp"])
+    shared = share_programs(functions, paths)
+    return one_line(render_programs("tiny", shared, "a title")["src/programs.cpp"])
 
 
 def test_the_function_launches_the_program() -> None:
     text = one_line(emitted(exp_module(), ORIGIN).files["src/tiny.cpp"])
     assert (
-        "const support::DeviceTensor exp = support::create_tensor({64, 96}, DataType::BFLOAT16, "
-        "Layout::TILE, device); run_exp(*constants.programs, inputs.x, exp, device); "
+        "support::DeviceTensor exp = run_exp(*constants.programs, inputs.x, device); "
         "return ForwardOutputs{.y = exp};"
     ) in text
     assert "return ForwardConstants{.programs = std::make_shared<Programs>()};" in text
 
 
+def test_the_function_of_a_program_makes_what_it_computes() -> None:
+    text = programs_text(exp_program())
+    assert (
+        "DeviceTensor run_exp(Programs& programs, const DeviceTensor& x, MeshDevice& device) { "
+        "DeviceTensor y = support::create_tensor({64, 96}, DataType::BFLOAT16, Layout::TILE, "
+        "device); Workload& workload = programs.exp;"
+    ) in text
+    assert "workload.enqueue(device); return y; }" in text
+
+
 def test_operands_are_called_as_kernels_call_them() -> None:
     header = one_line(emitted(exp_module(), ORIGIN).files["src/programs.hpp"])
     assert (
-        "void run_exp(Programs& programs, const support::DeviceTensor& x, "
-        "const support::DeviceTensor& y, tt::tt_metal::distributed::MeshDevice& device);"
+        "support::DeviceTensor run_exp(Programs& programs, const support::DeviceTensor& x, "
+        "tt::tt_metal::distributed::MeshDevice& device);"
     ) in header
 
 
 def test_the_circular_buffer_of_a_long_name_is_called_as_kernels_call_it() -> None:
     # As long as a name may be, so that with its prefix it is longer.
     long = "encoder_block_12_self_attention_output_projection_weight_permuted"[-64:]
-    launched = device_programs([entry.function for entry in device_entries(exp_module())])[0]
-    buffers = launched.program.circular_buffers
+    module = exp_module()
+    buffers = exp_program().circular_buffers
     renamed = (dataclasses.replace(buffers[0], name=long), *buffers[1:])
-    program = dataclasses.replace(launched.program, circular_buffers=renamed)
-    text = rendered(dataclasses.replace(launched, program=program))
+    launch_all(module, [dataclasses.replace(exp_program(), circular_buffers=renamed)])
+    text = programs_text_of(module)
     assert f"enum CircularBuffers : std::uint8_t {{ cb_{long} = 0," in text
 
 
@@ -232,44 +244,97 @@ def test_the_same_module_gives_the_same_bytes() -> None:
 
 
 def test_many_programs_are_divided_among_files() -> None:
-    functions = [device_entries(exp_module())[0].function]
-    (found,) = device_programs(functions)
-    names = [f"exp_{number}" for number in range(PROGRAMS_IN_FILE + 1)]
-    programs = [
-        dataclasses.replace(found, program=dataclasses.replace(found.program, name=name))
-        for name in names
-    ]
+    module = exp_module()
+    names = [f"exp_of_{'x' * number}" for number in range(1, PROGRAMS_IN_FILE + 2)]
+    # What they compute is not the same.
+    programs = [dataclasses.replace(exp_program(), name=n, purpose=f"{n} exp") for n in names]
+    launch_all(module, programs)
     paths = {
-        (program.program.name, kernel.name): "kernels/kernel.cpp"
+        (program.name, kernel.name): "kernels/kernel.cpp"
         for program in programs
-        for kernel in program.program.kernels
+        for kernel in program.kernels
     }
-    texts = render_programs("tiny", programs, paths, "a title")
+    shared = share_programs([device_entries(module)[0].function], paths)
+    texts = render_programs("tiny", shared, "a title")
     assert list(texts) == [
         "src/programs.hpp",
         "src/tuning.hpp",
         "src/programs.cpp",
         "src/programs_2.cpp",
     ]
-    assert all(f"void run_{name}(" in texts["src/programs.hpp"] for name in names)
+    assert all(f" run_{name}(" in texts["src/programs.hpp"] for name in names)
     assert f"namespace {names[-1]}_program" in texts["src/programs_2.cpp"]
     assert f"namespace {names[-1]}_program" not in texts["src/programs.cpp"]
 
 
-def test_a_long_function_is_divided() -> None:
-    module = exp_module()
+def launch_all(module: ModuleOp, programs: Sequence[Program]) -> None:
+    """Lets the function of a module launch programs one after the other, each on what the one
+    before it gives."""
     function = device_entries(module)[0].function
     create, launch, terminator = function.body.block.ops
-    for _ in range(LONGEST // 2):
+    launch.properties["program"] = ProgramAttr(programs[0])
+    for program in programs[1:]:
         copies = [create.clone(), launch.clone()]
         copies[1].operands = [launch.operands[1], copies[0].results[0]]
+        copies[1].properties["program"] = ProgramAttr(program)
         function.body.block.insert_ops_before(copies, terminator)
         create, launch = copies
     terminator.operands = [launch.operands[1]]
+
+
+def named(names: Sequence[str]) -> list[Program]:
+    """The program `exp` under several names."""
+    return [dataclasses.replace(exp_program(), name=name) for name in names]
+
+
+def test_programs_that_differ_in_names_only_are_one() -> None:
+    module = exp_module()
+    launch_all(module, named(["exp", "exp_2"]))
+    files = emitted(module, ORIGIN).files
+    assert files["src/programs.cpp"].count("Workload build(") == 1
+    assert (
+        "support::DeviceTensor exp = run_exp(*constants.programs, inputs.x, device); "
+        "exp = run_exp(*constants.programs, exp, device); return"
+    ) in one_line(files["src/tiny.cpp"])
+
+
+def test_programs_that_do_not_run_alike_are_called_after_shapes() -> None:
+    module = exp_module()
+    one, two = named(["exp", "exp_2"])
+    launch_all(module, [one, dataclasses.replace(two, work_units=1)])
+    files = emitted(module, ORIGIN).files
+    assert " run_exp(" in files["src/programs.hpp"]
+    assert " run_exp_64x96(" in files["src/programs.hpp"]
+    assert "struct exp_64x96 {" in files["src/tuning.hpp"]
+
+
+def test_a_tensor_that_is_there_already_is_passed_to_the_program() -> None:
+    module = exp_module()
+    launch_all(module, named(["exp", "exp_2"]))
+    function = device_entries(module)[0].function
+    _, first, create, second, _ = function.body.block.ops
+    # The tensor of the second launch is created before the first one.
+    create.detach()
+    function.body.block.insert_op_before(create, first)
+    assert second.operands[1] is create.results[0]
+    text = one_line(emitted(module, ORIGIN).files["src/tiny.cpp"])
+    assert (
+        "support::DeviceTensor exp = support::create_tensor({64, 96}, DataType::BFLOAT16, "
+        "Layout::TILE, device);"
+    ) in text
+    assert "run_exp(*constants.programs, inputs.x, exp, device);" in text
+
+
+def test_a_long_function_is_divided() -> None:
+    module = exp_module()
+    programs = named([f"exp_{number}" for number in range(LONGEST)])
+    # What programs compute differs, so that no part of the function is equal to another one.
+    launch_all(module, [dataclasses.replace(p, purpose=p.name) for p in programs])
     text = one_line(emitted(module, ORIGIN).files["src/tiny.cpp"])
     assert "static support::DeviceTensor forward_part(const ForwardInputs& inputs, " in text
-    assert "const support::DeviceTensor exp = forward_part(inputs, constants, device);" in text
-    assert "forward_part_2(constants, device, exp);" in text
+    called = re.search(r"support::DeviceTensor (\w+) = forward_part\(inputs, constants, dev", text)
+    assert called is not None
+    assert f"forward_part_2(constants, device, last_use({called[1]}))" in text
 
 
 def test_layers_are_those_of_weights_and_constants_as_in_programs_of_the_library() -> None:

@@ -85,7 +85,7 @@ def test_ops_without_a_program_run_on_the_cpu(tmp_path: Path) -> None:
     )
     out = tmp_path / "out"
     assert main([str(path), "-o", str(out), "--target", "ttmetal"]) == 0
-    assert "cpu_cumprod(x_on_host)" in (out / "src" / "products.cpp").read_text()
+    assert "cpu_cumprod(last_use(x_on_host))" in (out / "src" / "products.cpp").read_text()
     source = " ".join((out / "src" / "cpu_functions.cpp").read_text().split())
     assert "cpu::cumprod({ElementType::int32, {4, 4}}, input" in source
     assert {path.name for path in (out / "support" / "cpu").iterdir()} == {

@@ -35,9 +35,6 @@ class HostTypes:
     """Whether every function has constants, be it only those of `kept`."""
     fixed_names: tuple[str, ...] = (DEVICE,)
     """The parameters that pieces of C++ refer to by their names."""
-    frees_by_scope: bool = True
-    """Whether the memory of a tensor is free when the last variable that holds it goes; else a
-    statement frees it, and each value has a constant of its own."""
 
 
 def returned_type(types: Sequence[str]) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -10,14 +9,14 @@ from xdsl.dialects.func import CallOp
 from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.conversions.chip_exchange import ChipExchange
-from ttcodegen.conversions.cpp_interface import DEVICE
+from ttcodegen.conversions.cpp_interface import DEVICE, returned_type
 from ttcodegen.conversions.cpu_functions_to_emitc import HOST_PARTS, HOST_TENSOR, CppFunction
 from ttcodegen.conversions.recording import SourceFacts, Statement, StatementRecorder
 from ttcodegen.conversions.shards import shards_text
+from ttcodegen.conversions.shared_programs import SharedPrograms
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.device_module import (
     CREATE_BUFFER,
-    DEALLOCATE_BUFFER,
     ENQUEUE_READ_BUFFER,
     ENQUEUE_WRITE_BUFFER,
     RUN_PROGRAM,
@@ -29,7 +28,6 @@ from ttcodegen.dialects.mesh import ONE_CHIP, declared_mesh
 from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr, placement_of
 from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.emitc.text import Text
-from ttcodegen.naming.programs import operand_names
 from ttcodegen.ops.cpp_calls import Argument, Call, Use
 from ttcodegen.parsing.structure import operation_name
 
@@ -45,6 +43,18 @@ NumberedExchanges = Mapping[Operation, tuple[int, ChipExchange]]
 """What the chips exchange themselves in place of calls for the CPU, with its number."""
 
 
+def creation_arguments(placement: TensorPlacement) -> list[Text]:
+    """What `support::create_tensor` takes to make a tensor."""
+    arguments = [*placement_arguments(placement), Text(DEVICE)]
+    if placement.buffer_type == "l1" or placement.shards is not None:
+        memory = placement.buffer_type.upper()
+        arguments.append(Text(f"tt::tt_metal::BufferType::{memory}"))
+    if placement.shards is not None and placement.memory_layout is not None:
+        shards = shards_text(placement.shards, placement.memory_layout)
+        arguments.append(Text(f"support::Shards{shards}"))
+    return arguments
+
+
 def placement_arguments(placement: TensorPlacement) -> list[Text]:
     """Shape, data type and layout as the support functions take them."""
     sizes = ", ".join(str(size) for size in placement.shape)
@@ -55,13 +65,6 @@ def placement_arguments(placement: TensorPlacement) -> list[Text]:
     ]
 
 
-def _root(value: SSAValue) -> SSAValue:
-    """The tensor that a view is one of."""
-    while isinstance(value.owner, Operation) and operation_name(value.owner) == VIEW:
-        value = value.owner.operands[0]
-    return value
-
-
 class DeviceRecorder(StatementRecorder):
     """Records the statements of a host function."""
 
@@ -69,16 +72,14 @@ class DeviceRecorder(StatementRecorder):
         self,
         facts: SourceFacts,
         names: ValueNames,
+        programs: SharedPrograms,
         cpu_functions: Mapping[str, CppFunction],
         exchanges: NumberedExchanges,
     ) -> None:
         super().__init__(facts, names)
+        self.programs = programs
         self.cpu_functions = cpu_functions
         self._exchanges = exchanges
-        self._kept = Counter(_root(each.source) for _, each in exchanges.values())
-        """How many exchanges are to come that read a tensor."""
-        self._ended: dict[SSAValue, Operation] = {}
-        """Where tensors end that exchanges still read."""
         self._on_mesh = False
 
     def record(self, ops: Iterable[Operation]) -> list[Statement]:
@@ -106,43 +107,36 @@ class DeviceRecorder(StatementRecorder):
         return HOST_PARTS if self._on_mesh else HOST_TENSOR
 
     def create(self, op: Operation) -> None:
-        """A new tensor."""
-        placement = placement_of(op.results[0])
-        arguments = [*placement_arguments(placement), Text(DEVICE)]
-        if placement.buffer_type == "l1" or placement.shards is not None:
-            memory = placement.buffer_type.upper()
-            arguments.append(Text(f"tt::tt_metal::BufferType::{memory}"))
-        if placement.shards is not None and placement.memory_layout is not None:
-            shards = shards_text(placement.shards, placement.memory_layout)
-            arguments.append(Text(f"support::Shards{shards}"))
-        self._call(op, "support::create_tensor", *arguments, type=f"const {TENSOR}")
+        """A new tensor, unless what runs the program that fills it makes it."""
+        if op.results[0] not in self.programs.made:
+            arguments = creation_arguments(placement_of(op.results[0]))
+            self._call(op, "support::create_tensor", *arguments, type=TENSOR)
 
     def view(self, op: Operation) -> None:
         """Another shape for the same memory."""
         shape = placement_arguments(placement_of(op.results[0]))[0]
-        self._call(op, "support::view", Use(op.operands[0]), shape, type=f"const {TENSOR}")
+        self._call(op, "support::view", Use(op.operands[0]), shape, type=TENSOR)
 
     def launch(self, op: Operation) -> None:
-        """A run of a program."""
-        program = launch_of(op).program
+        """A run of a program, which gives the tensors that it makes."""
+        shared = self.programs.by_name[launch_of(op).program.name]
+        given = [place for place in range(len(op.operands)) if place not in shared.made]
+        results = tuple(op.operands[place] for place in shared.made)
+        types = (TENSOR,) * len(results)
         programs = Call(f"*constants.{PROGRAMS}", (), "Programs", "literal")
-        arguments = (programs, *map(Use, op.operands), Text(DEVICE))
-        names = ("", *operand_names(program, len(op.operands)))
-        name = f"run_{identifier(program.name)}"
-        self._add(Call(name, arguments, "void", parameters=names), op.results, ())
+        arguments = (programs, *(Use(op.operands[place]) for place in given), Text(DEVICE))
+        names = shared.operand_names()
+        labels = ("", *(names[place] for place in given))
+        name = f"run_{identifier(shared.program.name)}"
+        type_ = returned_type(types) or "void"
+        self._add(Call(name, arguments, type_, parameters=labels), results, types)
 
     def read(self, op: Operation) -> None:
         """A copy of a tensor on the host."""
         if all(use.operation in self._exchanges for use in op.results[0].uses):
             return
-        is_overwritten = any(
-            isinstance(use.operation, CallOp)
-            and use.index in self._cpu_function(use.operation).overwritten
-            for use in op.results[0].uses
-        )
-        type_ = self._host_tensor if is_overwritten else f"const {self._host_tensor}"
         callee = "parts_from_device" if self._on_mesh else "from_device"
-        self._call(op, f"support::cpu::{callee}", Use(op.operands[0]), type=type_)
+        self._call(op, f"support::cpu::{callee}", Use(op.operands[0]), type=self._host_tensor)
 
     def write_back(self, op: Operation) -> None:
         """A tensor of the host, copied to the device."""
@@ -156,7 +150,7 @@ class DeviceRecorder(StatementRecorder):
         """A function on the CPU."""
         if op in self._exchanges:
             return
-        type_ = f"const {self._host_tensor}" if len(op.results) == 1 else self._host_tensor
+        type_ = self._host_tensor
         function = self._cpu_function(op)
         operands: list[Argument] = [*map(Use, op.operands)]
         if not self._on_mesh or function.joins_chips:
@@ -164,13 +158,6 @@ class DeviceRecorder(StatementRecorder):
         else:
             called = Text(function.name)
             self._call(op, "support::cpu::on_each_chip", called, *operands, type=type_)
-
-    def deallocate(self, op: Operation) -> None:
-        """The end of a tensor."""
-        if self._kept[op.operands[0]] > 0:
-            self._ended[op.operands[0]] = op
-            return
-        self._call(op, "support::deallocate", Use(op.operands[0]))
 
     def _exchange(self, op: Operation, number: int, exchange: ChipExchange) -> None:
         """What the chips give each other, once the target is there."""
@@ -196,10 +183,6 @@ class DeviceRecorder(StatementRecorder):
             Text("{" + ", ".join(f".{name} = {value}" for name, value in fields.items()) + "}"),
             Text(DEVICE),
         )
-        source = _root(exchange.source)
-        self._kept[source] -= 1
-        if self._kept[source] == 0 and source in self._ended:
-            self.deallocate(self._ended.pop(source))
 
     def _call(self, op: Operation, callee: str, *arguments: Argument, type: str = "void") -> None:
         self._add(Call(callee, arguments, type), op.results, (type,) * len(op.results))
@@ -213,7 +196,6 @@ class DeviceRecorder(StatementRecorder):
 
 _RULES: Mapping[str, Callable[[DeviceRecorder, Operation], None]] = {
     CREATE_BUFFER: DeviceRecorder.create,
-    DEALLOCATE_BUFFER: DeviceRecorder.deallocate,
     RUN_PROGRAM: DeviceRecorder.launch,
     ENQUEUE_READ_BUFFER: DeviceRecorder.read,
     ENQUEUE_WRITE_BUFFER: DeviceRecorder.write_back,

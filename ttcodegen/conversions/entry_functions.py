@@ -59,7 +59,7 @@ def _write_part(source: SourceFile, body: Body, part: Part) -> Statement:
     owned = [
         (value, name)
         for value, name in zip(part.live_in, taken, strict=True)
-        if value in part.dying and source.types.frees_by_scope
+        if value in part.dying
     ]
     moved_in = {value for value, _ in owned}
     types = [
@@ -84,6 +84,4 @@ def _write_part(source: SourceFile, body: Body, part: Part) -> Statement:
     used = builder.drop_unused_parameters()
     arguments = [Text(name) for (name, _), is_used in zip(shared, used, strict=False) if is_used]
     call = Call(name, (*arguments, *map(Use, part.live_in)), result or "void", outlined=True)
-    if len(results) == 1 and not source.types.frees_by_scope:
-        results = (f"const {results[0]}",)
     return Statement(part.statements[0].op, call, part.live_out, part.live_in, types=results)

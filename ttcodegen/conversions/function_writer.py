@@ -18,7 +18,7 @@ from ttcodegen.conversions.recording import (
     StatementRecorder,
 )
 from ttcodegen.conversions.splitting import layers_of
-from ttcodegen.conversions.variables import Lifetime, Usage, constants_of, plan_variables
+from ttcodegen.conversions.variables import Lifetime, Usage, plan_variables
 from ttcodegen.emitc.builder import Argument as Value
 from ttcodegen.emitc.builder import EmitCBuilder
 from ttcodegen.emitc.identifiers import NameScope
@@ -36,9 +36,13 @@ _MEMBER = 36
 
 LAST_USE = "last_use"
 """The function that gives a variable's tensor away."""
-LAST_USE_FUNCTION = f"""\
+
+
+def last_use_function(type: str) -> str:
+    """The definition of `last_use` for variables of a type; `auto` for several types."""
+    return f"""\
 // Moves the tensor out of a variable after its last use: its memory is freed with the statement.
-static {TENSOR} {LAST_USE}({TENSOR}& tensor) {{
+static {type} {LAST_USE}({type}& tensor) {{
     return std::move(tensor);
 }}"""
 
@@ -202,16 +206,14 @@ class FunctionWriter:
             # They are written where the function returns, after all others.
             returned = [*returned, *(v for s in statements if s.runs_statements for v in s.uses)]
         usages = [Usage(s.uses, s.results, s.runs_statements) for s in statements]
-        if self.source.types.frees_by_scope:
-            lifetimes = plan_variables(
-                usages,
-                self.names,
-                owned=owned,
-                returned=[self.recorder.resolved(value) for value in returned],
-                reserved=[*self.structs, DEVICE, *reserved],
-            )
-        else:
-            lifetimes = constants_of(usages, self.names)
+        lifetimes = plan_variables(
+            usages,
+            self.names,
+            self.recorder.type_of,
+            owned=owned,
+            returned=[self.recorder.resolved(value) for value in returned],
+            reserved=[*self.structs, DEVICE, *reserved],
+        )
         used = {value for statement in statements for value in statement.uses}
         for statement, lifetime in zip(statements, lifetimes, strict=True):
             self.body.origins = statement.ops
@@ -276,7 +278,8 @@ class FunctionWriter:
             self._run(statement)
         for value in lifetime.cleared:
             # Assigned, not deallocated: a view of the tensor may still be in use.
-            self.body.insert(VerbatimOp(f"{{}} = {TENSOR}();", [self.values[value]]))
+            empty = f"{self.recorder.type_of(value)}()"
+            self.body.insert(VerbatimOp(f"{{}} = {empty};", [self.values[value]]))
 
     def _run(self, statement: Statement) -> None:
         """Writes a call of which nothing is wanted, in a loop if it is run several times."""

@@ -104,6 +104,10 @@ class Body:
     returned: Sequence[SSAValue]
     scope: NameScope
     """The names of functions."""
+    type_of: Callable[[SSAValue], str] = lambda _: TENSOR
+    """The C++ types of values."""
+    context: Sequence[tuple[str, str]] = ((DEVICE, "ttnn::MeshDevice&"),)
+    """Names and types of what pieces of C++ may name besides values."""
 
 
 def outline_layers(
@@ -381,7 +385,7 @@ def _function(found: _Equal, body: Body, known_name: str = "") -> OutlinedFuncti
         for value in (*made, *group.live_in):
             relative[value] = _below(body.names[value], title)
     inner = names_inside(groups, relative.__getitem__, "")
-    taken = NameScope([DEVICE, WEIGHTS, *_SETTINGS])
+    taken = NameScope([*(name for name, _ in body.context), WEIGHTS, *_SETTINGS])
     roles = _roles(first, inner)
     tensors: list[Parameter] = []
     kept: dict[tuple[str, ...], str] = {}
@@ -389,7 +393,8 @@ def _function(found: _Equal, body: Body, known_name: str = "") -> OutlinedFuncti
         values = [group.live_in[index] for group in groups]
         name = taken.unique(identifier(_parameter_name(values, relative, roles, body)))
         inner[value] = kept[tuple(body.names[each] for each in values)] = name
-        type_ = TENSOR if index in found.dying else f"const {TENSOR}&"
+        type_ = body.type_of(value)
+        type_ = type_ if index in found.dying else f"const {type_}&"
         tensors.append(Parameter(name, type_))
     inner |= names_of_forms(groups, lambda value: body.names[value], kept)
     parameters = {value: inner[value] for value in first.live_in}
@@ -410,6 +415,8 @@ def _function(found: _Equal, body: Body, known_name: str = "") -> OutlinedFuncti
         titles=titles,
         comment=f"{common}: called with different weights." if common else "",
         layers=_inner_layers(groups, titles, body),
+        type_of=body.type_of,
+        context=body.context,
     )
     function.structs = tuple(_structs(function, body))
     function.values = tuple(_sizes(function, body))

@@ -6,8 +6,8 @@ from operator import attrgetter
 
 from ttcodegen.conversions.cpp_interface import returned_type
 from ttcodegen.conversions.function_writer import FunctionWriter, Members, SourceFile
-from ttcodegen.conversions.outlining import OutlinedFunction, body_of
-from ttcodegen.conversions.recording import TENSOR, StatementRecorder
+from ttcodegen.conversions.outlining import OutlinedFunction, Parameter, body_of
+from ttcodegen.conversions.recording import StatementRecorder
 
 
 def write_outlined(
@@ -24,7 +24,7 @@ def write_outlined(
         if struct.is_declared:
             continue
         fields = [
-            (field.name, f"const {TENSOR}&" if field.type == TENSOR else field.type)
+            (field.name, f"const {field.type}&" if _is_owned(field, function) else field.type)
             for field in struct.fields
         ]
         source.file.struct(struct.type, fields, f"Arguments of {function.name}.")
@@ -38,7 +38,7 @@ def write_outlined(
     names = [name for name, _ in taken]
     if function.comment:
         source.file.comment(function.comment)
-    result = returned_type([TENSOR] * len(first.live_out))
+    result = returned_type(function.result_types)
     builder = source.file.function(
         function.name, taken, result, specifiers=["static"], fixed_names=names
     )
@@ -51,7 +51,7 @@ def write_outlined(
     owned = [
         (value, parameter.name)
         for value, parameter in zip(first.live_in, function.tensors, strict=True)
-        if parameter.type == TENSOR and parameter not in places
+        if _is_owned(parameter, function) and parameter not in places
     ]
     for value, parameter in zip(first.live_in, function.tensors, strict=True):
         if parameter in places:
@@ -64,3 +64,8 @@ def write_outlined(
     writer.write(body, owned=owned, returned=first.live_out, reserved=reserved)
     writer.return_values(first.live_out, result)
     source.file.blank()
+
+
+def _is_owned(parameter: Parameter, function: OutlinedFunction) -> bool:
+    """Whether a parameter is a tensor that the function is given, to be freed by it."""
+    return parameter in function.tensors and not parameter.type.startswith("const ")

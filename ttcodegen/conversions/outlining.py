@@ -76,6 +76,10 @@ class OutlinedFunction:
     """What is written before the statements, where it changes; empty for nothing."""
     values: Sequence[NamedValue] = ()
     """What groups are called with, of a structure without tensors."""
+    type_of: Callable[[SSAValue], str] = lambda _: TENSOR
+    """The C++ types of values."""
+    context: Sequence[tuple[str, str]] = ((DEVICE, "ttnn::MeshDevice&"),)
+    """Names and types of what pieces of C++ may name; it is passed on where they do."""
     calls: dict[Group, Statement] = field(default_factory=dict[Group, Statement])
     """The statement that replaces each group."""
 
@@ -91,12 +95,23 @@ class OutlinedFunction:
         taken = [(p.name, p.type) for p in self.tensors if p not in members]
         taken += [(struct.name, f"const {struct.type}&") for struct in self.structs]
         taken += [(p.name, p.type) for p in self.texts if p not in members]
-        return [*taken, *([(DEVICE, "ttnn::MeshDevice&")] if self.uses_device else [])]
+        return [*taken, *self.used_context]
 
     @property
-    def uses_device(self) -> bool:
-        """Whether the statements name the device."""
-        return any(text in (DEVICE, f"&{DEVICE}") for text in pieces_of(self.groups[0]))
+    def used_context(self) -> list[tuple[str, str]]:
+        """What of the context the statements name."""
+        pieces = {text.removeprefix("&") for text in pieces_of(self.groups[0])}
+        skeletons = [statement.form.skeleton for statement in self.groups[0].statements]
+        return [
+            (name, type_)
+            for name, type_ in self.context
+            if name in pieces or any(f"*{name}." in text for text in skeletons)
+        ]
+
+    @property
+    def result_types(self) -> tuple[str, ...]:
+        """The C++ types of what it returns."""
+        return tuple(map(self.type_of, self.groups[0].live_out))
 
 
 def outline(
@@ -252,10 +267,6 @@ def add_calls(function: OutlinedFunction) -> None:
         function.calls[each] = _call(function, each, title)
 
 
-def _result_type(group: Group) -> str:
-    return returned_type([TENSOR] * len(group.live_out)) or "void"
-
-
 def _call(function: OutlinedFunction, each: Group, title: str | None) -> Statement:
     found = pieces_of(each)
     given: dict[Parameter, Argument] = {
@@ -273,11 +284,13 @@ def _call(function: OutlinedFunction, each: Group, title: str | None) -> Stateme
         named = next((value.name for value in function.values if value.fields == texts), None)
         arguments.append(braced if named is None else NamedConstant(named, struct.type))
     arguments += [given[p] for p in function.texts if p not in members]
-    if function.uses_device:
-        arguments.append(Text(DEVICE))
-    call = Call(function.name, tuple(arguments), _result_type(each), outlined=True)
+    arguments += [Text(name) for name, _ in function.used_context]
+    types = function.result_types
+    call = Call(function.name, tuple(arguments), returned_type(types) or "void", outlined=True)
     ops = [op for statement in each.statements for op in statement.ops]
-    return Statement(ops[0], call, each.live_out, each.live_in, title, others=tuple(ops[1:]))
+    return Statement(
+        ops[0], call, each.live_out, each.live_in, title, types=types, others=tuple(ops[1:])
+    )
 
 
 def body_of(function: OutlinedFunction) -> list[Statement]:

@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
+from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation
 
+from ttcodegen.conversions import layers
 from ttcodegen.conversions.chip_exchange import called_on_cpu, chip_exchanges
 from ttcodegen.conversions.cpp_interface import (
     DEVICE,
     ConstantFile,
     CppProgram,
     HostTypes,
+    parameters,
     prepare_parameters,
     prepend,
     title_of,
@@ -33,9 +35,16 @@ from ttcodegen.conversions.device_recording import (
     placement_arguments,
 )
 from ttcodegen.conversions.entry_functions import write_entry_function
-from ttcodegen.conversions.function_writer import Body, Members, SourceFile
+from ttcodegen.conversions.function_writer import (
+    Body,
+    Members,
+    SourceFile,
+    last_use_function,
+)
 from ttcodegen.conversions.interface import Entry
+from ttcodegen.conversions.outlined_functions import write_outlined
 from ttcodegen.conversions.recording import Statement
+from ttcodegen.conversions.shared_programs import SharedPrograms
 from ttcodegen.dialects.device_module import (
     CONSTANT,
     CREATE_BUFFER,
@@ -51,6 +60,7 @@ from ttcodegen.dialects.placement import placement_of
 from ttcodegen.emitc.builder import Argument, open_file
 from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.emitc.spelling import string_literal
+from ttcodegen.emitc.statements import VerbatimOp
 from ttcodegen.emitc.text import Text
 from ttcodegen.naming.layers import layer
 from ttcodegen.parsing.structure import operation_name
@@ -72,7 +82,6 @@ TTMETAL = HostTypes(
     has_prepare=True,
     # The cache of programs is named in pieces of C++.
     fixed_names=(DEVICE, "constants"),
-    frees_by_scope=False,
 )
 
 
@@ -81,6 +90,7 @@ def convert_ttmetal_to_emitc(
     entries: Sequence[Entry],
     input_hash: str,
     release: str,
+    programs: SharedPrograms,
     cpu_functions: Sequence[FuncOp] = (),
 ) -> CppProgram:
     """Writes `src/<name>.hpp` and `src/<name>.cpp` as EmitC, and functions for the CPU.
@@ -90,6 +100,7 @@ def convert_ttmetal_to_emitc(
         entries: the entry functions.
         input_hash: identifies the input in the header line of each file.
         release: the tt-metal release that the calls are written for.
+        programs: the programs that the functions run.
         cpu_functions: functions of TTIR ops that run on the CPU.
     """
     module = ModuleOp([])
@@ -106,8 +117,13 @@ def convert_ttmetal_to_emitc(
         source.file.verbatim("using tt::tt_metal::DataType;")
         source.file.verbatim("using tt::tt_metal::Layout;")
         source.file.blank()
+        opening = source.file.block.last_op
+        assert opening is not None
         for entry in entries:
-            _write_entry(source, entry, cpu.by_symbol, exchanges)
+            _write_entry(source, entry, programs, cpu.by_symbol, exchanges)
+    if source.uses_last_use:
+        text = last_use_function("auto" if cpu_functions else TENSOR)
+        source.file.block.insert_ops_after([VerbatimOp(text), VerbatimOp("")], opening)
     own_headers = [f"src/{name}.hpp", "src/programs.hpp", "support/device_tensor.hpp"]
     headers = cpu.headers
     if cpu_functions:
@@ -122,17 +138,36 @@ def convert_ttmetal_to_emitc(
 def _write_entry(
     source: SourceFile,
     entry: Entry,
+    programs: SharedPrograms,
     cpu_functions: Mapping[str, CppFunction],
     exchanges: NumberedExchanges,
 ) -> None:
     """Defines the functions of one entry."""
     source.function_names.reserve(entry.cpp_name, f"prepare_{entry.cpp_name}")
     _write_prepare(source, entry)
-    *ops, terminator = (op for op in body_of(entry.function).ops if operation_name(op) != CONSTANT)
+    unwritten = (CONSTANT, DEALLOCATE_BUFFER)
+    ops = [op for op in body_of(entry.function).ops if operation_name(op) not in unwritten]
+    terminator = ops.pop()
     members = _DeviceMembers.of(entry)
-    recorder = DeviceRecorder(source.facts, entry.names.values, cpu_functions, exchanges)
+    assert isinstance(terminator, ReturnOp)
+    recorder = DeviceRecorder(source.facts, entry.names.values, programs, cpu_functions, exchanges)
     statements = recorder.record(ops)
-    write_entry_function(source, Body(entry, members, recorder), statements, terminator.operands)
+    body = Body(entry, members, recorder)
+    known = layers.Body(
+        recorder.names,
+        {value: members.names[value] for value in members.places},
+        {tensor.value for tensor in entry.inputs},
+        members.layers,
+        body.lines_of,
+        terminator.operands,
+        source.function_names,
+        recorder.type_of,
+        parameters(entry, TTMETAL)[-2:],
+    )
+    statements, functions = layers.outline_layers(statements, known)
+    for function in functions:
+        write_outlined(source, function, recorder)
+    write_entry_function(source, body, statements, terminator.operands)
 
 
 class _DeviceMembers(Members):
@@ -148,7 +183,7 @@ class _DeviceMembers(Members):
 
 
 def _moves_only(op: Operation) -> bool:
-    return operation_name(op) in (DEALLOCATE_BUFFER, ENQUEUE_WRITE_BUFFER, VIEW)
+    return operation_name(op) in (ENQUEUE_WRITE_BUFFER, VIEW)
 
 
 def _write_prepare(source: SourceFile, entry: Entry) -> None:

@@ -19,7 +19,12 @@ from ttcodegen.conversions.cpp_interface import (
     write_header,
 )
 from ttcodegen.conversions.entry_functions import write_entry_function
-from ttcodegen.conversions.function_writer import LAST_USE_FUNCTION, Body, Members, SourceFile
+from ttcodegen.conversions.function_writer import (
+    Body,
+    Members,
+    SourceFile,
+    last_use_function,
+)
 from ttcodegen.conversions.interface import Entry
 from ttcodegen.conversions.layer_weights import hold_weights
 from ttcodegen.conversions.option_wrappers import definitions
@@ -27,6 +32,7 @@ from ttcodegen.conversions.outlined_functions import write_outlined
 from ttcodegen.conversions.outlining import OutlinedFunction
 from ttcodegen.conversions.preparation import write_preparation
 from ttcodegen.conversions.recording import (
+    TENSOR,
     Recorder,
     SourceFacts,
     Statement,
@@ -78,7 +84,8 @@ def convert_ttnn_to_emitc(
     if source.uses_last_use:
         facts.headers.add("utility")
         assert opening is not None
-        source.file.block.insert_ops_after([VerbatimOp(LAST_USE_FUNCTION), VerbatimOp("")], opening)
+        moves = VerbatimOp(last_use_function(TENSOR))
+        source.file.block.insert_ops_after([moves, VerbatimOp("")], opening)
     if source.wrappers:
         facts.headers.update(("optional", "string"))
         assert opening is not None

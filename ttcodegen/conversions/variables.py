@@ -10,7 +10,7 @@ is written. What is used by the last statement goes with the scope.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
@@ -47,6 +47,7 @@ class Lifetime:
 def plan_variables(
     statements: Sequence[Usage],
     names: ValueNames,
+    type_of: Callable[[SSAValue], str],
     *,
     owned: Iterable[tuple[SSAValue, str]] = (),
     returned: Iterable[SSAValue] = (),
@@ -57,21 +58,17 @@ def plan_variables(
     Args:
         statements: what they use and make; other values are defined elsewhere.
         names: what values are called.
+        type_of: their C++ types; a variable holds values of one.
         owned: parameters that the function may move out of, with their names.
         returned: what the function returns.
         reserved: names that are taken.
     """
-    planner = _Planner(statements, names, returned, reserved)
+    planner = _Planner(statements, names, type_of, returned, reserved)
     for value, name in owned:
         planner.scope.reserve(name)
         planner.variable_of[value] = name
-        planner.base_of[name] = identifier(names[value])
+        planner.base_of[name] = identifier(names[value]), type_of(value)
     return [planner.plan(index, usage) for index, usage in enumerate(statements)]
-
-
-def constants_of(statements: Sequence[Usage], names: ValueNames) -> list[Lifetime]:
-    """The variables of a function whose values are constants, each with one of its own."""
-    return [Lifetime(declared={r: names[r] for r in usage.results}) for usage in statements]
 
 
 class _Planner:
@@ -79,13 +76,16 @@ class _Planner:
         self,
         statements: Sequence[Usage],
         names: ValueNames,
+        type_of: Callable[[SSAValue], str],
         returned: Iterable[SSAValue],
         reserved: Iterable[str],
     ) -> None:
         self.names = names
+        self.type_of = type_of
         self.scope = NameScope(reserved)
         self.variable_of: dict[SSAValue, str] = {}
-        self.base_of: dict[str, str] = {}
+        self.base_of: dict[str, tuple[str, str]] = {}
+        """What the values of a variable are called, and their type."""
         self._free: dict[str, None] = {}
         self._count = len(statements)
         self._last_use = {
@@ -128,14 +128,14 @@ class _Planner:
     ) -> SSAValue | None:
         """Gives a result its variable: that of an operand of its name that is not used any more,
         else one of its name that is free, else a new one. Returns the operand, if any."""
-        base = identifier(self.names[result])
+        base = self._base(result)
         for value in dying:
             variable = self.variable_of[value]
             if self.base_of[variable] == base:
                 self._assign(result, variable, lifetime)
                 return value
         for name in map(identifier, self.names.names_of(result)):
-            if name in self._free:
+            if name in self._free and self.base_of[name][1] == base[1]:
                 del self._free[name]
                 self._assign(result, name, lifetime)
                 return None
@@ -144,6 +144,9 @@ class _Planner:
                 return None
         self._declare(result, self._unique(result), lifetime, base)
         return None
+
+    def _base(self, value: SSAValue) -> tuple[str, str]:
+        return identifier(self.names[value]), self.type_of(value)
 
     def _unique(self, result: SSAValue) -> str:
         for name in map(identifier, self.names.names_of(result)):
@@ -156,8 +159,12 @@ class _Planner:
         lifetime.assigned[result] = variable
 
     def _declare(
-        self, result: SSAValue, variable: str, lifetime: Lifetime, base: str | None = None
+        self,
+        result: SSAValue,
+        variable: str,
+        lifetime: Lifetime,
+        base: tuple[str, str] | None = None,
     ) -> None:
         self.variable_of[result] = variable
-        self.base_of[variable] = base or identifier(self.names[result])
+        self.base_of[variable] = base or self._base(result)
         lifetime.declared[result] = variable

@@ -12,8 +12,8 @@ from ttcodegen.conversions.cpu_calls import cpu_functions
 from ttcodegen.conversions.device_interface import device_entries
 from ttcodegen.conversions.file_emission import FileEmission, hold_constants, replace_content
 from ttcodegen.conversions.interface import required
+from ttcodegen.conversions.shared_programs import share_programs
 from ttcodegen.conversions.ttmetal_to_emitc import convert_ttmetal_to_emitc
-from ttcodegen.dialects.device_module import device_programs
 from ttcodegen.emission.convert_ttkernel_to_emitc import (
     KERNELS,
     ConvertTTKernelToEmitC,
@@ -42,10 +42,12 @@ class ConvertTTMetalToEmitC(FileEmission):
         if KERNELS not in op.attributes:
             ConvertTTKernelToEmitC(name, source_hash, self.release).apply(ctx, op)
         entries = self.interface or required(device_entries(op))
-        host = convert_ttmetal_to_emitc(name, entries, source_hash, self.release, cpu_functions(op))
-        programs = device_programs(entry.function for entry in entries)
+        programs = share_programs([entry.function for entry in entries], kernel_paths(op))
+        host = convert_ttmetal_to_emitc(
+            name, entries, source_hash, self.release, programs, cpu_functions(op)
+        )
         title = title_of(name, source_hash, self.release)
-        texts = render_programs(name, programs, kernel_paths(op), title, host.exchanges, self.trace)
+        texts = render_programs(name, programs, title, host.exchanges, self.trace)
         for path, text in texts.items():
             open_file(host.module, path).verbatim(text.removesuffix("\n"))
         for path, text in cpu_support_files(host.cpu_headers).items():

@@ -18,6 +18,7 @@ from ttcodegen.conversions.chip_exchange import (
     chip_exchanges,
 )
 from ttcodegen.conversions.cpu_calls import cpu_functions
+from ttcodegen.conversions.shared_programs import SharedProgram, share_programs
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.device_module import (
     DeviceProgram,
@@ -33,6 +34,7 @@ from ttcodegen.dialects.placement import TensorPlacement, placement_of
 from ttcodegen.dialects.programs import CircularBuffer, Kernel, Processor, Program
 from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
 from ttcodegen.emission.description import DeviceManifest
+from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import page_bytes
 from ttcodegen.systems.description import default_system
@@ -78,7 +80,7 @@ def device_manifest(
     exchanges = chip_exchanges(hosts, by_cpu)
     return DeviceManifest(
         (*kernel_entries(programs, paths, arch), *exchange_entries(exchanges, arch)),
-        tuple(program_entries(programs, counts)),
+        tuple(program_entries(programs, counts, share_programs(hosts, paths).by_name)),
         tuple(cpu_function_entries(hosts, called_on_cpu(hosts, by_cpu, exchanges))),
     )
 
@@ -225,14 +227,19 @@ def _cores(cores: CoreRange) -> list[list[int]]:
     return [[cores.first_column, cores.first_row], [cores.last_column, cores.last_row]]
 
 
-def program_entries(programs: Iterable[DeviceProgram], launches: Mapping[str, int]) -> list[Entry]:
+def program_entries(
+    programs: Iterable[DeviceProgram],
+    launches: Mapping[str, int],
+    shared: Mapping[str, SharedProgram],
+) -> list[Entry]:
     """The programs with what they take of each core and of the DRAM.
 
     Args:
         programs: the programs.
         launches: how often each of them runs in a call of all functions.
+        shared: by their names the programs of the C++ that they are, where it shares any.
     """
-    return [_program(program.program, launches[program.program.name]) for program in programs]
+    return [_program(p.program, launches[p.program.name], shared) for p in programs]
 
 
 def cpu_function_entries(
@@ -246,9 +253,11 @@ def cpu_function_entries(
         yield {"name": name, "ops": ops, "calls": calls[name]}
 
 
-def _program(program: Program, launches: int) -> Entry:
+def _program(program: Program, launches: int, shared: Mapping[str, SharedProgram]) -> Entry:
+    known = shared.get(program.name)
     return {
         "name": program.name,
+        "cpp_name": identifier((program if known is None else known.program).name),
         "purpose": program.purpose,
         "launches": launches,
         "cores": _cores(program.core_range),

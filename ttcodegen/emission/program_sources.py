@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from ttcodegen.conversions.chip_exchange import EXCHANGE_KERNEL
+from ttcodegen.conversions.cpp_interface import returned_type
+from ttcodegen.conversions.device_recording import TENSOR, creation_arguments
+from ttcodegen.conversions.shared_programs import KernelPaths, SharedProgram, SharedPrograms
 from ttcodegen.dialects.device_module import DeviceProgram
 from ttcodegen.dialects.programs import (
     BufferAddress,
@@ -120,8 +123,7 @@ def _blocks(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 def render_programs(
     name: str,
-    programs: Sequence[DeviceProgram],
-    paths: Mapping[tuple[str, str], str],
+    shared: SharedPrograms,
     title: str,
     exchanges: int = 0,
     trace: bool = False,
@@ -129,14 +131,15 @@ def render_programs(
     """`src/programs.hpp` and `src/programs.cpp`, with a function for each program, and
     `src/tuning.hpp` with their tuning knobs, by path.
 
-    Many programs are divided among several files: `programs_2.cpp` and so on. `paths` are those of
-    the kernels, by the names of their programs and their own; `exchanges` is how many there are
-    between chips of a mesh. With `trace`, calls become traces.
+    Many programs are divided among several files: `programs_2.cpp` and so on. `exchanges` is how
+    many there are between chips of a mesh. With `trace`, calls become traces.
     """
     environment = template_environment()
-    rows = [program_row(p.program, len(p.placements), paths) for p in programs]
+    programs = shared.programs
+    rows = [_shared_row(program, shared.paths) for program in programs]
     lines = [comment_line(line) for line in title.splitlines()]
     context = {"name": name, "title": lines, "exchanges": exchanges}
+    context["uses_array"] = any(len(program.made) > 1 for program in programs)
     header = environment.get_template("ttmetal/programs.hpp.jinja")
     source = environment.get_template("ttmetal/programs.cpp.jinja")
     files = {
@@ -153,6 +156,23 @@ def render_programs(
         files[kernel] = kernel_blocks().joinpath(EXCHANGE_KERNEL).read_text("utf-8")
         files["support/fabric/exchange.hpp"] = template_text("support_fabric/exchange.hpp")
     return files
+
+
+def _shared_row(shared: SharedProgram, paths: KernelPaths) -> dict[str, Any]:
+    """What templates say of a program, and of the tensors that the function makes which runs it."""
+    placements = shared.described.placements
+    row = program_row(shared.program, len(placements), paths)
+    names = row["operands"]
+    made = [
+        {
+            "name": names[place],
+            "arguments": ", ".join(each.text for each in creation_arguments(placements[place])),
+        }
+        for place in shared.made
+    ]
+    taken = [name for place, name in enumerate(names) if place not in shared.made]
+    returned = returned_type([TENSOR] * len(made)) or "void"
+    return {**row, "made": made, "taken": taken, "returned": returned}
 
 
 def _uses_noc(program: Program) -> bool:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from xdsl.ir import Operation
 
-from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.device_module import RUN_PROGRAM, launch_of
+from ttcodegen.dialects.operation import CatalogueOp, operation_name
 from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.naming.layers import common_layer, common_parts
 from ttcodegen.ops.definition import TTNN, call_has_trait
@@ -24,6 +25,8 @@ _NOUNS = {
     "embed": "embedding",
 }
 """What the verbs do that functions of layers are named by."""
+_CALLS = {"window_product": "conv2d", "window_reduction": "max_pool2d"}
+"""The calls of the library that do what programs of the device are called after."""
 _WRAPPERS = frozenset("model module net network l self".split())
 """Parts of a layer's path that every layer has."""
 
@@ -39,17 +42,26 @@ def layer_function_name(
         result: what the value is called that it gives; empty if it gives none.
         has_weights: whether it takes any.
     """
+    ops = list(ops)
     found = [op for op in ops if isinstance(op, CatalogueOp)]
-    counts = Counter(op.definition.short_name for op in found)
-    if all(op.definition.rearranges for op in found):
+    launched = [kind for op in ops for kind in _computed(op)]
+    counts = Counter([*(op.definition.short_name for op in found), *launched])
+    if not launched and all(op.definition.rearranges for op in found):
         return "reshape_row_major" if counts["reshape"] and counts["to_layout"] else "rearrange"
     if not result:
         overwriting = [op for op in found if op.definition.in_place is not None]
         return f"{overwriting[-1].definition.short_name}_rows" if overwriting else "run"
-    if has_weights and _only_projects(found):
+    if has_weights and not launched and _only_projects(found):
         return "project"
     named = _meaning(counts) or _common_words([title for title in titles if title])
     return named or (_kind(counts) if has_weights else f"compute_{result}")
+
+
+def _computed(op: Operation) -> list[str]:
+    """What the program of the device computes that an op runs, as calls of the library."""
+    if operation_name(op) != RUN_PROGRAM:
+        return []
+    return [_CALLS.get(kind, kind) for kind in launch_of(op).program.purpose.split(", ")]
 
 
 def layer_array_name(function: str) -> str:

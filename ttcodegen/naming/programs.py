@@ -89,7 +89,8 @@ def kernel_names(values: Iterable[SSAValue], names: Mapping[SSAValue, str]) -> d
 
 def buffer_names(ops: Iterable[Operation]) -> dict[SSAValue, str]:
     """What the tensors of a host function are called: as the lowering named them, else after the
-    program that computes them."""
+    program that computes them. Numbers that only distinguish values are left out: not all of them
+    are alive at once."""
     names: dict[SSAValue, str] = {}
     for op in ops:
         if operation_name(op) == VIEW:
@@ -99,7 +100,9 @@ def buffer_names(ops: Iterable[Operation]) -> dict[SSAValue, str]:
         launch = launch_of(op)
         for value in launch.outputs:
             names.setdefault(value, value.name_hint or launch.program.name)
-    return names
+    known = set(names.values())
+    plain = {value: _NUMBER.sub("", name) for value, name in names.items()}
+    return {value: plain[value] if plain[value] in known else names[value] for value in names}
 
 
 def names_of_host_function(function: FuncOp) -> FunctionNames:

@@ -93,8 +93,6 @@ DeviceTensor view(const DeviceTensor& tensor, std::vector<std::uint64_t> shape) 
     return {tensor.buffer, std::move(shape), tensor.data_type, tensor.layout};
 }
 
-void deallocate(const DeviceTensor& tensor) { tensor.buffer->deallocate(); }
-
 DeviceTensor load_tensor(const std::string& name, const std::vector<std::uint64_t>& shape,
                          DataType data_type, Layout layout, MeshDevice& device) {
     const std::string directory = data_directory();

@@ -17,7 +17,8 @@
 namespace support {
 
 /// A tensor in the DRAM of a device, or in the L1 of its cores, its pages interleaved over the
-/// banks or in shards; on a mesh each device has one, at the same address. Copies share the memory.
+/// banks or in shards; on a mesh each device has one, at the same address. Copies and views share
+/// the memory, which is free when the last of them goes; what is enqueued already still finds it.
 struct DeviceTensor {
     std::shared_ptr<tt::tt_metal::distributed::MeshBuffer> buffer;
     /// Logical, without padding.
@@ -49,9 +50,6 @@ Array to_array(const DeviceTensor& tensor, const tt::tt_metal::distributed::Mesh
 
 /// The same memory as a tensor of another shape, whose elements have the same order.
 DeviceTensor view(const DeviceTensor& tensor, std::vector<std::uint64_t> shape);
-
-/// Frees the memory, for all copies and views. What is enqueued already still finds it.
-void deallocate(const DeviceTensor& tensor);
 
 /// A tensor with the elements of `name`.npy of the data folder.
 /// @throws std::runtime_error if the file cannot be read, or holds another shape, or elements that

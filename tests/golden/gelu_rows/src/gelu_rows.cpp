@@ -20,9 +20,8 @@ ForwardConstants prepare_forward(tt::tt_metal::distributed::MeshDevice& /*device
 
 ForwardOutputs forward(const ForwardInputs& inputs, const ForwardConstants& constants,
                        tt::tt_metal::distributed::MeshDevice& device) {
-    const support::DeviceTensor sum_scaled =
-        support::create_tensor({64, 1}, DataType::FLOAT32, Layout::TILE, device);
-    run_gelu_sum_multiply(*constants.programs, inputs.x, inputs.scale, sum_scaled, device);
+    support::DeviceTensor sum_scaled =
+        run_gelu_sum_multiply(*constants.programs, inputs.x, inputs.scale, device);
     return ForwardOutputs{.output = sum_scaled};
 }
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <tt-metalium/base_types.hpp>
 #include <tt-metalium/core_coord.hpp>
+#include <tt-metalium/experimental/tensor/spec/layout/layout.hpp>
+#include <tt-metalium/experimental/tensor/tensor_types.hpp>
 #include <tt-metalium/host_api.hpp>
 #include <tt-metalium/kernel_types.hpp>
 #include <tt-metalium/mesh_device.hpp>
@@ -33,7 +35,9 @@ using tt::DataFormat;
 using tt::tt_metal::ComputeConfig;
 using tt::tt_metal::CoreCoord;
 using tt::tt_metal::CoreRange;
+using tt::tt_metal::DataType;
 using tt::tt_metal::KernelHandle;
+using tt::tt_metal::Layout;
 using tt::tt_metal::Program;
 using tt::tt_metal::ReaderDataMovementConfig;
 using tt::tt_metal::WriterDataMovementConfig;
@@ -130,14 +134,17 @@ void set_arguments(Workload& workload, const DeviceTensor& x, const DeviceTensor
 
 }  // namespace gelu_sum_multiply_program
 
-void run_gelu_sum_multiply(Programs& programs, const DeviceTensor& x, const DeviceTensor& scale,
-                           const DeviceTensor& sum_scaled, MeshDevice& device) {
+DeviceTensor run_gelu_sum_multiply(Programs& programs, const DeviceTensor& x,
+                                   const DeviceTensor& scale, MeshDevice& device) {
+    DeviceTensor sum_scaled =
+        support::create_tensor({64, 1}, DataType::FLOAT32, Layout::TILE, device);
     Workload& workload = programs.gelu_sum_multiply;
     if (!workload.is_built()) {
         workload = gelu_sum_multiply_program::build(x, scale, sum_scaled, device);
     }
     gelu_sum_multiply_program::set_arguments(workload, x, scale, sum_scaled);
     workload.enqueue(device);
+    return sum_scaled;
 }
 
 }  // namespace gelu_rows

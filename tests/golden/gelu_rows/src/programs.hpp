@@ -17,9 +17,8 @@ struct Programs {
 };
 
 /// Computes gelu, sum, multiply.
-void run_gelu_sum_multiply(Programs& programs, const support::DeviceTensor& x,
-                           const support::DeviceTensor& scale,
-                           const support::DeviceTensor& sum_scaled,
-                           tt::tt_metal::distributed::MeshDevice& device);
+support::DeviceTensor run_gelu_sum_multiply(Programs& programs, const support::DeviceTensor& x,
+                                            const support::DeviceTensor& scale,
+                                            tt::tt_metal::distributed::MeshDevice& device);
 
 }  // namespace gelu_rows

@@ -1,0 +1,193 @@
+"""Programs of the device that C++ builds once: those that differ in names only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from ttcodegen.dialects.device_module import (
+    CREATE_BUFFER,
+    RUN_PROGRAM,
+    DeviceProgram,
+    Launch,
+    device_programs,
+    launch_of,
+    launches,
+)
+from ttcodegen.dialects.functions import body_of
+from ttcodegen.dialects.operation import operation_name
+from ttcodegen.dialects.placement import TensorPlacement, placement_of
+from ttcodegen.dialects.programs import BUFFER_CONSTANT, CircularBuffer, Kernel, Program
+from ttcodegen.emitc.identifiers import NameScope
+from ttcodegen.naming.programs import operand_names
+
+KernelPaths = Mapping[tuple[str, str], str]
+"""The file of each kernel, by the names of its program and its own."""
+
+_NUMBER = re.compile(r"_\d+$")
+
+
+@dataclass(frozen=True)
+class SharedProgram:
+    """A program as the C++ has it."""
+
+    described: DeviceProgram
+    """With its name in C++, and the layouts of its operands."""
+    made: tuple[int, ...]
+    """The operands that the function which runs it makes and returns; it takes the others."""
+
+    @property
+    def program(self) -> Program:
+        """What is run."""
+        return self.described.program
+
+    def operand_names(self) -> list[str]:
+        """What the function calls the tensors that are read and written."""
+        return operand_names(self.program, len(self.described.placements))
+
+
+@dataclass(frozen=True)
+class SharedPrograms:
+    """The programs of a module as the C++ has them."""
+
+    programs: Sequence[SharedProgram]
+    """In the order of their first launch."""
+    paths: KernelPaths
+    """The files of their kernels."""
+    by_name: Mapping[str, SharedProgram]
+    """What each program of the module is in C++, by its name there."""
+    made: Collection[SSAValue]
+    """The tensors that functions make which run programs."""
+
+
+def share_programs(functions: Sequence[FuncOp], paths: KernelPaths) -> SharedPrograms:
+    """Makes one program of those that run the same kernels in the same way, on tensors that lie
+    alike: the C++ builds it once, and runs it on other tensors.
+
+    Args:
+        functions: the host functions of a module.
+        paths: the files of the kernels of its programs.
+    """
+    equal: dict[object, list[DeviceProgram]] = {}
+    for program in device_programs(functions):
+        equal.setdefault(_key(program, paths), []).append(program)
+    made = _made_operands(functions)
+    names = _names([members[0] for members in equal.values()])
+    shared: list[SharedProgram] = []
+    known: dict[tuple[str, str], str] = {}
+    by_name: dict[str, SharedProgram] = {}
+    for name, members in zip(names, equal.values(), strict=True):
+        first = members[0]
+        buffers = _buffers([member.program for member in members])
+        renamed = replace(first.program, name=name, circular_buffers=buffers)
+        common = set[int].intersection(*(made[member.program.name] for member in members))
+        program = SharedProgram(replace(first, program=renamed), tuple(sorted(common)))
+        shared.append(program)
+        by_name.update((member.program.name, program) for member in members)
+        for kernel in renamed.kernels:
+            known[name, kernel.name] = paths[first.program.name, kernel.name]
+    values = {
+        value
+        for launch, value in _created(functions)
+        if list(launch.op.operands).index(value) in by_name[launch.program.name].made
+    }
+    return SharedPrograms(shared, known, by_name, values)
+
+
+def _created(functions: Iterable[FuncOp]) -> Iterator[tuple[Launch, SSAValue]]:
+    """The tensors that are created right before the launch which fills them."""
+    for function in functions:
+        created: set[SSAValue] = set()
+        for op in body_of(function).ops:
+            if operation_name(op) == CREATE_BUFFER:
+                created.add(op.results[0])
+                continue
+            if operation_name(op) == RUN_PROGRAM:
+                launch = launch_of(op)
+                yield from ((launch, value) for value in launch.outputs if value in created)
+            created.clear()
+
+
+def _made_operands(functions: Sequence[FuncOp]) -> dict[str, set[int]]:
+    """The operands of each program that are new, and lie alike, in all of its launches."""
+    new: dict[Operation, set[SSAValue]] = {}
+    for launch, value in _created(functions):
+        new.setdefault(launch.op, set()).add(value)
+    found: dict[str, set[int]] = {}
+    lies: dict[str, list[TensorPlacement]] = {}
+    for launch in launches(functions):
+        name, operands = launch.program.name, launch.op.operands
+        placements = [placement_of(value) for value in operands]
+        known = lies.setdefault(name, placements)
+        alike = {
+            place
+            for place, value in enumerate(operands)
+            if value in new.get(launch.op, ()) and known[place] == placements[place]
+        }
+        found[name] = found.get(name, alike) & alike
+    return found
+
+
+def _names(programs: Sequence[DeviceProgram]) -> list[str]:
+    """What programs are called: after their ops, and after the shape of what they compute from the
+    second on that has these ops."""
+    scope = NameScope()
+    names: list[str] = []
+    for described in programs:
+        name = _NUMBER.sub("", described.program.name)
+        first, *_ = described.placements
+        written = next(iter(described.placements[described.program.inputs :]), first)
+        output, source = _shape_text(written.shape), _shape_text(first.shape)
+        wanted = (name, f"{name}_{output}", f"{name}_{source}_to_{output}")
+        free = next((each for each in wanted if not scope.is_taken(each)), wanted[-1])
+        names.append(scope.unique(free))
+    return names
+
+
+def _shape_text(shape: Sequence[int]) -> str:
+    """A shape as a part of a name, without dimensions of one element at its start."""
+    start = next((place for place, size in enumerate(shape) if size != 1), len(shape) - 1)
+    return "x".join(map(str, shape[max(start, 0) :])) or "1"
+
+
+def _key(described: DeviceProgram, paths: KernelPaths) -> object:
+    """What the C++ of a program follows from, but for names."""
+    program = described.program
+
+    def unnamed(kernel: Kernel) -> Kernel:
+        return replace(kernel, name=paths[program.name, kernel.name], function="")
+
+    return (
+        replace(
+            program,
+            name="",
+            kernels=tuple(map(unnamed, program.kernels)),
+            circular_buffers=tuple(replace(b, name="") for b in program.circular_buffers),
+        ),
+        described.placements,
+    )
+
+
+def _buffers(programs: Sequence[Program]) -> tuple[CircularBuffer, ...]:
+    """The circular buffers of equal programs: called as their kernels call them where the programs
+    have several names."""
+    first = programs[0]
+    scope = NameScope()
+    made: list[CircularBuffer] = []
+    for place, buffer in enumerate(first.circular_buffers):
+        names = {program.circular_buffers[place].name for program in programs}
+        name = buffer.name if len(names) == 1 else _kernels_name(first, buffer)
+        made.append(replace(buffer, name=scope.unique(name)))
+    return tuple(made)
+
+
+def _kernels_name(program: Program, buffer: CircularBuffer) -> str:
+    for kernel in program.kernels:
+        for constant, found in program.buffers_of(kernel).items():
+            if found is buffer:
+                return constant.removeprefix(BUFFER_CONSTANT)
+    return buffer.name

@@ -30,7 +30,7 @@ _OP = re.compile(r'^ *(?:%[\w:]+ = )?"?(?:ttir|stablehlo|chlo|func|call)\b', re.
 
 
 def least(run: Callable[[], object], runs: int) -> float:
-    """The least processor time of the runs, in seconds."""
+    """The lowest processor time of the runs, in seconds."""
     times: list[float] = []
     for _ in range(runs):
         start = time.process_time()

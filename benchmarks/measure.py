@@ -79,8 +79,8 @@ def cost(command: Callable[[], Sequence[str]], runs: int) -> Cost:
 
 
 def multiple(command: Callable[[], Sequence[str]], runs: int) -> tuple[Cost, float]:
-    """The least cost of several runs, and its processor time as a multiple of that of `BASE`, which
-    runs in turn with them: other work on the machine slows down both."""
+    """The lowest cost of several runs, and its processor time as a multiple of that of `BASE`,
+    which runs in turn with them: other work on the machine slows down both."""
     run(command())
     costs, bases = zip(*((run(command()), run(BASE)) for _ in range(runs)), strict=True)
     least = min(costs, key=lambda cost: cost.cpu)

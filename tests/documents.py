@@ -1,9 +1,9 @@
 """Runs the examples of a document: what it says is written and run, and prints what it shows.
 
-A block of `mlir title=NAME` is a file, one of `sh` are commands, and one of `text` behind them is
-what the last of them prints, on either stream. There `...` stands for anything in a line, a line
+A block of `mlir title=NAME` is a file, one of `sh` are commands, and one of `text` after them is
+what the last of them prints, on either stream. There `...` matches anything in a line, a line
 `...` for any number of lines. A block of `python` is run; one of `python slow` builds C++, so it is
-run only where that is asked for.
+run only on request.
 """
 
 from __future__ import annotations

@@ -83,10 +83,10 @@ def test_the_fields_of_rows_are_those_of_the_tables() -> None:
     from ttcodegen.ops import elementwise_binary, elementwise_unary
 
     rows = re.findall(r"^\| (`.*?`) \|", DOCUMENT.read_text(), re.MULTILINE)
-    told = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    reported = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
     known = {
         field.name
         for table in (elementwise_unary, elementwise_binary)
         for field in fields(table.Row)
     }
-    assert told == known
+    assert reported == known

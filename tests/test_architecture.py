@@ -1,6 +1,6 @@
 """The structure of the compiler: its packages import downwards only, and one place knows a fact.
 
-Their order stands in pyproject.toml, under `tool.importlinter`; scripts/lint checks it as well.
+Their order is in pyproject.toml, under `tool.importlinter`; scripts/lint checks it as well.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ def test_the_options_of_the_documentation_exist() -> None:
     known = {option for action in argument_parser()._actions for option in action.option_strings}
     usage = (ROOT / "docs" / "usage.md").read_text()
     rows = re.findall(r"^\| (`-[^|]*) \|", usage, re.MULTILINE)
-    told = {shlex.split(name)[0] for row in rows for name in re.findall(r"`([^`]*)`", row)}
-    assert told == known - {"-h", "--help", "--version"}
+    reported = {shlex.split(name)[0] for row in rows for name in re.findall(r"`([^`]*)`", row)}
+    assert reported == known - {"-h", "--help", "--version"}
 
 
 def test_links_between_the_documents_lead_somewhere() -> None:
@@ -88,9 +88,9 @@ def test_the_container_runs_the_commands_of_the_readme() -> None:
 def test_the_options_of_opt_are_documented() -> None:
     text = (ROOT / "docs" / "opt.md").read_text()
     rows = re.findall(r"^\| (`-[^|]*) \|", text, re.MULTILINE)
-    told = {name for row in rows for name in re.findall(r"`--?([\w-]+)", row)}
-    pipelines = {name for name in told if is_known(name)}
-    assert told - pipelines == {option.name for option in OPTIONS}
+    reported = {name for row in rows for name in re.findall(r"`--?([\w-]+)", row)}
+    pipelines = {name for name in reported if is_known(name)}
+    assert reported - pipelines == {option.name for option in OPTIONS}
 
 
 @pytest.mark.parametrize(
@@ -134,19 +134,21 @@ def test_the_options_of_translate_are_documented() -> None:
 
 def test_the_options_of_rt_are_documented() -> None:
     text = (ROOT / "docs" / "rt.md").read_text()
-    told = {name for name in re.findall(r"(--\w[\w-]*)", text)}
+    reported = {name for name in re.findall(r"(--\w[\w-]*)", text)}
     known = {a.name: a for table in COMMANDS.values() for a in table if a.name.startswith("--")}
     others = {"--build", "--embed-goldens", "--help", "--kind", "--target"}
-    others |= {option for option in told if is_known(option.lstrip("-"))}
+    others |= {option for option in reported if is_known(option.lstrip("-"))}
     others |= {f"--{translation.name}" for translation in TRANSLATIONS}
     refused = {name for name, argument in known.items() if argument.refusal is not None}
-    assert told - others <= known.keys()
-    assert known.keys() - refused - {"--host-only"} <= told
+    assert reported - others <= known.keys()
+    assert known.keys() - refused - {"--host-only"} <= reported
 
 
 def test_the_columns_of_perf_are_documented() -> None:
     text = (ROOT / "docs" / "rt.md").read_text()
     rows = re.search(r"\| column \| \|\n\|---\|---\|\n((?:\|.*\n)+)", text)
     assert rows is not None
-    told = [n for row in rows[1].splitlines() for n in re.findall(r"`(\w+)`", row.split("|")[1])]
-    assert told == list(COLUMNS)
+    reported = [
+        n for row in rows[1].splitlines() for n in re.findall(r"`(\w+)`", row.split("|")[1])
+    ]
+    assert reported == list(COLUMNS)

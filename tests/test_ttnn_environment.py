@@ -16,7 +16,7 @@ def test_one_that_was_made_is_taken(tmp_path: Path) -> None:
     assert ttnn_python(tmp_path) == tmp_path / "bin" / "python"
 
 
-def test_why_there_is_none_is_told(
+def test_why_there_is_none_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def nothing(name: str) -> None:

@@ -166,7 +166,7 @@ def compile_module(
 
 
 def _refuse_other_mesh(module: ModuleOp, mesh: MeshShape) -> None:
-    """Raises CompileError if a module names another mesh than the one that is asked for."""
+    """Raises CompileError if a module names another mesh than the requested one."""
     named = declared_mesh(module)
     if mesh not in (ONE_CHIP, named):
         rows, columns = mesh

@@ -1,4 +1,4 @@
-// Rows of elements that lie in tiles one after the other, for functions of each element.
+// Rows of elements in consecutive tiles, for functions of each element.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
 
 // What the tests of compute operations share: drawn tensors, comparison with reference loops, and
-// expected refusals. A failed expectation prints where it stands and ends the test program.
+// expected refusals. A failed expectation prints its line and ends the test program.
 
 #include <cmath>
 #include <cstdint>

@@ -10,7 +10,7 @@ constexpr std::uint32_t kDepth = 4, kHeight = 5, kWidth = 6, kChannels = 64, kOu
 constexpr std::array<std::uint32_t, 3> kKernel{2, 3, 3}, kStride{1, 2, 1}, kPadding{1, 0, 1};
 constexpr std::uint32_t kOutDepth = 5, kOutHeight = 2, kOutWidth = 6;
 
-/// `present` of the input's channels take part, in `groups`.
+/// `present` of the input's channels are used, in `groups`.
 std::vector<float> reference(const std::vector<float>& input, const std::vector<float>& weights,
                              std::uint32_t present, std::uint32_t groups) {
     const std::uint32_t width = present / groups;

@@ -154,7 +154,7 @@ void kernel_main() {
     expect(read(target) == words, "the kernel finds each page");
 }
 
-/// A circular buffer in an L1 buffer: what lies there can be pushed as it is.
+/// A circular buffer in an L1 buffer: its contents can be pushed as they are.
 void circular_buffers_may_lie_in_buffers() {
     const CoreRangeSet cores(CoreRange({2, 0}, {3, 0}));
     const ShardSpecBuffer shards(cores, {32, 32}, ShardOrientation::ROW_MAJOR, {32, 32}, {2, 1});
@@ -316,7 +316,7 @@ void kernel_main() {
     expect(read(source) == read(target), "both tiles arrive");
 }
 
-/// Variables of a kernel belong to a processor, whoever runs the same kernel.
+/// Variables of a kernel belong to a processor, even if others run the same kernel.
 [[maybe_unused]] void variables_belong_to_processors() {
     const CoreRange cores({0, 0}, {3, 0});
     const auto words = make_counting(64 * 16, 16, BufferType::L1);

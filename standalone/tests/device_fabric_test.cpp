@@ -19,7 +19,7 @@ const std::string kIncludes = R"(
 #include "tt_metal/fabric/hw/inc/linear/addrgen_api.h"
 )";
 
-// Sends its page `hops` devices forward, and waits for what comes from behind.
+// Sends its page `hops` devices forward, and waits for the page of the previous one.
 const std::string kSend = kIncludes + R"(
 void kernel_main() {
     const uint32_t address = get_arg_val<uint32_t>(0);

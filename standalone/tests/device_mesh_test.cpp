@@ -92,7 +92,7 @@ void each_chip_has_its_share() {
     queue.enqueue_read_shards(transfers(found), to, true);
     expect(found[0] == zeros && found[1] == shards[1], "the second device copies alone");
 
-    // Neither does a program of one change what lies in the L1 of the other.
+    // Neither does a program of one change the L1 of the other.
     const auto in_l1 = buffer_on(*mesh, BufferType::L1);
     queue.enqueue_write_shards(in_l1, transfers(shards), true);
     run_copy(*mesh, MeshCoordinateRange(mesh->shape()), *from, *to);

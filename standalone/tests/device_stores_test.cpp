@@ -1,5 +1,5 @@
 // Stores of kernels beyond the memory that their program has: each is found where it is made, and
-// the message says core, kernel and what lies next to it. Under AddressSanitizer it is the
+// the message says core, kernel and what is next to it. Under AddressSanitizer it is the
 // sanitizer that finds them, and ends the process.
 
 #include "device/device_testing.hpp"

@@ -223,7 +223,7 @@ void test_reductions() {
                    "column sums");
             expect(at(maxima.floats(), line, 0) == maximum, "maxima below zero");
         }
-        // The scaler takes part twice: sums of columns, and of these.
+        // The scaler is used twice: sums of columns, and of these.
         expect(std::fabs(at(all.floats(), 0, 0) / (0.25 * total * times) - 1.0) < 1e-3,
                "sum of all");
     }

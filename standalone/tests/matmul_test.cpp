@@ -66,7 +66,7 @@ void test_types_and_transposes() {
 }
 
 void test_transposed_column_in_batches() {
-    // The transposed left operand lies with steps of 1 both ways, and is one row all the same.
+    // The transposed left operand has strides of 1 both ways, and is one row all the same.
     const Tensor a = draw_tensor(Shape({3, 7, 1}), DataType::FLOAT32, Layout::TILE, 1);
     const Tensor b = draw_tensor(Shape({7, 20}), DataType::FLOAT32, Layout::TILE, 2);
     expect_close(values_of(ttnn::matmul(a, b, true, false)),

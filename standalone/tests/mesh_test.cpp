@@ -276,7 +276,7 @@ void test_bytes_of_links() {
     expect_links(links_of(FabricConfig::FABRIC_1D_RING, 1, 4, gather(1)), ring);
     expect_links(links_of(FabricConfig::FABRIC_2D_TORUS_X, 1, 4, gather(1)), ring);
     expect_links(links_of(FabricConfig::FABRIC_2D_TORUS_Y, 1, 4, gather(1)), line);
-    // A line is asked for on a ring: nothing goes from the last one to the first.
+    // A line is requested on a ring: nothing goes from the last one to the first.
     expect_links(links_of(FabricConfig::FABRIC_1D_RING, 1, 4, gather(1, Topology::Linear)),
                  "0>1:1 0>3:0 1>2:2 1>0:3 2>3:3 2>1:2 3>0:0 3>2:1 ");
     // Two devices are a line in any fabric.

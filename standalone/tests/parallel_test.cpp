@@ -15,7 +15,7 @@ void every_index_is_visited_once() {
     for (const std::size_t count : {0, 1, 7, 1000, 100003}) {
         std::vector<std::atomic<int>> visits(count);
         parallel_for(count, 10, [&](std::size_t begin, std::size_t end) {
-            expect(begin < end && end <= count, "a range lies within the count");
+            expect(begin < end && end <= count, "a range is within the count");
             for (std::size_t i = begin; i < end; ++i) {
                 ++visits[i];
             }

@@ -59,16 +59,16 @@ def test_which_op_was_meant(
     file = tmp_path / "f.mlir"
     file.write_text(RELU.replace("OP", wrong))
     assert ttcodegen.main([str(file), "-o", str(tmp_path / "out")]) == 1
-    told = capsys.readouterr().err
-    assert f"unknown operation 'ttir.{wrong}'" in told
-    assert f"note: did you mean 'ttir.{meant}'?" in told
+    reported = capsys.readouterr().err
+    assert f"unknown operation 'ttir.{wrong}'" in reported
+    assert f"note: did you mean 'ttir.{meant}'?" in reported
 
 
 def test_nothing_is_suggested_for_what_is_like_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert ttcodegen.main(["x.mlir", "-o", "out", "--qwertz"]) == 2
-    told = capsys.readouterr().err
-    assert "there is no option --qwertz" in told
-    assert "did you mean" not in told
+    reported = capsys.readouterr().err
+    assert "there is no option --qwertz" in reported
+    assert "did you mean" not in reported
 
 
 @pytest.mark.parametrize("main", [ttcodegen.main, translate.main, rt.main, opt.main])
@@ -101,9 +101,9 @@ def test_version_without_a_repository(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_levels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     missing = [str(tmp_path / "x.mlir"), "-o", str(tmp_path / "out")]
-    for options, told in (([], True), (["-q"], True), (["--log-level", "critical"], False)):
+    for options, reported in (([], True), (["-q"], True), (["--log-level", "critical"], False)):
         assert ttcodegen.main([*missing, *options]) == 1
-        assert ("cannot read" in capsys.readouterr().err) == told
+        assert ("cannot read" in capsys.readouterr().err) == reported
 
 
 def test_progress_in_lines(

@@ -1,4 +1,4 @@
-"""`ttcodegen-rt run` runs what was compiled for the system that it is asked for, nothing else."""
+"""`ttcodegen-rt run` runs what was compiled for the requested system, nothing else."""
 
 from __future__ import annotations
 

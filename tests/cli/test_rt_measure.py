@@ -50,8 +50,8 @@ def test_perf_writes_a_table_and_a_trace(tmp_path: Path) -> None:
     linears = [call for call in calls if call["OP CODE"] == "ttnn.linear"]
     host = sum(int(call["HOST DURATION [ns]"]) for call in linears)
     everything = [row for row in rows if row["op"] == "ttnn.linear"]
-    told = sum(float(row["time_us"]) for row in everything)
-    assert host / 1e3 == pytest.approx(told, rel=1e-3)
+    reported = sum(float(row["time_us"]) for row in everything)
+    assert host / 1e3 == pytest.approx(reported, rel=1e-3)
     assert all(call["DEVICE KERNEL DURATION [ns]"] == "" for call in calls)
     trace = json.loads(Path(result["trace"]).read_text())
     events = trace["traceEvents"]
@@ -171,8 +171,8 @@ def test_the_level_of_ttrt_counts_after_ours(monkeypatch, capsys) -> None:
     Logger().info("quiet")
     assert capsys.readouterr().out == ""
     monkeypatch.setenv("TTCODEGEN_RT_LOG_LEVEL", "INFO")
-    Logger().info("told")
-    assert capsys.readouterr().out == "told\n"
+    Logger().info("reported")
+    assert capsys.readouterr().out == "reported\n"
 
 
 def test_compare_names_the_first_op_that_drifts(
@@ -229,7 +229,7 @@ def test_an_op_is_compared_with_what_was_fused_into_it(
 def test_ops_without_cpp_are_run_and_compared(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A norm among chips that names no mesh is that of one chip; only other ops have C++."""
+    """A norm among chips that names no mesh works on one chip; only other ops have C++."""
     tensor, weight = "tensor<1x1x32x64xbf16>", "tensor<64xbf16>"
     source = tmp_path / "norm.mlir"
     source.write_text(f"""

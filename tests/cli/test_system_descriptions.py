@@ -56,7 +56,7 @@ def test_a_card_by_name(described) -> None:
     assert status == 0
     assert json.loads((out / "manifest.json").read_text())["arch"] == "blackhole"
     binary = read_ttnn_file(out / "model.ttnn")
-    # What a blackhole has by default need not be told.
+    # What a blackhole has by default need not be reported.
     assert (binary.arch, bytes(binary.system)) == ("blackhole", b"")
 
 

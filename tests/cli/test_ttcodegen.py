@@ -163,7 +163,7 @@ def test_a_bug_leaves_what_reproduces_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def broken(*_: object) -> object:
-        raise RecursionError("too deep\nto tell")
+        raise RecursionError("too deep\nto say")
 
     monkeypatch.setattr("ttcodegen.compilation.compile_module", broken)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

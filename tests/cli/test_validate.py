@@ -58,7 +58,7 @@ def calls(text: str, level: int) -> dict[str, dict[str, Any]]:
     return {step["callee"]: step for step in steps(entry(compiled(text, level)))}
 
 
-def test_calls_are_told_what_the_program_says() -> None:
+def test_calls_get_what_the_program_says() -> None:
     product = calls(CHAIN, 2)["matmul"]
     (name, fields) = product["keywords"]["program_config"]["program"]
     assert name.startswith("MatmulMultiCoreReuseMultiCast")
@@ -68,7 +68,7 @@ def test_calls_are_told_what_the_program_says() -> None:
     assert result["type"]["dtype"] == "bf16"
 
 
-def test_what_lies_in_dram_only_is_told_no_memory() -> None:
+def test_what_is_in_dram_only_gets_no_memory() -> None:
     assert "memory_config" not in calls(CHAIN, 0)["matmul"]["keywords"]
 
 
@@ -104,7 +104,7 @@ def test_the_compiler_that_compiles_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "kernel.d").read_text().startswith(str(tmp_path / "kernel.o"))
 
 
-def test_a_python_without_the_package_is_told(
+def test_a_python_without_the_package_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)

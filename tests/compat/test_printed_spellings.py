@@ -60,7 +60,7 @@ def test_other_years_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.skipif(SEEDS is None, reason="TTCODEGEN_SEEDS names no folder")
 def test_listings_pass_their_own_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lit tests that the documents print, run as they stand."""
+    """The lit tests that the documents print, run as they are."""
     found = 0
     for name, text in listings():
         if "// CHECK: " not in text or "// RUN: " not in text:

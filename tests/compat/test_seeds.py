@@ -183,7 +183,7 @@ def test_command_lines_of_opt_are_read() -> None:
     lines = [line for line in _commands("ttmlir-opt") if any(w.startswith("--") for w in line)]
     assert len(lines) >= 10
     for line in lines:
-        # Other dialects are read without being told to.
+        # Other dialects are read without an option.
         if "--convert-tosa-to-ttir" not in line:
             parse_command_line(line)
 

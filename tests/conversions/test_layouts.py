@@ -1,4 +1,4 @@
-"""Where tensors lie, and what converts between the places."""
+"""The placement of tensors, and the ops that convert between placements."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def test_op_is_not_put_into_itself_nor_into_two_blocks() -> None:
         Block().add_op(inner)
 
 
-def test_values_and_ops_are_told_apart_by_what_they_are() -> None:
+def test_values_and_ops_are_distinguished_by_kind() -> None:
     one, other = test.TestOp(result_types=[i32]), test.TestOp(result_types=[i32])
     assert one == one
     assert one != other

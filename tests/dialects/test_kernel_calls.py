@@ -39,7 +39,7 @@ ONLY_ELSEWHERE = {
     *("tensor_accessor.get_bank_and_offset", "tensor_accessor.get_shard_noc_addr"),
     *("tensor_accessor.is_local_bank", "tensor_accessor.is_local_addr"),
     *("tensor_accessor.is_local_page", "tensor_accessor.is_local_shard"),
-    # Accumulates only numbers that lie in rows.
+    # Accumulates only numbers in rows.
     "max_reduce_with_indices",
 }
 NOT_EMULATED = {

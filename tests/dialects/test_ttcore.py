@@ -25,14 +25,14 @@ from ttcodegen.systems.description import default_system
 
 
 def attribute(text: str) -> Attribute:
-    """The attribute that a text stands for, which has to read back as it is printed."""
+    """The attribute that a text spells, which has to read back as it is printed."""
     module = parse(f"module attributes {{a = {text}}} {{}}")
     assert_round_trip(module)
     return module.attributes["a"]
 
 
 def type_of(text: str) -> Attribute:
-    """The type that a text stands for, which has to read back as it is printed."""
+    """The type that a text spells, which has to read back as it is printed."""
     module = parse(f"func.func @f(%a: {text}) {{ return }}")
     assert_round_trip(module)
     (function,) = [op for op in module.body.ops if isinstance(op, FuncOp)]
@@ -211,7 +211,7 @@ def warnings(text: str) -> list[str]:
         ),
     ],
 )
-def test_what_is_not_understood_is_kept_and_told(text: str, reason: str) -> None:
+def test_what_is_not_understood_is_kept_and_reported(text: str, reason: str) -> None:
     """Layouts and devices change from version to version; no program depends on them."""
     (message,) = warnings(text)
     assert message.startswith(text[: text.index("<")] + " is ignored: ")

@@ -138,7 +138,7 @@ def test_init_ops_exist_and_set_up_an_engine() -> None:
 
 @pytest.mark.parametrize("name", sorted(n for n, op in kernel_ops().items() if op.cpp is not None))
 def test_every_function_has_a_call(name: str) -> None:
-    """Template arguments and arguments can be told for all that the op may carry."""
+    """Template arguments and arguments can be derived for all that the op may carry."""
     definition = kernel_ops()[name]
     thread = next(t for t in ThreadType if t in definition.threads)
     _, ops = kernel_with(definition)

@@ -198,7 +198,7 @@ def test_scalars_are_no_tensors(
     assert "tensor" in capsys.readouterr().err
 
 
-def test_all_faults_are_told_at_once() -> None:
+def test_all_faults_are_reported_at_once() -> None:
     text = IDENTITY + function(
         f"%0 = call @g(%a, %a) : ({T}, {T}) -> {T}\nreturn", " -> tensor<8xf32>"
     )

@@ -27,7 +27,7 @@ def text_of(module: ModuleOp, *, generic: bool = False) -> str:
 
 def assert_round_trip(module: ModuleOp) -> None:
     """A module reads back as it is, from its generic and from its pretty form; only the order of
-    properties is not told by the pretty one."""
+    properties is not determined by the pretty one."""
     module.verify()
     pretty, generic = text_of(module), text_of(module, generic=True)
     from_pretty, from_generic = parse(pretty), parse(generic)

@@ -381,7 +381,7 @@ def test_names_do_not_hide_what_the_file_uses(print_body: PrintBody) -> None:
     lines = print_body(build)
     assert lines[0] == "Config prepare_2 = prepare(kDram);"
     assert lines[1] == "Config kDram_2 = prepare(prepare_2);"
-    # A name behind `::` is not looked up in the function, and comments name nothing.
+    # A name after `::` is not looked up in the function, and comments name nothing.
     assert lines[2] == "ttnn::Tensor add = ttnn::matmul();"
     assert lines[5] == "ttnn::Tensor note = ttnn::matmul();"
 

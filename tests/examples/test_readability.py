@@ -35,7 +35,7 @@ OTHERS = (
 LONGEST_NAME = 64
 LONGEST_FUNCTION = 120
 MOST_ALIKE = 8
-"""How often the same three statements may stand in a file, but for numbers in them."""
+"""How often the same three statements may occur in a file, but for numbers in them."""
 MOST_UNNAMED = 6
 
 

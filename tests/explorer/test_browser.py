@@ -71,7 +71,7 @@ def keep_screenshot(page: Any, name: str) -> None:
 
 
 def panes(page: Any) -> list[dict[str, Any]]:
-    """What the panes show, of which the page tells in its address."""
+    """What the panes show, as the page records it in its address."""
     (data,) = parse_qs(urlsplit(page.url).query)["data"]
     return json.loads(data)["uiState"]["paneStates"]
 
@@ -104,9 +104,9 @@ def reveal(page: Any, op: str) -> None:
 def test_a_graph_is_opened_and_a_layer_expanded(server: Server, page: Any) -> None:
     page.goto(server.address(MODEL))
     wait_for_graph(page)
-    told = " ".join(page.inner_text("info-panel").split())
-    assert "op node count 39" in told
-    assert "layer count 11" in told
+    reported = " ".join(page.inner_text("info-panel").split())
+    assert "op node count 39" in reported
+    assert "layer count 11" in reported
     assert expanded(page) == []
     reveal(page, "matmul")
     assert expanded(page) == ["attention/query___group___"]
@@ -224,7 +224,7 @@ def test_a_model_is_executed_tuned_and_executed_again(server: Server, page: Any)
     page.wait_for_function("document.body.innerText.includes('memory: l1')")
     execute(page)
     row = row_of(page, "attention_output")
-    # The number of the run before stands there when those of this one do. So small a product takes
+    # The number of the run before is there when those of this one are. So small a product takes
     # as long either way; its result is in L1 now.
     assert number(page, row, 6) == pytest.approx(before, abs=0.002)
     assert number(page, row, 7) > 0, "measured"

@@ -1,4 +1,4 @@
-"""Where ops stand in the C++, and which of them a person has changed."""
+"""The lines of ops in the C++, and which of them a person has changed."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def test_nodes_say_their_lines() -> None:
     for name, callee in CALLED.items():
         for graph in ("optimized: block", "lowered: block"):
             (node,) = (each for each in graphs[graph]["nodes"] if each["id"] == name)
-            told = {each["key"]: each["value"] for each in node["attrs"]}["C++"]
-            path, _, numbers = told.split(", ")[0].partition(":")
+            reported = {each["key"]: each["value"] for each in node["attrs"]}["C++"]
+            path, _, numbers = reported.split(", ")[0].partition(":")
             assert path == "src/transformer.cpp"
             first, _, last = numbers.partition("-")
             statement = " ".join(lines[int(first) - 1 : int(last or first)])
@@ -99,7 +99,7 @@ def test_edits_move_lines_and_touch_those_that_they_change() -> None:
     assert [None if each is None else (each.first, each.last) for each in now] == [
         (2, 2), (3, 4), (5, 5), None, (6, 6)
     ]  # fmt: skip
-    # What is written between the lines of a statement changes it, what stands before does not.
+    # What is written between the lines of a statement changes it, what precedes it does not.
     inserted = Edits("a\nb\nc", "a\nnew\nb\nc")
     assert inserted.touch(at(1, 2))
     assert not inserted.touch(at(2, 3))
@@ -179,8 +179,8 @@ def test_layers_that_share_a_function_are_changed_together(tmp_path: Path) -> No
     )
     for node in graph["nodes"]:
         if node["id"] in edited:
-            told = {each["key"]: each["value"] for each in node["attrs"]}["C++"]
-            assert f"src/model.cpp:{place}" in told
+            reported = {each["key"]: each["value"] for each in node["attrs"]}["C++"]
+            assert f"src/model.cpp:{place}" in reported
     session.close()
 
 
@@ -190,14 +190,14 @@ def test_programs_of_the_device_say_their_kernels(tmp_path: Path) -> None:
     assert main([str(model), "-o", str(out), "-q", "--target", "ttmetal"]) == 0
     session = Session([tmp_path], Settings(target="ttmetal"))
     graphs = {graph["id"]: graph for graph in as_json(session, "convert", model)}
-    told = {
+    reported = {
         node["id"]: {each["key"]: each["value"] for each in node["attrs"]}.get("C++", "")
         for graph in ("model", "TTMetal: model")
         for node in graphs[graph]["nodes"]
         if "attrs" in node
     }
-    assert "kernels/" in told["head/scaled"]
-    assert "src/model.cpp:" in told["run_program:1"]
+    assert "kernels/" in reported["head/scaled"]
+    assert "src/model.cpp:" in reported["run_program:1"]
     kernel = next(out.glob("kernels/compute_*exp*.cpp"))
     kernel.write_text(kernel.read_text() + "// Mine.\n")
     (graph, *_) = (g for g in as_json(session, "convert", out) if g["id"] == "model")

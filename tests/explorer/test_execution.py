@@ -24,7 +24,7 @@ from ttcodegen.project import checking
 
 
 def led_to(address: str) -> dict[str, Any]:
-    """What the page of Model Explorer is told to open by the page that an address leads to."""
+    """What the page of Model Explorer has to open by the page that an address leads to."""
     with urllib.request.urlopen(address) as answer:
         reached: str = answer.url
     (data,) = parse_qs(urlsplit(reached).query)["data"]
@@ -38,10 +38,10 @@ def test_a_flatbuffer_is_run_and_measured(tmp_path: Path) -> None:
     assert main([str(model), "-o", str(out), "-q", "--embed-goldens", "--optimize", "2"]) == 0
     path = str(out / "model.ttnn")
     with TTExplorer(0, server=True, config={"folders": [str(tmp_path)]}) as explorer:
-        told = explorer.execute_model(path)
-        assert told["progress"] == told["total"]
-        assert "cpu_backend_us" not in told["summary"], "there is no C++"
-        rows = Path(told["perf_trace"]).read_text().splitlines()
+        reported = explorer.execute_model(path)
+        assert reported["progress"] == reported["total"]
+        assert "cpu_backend_us" not in reported["summary"], "there is no C++"
+        rows = Path(reported["perf_trace"]).read_text().splitlines()
         data = {
             each["metric"]: each["data"]["model"]["results"] for each in explorer.node_data(path)
         }
@@ -80,7 +80,7 @@ def test_models_of_the_same_name_have_results_of_their_own(tmp_path: Path) -> No
     assert len(tables) == 2
 
 
-def test_a_damaged_flatbuffer_is_told(tmp_path: Path) -> None:
+def test_a_damaged_flatbuffer_is_reported(tmp_path: Path) -> None:
     model = tmp_path / "model.mlir"
     model.write_text(MODEL)
     assert main([str(model), "-o", str(tmp_path / "out"), "-q"]) == 0
@@ -99,11 +99,11 @@ def test_a_model_is_executed_and_measured_op_by_op(tmp_path: Path) -> None:
     model.write_text(MODEL)
     config = {"folders": [str(tmp_path)]}
     with TTExplorer(0, server=True, config=config) as explorer:
-        told = explorer.execute_model(str(model), {"artifact_dir": str(tmp_path / "results")})
-        assert told["progress"] == told["total"]
-        assert Path(told["perf_trace"]).read_text().startswith("program,index,op,")
-        assert Path(told["perf_trace"]).is_relative_to(tmp_path / "results")
-        assert told["summary"]["cpu_backend_us"] > 0
+        reported = explorer.execute_model(str(model), {"artifact_dir": str(tmp_path / "results")})
+        assert reported["progress"] == reported["total"]
+        assert Path(reported["perf_trace"]).read_text().startswith("program,index,op,")
+        assert Path(reported["perf_trace"]).is_relative_to(tmp_path / "results")
+        assert reported["summary"]["cpu_backend_us"] > 0
         assert (tmp_path / "results" / "project" / "check.json").is_file()
         data = {each["metric"]: each["data"] for each in explorer.node_data(str(model))}
         for metric in ("estimated_us", "measured_us", "bytes", "l1_bytes", "correlation"):
@@ -131,8 +131,8 @@ def test_a_model_is_executed_and_measured_op_by_op(tmp_path: Path) -> None:
         given.write_text(json.dumps(explorer.overrides(str(model))))
         # A project is run as it is.
         project = str(tmp_path / "results" / "project")
-        told = explorer.execute_model(project)
-        assert told["summary"]["cpu_backend_us"] > 0
+        reported = explorer.execute_model(project)
+        assert reported["summary"]["cpu_backend_us"] > 0
         data = {each["metric"]: each["data"] for each in explorer.node_data(project)}
         assert data["measured_us"]["model"]["results"]["scores"]["value"] > 0
 
@@ -159,10 +159,10 @@ def test_an_upload_is_deleted_when_its_execution_ends(tmp_path: Path) -> None:
     assert execution is not None
     assert execution.wait(60)
     assert not path.exists()
-    # What it found can still be asked for.
-    (told,) = session.run(Command("status_check", command.model, {}, delete=False))
-    assert told["isDone"]
-    assert "error" not in told
+    # What it found can still be requested.
+    (reported,) = session.run(Command("status_check", command.model, {}, delete=False))
+    assert reported["isDone"]
+    assert "error" not in reported
     assert session.run(Command("node_data", command.model, {}, delete=False))
     with pytest.raises(CompileError, match="there is no file"):
         session.run(Command("convert", command.model, {}, delete=True))
@@ -178,13 +178,13 @@ def test_a_failed_run_does_not_hide_the_one_before(tmp_path: Path) -> None:
         with pytest.raises(ExplorerError):
             explorer.execute_model(str(path))
         path.write_bytes(content)
-        told = explorer.execute_model(str(path))
+        reported = explorer.execute_model(str(path))
         metrics = {each["metric"] for each in explorer.node_data(str(path))}
         assert {"estimated_change", "correlation_before"} <= metrics
-        # The log is that of the last run.
-        log = Path(told["log_file"]).read_text()
+        # The log is the one of the last run.
+        log = Path(reported["log_file"]).read_text()
         assert log.count("Path: ") == 1
-        assert log.splitlines() == told["stdout"].splitlines()
+        assert log.splitlines() == reported["stdout"].splitlines()
 
 
 def test_programs_without_a_meaning_in_ttir_are_not_measured(
@@ -204,7 +204,7 @@ def test_programs_without_a_meaning_in_ttir_are_not_measured(
     monkeypatch.setattr(checking, "check_project", lambda *_, **__: [])
     execution.start()
     assert execution.wait(120)
-    told = execution.report()
-    assert "error" not in told, told["stdout"]
-    assert told["progress"] == told["total"] == 3
-    assert "perf_trace" not in told
+    reported = execution.report()
+    assert "error" not in reported, reported["stdout"]
+    assert reported["progress"] == reported["total"] == 3
+    assert "perf_trace" not in reported

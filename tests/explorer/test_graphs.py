@@ -118,11 +118,11 @@ func.func @f() -> (tensor<64xf32>, tensor<2xi32>, tensor<1000x1000x1000xf32>) {{
   return %a, %b, %c : tensor<64xf32>, tensor<2xi32>, tensor<1000x1000x1000xf32>
 }}
 """)
-    told = {name: node.attribute("value") or "" for name, node in nodes_of(graph).items()}
-    assert told["a"].startswith("64 elements [0, 1, 2,")
-    assert told["a"].endswith("…], least 0, greatest 63, mean 31.5")
-    assert told["b"] == "[3, -4]"
-    assert told["c"] == "1000000000 times 1.5"
+    reported = {name: node.attribute("value") or "" for name, node in nodes_of(graph).items()}
+    assert reported["a"].startswith("64 elements [0, 1, 2,")
+    assert reported["a"].endswith("…], least 0, greatest 63, mean 31.5")
+    assert reported["b"] == "[3, -4]"
+    assert reported["c"] == "1000000000 times 1.5"
 
 
 def test_the_layouts_of_the_optimizer_are_attributes() -> None:
@@ -133,9 +133,9 @@ def test_the_layouts_of_the_optimizer_are_attributes() -> None:
     assert list(recorder.stages) == ["TTNN", "optimized", "lowered", "EmitC"]
     check_links(recorder.graphs())
     graph = next(g for g in recorder.stages["optimized"] if g.id == "optimized: model")
-    told = outputs(nodes_of(graph)["scores"])
+    reported = outputs(nodes_of(graph)["scores"])
     wanted = {"memory": "l1", "sharding": "block_sharded", "grid": "4x4", "shard": "128x128"}
-    assert told.items() >= {**wanted, "data_type": "bf16", "layout": "tile"}.items()
+    assert reported.items() >= {**wanted, "data_type": "bf16", "layout": "tile"}.items()
 
 
 def test_the_same_op_has_the_same_node_in_all_stages() -> None:

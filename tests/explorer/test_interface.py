@@ -57,10 +57,10 @@ def request(
         answer = connection.getresponse()
         content = answer.read()
         try:
-            told = json.loads(content)
+            reported = json.loads(content)
         except ValueError:
-            told = content
-        return answer.status, told, dict(answer.getheaders())
+            reported = content
+        return answer.status, reported, dict(answer.getheaders())
     finally:
         connection.close()
 
@@ -79,8 +79,8 @@ def command(**changes: object) -> dict[str, object]:
 def send(server: Server, content: object) -> tuple[int, Any]:
     headers = {"Content-Type": "application/json"}
     body = json.dumps(content).encode()
-    status, told, _ = request(server, "/apipost/v1/send_command", body, headers)
-    return status, told
+    status, reported, _ = request(server, "/apipost/v1/send_command", body, headers)
+    return status, reported
 
 
 # Commands
@@ -96,10 +96,10 @@ def test_convert_gives_the_graphs_of_all_stages(explorer: TTExplorer, model: Pat
 
 def test_commands_for_the_adapter_of_tt_mlir_are_taken(server: Server, model: Path) -> None:
     content = command(extensionId="tt_adapter", modelPath=str(model), settings={"stages": False})
-    status, told = send(server, content)
+    status, reported = send(server, content)
     assert status == 200
-    assert told["graphs"][0]["id"] == "model"
-    assert "error" not in told
+    assert reported["graphs"][0]["id"] == "model"
+    assert "error" not in reported
 
 
 def test_initialize_writes_a_system_description(explorer: TTExplorer) -> None:
@@ -120,8 +120,8 @@ def test_overrides_outlive_a_request(explorer: TTExplorer, model: Path) -> None:
     }
     graphs = {graph["id"]: graph for graph in explorer.convert(str(model))}
     (scores,) = [n for n in graphs["optimized: model"]["nodes"] if n["id"] == "scores"]
-    told = {each["key"]: each["value"] for each in scores["outputsMetadata"][0]["attrs"]}
-    assert (told["sharding"], told["grid"]) == ("block_sharded", "4x4")
+    reported = {each["key"]: each["value"] for each in scores["outputsMetadata"][0]["attrs"]}
+    assert (reported["sharding"], reported["grid"]) == ("block_sharded", "4x4")
     # An empty value takes a field back, and no overrides all of them.
     back = {"scores": {"named_location": "scores", "attributes": [{"key": "grid", "value": ""}]}}
     assert explorer.override(str(model), back)
@@ -130,13 +130,13 @@ def test_overrides_outlive_a_request(explorer: TTExplorer, model: Path) -> None:
     assert explorer.overrides(str(model))["functions"] == {}
 
 
-def test_an_override_of_what_there_is_not_is_told(explorer: TTExplorer, model: Path) -> None:
+def test_an_override_of_what_there_is_not_is_reported(explorer: TTExplorer, model: Path) -> None:
     pairs = [{"key": "memory", "value": "dram"}]
     explorer.override(str(model), {"scorse": {"attributes": pairs}})
     (graph,) = explorer.convert(str(model))
-    told = graph["groupNodeAttributes"][""]["compile_error"]
-    assert "nothing is called 'scorse'" in told
-    assert "did you mean 'scores'?" in told
+    reported = graph["groupNodeAttributes"][""]["compile_error"]
+    assert "nothing is called 'scorse'" in reported
+    assert "did you mean 'scores'?" in reported
 
 
 @pytest.mark.parametrize(
@@ -161,14 +161,14 @@ def test_overrides_that_no_op_can_have_are_refused(
     assert explorer.overrides(str(model))["functions"] == {}
 
 
-def test_legal_choices_are_told_and_taken(explorer: TTExplorer, model: Path) -> None:
-    told = explorer.choices(str(model), "scores")
-    assert (told["function"], told["op"]) == ("model", "matmul")
-    assert told["chosen"]["memory"] in told["fields"]["memory"]
-    assert {"interleaved", "block_sharded"} <= set(told["fields"]["sharding"])
-    assert "hifi2" in told["fields"]["math_fidelity"]
-    sharded = [way for way in told["ways"] if "grid" in way]
-    for way in (told["ways"][0], sharded[0], sharded[-1]):
+def test_legal_choices_are_listed_and_taken(explorer: TTExplorer, model: Path) -> None:
+    reported = explorer.choices(str(model), "scores")
+    assert (reported["function"], reported["op"]) == ("model", "matmul")
+    assert reported["chosen"]["memory"] in reported["fields"]["memory"]
+    assert {"interleaved", "block_sharded"} <= set(reported["fields"]["sharding"])
+    assert "hifi2" in reported["fields"]["math_fidelity"]
+    sharded = [way for way in reported["ways"] if "grid" in way]
+    for way in (reported["ways"][0], sharded[0], sharded[-1]):
         pairs = [{"key": key, "value": json.dumps(value)} for key, value in way.items()]
         pairs = [{**pair, "value": pair["value"].strip('"')} for pair in pairs]
         explorer.override(str(model), {})
@@ -235,8 +235,8 @@ def test_options_of_tt_mlir_are_settings(explorer: TTExplorer, model: Path) -> N
     graphs = explorer.convert(str(model), {"ttir_to_ttnn_options": options})
     optimized = next(graph for graph in graphs if graph["id"] == "optimized: model")
     (scores,) = [node for node in optimized["nodes"] if node["id"] == "scores"]
-    told = {each["key"]: each["value"] for each in scores["outputsMetadata"][0]["attrs"]}
-    assert told["sharding"] == "block_sharded"
+    reported = {each["key"]: each["value"] for each in scores["outputsMetadata"][0]["attrs"]}
+    assert reported["sharding"] == "block_sharded"
     # The optimizer is off, so there is no such stage.
     graphs = explorer.convert(str(model), {"ttir_to_ttnn_options": ["optimization-level=0"]})
     assert not any(graph["id"].startswith("optimized") for graph in graphs)
@@ -276,10 +276,10 @@ def test_levels_are_those_of_the_pipeline(options: list[str], level: int) -> Non
     ],
 )
 def test_wrong_commands_are_refused(server: Server, content: object, message: str) -> None:
-    status, told = send(server, content)
+    status, reported = send(server, content)
     assert status == 200
-    assert told["graphs"] == []
-    assert message in told["error"]
+    assert reported["graphs"] == []
+    assert message in reported["error"]
 
 
 def test_errors_of_a_model_tell_where(explorer: TTExplorer, model: Path) -> None:
@@ -308,11 +308,11 @@ def test_files_outside_of_the_folders_are_refused(
 def test_the_page_reads_files_of_the_folders_only(server: Server, model: Path) -> None:
     data = model.parent / "data.json"
     data.write_text('{"f": {}}')
-    _, told, _ = request(server, f"/api/v1/read_text_file?path={data}")
-    assert told == {"content": '{"f": {}}'}
+    _, reported, _ = request(server, f"/api/v1/read_text_file?path={data}")
+    assert reported == {"content": '{"f": {}}'}
     for path in ("/etc/passwd", "", f"{model.parent}/../x"):
-        _, told, _ = request(server, f"/api/v1/read_text_file?path={path}")
-        assert "error" in told
+        _, reported, _ = request(server, f"/api/v1/read_text_file?path={path}")
+        assert "error" in reported
     for path in ("/../../../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "//etc/passwd"):
         assert request(server, path)[0] == 404
 
@@ -341,9 +341,9 @@ def test_paths_that_no_file_can_have_are_refused(explorer: TTExplorer, model: Pa
 def test_uploads_that_no_file_can_be_called_are_refused(server: Server, name: str) -> None:
     kind = {"Content-Type": "multipart/form-data; boundary=b"}
     body = f'--b\r\nfilename="{name}"\r\n\r\nx\r\n--b--'.encode()
-    status, told, _ = request(server, "/apipost/v1/upload", body, kind)
+    status, reported, _ = request(server, "/apipost/v1/upload", body, kind)
     assert status == 400
-    assert "cannot be kept" in told["error"]
+    assert "cannot be kept" in reported["error"]
     assert not any((server.session.access.own / "uploads").iterdir())
 
 
@@ -370,9 +370,9 @@ def test_uploads_are_limited(server: Server, explorer: TTExplorer, tmp_path: Pat
     for body in (b"", b"--b\r\n\r\nx\r\n--b--", b'--b\r\nfilename="a.mlir"\r\n\r\ncut off'):
         assert request(server, "/apipost/v1/upload", body, kind)[0] == 400
     named = b'--b\r\nContent-Disposition: form-data; filename="../../../a.mlir"\r\n\r\nx\r\n--b--'
-    status, told, _ = request(server, "/apipost/v1/upload", named, kind)
+    status, reported, _ = request(server, "/apipost/v1/upload", named, kind)
     assert status == 200
-    assert Path(told["path"]).is_relative_to(server.session.access.own)
+    assert Path(reported["path"]).is_relative_to(server.session.access.own)
 
 
 # Who may ask
@@ -396,9 +396,9 @@ def test_every_request_is_answered(
 ) -> None:
     assert request(server, "/check_health", headers={"Host": "["})[0] == 403
     monkeypatch.setattr(server.session, "answer", lambda _: 1 // 0)
-    status, told = send(server, {})
+    status, reported = send(server, {})
     assert status == 500
-    assert told["error"].startswith("internal error: ZeroDivisionError")
+    assert reported["error"].startswith("internal error: ZeroDivisionError")
     assert "Traceback" in capsys.readouterr().err
 
 
@@ -480,21 +480,21 @@ def test_the_page_of_decisions_asks_for_the_token(model: Path) -> None:
 
 
 def test_decisions_of_all_ops_follow_overrides(explorer: TTExplorer, model: Path) -> None:
-    told = {each["node"]: each for each in explorer.command("decisions", str(model))}
-    assert told["scores"]["function"] == "model"
-    assert told["scores"]["op"] == "matmul"
-    assert told["scores"]["chosen"]["memory"] == "l1"
+    reported = {each["node"]: each for each in explorer.command("decisions", str(model))}
+    assert reported["scores"]["function"] == "model"
+    assert reported["scores"]["op"] == "matmul"
+    assert reported["scores"]["chosen"]["memory"] == "l1"
     pairs = [{"key": "memory", "value": "dram"}]
     explorer.override(str(model), {"scores": {"function": "model", "attributes": pairs}})
-    told = {each["node"]: each for each in explorer.command("decisions", str(model))}
-    assert told["scores"]["chosen"]["memory"] == "dram"
+    reported = {each["node"]: each for each in explorer.command("decisions", str(model))}
+    assert reported["scores"]["chosen"]["memory"] == "dram"
     with pytest.raises(ExplorerError, match="without the optimizer"):
         explorer.command("decisions", str(model), {"optimize": 0})
     with pytest.raises(ExplorerError, match="was compiled already"):
         explorer.command("decisions", str(model.parent))
 
 
-def test_the_models_of_a_session_are_told(explorer: TTExplorer, model: Path) -> None:
+def test_the_models_of_a_session_are_reported(explorer: TTExplorer, model: Path) -> None:
     assert explorer.command("models", "") == []
     explorer.convert(str(model), {"stages": False})
     assert explorer.command("models", "") == [{"path": str(model), "executed": False}]
@@ -504,14 +504,14 @@ def test_the_graph_of_a_model_is_led_to(server: Server, model: Path, tmp_path: P
     status, _, headers = request(server, f"/ttcodegen/graph?model={quote(str(model))}")
     assert status == 302
     (data,) = parse_qs(urlsplit(headers["Location"]).query)["data"]
-    told = json.loads(data)
-    assert told["models"] == [{"url": str(model), "adapterId": "ttcodegen"}]
+    reported = json.loads(data)
+    assert reported["models"] == [{"url": str(model), "adapterId": "ttcodegen"}]
     # The page would open the largest graph, which is one of C++.
-    assert [pane["selectedGraphId"] for pane in told["uiState"]["paneStates"]] == [""]
-    assert "sync" not in told
-    status, told, _ = request(server, "/ttcodegen/graph?model=/etc/passwd")
+    assert [pane["selectedGraphId"] for pane in reported["uiState"]["paneStates"]] == [""]
+    assert "sync" not in reported
+    status, reported, _ = request(server, "/ttcodegen/graph?model=/etc/passwd")
     assert status == 400
-    assert "in none of the folders" in told["error"]
+    assert "in none of the folders" in reported["error"]
 
 
 def test_the_page_of_model_explorer_leads_to_that_of_decisions(
@@ -531,11 +531,11 @@ def test_two_stages_stand_side_by_side(server: Server, model: Path) -> None:
     known = [graph.id for graph in model_graphs(model, CompileOptions("model", optimize=2))]
     assert set(graphs) <= set(known)
     (data,) = parse_qs(urlsplit(server.address(model, graphs)).query)["data"]
-    told = json.loads(data)
-    panes = told["uiState"]["paneStates"]
+    reported = json.loads(data)
+    panes = reported["uiState"]["paneStates"]
     assert [pane["selectedGraphId"] for pane in panes] == graphs
     assert [pane["widthFraction"] for pane in panes] == [0.5, 0.5]
-    assert told["sync"] == {"mode": "from_computer"}
+    assert reported["sync"] == {"mode": "from_computer"}
 
 
 def test_stages_that_a_model_has_not_are_refused(
@@ -553,7 +553,7 @@ def test_stages_that_a_model_has_not_are_refused(
 # The program
 
 
-def test_the_page_is_told_of_the_adapter(server: Server) -> None:
+def test_the_page_knows_the_adapter(server: Server) -> None:
     _, (adapter,), _ = request(server, "/api/v1/get_extensions")
     assert (adapter["id"], adapter["type"]) == ("ttcodegen", "adapter")
     assert {"mlir", "ttnn", "ttm"} <= set(adapter["fileExts"])
@@ -567,7 +567,7 @@ def test_the_page_is_that_of_model_explorer_or_says_what_to_install(server: Serv
     assert b"<html" in page or b"pip install 'ttcodegen[explorer]'" in page
 
 
-def test_what_cannot_be_started_is_told(
+def test_what_cannot_be_started_is_reported(
     server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["-q", str(tmp_path / "nothing.mlir")]) == 1

@@ -28,14 +28,14 @@ def test_the_stock_package_runs_the_commands(tmp_path: Path) -> None:
     (graph,) = manager.run_cmd(command)["graphs"]
     assert graph["id"] == "model"
     assert graph["nodes"][0]["id"] == "input:x"
-    (told,) = manager.run_cmd({**command, "cmdId": "initialize"})["graphs"]
-    assert Path(told["system_desc_path"]).is_file()
+    (reported,) = manager.run_cmd({**command, "cmdId": "initialize"})["graphs"]
+    assert Path(reported["system_desc_path"]).is_file()
     pairs = [{"key": "memory", "value": "l1"}]
     settings = {"overrides": {"scores": {"attributes": pairs}}}
-    (told,) = manager.run_cmd({**command, "cmdId": "override", "settings": settings})["graphs"]
-    assert told == {"success": True}
-    (told,) = manager.run_cmd({**command, "cmdId": "overrides"})["graphs"]
-    assert told["functions"]["*"]["scores"] == {"memory": "l1"}
+    (reported,) = manager.run_cmd({**command, "cmdId": "override", "settings": settings})["graphs"]
+    assert reported == {"success": True}
+    (reported,) = manager.run_cmd({**command, "cmdId": "overrides"})["graphs"]
+    assert reported["functions"]["*"]["scores"] == {"memory": "l1"}
 
 
 def test_the_page_of_the_package_is_found() -> None:

@@ -31,7 +31,7 @@ func.func @main(%0: tensor<64x64xbf16>, %1: tensor<64x64xbf16>, %2: tensor<64xbf
   return %9 : tensor<64x64xbf16>
 }
 """
-"""Ops without names or locations: only their places tell them apart."""
+"""Ops without names or locations: only their positions distinguish them."""
 
 
 def opened(path: Path, target: str = "ttnn") -> Model:
@@ -155,7 +155,7 @@ def test_layers_lead_to_layers(transformer: Model) -> None:
         assert mapping["feed_forward___group___"] == ["feed_forward___group___"]
 
 
-def test_ops_without_names_are_told_apart(tmp_path: Path) -> None:
+def test_ops_without_names_are_distinguished(tmp_path: Path) -> None:
     path = tmp_path / "nameless.mlir"
     path.write_text(NAMELESS)
     mapping = followed(opened(path), "lowered")
@@ -210,8 +210,8 @@ def test_the_command_gives_the_mapping(tmp_path: Path) -> None:
     session = Session([tmp_path])
     try:
         settings = {"left": "main", "right": "TTNN: main"}
-        (told,) = session.run(Command("synchronisation", str(path), settings, delete=False))
-        assert told["leftToRightMapping"]["relu"]
+        (reported,) = session.run(Command("synchronisation", str(path), settings, delete=False))
+        assert reported["leftToRightMapping"]["relu"]
         wrong = Command("synchronisation", str(path), {"left": "main", "right": "x"}, delete=False)
         with pytest.raises(CompileError, match="'right' names no graph"):
             session.run(wrong)

@@ -100,10 +100,10 @@ def test_overlapping_objects_cost_no_more_than_the_file() -> None:
         type(name, (), {"__init__": lambda self, **values: None}) for name in ("A", "B")
     )
     count = 1000
-    # The root: a vtable with fields at 4, 6 and 8, then the table and the vector of B behind it.
+    # The root: a vtable with fields at 4, 6 and 8, then the table and the vector of B after it.
     root = struct.pack("<6H", 10, 12, 4, 6, 8, 0) + struct.pack("<iHHI", 12, *file.VERSION, 4)
     # B has its only field at 4, and its table is its vtable's neighbour; table i points to a vector
-    # that starts within the numbers behind, whose bytes also are a length.
+    # that starts within the numbers after it, whose bytes also are a length.
     tables = struct.pack("<3HH", 6, 8, 4, 0)
     first = 4 + 4 * count + len(tables)
     offsets = b"".join(struct.pack("<I", first + 8 * i - 4 - 4 * i) for i in range(count))

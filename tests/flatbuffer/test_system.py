@@ -104,7 +104,7 @@ def test_a_damaged_byte_is_read_or_refused(position: int, value: int) -> None:
         pass
 
 
-@given(st.integers(0, len(FILE) - 8))  # behind that only padding is cut
+@given(st.integers(0, len(FILE) - 8))  # after that only padding is cut
 def test_a_cut_file_is_refused(length: int) -> None:
     with pytest.raises(CompileError):
         read_ttsys(FILE[:length])

@@ -33,7 +33,7 @@ FREE = {"deallocate", "to_layout", "get_device", "load_cached"}
 
 
 def after(name: str, pipeline: str) -> FuncOp:
-    """The model's function behind a pipeline."""
+    """The model's function after a pipeline."""
     module = read_module(Source(name, MODULES.joinpath(name).read_text()))
     PassRunner(load_dialects(), verify=True).run(module, passes_of(pipeline))
     return function_of(module)
@@ -92,7 +92,7 @@ PATTERNS = {
     "torch_mobilenet.bf16.ttir.mlir": {"batch_norm_inference": 0, "add": 1, "permute": 3},
     "torch_vit.bf16.ttir.mlir": {"layer_norm": 5, "gelu": 2},
 }  # fmt: skip
-"""How often ops stand in what the front ends' patterns leave."""
+"""How often ops occur in what the front ends' patterns leave."""
 
 
 @pytest.mark.parametrize("name", PATTERNS)

@@ -199,7 +199,7 @@ def test_diagonals() -> None:
 
 
 def test_places_that_loops_compute() -> None:
-    """A convolution, from behind, in steps of two."""
+    """A convolution, reversed, in steps of two."""
     x, kernel = draw(2, 11), draw(4)
     expected = np.stack([(x[:, 2 * i : 2 * i + 4][:, ::-1] * kernel).sum(1) for i in range(4)], 1)
     body = """^bb0(%x: f32, %k: f32, %out: f32):

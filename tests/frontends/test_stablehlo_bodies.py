@@ -246,7 +246,7 @@ def refusal(text: str) -> str:
     return caught.value.render(source)
 
 
-def test_refusals_are_told_at_once_and_located() -> None:
+def test_refusals_are_reported_at_once_and_located() -> None:
     text = refusal(
         """func.func @main(%x: tensor<4xf32>, %n: tensor<i32>) -> tensor<4xf32> {
   %0 = stablehlo.custom_call @unknown.thing(%x) : (tensor<4xf32>) -> tensor<4xf32> loc("m.py":7:3)
@@ -317,7 +317,7 @@ def test_integers() -> None:
 
 
 def test_bfloat16_is_known_in_a_process_of_its_own() -> None:
-    """Nothing else may have told numpy of it."""
+    """Nothing else may have configured numpy for it."""
     program = (
         "from ttcodegen.diagnostics import Source\n"
         "from ttcodegen.frontends import read_module\n"

@@ -117,7 +117,7 @@ def test_other_bytecode_is_refused() -> None:
 
 
 F32 = bytes([4 << 1 | 1])
-"""The type of f32 as VHLO encodes it, and what stands for other types."""
+"""The type of f32 as VHLO encodes it, and stand-ins for other types."""
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ func.func @f({arguments}) -> {type_of(result)} {{
 
 
 def call(operation: str, result: np.ndarray, *inputs: np.ndarray, before: str = "") -> str:
-    """One operation on the inputs; `operation` is its name, and attributes behind it."""
+    """One operation on the inputs; `operation` is its name, and attributes after it."""
     name, _, attributes = operation.partition(" ")
     operands = ", ".join(f"%a{i}" for i in range(len(inputs)))
     types = ", ".join(type_of(each) for each in inputs)

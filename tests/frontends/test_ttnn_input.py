@@ -145,12 +145,12 @@ def test_program_configurations_that_no_program_can_have(
         compiled(PRODUCT.replace(given, changed))
 
 
-def test_what_is_left_to_the_library_is_told() -> None:
+def test_what_is_left_to_the_library_is_reported() -> None:
     module = PRODUCT.replace("transpose_a =", "conv2d_slice_config = 1 : i32, transpose_a =")
     diagnostics = Diagnostics()
     compiled(module, diagnostics=diagnostics)
-    told = [str(diagnostic) for diagnostic in diagnostics.diagnostics]
-    assert any("how a convolution is sliced is left to the library" in t for t in told)
+    reported = [str(diagnostic) for diagnostic in diagnostics.diagnostics]
+    assert any("how a convolution is sliced is left to the library" in t for t in reported)
 
 
 def test_given_compute_configurations_are_kept() -> None:
@@ -296,8 +296,10 @@ def test_configurations_of_forms_that_change_are_left_out() -> None:
     diagnostics = Diagnostics()
     files = compiled(text, diagnostics=diagnostics).files
     assert ".compute_with_storage_grid_size" not in files["src/tuning.hpp"]
-    told = [str(diagnostic) for diagnostic in diagnostics.diagnostics]
-    assert any("does not take this 'ttnn.matmul': its configuration is left out" in t for t in told)
+    reported = [str(diagnostic) for diagnostic in diagnostics.diagnostics]
+    assert any(
+        "does not take this 'ttnn.matmul': its configuration is left out" in t for t in reported
+    )
 
 
 def test_operations_of_tt_lang_need_their_program() -> None:
@@ -329,7 +331,7 @@ func.func @f(%x: tensor<256xf32>, %i: tensor<7xui32>) -> tensor<7xf32, #one> {
     assert np.array_equal(computed(module, x, i), x[i])
 
 
-def test_a_convolution_is_told_its_cores() -> None:
+def test_a_convolution_gets_its_cores() -> None:
     config = (
         "conv2d_config = #ttnn.conv2d_config<shard_layout = height_sharded, core_grid = "
         "#ttnn.core_range_set<[#ttnn.core_range<(0,0), (7,3)>]>>"

@@ -125,7 +125,7 @@ def _leaves(node: Any) -> Iterator[Any]:
 def _changed(node: Any, numbers: random.Random, texts: list[str]) -> Any:
     if dataclasses.is_dataclass(node) and not isinstance(node, type):
         fields = [field.name for field in dataclasses.fields(node)]
-        # Versions are told apart first: a change there hides all others.
+        # Versions are distinguished first: a change there hides all others.
         fields = [name for name in fields if name not in ("major", "minor")]
         # What is large is chosen more often: the shapes and ops of programs are there.
         weights = [sum(1 for _ in _leaves(getattr(node, name))) ** 0.5 + 0.1 for name in fields]

@@ -14,7 +14,7 @@ Compare = Callable[[str, Mapping[str, str]], None]
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Compare:
-    """Asserts that files have the text of those in the folder of that name, and no others stand
+    """Asserts that files have the text of those in the folder of that name, and that no others are
     there. With --update-golden the folder is written: read its diff before you commit it."""
 
     def compare(name: str, files: Mapping[str, str]) -> None:

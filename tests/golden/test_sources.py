@@ -1,4 +1,4 @@
-"""The C++ of small models, as a user reads it; the files stand beside the models."""
+"""The C++ of small models, as a user reads it; the files are beside the models."""
 
 from __future__ import annotations
 

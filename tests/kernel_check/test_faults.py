@@ -22,8 +22,8 @@ class Mistake:
 
     Attributes:
         kernel: which of the kernels that are right.
-        right: what stands in it.
-        wrong: what stands there instead; the fault is expected where it starts.
+        right: its text.
+        wrong: the text instead; the fault is expected where it starts.
         message: a part of the fault's message.
         processors: for which it is a fault.
     """

@@ -23,12 +23,12 @@ from ttcodegen.lang.projects import Projects
         ("{1: x_blk}[1]", "the compiler does not take a Dict"),
     ],
 )  # fmt: skip
-def test_what_the_compiler_refuses_is_told_at_its_line(expression: str, message: str) -> None:
+def test_what_the_compiler_refuses_is_reported_at_its_line(expression: str, message: str) -> None:
     text = operation(KERNELS.replace("\n    ", "\n").replace("EXPRESSION", expression))
     text = text.replace("import ttl, ttnn", "import ttl, ttnn\ndef helper(x):\n    return -x", 1)
-    told = refusal(text).splitlines()
-    assert told[0].endswith(f"error: {message}")
-    assert expression.split(" if ")[0] in told[1]
+    reported = refusal(text).splitlines()
+    assert reported[0].endswith(f"error: {message}")
+    assert expression.split(" if ")[0] in reported[1]
 
 
 _WRITES = """
@@ -163,15 +163,15 @@ def of_rows(*, shape: str = "(2, 32)", part: str = "x[:2, :32]", expression: str
 )
 def test_what_row_major_blocks_do_not_have(expression: str, message: str) -> None:
     text = of_rows(expression=expression)
-    for told in (failure(text), compiler_refusal(text)):
-        assert f"error: {message}" in told
-        assert f"y_blk.store({expression})" in told
+    for reported in (failure(text), compiler_refusal(text)):
+        assert f"error: {message}" in reported
+        assert f"y_blk.store({expression})" in reported
 
 
 def test_parts_of_rows_begin_where_the_noc_reads() -> None:
-    told = refusal(of_rows(part="x[:2, 8:40]"))
-    assert "error: this slice begins within 32 bytes of a row" in told
-    assert "let parts of rows begin at multiples of 16 elements" in told
+    reported = refusal(of_rows(part="x[:2, 8:40]"))
+    assert "error: this slice begins within 32 bytes of a row" in reported
+    assert "let parts of rows begin at multiples of 16 elements" in reported
 
 
 def test_rows_lie_apart_in_packed_tiles(tmp_path: Path) -> None:
@@ -221,5 +221,5 @@ def test_variables_of_both_branches_are_known_after_them(tmp_path: Path) -> None
 @pytest.mark.parametrize("second", ["ttl.block.fill(2, shape=(1, 2))", "3"])
 def test_branches_give_a_variable_values_of_one_kind(second: str) -> None:
     body = _JOINED.replace("FIRST", "1").replace("SECOND", second)
-    told = refusal(operation(body))
-    assert "'value' has another shape in each branch of the condition, or is a block" in told
+    reported = refusal(operation(body))
+    assert "'value' has another shape in each branch of the condition, or is a block" in reported

@@ -129,21 +129,21 @@ def compute():
 """
 
 
-def test_what_kernels_leave_out_is_told_once_at_its_line(
+def test_what_kernels_leave_out_is_reported_once_at_its_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    program = tmp_path / "told.py"
+    program = tmp_path / "reported.py"
     text = operation(_TOLD, call="op(x, y)\nop(x, ttnn.zeros((32, 64)))")
     program.write_text(text)
     assert main([str(program), "-o", str(tmp_path / "out")]) == 0
     lines = text.splitlines()
-    told = capsys.readouterr().err.splitlines()
+    reported = capsys.readouterr().err.splitlines()
     expected = {
         ('print("x", x)', "the kernel 'compute' of the project leaves out elements that it "
          "prints: the simulator prints them"),
     }  # fmt: skip
     found: set[tuple[str, str]] = set()
-    warnings = [line for line in told if " warning: " in line]
+    warnings = [line for line in reported if " warning: " in line]
     for line in warnings:
         place, _, message = line.partition(" warning: ")
         number, column = map(int, place.split(":")[1:3])
@@ -222,18 +222,18 @@ def test_signposts_are_scopes_after_which_what_they_declare_is_still_known(tmp_p
 def test_debug_prints_and_signposts_reach_the_output_of_the_emulated_device(
     tmp_path: Path, cpu_backend: CPUBackend
 ) -> None:
-    program = tmp_path / "told.py"
+    program = tmp_path / "reported.py"
     program.write_text(operation(_TOLD, call="op(x, ttnn.zeros((32, 64)))"))
     out = tmp_path / "out"
     assert main([str(program), "-o", str(out), "--check", "--build"]) == 0
     command = [str(out / "op" / BUILD_FOLDER / "op_main")]
     environment = os.environ | {"TT_METAL_DPRINT_CORES": "all"}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    told = [line.partition(": ")[2] for line in (done.stdout + done.stderr).splitlines()]
-    assert [line for line in told if line.startswith("i=")] == ["i=0 of 2", "i=1 of 2"]
-    assert "started" in told
+    reported = [line.partition(": ")[2] for line in (done.stdout + done.stderr).splitlines()]
+    assert [line for line in reported if line.startswith("i=")] == ["i=0 of 2", "i=1 of 2"]
+    assert "started" in reported
     rows = [f"{row}: {' '.join(['1'] * 32)}" for row in range(32)]
-    assert [line for line in told if line.partition(":")[0].isdigit()] == rows * 2
+    assert [line for line in reported if line.partition(":")[0].isdigit()] == rows * 2
     library = library_path(out / "op", "op")
     code, result = result_of("Perf", {"binary": library, "--artifact-dir": tmp_path, "--loops": 1})
     assert code == 0

@@ -188,8 +188,8 @@ def test_operators_and_functions_of_blocks(expression: str, expected: list[list[
 def test_wrong_expressions(expression: str, message: str) -> None:
     text = operation(KERNELS.replace("\n    ", "\n").replace("EXPRESSION", expression))
     lines = failure(text).splitlines()
-    place, _, told = lines[0].partition(" error: ")
-    assert told == message
+    place, _, reported = lines[0].partition(" error: ")
+    assert reported == message
     number, column = map(int, place.split(":")[1:3])
     assert lines[1] == text.splitlines()[number - 1]
     assert expression in lines[1]

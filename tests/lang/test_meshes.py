@@ -39,7 +39,7 @@ def test_products_divided_among_devices(division: str, shape: tuple[int, int]) -
          "the tensors are on several meshes"),
     ],
 )  # fmt: skip
-def test_what_devices_cannot_do_is_told(statement: str, message: str) -> None:
+def test_what_devices_cannot_do_is_reported(statement: str, message: str) -> None:
     assert message in failure(PRODUCT + statement + "\n")
 
 

@@ -1,4 +1,4 @@
-"""Programs that break a rule of the language, and what they are told."""
+"""Programs that break a rule of the language, and what they are reported."""
 
 from __future__ import annotations
 
@@ -135,11 +135,11 @@ def test_what_a_kernel_may_not_do(kind: str, text: str, message: str) -> None:
 
 @pytest.mark.parametrize(("kind", "text", "message"), [*STATES, *OTHERS])
 def test_the_compiler_refuses_it_too(kind: str, text: str, message: str) -> None:
-    told = compiler_refusal(operation(kernel(kind, text))).splitlines()
+    reported = compiler_refusal(operation(kernel(kind, text))).splitlines()
     # All nodes are compiled at once.
-    assert told[0].partition("error: ")[2] == message.removesuffix(" on node (0, 0)")
-    assert told[1].strip() in text
-    assert told[2].strip() == "^"
+    assert reported[0].partition("error: ")[2] == message.removesuffix(" on node (0, 0)")
+    assert reported[1].strip() in text
+    assert reported[2].strip() == "^"
 
 
 @pytest.mark.parametrize(
@@ -187,43 +187,45 @@ def dm():
 
 
 def test_the_compiler_refuses_a_block_that_a_loop_never_gives_back() -> None:
-    told = compiler_refusal(operation(kernel("DM", "for i in range(3):\n    x_dfb.reserve()")))
-    assert told.splitlines()[0].endswith("error: a block of 'x_dfb' is never pushed")
+    reported = compiler_refusal(operation(kernel("DM", "for i in range(3):\n    x_dfb.reserve()")))
+    assert reported.splitlines()[0].endswith("error: a block of 'x_dfb' is never pushed")
 
 
 def test_a_pipe_that_is_sent_to_more_often_than_received_from() -> None:
-    told = failure(operation(PIPE.replace("net.if_dst(dst)", "pass"), grid="(2, 1)"))
-    assert "the pipe (0, 0) -> (1, 0) of 'net' is not balanced: 1 copies into it, 0 out" in told
-    assert "ttl.copy(x_blk, pipe)" in told
+    reported = failure(operation(PIPE.replace("net.if_dst(dst)", "pass"), grid="(2, 1)"))
+    assert "the pipe (0, 0) -> (1, 0) of 'net' is not balanced: 1 copies into it, 0 out" in reported
+    assert "ttl.copy(x_blk, pipe)" in reported
 
 
 @pytest.mark.parametrize(("here", "there"), [("if_src(src)", "if_dst"), ("if_dst(dst)", "if_src")])
 def test_the_compiler_refuses_a_net_that_has_one_end(here: str, there: str) -> None:
     other = "net.if_dst(dst)" if there == "if_dst" else "net.if_src(src)"
-    told = compiler_refusal(operation(PIPE.replace(other, "pass"), grid="(2, 1)"))
+    reported = compiler_refusal(operation(PIPE.replace(other, "pass"), grid="(2, 1)"))
     assert (
         f"the pipes of 'net' are not balanced: the kernel 'dm' calls {here[:6]}, but no kernel "
         f"calls {there}"
-    ) in told
+    ) in reported
 
 
 def test_a_pipe_that_nobody_sends_to_names_who_waits() -> None:
-    told = failure(operation(PIPE.replace("net.if_src(src)", "pass"), grid="(2, 1)"))
-    assert told.splitlines()[0].endswith("error: deadlock: no kernel can go on")
-    assert "node (1, 0) waits for a block out of the pipe (0, 0) -> (1, 0)" in told
+    reported = failure(operation(PIPE.replace("net.if_src(src)", "pass"), grid="(2, 1)"))
+    assert reported.splitlines()[0].endswith("error: deadlock: no kernel can go on")
+    assert "node (1, 0) waits for a block out of the pipe (0, 0) -> (1, 0)" in reported
 
 
 def test_a_pipe_between_blocks_of_different_shapes() -> None:
     body = "z_dfb = ttl.make_dataflow_buffer_like(x, shape=(1, 2))\n" + PIPE.lstrip("\n")
-    told = failure(operation(body.replace("y_dfb.reserve", "z_dfb.reserve"), grid="(2, 1)"))
-    assert "a block of the shape (1, 1) was sent to the pipe (0, 0) -> (1, 0), but it is" in told
+    reported = failure(operation(body.replace("y_dfb.reserve", "z_dfb.reserve"), grid="(2, 1)"))
+    assert (
+        "a block of the shape (1, 1) was sent to the pipe (0, 0) -> (1, 0), but it is" in reported
+    )
 
 
 def test_a_semaphore_that_nobody_sets_names_who_waits() -> None:
     body = "done = ttl.Semaphore(3)\n@ttl.datamovement()\ndef dm():\n    done.wait_eq(5)"
-    told = failure(operation(body))
-    assert "on node (0, 0) waits for 'done' to be 5 (it is 3)" in told
-    assert "done.wait_eq(5)" in told
+    reported = failure(operation(body))
+    assert "on node (0, 0) waits for 'done' to be 5 (it is 3)" in reported
+    assert "done.wait_eq(5)" in reported
 
 
 @pytest.mark.parametrize(
@@ -243,19 +245,19 @@ def test_a_semaphore_that_nobody_sets_names_who_waits() -> None:
     ],
 )  # fmt: skip
 def test_shards_that_do_not_suit_a_tensor(config: str, message: str) -> None:
-    told = failure(f"import ttnn\nx = ttnn.zeros((64, 64), memory_config={config})\n")
-    assert told.splitlines()[0] == f"program.py:2:{told.split(':')[2]}: error: {message}"
+    reported = failure(f"import ttnn\nx = ttnn.zeros((64, 64), memory_config={config})\n")
+    assert reported.splitlines()[0] == f"program.py:2:{reported.split(':')[2]}: error: {message}"
 
 
-def test_an_exception_of_the_program_is_told_where_it_was_raised() -> None:
-    told = failure("def f():\n    return 1 // 0\n\nf()\n")
-    assert told.splitlines()[:3] == [
+def test_an_exception_of_the_program_is_reported_where_it_was_raised() -> None:
+    reported = failure("def f():\n    return 1 // 0\n\nf()\n")
+    assert reported.splitlines()[:3] == [
         "program.py:2:12: error: the program raised ZeroDivisionError: integer division or modulo "
         "by zero",
         "    return 1 // 0",
         "           ^",
     ]
-    assert "program.py:4:1: note: called from here" in told
+    assert "program.py:4:1: note: called from here" in reported
 
 
 def test_a_signpost_changes_nothing() -> None:
@@ -280,11 +282,13 @@ def test_debug_printing(capsys: pytest.CaptureFixture[str]) -> None:
         '        print("blk", x_blk)'
     )
     run_text(operation(body).replace("ttnn.rand((64, 64))", "ttnn.ones((64, 64))"))
-    told = capsys.readouterr().out
-    assert "i= 3  state:  DataflowBuffer x_dfb: shape=(1, 1), block_count=2, size=4096, " in told
-    assert "page_size=2048, rd_ptr=0, wr_ptr=0, wr_tile_ptr=0" in told
-    assert "page 1:\n[[1. 1." in told
-    assert "page 2" not in told
+    reported = capsys.readouterr().out
+    assert (
+        "i= 3  state:  DataflowBuffer x_dfb: shape=(1, 1), block_count=2, size=4096, " in reported
+    )
+    assert "page_size=2048, rd_ptr=0, wr_ptr=0, wr_tile_ptr=0" in reported
+    assert "page 1:\n[[1. 1." in reported
+    assert "page 2" not in reported
 
 
 def test_the_command_line_runs_a_program_with_its_arguments(

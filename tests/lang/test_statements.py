@@ -98,9 +98,9 @@ def program(statements: str) -> str:
 def test_what_a_kernel_cannot_do_as_python_does_is_refused(
     statements: str, message: str, at: str
 ) -> None:
-    told = compiler_refusal(program(statements)).splitlines()
-    assert message in told[0]
-    assert told[1][told[2].index("^") :].startswith(at)
+    reported = compiler_refusal(program(statements)).splitlines()
+    assert message in reported[0]
+    assert reported[1][reported[2].index("^") :].startswith(at)
 
 
 @pytest.mark.parametrize(
@@ -182,15 +182,15 @@ def computing(statements: str) -> str:
 
 
 def test_blocks_that_change_places_in_a_loop_are_refused() -> None:
-    told = compiler_refusal(
+    reported = compiler_refusal(
         computing(
             "a = ttl.block.fill(1, shape=(1, 1))\nb = ttl.block.fill(2, shape=(1, 1))\n"
             "for _ in range(2):\n"
             "    a, b = b, a\n    with dfb.reserve() as blk: blk.store(a)"
         )
     )
-    assert "this is computed from a variable that the same assignment changes before" in told
-    assert "a, b = b, a\n               ^" in told
+    assert "this is computed from a variable that the same assignment changes before" in reported
+    assert "a, b = b, a\n               ^" in reported
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The tutorials of the public package tt-lang, as they stand in it: downloaded, not kept here."""
+"""The tutorials of the public package tt-lang, as they are in it: downloaded, not kept here."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def test_a_tutorial_of_products_runs(name: str, tutorials: zipfile.ZipFile, tmp_
     assert SIZE in text
     if not os.environ.get("TTCODEGEN_WHOLE_TUTORIALS"):
         text = text.replace(SIZE, SMALLER)
-    told = run(text, tmp_path)
-    assert "PCC 0.99" in told or "PCC 1.0" in told
+    reported = run(text, tmp_path)
+    assert "PCC 0.99" in reported or "PCC 1.0" in reported
 
 
 @pytest.mark.slow
@@ -87,5 +87,5 @@ def test_a_tutorial_on_the_emulated_device(
     name: str, tutorials: zipfile.ZipFile, tmp_path: Path
 ) -> None:
     text = tutorials.read(FOLDER + name).decode().replace(SIZE, "M, K, N = 256, 256, 384")
-    told = run(text.replace("(2048, 2048)", "(256, 384)"), tmp_path, "--check")
-    assert "correlation " in told
+    reported = run(text.replace("(2048, 2048)", "(256, 384)"), tmp_path, "--check")
+    assert "correlation " in reported

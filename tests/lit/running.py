@@ -171,16 +171,18 @@ def _run_pipe(tokens: Sequence[str], line: str) -> str:
     """Runs the commands of a pipe; gives what the last one wrote."""
     data = b""
     written = ""
-    told: list[str] = []
+    reported: list[str] = []
     for command in _split(tokens, ("|",)):
         done = _run_command(command, data)
         data = done.out
         written = done.err + done.out.decode("utf-8", "replace")
         if done.err:
-            told.append(done.err)
+            reported.append(done.err)
         if done.status != 0:
             shown = data.decode("utf-8", "replace")
-            raise LitError(f"RUN: {line}\n{shlex.join(command)} failed\n{''.join(told)}\n{shown}")
+            raise LitError(
+                f"RUN: {line}\n{shlex.join(command)} failed\n{''.join(reported)}\n{shown}"
+            )
     return written
 
 
@@ -236,7 +238,7 @@ def _programs() -> dict[str, Callable[[list[str]], int | None]]:
 
 
 def _call_in_environment(words: Sequence[str], stdin: bytes) -> _Done:
-    """Calls a program with the variables that stand before it, as in a shell."""
+    """Calls a program with the variables before it, as in a shell."""
     variables: dict[str, str] = {}
     while words and (assigned := _ASSIGNMENT.fullmatch(words[0])):
         variables[assigned[1]] = assigned[2]
@@ -301,7 +303,7 @@ def lit_files(folder: Path) -> list[Path]:
 
 
 def main(names: Sequence[str]) -> int:
-    """Runs tests by hand: files or folders; tells which fail and why. With --show-tests it lists
+    """Runs tests by hand: files or folders; reports which fail and why. With --show-tests it lists
     them only; -s and -v, which lit has, change nothing."""
     options = [name for name in names if name.startswith("-")]
     names = [name for name in names if not name.startswith("-")]

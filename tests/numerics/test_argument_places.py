@@ -1,4 +1,4 @@
-"""Arguments and outputs are told apart by their places: names may be equal."""
+"""Arguments and outputs are distinguished by their positions: names may be equal."""
 
 from __future__ import annotations
 

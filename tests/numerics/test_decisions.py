@@ -1,4 +1,4 @@
-"""Integers and booleans that floats decide: what hangs on rounding is told from what is wrong."""
+"""Integers and booleans that floats decide: rounding is distinguished from what is wrong."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def test_the_source_is_not_rounded() -> None:
     assert in_compute_dtype(np.array([300]), "int8").tolist() == [44]
 
 
-def test_delivered_arrays_have_the_dtype_of_the_host() -> None:
+def test_returned_arrays_have_the_dtype_of_the_host() -> None:
     assert in_storage_dtype(row(1.0), DataType.BFLOAT16).dtype == ml_dtypes.bfloat16
     assert in_storage_dtype(row(1.0), DataType.BFLOAT8_B).dtype == np.float32
 

@@ -1,7 +1,7 @@
 """Every op over its element types, ranks and edge shapes, made by the recipes of random programs.
 
-A recipe that is told what to take for its first operand gives one case; what it chooses besides
-(attributes, dimensions, other operands) follows from a seed. All cases of an op stand side by side
+A recipe that is given what to take for its first operand gives one case; what it chooses besides
+(attributes, dimensions, other operands) follows from a seed. All cases of an op are side by side
 in one function, so that building the C++ of all ops takes one program.
 """
 

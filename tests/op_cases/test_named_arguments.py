@@ -31,7 +31,7 @@ _DECLARED = re.compile(r"(?:const )?[\w:]+[&*]?+ [&*]?(?:/\*\w+\*/|\w+)$")
 
 
 def listed(text: str) -> list[str]:
-    """What stands between an opening parenthesis, after which the text begins, and its end."""
+    """The text between an opening parenthesis, after which the text begins, and its end."""
     found, depth = [""], 0
     for character in text:
         depth += (character in "([{") - (character in ")]}")

@@ -119,7 +119,7 @@ def run(op: CatalogueOp, values: dict[SSAValue, np.ndarray]) -> list[np.ndarray]
 
 
 def _decomposed(op: CatalogueOp, replaced: dict[SSAValue, SSAValue]) -> list[CatalogueOp]:
-    """The TTIR ops that stand for `op` once nothing can be decomposed further."""
+    """The TTIR ops that replace `op` once nothing can be decomposed further."""
     definition = op.definition
     assert isinstance(definition, TTIRDefinition)
     for index, value in enumerate(op.operands):

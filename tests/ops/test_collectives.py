@@ -117,7 +117,7 @@ CASES: dict[str, tuple[str, tuple[int, int], Callable[[Parts, int, int], np.ndar
         (4, 2),
         lambda p, r, c: np.sum(p[r], axis=0)[:, 2 * c : 2 * c + 2],
     ),
-    "share of the least": (
+    "share of the minimum": (
         '"ttir.reduce_scatter"(%0) <{reduce_type = #ttcore.reduce_type<min>, '
         "scatter_dim = 0 : si32, cluster_axis = 0 : ui32}>",
         (2, 8),
@@ -171,7 +171,7 @@ def test_golden_and_lowered_program_agree_on_a_mesh(case: str) -> None:
 @pytest.mark.parametrize("centers", [False, True])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_rows_are_normalized_over_chips(axis: int, centers: bool) -> None:
-    """Along axis 0 the parts of a row stand one below the other."""
+    """Along axis 0 the parts of a row are one below the other."""
     name = "distributed_layer_norm" if centers else "distributed_rms_norm"
     sizes = "1, 1, 1, 0" if centers else "1, 1, 0"
     vectors = ", %w, %w" if centers else ", %w"

@@ -22,7 +22,7 @@ def assert_close(found: np.ndarray, expected: np.ndarray, tolerance: float = 1e-
 
 def windows(x, kernel, stride, padding, dilation, ceil_mode):
     """For each window its place, the elements that it sees as (row, column) pairs (None for
-    padding), and what lies behind the padding left out."""
+    padding), and what is after the padding left out."""
     (top, bottom), (left, right) = padding
     _, height, width, _ = x.shape
 

@@ -17,10 +17,15 @@ def parameters(shape, axis):
     count = 1 if axis is None else shape[axis]
     scales = [0.25 * (1 + place) for place in range(count)]
     zeros = [place - 2 for place in range(count)]
-    spread = [1] * len(shape)
+    shape_along = [1] * len(shape)
     if axis is not None:
-        spread[axis] = count
-    return scales, zeros, np.reshape(np.float32(scales), spread), np.reshape(zeros, spread)
+        shape_along[axis] = count
+    return (
+        scales,
+        zeros,
+        np.reshape(np.float32(scales), shape_along),
+        np.reshape(zeros, shape_along),
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

@@ -25,15 +25,15 @@ def layout(rank, kind="first"):
 
 
 def in_order(array, order):
-    """`array`, whose dimensions stand in that order, moved to where `order` says."""
+    """`array`, whose dimensions are in that order, moved to where `order` says."""
     return np.ascontiguousarray(array.transpose(np.argsort(order)))
 
 
 def convolved(x, weight, case):
     """x (N, positions..., C), weight (O, C/groups, positions...), one element after the other."""
     rank = weight.ndim - 2
-    strides, padding, spread, dilation, reversal, groups, batches = case
-    sizes = [(n - 1) * s + 1 for n, s in zip(x.shape[1:-1], spread, strict=True)]
+    strides, padding, base_dilation, dilation, reversal, groups, batches = case
+    sizes = [(n - 1) * s + 1 for n, s in zip(x.shape[1:-1], base_dilation, strict=True)]
     pairs = list(zip(padding[::2], padding[1::2], strict=True))
     counts = [
         (n + sum(p) - d * (k - 1) - 1) // s + 1
@@ -54,10 +54,10 @@ def convolved(x, weight, case):
             ]
             if any(
                 i % s or not 0 <= i // s < n
-                for i, s, n in zip(at, spread, x.shape[1:-1], strict=True)
+                for i, s, n in zip(at, base_dilation, x.shape[1:-1], strict=True)
             ):
                 continue
-            place = [i // s for i, s in zip(at, spread, strict=True)]
+            place = [i // s for i, s in zip(at, base_dilation, strict=True)]
             used = [
                 k - 1 - t if r else t
                 for t, r, k in zip(tap, reversal, weight.shape[2:], strict=True)
@@ -132,7 +132,7 @@ CONVOLUTIONS = {
         2,
         1,
     ),
-    "spread and strided": (
+    "dilated and strided": (
         (1, 4, 4, 2),
         (3, 2, 3, 3),
         "first",
@@ -144,7 +144,7 @@ CONVOLUTIONS = {
         1,
         1,
     ),
-    "spread with much padding": (
+    "dilated with much padding": (
         (1, 4, 4, 2),
         (3, 2, 2, 2),
         "first",
@@ -181,7 +181,7 @@ CONVOLUTIONS = {
         2,
     ),
     "sequence": ((2, 9, 4), (3, 4, 3), "first", [2], [1, 1], [1], [2], [0], 1, 1),
-    "spread sequence": ((2, 5, 4), (3, 4, 3), "first", [1], [2, 2], [2], [1], [1], 1, 1),
+    "dilated sequence": ((2, 5, 4), (3, 4, 3), "first", [1], [2, 2], [2], [1], [1], 1, 1),
     "volume": (
         (1, 4, 5, 4, 2),
         (3, 2, 2, 3, 2),
@@ -211,7 +211,7 @@ def test_convolution(evaluate, name, bias):
         expected = expected + added
         operands.append(added.reshape(1, -1))
     expected = in_order(expected, order.output_order)
-    strides, padding, spread, dilation, reversal, groups, batches = case
+    strides, padding, base_dilation, dilation, reversal, groups, batches = case
     ran = evaluate(
         "convolution",
         operands,
@@ -219,7 +219,7 @@ def test_convolution(evaluate, name, bias):
         convolution_layout=order,
         window_strides=strides,
         padding=padding,
-        input_dilation=spread,
+        input_dilation=base_dilation,
         weight_dilation=dilation,
         window_reversal=[bool(flip) for flip in reversal],
         feature_group_count=groups,

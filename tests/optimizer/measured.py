@@ -1,6 +1,6 @@
 """The measured calls of tt-metal 0.70.1 for sharded tensors, as calls of the model of cost.
 
-The table is no part of the project: $TTCODEGEN_SHARDED_RULES names it, or it lies beside.
+The table is no part of the project: $TTCODEGEN_SHARDED_RULES names it, or it is beside.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def table() -> Path | None:
 
 
 def rows(path: Path, ops: frozenset[str]) -> Iterator[Measured]:
-    """The accepted calls of these ops whose tensors are told in full."""
+    """The accepted calls of these ops whose tensors are given in full."""
     with path.open(encoding="utf-8") as file:
         names = next(file).rstrip("\n").split("\t")
         for line in file:
@@ -120,20 +120,20 @@ def _operands(name: str, row: dict[str, str]) -> int:
 def _call(name: str, row: dict[str, str]) -> LibraryCall | None:
     shapes = _each(row["in_shapes"], _operands(name, row))
     described = [_each(row[name], len(shapes)) for name in ("in_dtype", "in_layout", "in_storage")]
-    if any(len(told) != len(shapes) for told in described):
+    if any(len(reported) != len(shapes) for reported in described):
         return None  # An output tensor that is given is listed as well.
-    operands = [placed(*told) for told in zip(shapes, *described, strict=True)]
+    operands = [placed(*reported) for reported in zip(shapes, *described, strict=True)]
     shapes_of_results = row["out_shape"].split(";")
-    told = [
+    reported = [
         _each(row[key].replace(";", ","), len(shapes_of_results))
         for key in ("out_dtype", "out_layout", "out_mem")
     ]
-    if any(len(column) != len(shapes_of_results) for column in told):
+    if any(len(column) != len(shapes_of_results) for column in reported):
         return None
-    results = [placed(*each) for each in zip(shapes_of_results, *told, strict=True)]
+    results = [placed(*each) for each in zip(shapes_of_results, *reported, strict=True)]
     if None in results or None in operands:
         return None
-    # Some rows tell the dimension behind the name of the call.
+    # Some rows give the dimension after the name of the call.
     dimension = re.search(r" (-\d)$", row["op"])
     variant = row["variant"] + (f", dim={dimension[1]}" if dimension else "")
     attributes = _attributes(name, variant, len(shapes[0].split("x")))
@@ -177,11 +177,11 @@ def _attributes(name: str, variant: str, rank: int) -> dict[str, Any] | None:
         wide = "fp32acc" in compute[0]
         attributes["compute_config"] = ComputeConfig(fp32_dest_acc_en=wide)
     if "max_cores_per_head_batch" in variant:
-        return None  # The row does not tell the chunks.
+        return None  # The row does not give the chunks.
     if "core_grid=" in variant or "bias, Reuse(" in variant:
-        return None  # The choice for a grid that is asked for is not ours.
+        return None  # The choice for a grid that is requested is not ours.
     if re.search(r"MultiCast(1D)? k=\d", variant):
-        return None  # The row does not tell the blocks.
+        return None  # The row does not give the blocks.
     if (found := _CONFIG.search(variant)) is not None:
         config = _config(found[1], found[2])
         if config is None:

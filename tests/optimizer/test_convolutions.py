@@ -60,7 +60,7 @@ def row(
     cb: int,
     peak: int,
 ) -> Row | None:
-    """That of some columns of the table; None of images that do not lie in shards of tiles."""
+    """That of some columns of the table; None of images that are not in shards of tiles."""
     sizes = re.match(r"N=(\d+) (\d+)x(\d+) Ci=(\d+) Co=(\d+)", variant)
     image, result = placed(shape, dtype, "T", storage), placed(out, dtype, "T", out_storage)
     if sizes is None or image is None or result is None or storage.endswith("c"):
@@ -120,7 +120,7 @@ SOME = [
 
 
 def check(found: Row) -> None:
-    """The result lies where it was found, and the call takes what it was found to take."""
+    """The result is where it was found, and the call takes what it was found to take."""
     image = found.call.operands[0]
     result = result_of(found.call, image, GRID)
     assert result is not None, found.variant
@@ -145,7 +145,7 @@ def test_images_in_shards_stay_there(
 
 
 def measured(path: Path) -> Iterator[Row]:
-    """The convolutions of the table whose images lie in shards that they can use."""
+    """The convolutions of the table whose images are in shards that they can use."""
     with path.open(encoding="utf-8") as file:
         for line in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
             usable = line["op"] == "conv2d" and line["status"] == "ok" and line["in_layout"] == "T"
@@ -191,7 +191,7 @@ func.func @main(%x: tensor<8x28x28x256xbf16> {{{INPUT}}}, %a: tensor<64x256x1x1x
 
 
 def convolved() -> list[TensorPlacement]:
-    """Where the results of its convolutions lie, at level 2."""
+    """The placement of the results of its convolutions, at level 2."""
     program = entry(compiled(CHAIN, 2))
     made = [op for op in program.operations if op.name == "ttnn.conv2d"]
     return [program.tensors[op.results[0]].type.placement for op in made]
@@ -215,7 +215,7 @@ def test_what_was_decided_of_convolutions_gives_the_same_program() -> None:
     assert compiled(CHAIN, 2, decided.decisions).files == decided.files
 
 
-def test_a_convolution_is_spread_over_the_cores_that_are_named() -> None:
+def test_a_convolution_runs_on_the_cores_that_are_named() -> None:
     asked = {"sharding": "height_sharded", "grid": [8, 4]}
     (name,) = [n for n, chosen in choices().items() if chosen["op"] == "conv2d"][:1]
     text = json.dumps({"version": 1, "functions": {"main": {name: asked}}})
@@ -293,8 +293,8 @@ def sharded_convolutions(text: str) -> int:
     """How many convolutions leave their results in shards, at level 2."""
     program = entry(compiled(text, 2))
     made = [op for op in program.operations if op.name == "ttnn.conv2d"]
-    lie = [program.tensors[op.results[0]].type.placement for op in made]
-    return sum(placement.shards is not None for placement in lie)
+    placements = [program.tensors[op.results[0]].type.placement for op in made]
+    return sum(placement.shards is not None for placement in placements)
 
 
 def test_random_chains_of_convolutions_lie_in_shards() -> None:

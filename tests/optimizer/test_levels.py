@@ -109,7 +109,7 @@ def test_level_1_uses_l1_and_level_2_shards() -> None:
     assert any("sharded" in str(found) for found in memories(compiled(CHAIN, 2)))
 
 
-def test_products_are_told_how_they_spread_and_compute() -> None:
+def test_products_get_their_grid_and_configuration() -> None:
     """A product with a program configuration would multiply once only, and lose digits."""
     operations = [op for op in entry(compiled(CHAIN, 2)).operations if op.name == "ttnn.matmul"]
     assert operations
@@ -273,7 +273,7 @@ def test_the_table_adds_up_to_what_the_program_takes(text: str) -> None:
 
 
 def test_products_with_vectors_have_no_shards() -> None:
-    """The library drops a dimension of their results, which shards would lie across."""
+    """The library drops a dimension of their results, which shards would cross."""
     module = compiled(
         """
 func.func @main(%x: tensor<2x33x1024xf32>, %v: tensor<1024xf32>, %b: tensor<2x33xf32>) -> tensor<2x33xf32> {

@@ -1,4 +1,4 @@
-"""What is told of one op."""
+"""What is reported about one op."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ def op_named(name: str) -> CatalogueOp:
     return found
 
 
-def test_an_op_is_told_as_it_stands() -> None:
-    told = op_constraints(op_named("matmul"))
-    assert told.circular_buffers > 0
-    assert told.tensors == told.output_bytes == 0
-    assert told.output is not None
-    assert told.output.buffer_type == "dram"
+def test_the_cost_of_an_op_as_it_is() -> None:
+    reported = op_constraints(op_named("matmul"))
+    assert reported.circular_buffers > 0
+    assert reported.tensors == reported.output_bytes == 0
+    assert reported.output is not None
+    assert reported.output.buffer_type == "dram"
     assert op_runtime(op_named("matmul")) > op_runtime(op_named("exp")) > 3000
 
 
-def test_an_op_is_told_with_tensors_that_lie_elsewhere() -> None:
+def test_the_cost_of_an_op_with_other_placements() -> None:
     op = op_named("exp")
     (source,) = call_of(op).operands
     in_l1 = sharded_as(source, "block_sharded", CoreGrid(8, 8))
     assert in_l1 is not None
-    told = op_constraints(op, [in_l1], in_l1)
-    assert told.output_bytes == 128 * 128 * 2
-    assert told.tensors == 2 * told.output_bytes
+    reported = op_constraints(op, [in_l1], in_l1)
+    assert reported.output_bytes == 128 * 128 * 2
+    assert reported.tensors == 2 * reported.output_bytes
     assert op_runtime(op, [in_l1], in_l1) < op_runtime(op)
     product = op_constraints(op_named("matmul"), output=interleaved(source, "l1"))
     assert product.output_bytes == 16 * 2048

@@ -114,21 +114,21 @@ def test_what_cannot_be_is_refused(overrides: str, message: str) -> None:
 def test_a_refusal_says_what_is_legal() -> None:
     with pytest.raises(CompileError) as refused:
         compiled(CHAIN, 2, given(squared={"sharding": "height_sharded", "layout": "row_major"}))
-    (told,) = refused.value.diagnostics
-    assert "the shards of an operand" in told.message
-    assert told.remedy is not None
-    assert "the library takes" in told.remedy
-    assert '"height_sharded"' in told.remedy
+    (reported,) = refused.value.diagnostics
+    assert "the shards of an operand" in reported.message
+    assert reported.remedy is not None
+    assert "the library takes" in reported.remedy
+    assert '"height_sharded"' in reported.remedy
 
 
 def placements(module: CompiledModule, op: str) -> list[TensorPlacement]:
-    """Where the results of these calls lie."""
+    """The placement of the results of these calls."""
     program = entry(module)
     found = [o for o in program.operations if o.name == f"ttnn.{op}"]
     return [program.tensors[o.results[0]].type.placement for o in found]
 
 
-def test_a_product_is_spread_over_the_cores_that_are_named() -> None:
+def test_a_product_runs_on_the_cores_that_are_named() -> None:
     asked = {"memory": "l1", "sharding": "block_sharded", "grid": [4, 8]}
     (hidden, _) = placements(compiled(CHAIN, 2, given(hidden=asked)), "matmul")
     assert hidden.shards is not None
@@ -136,7 +136,7 @@ def test_a_product_is_spread_over_the_cores_that_are_named() -> None:
     assert hidden.shards.cores == 32
 
 
-def test_level_1_shards_what_it_is_told_to() -> None:
+def test_level_1_shards_what_overrides_name() -> None:
     asked = {"memory": "l1", "sharding": "block_sharded"}
     module = compiled(CHAIN, 1, given(hidden=asked))
     (hidden, product) = placements(module, "matmul")
@@ -179,9 +179,9 @@ def test_projections_are_kept_apart() -> None:
 def test_what_is_fused_is_written_and_may_be_asked_for() -> None:
     decided = compiled(CONVOLUTION, 1).decisions
     ((_, call),) = [
-        (name, told)
-        for name, told in json.loads(decided)["functions"]["main"].items()
-        if told["op"] == "conv2d"
+        (name, reported)
+        for name, reported in json.loads(decided)["functions"]["main"].items()
+        if reported["op"] == "conv2d"
     ]
     assert call["fuse"] is True
     assert compiled(CONVOLUTION, 1, decided).files == compiled(CONVOLUTION, 1).files
@@ -232,7 +232,7 @@ def test_calls_go_by_the_names_of_their_locations() -> None:
     assert refused.value.diagnostics[0].remedy == "did you mean 'add_1'?"
 
 
-def test_convolutions_are_told_their_cores() -> None:
+def test_convolutions_get_their_cores() -> None:
     text = (
         "override-conv2d-config=conv2d=core_grid#8x4:override_sharding_config#true:"
         "shard_layout#height_sharded:act_block_h_override#32:enable_split_reader#false"

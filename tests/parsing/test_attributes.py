@@ -25,7 +25,7 @@ from ttcodegen.parsing import parse_module
 
 
 def attribute(text: str, definitions: str = "") -> Attribute:
-    """The attribute that `text` spells, with alias definitions behind the module."""
+    """The attribute that `text` spells, with alias definitions after the module."""
     module = parse(f"module attributes {{a = {text}}} {{}}\n{definitions}")
     return module.attributes["a"]
 
@@ -146,14 +146,14 @@ def test_equal_texts_give_equal_attributes() -> None:
 
 
 @pytest.mark.parametrize("depth", range(1, 7))
-def test_names_with_and_without_parameters_are_told_apart(depth: int) -> None:
+def test_names_with_and_without_parameters_are_distinguished(depth: int) -> None:
     deep = "#other.thing" + "<" * depth + "1" + ">" * depth
     module = parse(f"module attributes {{a = #other.thing, b = {deep}, c = #other.thing}} {{}}")
     assert str(module.attributes["a"]) == str(module.attributes["c"]) == "#other.thing"
     assert str(module.attributes["b"]) == deep
 
 
-def test_dictionaries_that_start_alike_are_told_apart() -> None:
+def test_dictionaries_that_start_alike_are_distinguished() -> None:
     module = parse(
         body(
             '"ttir.x"() <{s = "a}>b", n = 1 : i32}> : () -> ()',

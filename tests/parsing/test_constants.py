@@ -88,7 +88,7 @@ def test_floats_are_rounded_to_nearest_even(element: str, dtype: type) -> None:
 
 
 def test_bfloat16_is_rounded_once() -> None:
-    # Just above the middle of 1 and the next bf16; as float32 it would lie on the middle.
+    # Just above the middle of 1 and the next bf16; as float32 it would be on the middle.
     assert splat_value(constant("1.00390625000001", "tensor<bf16>")) == 1.0078125
 
 

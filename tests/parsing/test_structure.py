@@ -80,7 +80,7 @@ def test_older_descriptions_of_devices_are_read() -> None:
     assert first.device_attr.data.worker_grid.shape == (8, 8)
 
 
-def test_older_descriptions_of_systems_are_told_and_ignored() -> None:
+def test_older_descriptions_of_systems_are_reported_and_ignored() -> None:
     diagnostics = Diagnostics()
     text = (
         f"module attributes {{a = #ttcore.system_desc<[{{arch = <wormhole_b0>}}], [0]>}} {{ {F} }}"

@@ -40,7 +40,7 @@ def test_only_what_changed_is_built_again(
     assert "entry_points.cpp.o" not in log
 
 
-def test_an_error_is_told_with_its_log(project: Path, toolchain: Toolchain) -> None:
+def test_an_error_is_reported_with_its_log(project: Path, toolchain: Toolchain) -> None:
     (project / "src" / "main.cpp").write_text("int main() { return nothing; }\n")
     with pytest.raises(BuildError, match=r"main\.cpp:1:.*error.*nothing") as error:
         build_project(project, "tiny", toolchain, "exe")
@@ -49,7 +49,7 @@ def test_an_error_is_told_with_its_log(project: Path, toolchain: Toolchain) -> N
     assert "nothing" in log.read_text()
 
 
-def test_an_error_of_cmake_is_told(project: Path, toolchain: Toolchain) -> None:
+def test_an_error_of_cmake_is_reported(project: Path, toolchain: Toolchain) -> None:
     (project / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.20)\nnothing()\n")
     with pytest.raises(BuildError, match="CMake Error"):
         build_project(project, "tiny", toolchain, "exe")
@@ -133,7 +133,7 @@ def test_the_backend_is_found_in_the_cache(
         (["-DTTCODEGEN_BACKEND=tt-metal", "-DTT_METAL_HOME=/nothing"], "build tt-metal first"),
     ],
 )
-def test_what_is_missing_is_told(
+def test_what_is_missing_is_reported(
     project: Path,
     toolchain: Toolchain,
     tmp_path: Path,

@@ -72,7 +72,7 @@ def test_the_cpp_runs_beside_numpy(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     )
 
 
-def test_a_failed_build_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_build_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = compile_module(SOURCE, CompileOptions("double"))
 
     def fail(*_: Any) -> BuiltProject:
@@ -83,7 +83,7 @@ def test_a_failed_build_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         checking.check_project(SOURCE, compiled, tmp_path, TOOLCHAIN)
 
 
-def test_a_failed_run_of_numpy_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_run_of_numpy_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = compile_module(SOURCE, CompileOptions("double"))
 
     class Failing:

@@ -32,7 +32,7 @@ def test_module_names_suit_cpp_and_cmake(stem: str, name: str) -> None:
     assert module_name(stem) == name
 
 
-def test_weight_files_are_told_apart(compiled: CompiledModule) -> None:
+def test_weight_files_are_distinguished(compiled: CompiledModule) -> None:
     module = compiled.description
     forward = module.functions[0]
     weight = forward.weights[0]

@@ -73,7 +73,7 @@ def test_conflicts_stand_in_their_file_only(described, out: Path) -> None:
     assert (out / "src/b.cpp").read_text() == new
 
 
-def test_markers_that_nobody_resolved_are_told_again(described, out: Path) -> None:
+def test_markers_that_nobody_resolved_are_reported_again(described, out: Path) -> None:
     edit(out, "src/a.cpp", "line 3\n", "line 3, tuned\n")
     new = BEFORE.replace("line 3\n", "line 3, generated\n")
     write_project(described, out, {"src/a.cpp": new})

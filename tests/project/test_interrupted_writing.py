@@ -1,4 +1,4 @@
-"""What a process that was killed while it wrote left behind is undone by the next one."""
+"""What a process that was killed while it wrote left is undone by the next one."""
 
 from __future__ import annotations
 
@@ -86,13 +86,13 @@ def test_the_folder_of_a_living_process_stays(compiled: CompiledModule, tmp_path
     with staging(out) as place:
         recover(out)
         assert place.folder.is_dir()
-    foreign = out / f"{PREFIX}mine"
-    foreign.mkdir()
+    unrelated = out / f"{PREFIX}mine"
+    unrelated.mkdir()
     write(compiled, out)
-    assert foreign.is_dir()
+    assert unrelated.is_dir()
 
 
-def test_edits_are_told_after_a_writing_that_was_cut_off(
+def test_edits_are_reported_after_a_writing_that_was_cut_off(
     compiled: CompiledModule, other: CompiledModule, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"

@@ -1,4 +1,4 @@
-"""Built projects as Python callables, and the C API behind them."""
+"""Built projects as Python callables, and the C API below them."""
 
 from __future__ import annotations
 
@@ -302,7 +302,7 @@ def test_only_the_c_api_is_exported(built: tuple[Path, BuiltProject]) -> None:
     command = [nm, "-D", "--defined-only", str(project.library)]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     names = {line.split()[-1] for line in text.splitlines()}
-    # The standard library declares its templates visible whatever the compiler is told.
+    # The standard library declares its templates visible whatever the compiler is reported.
     others = {n for n in names if not re.match(r"tiny_|_Z\w*?(St|9__gnu_cxx)", n)}
     assert others == set()
     assert ctypes.CDLL(str(project.library)).tiny_api_version() == 2

@@ -281,13 +281,13 @@ def test_wrong_usage(program: Path, arguments: list[str]) -> None:
         (["--device", "3"], "device"),
     ],
 )
-def test_failures_are_told(program: Path, arguments: list[str], message: str) -> None:
+def test_failures_are_reported(program: Path, arguments: list[str], message: str) -> None:
     done = run(program, *arguments)
     assert done.returncode == 3
     assert message in done.stderr
 
 
-def test_a_full_disk_is_told(program: Path) -> None:
+def test_a_full_disk_is_reported(program: Path) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run([str(program), "--list"], stdout=full, check=False)
     assert done.returncode == 3

@@ -38,7 +38,7 @@ def _renamed(module: ModuleDescription, name: str) -> ModuleDescription:
 
 
 def _code(text: str) -> list[str]:
-    """The lines without comments and without what stands in literals."""
+    """The lines without comments and without the text of literals."""
     lines = [line for line in text.splitlines() if not line.startswith("//")]
     return [re.sub(r'"(?:[^"\\]|\\.)*"', '""', line) for line in lines]
 

@@ -16,7 +16,7 @@ def _compiler(folder: Path, name: str, family: str, version: str) -> Path:
     parts = version.split(".")
     macros = dict(zip(("__GNUC__", "__GNUC_MINOR__", "__GNUC_PATCHLEVEL__"), parts, strict=True))
     if family == "clang":
-        # Clang says what GCC it stands for as well.
+        # Clang says what GCC it emulates as well.
         names = ("__clang_major__", "__clang_minor__", "__clang_patchlevel__")
         macros |= dict(zip(names, parts, strict=True))
     lines = "".join(f"echo '#define {macro} {value}'\n" for macro, value in macros.items())
@@ -33,7 +33,7 @@ def _empty_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
 
-def test_without_a_compiler_the_remedy_is_told() -> None:
+def test_without_a_compiler_the_remedy_is_reported() -> None:
     with pytest.raises(BuildError, match=r"no C\+\+ compiler was found") as error:
         find_toolchain()
     assert "apt install g++" in error.value.render()
@@ -82,7 +82,9 @@ def test_cxx_has_to_be_new_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         find_toolchain()
 
 
-def test_without_cmake_the_remedy_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_cmake_the_remedy_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _compiler(tmp_path, "c++", "gnu", "12.2.0")
     monkeypatch.setattr(toolchain, "_packaged_program", lambda *_: None)
     with pytest.raises(BuildError, match="CMake was not found") as error:
@@ -91,7 +93,7 @@ def test_without_cmake_the_remedy_is_told(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("log", "told"),
+    ("log", "reported"),
     [
         ("cmake -S x\nok\na.cpp:1:2: error: no\nb.cpp: error: other\n", "a.cpp:1:2: error: no"),
         ("ninja -C error\na.o: undefined reference to `f'\n", "a.o: undefined reference to `f'"),
@@ -103,7 +105,7 @@ def test_without_cmake_the_remedy_is_told(tmp_path: Path, monkeypatch: pytest.Mo
         ("", "no output"),
     ],
 )
-def test_the_first_error_of_a_log(tmp_path: Path, log: str, told: str) -> None:
+def test_the_first_error_of_a_log(tmp_path: Path, log: str, reported: str) -> None:
     (tmp_path / "log").write_text(log)
-    assert first_error(tmp_path / "log") == told
+    assert first_error(tmp_path / "log") == reported
     assert first_error(tmp_path / "none").startswith("no log: ")

@@ -31,7 +31,7 @@ func.func @cache(%c: tensor<1x2x64x32xf32>, %x: tensor<1x2x1x32xf32>, %i: tensor
   return %0 : tensor<1x2x64x32xf32>
 }"""
 ON_HOST = """
-func.func @spread(%x: tensor<64x32xf32>) -> tensor<64x16xf32> {
+func.func @gathered(%x: tensor<64x32xf32>) -> tensor<64x16xf32> {
   %0 = "ttir.mesh_shard"(%x) <{shard_type = #ttcore.shard_type<devices>,
     shard_dims = array<i64: -1, 1>, shard_direction = #ttcore.shard_direction<full_to_shard>,
     shard_shape = array<i64: 1, 2>}>

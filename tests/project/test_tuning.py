@@ -112,7 +112,7 @@ def test_constants_of_the_module_have_the_type_of_weights() -> None:
     files = compile_module(source, CompileOptions("digits")).files
     assert files["src/digits.cpp"].count("tuning::product_weights_type") == 3
     assert "product_weights_type = ttnn::DataType::FLOAT32;" in files["src/tuning.hpp"]
-    # The configuration that all products have is that of their constant.
+    # The configuration that all products have is the one of their constant.
     assert "product_compute = exact_compute;" in files["src/tuning.hpp"]
     assert ".compute_kernel_config" not in files["src/digits.cpp"].partition("prepare_")[2]
 

@@ -20,12 +20,8 @@ from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.parsing import parse_module
 from ttcodegen.project.building import BUILD_FOLDER, build_project
-from ttcodegen.project.checking import (
-    FunctionRuns,
-    check_function,
-    run_executable,
-    run_in_numpy,
-)
+from ttcodegen.project.checking import check_function, run_executable, run_in_numpy
+from ttcodegen.project.function_runs import FunctionRuns
 from ttcodegen.project.rendering import project_files
 from ttcodegen.project.toolchain import BuildError, Toolchain
 from ttcodegen.project.writer import write_project

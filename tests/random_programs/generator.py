@@ -193,7 +193,7 @@ class Generator:
         return self.apply(name, [], TensorType(element, shape), **attributes)[0]
 
     def within(self, value: SSAValue, low: float, high: float) -> SSAValue:
-        """`value` if its elements lie between the bounds, else a value of its type that does."""
+        """`value` if its elements are between the bounds, else a value of its type that does."""
         array = self.array(value)
         if array.size == 0 or array.dtype.kind == "b":
             return value

@@ -43,8 +43,8 @@ def search(seeds: Sequence[int], toolchain: Toolchain | None) -> int:
         for name, reasons in failing(text).items():
             count += 1
             kept = KEPT / f"{name}.mlir"
-            told = "".join(f"// {line}\n" for reason in reasons for line in reason.splitlines())
-            kept.write_text(told + reduced(text, name, failing))
+            reported = "".join(f"// {line}\n" for reason in reasons for line in reason.splitlines())
+            kept.write_text(reported + reduced(text, name, failing))
             print(f"{kept.relative_to(KEPT.parent)}: {reasons[0]}", flush=True)
         print(f"{min(start + BATCH, len(seeds))} programs", flush=True)
     return count

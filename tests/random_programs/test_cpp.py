@@ -35,6 +35,8 @@ def test_cpp_agrees_with_flatbuffer(toolchain: Toolchain, cpu_backend: CPUBacken
     parsed = [parse_module(Source("random.mlir", text)) for text in modules]
     text = module_of([function for module in parsed for function in functions_of(module).values()])
     failed = failures(text, toolchain)
-    # The smallest part of the first one tells more than a long program.
-    told = [reduced(text, name, lambda part: failures(part, toolchain)) for name in [*failed][:1]]
-    assert failed == {}, "\n".join(told)
+    # The smallest part of the first one shows more than a long program.
+    reported = [
+        reduced(text, name, lambda part: failures(part, toolchain)) for name in [*failed][:1]
+    ]
+    assert failed == {}, "\n".join(reported)

@@ -18,7 +18,7 @@ def headers_below(folder: str, pattern: str) -> list[str]:
     return sorted(path.relative_to(INCLUDE).as_posix() for path in found)
 
 
-# What lies in these folders is for kernels, which see a prologue before it.
+# What is in these folders is for kernels, which see a prologue before it.
 HEADERS = [
     name for name in headers_below(".", "*.hpp") if not name.startswith(("ttcodegen/", "tt_metal/"))
 ]

@@ -1,6 +1,6 @@
 """Replays measured calls of ttnn 0.70.1 against the CPU backend.
 
-Of the calls on sharded tensors a selection is part of the project; where the whole table lies
+Of the calls on sharded tensors a selection is part of the project; where the whole table is
 beside it, or $TTCODEGEN_SHARDED_RULES names it, that is replayed.
 """
 

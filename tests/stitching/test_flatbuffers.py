@@ -119,9 +119,9 @@ def test_tensors_end(models: Models) -> None:
     decode = load_binary(models.decoder / "model.ttnn")["decode"]
     with open_device() as device, open_device() as other:
         hidden = device.tensor(models.hidden, decode.inputs[0].layout)
-        foreign = weight_tensors(other, decode, models.decoder)
+        unsuitable = weight_tensors(other, decode, models.decoder)
         with pytest.raises(CompileError, match="are on different devices"):
-            decode.submit([hidden], foreign)
+            decode.submit([hidden], unsuitable)
         hidden.deallocate()
         with pytest.raises(CompileError, match="the tensor was deallocated"):
             hidden.numpy()

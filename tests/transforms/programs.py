@@ -84,7 +84,7 @@ class Formulas(Program):
         """An elementwise op of one tensor."""
         return self.make.like(name, value)
 
-    def spread(self, value: SSAValue, like: SSAValue, dim: int = -1) -> SSAValue:
+    def broadcast_along(self, value: SSAValue, like: SSAValue, dim: int = -1) -> SSAValue:
         """A reduced tensor without its dimension, reshaped and broadcast back explicitly."""
         shape = list(shape_of(like.type))
         kept = list(shape)

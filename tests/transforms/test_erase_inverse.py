@@ -83,8 +83,8 @@ def test_inverse_permutes_cancel(case: str) -> None:
 
 
 KEPT: dict[str, Callable[[Program], SSAValue]] = {
-    "no inverse behind": lambda p: p.make.like("exp", image(p)),
-    "another permute behind": lambda p: p.make.permute(p.make.like("exp", image(p)), [0, 3, 1, 2]),
+    "no inverse after": lambda p: p.make.like("exp", image(p)),
+    "another permute after": lambda p: p.make.permute(p.make.like("exp", image(p)), [0, 3, 1, 2]),
     "an activation of full size": lambda p: p.make.permute(
         p.make.like("add", image(p), p.argument(2, 3, 4, 5)), LAST
     ),

@@ -149,7 +149,7 @@ ACTIVATIONS: dict[str, tuple[Build, list[str]]] = {
 
 
 def total(p: Formulas, x: SSAValue, name: str = "sum", dim: int = 1) -> SSAValue:
-    return p.spread(p.make.reduce(name, x, [dim], keep_dim=False), x, dim)
+    return p.broadcast_along(p.make.reduce(name, x, [dim], keep_dim=False), x, dim)
 
 
 def softmax(
@@ -177,8 +177,8 @@ def rms_norm(
     mean = p.make.reshape(mean_square(p, x, count), [*shape_of(x.type)[:1], 1])
     root = p.u("rsqrt", p.n("add", mean, epsilon))
     factors = [1, shape_of(x.type)[1]]
-    spread = p.make.emit("broadcast", [root], x.type, broadcast_dimensions=factors)
-    return p.b("multiply", x, spread)
+    repeated = p.make.emit("broadcast", [root], x.type, broadcast_dimensions=factors)
+    return p.b("multiply", x, repeated)
 
 
 def kept_rms_norm(p: Formulas, x: SSAValue) -> list[SSAValue]:
@@ -377,11 +377,11 @@ PRODUCTS: dict[str, tuple[Build, list[str]]] = {
     ),
     "bias": (lambda p: p.b("add", product(p), p.weight(8)), ["linear"]),
     "bias first": (lambda p: p.b("add", p.weight(1, 8), product(p)), ["reshape", "linear"]),
-    "bias behind a reshape": (
+    "bias after a reshape": (
         lambda p: p.b("add", p.make.reshape(product(p), [2, 2, 8]), p.weight(8)),
         ["linear", "reshape"],
     ),
-    "bias behind a reshape of columns": (
+    "bias after a reshape of columns": (
         lambda p: p.b("add", p.make.reshape(product(p), [8, 4]), p.weight(4)),
         ["matmul", "reshape", "add"],
     ),
@@ -463,8 +463,8 @@ def test_batch_norm_goes_into_the_convolution(permuted: bool, dimension: int, bi
     )
     assert "batch_norm_inference" not in result.names
     assert result.op("conv2d").optional_operand("bias") is not None
-    behind = result.names[result.names.index("conv2d") + 1 :]
-    assert behind == (["permute"] if permuted else [])
+    following = result.names[result.names.index("conv2d") + 1 :]
+    assert following == (["permute"] if permuted else [])
 
 
 @pytest.mark.parametrize(

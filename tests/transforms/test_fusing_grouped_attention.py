@@ -1,4 +1,4 @@
-"""Attention whose heads are in groups, and whose dimensions stand in other orders."""
+"""Attention whose heads are in groups, and whose dimensions are in other orders."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Grouped:
     mask: tuple[int, ...] | None = None
     """Of the mask that is added to scores (batch, heads, queries, groups, keys)."""
     chosen: float = 0.0
-    """What stands where a condition of that shape does not hold."""
+    """The values where a condition of that shape does not hold."""
     causal: bool = False
     scaled_late: bool = False
     wide: bool = False

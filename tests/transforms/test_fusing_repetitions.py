@@ -88,7 +88,7 @@ def known_mask(p: Program, seen: np.ndarray, hidden: float = -3e38) -> SSAValue:
 
 
 BEFORE = np.subtract.outer(np.arange(LENGTH), np.arange(LENGTH))
-"""How many places a key lies before the query."""
+"""How many positions a key is before the query."""
 
 
 @pytest.mark.parametrize(("window", "attribute"), [(LENGTH, None), (3, 3), (1, 1)])

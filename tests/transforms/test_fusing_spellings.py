@@ -175,13 +175,13 @@ def through_rows(p: Formulas, *shape: int) -> SSAValue:
     return p.make.reshape(value, [*shape, 2, 3])
 
 
-def batched(p: Formulas, order: list[int], behind: list[int] | None = None) -> SSAValue:
+def batched(p: Formulas, order: list[int], after: list[int] | None = None) -> SSAValue:
     """A product with a permuted factor, itself permuted."""
     b = p.make.permute(p.argument(2, 6, 3, 5), order)
     size = shape_of(b.type)
     a = p.argument(*size[:2], 4, size[2])
     value = p.make.emit("matmul", [a, b], TensorType(f32, [*size[:2], 4, size[3]]))
-    return value if behind is None else p.make.permute(value, behind)
+    return value if after is None else p.make.permute(value, after)
 
 
 def squeezed(p: Formulas) -> SSAValue:
@@ -228,7 +228,7 @@ PRODUCTS: dict[str, tuple[Build, list[str]]] = {
         lambda p: p.b("add", product(p, 4, 8), p.weight(1, 1, 6)),
         ["reshape", "linear", "reshape"],
     ),
-    "bias behind a residual": (
+    "bias after a residual": (
         lambda p: p.b("add", p.b("add", p.argument(4, 6), product(p, 4, 8)), p.weight(6)),
         ["linear", "add"],
     ),

@@ -38,7 +38,7 @@ class BreakShapes(ModulePass):
 
 @dataclass(frozen=True)
 class BreakOrder(ModulePass):
-    """Moves the first op behind its users."""
+    """Moves the first op after its users."""
 
     name = "break-order"
 

@@ -44,7 +44,7 @@ def partitioned(text: str) -> tuple[ModuleOp, Counter[str]]:
 
 
 def function(arguments: str, result: str, body: str, mesh: str = '"x"=2, "y"=4') -> str:
-    """A function in StableHLO; `S[..]` stands for a sharding of Shardy."""
+    """A function in StableHLO; `S[..]` is a sharding of Shardy."""
     text = f"""module {{
   sdy.mesh @mesh = <[{mesh}]>
   func.func public @main({arguments}) -> ({result}) {{

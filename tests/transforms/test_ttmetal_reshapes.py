@@ -1,4 +1,4 @@
-"""Reshapes that spread rows over more tiles wait behind what works row by row."""
+"""Reshapes that distribute rows over more tiles move after what works row by row."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.toolchain import Toolchain
 
 USERS, WIDTH = 32, 256
-FLAT, SPREAD = tensor((USERS, WIDTH), "bf16"), tensor((USERS, 1, WIDTH), "bf16")
+FLAT, ROWS_APART = tensor((USERS, WIDTH), "bf16"), tensor((USERS, 1, WIDTH), "bf16")
 ROW = tensor((WIDTH,), "bf16")
 
 
-def spread(name: str, *ops: str, result: str = SPREAD, arguments: tuple[str, ...] = ()) -> str:
+def moved(name: str, *ops: str, result: str = ROWS_APART, arguments: tuple[str, ...] = ()) -> str:
     """A function that reads %0, rows of tiles of one row each, made of the sums of users."""
     made = [
         call("add", ["%a0", "%a1"], [FLAT, FLAT], FLAT),
-        call("reshape", ["%0"], [FLAT], SPREAD, shape=f"[{USERS} : i32, 1 : i32, {WIDTH} : i32]"),
+        call(
+            "reshape", ["%0"], [FLAT], ROWS_APART, shape=f"[{USERS} : i32, 1 : i32, {WIDTH} : i32]"
+        ),
     ]
     types = [FLAT, FLAT, *arguments]
     return function(name, types, [*made, *ops], f"%{len(ops) + 1} : {result}")
@@ -28,47 +30,49 @@ def spread(name: str, *ops: str, result: str = SPREAD, arguments: tuple[str, ...
 def flattened(number: int) -> str:
     """A reshape back of a value of that number."""
     shape = f"[{USERS} : i32, {WIDTH} : i32]"
-    return call("reshape", [f"%{number}"], [SPREAD], FLAT, shape=shape)
+    return call("reshape", [f"%{number}"], [ROWS_APART], FLAT, shape=shape)
 
 
 NORM = {"normalized_shape": f"array<i64: {WIDTH}>", "operandSegmentSizes": "array<i32: 1, 1, 0>"}
 COLUMN, FLAT_COLUMN = tensor((USERS, 1, 1), "bf16"), tensor((USERS, 1), "bf16")
 CASES = {
-    "unary": spread("unary", call("silu", ["%1"], [SPREAD], SPREAD), flattened(2), result=FLAT),
-    "binary": spread(
+    "unary": moved(
+        "unary", call("silu", ["%1"], [ROWS_APART], ROWS_APART), flattened(2), result=FLAT
+    ),
+    "binary": moved(
         "binary",
-        call("multiply", ["%1", "%1"], [SPREAD, SPREAD], SPREAD),
+        call("multiply", ["%1", "%1"], [ROWS_APART, ROWS_APART], ROWS_APART),
         flattened(2),
         result=FLAT,
     ),
-    "row": spread(
+    "row": moved(
         "row",
-        call("multiply", ["%1", "%a2"], [SPREAD, ROW], SPREAD),
+        call("multiply", ["%1", "%a2"], [ROWS_APART, ROW], ROWS_APART),
         flattened(2),
         result=FLAT,
         arguments=(ROW,),
     ),
-    "softmax": spread(
+    "softmax": moved(
         "softmax",
-        call("softmax", ["%1"], [SPREAD], SPREAD, dimension="2 : si32"),
+        call("softmax", ["%1"], [ROWS_APART], ROWS_APART, dimension="2 : si32"),
         flattened(2),
         result=FLAT,
     ),
-    "norm": spread(
+    "norm": moved(
         "norm",
-        call("rms_norm", ["%1", "%a2"], [SPREAD, ROW], SPREAD, **NORM),
+        call("rms_norm", ["%1", "%a2"], [ROWS_APART, ROW], ROWS_APART, **NORM),
         flattened(2),
         result=FLAT,
         arguments=(ROW,),
     ),
-    "total": spread(
+    "total": moved(
         "total",
-        call("sum", ["%1"], [SPREAD], COLUMN, dim_arg="[2 : i32]", keep_dim="true"),
+        call("sum", ["%1"], [ROWS_APART], COLUMN, dim_arg="[2 : i32]", keep_dim="true"),
         call("reshape", ["%2"], [COLUMN], FLAT_COLUMN, shape=f"[{USERS} : i32, 1 : i32]"),
         result=FLAT_COLUMN,
     ),
 }
-"""Functions in which rows need not be spread at all."""
+"""Functions in which rows need not be distributed at all."""
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name != "binary"])
@@ -84,9 +88,9 @@ def test_what_others_read_too_stays_where_it_is() -> None:
 def test_columns_of_several_users_do_not_wait() -> None:
     """Along the users: these are no rows."""
     total = tensor((1, 1, WIDTH), "bf16")
-    text = spread(
+    text = moved(
         "f",
-        call("sum", ["%1"], [SPREAD], total, dim_arg="[0 : i32]", keep_dim="true"),
+        call("sum", ["%1"], [ROWS_APART], total, dim_arg="[0 : i32]", keep_dim="true"),
         result=total,
     )
     assert "reshape" in names(text)

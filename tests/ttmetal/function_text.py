@@ -28,7 +28,7 @@ def function(name: str, types: Sequence[str], ops: Sequence[str], results: str =
         name: its name.
         types: those of the arguments, perhaps with attributes.
         ops: what gives %0, %1 and so on.
-        results: what it returns, with types behind a colon; the last op's result if empty.
+        results: what it returns, with types after a colon; the last op's result if empty.
     """
     arguments = ", ".join(f"%a{index}: {type_}" for index, type_ in enumerate(types))
     results = results or f"%{len(ops) - 1} : {ops[-1].rsplit('-> ', 1)[1]}"

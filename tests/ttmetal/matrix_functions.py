@@ -115,8 +115,8 @@ def attention() -> Iterator[str]:
 
 
 def hidden() -> Iterator[str]:
-    """Softmax and attention of rows in which a mask hides everything: with the least number, with a
-    large one, and with minus infinity."""
+    """Softmax and attention of rows in which a mask hides everything: with the lowest number, with
+    a large one, and with minus infinity."""
     for element, least, infinity in (
         ("f32", "-3.4028234663852886E+38", "0xFF800000"),
         ("bf16", "-3.3895313892515355E+38", "0xFF800000"),
@@ -142,7 +142,7 @@ def hidden() -> Iterator[str]:
 
 
 def _hiding_rows(shape: Shape, element: str, number: str) -> list[str]:
-    """What gives a mask, as %2: a number stands in the first 20 rows, and 0 in the others."""
+    """What gives a mask, as %2: a number is in the first 20 rows, and 0 in the others."""
     *outer, rows, columns = shape
     shapes = [(*outer, 20, columns), (*outer, rows - 20, columns)]
     types = [tensor(part, element) for part in shapes]

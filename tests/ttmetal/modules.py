@@ -83,14 +83,14 @@ def sharing() -> Iterator[str]:
         f"%1, %0, %2 : {column}, {column}, {column}",
     )
     square = tensor((96, 96), "bf16")
-    for name, left, right, behind in (
+    for name, left, right, last in (
         ("left_and_behind", "%a0", "%a1", "%a0"),
         ("right_and_behind", "%a0", "%a1", "%a1"),
         ("everywhere", "%a0", "%a0", "%a0"),
     ):
         ops = [
             call("matmul", [left, right], [square] * 2, square),
-            call("add", ["%0", behind], [square] * 2, square),
+            call("add", ["%0", last], [square] * 2, square),
         ]
         yield function(name, [square] * 2, ops)
     yield function(

@@ -75,7 +75,7 @@ def reorderings() -> Iterator[str]:
 
 
 def caches() -> Iterator[str]:
-    """Rows that are written into tensors where they lie: heads of 70 elements, so that their last
+    """Rows that are written into tensors in place: heads of 70 elements, so that their last
     tiles are not full, and positions that do not fill a tile."""
     for element, new in (("bf16", "bf16"), ("f32", "f32"), ("bf16", "f32")):
         cache, entry = tensor((3, 2, 100, 70), element), tensor((2, 2, 40, 70), new)

@@ -67,7 +67,7 @@ def _embedding(name: str, indices: Shape, table: Shape, element: str) -> str:
 
 
 def _attention(name: str, element: str, shape: Shape) -> str:
-    """Scores, their softmax with a mask, and the weighted values; heads come together behind."""
+    """Scores, their softmax with a mask, and the weighted values; heads are joined afterwards."""
     batch, heads, length, size = shape
     whole = tensor(shape, element)
     scores = tensor((batch, heads, length, length), element)
@@ -113,12 +113,12 @@ def rows() -> Iterator[str]:
         ]
         types = [whole, whole, row, row]
         yield function(f"norm_{element}", types, ops, f"%1, %0 : {whole}, {whole}")
-    yield _spread("spread", (70, 50), "f32")
-    yield _spread("spread_whole", (64, 64), "bf16")
+    yield _range_of("range", (70, 50), "f32")
+    yield _range_of("range_whole", (64, 64), "bf16")
 
 
-def _spread(name: str, shape: Shape, element: str) -> str:
-    """Distances from the least of a row, in another unit, with their sums in a third."""
+def _range_of(name: str, shape: Shape, element: str) -> str:
+    """Distances from the minimum of a row, in another unit, with their sums in a third."""
     whole, column = tensor(shape, element), tensor((shape[0], 1), element)
     words = {"dim_arg": integers((1,)), "keep_dim": "true"}
     ops = [

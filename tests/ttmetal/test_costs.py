@@ -130,7 +130,7 @@ def test_the_device_counts_the_same(
     for counts, costs in zip(counted, expected, strict=True):
         assert counts["dram_read_bytes"] == costs["dram_read_bytes"]
         assert counts["dram_written_bytes"] == costs["dram_write_bytes"]
-        # Pages that are interleaved over the cores may lie where they are needed, too.
+        # Pages that are interleaved over the cores may be where they are needed, too.
         assert counts["own_l1_bytes"] >= costs["own_l1_bytes"]
     assert any(costs["own_l1_bytes"] for costs in expected)
     for costs in expected[: len(BROADCAST)]:

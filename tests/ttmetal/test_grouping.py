@@ -45,7 +45,7 @@ def names(*functions: str) -> list[str]:
 
 
 def chain(element: str, *ops: str, shape: tuple[int, ...] = (64, 96)) -> str:
-    """A function of unary ops, one behind the other."""
+    """A function of unary ops, one after the other."""
     type_ = tensor(shape, element)
     values = ["%a0", *(f"%{number}" for number in range(len(ops)))]
     calls = [call(op, [value], [type_], type_) for op, value in zip(ops, values, strict=False)]

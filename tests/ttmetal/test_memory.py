@@ -35,7 +35,7 @@ def programs(module: ModuleOp) -> list[Program]:
 
 
 def memories(module: ModuleOp) -> Mapping[str, str]:
-    """Where what programs write lies, by the names of the programs."""
+    """The placement of what programs write, by the names of the programs."""
     hosts = [function for function in functions_of(module) if is_host_function(function)]
     return {
         launch.program.name: placement_of(launch.outputs[0]).buffer_type

@@ -96,7 +96,7 @@ def test_a_product_of_single_tiles_has_no_loops() -> None:
     for name in ("read_left", "compute", "read_right"):
         text = files[f"kernels/{name}_matmul.cpp"]
         assert "for (" not in text
-        # Neither are sizes asked for that nothing needs.
+        # Neither are sizes requested that nothing needs.
         assert "get_tile_size" not in text
         assert "beyond the last" not in text
 

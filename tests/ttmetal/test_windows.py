@@ -1,4 +1,4 @@
-"""Convolutions and pools: what becomes of them, and where their weights lie."""
+"""Convolutions and pools: what becomes of them, and where their weights are."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def form_of(expression: Argument) -> Form:
     return Form(_BETWEEN.join((general, *named)), general, tuple(values), tuple(used), tuple(texts))
 
 
-# Asked for each piece of each statement; few are different.
+# Called for each piece of each statement; few are different.
 @lru_cache(maxsize=1 << 14)
 def kind_of(text: str, parameter: str) -> tuple[str, str]:
     """The type of the parameter that a piece of C++ can be, and a name; empty if it cannot.

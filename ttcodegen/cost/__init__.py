@@ -1,1 +1,1 @@
-"""What a program takes of a machine: bytes, operations, and the least time for them."""
+"""What a program takes of a machine: bytes, operations, and the shortest time for them."""

@@ -20,7 +20,7 @@ MEMORIES: tuple[str, ...] = ("dram", "l1")
 
 @dataclass(frozen=True)
 class MemoryStep:
-    """The memory after an op, while its operands still lie beside its results."""
+    """The memory after an op, while its operands are still allocated beside its results."""
 
     op: str
     location: str | None

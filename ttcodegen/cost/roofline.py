@@ -1,4 +1,4 @@
-"""The least time that work can take on a machine: its roofline."""
+"""The shortest time that work can take on a machine: its roofline."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ttcodegen.systems.performance import performance
 
 # Multiplications and additions of the matrix engine of a Tensix core in a cycle, 2 x 8 x 16 x 16,
 # in the lowest fidelity (tt-metal, tech_reports/GEMM_FLOPS); HiFi4, in which all bits of bfloat16
-# take part, needs four cycles for them.
+# are multiplied, needs four cycles for them.
 _FLOPS_PER_CYCLE = 4096
 _HIFI4_CYCLES = 4
 

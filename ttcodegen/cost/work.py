@@ -19,7 +19,7 @@ class Cost:
     """The work of an op."""
 
     moved: int
-    """Bytes of operands and results, each once, as they lie in memory."""
+    """Bytes of operands and results, each once, as stored in memory."""
     flops: int
     """Multiplications and additions, and the like on integers."""
 

@@ -246,7 +246,7 @@ class Definition:
     ) -> Mapping[str, tuple[int, int]]:
         """Where the operands of each operand begin among `count`, and how many there are, by name.
 
-        Asked for each operand that a pass looks at; there are few answers.
+        Called for each operand that a pass looks at; there are few answers.
         """
         found = self._known_places.get((count, explicit))
         if found is None:

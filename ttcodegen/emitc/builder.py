@@ -562,7 +562,7 @@ class EmitCBuilder:
         self.verbatim("")
 
     def verbatim(self, text: str, *operands: SSAValue) -> None:
-        """Lines of C++ verbatim; with operands `{}` stands for the next one, `{{` for a
+        """Lines of C++ verbatim; with operands `{}` is replaced by the next one, `{{` for a
         brace."""
         self.insert(VerbatimOp(text, operands))
 

@@ -92,7 +92,7 @@ class IncludeOp(EmitCOperation):
 class VerbatimOp(EmitCOperation):
     """Lines of text, verbatim.
 
-    With operands the text is a format: `{}` stands for the next operand, `{{` for a brace.
+    With operands the text is a format: `{}` is replaced by the next operand, `{{` for a brace.
     """
 
     name = "emitc.verbatim"

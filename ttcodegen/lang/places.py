@@ -21,7 +21,7 @@ class ProgramError(CompileError):
 
 
 _is_of_user = cache(is_of_user)
-"""Asked for each frame between a rule of the language and the program."""
+"""Called for each frame between a rule of the language and the program."""
 
 
 def user_frame(frame: FrameType | None = None) -> FrameType | None:

@@ -26,7 +26,8 @@ from ttcodegen.numerics.comparison import Agreement, compare
 from ttcodegen.numerics.tolerances import MATRIX_ENGINE, SIXTEEN_BITS
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.project.building import BUILD_FOLDER, build_project
-from ttcodegen.project.checking import TIMEOUT, FunctionInputs, run_executable
+from ttcodegen.project.checking import TIMEOUT, run_executable
+from ttcodegen.project.function_runs import FunctionInputs
 from ttcodegen.project.rendering import project_files
 from ttcodegen.project.toolchain import find_toolchain
 from ttcodegen.project.writer import write_project

@@ -19,7 +19,7 @@ DEFAULT_INTERVALS: tuple[Interval, ...] = ((0, -1),)
 
 
 def align_up(size: int, alignment: int) -> int:
-    """The least multiple of `alignment` that is not less than `size`."""
+    """The smallest multiple of `alignment` that is not less than `size`."""
     return -(-size // alignment) * alignment
 
 

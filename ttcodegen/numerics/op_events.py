@@ -16,7 +16,7 @@ from ttcodegen.numerics.rounding import in_storage_dtype
 
 
 class RunStopped(Exception):
-    """A callback asked for the end of the run."""
+    """A callback requested the end of the run."""
 
 
 @dataclass(frozen=True)

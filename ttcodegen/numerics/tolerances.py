@@ -13,7 +13,7 @@ class Tolerance:
     """How far an output may be from what was expected."""
 
     correlation: float
-    """The least Pearson correlation of outputs that vary."""
+    """The lowest accepted Pearson correlation of outputs that vary."""
     range_error: float
     """The largest error, as a part of the range of the expected output; infinite for no bound."""
     relative_error: float
@@ -24,7 +24,7 @@ class Tolerance:
     rounding: float
     """An error, as a part of the magnitude, that is in order whatever the range."""
     agreement: float = 1.0
-    """The least part of integers or booleans that has to be equal."""
+    """The minimum fraction of integers or booleans that has to be equal."""
     saturation: Saturation | None = None
     """The saturating function that came last: the range is then that of its operand."""
 

@@ -112,6 +112,9 @@ class TTIRDefinition(Definition):
     """Of an op between chips: how many it needs, for modules that name no mesh."""
     draws: bool = False
     """The op draws random numbers, so that two equal ops are not one."""
+    of_nothing: float | None = None
+    """The elements of the result where an operand without elements leaves nothing to add, multiply
+    or compare; None if the op has no such value."""
     traits: Trait = Trait.NONE
     on_booleans: str | None = None
     """The op of TTIR that this one is if operands and result are booleans."""

@@ -205,6 +205,7 @@ register(
         numpy=_backward,
         lower=_lower_backward,
         cpu=cpu_call("indexing"),
+        of_nothing=0.0,
     )
 )
 

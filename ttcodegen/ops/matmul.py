@@ -165,7 +165,7 @@ def _lower_product(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 def _product_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     """A product of matrices (a vector is one row or one column), and an addition of the bias. The
-    matrix engine transposes 16-bit tiles of the right operand only, which then need not lie
+    matrix engine transposes 16-bit tiles of the right operand only, which then need not be
     transposed in memory."""
     bias = builder.optional(op, "bias") if op.name == "ttir.linear" else None
     a, b = builder.operand(op, "a"), builder.operand(op, "b")
@@ -305,6 +305,7 @@ for _name in ("matmul", "linear"):
             counts=True,
             matrix_engine=True,
             traits=Trait.MATRIX_PRODUCT,
+            of_nothing=0.0,
             lower=_lower_product,
             cpu=cpu_call("matmul", same_attributes(*(spec.name for spec in _TRANSPOSES))),
         )
@@ -493,6 +494,7 @@ register(
         dimensions=_dot_dimensions,
         numpy=_dot_general,
         decompose=_decompose_dot_general,
+        of_nothing=0.0,
         counts=True,
         matrix_engine=True,
     )

@@ -35,5 +35,5 @@ def integer_of(op: Operation, name: str) -> int | None:
 
 
 def on_axis(axis: int | None, count: int) -> MeshShape:
-    """The least mesh with so many chips along an axis; one chip if the axis is not known."""
+    """The smallest mesh with so many chips along an axis; one chip if the axis is not known."""
     return (count, 1) if axis == 0 else (1, count) if axis == 1 else (1, 1)

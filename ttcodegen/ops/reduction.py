@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
+from math import nan, prod
 from typing import Any, cast
 
 from xdsl.dialects.builtin import IntegerType, TensorType
@@ -169,7 +169,7 @@ def _reduce_in_engine(reduction: str, function: Callable[..., Array]) -> Callabl
 _SCANS = {"sum": "cumsum", "prod": "cumprod"}
 _PAIRWISE = {"max": "maximum", "min": "minimum"}
 """What the vector engine computes of integers, exactly: of the running sums and products the last
-is that of all, and extremes are found pair by pair."""
+covers all, and extremes are found pair by pair."""
 _ENGINE_WIDTH = 8
 """Bits of integers that the matrix engine has all of: a mantissa there has one more."""
 
@@ -264,6 +264,8 @@ _TRAITS = {
     "max": Trait.EXACT_ON_INTEGERS | Trait.KEEPS_TRUTH,
     "min": Trait.EXACT_ON_INTEGERS | Trait.KEEPS_TRUTH,
 }
+# Extremes of nothing are those of booleans, "or" and "and"; of numbers, the verifier refuses them.
+_OF_NOTHING = {"sum": 0.0, "mean": nan, "max": 0.0, "min": 1.0}
 
 _NOUNS = {"max": ("maxima",), "min": ("minima",)}
 
@@ -282,7 +284,8 @@ for _name, _function in _REDUCTIONS.items():
             primitives=_reduction_primitives,
             lower=_lower_reduction,
             cpu=cpu_call("reduction", dims_on_cpu),
-            traits=_TRAITS[_name],
+            traits=_TRAITS[_name] | Trait.REDUCES,
+            of_nothing=_OF_NOTHING[_name],
             on_booleans="reduce_or" if _name == "sum" else None,
         )
     )
@@ -365,6 +368,8 @@ register(
         lower=_lower_prod,
         cpu=cpu_call("reduction", dims_on_cpu),
         counts=True,
+        traits=Trait.REDUCES,
+        of_nothing=1.0,
         on_booleans="reduce_and",
     )
 )
@@ -418,9 +423,9 @@ def _truth(reduction: str) -> Callable[[OpBuilder, CatalogueOp], SSAValue]:
     return decompose
 
 
-for _name, _reduction, _function in (
-    ("reduce_or", "max", _any),
-    ("reduce_and", "min", _all),
+for _name, _reduction, _function, _of_nothing in (
+    ("reduce_or", "max", _any, 0.0),
+    ("reduce_and", "min", _all, 1.0),
 ):
     register(
         TTIRDefinition(
@@ -430,6 +435,7 @@ for _name, _reduction, _function in (
             verify=_verify_reduction,
             numpy=_reduce(_function),
             decompose=_truth(_reduction),
+            of_nothing=_of_nothing,
             dimensions=_dimensions(None),
         )
     )

@@ -22,7 +22,7 @@ class CallKind(Enum):
     RESHAPE = auto()
     PERMUTATION = auto()
     SLICE = auto()
-    """It takes parts of tensors, or puts them together."""
+    """It slices tensors, or concatenates them."""
     GATHER = auto()
     CACHE_WRITE = auto()
     CONVOLUTION = auto()
@@ -50,6 +50,8 @@ class Trait(Flag):
     """Applied twice, the op gives what it gives once."""
     SUMS = auto()
     """An element of the result is a sum of elements of the operand."""
+    REDUCES = auto()
+    """An element of the result comes from all elements along the dimensions `dim_arg`."""
     EXACT_ON_INTEGERS = auto()
     """The device computes the op exactly on integers of 32 bits."""
     OUTGROWS = auto()

@@ -70,18 +70,18 @@ def reordering_buffers(call: LibraryCall, cores: int, l1: int) -> int:
         return _permuted(_Step(source, tuple(order), target))
     shape = (1,) * (4 - rank) + tuple(source.shape)
     full = (*range(4 - rank), *(4 - rank + d for d in order))
-    lying = source.with_(shape=shape)
+    folded = source.with_(shape=shape)
     is_swap = full in _SWAPS_OF_PAGES and (source.shards is None or call.name == "transpose")
     swaps = (full,) if is_swap else _SWAPS.get(full)
     if swaps is None or not (is_swap or source.shards is not None):
-        return _permuted(_Step(lying, full, target))
+        return _permuted(_Step(folded, full, target))
     sizes: list[int] = []
     for index, order_of_step in enumerate(swaps):
-        made = lying.with_(shape=tuple(lying.shape[d] for d in order_of_step))
+        made = folded.with_(shape=tuple(folded.shape[d] for d in order_of_step))
         if index == len(swaps) - 1:
             made = target.with_(shape=made.shape)
-        sizes.append(_swapped(_Step(lying, order_of_step, made), cores, l1))
-        lying = made
+        sizes.append(_swapped(_Step(folded, order_of_step, made), cores, l1))
+        folded = made
     return max(sizes)
 
 

@@ -141,7 +141,7 @@ class AttributeParser(Parser):
 
     @property
     def _current_token(self) -> LexedToken:
-        # Asked for too often to afford a call of cast().
+        # Called too often to afford a call of cast().
         return self._parser_state.current_token  # pyright: ignore[reportReturnType]
 
     def raise_error(  # pyright: ignore[reportIncompatibleMethodOverride]

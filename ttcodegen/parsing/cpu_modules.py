@@ -1,6 +1,6 @@
 """Functions for the CPU, as they are written: in a `ttcore.cpu_module` beside the device's.
 
-A module of ours is flat. A function that runs on the CPU says so (`is_cpu_function`), and stands
+A module of ours is flat. A function that runs on the CPU says so (`is_cpu_function`), and is
 next to those that call it; in the text the module that calls it declares it.
 """
 

@@ -148,7 +148,7 @@ def _takes_destination(definition: Definition) -> bool:
 
 
 def _arity(definition: Definition) -> tuple[int, int | None]:
-    """The least and the largest number of operands, None without limit."""
+    """The smallest and the largest number of operands, None without limit."""
     counts = [spec.count for spec in definition.operands]
     return counts.count("one"), None if "variadic" in counts else len(counts)
 

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,6 +45,7 @@ from ttcodegen.numerics.tolerances import EQUAL, SIXTEEN_BITS, Tolerance
 from ttcodegen.numerics.usage import depends_on_draws, depends_on_floats
 from ttcodegen.project.background import Background
 from ttcodegen.project.building import BUILD_FOLDER, build_project
+from ttcodegen.project.function_runs import FunctionInputs, FunctionRuns
 from ttcodegen.project.reference import Reference, against_reference, given_arguments
 from ttcodegen.project.writer import CHECK_REPORT
 
@@ -68,28 +69,6 @@ InputsOf = Callable[["ModuleOp", FuncOp], tuple[np.ndarray, ...]]
 
 _Executed = tuple[Mapping[str, Mapping[str, np.ndarray]], str | None]
 """The outputs of the C++ by function and name, and why it failed if it did."""
-
-
-@dataclass(frozen=True)
-class FunctionInputs:
-    """What a function runs on, in numpy and in C++."""
-
-    function: FunctionDescription
-    inputs: tuple[np.ndarray, ...]
-
-
-@dataclass(frozen=True)
-class FunctionRuns(FunctionInputs):
-    """What the two numpy runs of a function gave."""
-
-    golden: tuple[np.ndarray, ...]
-    flatbuffer: tuple[np.ndarray, ...]
-    depends_on_floats: tuple[bool, ...]
-    drawn: tuple[bool, ...]
-    tolerances: tuple[Tolerance, ...]
-    """What the C++ may differ from the flatbuffer run."""
-    chosen: ChosenValues
-    """The values among which the flatbuffer run chose places."""
 
 
 def check_project(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         ModuleDescription,
         TensorDescription,
     )
-    from ttcodegen.project.checking import FunctionRuns
+    from ttcodegen.project.function_runs import FunctionRuns
 
 INPUTS = "inputs"
 OUTPUTS = "outputs"

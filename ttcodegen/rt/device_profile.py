@@ -239,7 +239,7 @@ class ProfiledZone:
 def profiled_zones(
     programs: Sequence[tuple[ProgramCounts, str]], speed: Performance
 ) -> Iterator[ProfiledZone]:
-    """The zones of programs with their fidelities, one program after the other; a kernel stands
+    """The zones of programs with their fidelities, one program after the other; a kernel is
     before its parts."""
     start = 0
     for number, (program, fidelity) in enumerate(programs, 1):

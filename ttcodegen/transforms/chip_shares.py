@@ -71,7 +71,7 @@ def _share_of_argument(value: SSAValue) -> Sharding | None:
 
 def _share_made(op: Operation, value: SSAValue) -> Sharding:
     """What an op makes of a tensor that all chips could have: a part of it for each, of which they
-    may take parts again."""
+    may be divided again."""
     dims = divided_dims(op, to_parts=True)
     if dims is None:
         return _whole(value)

@@ -153,7 +153,7 @@ class ImplicitDevice(ModulePass):
 class RegisterDevice(ModulePass):
     """Sets `ttcore.system_desc` and adds `ttcore.device`.
 
-    A system that is not named is that of the module, or the default one. Raises CompileError as the
+    The default is the system of the module, else the default system. Raises CompileError as the
     two passes above do.
     """
 

@@ -6,7 +6,6 @@ The library refuses such tensors in most of its ops; it makes them all the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import nan
 
 from xdsl.ir import SSAValue
 
@@ -20,21 +19,15 @@ def _is_empty(value: SSAValue) -> bool:
     return 0 in shape_of(value.type)
 
 
-def _full(number: float) -> Callable[[Rewriter, CatalogueOp], SSAValue]:
-    def rule(rewriter: Rewriter, op: CatalogueOp) -> SSAValue:
-        return rewriter.full(op.result_shape, number, op.result_type.element_type)
-
-    return rule
-
-
-def _bias(rewriter: Rewriter, op: CatalogueOp) -> SSAValue:
-    """What is added to a product without summands."""
-    bias = op.optional_operand("bias")
-    zeros = _full(0)(rewriter, op)
+def _nothing(rewriter: Rewriter, op: CatalogueOp, number: float) -> SSAValue:
+    """A result that has no element of an operand: a number, and the bias of a linear layer."""
+    result = rewriter.full(op.result_shape, number, op.result_type.element_type)
+    named = {spec.name for spec in op.definition.operands}
+    bias = op.optional_operand("bias") if "bias" in named else None
     if bias is None:
-        return zeros
+        return result
     bias = rewriter.typecast(bias, op.result_type.element_type)
-    return rewriter.emit("add", [zeros, bias], op.result_type)
+    return rewriter.emit("add", [result, bias], op.result_type)
 
 
 def _rest(rewriter: Rewriter, op: CatalogueOp) -> SSAValue:
@@ -44,23 +37,15 @@ def _rest(rewriter: Rewriter, op: CatalogueOp) -> SSAValue:
     return rewriter.concat(parts, op.parameter("dim") % rank)
 
 
-_FROM_NOTHING: Mapping[str, Callable[[Rewriter, CatalogueOp], SSAValue]] = {
-    "sum": _full(0),
-    "mean": _full(nan),
-    "prod": _full(1),
-    "reduce_and": _full(1),
-    "reduce_or": _full(0),
-    # What the two become; of numbers, verifiers refuse these.
-    "min": _full(1),
-    "max": _full(0),
-    "matmul": _full(0),
-    "dot_general": _full(0),
-    "linear": _bias,
+def _padding(rewriter: Rewriter, op: CatalogueOp) -> SSAValue:
+    return _nothing(rewriter, op, op.parameter("value"))
+
+
+_MOVING: Mapping[str, Callable[[Rewriter, CatalogueOp], SSAValue]] = {
     "concat": _rest,
-    "pad": lambda rewriter, op: _full(op.parameter("value"))(rewriter, op),
-    "embedding_backward": _full(0),
+    "pad": _padding,
 }
-"""What ops give that have results with elements, but operands without."""
+"""What ops give that move elements, of which some operands have none."""
 
 
 def _without_elements(rewriter: Rewriter, op: CatalogueOp) -> Replacement | None:
@@ -69,10 +54,12 @@ def _without_elements(rewriter: Rewriter, op: CatalogueOp) -> Replacement | None
             rewriter.full(shape_of(result.type), 0, element_of(result.type))
             for result in op.results
         ]
-    rule = _FROM_NOTHING.get(op.definition.short_name)
-    if rule is None or len(op.results) != 1 or not any(map(_is_empty, op.operands)):
+    if len(op.results) != 1 or not any(map(_is_empty, op.operands)):
         return None
-    return rule(rewriter, op)
+    if (rule := _MOVING.get(op.definition.short_name)) is not None:
+        return rule(rewriter, op)
+    number = TTIR[op.definition.short_name].of_nothing
+    return None if number is None else _nothing(rewriter, op, number)
 
 
 def _may_go(definition: TTIRDefinition) -> bool:

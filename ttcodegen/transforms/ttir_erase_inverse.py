@@ -22,16 +22,16 @@ from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.data_movement import inverse_permutation
-from ttcodegen.ops.definition import TTIR
+from ttcodegen.ops.definition import TTIR, has_trait
 from ttcodegen.ops.elementwise import verify_broadcast
 from ttcodegen.ops.reduction import reduced_dims
+from ttcodegen.ops.traits import Trait
 from ttcodegen.transforms.common_subexpressions import merge_common_subexpressions
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter, functions
 from ttcodegen.transforms.ttir_canonicalize import canonical_rules
 from ttcodegen.transforms.ttir_patterns import is_elementwise, is_weight
 
 _SEARCHED_OPS = 48
-_REDUCTIONS = ("ttir.sum", "ttir.mean", "ttir.max", "ttir.min")
 _MOVED = ("ttir.concat", "ttir.slice_static", "ttir.pad", "ttir.typecast", "ttir.repeat_interleave")
 
 
@@ -54,8 +54,10 @@ def erasing_rules() -> PatternSet:
     """The rules of the pass, with the simplifications that cancel what meets."""
     simplifications = canonical_rules()
     rules = PatternSet()
-    names = [d.name for d in TTIR.values() if d.verify is verify_broadcast]
-    rules.on(*names, *_MOVED, *_REDUCTIONS)(move_permute_after)
+    names = [
+        d.name for d in TTIR.values() if d.verify is verify_broadcast or Trait.REDUCES in d.traits
+    ]
+    rules.on(*names, *_MOVED)(move_permute_after)
     rules.on("ttir.permute")(undo_over_reshape)
     return PatternSet.union(simplifications, rules)
 
@@ -143,7 +145,7 @@ def can_move(op: Operation) -> bool:
     """Whether a permute of the op's operands can be one of its result."""
     if not isinstance(op, CatalogueOp):
         return False
-    if op.name in _REDUCTIONS:
+    if has_trait(op, Trait.REDUCES):
         return op.parameter("keep_dim")
     return op.name in _MOVED or is_elementwise(op)
 
@@ -199,7 +201,7 @@ def _moved_attributes(op: CatalogueOp, permutation: Sequence[int]) -> dict[str, 
             padding = op.parameter("padding")
             pairs = [padding[2 * axis : 2 * axis + 2] for axis in inverse]
             return {"padding": [width for pair in pairs for width in pair]}
-        case name if name in _REDUCTIONS:
+        case _ if has_trait(op, Trait.REDUCES):
             return {"dim_arg": sorted(permutation[dim] for dim in reduced_dims(op))}
         case _:
             return {}

@@ -85,7 +85,7 @@ def _exchanged(permutation: Sequence[int]) -> list[int]:
 @PRODUCTS.on("ttir.matmul")
 def multiply_in_order(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     """A product of a tensor that was permuted so that its last two dimensions are in reverse order
-    exchanges them itself: what is left of the permutation is that of heads, if anything."""
+    exchanges them itself: what is left of the permutation are the heads, if anything."""
     for index, name in enumerate(("transpose_a", "transpose_b")):
         producer = rewriter.sole(op.operands[index], "ttir.permute")
         if producer is None or is_weight(op.operands[index]):
@@ -121,7 +121,7 @@ def multiply_unsqueezed(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 @PRODUCTS.on("ttir.permute")
 def permute_product_in_order(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A product whose rows are put after its columns is that of its factors the other way round,
+    """A product whose rows are put after its columns is the product of its factors swapped,
     each transposed."""
     product = rewriter.sole(op.operands[0], "ttir.matmul")
     permutation: list[int] = op.parameter("permutation")

@@ -1,7 +1,7 @@
 #pragma once
 
 // What the tests of the device share: a device, buffers with data, programs of one or two kernels,
-// and expected diagnostics. A failed expectation prints where it stands and ends the test program.
+// and expected diagnostics. A failed expectation prints its line and ends the test program.
 
 #include <cstdint>
 #include <cstdio>

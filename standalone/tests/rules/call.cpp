@@ -293,7 +293,7 @@ Result Results::joined(bool tells_shards) const {
         column(tells_shards, [](const Part& part) { return part.result.layout; }),
         column(false,
                [&](const Part& part) { return tells_shards ? part.shape : part.result.shape; }) +
-            told_,
+            additions_,
         column(tells_shards, [&](const Part& part) {
             return tells_shards ? part.placement : part.result.memory;
         })};

@@ -70,8 +70,8 @@ class Results {
     /// A result that is no tensor: its Python type and its text.
     void add(const std::string& type, const std::string& text);
     void add_none() { add("none", ""); }
-    /// Something that the table tells after the shapes.
-    void tell(const std::string& words) { told_ += ";" + words; }
+    /// Something that the table gives after the shapes.
+    void add(const std::string& words) { additions_ += ";" + words; }
     /// The columns; where `tells_shards`, with shards in full, and all but the shapes once where
     /// all results agree.
     Result joined(bool tells_shards) const;
@@ -85,7 +85,7 @@ class Results {
     };
 
     std::vector<Part> parts_;
-    std::string told_;
+    std::string additions_;
 };
 
 /// Reads a row's variant piece by piece; what is left at the end was not understood.
@@ -118,7 +118,7 @@ class Call {
     std::optional<MemoryConfig> memory_config();
     /// out=...: the last input, which the result is written to.
     std::optional<Tensor> given_output();
-    /// "with resident ...": the tensor that lies in L1 while the call runs. Such a variant says
+    /// "with resident ...": the tensor that is in L1 while the call runs. Such a variant says
     /// nothing else.
     std::optional<Tensor> take_resident();
 

@@ -17,7 +17,7 @@ namespace {
 using ttnn::operations::unary::EltwiseUnaryWithParam;
 using ttnn::operations::unary::UnaryOpType;
 
-/// Remarks about how a row came about, and the tensor that lies in L1 while the call runs.
+/// Remarks about how a row came about, and the tensor that is in L1 while the call runs.
 struct Surroundings {
     explicit Surroundings(Call& call) : resident(call.take_resident()) {
         for (const char* remark : {"size", "1-core shard growth", "same tensor twice",

@@ -64,7 +64,7 @@ Results to_other_layout(Call& call) {
                            input.layout() == Layout::TILE ? Layout::ROW_MAJOR : Layout::TILE);
 }
 
-/// Beside a tensor that lies in L1.
+/// Beside a tensor in L1.
 Results to_rows(Call& call) {
     const auto resident = call.take_resident();
     return ttnn::to_layout(call.input(0), Layout::ROW_MAJOR);

@@ -45,7 +45,7 @@ std::vector<std::uint32_t> sizes_in(Call& call, std::size_t count) {
             return sizes;
         }
     }
-    throw Unmapped{"the row tells no sizes"};
+    throw Unmapped{"the row gives no sizes"};
 }
 
 /// "hs", "ws", "bs" or "il"; nothing for "None".
@@ -59,9 +59,9 @@ std::optional<TensorMemoryLayout> kind_of(const std::optional<std::string>& name
                            : TensorMemoryLayout::INTERLEAVED;
 }
 
-/// What the table tells of the first input after the shape.
+/// What the table says of the first input after the shape.
 void tell_input(Call& call, Results& results) {
-    results.tell(call.input(0).is_allocated() ? "input kept" : "input freed");
+    results.add(call.input(0).is_allocated() ? "input kept" : "input freed");
 }
 
 /// The words between braces, as a variant of their own.
@@ -218,8 +218,8 @@ Results conv2d(Call& call) {
     const auto& [tensor, extent] =
         std::get<std::tuple<Tensor, std::tuple<std::uint32_t, std::uint32_t>>>(result);
     Results results(tensor);
-    results.tell(std::to_string(std::get<0>(extent)));
-    results.tell(std::to_string(std::get<1>(extent)));
+    results.add(std::to_string(std::get<0>(extent)));
+    results.add(std::to_string(std::get<1>(extent)));
     tell_input(call, results);
     return results;
 }
@@ -229,7 +229,7 @@ Results conv_transpose2d(Call& call) {
     const std::string channels = split(call.row().variant, ' ').front();
     const std::size_t arrow = channels.find("->");
     if (arrow == std::string::npos || !call.take(channels)) {
-        throw Unmapped{"the row tells no channels"};
+        throw Unmapped{"the row gives no channels"};
     }
     const std::uint32_t in = number_of(channels.substr(0, arrow));
     const std::uint32_t out = number_of(channels.substr(arrow + 2));
@@ -251,8 +251,8 @@ Results conv_transpose2d(Call& call) {
     const auto& [tensor, extent] =
         std::get<std::tuple<Tensor, std::tuple<std::uint32_t, std::uint32_t>>>(result);
     Results results(tensor);
-    results.tell(std::to_string(std::get<0>(extent)));
-    results.tell(std::to_string(std::get<1>(extent)));
+    results.add(std::to_string(std::get<0>(extent)));
+    results.add(std::to_string(std::get<1>(extent)));
     return results;
 }
 
@@ -292,7 +292,7 @@ Results group_norm(Call& call) {
                               static_cast<std::size_t>(sides.at(1)));
     }
     if (call.take("core_grid")) {
-        throw Unmapped{"the row does not tell the grid"};
+        throw Unmapped{"the row does not give the grid"};
     }
     std::optional<Tensor> mask;
     std::optional<Tensor> weight;
@@ -311,7 +311,7 @@ Results upsample(Call& call) {
     const std::string& variant = call.row().variant;
     const std::string scale = split(variant, ',').front();
     if (!call.take(scale)) {
-        throw Unmapped{"the row tells no factor"};
+        throw Unmapped{"the row gives no factor"};
     }
     const bool nearest = call.take("nearest");
     call.take("bilinear");

@@ -1,4 +1,4 @@
-// Writes tiles of a tensor and tells a core that they are there.
+// Writes tiles of a tensor and signals a core that they are there.
 
 #include "api/dataflow/dataflow_api.h"
 

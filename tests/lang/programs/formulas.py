@@ -137,7 +137,7 @@ def inverted(a, b):
     return ttl.math.rsub(a, 3) * ttl.math.recip(ttl.math.square(b) + number(1))
 
 
-def spread(a, b):
+def distance(a, b):
     return ttl.math.max(a, b) - ttl.math.min(a, b)
 
 
@@ -201,7 +201,7 @@ FORMULAS = {
     "bounded": (bounded, bounded_in_numpy),
     "powers": (powers, lambda a, b: 2**a - np.expm1(b) + a**3 * b**2),
     "inverted": (inverted, lambda a, b: (3 - a) / (b * b + 1)),
-    "spread": (spread, lambda a, b: np.abs(a - b)),
+    "distance": (distance, lambda a, b: np.abs(a - b)),
     "remainders": (
         remainders,
         lambda a, b: np.abs(a) % 0.75 + np.round(b, 1) // 0.5,

@@ -1,4 +1,4 @@
-"""How many numbers of a tensor lie in each of some ranges: sums of masks, on two nodes."""
+"""How many numbers of a tensor are in each of some ranges: sums of masks, on two nodes."""
 
 import itertools
 

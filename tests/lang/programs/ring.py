@@ -1,4 +1,4 @@
-"""An all-gather in a ring: nodes hand on what they got in the step before."""
+"""An all-gather in a ring: nodes forward what they received in the step before."""
 
 import sys
 

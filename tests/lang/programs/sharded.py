@@ -33,7 +33,7 @@ def __double(x: ttnn.Tensor, y: ttnn.Tensor) -> None:
 
 
 def config(shape):
-    """Where the tensors lie."""
+    """The placement of the tensors."""
     if KIND == "l1":
         return ttnn.L1_MEMORY_CONFIG
     if KIND == "ranges":

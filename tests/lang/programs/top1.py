@@ -1,4 +1,4 @@
-"""The largest number of each row, and where it stands."""
+"""The largest number of each row, and its index."""
 
 import numpy as np
 import ttl

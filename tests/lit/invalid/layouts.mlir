@@ -26,7 +26,7 @@ func.func @f(%x: tensor<32x32xf32, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>
 
 // -----
 
-// Where tensors of TTIR lie is what the compiler decides.
+// The compiler decides the placement of tensors of TTIR.
 // expected-warning @below {{tensor encodings such as #ttnn.ttnn_layout are ignored in TTIR}}
 func.func @f(%x: tensor<32x32xf32, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, memref<1x1x!ttcore.tile<32x32, f32>, #ttnn.buffer_type<dram>>, <interleaved>>>) -> tensor<32x32xf32> {
   %0 = "ttir.exp"(%x) : (tensor<32x32xf32, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, memref<1x1x!ttcore.tile<32x32, f32>, #ttnn.buffer_type<dram>>, <interleaved>>>) -> tensor<32x32xf32>

@@ -11,7 +11,7 @@ func.func @f(%x: tensor<32x64xbf16>) -> tensor<32x1x64xbf16> {
   return %1 : tensor<32x1x64xbf16>
 }
 
-// Together they lie in fewer tiles than apart.
+// Together they take fewer tiles than apart.
 // CHECK-LABEL: func.func @together
 // CHECK-NEXT: "ttir.reshape"
 // CHECK-NEXT: "ttir.silu"

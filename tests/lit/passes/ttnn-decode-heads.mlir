@@ -1,6 +1,6 @@
 // RUN: ttcodegen-opt --convert-ttir-to-ttnn --ttnn-decode-heads --ttnn-layout %s | filecheck %s
 
-// The heads of a user lie on a core, and go side by side.
+// The heads of a user are on one core, and go side by side.
 // CHECK: #[[HEADS:.*]] = #ttnn.ttnn_layout<{{.*}}<height_sharded>
 // CHECK: #[[ROWS:.*]] = #ttnn.ttnn_layout<{{.*}}<width_sharded>
 // CHECK-LABEL: @join

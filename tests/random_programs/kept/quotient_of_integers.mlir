@@ -1,4 +1,4 @@
-// The library divides unsigned integers as floats, signed ones exactly if it is told to cut off.
+// The library divides unsigned integers as floats, signed ones exactly if it is set to cut off.
 // RUN: ttcodegen-opt --ttir-to-ttnn-backend-pipeline %s | filecheck %s
 // CHECK: "ttnn.div_trunc"(%{{.*}}) : (tensor<64x32xsi32
 // CHECK: "ttnn.divide"(%{{.*}}) : (tensor<5xf32

@@ -1,4 +1,4 @@
-"""Recipes of what lies between floats and the integers that stand for them."""
+"""Recipes of conversions between floats and the integers that represent them."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def sort(generator: Generator) -> None:
     shape = shape_of(x.type)
     dim = _negative(generator, generator.integer(0, len(shape) - 1), len(shape))
     places = TensorType(generator.pick((i32, ui32, ui16)), shape)
-    # Of equal elements, only a stable order tells which comes first.
+    # Of equal elements, only a stable order decides which comes first.
     descending = generator.chance(50)
     results = generator.apply(
         "sort", [x], [x.type, places], dim=dim, descending=descending, stable=True
@@ -96,7 +96,7 @@ def topk(generator: Generator) -> None:
 
 
 def _keep_values(generator: Generator, x: SSAValue, results: list[SSAValue]) -> None:
-    """Where equal elements stood is anybody's guess: their places are not used any further."""
+    """The indices of equal elements are undefined: they are not used any further."""
     array = generator.array(x)
     if len(set(array.reshape(-1).tolist())) < array.size:
         generator.pool.remove(results[1])

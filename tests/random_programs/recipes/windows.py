@@ -58,7 +58,7 @@ def _attributes(window: Window) -> dict[str, Any]:
 def _image(
     generator: Generator, channels: int, sizes: Sequence[int], element: Attribute
 ) -> tuple[SSAValue, list[int]]:
-    """An image, and where its dimensions stand: batch, sizes, channels."""
+    """An image, and the order of its dimensions: batch, sizes, channels."""
     count = len(sizes)
     order = list(range(count + 2))
     if generator.chance(30):

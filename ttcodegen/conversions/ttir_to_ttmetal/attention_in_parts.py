@@ -19,8 +19,8 @@ from ttcodegen.ops.softmax import LEAST_SCORE
 from ttcodegen.ops.tile_lowering import TileBuilder
 
 _LEAST = -3.3895313892515355e38
-"""The least number of bf16, which no score of a key that is seen is below: unlike minus infinity it
-can be subtracted from itself."""
+"""The lowest number of bf16, which no score of a key that is seen is below: unlike minus infinity
+it can be subtracted from itself."""
 
 
 class AttentionInParts(AttentionCompute):

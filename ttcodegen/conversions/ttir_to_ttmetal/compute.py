@@ -128,7 +128,7 @@ class ComputeKernel:
             self.op("cb_reserve_back", name, 1)
 
     def push(self, names: Sequence[str]) -> None:
-        """Hands on a tile that was packed into each of the circular buffers."""
+        """Pushes a tile that was packed into each of the circular buffers."""
         for name in names:
             self.op("cb_push_back", name, 1)
 

@@ -300,7 +300,7 @@ class _FunctionConverter:
 
     def _call(self, call: CallOp) -> None:
         """Calls a function for the CPU. What it overwrites is a copy, which goes to where the value
-        itself lies."""
+        itself is."""
         self._call_op = call
         if stays_on_chips(call, self.by_cpu):
             self._exchange(call)

@@ -20,7 +20,7 @@ class Reduction:
     neutral: float
     pool: ReduceType
     negated: bool = False
-    """The least of numbers is the greatest of their negatives."""
+    """The minimum of numbers is the negated maximum of their negatives."""
     averages: bool = False
 
     def prepared(self, builder: TileBuilder, tile: Tile) -> Tile:

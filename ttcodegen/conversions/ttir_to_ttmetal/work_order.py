@@ -39,7 +39,7 @@ class WorkOrder:
 
     @classmethod
     def row_by_row(cls, grid: Sequence[int]) -> WorkOrder:
-        """The order in which the tiles lie.
+        """The order in which the tiles are stored.
 
         Args:
             grid: the tiles in each dimension; the last two are rows and columns.
@@ -65,7 +65,7 @@ class WorkOrder:
 
     @property
     def is_row_by_row(self) -> bool:
-        """Whether a tile's number in this order is that of its page."""
+        """Whether a tile's number in this order is its page number."""
         used = [each for each in self.dimensions if each.size > 1]
         in_order = all(a.dimension < b.dimension for a, b in pairwise(used))
         return in_order and all(each.step == 1 for each in used)

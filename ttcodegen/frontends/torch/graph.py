@@ -122,7 +122,7 @@ def kind_of(element: Attribute) -> str:
 
 
 def limits(element: Attribute) -> tuple[float, float]:
-    """The least and the greatest element of a type."""
+    """The smallest and the largest element of a type."""
     if kind_of(element) == "f":
         return -inf, inf
     found = np.iinfo(np.dtype(numpy_name(element) or "int32"))

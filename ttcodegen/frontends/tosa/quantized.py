@@ -81,7 +81,7 @@ def _range(op: SourceOp) -> tuple[float, float]:
 
 
 def integer_limits(element: Attribute, unsigned: bool = False) -> tuple[float, float] | None:
-    """The least and the greatest integer of a type, as floats hold them; None for other types."""
+    """The smallest and the largest integer of a type, as floats hold them; None for other types."""
     name = numpy_name(element)
     if name is None or np.dtype(name).kind not in "iu":
         return None

@@ -162,7 +162,7 @@ class _OperationCompiler:
         self.computing = [part for part in parts if part.kernel.kind is KernelKind.COMPUTE]
         self.moving = [part for part in parts if part.kernel.kind is not KernelKind.COMPUTE]
         if not all(buffer.is_tiled for buffer in self.buffers):
-            # What is computed with lies in whole tiles: find out before anything is moved.
+            # Operands of computations are whole tiles: check this before anything is moved.
             for part in self.computing:
                 self._translate_compute(part, self.circular, Needs(), _PLACES)
             self.circular = [_circular_buffer(buffer) for buffer in self.buffers]

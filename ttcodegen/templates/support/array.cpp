@@ -57,7 +57,7 @@ std::uint16_t half_of_double(double value) {
     if (std::isnan(value)) {
         return sign | 0x7e00;
     }
-    // 65520 lies halfway between the greatest half and the next power of two.
+    // 65520 is halfway between the greatest half and the next power of two.
     if (magnitude >= 65520) {
         return sign | 0x7c00;
     }
@@ -82,7 +82,7 @@ float float_of_bfloat16(std::uint16_t bits) {
     return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-/// The least and the greatest value of an integer type, as doubles that are exact up to 32 bits.
+/// The smallest and the largest value of an integer type, as doubles that are exact up to 32 bits.
 struct Limits {
     double least;
     double greatest;

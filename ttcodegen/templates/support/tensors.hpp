@@ -29,7 +29,7 @@ struct Drawing {
 
 /// How far an array may be from the expected one.
 struct Tolerance {
-    /// The least Pearson correlation.
+    /// The lowest accepted Pearson correlation.
     double correlation;
     /// The greatest error, as a part of the range of the expected values.
     double error;

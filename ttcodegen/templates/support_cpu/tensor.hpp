@@ -51,7 +51,7 @@ class Optional {
 
 inline bool is_integer(ElementType element) { return !is_floating(element); }
 
-/// The least and the greatest value of an integer type of up to 32 bits.
+/// The smallest and the largest value of an integer type of up to 32 bits.
 inline std::pair<double, double> limits_of(ElementType element) {
     switch (element) {
         case ElementType::boolean:

@@ -112,7 +112,7 @@ def test_a_project_holds_the_programs_of_the_model_and_of_the_operation(made: Pa
     written = (made.parent / "out" / "src" / "model.cpp").read_text()
     written = " ".join(written.split())
     assert "scaled = run_scaled(*constants.programs, inputs.x, last_use(s_neg), device);" in written
-    # The other operand lies in DRAM.
+    # The other operand is in DRAM.
     assert "scaled = run_scaled_96x64(*constants.programs, scaled, inputs.s, device);" in written
     kernels = {path.name for path in (made.parent / "out" / "kernels").iterdir()}
     assert {f"scaled_{each}.cpp" for each in ("read", "compute", "write")} <= kernels

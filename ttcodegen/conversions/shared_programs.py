@@ -65,7 +65,7 @@ class SharedPrograms:
 
 
 def share_programs(functions: Sequence[FuncOp], paths: KernelPaths) -> SharedPrograms:
-    """Makes one program of those that run the same kernels in the same way, on tensors that lie
+    """Makes one program of those that run the same kernels in the same way, on tensors placed
     alike: the C++ builds it once, and runs it on other tensors.
 
     Args:
@@ -113,16 +113,16 @@ def _created(functions: Iterable[FuncOp]) -> Iterator[tuple[Launch, SSAValue]]:
 
 
 def _made_operands(functions: Sequence[FuncOp]) -> dict[str, set[int]]:
-    """The operands of each program that are new, and lie alike, in all of its launches."""
+    """The operands of each program that are new, and placed alike, in all of its launches."""
     new: dict[Operation, set[SSAValue]] = {}
     for launch, value in _created(functions):
         new.setdefault(launch.op, set()).add(value)
     found: dict[str, set[int]] = {}
-    lies: dict[str, list[TensorPlacement]] = {}
+    placed: dict[str, list[TensorPlacement]] = {}
     for launch in launches(functions):
         name, operands = launch.program.name, launch.op.operands
         placements = [placement_of(value) for value in operands]
-        known = lies.setdefault(name, placements)
+        known = placed.setdefault(name, placements)
         alike = {
             place
             for place, value in enumerate(operands)

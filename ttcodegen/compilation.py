@@ -168,7 +168,7 @@ def compile_module(
 def _refuse_other_mesh(module: ModuleOp, mesh: MeshShape) -> None:
     """Raises CompileError if a module names another mesh than the requested one."""
     named = declared_mesh(module)
-    if mesh not in (ONE_CHIP, named):
+    if ONE_CHIP not in (mesh, named) and mesh != named:
         rows, columns = mesh
         raise CompileError(
             f"the module is for a mesh of {named[0]}x{named[1]} chips, not of {rows}x{columns}",

@@ -103,6 +103,12 @@ def test_other_meshes_than_the_module_or_the_system_has_are_refused(
     assert message in capsys.readouterr().err
 
 
+def test_a_mesh_of_one_chip_is_none() -> None:
+    text = TEXT % "1x1"
+    compiled = compile_module(Source("in.mlir", text), CompileOptions("m", mesh=(2, 4)))
+    assert compiled.description.mesh == (2, 4)
+
+
 @pytest.mark.parametrize("given", ["0x4", "2x", "2x2x2", "two"])
 def test_the_shape_of_a_mesh_is_rows_and_columns(
     given: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

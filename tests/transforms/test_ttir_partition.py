@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,12 +11,16 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from ttcodegen.diagnostics import Diagnostics, Source
+from ttcodegen.cli.ttcodegen import main
+from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.mesh import declared_mesh
 from ttcodegen.dialects.verification import verify_module
+from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.frontends import source_module
 from ttcodegen.numerics.golden import Golden
+from ttcodegen.numerics.interpreter import Interpreter
 from ttcodegen.transforms.ttir_partition import TTIRPartition
 
 BETWEEN_CHIPS = ("all_gather", "all_reduce", "mesh_partition", "mesh_shard", "reduce_scatter")
@@ -33,7 +38,7 @@ def partitioned(text: str) -> tuple[ModuleOp, Counter[str]]:
         else generator.integers(0, 8, shape_of(type_)).astype(np.int32)
         for type_ in function.function_type.inputs
     ]
-    expected = Golden(module).run(name, inputs)
+    expected = Golden(module).run(name, [array.copy() for array in inputs])
     TTIRPartition().apply(Context(), module)
     verify_module(module)
     found = Golden(module).run(name, inputs)
@@ -259,3 +264,96 @@ class Drawn:
 @pytest.mark.parametrize("seed", range(40))
 def test_any_program_computes_what_one_chip_computes(seed: int) -> None:
     partitioned(Drawn(seed).text())
+
+
+CACHE = "tensor<8x4x32x16xf32>"
+UPDATE = """module attributes {ttcore.meshes = #ttcore.meshes<[<"mesh" = 2x4>]>} {
+  func.func @main(%cache: CACHE {ttcore.sharding = [CACHED]}, %x: tensor<ROWSxf32>, %at: tensor<1xi32>) -> (CACHE, CACHE, CACHE) {
+    %before = "ttir.neg"(%cache) : (CACHE) -> CACHE
+    WRITE
+    %after = "ttir.exp"(%cache) : (CACHE) -> CACHE
+    WRITE
+    return %before, %after, %cache : CACHE, CACHE, CACHE
+  }
+}
+"""  # noqa: E501
+WRITES = {
+    "update_cache": (
+        '"ttir.update_cache"(%cache, %x, %at) <{batch_offset = 0 : i32}> : '
+        "(CACHE, tensor<ROWSxf32>, tensor<1xi32>) -> ()",
+        "1x4x8x16",
+    ),
+    "fill_cache": (
+        '"ttir.fill_cache"(%cache, %x) <{batch_offset = 0 : i32}> : '
+        "(CACHE, tensor<ROWSxf32>) -> ()",
+        "8x4x32x16",
+    ),
+    "fill one user": (
+        '"ttir.fill_cache"(%cache, %x) <{batch_offset = 3 : i32}> : '
+        "(CACHE, tensor<ROWSxf32>) -> ()",
+        "1x4x32x16",
+    ),
+}
+
+
+def cache_program(write: str, sharding: str) -> str:
+    text, rows = WRITES[write]
+    text = UPDATE.replace("WRITE", text).replace("ROWS", rows).replace("CACHED", sharding)
+    return text.replace("CACHE", CACHE)
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize(
+    "sharding",
+    [
+        "array<i64: 0>, array<i64: 1>, array<i64>, array<i64>",
+        "array<i64>, array<i64>, array<i64: 1>, array<i64: 0>",
+        "array<i64: 0, 1>, array<i64>, array<i64>, array<i64>",
+        "array<i64>, array<i64>, array<i64>, array<i64>",
+    ],
+)
+def test_what_is_overwritten_has_its_new_elements(write: str, sharding: str) -> None:
+    """As it is read later, overwritten again and returned, and as it was read before."""
+    partitioned(cache_program(write, sharding))
+
+
+def test_users_and_heads_of_a_cache_stay_divided() -> None:
+    sharding = "array<i64: 0>, array<i64: 1>, array<i64>, array<i64>"
+    _, between = partitioned(cache_program("update_cache", sharding))
+    assert "all_gather" not in between
+
+
+def test_an_argument_that_is_overwritten_on_chips_is_returned() -> None:
+    sharding = "array<i64: 0>, array<i64: 1>, array<i64>, array<i64>"
+    text = cache_program("update_cache", sharding)
+    text = text.replace("%after, %cache :", "%after, %after :")
+    with pytest.raises(CompileError, match="overwrites an argument that is divided among chips"):
+        partitioned(text)
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_calls_of_the_library_overwrite_the_parts(write: str) -> None:
+    sharding = "array<i64: 0>, array<i64: 1>, array<i64>, array<i64>"
+    source = Source("in.mlir", cache_program(write, sharding))
+    compiled = compile_module(source, CompileOptions("m"))
+    generator = np.random.default_rng(0)
+    rows = tuple(map(int, WRITES[write][1].split("x")))
+    inputs = [
+        generator.standard_normal((8, 4, 32, 16)).astype(np.float32),
+        generator.standard_normal(rows).astype(np.float32),
+        np.array([5], np.int32),
+    ]
+    expected = Golden(source_module(source)).run("main", [array.copy() for array in inputs])
+    found = Interpreter(read_ttnn(compiled.flatbuffer)).run("main", inputs)
+    for one, several in zip(expected, found, strict=True):
+        np.testing.assert_allclose(several, one, rtol=0.01, atol=0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["ttnn", "ttmetal"])
+def test_the_project_overwrites_the_parts(target: str, tmp_path: Path) -> None:
+    sharding = "array<i64: 0>, array<i64: 1>, array<i64>, array<i64>"
+    source = tmp_path / "cache.mlir"
+    source.write_text(cache_program("update_cache", sharding))
+    options = ["--target", target, "--check", "-q"]
+    assert main([str(source), "-o", str(tmp_path / "out"), *options]) == 0

@@ -55,6 +55,13 @@ def shape_in(op: Operation) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", str(mesh).rpartition(":")[2])))
 
 
+def names_several_chips(module: ModuleOp) -> bool:
+    """Whether a module names a mesh of more than one chip: one of a single chip is what
+    others print who were told of none."""
+    meshes = module.attributes.get(MESHES)
+    return isinstance(meshes, MeshesAttr) and any(prod(mesh.shape) > 1 for mesh in meshes.data)
+
+
 def chips_of(attributes: Mapping[str, Any]) -> int:
     """How many chips the mesh has that the attributes of an op between chips name; 1 if they name
     none."""

@@ -90,7 +90,7 @@ def source_module(
     Args:
         source: the text or bytecode.
         diagnostics: takes warnings.
-        mesh: rows and columns of chips for a module that names no mesh.
+        mesh: rows and columns of chips for a module that names no mesh of several.
 
     Raises:
         CompileError: as `read_module`.
@@ -98,9 +98,9 @@ def source_module(
     if diagnostics is None:
         diagnostics = Diagnostics()
     module = read_module(source, diagnostics)
-    from ttcodegen.dialects.mesh import MESHES, ONE_CHIP, set_mesh
+    from ttcodegen.dialects.mesh import ONE_CHIP, names_several_chips, set_mesh
 
-    if mesh != ONE_CHIP and MESHES not in module.attributes:
+    if mesh != ONE_CHIP and not names_several_chips(module):
         set_mesh(module, mesh)
     if "ttnn." in source.text:
         from ttcodegen.frontends.ttnn import is_ttnn, normalize_ttnn

@@ -31,6 +31,7 @@ from ttcodegen.ops.definition import (
     operand,
     register,
 )
+from ttcodegen.ops.dimensions import Dimensions
 from ttcodegen.ops.kv_cache_paged import of_one_type, write_row, write_rows
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.traits import CallKind, Trait
@@ -63,6 +64,13 @@ def _verify_fill(op: CatalogueOp) -> None:
             f"{op.name}: an input of shape {entry} does not fit into a cache of shape {cache} "
             f"from user {offset} on"
         )
+
+
+def _fill_dimensions(op: CatalogueOp) -> Dimensions:
+    """Users, heads and the elements of a head go together; users only where all are filled."""
+    cache, entry = (shape_of(value.type) for value in op.operands)
+    users = 0 if entry[0] == cache[0] else None
+    return Dimensions([(users, 1, None, 2), (users, 1, None, 2)], [])
 
 
 def _fill(call: Call) -> Sequence[Array]:
@@ -99,6 +107,7 @@ register(
         verify=_verify_fill,
         numpy=_fill,
         in_place="cache",
+        dimensions=_fill_dimensions,
         primitives=of_one_type,
         lower=_lower_fill,
         cpu=cpu_call("cache", same_attributes("batch_offset")),
@@ -148,6 +157,14 @@ def _verify_update(op: CatalogueOp) -> None:
         )
 
 
+def _update_dimensions(op: CatalogueOp) -> Dimensions:
+    """Users, heads and the elements of a head go together; users only where all have a row."""
+    cache, entry, index = (shape_of(value.type) for value in op.operands)
+    users = 0 if entry[2] == cache[0] else None
+    positions = tuple([users if size == entry[2] and size > 1 else None for size in index])
+    return Dimensions([(users, 1, None, 2), (None, 1, users, 2), positions], [])
+
+
 def _update(call: Call) -> Sequence[Array]:
     entry = call.array("input")
     positions = call.array("update_index").reshape(-1).astype(np.int64)
@@ -186,6 +203,7 @@ register(
         verify=_verify_update,
         numpy=_update,
         in_place="cache",
+        dimensions=_update_dimensions,
         primitives=of_one_type,
         lower=_lower_update,
         cpu=cpu_call("cache", same_attributes("batch_offset")),

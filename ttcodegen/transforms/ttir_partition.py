@@ -20,6 +20,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
+from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.functions import body_of
 from ttcodegen.dialects.mesh import ONE_CHIP, MeshShape, declared_mesh
@@ -91,7 +92,10 @@ class _Partition:
         """How the values of the old function are divided that have been computed."""
         self._on_chips: set[SSAValue] = set()
         """Values of manual computations: each chip has its own."""
-        self._made: dict[tuple[SSAValue, Sharding], SSAValue] = {}
+        self._made: dict[SSAValue, dict[Sharding, SSAValue]] = {}
+        """The parts of values of the old function, by how they are divided."""
+        self._overwritten: dict[SSAValue, CatalogueOp] = {}
+        """Values of the old function whose elements an op replaced: its parts are the value."""
         self._builder = OpBuilder(ttir_op_classes(), lambda _: None)
         self._parts = TensorParts(self._builder, mesh)
 
@@ -114,12 +118,32 @@ class _Partition:
 
         self._builder.insert = before_return
         self._builder.origin = returned
+        self._refuse_lost_writes(whole)
         returned.operands = [
-            value
-            if old in self._on_chips or isinstance(old, BlockArgument)
-            else self._parts.unite(value, self._current[old], inside=False)
-            for old, value in zip(whole, returned.operands, strict=True)
+            self._returned(old, value) for old, value in zip(whole, returned.operands, strict=True)
         ]
+
+    def _returned(self, old: SSAValue, value: SSAValue) -> SSAValue:
+        """The whole of a value of the old function, for which the new one has `value`."""
+        if old in self._overwritten:
+            sharding = self._current[old]
+            return self._parts.unite(self._made[old][sharding], sharding, inside=False)
+        if old in self._on_chips or isinstance(old, BlockArgument):
+            return value
+        return self._parts.unite(value, self._current[old], inside=False)
+
+    def _refuse_lost_writes(self, returned: Sequence[SSAValue]) -> None:
+        """Raises CompileError if an op overwrites an argument that is not returned: only the chips
+        have its new elements, and the caller has the whole of it."""
+        for value, op in self._overwritten.items():
+            parts = self._made[value][self._current[value]]
+            if isinstance(value, BlockArgument) and parts is not value and value not in returned:
+                raise CompileError(
+                    f"'{op.name}' overwrites an argument that is divided among chips, and the "
+                    "function does not return it",
+                    op,
+                    remedy="return the argument after it is overwritten",
+                )
 
     # Values
 
@@ -134,18 +158,29 @@ class _Partition:
         """The parts of a value that a sharding makes."""
         if value in self._on_chips:
             return self._builder[value]
-        found = self._made.get((value, wanted))
+        made = self._made.setdefault(value, {})
+        found = made.get(wanted)
         if found is None:
             have = self._have(value)
-            if isinstance(value, BlockArgument):
-                start = self._made.get((value, have))
-                if start is None:
-                    start = self._parts.divide(value, have, inside=False)
-                    self._made[value, have] = start
-            else:
+            start = made.get(have)
+            if start is None and isinstance(value, BlockArgument):
+                start = made[have] = self._parts.divide(value, have, inside=False)
+            elif start is None:
                 start = self._builder[value]
-            found = self._made[value, wanted] = self._resharded(start, have, wanted)
+            found = made[wanted] = self._resharded(start, have, wanted)
         return found
+
+    def _overwrite(self, op: CatalogueOp, made: CatalogueOp, shardings: Sequence[Sharding]) -> None:
+        """What an op has overwritten is what its operand is from here on."""
+        name = op.definition.in_place
+        if name is None:
+            return
+        old = op.operand(name)
+        place = list(op.operands).index(old)
+        sharding = shardings[place]
+        self._overwritten[old] = op
+        self._current[old] = sharding
+        self._made[old] = {sharding: made.operands[place]}
 
     def _resharded(self, part: SSAValue, have: Sharding, wanted: Sharding) -> SSAValue:
         """Gathers what is divided otherwise, then takes the share of each chip."""
@@ -166,13 +201,16 @@ class _Partition:
             return [self._between(op)]
         if works_between_chips(op) or any(v in self._on_chips for v in op.operands):
             self._on_chips.update(op.results)
-            return self._copy(op, self._whole(op.operands), [r.type for r in op.results], {})
+            types = [result.type for result in op.results]
+            return self._copy(op, self._whole(op.operands), types, {}).results
         dimensions = dimensions_of(op)
         results = None if dimensions is None else self._in_parts(op, dimensions)
         if results is None:
-            results = self._copy(
+            made = self._copy(
                 op, self._whole(op.operands), [result.type for result in op.results], {}
             )
+            results = made.results
+            self._overwrite(op, made, [undivided(_rank(value)) for value in op.operands])
             for result in op.results:
                 self._current[result] = undivided(len(shape_of(result.type)))
         return [self._placed(old, new) for old, new in zip(op.results, results, strict=True)]
@@ -185,7 +223,7 @@ class _Partition:
             return self._placed(op.results[0], self._divided(value, sharding))
         self._on_chips.add(op.results[0])
         if value in self._on_chips:
-            return self._copy(op, [self._builder[value]], [op.result_type], {})[0]
+            return self._copy(op, [self._builder[value]], [op.result_type], {}).results[0]
         return self._divided(value, sharding)
 
     def _whole(self, values: Sequence[SSAValue]) -> list[SSAValue]:
@@ -237,10 +275,13 @@ class _Partition:
             self._divided(value, sharding)
             for value, sharding in zip(op.operands, shardings, strict=True)
         ]
-        made = list(self._copy(op, operands, types, changed))
+        copy = self._copy(op, operands, types, changed)
+        self._overwrite(op, copy, shardings)
+        made: list[SSAValue] = list(copy.results)
         for value, sharding in zip(op.results, divided, strict=True):
             self._current[value] = sharding
-        made[0] = self._reduced(op, made[0], dimensions, assignment)
+        if made:
+            made[0] = self._reduced(op, made[0], dimensions, assignment)
         return made
 
     def _reduced(
@@ -276,10 +317,10 @@ class _Partition:
         operands: Sequence[SSAValue],
         types: Sequence[Attribute],
         changed: Mapping[str, object],
-    ) -> Sequence[SSAValue]:
+    ) -> CatalogueOp:
         made = _with(op, operands, types, changed)
         self._builder.insert(made)
-        return made.results
+        return made
 
 
 def _rank(value: SSAValue) -> int:

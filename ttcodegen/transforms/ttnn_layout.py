@@ -185,7 +185,8 @@ class _Assigner:
                 self._check_in_place(op, spec, value)
                 operands.append(value)
             else:
-                operands.append(self.convert(builder, value, self._wanted(op, spec, value)))
+                wanted = self._wanted(op, spec, placement_of(value))
+                operands.append(self.convert(builder, value, wanted))
         placements = [
             self._result_placement(op, index, operands, result)
             for index, result in enumerate(op.results)
@@ -202,14 +203,31 @@ class _Assigner:
         for result, placement in zip(op.results, placements, strict=True):
             set_type(result, placed_type(placement))
         return [
-            self.convert(builder, result, asked or placement.with_(data_type=data_type))
+            self.convert(
+                builder,
+                result,
+                asked or self._to_overwrite(result, placement.with_(data_type=data_type)),
+            )
             for result, placement, data_type, asked in zip(
                 op.results, placements, declared, given, strict=True
             )
         ]
 
-    def _wanted(self, op: CatalogueOp, spec: OperandSpec, value: SSAValue) -> TensorPlacement:
-        found = placement_of(value)
+    def _to_overwrite(self, result: SSAValue, found: TensorPlacement) -> TensorPlacement:
+        """Where a result lies that a later call overwrites: as that call needs it from the
+        beginning, for a converted copy would not be what others read."""
+        for use in result.uses:
+            user, demand = use.operation, _demand(use.operation, use.index)
+            if demand is None or not isinstance(user, CatalogueOp):
+                continue
+            definition, spec = demand
+            if definition.in_place == spec.name:
+                return self._wanted(user, spec, found)
+        return found
+
+    def _wanted(
+        self, op: CatalogueOp, spec: OperandSpec, found: TensorPlacement
+    ) -> TensorPlacement:
         wanted = found.with_(data_type=suitable_data_type(found.data_type, spec.data_types))
         if spec.memory is Memory.HOST:
             wanted = wanted.on_host()
@@ -246,7 +264,7 @@ class _Assigner:
 
     def _check_in_place(self, op: CatalogueOp, spec: OperandSpec, value: SSAValue) -> None:
         found = placement_of(value)
-        if self._wanted(op, spec, value) != found:
+        if self._wanted(op, spec, found) != found:
             raise CompileError(
                 f"'{op.name}' overwrites its operand '{spec.name}', which is placed as "
                 f"{found.layout.value} {found.data_type.mlir} and would have to be converted",

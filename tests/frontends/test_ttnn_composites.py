@@ -371,3 +371,13 @@ def test_a_call_without_an_operand_is_refused() -> None:
     text = module("sdpa_fw", "", [(1, 2, 32, 32)] * 2, (1, 2, 32, 32))
     with pytest.raises(CompileError, match=r"needs the operand 'value'|its 2 operands are not"):
         run(text)
+
+
+def test_sums_of_rows_take_their_operands_out_of_shards() -> None:
+    """The library refuses a typecast from shards to an interleaved tensor."""
+    text = STATISTICS.replace("KIND", "rms_norm").replace("SIZES", "")
+    text = text.replace("COLUMNS", "32").replace("GATHERED", "64")
+    files = compile_module(Source("m.mlir", text), CompileOptions("m")).files
+    (source,) = (file for name, file in files.items() if name.endswith("/m.cpp"))
+    assert len(re.findall(r"ttnn::to_memory_config\(", source)) >= 2
+    assert not re.search(r"ttnn::typecast\((last_use\()?inputs\.[xy]\b", source)

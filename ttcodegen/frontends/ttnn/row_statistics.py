@@ -15,9 +15,10 @@ from xdsl.ir import Operation, SSAValue
 from ttcodegen.compat.ttnn_modules import name_of
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.attribute_kinds import NUMBER
-from ttcodegen.dialects.datatypes import element_of, f32, shape_of
+from ttcodegen.dialects.datatypes import element_of, f32, shape_of, tensor_type
 from ttcodegen.frontends.ttnn.call_parts import Properties, divided_operands, given
-from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.op_builder import OpBuilder, builder_before
+from ttcodegen.ops.ttnn import ttnn_op_classes
 
 _TILE = 32
 _EPSILON = 1e-12
@@ -63,12 +64,21 @@ def _row(
     value, residual, _ = divided_operands(op, operands, properties, 3)
     if value is None:
         raise CompileError(f"'{name_of(op)}' needs an input", op)
-    row = builder.typecast(value, f32)
+    row = _wide(builder, op, value)
     if residual is None:
         return row
     if shape_of(residual.type) != shape_of(value.type):
         raise CompileError(f"'{name_of(op)}' adds a tensor of another shape than its input", op)
-    return builder.like("add", row, builder.typecast(residual, f32))
+    return builder.like("add", row, _wide(builder, op, residual))
+
+
+def _wide(builder: OpBuilder, op: Operation, value: SSAValue) -> SSAValue:
+    """A value in 32 bits, where tensors lie by default: a typecast does not take shards away."""
+    plain = tensor_type(element_of(value.type), shape_of(value.type))
+    if value.type != plain:
+        placed = builder_before(op, ttnn_op_classes())
+        value = placed.emit("composite_to_layout", [value], plain)
+    return builder.typecast(value, f32)
 
 
 def _squared_sum(builder: OpBuilder, row: SSAValue) -> SSAValue:
@@ -101,7 +111,7 @@ def _normalized(
             op,
         )
     rank, chips = len(shape), columns // (kinds * _TILE)
-    apart = builder.reshape(builder.typecast(statistics, f32), [*outer, chips, kinds, _TILE])
+    apart = builder.reshape(_wide(builder, op, statistics), [*outer, chips, kinds, _TILE])
     ones = [1] * rank
 
     def mean(kind: int) -> SSAValue:
@@ -110,7 +120,7 @@ def _normalized(
         count = builder.full(ones, 1.0 / (shape[-1] * chips), f32)
         return builder.broadcasting("multiply", builder.reshape(total, [*outer, 1]), count)
 
-    row, variance = builder.typecast(value, f32), mean(0)
+    row, variance = _wide(builder, op, value), mean(0)
     if centered:
         average = mean(1)
         row = builder.broadcasting("subtract", row, average)
@@ -122,6 +132,6 @@ def _normalized(
     row = builder.broadcasting("multiply", row, scale)
     for vector, joined in ((weight, "multiply"), (bias, "add")):
         if vector is not None:
-            wide = builder.reshape(builder.typecast(vector, f32), [*ones[1:], shape[-1]])
+            wide = builder.reshape(_wide(builder, op, vector), [*ones[1:], shape[-1]])
             row = builder.broadcasting(joined, row, wide)
     return builder.typecast(row, element_of(op.results[0].type))

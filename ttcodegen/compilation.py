@@ -320,9 +320,10 @@ def emit_module(
         with runner.stage("golden values"):
             flatbuffer = embed(flatbuffer)
     if options.trace:
+        from ttcodegen.conversions.cpu_calls import cpu_functions
         from ttcodegen.conversions.traces import require_traceable
 
-        require_traceable(interface)
+        require_traceable(interface, cpu_functions(module))
         description = replace(description, traced=True)
     ops = LoweredOps(module, _kernel_paths(module, options.target))
     (conversion,) = passes_of(Step(f"convert-{options.target}-to-emitc", given))

@@ -38,6 +38,19 @@ func.func @gathered(%x: tensor<64x32xf32>) -> tensor<64x16xf32> {
     : (tensor<64x32xf32>) -> tensor<64x16xf32>
   return %0 : tensor<64x16xf32>
 }"""
+ON_MESH_CPU = ON_HOST.replace(
+    "return %0",
+    """%1 = "ttir.tanh"(%0) {ttir.should_hoist}
+    : (tensor<64x16xf32>) -> tensor<64x16xf32>
+  return %1""",
+)
+GATHERED = ON_HOST.replace("tensor<64x16xf32> {", "tensor<64x32xf32> {").replace(
+    "return %0 : tensor<64x16xf32>",
+    """%1 = "ttir.exp"(%0) : (tensor<64x16xf32>) -> tensor<64x16xf32>
+  %2 = "ttir.all_gather"(%1) <{all_gather_dim = 1 : si32, cluster_axis = 1 : ui32}>
+    : (tensor<64x16xf32>) -> tensor<64x32xf32>
+  return %2 : tensor<64x32xf32>""",
+)
 MESH = 'module attributes {ttcore.meshes = #ttcore.meshes<[<"mesh" = 1x2>]>} {'
 
 
@@ -93,6 +106,15 @@ def test_what_the_host_does_between_calls_is_refused() -> None:
     assert "without --trace" in text
 
 
+def test_what_chips_exchange_over_their_links_is_captured() -> None:
+    files = files_of(MESH + ON_HOST + "}", "ttmetal", trace=True)
+    assert "exchange(" in files["src/traced.cpp"]
+    assert "support/trace.cpp" in files
+    hoisted = MESH + ON_MESH_CPU + "}"
+    with pytest.raises(CompileError, match="its result goes to the host"):
+        files_of(hoisted, "ttmetal", trace=True)
+
+
 def test_convolutions_of_the_library_that_prepare_weights_in_each_call_are_refused() -> None:
     cnn = (EXAMPLES / "cnn" / "cnn.mlir").read_text("utf-8")
     with pytest.raises(CompileError) as caught:
@@ -104,11 +126,17 @@ def test_convolutions_of_the_library_that_prepare_weights_in_each_call_are_refus
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", ["ttnn", "ttmetal"])
-@pytest.mark.parametrize("name", ["layer", "cache"])
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        *((target, name) for target in ("ttnn", "ttmetal") for name in ("layer", "cache")),
+        ("ttmetal", "gathered"),
+    ],
+)
 def test_replays_compute_what_calls_compute(target: str, name: str, tmp_path: Path) -> None:
     source = tmp_path / f"{name}.mlir"
-    source.write_text({"layer": LAYER, "cache": CACHE}[name], encoding="utf-8")
+    texts = {"layer": LAYER, "cache": CACHE, "gathered": MESH + GATHERED + "}"}
+    source.write_text(texts[name], encoding="utf-8")
     for trace in ((), ("--trace",)):
         out = str(tmp_path / ("traced" if trace else "plain"))
         command = [str(source), "-o", out, "--target", target, "--build", "--kind", "so", *trace]
@@ -125,7 +153,7 @@ def test_replays_compute_what_calls_compute(target: str, name: str, tmp_path: Pa
 
 
 def _arguments(name: str, call: int, random: np.random.Generator) -> list[np.ndarray]:
-    if name == "layer":
+    if name in ("layer", "gathered"):
         return [random.standard_normal((64, 32)).astype(np.float32)]
     cache = random.standard_normal((1, 2, 64, 32)).astype(np.float32)
     entry = random.standard_normal((1, 2, 1, 32)).astype(np.float32)

@@ -65,6 +65,13 @@ class ChipExchange:
     target: SSAValue
     sharing: Sharing
 
+    @property
+    def ops(self) -> tuple[Operation, ...]:
+        """The call with the copies to the host and back, none of which the host makes."""
+        read = self.call.operands[0].owner
+        assert isinstance(read, Operation)
+        return (read, self.call, *(use.operation for use in self.call.results[0].uses))
+
 
 def chip_exchanges(hosts: Iterable[FuncOp], cpu_functions: Iterable[FuncOp]) -> list[ChipExchange]:
     """The calls of host functions that the chips do themselves, in order."""

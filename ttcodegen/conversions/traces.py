@@ -6,11 +6,13 @@ Between the begin and the end of a capture the host neither writes to the device
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
+from ttcodegen.conversions.chip_exchange import chip_exchanges
 from ttcodegen.conversions.interface import Entry
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.placement import has_placement, placement_of
@@ -23,24 +25,31 @@ from ttcodegen.transforms.rebuilding import body_of
 _REMEDY = "compile the module without --trace"
 
 
-def require_traceable(entries: Iterable[Entry]) -> None:
+def require_traceable(entries: Sequence[Entry], cpu_functions: Iterable[FuncOp] = ()) -> None:
     """Checks that functions can be captured.
+
+    Args:
+        entries: the functions.
+        cpu_functions: those that the host calls between programs of the device; what chips exchange
+            in place of such a call is captured.
 
     Raises:
         CompileError: with all reasons.
     """
-    found = [error for entry in entries for error in _unsupported_calls(entry)]
+    exchanges = chip_exchanges([entry.function for entry in entries], cpu_functions)
+    captured = {op for exchange in exchanges for op in exchange.ops}
+    found = [error for entry in entries for error in _unsupported_calls(entry, captured)]
     if found:
         raise CompileError.from_diagnostics([d for error in found for d in error.diagnostics])
 
 
-def _unsupported_calls(entry: Entry) -> Iterator[CompileError]:
+def _unsupported_calls(entry: Entry, captured: Container[Operation]) -> Iterator[CompileError]:
     for tensor in entry.arguments:
         if not tensor.is_weight and _is_on_host(tensor.value):
             message = f"a trace cannot read the input '{tensor.name}', which is on the host"
             yield CompileError(message, entry.function, remedy=_REMEDY)
     for op in body_of(entry.function).ops:
-        if reason := _reason(op):
+        if op not in captured and (reason := _reason(op)):
             message = f"'{operation_name(op)}' cannot be part of a trace: {reason}"
             yield CompileError(message, op, remedy=_REMEDY)
 

@@ -192,6 +192,33 @@ def test_equal_sequences_of_constants_are_one_function(name: str) -> None:
     assert text.count(f" {function}(") > 2
 
 
+@cache
+def device_sources(name: str) -> dict[str, str]:
+    """The sources of a model as programs of the device, unformatted."""
+    path = MODELS[name]
+    if not path.exists():
+        pytest.skip(f"{path.name} is in no folder of this machine")
+    options = CompileOptions(name, target="ttmetal")
+    return compile_module(Source(path.name, path.read_text()), options).files
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_programs_of_the_device_have_names_not_numbers(name: str) -> None:
+    header = device_sources(name)["src/programs.hpp"]
+    programs = re.findall(r"support::Workload (\w+);", header)
+    numbered = [each for each in programs if re.search(r"_\d{1,2}$", each)]
+    assert programs
+    assert len(numbered) <= len(programs) / 10, numbered
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_functions_run_programs_as_calls_that_give_tensors(name: str) -> None:
+    text = device_sources(name)[f"src/{name.replace('__', '_')}.cpp"]
+    assert "= run_" in text
+    assert "deallocate" not in text
+    assert len(re.findall(r"^ *run_\w+\(", text, re.MULTILINE)) == 0
+
+
 @pytest.mark.slow
 def test_few_variables_of_all_modules_have_numbers() -> None:
     """Over every module of the corpus that compiles, unformatted; a tenth at most."""

@@ -180,12 +180,7 @@ def test_update_of_pages_divides_its_users_among_cores():
         "%n: tensor<10x2xi32>",
         result="tensor<20x4x32x64xbf16>",
     )
-    assert (
-        "ttnn::MemoryConfig(ttnn::TensorMemoryLayout::HEIGHT_SHARDED, ttnn::BufferType::L1, "
-        "tt::tt_metal::ShardSpec(ttnn::CoreRangeSet(std::vector<ttnn::CoreRange>{"
-        "ttnn::CoreRange({0, 0}, {7, 0}), ttnn::CoreRange({0, 1}, {1, 1})}), {32, 64}))"
-    ) in text
-    assert calls_as("ttnn::to_memory_config(@, height_sharded)", text)
+    assert calls_as("ttnn::to_memory_config(@, tuning::height_sharded_32x64)", text)
     assert calls_as(
         "ttnn::experimental::paged_update_cache(@, @, /*update_idxs=*/std::vector<uint32_t>{}, @, "
         "std::nullopt, @, /*batch_offset=*/0, std::nullopt, std::nullopt)",

@@ -206,7 +206,12 @@ def test_convolutions_hand_shards_on() -> None:
     assert names(program).count("to_memory_config") <= 3
     code = "\n".join(text for name, text in module.files.items() if name.endswith(".cpp"))
     assert re.search(
-        r"ttnn::conv2d\([^;]*_compute, /\*memory_config=\*/(height|block)_sharded", code
+        r"ttnn::conv2d\([^;]*_compute, /\*memory_config=\*/tuning::(height|block)_sharded", code
+    )
+    # Each is written once, to be tuned there.
+    assert "ttnn::MemoryConfig(" not in code
+    assert re.search(
+        r"const ttnn::MemoryConfig (height|block)_sharded_\d+x\d+\{", module.files["src/tuning.hpp"]
     )
 
 

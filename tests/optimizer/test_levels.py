@@ -161,7 +161,8 @@ def test_weights_of_one_row_of_tiles_are_read_from_all_banks(weights: str) -> No
     assert ".fused_activation = {}" in tuning
     # They are brought there once.
     (prepared,) = [text for path, text in module.files.items() if path.endswith("/m.cpp")]
-    assert "BufferType::DRAM" in prepared.partition("MainOutputs main")[0]
+    assert "tuning::dram_width_sharded_" in prepared.partition("MainOutputs main")[0]
+    assert "const ttnn::MemoryConfig dram_width_sharded_" in tuning
 
 
 def test_what_differs_from_run_to_run_is_not_brought_to_the_banks() -> None:

@@ -15,6 +15,7 @@ from ttcodegen.ops.cpp_calls import Argument, Call, Use
 from ttcodegen.ops.cpp_parameters import PARAMETERS, SIZES
 
 _INTEGER = re.compile(r"\d+$")
+_SHARDED_MEMORY = r"tuning::\w+_sharded_\d+x"
 _TYPES: Sequence[tuple[re.Pattern[str], str, str]] = tuple(
     (re.compile(pattern), type_, noun)
     for pattern, type_, noun in (
@@ -23,6 +24,7 @@ _TYPES: Sequence[tuple[re.Pattern[str], str, str]] = tuple(
         (r'"', "const char*", "name"),
         (r"ttnn::Shape\(", "const ttnn::Shape&", "shape"),
         (r"ttnn::DataType::|tuning::\w+_type$", "ttnn::DataType", "data_type"),
+        (_SHARDED_MEMORY, "const ttnn::MemoryConfig&", "memory_config"),
         (r"ttnn::Layout::", "ttnn::Layout", "layout"),
     )
 )
@@ -103,6 +105,11 @@ def form_of(expression: Argument) -> Form:
     general = _BETWEEN.join(skeleton)
     named = tuple(filter(None, constants))
     return Form(_BETWEEN.join((general, *named)), general, tuple(values), tuple(used), tuple(texts))
+
+
+def is_sharded_memory(text: str) -> bool:
+    """Whether a piece of C++ is the constant of a sharded memory configuration."""
+    return re.match(_SHARDED_MEMORY, text) is not None
 
 
 # Called for each piece of each statement; few are different.

@@ -18,11 +18,10 @@ from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement, placement_of
 from ttcodegen.dialects.program_configs import ProgramConfig
-from ttcodegen.dialects.shards import Orientation
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.emitc.text import Text
 from ttcodegen.naming.values import ValueNames
-from ttcodegen.ops.cpp_calls import Argument, Call, Use, core_set_text, cpp_text
+from ttcodegen.ops.cpp_calls import Argument, Call, Use, cpp_text
 from ttcodegen.ops.definition import TTNNDefinition
 
 TENSOR = "ttnn::Tensor"
@@ -139,7 +138,6 @@ class Recorder(StatementRecorder):
 
     def __init__(self, facts: SourceFacts, names: ValueNames) -> None:
         super().__init__(facts, names)
-        self._memory_configs: dict[tuple[object, ...], Call] = {}
 
     def record(self, ops: Iterable[Operation]) -> list[Statement]:
         """The statements of ops in order.
@@ -202,36 +200,11 @@ class Recorder(StatementRecorder):
 
     def memory_config(self, placement: TensorPlacement) -> Argument:
         if placement.shards is not None:
-            return self._sharded_memory_config(placement)
+            return Text(self.facts.tuning.sharded(placement))
         known = {("dram", "interleaved"): "DRAM", ("l1", "interleaved"): "L1"}
         buffer = known[placement.buffer_type, placement.memory_layout or ""]
         kind = "weights" if self.names.of_weights else "activations"
         return Text(self.facts.tuning.memory(kind, buffer))
-
-    def _sharded_memory_config(self, placement: TensorPlacement) -> Call:
-        """A variable that holds it, one for all tensors that are divided alike."""
-        shards = placement.shards
-        assert shards is not None
-        key = (placement.buffer_type, placement.memory_layout, shards)
-        if key not in self._memory_configs:
-            height, width = shards.shape
-            orientation = ""
-            if shards.orientation is Orientation.COL_MAJOR:
-                orientation = ", tt::tt_metal::ShardOrientation::COL_MAJOR"
-            assert placement.memory_layout is not None
-            arguments = (
-                Text(f"ttnn::TensorMemoryLayout::{placement.memory_layout.upper()}"),
-                Text(f"ttnn::BufferType::{placement.buffer_type.upper()}"),
-                Text(
-                    f"tt::tt_metal::ShardSpec({core_set_text(shards.core_ranges)}, "
-                    f"{{{height}, {width}}}{orientation})"
-                ),
-            )
-            config = "ttnn::MemoryConfig"
-            self._memory_configs[key] = Call(
-                config, arguments, config, variable=placement.memory_layout
-            )
-        return self._memory_configs[key]
 
     def compute_config(self, config: ComputeConfig) -> Argument:
         return Text(self.facts.tuning.compute(config))

@@ -149,9 +149,12 @@ def _names(programs: Sequence[DeviceProgram]) -> list[str]:
 
 
 def _shape_text(shape: Sequence[int]) -> str:
-    """A shape as a part of a name, without dimensions of one element at its start."""
-    start = next((place for place, size in enumerate(shape) if size != 1), len(shape) - 1)
-    return "x".join(map(str, shape[max(start, 0) :])) or "1"
+    """A shape as a part of a name: two dimensions at least, no further ones of one element at its
+    start."""
+    sizes = [1, 1, *shape]
+    while len(sizes) > 2 and sizes[0] == 1:
+        sizes.pop(0)
+    return "x".join(map(str, sizes))
 
 
 def _key(described: DeviceProgram, paths: KernelPaths) -> object:

@@ -9,7 +9,7 @@ from itertools import chain
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.conversions.expression_forms import form_of
+from ttcodegen.conversions.expression_forms import form_of, is_sharded_memory
 from ttcodegen.conversions.recording import TENSOR, Statement
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.ops.cpp_calls import Argument, Call
@@ -111,6 +111,8 @@ def texts_of(each: Group, names: Mapping[SSAValue, str]) -> list[tuple[str, str]
         for text, name in statement.form.texts:
             if not name and text.startswith("ttnn::Shape(") and statement.results:
                 name = _shape_name(statement, names)
+            elif is_sharded_memory(text) and statement.results:
+                name = f"{names.get(statement.results[0], 'result')}_memory"
             found.append((text, name))
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from itertools import chain, count
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
@@ -14,6 +15,7 @@ from ttcodegen.conversions.product_weights import ProductWeights, product_weight
 from ttcodegen.dialects.compute_config import ComputeConfig
 from ttcodegen.dialects.math_fidelity import MathFidelity
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.program_configs import (
     CoreGrid,
     CoreSet,
@@ -21,6 +23,7 @@ from ttcodegen.dialects.program_configs import (
     ProgramConfig,
     Word,
 )
+from ttcodegen.dialects.shards import Orientation
 from ttcodegen.emitc.builder import EmitCBuilder, open_file
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.naming.sources import name_or_kind
@@ -149,6 +152,12 @@ TRACE_REGION_COMMENT = (
 """Source of what 0 means: tt_metal/distributed/mesh_trace.cpp of tt-metal 0.70.1."""
 
 
+_SHARDED_COMMENT = (
+    "Tensors divided among {cores} cores: layout, memory, cores and the shape of a shard. "
+    "Alternatives: other shapes and cores, ttnn::L1_MEMORY_CONFIG or ttnn::DRAM_MEMORY_CONFIG."
+)
+
+
 def qualified(name: str) -> str:
     """A constant as the program names it; empty for no name."""
     return f"{_NAMESPACE}::{name}" if name else ""
@@ -161,6 +170,8 @@ class Tuning:
         self._computes: dict[ComputeConfig, str] = {}
         self._programs: dict[ProgramConfig, str] = {}
         self._memories: dict[tuple[str, str], str] = {}
+        self._sharded: dict[str, TensorPlacement] = {}
+        """Sharded memory configurations by their names, with a tensor that has each."""
         self._undecided: set[str] = set()
         self._weights = ProductWeights(None, frozenset(), frozenset())
         self.shared: dict[str, str] = {}
@@ -172,7 +183,7 @@ class Tuning:
     def is_used(self) -> bool:
         """Whether the functions name any of the constants."""
         found = self._computes or self._memories or self._programs or self._undecided
-        return bool(found or self._weights.data_type)
+        return bool(found or self._sharded or self._weights.data_type)
 
     def undecided(self, name: str) -> str:
         """A constant that all calls of a kind share, for a decision that is the library's."""
@@ -201,6 +212,26 @@ class Tuning:
         name = f"{kind}_memory" if buffer == "DRAM" else f"{kind}_memory_{buffer.lower()}"
         self._memories.setdefault((kind, buffer), name)
         return f"{_NAMESPACE}::{name}"
+
+    def sharded(self, placement: TensorPlacement) -> str:
+        """The constant that holds a sharded memory configuration, one for all tensors that are
+        divided alike: called after how they are divided, and the shape of a shard."""
+        shards = placement.shards
+        assert shards is not None
+        assert placement.memory_layout is not None
+        height, width = shards.shape
+        name = f"{placement.memory_layout}_{height}x{width}"
+        if placement.buffer_type != "l1":
+            name = f"{placement.buffer_type}_{name}"
+        on_cores = f"{name}_on_{shards.cores}_cores"
+        numbered = (f"{on_cores}_{number}" for number in count(2))
+        names = chain((name, on_cores), numbered)
+        found = next(
+            each
+            for each in names
+            if _divided_alike(self._sharded.setdefault(each, placement), placement)
+        )
+        return f"{_NAMESPACE}::{found}"
 
     def collect(self, entries: Sequence[Entry]) -> None:
         """Names all configurations that the functions of these entries use: those of kernels by
@@ -267,6 +298,14 @@ class Tuning:
             # A reference is no constant by itself: without inline each file that includes this
             # one would define it.
             file.verbatim(f"inline {_MEMORY_TYPE} {name} = ttnn::{buffer}_MEMORY_CONFIG;")
+        for name, placement in sorted(self._sharded.items()):
+            if not is_first:
+                file.blank()
+            is_first = False
+            shards = placement.shards
+            assert shards is not None
+            file.comment(_SHARDED_COMMENT.format(cores=shards.cores))
+            file.global_constant(name, "ttnn::MemoryConfig", sharded_initializer(placement))
         if self._weights.data_type is not None:
             if not is_first:
                 file.blank()
@@ -296,6 +335,31 @@ class Tuning:
             is_first = False
             file.comment(f"Program configuration of {name.removesuffix('_program')}.")
             file.global_constant(name, config.cpp, program_initializer(config))
+
+
+def _divided_alike(first: TensorPlacement, second: TensorPlacement) -> bool:
+    return (first.buffer_type, first.memory_layout, first.shards) == (
+        second.buffer_type,
+        second.memory_layout,
+        second.shards,
+    )
+
+
+def sharded_initializer(placement: TensorPlacement) -> str:
+    """The memory configuration of a sharded tensor as braced C++."""
+    shards = placement.shards
+    assert shards is not None
+    assert placement.memory_layout is not None
+    height, width = shards.shape
+    orientation = ""
+    if shards.orientation is Orientation.COL_MAJOR:
+        orientation = ", tt::tt_metal::ShardOrientation::COL_MAJOR"
+    return (
+        f"{{ttnn::TensorMemoryLayout::{placement.memory_layout.upper()}, "
+        f"ttnn::BufferType::{placement.buffer_type.upper()}, "
+        f"tt::tt_metal::ShardSpec({core_set_text(shards.core_ranges)}, "
+        f"{{{height}, {width}}}{orientation})}}"
+    )
 
 
 def _calls(entries: Iterable[Entry]) -> Iterator[CatalogueOp]:

@@ -139,6 +139,10 @@ def _meaning(counts: Counter[str]) -> str:
     if _attends(counts):
         return "" if _is_whole_layer(counts, products) else "attention"
     rotates = counts["multiply"] and counts["concat"] and counts["add"]
+    # The sum of both halves may be left to the caller; one of them is negated, or a product with
+    # a matrix that swaps them.
+    swaps = counts["neg"] or counts["matmul"] > 1
+    rotates = rotates or (counts["multiply"] > 1 and counts["concat"] and swaps)
     if any(_is_norm(name) for name in counts) and not products and not counts["conv2d"]:
         return "normalize_and_rotate" if rotates else "normalize"
     # Halves may be swapped by a product with a matrix that is no weight.

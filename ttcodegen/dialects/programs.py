@@ -27,6 +27,8 @@ from ttcodegen.dialects.tuning import Derived, Size, Tuning, evaluate, names_in
 
 CIRCULAR_BUFFERS = 32
 """Circular buffers of a core (tt-metal 0.70.1, circular_buffer_constants.h)."""
+OWN_MEMORY = -1
+"""The operand of a circular buffer that lies in no tensor."""
 BUFFER_CONSTANT = "cb_"
 """How named compile-time arguments begin that are indices of circular buffers."""
 
@@ -75,6 +77,13 @@ class CircularBuffer:
     """None if the settings are such that the buffer is not needed."""
     page_size: int
     """Bytes; a tile unless it is room for data-movement kernels."""
+    operand: int = OWN_MEMORY
+    """The operand of the program whose shards are the pages."""
+
+    @property
+    def is_alias(self) -> bool:
+        """Whether it takes no memory besides that of a tensor."""
+        return self.operand != OWN_MEMORY
 
     @property
     def constant(self) -> str:
@@ -212,6 +221,8 @@ class Traffic:
     least: int
     """What the computation could do with."""
     division: Division = AnyTiles()
+    streamed: bool = False
+    """Whether it is to come through a circular buffer of its own, wherever it lies."""
 
 
 @dataclass(frozen=True)
@@ -388,7 +399,8 @@ class Program:
     @property
     def l1_bytes(self) -> int:
         """Bytes of each core's L1 that the circular buffers take."""
-        return sum(self.value(b.pages) * b.page_size for b in self.circular_buffers)
+        own = (buffer for buffer in self.circular_buffers if not buffer.is_alias)
+        return sum(self.value(buffer.pages) * buffer.page_size for buffer in own)
 
 
 FP32_DESTINATION = "fp32_dest_acc_en"

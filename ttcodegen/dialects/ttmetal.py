@@ -39,7 +39,14 @@ from xdsl.irdl import (
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.functions import KERNEL_THREAD
-from ttcodegen.dialects.programs import CIRCULAR_BUFFERS, BufferAddress, Kernel, ProgramAttr
+from ttcodegen.dialects.placement import placement_of
+from ttcodegen.dialects.programs import (
+    CIRCULAR_BUFFERS,
+    OWN_MEMORY,
+    BufferAddress,
+    Kernel,
+    ProgramAttr,
+)
 from ttcodegen.dialects.system import system_of
 from ttcodegen.dialects.ttcore_enumerations import MemorySpace, MemorySpaceAttr
 from ttcodegen.dialects.ttcore_layouts import LinearLayout, MetalLayoutAttr
@@ -461,6 +468,17 @@ class RunProgramOp(IRDLOperation):
                 f"{self.name} has {count} operands, but '{program.name}' says what it moves of "
                 f"{len(program.traffic)}"
             )
+        for buffer in program.circular_buffers:
+            if not OWN_MEMORY <= buffer.operand < count:
+                raise VerifyException(
+                    f"{self.name}: the circular buffer '{buffer.name}' of '{program.name}' lies in "
+                    f"operand {buffer.operand}, but there are {count}"
+                )
+            if buffer.is_alias and placement_of(self.buffers[buffer.operand]).shards is None:
+                raise VerifyException(
+                    f"{self.name}: the circular buffer '{buffer.name}' of '{program.name}' lies in "
+                    f"operand {buffer.operand}, which is not in shards"
+                )
         for kernel in program.kernels:
             for operand in (*kernel.accessors, *_addressed(kernel)):
                 if not 0 <= operand < count:

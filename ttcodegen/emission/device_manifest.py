@@ -262,7 +262,11 @@ def _program(program: Program, launches: int, shared: Mapping[str, SharedProgram
         "launches": launches,
         "cores": _cores(program.core_range),
         "circular_buffers": [
-            {"name": buffer.name, **_circular_buffer(buffer, program)}
+            {
+                "name": buffer.name,
+                **_circular_buffer(buffer, program),
+                **({"operand": buffer.operand} if buffer.is_alias else {}),
+            }
             for buffer in program.used_buffers
         ],
         "settings": {setting.name: setting.value for setting in program.tuning.settings},

@@ -207,17 +207,25 @@ def program_row(
         "name": identifier(program.name),
         "head": _head(program),
         "operands": names,
-        "used_to_build": {names[i] for kernel in program.kernels for i in kernel.accessors},
+        "used_to_build": {names[operand] for operand in _built_with(program)},
         "cores": _core_range(program.cores),
         "work_units": program.work_units,
         "work": f"{identifier(program.work_unit)}s" if program.work_unit else "units",
-        "buffers": [_buffer(buffer) for buffer in program.circular_buffers],
+        "buffers": [_buffer(buffer, names) for buffer in program.circular_buffers],
+        "aliases": [_buffer(each, names) for each in program.circular_buffers if each.is_alias],
         "constants": sorted(constants.items()),
         "semaphores": [(identifier(s), program.initial_value(s)) for s in program.semaphores],
         "kernels": rows,
         "loops": _argument_loops(program, variables, names, style),
         "uses_noc": _uses_noc(program),
     }
+
+
+def _built_with(program: Program) -> Iterator[int]:
+    """The operands that say where tensors lie when the program is built."""
+    for kernel in program.kernels:
+        yield from kernel.accessors
+    yield from (buffer.operand for buffer in program.circular_buffers if buffer.is_alias)
 
 
 def _head(program: Program) -> list[str]:
@@ -248,9 +256,10 @@ def _core_range(area: CoreArea) -> str:
     return f"{{{first_column}, {first_row}}}, {{{last_column}, {last_row}}}"
 
 
-def _buffer(buffer: CircularBuffer) -> dict[str, Any]:
+def _buffer(buffer: CircularBuffer, operands: Sequence[str]) -> dict[str, Any]:
     return {
         "name": buffer.constant,
+        "tensor": operands[buffer.operand] if buffer.is_alias else "",
         "index": buffer.index,
         "format": TILE_FORMATS[buffer.data_type.mlir].cpp,
         "pages": cpp_size(buffer.pages, _SCOPE),

@@ -120,7 +120,7 @@ def _flag(value: bool) -> str:
 
 def _l1_bytes(program: Program) -> str:
     """The bytes of each core's L1 that the circular buffers take."""
-    terms = [_buffer_bytes(buffer) for buffer in program.circular_buffers]
+    terms = [_buffer_bytes(buffer) for buffer in program.circular_buffers if not buffer.is_alias]
     return " + ".join(terms) or "0"
 
 

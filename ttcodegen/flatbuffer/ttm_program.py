@@ -13,7 +13,7 @@ from ttcodegen.dialects.programs import Costs
 from ttcodegen.flatbuffer import program
 
 MAJOR = 2
-MINOR = 2
+MINOR = 3
 VERSION = (MAJOR, MINOR)
 """The version of the files that are written and read."""
 
@@ -36,6 +36,7 @@ class CircularBuffer:
     data_type: str
     pages: int
     page_size: int
+    shards: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

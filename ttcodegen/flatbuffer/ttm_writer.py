@@ -138,6 +138,7 @@ def _circular_buffer(buffer: CircularBuffer, program: Program) -> device.Circula
         buffer.data_type.mlir,
         program.value(buffer.pages),
         buffer.page_size,
+        (buffer.operand,) if buffer.is_alias else (),
     )
 
 

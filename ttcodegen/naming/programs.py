@@ -131,12 +131,19 @@ def tensor_names(kernel: Kernel) -> dict[int, str]:
     }
 
 
-def operand_names(program: Program, count: int) -> list[str]:
-    """What the tensors are called that a program reads and writes: as the kernels call their
-    addresses; identifiers, all different."""
+def known_names(program: Program) -> dict[int, str]:
+    """What the program says of the names of its operands, by their numbers."""
     names: dict[int, str] = {}
     for kernel in program.kernels:
         names = tensor_names(kernel) | names
+    aliases = {b.operand: b.name for b in program.circular_buffers if b.is_alias}
+    return aliases | names
+
+
+def operand_names(program: Program, count: int) -> list[str]:
+    """What the tensors are called that a program reads and writes: as the kernels call their
+    addresses, or as circular buffers in them are called; identifiers, all different."""
+    names = known_names(program)
     scope = NameScope(_names_around(program))
     for index in range(count):
         is_output = index >= program.inputs

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
+    DenseArrayBase,
     DictionaryAttr,
     FunctionType,
     ModuleOp,
     StringAttr,
     TensorType,
     UnitAttr,
+    i64,
 )
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -46,6 +48,8 @@ _REMEDY = (
 )
 _KEPT = ("grid", "indexing_maps", "iterator_types")
 """What a generic says of its program."""
+STREAMED = "streamed"
+"""What is kept of its circular buffers: the numbers of the inputs that are streamed."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,7 @@ def outline_generics(module: ModuleOp) -> None:
         if not generics:
             continue
         change_types(function, without_encoding)
+        streamed = {op: streamed_inputs(op) for op in generics if isinstance(op, GenericOp)}
         _drop_layouts(function)
         for op in generics:
             assert isinstance(op, GenericOp)
@@ -79,7 +84,7 @@ def outline_generics(module: ModuleOp) -> None:
                 found.append(fault)
                 continue
             symbol = symbols.unique(f"{function.sym_name.data}_generic")
-            module.body.block.add_op(_outline(op, symbol))
+            module.body.block.add_op(_outline(op, symbol, streamed[op]))
     if found:
         raise CompileError.from_diagnostics(found)
 
@@ -99,6 +104,19 @@ def _overwrites(op: GenericOp) -> bool:
         for body in op.bodies
         for inner in body.walk()
     )
+
+
+def streamed_inputs(op: GenericOp) -> list[int]:
+    """The inputs that come through a circular buffer wherever they lie: those that have one in
+    `operand_cb_mapping`, and what a `ttir.stream_layout` gives."""
+    mapping = op.operand_cb_mapping
+    numbers = () if mapping is None else cast("Any", mapping).iter_values()
+    buffers = [int(number) for number in numbers]
+    return [
+        place
+        for place, value in enumerate(op.inputs)
+        if isinstance(value.owner, StreamLayoutOp) or (place < len(buffers) and buffers[place] >= 0)
+    ]
 
 
 def _drop_layouts(function: FuncOp) -> None:
@@ -158,7 +176,7 @@ def _arguments(op: GenericOp, block: Block) -> Sequence[SSAValue]:
     return [*block.args[: len(op.inputs)], *block.args[len(op.inputs) + buffers :]]
 
 
-def _outline(op: GenericOp, symbol: str) -> FuncOp:
+def _outline(op: GenericOp, symbol: str, streamed: Sequence[int]) -> FuncOp:
     """Moves the region into a function of what it reads, and calls that."""
     block = op.bodies[0].block
     read = [*op.inputs, *(op.destinations if _overwrites(op) else ())]
@@ -178,6 +196,7 @@ def _outline(op: GenericOp, symbol: str) -> FuncOp:
     function.sym_visibility = StringAttr("private")
     copy_source_offset(op, function)
     said = {name: op.properties[name] for name in _KEPT}
+    said[STREAMED] = DenseArrayBase.from_list(i64, streamed)
     function.attributes[GENERIC] = DictionaryAttr(said)
     call = CallOp(symbol, read, outputs)
     call.attributes[GENERIC] = UnitAttr()

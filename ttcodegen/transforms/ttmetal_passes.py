@@ -51,6 +51,7 @@ def ttir_to_ttmetal(options: Values) -> Iterator[Step | str]:
     yield "convert-ttir-to-ttmetal"
     if options["tensors-in-l1"]:
         yield "ttmetal-place-in-l1"
+        yield "ttmetal-alias-buffers"
     yield "ttmetal-share-kernels"
     yield "ttcore-check-memory"
 
@@ -133,6 +134,12 @@ PASSES = (
         group=Group.TTMETAL,
         implementation="ttcodegen.transforms.ttmetal_memory:PlaceInL1",
         description="Lets tensors between programs of the device stay in L1 where they fit.",
+    ),
+    PassEntry(
+        name="ttmetal-alias-buffers",
+        group=Group.TTMETAL,
+        implementation="ttcodegen.transforms.ttmetal_aliases:AliasBuffers",
+        description="Lets circular buffers lie in the shards of tensors that cores have in L1.",
     ),
     PassEntry(
         name="ttmetal-share-kernels",

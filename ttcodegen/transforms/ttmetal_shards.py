@@ -68,6 +68,15 @@ def own_bytes(placement: TensorPlacement, uses: Iterable[Use]) -> int:
     return sum(_own_tiles(placement, use.needs) * use.bytes // total for use in uses)
 
 
+def lies_in_order(placement: TensorPlacement, needs: CoreTiles) -> bool:
+    """Whether each core has the tiles that it needs, and no others, in the order of its units."""
+    shards = placement.shards
+    if shards is None or not isinstance(needs.division, UnitTiles):
+        return False
+    is_run = placement.memory_layout == "height_sharded" or shards.shape[0] == TILE_SIDE
+    return is_run and _own_tiles(placement, needs) == tiles(placement)
+
+
 def _fits(placement: TensorPlacement, use: Use) -> Iterator[TensorPlacement]:
     """The tensor in shards that each hold what a core needs in that use."""
     cores, division = use.needs.cores, use.needs.division

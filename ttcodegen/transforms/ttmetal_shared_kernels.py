@@ -33,7 +33,7 @@ from ttcodegen.dialects.programs import (
     ProgramAttr,
 )
 from ttcodegen.emitc.identifiers import NameScope
-from ttcodegen.naming.programs import tensor_names
+from ttcodegen.naming.programs import known_names
 
 _ENDINGS = ("address", "elements", "kept", "layout", "row", "tensor")
 """What names after a tensor end in."""
@@ -159,9 +159,7 @@ def _text(program: Program, kernel: Kernel, function: FuncOp) -> str:
 def _neutral_names(program: Program) -> dict[str, str]:
     """What kernels may call the tensors of a program whatever it is made for, and the values that
     wait in its circular buffers."""
-    operands: dict[int, str] = {}
-    for kernel in program.kernels:
-        operands = tensor_names(kernel) | operands
+    operands = known_names(program)
     tensors = set(operands.values())
     scope = NameScope(b.name for b in program.circular_buffers if b.name not in tensors)
     return {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import FunctionType, ModuleOp, SymbolRefAttr, UnitAttr
@@ -32,7 +32,7 @@ from ttcodegen.dialects.device_module import MEANING
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.placement import TensorPlacement, declared_data_type, placed_type
-from ttcodegen.dialects.programs import ProgramAttr
+from ttcodegen.dialects.programs import Program, ProgramAttr
 from ttcodegen.dialects.system import system_of
 from ttcodegen.dialects.ttir_generic import GenericOp
 from ttcodegen.emitc.identifiers import NameScope, identifier
@@ -123,7 +123,8 @@ def _structure(group: Group, values: Sequence[SSAValue]) -> Structure:
     )
     made = tuple((value.type, splat_of(value)) for value in values)
     outputs = tuple(numbers[value] for value in group.outputs())
-    return (group.kind, group.cores, ops, made, outputs)
+    streamed = frozenset(numbers[value] for value in group.streamed if value in numbers)
+    return (group.kind, group.cores, ops, made, outputs, streamed)
 
 
 def device_type(value: SSAValue) -> Attribute:
@@ -344,7 +345,7 @@ class _FunctionConverter:
             outputs.append(buffer.results[0])
         meaning = self._meaning(group, lowered, name)
         launch = self._create("ttmetal.run_program", [*inputs, *outputs], [])
-        launch.properties["program"] = ProgramAttr(lowered.program)
+        launch.properties["program"] = ProgramAttr(_with_streams(lowered, group.streamed))
         launch.properties["meaning"] = SymbolRefAttr(meaning.sym_name.data)
         self._add(launch, group.root or group.ops[-1])
         self._made += [meaning, *lowered.kernels]
@@ -399,6 +400,17 @@ class _FunctionConverter:
         op.location = origin.location
         op.source_offset = getattr(origin, "source_offset", -1)  # pyright: ignore
         self._ops.append(op)
+
+
+def _with_streams(lowered: Lowered, streamed: Container[SSAValue]) -> Program:
+    """The program, with what it has to stream."""
+    program = lowered.program
+    operands = (*lowered.inputs, *lowered.outputs)
+    traffic = tuple(
+        replace(each, streamed=value in streamed)
+        for each, value in zip(program.traffic, operands, strict=bool(program.traffic))
+    )
+    return replace(program, traffic=traffic)
 
 
 def _clone(op: Operation, values: dict[SSAValue, SSAValue]) -> Operation:

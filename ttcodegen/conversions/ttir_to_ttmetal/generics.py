@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from itertools import count
+from typing import Any, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -24,6 +25,7 @@ from xdsl.dialects.builtin import (
     DictionaryAttr,
     ModuleOp,
     i32,
+    i64,
 )
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -53,9 +55,11 @@ from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
 from ttcodegen.transforms.inline import is_entry
 from ttcodegen.transforms.outline_generics import (
+    STREAMED,
     outline_generics,
     region_fault,
     replace_generic,
+    streamed_inputs,
 )
 from ttcodegen.transforms.rewriting import erase, functions
 
@@ -115,6 +119,7 @@ def group_of(op: GenericOp, most: CoreRange) -> Group:
     end.drop_all_references()
     given = op.iterator_types, op.indexing_maps
     inputs = list(op.inputs)
+    streamed = frozenset(inputs[place] for place in streamed_inputs(op))
     replace_generic(op, moved, results)
     ops = [
         each
@@ -122,7 +127,7 @@ def group_of(op: GenericOp, most: CoreRange) -> Group:
         if isinstance(each, CatalogueOp)
         and (not is_fill(each) or any(result in results for result in each.results))
     ]
-    group = Group(0, Kind.TILES, (), ops, cores=cores)
+    group = Group(0, Kind.TILES, (), ops, cores=cores, streamed=streamed)
     _complete(group, op)
     _check_loops(op, loops_of(group, inputs, results), given, shapes)
     return group
@@ -266,15 +271,18 @@ class _Wrapping:
             self._value(value) if value is overwritten else self._empty(value, place)
             for value in written
         ]
+        properties: dict[str, Attribute] = {
+            "grid": grid,
+            "indexing_maps": loops.indexing_maps,
+            "iterator_types": loops.iterator_types,
+            "operandSegmentSizes": DenseArrayBase.from_list(i32, [len(inputs), len(written)]),
+        }
+        if origin is not None and said is not None:
+            properties |= _buffer_mapping(origin, said, inputs, len(written))
         made = GenericOp.create(
             operands=[*(self._value(value) for value in inputs), *destinations],
             result_types=[value.type for value in outputs],
-            properties={
-                "grid": grid,
-                "indexing_maps": loops.indexing_maps,
-                "iterator_types": loops.iterator_types,
-                "operandSegmentSizes": DenseArrayBase.from_list(i32, [len(inputs), len(written)]),
-            },
+            properties=properties,
             regions=[self._region(group, inputs, written)],
         )
         for value, result in zip(outputs, made.results, strict=True):
@@ -340,6 +348,21 @@ class _Wrapping:
     def _add(self, op: Operation, origin: Operation) -> None:
         copy_source_offset(origin, op)
         self._ops.append(op)
+
+
+def _buffer_mapping(
+    origin: CallOp, said: DictionaryAttr, inputs: Sequence[SSAValue], written: int
+) -> dict[str, Attribute]:
+    """The property that says which inputs are streamed, if a generic of the source says so: the
+    numbers of their circular buffers, -1 for what may lie where it is."""
+    places = said.data[STREAMED]
+    streamed = {origin.operands[int(place)] for place in cast("Any", places).iter_values()}
+    if not streamed:
+        return {}
+    numbers = count()
+    mapping = [next(numbers) if value in streamed else -1 for value in inputs]
+    mapping += [-1] * written
+    return {"operand_cb_mapping": DenseArrayBase.from_list(i64, mapping)}
 
 
 def _is_turned(value: SSAValue) -> bool:

@@ -109,6 +109,8 @@ class Group:
     """The call of the generic of the source that the group is; nothing joins it."""
     cores: CoreRange | None = None
     """Those that its program runs on."""
+    streamed: frozenset[SSAValue] = frozenset()
+    """Inputs that come through circular buffers wherever they lie."""
 
     @property
     def result_shape(self) -> tuple[int, ...]:

@@ -10,14 +10,17 @@
 
 namespace support {
 
+using tt::tt_metal::CBHandle;
 using tt::tt_metal::CoreRange;
 using tt::tt_metal::KernelHandle;
 using tt::tt_metal::distributed::MeshCoordinateRange;
 using tt::tt_metal::distributed::MeshDevice;
 
 Workload::Workload(const MeshDevice& device, tt::tt_metal::Program&& program,
-                   std::vector<KernelHandle> kernels)
-    : workload_(std::in_place), kernels_(std::move(kernels)) {
+                   std::vector<KernelHandle> kernels, std::vector<CBHandle> circular_buffers)
+    : workload_(std::in_place),
+      kernels_(std::move(kernels)),
+      circular_buffers_(std::move(circular_buffers)) {
     workload_->add_program(MeshCoordinateRange(device.shape()), std::move(program));
 }
 
@@ -44,6 +47,22 @@ void create_circular_buffer(tt::tt_metal::Program& program, const CoreRange& cor
     tt::tt_metal::CircularBufferConfig config(pages * page_size, {{index, data_format}});
     config.set_page_size(index, page_size);
     CreateCircularBuffer(program, cores, config);
+}
+
+CBHandle create_circular_buffer_in(const DeviceTensor& tensor, tt::tt_metal::Program& program,
+                                   const CoreRange& cores, std::uint8_t index,
+                                   tt::DataFormat data_format, std::uint32_t pages,
+                                   std::uint32_t page_size) {
+    tt::tt_metal::CircularBufferConfig config(pages * page_size, {{index, data_format}});
+    config.set_page_size(index, page_size);
+    config.set_globally_allocated_address(*tensor.buffer->get_reference_buffer());
+    return CreateCircularBuffer(program, cores, config);
+}
+
+void move_circular_buffer(tt::tt_metal::Program& program, CBHandle circular_buffer,
+                          const DeviceTensor& tensor) {
+    UpdateDynamicCircularBufferAddress(program, circular_buffer,
+                                       *tensor.buffer->get_reference_buffer());
 }
 
 std::vector<std::uint32_t> accessor_args(std::initializer_list<const DeviceTensor*> tensors) {

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <tt-metalium/circular_buffer_config.hpp>
 #include <tt-metalium/core_coord.hpp>
 #include <tt-metalium/kernel_types.hpp>
 #include <tt-metalium/mesh_device.hpp>
@@ -25,12 +26,18 @@ class Workload {
     /// One that is not built yet.
     Workload() = default;
     /// @param kernels the kernels of the program, in an order that the caller knows.
+    /// @param circular_buffers those that lie in tensors, likewise.
     Workload(const tt::tt_metal::distributed::MeshDevice& device, tt::tt_metal::Program&& program,
-             std::vector<tt::tt_metal::KernelHandle> kernels);
+             std::vector<tt::tt_metal::KernelHandle> kernels,
+             std::vector<tt::tt_metal::CBHandle> circular_buffers = {});
 
     bool is_built() const { return workload_.has_value(); }
     tt::tt_metal::Program& program() { return workload_->get_programs().begin()->second; }
     tt::tt_metal::KernelHandle kernel(std::size_t index) const { return kernels_[index]; }
+
+    tt::tt_metal::CBHandle circular_buffer(std::size_t index) const {
+        return circular_buffers_[index];
+    }
 
     /// Enqueues the program; does not wait for it.
     void enqueue(tt::tt_metal::distributed::MeshDevice& device);
@@ -38,6 +45,7 @@ class Workload {
   private:
     std::optional<tt::tt_metal::distributed::MeshWorkload> workload_;
     std::vector<tt::tt_metal::KernelHandle> kernels_;
+    std::vector<tt::tt_metal::CBHandle> circular_buffers_;
 };
 
 /// Checks that a core's L1 has room for the circular buffers of a program.
@@ -49,6 +57,17 @@ void require_l1(const tt::tt_metal::distributed::MeshDevice& device, const std::
 void create_circular_buffer(tt::tt_metal::Program& program, const tt::tt_metal::CoreRange& cores,
                             std::uint8_t index, tt::DataFormat data_format, std::uint32_t pages,
                             std::uint32_t page_size);
+
+/// Gives each of the cores a circular buffer whose pages are those of its shard of a tensor in L1.
+tt::tt_metal::CBHandle create_circular_buffer_in(const DeviceTensor& tensor,
+                                                 tt::tt_metal::Program& program,
+                                                 const tt::tt_metal::CoreRange& cores,
+                                                 std::uint8_t index, tt::DataFormat data_format,
+                                                 std::uint32_t pages, std::uint32_t page_size);
+
+/// Lets a circular buffer lie in the shards of another tensor of the same kind.
+void move_circular_buffer(tt::tt_metal::Program& program, tt::tt_metal::CBHandle circular_buffer,
+                          const DeviceTensor& tensor);
 
 /// The compile-time arguments that give a kernel's TensorAccessorArgs where the pages of tensors
 /// are, one tensor after the other.

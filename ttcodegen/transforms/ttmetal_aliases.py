@@ -22,7 +22,6 @@ from ttcodegen.dialects.functions import body_of
 from ttcodegen.dialects.placement import placement_of
 from ttcodegen.dialects.programs import (
     BufferAddress,
-    CircularBuffer,
     Kernel,
     Place,
     Processor,
@@ -101,16 +100,16 @@ def _aliased(
             least_noc_bytes=costs.least_noc_bytes - traffic.least,
             own_l1_bytes=costs.own_l1_bytes - traffic.bytes,
         ),
-        tuning=replace(program.tuning, rules=(*program.tuning.rules, *_rules(program, alias))),
+        tuning=replace(program.tuning, rules=(*program.tuning.rules, *_rules(program))),
     )
 
 
-def _rules(program: Program, buffer: CircularBuffer) -> Iterator[Rule]:
+def _rules(program: Program) -> Iterator[Rule]:
     """The cores that have the shards are those that the program runs on."""
     for setting in program.tuning.settings:
         if setting.name in ("grid_columns", "grid_rows"):
             message = (
-                f"{setting.name} is {setting.value}: '{buffer.name}' lies in the L1 of these cores"
+                f"{setting.name} is {setting.value}: the L1 of these cores holds what they read"
             )
             rule = Rule(equal(Name(setting.name), setting.value), message)
             if rule not in program.tuning.rules:

@@ -34,6 +34,8 @@ from ttcodegen.lang.compiler.expressions import (
     Reshaped,
     Resident,
     Transposed,
+    engine_part,
+    is_flat,
     parts_of,
 )
 from ttcodegen.lang.compiler.numbers import Arithmetic, Number
@@ -163,11 +165,11 @@ class BlockWriter:
         around = self._ready
         self._ready = dict(around)
         prepared = self._prepared(expression)
-        engine = _engine_part(prepared)
-        prepared, engine = self._with_one_engine_part(prepared, engine)
+        engine = engine_part(prepared)
+        prepared, engine = self._with_oneengine_part(prepared, engine)
         while not self._fits(prepared, engine):
             prepared = self._divided(prepared)
-            engine = _engine_part(prepared)
+            engine = engine_part(prepared)
         self._loop(prepared, engine, target)
         for held in self._held:
             self.drop(held)
@@ -249,7 +251,7 @@ class BlockWriter:
             return self._prepared(expression)
         return self._materialised(expression)
 
-    def _with_one_engine_part(
+    def _with_oneengine_part(
         self, expression: Expression, engine: Expression | None
     ) -> tuple[Expression, Expression | None]:
         """All products and reductions but one go through circular buffers."""
@@ -299,7 +301,7 @@ class BlockWriter:
         kernel.forget_formats()
         shape = expression.shape
         in_a_row = expression.elements is not None
-        flat = in_a_row or (prod(shape) > 1 and engine is None and _is_flat(expression))
+        flat = in_a_row or (prod(shape) > 1 and engine is None and is_flat(expression))
         sizes: Shape = (prod(shape),) if flat else shape
         names = ["tile"] if flat else [*("matrix" for _ in shape[:-2]), "row", "column"]
         with ExitStack() as loops:
@@ -475,30 +477,6 @@ class BlockWriter:
                     places[axis] = loops.enter_context(loop)
             index = self._source(part.of, places, False).index
             kernel.op("reduce_tile", source, SCALER, index, 0, 0, **kind)
-
-
-def _engine_part(expression: Expression) -> Expression | None:
-    """What the matrix engine computes in the loop of an expression: the first product that
-    only elementwise functions use it, or the expression itself if it is a reduction, whose
-    result the packer makes."""
-    return expression if isinstance(expression, Reduction) else _first_product(expression)
-
-
-def _first_product(expression: Expression) -> Expression | None:
-    parts = parts_of(expression, through=Apply)
-    return next((part for part in parts if isinstance(part, Product)), None)
-
-
-def _is_flat(expression: Expression) -> bool:
-    """Whether tiles of all operands have the same number as the tile of the result."""
-    return all(map(_keeps_order, parts_of(expression)))
-
-
-def _keeps_order(part: Expression) -> bool:
-    """Whether a tile has the number of those that it is computed from."""
-    if isinstance(part, Broadcast):
-        return not part.kind and part.shape == part.of.shape
-    return not isinstance(part, Picked | Transposed | Product | Reduction)
 
 
 def _buffer(expression: Expression) -> str:

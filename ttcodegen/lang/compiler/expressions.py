@@ -180,3 +180,27 @@ def depends_on(expression: Any, buffers: Sequence[str]) -> bool:
     return isinstance(expression, Expression) and any(
         isinstance(part, Resident) and part.buffer in buffers for part in parts_of(expression)
     )
+
+
+def engine_part(expression: Expression) -> Expression | None:
+    """What the matrix engine computes in the loop of an expression: the first product that only
+    elementwise functions use, or the expression itself if it is a reduction, whose result the
+    packer makes."""
+    return expression if isinstance(expression, Reduction) else _first_product(expression)
+
+
+def _first_product(expression: Expression) -> Expression | None:
+    parts = parts_of(expression, through=Apply)
+    return next((part for part in parts if isinstance(part, Product)), None)
+
+
+def is_flat(expression: Expression) -> bool:
+    """Whether tiles of all operands have the same number as the tile of the result."""
+    return all(map(_keeps_order, parts_of(expression)))
+
+
+def _keeps_order(part: Expression) -> bool:
+    """Whether a tile has the number of those that it is computed from."""
+    if isinstance(part, Broadcast):
+        return not part.kind and part.shape == part.of.shape
+    return not isinstance(part, Picked | Transposed | Product | Reduction)

@@ -6,25 +6,14 @@ import ast
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DictionaryAttr,
-    ModuleOp,
-    StringAttr,
-    SymbolRefAttr,
-    UnitAttr,
-)
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 
 from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
 from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel
 from ttcodegen.diagnostics import CompileError, Diagnostic
 from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.device_module import MEANING
-from ttcodegen.dialects.placement import placed_type
 from ttcodegen.dialects.programs import (
     BufferAddress,
     CircularBuffer,
@@ -35,7 +24,6 @@ from ttcodegen.dialects.programs import (
     Place,
     Processor,
     Program,
-    ProgramAttr,
     RuntimeArgument,
 )
 from ttcodegen.emission.device_manifest import page_size
@@ -45,6 +33,7 @@ from ttcodegen.lang.buffers import DataflowBuffer
 from ttcodegen.lang.compiler.captured import Captured, kernel_syntax, location
 from ttcodegen.lang.compiler.compute import SCALER, BlockWriter, Needs
 from ttcodegen.lang.compiler.compute_translation import ComputeTranslator
+from ttcodegen.lang.compiler.host_functions import OperationTensors, host_module
 from ttcodegen.lang.compiler.movement import MovementTranslator
 from ttcodegen.lang.compiler.numbers import Arithmetic
 from ttcodegen.lang.compiler.pipe_nets import NetUses
@@ -53,7 +42,6 @@ from ttcodegen.lang.compiler.translation import KernelTranslator
 from ttcodegen.lang.context import KernelKind, Launch
 from ttcodegen.lang.tensors import Tensor
 from ttcodegen.layout.tiled_shape import tile_bytes_of
-from ttcodegen.ops.context import load_dialects
 
 _PLACES = (
     RuntimeArgument("node_column", Place.COLUMN),
@@ -215,9 +203,10 @@ class _OperationCompiler:
     def compile(self) -> CompiledOperation:
         """The module."""
         program, kernels = self.program()
+        tensors = OperationTensors(self.inputs, self.kept, self.outputs)
         return CompiledOperation(
             self.name,
-            self._module(program, kernels),
+            host_module(self.name, program, kernels, tensors),
             tuple(tensor for _, tensor in (*self.inputs.values(), *self.kept.values())),
             tuple(tensor for _, tensor in self.outputs.values()),
             tuple(self._warnings),
@@ -436,41 +425,6 @@ class _OperationCompiler:
         """Kernels are translated twice: each warning is reported once."""
         self._warnings |= dict.fromkeys(translator.diagnostics.warnings)
 
-    # The host
-
-    def _module(self, program: Program, kernels: Sequence[FuncOp]) -> ModuleOp:
-        inputs = [*self.inputs.values(), *self.kept.values()]
-        outputs = list(self.outputs.values())
-        ctx = load_dialects()
-        body = Block(arg_types=[_type_of(tensor) for _, tensor in inputs])
-        for argument, (name, _) in zip(body.args, inputs, strict=True):
-            argument.name_hint = name
-        read = list(body.args)[: len(self.inputs)]
-        kept = dict(zip(self.kept, list(body.args)[len(read) :], strict=True))
-        made: list[SSAValue] = []
-        for key, (name, tensor) in self.outputs.items():
-            if key in kept:
-                made.append(kept[key])
-                continue
-            buffer = ctx.get_op("ttmetal.create_buffer").create(result_types=[_type_of(tensor)])
-            buffer.results[0].name_hint = name
-            body.add_op(buffer)
-            made.append(buffer.results[0])
-        meaning = f"{program.name}_meaning"
-        run = ctx.get_op("ttmetal.run_program").create(
-            operands=[*read, *made],
-            properties={"program": ProgramAttr(program), "meaning": SymbolRefAttr(meaning)},
-        )
-        body.add_ops([run, ReturnOp(*made)])
-        types = [value.type for value in body.args], [value.type for value in made]
-        host = FuncOp(self.name, types, Region(body))
-        host.arg_attrs = _names([name for name, _ in inputs])
-        host.res_attrs = _names([name for name, _ in outputs])
-        # What it means is the operation of the program in Python: nothing that TTIR has ops for.
-        declared = FuncOp.external(meaning, [value.type for value in read], types[1])
-        declared.attributes[MEANING] = UnitAttr()
-        return ModuleOp([host, declared, *kernels])
-
 
 _READS = ("ttkernel.get_arg_val", "memref.load")
 
@@ -483,14 +437,6 @@ def _erase_unused(function: FuncOp) -> None:
         if is_pure and op.results[0].first_use is None:
             op.detach()
             op.erase()
-
-
-def _names(names: Sequence[str]) -> ArrayAttr[Any]:
-    return ArrayAttr(DictionaryAttr({"ttir.name": StringAttr(name)}) for name in names)
-
-
-def _type_of(tensor: Tensor) -> Any:
-    return placed_type(tensor.placement)
 
 
 def _circular_buffer(buffer: DataflowBuffer) -> CircularBuffer:

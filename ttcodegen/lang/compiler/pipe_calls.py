@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xdsl.ir import SSAValue
 
@@ -19,11 +19,9 @@ from ttcodegen.lang.buffers import DataflowBuffer
 from ttcodegen.lang.compiler.numbers import Number, is_condition
 from ttcodegen.lang.compiler.pipe_nets import Branch, Line, NetUse, has_range
 from ttcodegen.lang.compiler.resources import MovementResources
+from ttcodegen.lang.compiler.translation import KernelTranslator
 from ttcodegen.lang.pipes import PipeNet
 from ttcodegen.lang.shapes import Shape, shape_text
-
-if TYPE_CHECKING:
-    from ttcodegen.lang.compiler.movement import MovementTranslator
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +42,7 @@ class MovedPipe:
 class PipeCalls:
     """What calls with pipes become."""
 
-    def __init__(self, translator: MovementTranslator, resources: MovementResources) -> None:
+    def __init__(self, translator: KernelTranslator, resources: MovementResources) -> None:
         self.translator = translator
         self.resources = resources
         self.builder = resources.builder

@@ -6,21 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ttcodegen.lang.compiler.captured import in_grid
 from ttcodegen.lang.compiler.numbers import Number
 from ttcodegen.lang.compiler.pipe_nets import Rectangle
 from ttcodegen.lang.compiler.resources import MovementResources
+from ttcodegen.lang.compiler.translation import KernelTranslator
 from ttcodegen.lang.semaphores import (
     RemoteSemaphore,
     Semaphore,
     UnicastRemoteSemaphore,
 )
 from ttcodegen.lang.shapes import is_range, sequence_of
-
-if TYPE_CHECKING:
-    from ttcodegen.lang.compiler.movement import MovementTranslator
 
 _LOCAL_CALLS = {
     "wait_eq": "noc_semaphore_wait",
@@ -43,7 +41,7 @@ class MovedRemote:
 class SemaphoreCalls:
     """What calls of methods of semaphores become."""
 
-    def __init__(self, translator: MovementTranslator, resources: MovementResources) -> None:
+    def __init__(self, translator: KernelTranslator, resources: MovementResources) -> None:
         self.translator = translator
         self.resources = resources
         self.builder = resources.builder

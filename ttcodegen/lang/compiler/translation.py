@@ -10,17 +10,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, TypeGuard
+from typing import Any
 
 from xdsl.ir import SSAValue
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder
 from ttcodegen.lang import context
-from ttcodegen.lang.compiler.calls import CallTranslator, Signpost
+from ttcodegen.lang.compiler.calls import Signpost
 from ttcodegen.lang.compiler.captured import Captured, stored_names
 from ttcodegen.lang.compiler.evaluation import UNKNOWN, is_below, is_known
-from ttcodegen.lang.compiler.frames import Frame, LocalFunction, Returned
+from ttcodegen.lang.compiler.frames import LocalFunction, Returned
 from ttcodegen.lang.compiler.loops import Loop
 from ttcodegen.lang.compiler.numbers import (
     Condition,
@@ -29,6 +29,11 @@ from ttcodegen.lang.compiler.numbers import (
     is_number,
 )
 from ttcodegen.lang.compiler.pipe_nets import NetUses
+from ttcodegen.lang.compiler.variable_translation import (
+    VariableTranslator,
+    cpp_name,
+    is_changeable,
+)
 from ttcodegen.lang.compiler.variables import (
     CountingLoop,
     Variable,
@@ -37,7 +42,6 @@ from ttcodegen.lang.compiler.variables import (
     counting_loop,
     last_line,
     read_after,
-    reads_first,
 )
 from ttcodegen.lang.context import Kernel
 from ttcodegen.lang.places import ProgramError
@@ -48,17 +52,7 @@ _MISSING = object()
 _OF_PYTHON = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
-def is_changeable(value: object) -> TypeGuard[Number]:
-    """Whether a value is a number that the kernel can keep in a variable."""
-    return is_number(value) and not isinstance(value, bool)
-
-
-def _hint(name: str) -> str | None:
-    """A name of Python as one of C++."""
-    return name if SSAValue.is_valid_name(name) else None
-
-
-class KernelTranslator(CallTranslator):
+class KernelTranslator(VariableTranslator):
     """Translates one kernel; subclasses know what belongs to its kind."""
 
     def __init__(
@@ -66,7 +60,6 @@ class KernelTranslator(CallTranslator):
     ) -> None:
         super().__init__(kernel, captured, builder, nets)
         self._last_region = 0
-        self._loops: list[Loop] = []
 
     @property
     def is_conditional(self) -> bool:
@@ -165,64 +158,6 @@ class KernelTranslator(CallTranslator):
         old = self.name(target.id, node)
         self.update(target.id, old, symbol, self.binary(symbol, old, self.value(value), node))
 
-    def update(self, name: str, old: Any, symbol: str, value: Any) -> None:
-        """Gives a name what an assignment with an operator made of its old value."""
-        self.store_name(name, value)
-
-    def store_name(self, name: str, value: Any) -> None:
-        """Binds a name."""
-        if name in self.frame.outer_names:
-            self.refuse(
-                f"the compiler does not assign to '{name}', a variable of a function around it",
-                remedy="return the value",
-            )
-        for loop in self._loops:
-            loop.assigns(self.frame, name, self.regions)
-        held = self.names.get(name)
-        if isinstance(held, Variable) and is_changeable(value):
-            self._change(name, held, value)
-            return
-        if isinstance(value, SSAValue) and value.name_hint is None and SSAValue.is_valid_name(name):
-            value.name_hint = name
-        self.names[name] = value
-
-    def read_variable(self, variable: Variable) -> SSAValue:
-        found = self.builder.load(variable.slot)
-        before = variable.known_in(self.regions)
-        if before is not None:
-            self.arithmetic.same(found, before)
-        else:
-            variable.read, variable.read_in = found, self.regions
-        return found
-
-    def _change(self, name: str, variable: Variable, value: Number) -> None:
-        self._check_natural(name, value)
-        self.builder.assign(variable.slot, value)
-        variable.read = None
-
-    def _check_natural(self, name: str, value: Number) -> None:
-        if not self.arithmetic.is_natural(value):
-            self.refuse(
-                f"'{name}' changes while the kernel runs, and may become negative here",
-                remedy="kernels count with numbers that are 0 or more: take max(..., 0)",
-            )
-
-    def _make_variables(self, body: Sequence[ast.stmt], *, is_loop: bool) -> None:
-        """Numbers that the running kernel changes in a loop or under a condition become variables
-        of C++, if somebody reads them as they are then."""
-        end = last_line(body)
-        for name in stored_names(body):
-            value = self.names.get(name)
-            if isinstance(value, Variable):
-                value.read = None
-            elif is_changeable(value) and (
-                (is_loop and reads_first(body, name)) or read_after(self.frame.syntax, end, name)
-            ):
-                self._check_natural(name, value)
-                if isinstance(value, SSAValue) and value.name_hint == name:
-                    value.name_hint = None
-                self.names[name] = Variable(self.builder.variable(value, _hint(name)))
-
     @contextmanager
     def scope(self, names: Sequence[str]) -> Generator[None]:
         """What is only carried out for some nodes, or several times: numbers that these names are
@@ -240,10 +175,6 @@ class KernelTranslator(CallTranslator):
                 changed = kept is not _MISSING and self.names[name] is not kept
                 if is_new or (changed and not self.survives(name, kept)):
                     self.names[name] = UNKNOWN
-
-    def survives(self, name: str, before: Any) -> bool:
-        """Whether what a name holds outlives the loop or condition that it is assigned in."""
-        return is_known(before) and is_known(self.names[name]) and before == self.names[name]
 
     def _for(
         self, target: ast.expr, iterated: ast.expr, body: Sequence[ast.stmt], node: ast.stmt
@@ -335,7 +266,7 @@ class KernelTranslator(CallTranslator):
             )
         if is_below(end, 1):
             return
-        hint = _hint(name) if name != "_" else None
+        hint = cpp_name(name) if name != "_" else None
         if first is not None:
             hint = "iteration"
         self.before_loop(body)
@@ -349,11 +280,11 @@ class KernelTranslator(CallTranslator):
                 distance = self.arithmetic.multiply(counter, width)
                 value = self.arithmetic.subtract(first, distance)
             before = {each: self.names[each] for each in stored if each in self.names}
-            self._loops.append(Loop(self.frame, self.regions, before))
+            self.loops.append(Loop(self.frame, self.regions, before))
             self.store_name(name, value)
             with self._iteration(body):
                 self.inside(body)
-            self._check_carried(self._loops.pop())
+            self.check_carried(self.loops.pop())
 
     @contextmanager
     def _iteration(self, body: Sequence[ast.stmt]) -> Generator[None]:
@@ -362,28 +293,6 @@ class KernelTranslator(CallTranslator):
         outer, frame.iteration = frame.iteration, body
         yield
         frame.iteration = outer
-
-    def before_loop(self, body: Sequence[ast.stmt]) -> None:
-        """Prepares what a loop carries from one iteration to the next."""
-        self._make_variables(body, is_loop=True)
-
-    def before_condition(self, body: Sequence[ast.stmt]) -> None:
-        """Prepares what statements change that are carried out where a condition holds."""
-        self._make_variables(body, is_loop=False)
-
-    def noted(self, frame: Frame, name: str, node: ast.AST) -> None:
-        for loop in self._loops:
-            loop.reads(frame, name, node)
-
-    def _check_carried(self, loop: Loop) -> None:
-        """At the end of a loop: what it read of its variables holds in all of its iterations."""
-        for name, node in loop.carried():
-            if not self.survives(name, loop.before[name]):
-                self.refuse(
-                    f"'{name}' is carried from one iteration to the next: the compiler takes "
-                    "numbers that follow from the counters of loops",
-                    node,
-                )
 
     def inside(self, body: Sequence[ast.stmt], joined: Sequence[str] = ()) -> None:
         """The body of a loop, of a condition or of a function; `joined` are variables that are
@@ -429,7 +338,7 @@ class KernelTranslator(CallTranslator):
             if assigned_on_all_ways((body, orelse), name):
                 values = assigned_values([*body, *orelse], name)
                 if all(value is not None and self._looks_like_number(value) for value in values):
-                    self.names[name] = Variable(self.builder.variable(0, _hint(name)))
+                    self.names[name] = Variable(self.builder.variable(0, cpp_name(name)))
                 else:
                     found.append(name)
         return found

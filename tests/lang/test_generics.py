@@ -125,11 +125,7 @@ def elementwise(expression: str, read: str = "row, column", write: str = "row, c
     return Source("program.py", operation(body))
 
 
-UNKNOWN = {"round", "atanh", "acosh"}
-"""Functions that TTIR has no op for."""
-
-
-@pytest.mark.parametrize("name", sorted(MATH_FUNCTIONS.keys() - UNKNOWN))
+@pytest.mark.parametrize("name", MATH_FUNCTIONS)
 def test_functions_of_each_element(name: str) -> None:
     numbers = {"celu": (2, 0.5), "clamp": (0, 1), "hardtanh": (0, 1), "threshold": (0.5, 2),
                "softplus": (1, 1, 20), "selu": (1, 2)}  # fmt: skip
@@ -143,10 +139,28 @@ def test_functions_of_each_element(name: str) -> None:
     ["x_blk - x_blk * x_blk", "-x_blk / abs(x_blk)", "x_blk ** 3", "ttl.math.min(x_blk, -x_blk)",
      "ttl.block.where(ttl.math.sign(x_blk), x_blk, -x_blk)",
      "ttl.block.mask_posinf(x_blk, ttl.math.floor(x_blk))",
-     "x_blk + ttl.block.fill(0.5, shape=(1, 1))"],
+     "x_blk + ttl.block.fill(0.5, shape=(1, 1))", "x_blk % abs(x_blk)", "x_blk // abs(x_blk)"],
 )  # fmt: skip
 def test_operators_and_functions_of_blocks(expression: str) -> None:
     lifted(elementwise(expression))
+
+
+def of_type(dtype: str) -> Source:
+    """A program that copies tiles of a type."""
+    copied = elementwise("x_blk").text.replace("(64, 64))", f"(64, 64), {dtype})")
+    return Source("program.py", copied.replace("ttnn.rand((64, 64)", "ttnn.ones((64, 64)"))
+
+
+@pytest.mark.parametrize(
+    ("expression", "op"),
+    [("x_blk ^ x_blk", "bitwise_xor"), ("x_blk % x_blk", "remainder"), ("-x_blk", "neg"),
+     ("x_blk * ttl.block.fill(3, shape=(1, 1))", "full")],
+)  # fmt: skip
+def test_blocks_of_integers(expression: str, op: str) -> None:
+    text = of_type("ttnn.int32").text.replace("store(x_blk)", f"store({expression})")
+    found = lifted(Source("program.py", text)).source.text
+    assert "tensor<64x64xsi32>" in found
+    assert op in ops(found)
 
 
 def test_tiles_of_a_column_that_is_broadcast_have_a_map_of_their_own() -> None:
@@ -165,8 +179,11 @@ def test_tiles_of_a_column_that_is_broadcast_have_a_map_of_their_own() -> None:
         (elementwise("x_blk", write="row, 0"), "it does not write each part of its results once"),
         (program("attention"), "it reads a part of a tensor only"),
         (program("ring"), "it reads tensors at other positions than it writes"),
-        (program("integers"), "it has tensors of other types than float32 and bfloat16"),
-        (elementwise("ttl.math.round(x_blk, 1)"), "TTIR has no op for ttl.math.round"),
+        (program("integers"), "it reads tensors at other positions than it writes"),
+        (
+            of_type("ttnn.bfloat8_b"),
+            "it has tensors of other types than float32 and bfloat16, or than int32",
+        ),
         (
             elementwise("ttl.math.reduce_sum(x_blk, dims=[0], shape=(1, 1))"),
             "its loops do not go over whole rows or columns",

@@ -79,8 +79,10 @@ class _Lifting:
         self.inputs, self.outputs = inputs, outputs
         tensors = [*inputs.values(), *outputs.values()]
         types = {tensor.data_type for tensor in tensors}
-        if not types <= {DataType.FLOAT32, DataType.BFLOAT16}:
-            raise NotRegularError("it has tensors of other types than float32 and bfloat16")
+        if not types <= {DataType.FLOAT32, DataType.BFLOAT16} and types != {DataType.INT32}:
+            raise NotRegularError(
+                "it has tensors of other types than float32 and bfloat16, or than int32"
+            )
         element = next(iter(types)) if len(types) == 1 else DataType.FLOAT32
         self.text = TensorText(element.mlir)
         self._arguments: dict[int, Value] = {}

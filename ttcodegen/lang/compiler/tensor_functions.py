@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.lang.compiler.tensor_text import TensorText, Value, number_text
 
 _Writer = Callable[..., Value]
@@ -102,6 +103,45 @@ def _rsub(text: TensorText, x: Value, number: float) -> Value:
     return text.elementwise("subtract", text.like(number, x), x)
 
 
+def _plus(text: TensorText, x: Value, number: float) -> Value:
+    return text.elementwise("add", x, text.like(number, x))
+
+
+def _floored(text: TensorText, x: Value, y: Value) -> Value:
+    return text.elementwise("floor", text.elementwise("div", x, y))
+
+
+def _remainder(text: TensorText, x: Value, y: Value) -> Value:
+    """That of a division that rounds down: it has the sign of the divisor."""
+    if text.element == DataType.INT32.mlir:
+        left = text.elementwise("remainder", x, y)
+        return text.elementwise("remainder", text.elementwise("add", left, y), y)
+    return text.elementwise("subtract", x, text.elementwise("multiply", _floored(text, x, y), y))
+
+
+def _round(text: TensorText, x: Value, decimals: float) -> Value:
+    """To the nearest, of two that are as near to the even one."""
+    scaled = _times(text, x, 10.0**decimals)
+    above = text.elementwise("floor", _plus(text, scaled, 0.5))
+    distance = text.elementwise("subtract", above, scaled)
+    is_tie = text.elementwise("eq", distance, text.like(0.5, x))
+    half = _times(text, above, 0.5)
+    is_odd = text.elementwise("ne", half, text.elementwise("floor", half))
+    even = _chosen(text, is_odd, _plus(text, above, -1), above)
+    return _times(text, _chosen(text, is_tie, even, above), 0.1**decimals)
+
+
+def _atanh(text: TensorText, x: Value) -> Value:
+    above, below = _plus(text, x, 1), _rsub(text, x, 1)
+    return _times(text, text.elementwise("log", text.elementwise("div", above, below)), 0.5)
+
+
+def _acosh(text: TensorText, x: Value) -> Value:
+    square = text.elementwise("multiply", x, x)
+    root = text.elementwise("sqrt", _plus(text, square, -1))
+    return text.elementwise("log", text.elementwise("add", x, root))
+
+
 def _signbit(text: TensorText, x: Value) -> Value:
     return _rsub(text, text.elementwise("signbit", x), 1)
 
@@ -118,6 +158,9 @@ TENSOR_FUNCTIONS: dict[str, _Writer] = {
     "-": _minus,
     "*": _plain("multiply"),
     "/": _plain("div"),
+    "//": _floored,
+    "%": _remainder,
+    "^": _plain("bitwise_xor"),
     "abs": _plain("abs"),
     "**": _power,
     "ttl.block.where": _where,
@@ -141,5 +184,8 @@ TENSOR_FUNCTIONS: dict[str, _Writer] = {
     "ttl.math.clamp": _clamp,
     "ttl.math.threshold": _threshold,
     "ttl.math.signbit": _signbit,
+    "ttl.math.round": _round,
+    "ttl.math.atanh": _atanh,
+    "ttl.math.acosh": _acosh,
 }
 """What writes an operator or a function, by its name; those that are missing have no op."""

@@ -26,6 +26,11 @@ class TensorText:
     lines: list[str] = field(default_factory=list[str])
     _known: dict[str, str] = field(default_factory=dict[str, str])
 
+    @property
+    def is_float(self) -> bool:
+        """Whether elements are floats, not integers."""
+        return "i" not in self.element
+
     def type(self, shape: Sequence[int], element: str | None = None) -> str:
         """The type of a tensor."""
         return f"tensor<{'x'.join([*map(str, shape), element or self.element])}>"
@@ -62,7 +67,8 @@ class TensorText:
     def full(self, number: float, shape: Sequence[int]) -> Value:
         """A tensor of one number."""
         sizes = ", ".join(map(str, shape))
-        attributes = f"shape = array<i32: {sizes}>, fill_value = {number_text(number)}"
+        value = number_text(number) if self.is_float else f"{int(number)} : i32"
+        attributes = f"shape = array<i32: {sizes}>, fill_value = {value}"
         return self.op("full", [], shape, attributes)
 
     def like(self, number: float, other: Value) -> Value:

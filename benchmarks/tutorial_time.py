@@ -5,7 +5,7 @@
 The tutorials are taken from the wheel that tests/lang/test_tutorials.py downloads. COMMAND runs a
 program in the simulator of tt-lang, `ttlang-sim` where that package is installed, which needs
 Python 3.12. Products have matrices of the size given, 8192 in the tutorials themselves. Both print
-seconds of processors of the whole process, of one thread, the least of the runs.
+seconds of processors of the whole process, of one thread, the minimum of the runs.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ OURS = (sys.executable, "-c", "from ttcodegen.cli.lang import main; raise System
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
-def least(command: Sequence[str], runs: int) -> str:
-    """The least processor time of the runs."""
+def minimum(command: Sequence[str], runs: int) -> str:
+    """The minimum processor time of the runs."""
     try:
         return f"{min(run(command, ONE_THREAD).cpu for _ in range(runs)):7.2f} s"
     except SystemExit:
@@ -58,7 +58,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             program = Path(folder, Path(name).name)
             program.write_text(text, "utf-8")
-            times = [least([*command, str(program)], options.runs) for command in commands]
+            times = [minimum([*command, str(program)], options.runs) for command in commands]
         print(f"{name.removeprefix(FOLDER):56}", *times, flush=True)
 
 

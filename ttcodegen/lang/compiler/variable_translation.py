@@ -38,7 +38,7 @@ class VariableTranslator(CallTranslator):
     ) -> None:
         super().__init__(kernel, captured, builder, nets)
         self.loops: list[Loop] = []
-        """Those of the running kernel that stand around a statement, from the outermost on."""
+        """The loops of the running kernel around a statement, the outermost first."""
 
     def update(self, name: str, old: Any, symbol: str, value: Any) -> None:
         """Gives a name what an assignment with an operator made of its old value."""

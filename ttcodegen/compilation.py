@@ -455,6 +455,7 @@ def _describe(
         device.kernels,
         device.programs,
         device.cpu_functions,
+        device.exchanges,
         options.kind,
         declared_mesh(module),
     )

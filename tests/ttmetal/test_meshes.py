@@ -17,6 +17,7 @@ from tests.random_programs.checking import Checked, run_module
 from tests.random_programs.test_meshes import divided_module
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
+from ttcodegen.conversions.chip_exchange import Sharing
 from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.dialects.mesh import MeshShape
 from ttcodegen.numerics.drawing import draw_inputs
@@ -203,6 +204,29 @@ def test_chips_exchange_themselves_what_ops_between_them_move(name: str) -> None
     result = compiled(MODELS[name])
     assert "exchange(" in result.files["src/m.cpp"]
     assert "src/cpu_functions.cpp" not in result.files
+
+
+def test_the_manifest_says_what_links_carry() -> None:
+    # Both chips have all of x; each sends the other one 2x3 tiles of bfloat16.
+    assert list(compiled(ROWS).description.exchanges) == [
+        {"name": "exchange_0", "axis": 1, "link_bytes": 0},
+        {"name": "exchange_1", "axis": 1, "link_bytes": 2 * 3 * 2048},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("joins", "pairs", "pages"),
+    [
+        # Over the link in the middle of four chips: from two of them to two others.
+        (True, (), 4 * 5),
+        (False, ((0, 1), (1, 2), (2, 3), (3, 0)), 5),
+        (False, ((0, 3), (1, 2), (4, 4)), 2 * 5),
+        (False, ((2, 2),), 0),
+    ],
+)
+def test_the_busiest_link(joins: bool, pairs: tuple[tuple[int, int], ...], pages: int) -> None:
+    sharing = Sharing(1, 4, 5, 5, 5, False, joins, pairs)
+    assert sharing.pages_over_busiest_link((2, 4)) == pages
 
 
 def run_of(seeds: Sequence[int], mesh: MeshShape) -> int:

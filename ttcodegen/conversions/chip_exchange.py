@@ -7,8 +7,10 @@ each sends pages of the tensor to the others, through the fabric.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 
 from xdsl.dialects.func import CallOp, FuncOp
@@ -17,7 +19,7 @@ from xdsl.ir import Operation, SSAValue
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.device_module import ENQUEUE_READ_BUFFER, ENQUEUE_WRITE_BUFFER
 from ttcodegen.dialects.functions import callee_of
-from ttcodegen.dialects.mesh import MeshShape, declared_mesh
+from ttcodegen.dialects.mesh import MeshShape, declared_mesh, groups_along
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement, declared_data_type, placement_of
 from ttcodegen.layout.placements import page_bytes
@@ -54,6 +56,20 @@ class Sharing:
     def connects(self) -> bool:
         """Whether anything goes over links."""
         return self.joins or any(source != target for source, target in self.pairs)
+
+    def pages_over_busiest_link(self, mesh: MeshShape) -> int:
+        """The most pages that a link between two neighbours carries in one direction: pages go
+        straight along their line, to each chip on their own."""
+        carried = Counter[tuple[int, int]]()
+        for line in groups_along(mesh, self.axis):
+            all_pairs = product(line, line) if self.joins else self.pairs
+            for source, target in all_pairs:
+                if source not in line:
+                    continue
+                first, last = line.index(source), line.index(target)
+                step = 1 if last > first else -1
+                carried.update((line[at], line[at + step]) for at in range(first, last, step))
+        return max(carried.values(), default=0) * self.pages
 
 
 @dataclass(frozen=True)

@@ -194,6 +194,7 @@ class DeviceManifest:
     kernels: tuple[dict[str, Any], ...] = ()
     programs: tuple[dict[str, Any], ...] = ()
     cpu_functions: tuple[dict[str, Any], ...] = ()
+    exchanges: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -217,6 +218,8 @@ class ModuleDescription:
     """What the manifest says of the device programs."""
     cpu_functions: tuple[Mapping[str, Any], ...] = ()
     """What the manifest says of the functions that run on the CPU between them."""
+    exchanges: tuple[Mapping[str, Any], ...] = ()
+    """What the manifest says of what chips exchange between them."""
     kind: ProjectKind = "both"
     """What the project is for: a shared object, an executable, or both; or the C++ alone, for a
     program that calls its functions."""

@@ -29,6 +29,7 @@ from ttcodegen.dialects.device_module import (
 )
 from ttcodegen.dialects.functions import callee_of
 from ttcodegen.dialects.memory import Layout
+from ttcodegen.dialects.mesh import declared_mesh
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement, placement_of
 from ttcodegen.dialects.programs import CircularBuffer, Kernel, Processor, Program
@@ -82,7 +83,20 @@ def device_manifest(
         (*kernel_entries(programs, paths, arch), *exchange_entries(exchanges, arch)),
         tuple(program_entries(programs, counts, share_programs(hosts, paths).by_name)),
         tuple(cpu_function_entries(hosts, called_on_cpu(hosts, by_cpu, exchanges))),
+        tuple(link_entries(exchanges)),
     )
+
+
+def link_entries(exchanges: Iterable[ChipExchange]) -> Iterator[Entry]:
+    """The exchanges between chips, with the axis of the mesh along which pages are sent and the
+    bytes that the busiest link carries in one direction."""
+    for number, exchange in enumerate(exchanges):
+        pages = exchange.sharing.pages_over_busiest_link(declared_mesh(exchange.call))
+        yield {
+            "name": f"exchange_{number}",
+            "axis": exchange.sharing.axis,
+            "link_bytes": pages * page_size(placement_of(exchange.source)),
+        }
 
 
 def exchange_entries(exchanges: Iterable[ChipExchange], arch: str) -> Iterator[Entry]:

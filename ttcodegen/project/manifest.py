@@ -39,6 +39,7 @@ def manifest_text(module: ModuleDescription, hashes: Mapping[str, str]) -> str:
         "kernels": list(module.kernels),
         **({"programs": list(module.programs)} if module.programs else {}),
         **({"cpu_functions": list(module.cpu_functions)} if module.cpu_functions else {}),
+        **({"exchanges": list(module.exchanges)} if module.exchanges else {}),
         "files": [{"path": path, "sha256": hashes[path]} for path in sorted(hashes)],
     }
     return indented(content) + "\n"

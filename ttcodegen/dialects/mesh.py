@@ -56,8 +56,8 @@ def shape_in(op: Operation) -> tuple[int, ...]:
 
 
 def names_several_chips(module: ModuleOp) -> bool:
-    """Whether a module names a mesh of more than one chip: one of a single chip is what
-    others print who were told of none."""
+    """Whether a module names a mesh of more than one chip: other compilers print one of a
+    single chip where none was given."""
     meshes = module.attributes.get(MESHES)
     return isinstance(meshes, MeshesAttr) and any(prod(mesh.shape) > 1 for mesh in meshes.data)
 

@@ -214,7 +214,7 @@ class _Assigner:
         ]
 
     def _to_overwrite(self, result: SSAValue, found: TensorPlacement) -> TensorPlacement:
-        """Where a result lies that a later call overwrites: as that call needs it from the
+        """Where a result is stored that a later call overwrites: as that call needs it from the
         beginning, for a converted copy would not be what others read."""
         for use in result.uses:
             user, demand = use.operation, _demand(use.operation, use.index)

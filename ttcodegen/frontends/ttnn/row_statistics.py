@@ -73,7 +73,7 @@ def _row(
 
 
 def _wide(builder: OpBuilder, op: Operation, value: SSAValue) -> SSAValue:
-    """A value in 32 bits, where tensors lie by default: a typecast does not take shards away."""
+    """A value in 32 bits, where tensors are stored by default: a typecast keeps shards."""
     plain = tensor_type(element_of(value.type), shape_of(value.type))
     if value.type != plain:
         placed = builder_before(op, ttnn_op_classes())

@@ -166,6 +166,26 @@ def test_a_call_that_ends_the_library_is_refused_and_the_others_are_judged(
     assert "4 calls accepted" in captured.out + captured.err
 
 
+def test_a_call_that_takes_all_memory_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "model.ttnn"
+    program.write_bytes(compiled(CHAIN, 0).flatbuffer)
+    library = dying("multiply", tmp_path)
+    text = Path(library).read_text()
+    Path(library).write_text(
+        text.replace(
+            "os.kill(os.getpid(), signal.SIGFPE)",
+            'sys.stderr.write("terminate called: what(): std::bad_alloc"); os.abort()',
+        )
+    )
+    assert main(["validate", str(program), "--python", library, "--memory", "3"]) == 4
+    reported = "ttnn.multiply (step 3) is refused: simulating it takes more than 3 GB of memory"
+    assert reported in capsys.readouterr().err
+    assert main(["validate", str(program), "--python", library, "--memory", "0"]) == 2
+    assert "--memory is 0, the least is 1" in capsys.readouterr().err
+
+
 def test_a_library_that_ends_without_a_call_is_an_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,6 +1,7 @@
 #include "compute/sharding.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "core/device.hpp"
 #include "tt-metalium/mesh_device.hpp"
@@ -11,6 +12,7 @@ namespace {
 using tt::tt_metal::CoreCoord;
 using tt::tt_metal::CoreRange;
 using tt::tt_metal::CoreRangeSet;
+using tt::tt_metal::ShardOrientation;
 using tt::tt_metal::ShardSpec;
 
 constexpr std::uint32_t kGridWidth = 8;
@@ -20,9 +22,29 @@ std::uint32_t parts(std::uint32_t size, std::uint32_t part) {
     return std::max(1U, (size + part - 1) / part);
 }
 
-/// The size of each of at most `most` equal parts, a multiple of `unit`.
-std::uint32_t part_size(std::uint32_t size, std::uint32_t most, std::uint32_t unit) {
-    return parts(parts(size, unit), std::min(most, parts(size, unit))) * unit;
+std::uint32_t rounded(std::uint32_t size, std::uint32_t unit) { return parts(size, unit) * unit; }
+
+/// The most cores, up to `most`, of which none is left without parts where each takes a multiple of
+/// `at_once` of them.
+std::uint32_t filled_cores(std::uint32_t count, std::uint32_t most, std::uint32_t at_once = 1) {
+    std::uint32_t cores = most;
+    while (cores > 1) {
+        const std::uint32_t padded = rounded(count, cores * at_once);
+        if (padded - count < padded / cores) {
+            break;
+        }
+        --cores;
+    }
+    return cores;
+}
+
+/// The most cores, up to `most`, that divide both counts.
+std::uint32_t dividing_cores(std::uint32_t count, std::uint32_t other, std::uint32_t most) {
+    std::uint32_t cores = most;
+    while (count % cores != 0 || other % cores != 0) {
+        --cores;
+    }
+    return cores;
 }
 
 /// The first `count` cores, row after row.
@@ -38,31 +60,103 @@ CoreRangeSet first_cores(std::uint32_t count) {
     return CoreRangeSet(ranges);
 }
 
+/// The cores of blocks: those of the channels lie in a row, or in a column.
+CoreRangeSet block_of_cores(std::uint32_t row_cores, std::uint32_t channel_cores,
+                            ShardOrientation orientation) {
+    const bool is_turned = orientation == ShardOrientation::COL_MAJOR;
+    const CoreCoord last(is_turned ? row_cores - 1 : channel_cores - 1,
+                         is_turned ? channel_cores - 1 : row_cores - 1);
+    return CoreRangeSet(CoreRange(CoreCoord(0, 0), last));
+}
+
 }  // namespace
+
+std::uint32_t ImageDivision::row_cores() const {
+    if (scheme == TensorMemoryLayout::WIDTH_SHARDED) {
+        return 1;
+    }
+    if (scheme == TensorMemoryLayout::HEIGHT_SHARDED) {
+        return grid.num_cores();
+    }
+    const CoreCoord size = grid.bounding_box().grid_size();
+    return static_cast<std::uint32_t>(orientation == ShardOrientation::COL_MAJOR ? size.x : size.y);
+}
+
+std::uint32_t ImageDivision::channel_cores() const {
+    if (scheme == TensorMemoryLayout::HEIGHT_SHARDED) {
+        return 1;
+    }
+    if (scheme == TensorMemoryLayout::WIDTH_SHARDED) {
+        return grid.num_cores();
+    }
+    const CoreCoord size = grid.bounding_box().grid_size();
+    return static_cast<std::uint32_t>(orientation == ShardOrientation::COL_MAJOR ? size.y : size.x);
+}
+
+ImageDivision divide_image(TensorMemoryLayout scheme, const ImageParts& parts,
+                           ShardOrientation orientation) {
+    constexpr std::uint32_t cores = kGridWidth * kGridHeight;
+    switch (scheme) {
+        case TensorMemoryLayout::HEIGHT_SHARDED:
+            return {scheme, first_cores(filled_cores(parts.rows, cores, parts.rows_at_once)),
+                    ShardOrientation::ROW_MAJOR};
+        case TensorMemoryLayout::WIDTH_SHARDED:
+            return {scheme,
+                    first_cores(parts.pads_channels
+                                    ? filled_cores(parts.channels, cores)
+                                    : dividing_cores(parts.channels, parts.channels, cores)),
+                    ShardOrientation::ROW_MAJOR};
+        case TensorMemoryLayout::BLOCK_SHARDED: {
+            const bool is_turned = orientation == ShardOrientation::COL_MAJOR;
+            const std::uint32_t rows =
+                filled_cores(parts.rows, is_turned ? kGridWidth : kGridHeight, parts.rows_at_once);
+            const std::uint32_t most = is_turned ? kGridHeight : kGridWidth;
+            const std::uint32_t channels =
+                parts.pads_channels ? filled_cores(parts.channels, most)
+                                    : dividing_cores(parts.result_channels, parts.channels, most);
+            return {scheme, block_of_cores(rows, channels, orientation), orientation};
+        }
+        default:
+            TT_THROW("Height, Block or Width Sharded Layouts are supported, but got {}", scheme);
+    }
+}
+
+ImageDivision divide_result(const ImageDivision& image, std::uint32_t channel_parts,
+                            std::uint32_t channel_cores) {
+    ImageDivision result = image;
+    const std::uint32_t cores = filled_cores(channel_parts, channel_cores);
+    if (image.scheme == TensorMemoryLayout::WIDTH_SHARDED) {
+        result.grid = first_cores(cores);
+    } else if (image.scheme == TensorMemoryLayout::BLOCK_SHARDED) {
+        result.grid = block_of_cores(image.row_cores(), cores, image.orientation);
+    }
+    return result;
+}
+
+ImageDivision division_of(const MemoryConfig& memory_config) {
+    const ShardSpec& shards = memory_config.shard_spec().value();
+    return {memory_config.memory_layout(), shards.grid, shards.orientation};
+}
+
+MemoryConfig divided_l1(const ImageDivision& division, std::uint32_t rows, std::uint32_t channels,
+                        std::uint32_t row_unit, std::uint32_t channel_unit) {
+    const std::uint32_t row_cores = division.row_cores();
+    const std::uint32_t channel_cores = division.channel_cores();
+    const std::array<std::uint32_t, 2> shape{
+        rounded(rows, row_cores * row_unit) / row_cores,
+        rounded(channels, channel_cores * channel_unit) / channel_cores};
+    return MemoryConfig(division.scheme, BufferType::L1,
+                        ShardSpec(division.grid, shape, division.orientation));
+}
 
 MemoryConfig sharded_l1(TensorMemoryLayout scheme, std::uint32_t rows, std::uint32_t columns,
                         std::uint32_t unit) {
     constexpr std::uint32_t column_unit = 32;
-    constexpr std::uint32_t cores = kGridWidth * kGridHeight;
-    const auto config = [&](const CoreRangeSet& grid, std::uint32_t height, std::uint32_t width) {
-        return MemoryConfig(scheme, BufferType::L1,
-                            ShardSpec(grid, std::array<std::uint32_t, 2>{height, width}));
-    };
-    if (scheme == TensorMemoryLayout::HEIGHT_SHARDED) {
-        const std::uint32_t height = part_size(rows, cores, unit);
-        return config(first_cores(parts(rows, height)), height, columns);
-    }
-    if (scheme == TensorMemoryLayout::WIDTH_SHARDED) {
-        const std::uint32_t width = part_size(columns, cores, column_unit);
-        return config(first_cores(parts(columns, width)), parts(rows, unit) * unit, width);
-    }
-    if (scheme == TensorMemoryLayout::BLOCK_SHARDED) {
-        const std::uint32_t height = part_size(rows, kGridHeight, unit);
-        const std::uint32_t width = part_size(columns, kGridWidth, column_unit);
-        const CoreCoord last(parts(columns, width) - 1, parts(rows, height) - 1);
-        return config(CoreRangeSet(CoreRange(CoreCoord(0, 0), last)), height, width);
-    }
-    TT_THROW("Only height, width, or block sharding strategies are supported.");
+    const std::uint32_t channels = parts(columns, column_unit);
+    const ImageDivision division = divide_image(
+        scheme, {parts(rows, unit), channels, channels, 1, true}, ShardOrientation::ROW_MAJOR);
+    return divided_l1(division, rows, columns, unit,
+                      scheme == TensorMemoryLayout::HEIGHT_SHARDED ? 1 : column_unit);
 }
 
 void require_l1_small(const MeshDevice* device) {

@@ -9,6 +9,9 @@ namespace {
 using tt::tt_metal::ShardOrientation;
 using tt::tt_metal::ShardSpec;
 
+/// Each worker core of the device is a bank of L1.
+constexpr std::size_t kBanks = 64;
+
 void check_blocks(const ShardSpec& shards, std::size_t down, std::size_t across) {
     const auto grid = shards.grid.bounding_box().grid_size();
     const bool turned = shards.orientation == ShardOrientation::COL_MAJOR;
@@ -47,6 +50,11 @@ void check_shards(const TensorSpec& spec) {
     const std::size_t down = tt::div_up(height, shard_height);
     const std::size_t across = tt::div_up(width, shard_width);
     const std::size_t cores = shards.num_cores();
+    TT_FATAL(spec.logical_shape().rank() != 1 || spec.layout() == Layout::TILE || shard_height == 1,
+             "Shard shape must be 1D for 1D tensor!");
+    TT_FATAL(!memory.is_l1() || down * across <= kBanks,
+             "Expected number of shards {} to be less than or equal to total number of L1 banks {}",
+             down * across, kBanks);
     switch (memory.memory_layout()) {
         case TensorMemoryLayout::HEIGHT_SHARDED:
             TT_FATAL(shard_width == width,

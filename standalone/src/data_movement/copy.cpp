@@ -211,11 +211,39 @@ Tensor sharded_to_interleaved(const Tensor& input_tensor, const MemoryConfig& me
     return to_memory_config(input_tensor, memory_config, output_dtype);
 }
 
+namespace {
+
+/// Refuses rows that tt-metal 0.70.1 does not move: a row of a shard is a page.
+void check_row_pages(const Tensor& input, const MemoryConfig& target) {
+    constexpr std::size_t alignment = 16;
+    const std::size_t read = input.memory_config().shard_spec().value().shape[1];
+    const std::size_t written = target.shard_spec().value().shape[1];
+    for (const std::size_t width : {read, written}) {
+        const std::size_t bytes = width * cpu::stored_size(input.dtype());
+        TT_FATAL(bytes % alignment == 0,
+                 "Row-major shard width {} with data type {} gives page size {} bytes, which must "
+                 "be aligned to 16 bytes",
+                 width, input.dtype(), bytes);
+    }
+    const auto kind = target.memory_layout();
+    const auto from = input.memory_config().memory_layout();
+    const bool is_turned = kind != from && kind != TensorMemoryLayout::BLOCK_SHARDED &&
+                           from != TensorMemoryLayout::BLOCK_SHARDED;
+    TT_FATAL(!is_turned || !target.is_dram(),
+             "Number of input and output pages must match: rows of {} and of {} elements", read,
+             written);
+}
+
+}  // namespace
+
 Tensor reshard(const Tensor& input_tensor, const MemoryConfig& memory_config,
                const std::optional<Tensor>& optional_output_tensor) {
     TTCODEGEN_ON_EACH_CHIP(reshard, input_tensor, memory_config, optional_output_tensor);
     TT_FATAL(input_tensor.is_sharded() && memory_config.is_sharded(),
              "Input tensor and memory config must be sharded");
+    if (input_tensor.layout() == Layout::ROW_MAJOR && memory_config.shard_spec()) {
+        check_row_pages(input_tensor, memory_config);
+    }
     return to_memory_config(input_tensor, memory_config, std::nullopt, optional_output_tensor);
 }
 

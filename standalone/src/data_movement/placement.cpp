@@ -172,6 +172,13 @@ Tensor to_memory_config(const Tensor& tensor, const MemoryConfig& memory_config,
     TT_FATAL(from == to || tensor.layout() == Layout::TILE,
              "Only tile layout supports dtype conversion");
     cpu::check_shards(memory_config, tensor.layout());
+    const auto is_by_width = [](const MemoryConfig& memory) {
+        return memory.memory_layout() == TensorMemoryLayout::WIDTH_SHARDED;
+    };
+    TT_FATAL(tensor.layout() != Layout::TILE || !is_by_width(tensor.memory_config()) ||
+                 !is_by_width(memory_config) || !tensor.memory_config().is_l1() ||
+                 !memory_config.is_dram(),
+             "Only L1 buffers can have an associated circular buffer!");
     if (output_tensor) {
         cpu::convert_into(tensor, *output_tensor);
         return *output_tensor;

@@ -161,6 +161,41 @@ namespace ttnn::operations::upsample {
 
 namespace cpu = ttcodegen::cpu;
 
+namespace {
+
+using tt::tt_metal::ShardSpec;
+
+/// The same shards with as many more rows as the image has pixels more.
+MemoryConfig with_more_rows(const MemoryConfig& memory, const Shape& shape, const Shape& result) {
+    ShardSpec shards = memory.shard_spec().value();
+    const auto pixels = [](const Shape& image) { return image[0] * image[1] * image[2]; };
+    shards.shape[0] *= pixels(result) / pixels(shape);
+    return memory.with_shard_spec(shards);
+}
+
+/// A bilinear result of an image without shards: the image's pixels are divided among all cores.
+MemoryConfig autosharded(const Shape& shape, const Shape& result) {
+    return with_more_rows(cpu::sharded_l1(TensorMemoryLayout::HEIGHT_SHARDED,
+                                          shape[0] * shape[1] * shape[2], shape[3], 1),
+                          shape, result);
+}
+
+/// The result's place: a sharded image keeps its cores, and a kind of sharding without shards is
+/// ignored then.
+MemoryConfig enlarged_memory(const Tensor& input, const Shape& result,
+                             const std::optional<MemoryConfig>& asked) {
+    if (!input.is_sharded()) {
+        return asked.value_or(input.memory_config());
+    }
+    TT_FATAL(!asked || asked->is_sharded(),
+             "bad optional access: the result of a sharded image is sharded");
+    return asked && asked->shard_spec()
+               ? *asked
+               : with_more_rows(input.memory_config(), input.logical_shape(), result);
+}
+
+}  // namespace
+
 Tensor upsample(const Tensor& input,
                 std::variant<int, std::array<int, 2>, float, std::array<float, 2>> scale_factor,
                 const std::string& mode, const std::optional<MemoryConfig>& output_mem_config,
@@ -181,11 +216,8 @@ Tensor upsample(const Tensor& input,
         // Tiles of bf8 become rows of bf16.
         const DataType dtype =
             input.dtype() == DataType::BFLOAT8_B ? DataType::BFLOAT16 : input.dtype();
-        const Tensor output = cpu::allocate_like(
-            input, result, dtype, Layout::ROW_MAJOR,
-            output_mem_config
-                ? *output_mem_config
-                : cpu::with_fitting_shards(input.memory_config(), result, Layout::ROW_MAJOR));
+        const Tensor output = cpu::allocate_like(input, result, dtype, Layout::ROW_MAJOR,
+                                                 enlarged_memory(input, result, output_mem_config));
         cpu::nearest(cpu::with_type(input, dtype), output, scales);
         return output;
     }
@@ -193,11 +225,15 @@ Tensor upsample(const Tensor& input,
     TT_FATAL(!compute_kernel_config || !compute_kernel_config->fp32_dest_acc_en,
              "fp32_dest_acc_en as true not supported for upsample bilinear");
     cpu::require_l1_small(cpu::device_of(input));
-    const Tensor output = cpu::allocate_like(
-        input, result, DataType::BFLOAT16, Layout::ROW_MAJOR,
-        output_mem_config ? *output_mem_config
-                          : cpu::sharded_l1(TensorMemoryLayout::HEIGHT_SHARDED,
-                                            result[0] * result[1] * result[2], result[3], 1));
+    TT_FATAL(!input.is_sharded() ||
+                 input.memory_config().memory_layout() == TensorMemoryLayout::HEIGHT_SHARDED,
+             "Halos of a bilinear image are of shards by height");
+    const Tensor output =
+        cpu::allocate_like(input, result, DataType::BFLOAT16, Layout::ROW_MAJOR,
+                           enlarged_memory(input, result,
+                                           output_mem_config || input.is_sharded()
+                                               ? output_mem_config
+                                               : std::optional(autosharded(shape, result))));
     cpu::bilinear(input, output, scales,
                   cpu::arithmetic_of(compute_kernel_config, cpu::ComputeDefault::upsample,
                                      std::array{input.dtype()}, false));

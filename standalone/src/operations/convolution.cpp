@@ -4,6 +4,7 @@
 
 #include "compute/sharding.hpp"
 #include "core/chips.hpp"
+#include "operations/convolution_memory.hpp"
 #include "ttnn/operations/conv/conv1d/conv1d.hpp"
 #include "ttnn/operations/conv/conv2d/conv2d.hpp"
 #include "ttnn/operations/conv/conv_transpose2d/conv_transpose2d.hpp"
@@ -36,8 +37,7 @@ struct ConvolutionArguments {
     std::optional<DeviceComputeKernelConfig> compute;
     std::optional<MemoryConfig> memory_config;
     bool is_one_dimensional = false;
-    /// Whether the input is brought to L1 as a whole (Conv2dSliceConfig::SliceType::L1_FULL).
-    bool is_in_l1 = false;
+    std::optional<Conv2dSliceConfig> slices = std::nullopt;
 };
 
 /// Top, bottom, left, right.
@@ -155,42 +155,33 @@ WeightStrides weight_strides(const ConvolutionArguments& arguments) {
             arguments.mirror_kernel ? taps - 1 : 0};
 }
 
-/// Shards as those of the input; else rows of tiles, or blocks where the input has no tiles.
-TensorMemoryLayout result_scheme(const ConvolutionArguments& arguments) {
-    if (arguments.config.shard_layout) {
-        return *arguments.config.shard_layout;
-    }
-    if (on_device(arguments.input) && arguments.input.is_sharded()) {
-        return arguments.input.memory_config().memory_layout();
-    }
-    const bool is_one_row = arguments.convolution.pixels() <= 32;
-    return arguments.input.layout() == Layout::TILE || is_one_row
-               ? TensorMemoryLayout::HEIGHT_SHARDED
-               : TensorMemoryLayout::BLOCK_SHARDED;
+/// Whether stride and kernel of an axis are the same, and cut the image without a rest.
+bool can_fold(const ConvolutionAxis& axis) {
+    return axis.stride == axis.kernel && axis.dilation == 1 && axis.padding == 0 &&
+           axis.input == axis.output * axis.stride;
 }
 
-/// Interleaved DRAM for inputs from there or from the host, sharded L1 for the others and for a
-/// convolution of one dimension, unless it is a product.
-MemoryConfig result_memory(const ConvolutionArguments& arguments) {
-    const ConvolutionAxis& height = arguments.convolution.axes[1];
-    const ConvolutionAxis& width = arguments.convolution.axes[2];
-    const bool has_window = height.kernel > 1 || width.kernel > 1;
-    const bool is_in_l1 = on_device(arguments.input) && !arguments.input.memory_config().is_dram();
-    const bool stays_in_l1 =
-        is_in_l1 || arguments.is_in_l1 || (arguments.is_one_dimensional && has_window);
-    // What is convolved in slices goes back to DRAM, wherever the result is wanted.
-    if (arguments.memory_config && (stays_in_l1 || !has_window)) {
-        return *arguments.memory_config;
-    }
-    if (!stays_in_l1) {
-        return MemoryConfig{};
-    }
-    // Shards of tiles hold whole tiles, whatever number of channels there is.
-    const auto channels = static_cast<uint32_t>(arguments.convolution.out_channels);
-    const bool has_tiles = arguments.config.output_layout == Layout::TILE;
-    return sharded_l1(result_scheme(arguments),
-                      static_cast<uint32_t>(arguments.convolution.pixels()),
-                      has_tiles ? (channels + 31) / 32 * 32 : channels, 32);
+MemoryConfig result_memory(const ConvolutionArguments& arguments, DataType dtype) {
+    const Convolution& convolution = arguments.convolution;
+    const ConvolutionAxis& height = convolution.axes[1];
+    const ConvolutionAxis& width = convolution.axes[2];
+    const auto is_one_pixel = [](const ConvolutionAxis& axis) {
+        return axis.kernel == 1 && axis.stride == 1 && axis.dilation == 1 &&
+               axis.input == axis.output;
+    };
+    ConvolvedImage image;
+    image.rows = static_cast<uint32_t>(convolution.pixels());
+    image.height = static_cast<uint32_t>(height.output);
+    image.width = static_cast<uint32_t>(width.output);
+    image.in_channels = static_cast<uint32_t>(convolution.in_channels);
+    image.out_channels = static_cast<uint32_t>(convolution.out_channels);
+    image.is_product = is_one_pixel(height) && is_one_pixel(width);
+    image.can_fold = !image.is_product && can_fold(height) && can_fold(width);
+    image.is_transposed = arguments.is_transposed;
+    image.is_one_dimensional = arguments.is_one_dimensional;
+    image.dtype = dtype;
+    return convolved_memory(arguments.input, image, arguments.config, arguments.memory_config,
+                            arguments.slices);
 }
 
 Tensor run(const ConvolutionArguments& arguments) {
@@ -202,7 +193,7 @@ Tensor run(const ConvolutionArguments& arguments) {
     MeshDevice* device =
         arguments.device != nullptr ? arguments.device : device_of(arguments.input);
     const DataType dtype = arguments.dtype.value_or(arguments.input.dtype());
-    const MemoryConfig memory_config = result_memory(arguments);
+    const MemoryConfig memory_config = result_memory(arguments, dtype);
     const Layout layout =
         memory_config.is_l1() && !is_block(dtype) ? arguments.config.output_layout : Layout::TILE;
     const Shape shape({1, 1, static_cast<uint32_t>(convolution.pixels()),
@@ -289,8 +280,6 @@ Conv2dResultWithOptions conv2d(
                            memory_config_, dram_slice_config, return_output_dim,
                            return_weights_and_bias);
     const auto [top, bottom, left, right] = padding_sides(padding);
-    const bool is_in_l1 =
-        dram_slice_config && dram_slice_config->slice_type == Conv2dSliceConfig::SliceType::L1_FULL;
     const Conv2dConfig config = conv_config_.value_or(Conv2dConfig{});
     Convolution convolution{
         batch_size,
@@ -302,8 +291,9 @@ Conv2dResultWithOptions conv2d(
         groups,
         config.padding_mode == prim::sliding_window::PaddingMode::Replicate};
     const ConvolutionArguments arguments{
-        input_tensor, weight_tensor, device,          convolution,    false, false,   dtype,
-        bias_tensor,  config,        compute_config_, memory_config_, false, is_in_l1};
+        input_tensor,   weight_tensor, device,           convolution, false,
+        false,          dtype,         bias_tensor,      config,      compute_config_,
+        memory_config_, false,         dram_slice_config};
     return with_options<Conv2dResultWithOptions>(arguments, run(arguments),
                                                  output_size(convolution), return_output_dim,
                                                  return_weights_and_bias);
@@ -383,11 +373,19 @@ ConvTranspose2dResultWithOptions conv_transpose2d(
                                   out_channels,
                                   groups,
                                   false};
-    const ConvolutionArguments arguments{
-        input_tensor,   weight_tensor, device,
-        convolution,    true,          mirror_kernel,
-        dtype,          bias_tensor,   conv_config_.value_or(Conv2dConfig{}),
-        compute_config, memory_config};
+    const ConvolutionArguments arguments{input_tensor,
+                                         weight_tensor,
+                                         device,
+                                         convolution,
+                                         true,
+                                         mirror_kernel,
+                                         dtype,
+                                         bias_tensor,
+                                         conv_config_.value_or(Conv2dConfig{}),
+                                         compute_config,
+                                         memory_config,
+                                         false,
+                                         dram_slice_config};
     return with_options<ConvTranspose2dResultWithOptions>(
         arguments, run(arguments), output_size(convolution), return_output_dim,
         return_weights_and_bias);

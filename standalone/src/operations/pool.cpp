@@ -7,6 +7,7 @@
 #include "core/chips.hpp"
 #include "core/parallel.hpp"
 #include "core/tensor_data.hpp"
+#include "operations/pool_memory.hpp"
 #include "ttnn/operations/copy/typecast/typecast.hpp"
 #include "ttnn/operations/experimental/adaptive_pool/adaptive_pools.hpp"
 #include "ttnn/operations/pool/generic/generic_pools.hpp"
@@ -85,6 +86,7 @@ struct PoolOptions {
     std::optional<MemoryConfig> memory_config;
     std::optional<TensorMemoryLayout> scheme;
     bool deallocate_input = false;
+    bool config_in_dram = false;
 };
 
 std::array<PoolAxis, 2> pool_axes(std::array<uint32_t, 2> input, std::array<uint32_t, 2> kernel,
@@ -145,17 +147,36 @@ void check_input(const Tensor& input, const Pool& pool) {
              shape, volume, pool.batch, pool.height, pool.width, pool.channels);
 }
 
-Tensor make_output(const Tensor& input, const Pool& pool, const PoolOptions& options,
+/// Elements of the largest window.
+int64_t kernel_size(const Pool& pool) {
+    const auto largest = [](const std::vector<Window>& windows) {
+        int64_t size = 0;
+        for (const Window& window : windows) {
+            size = std::max(size, window.kernel);
+        }
+        return size;
+    };
+    return largest(pool.rows) * largest(pool.columns);
+}
+
+/// The image that comes out of a pool which computes maxima.
+PooledImage pooled_image(const Pool& pool, const PoolOptions& options) {
+    PooledImage image;
+    image.rows = static_cast<uint32_t>(pool.batch * pool.rows.size() * pool.columns.size());
+    image.channels = pool.channels;
+    image.kernel = kernel_size(pool);
+    image.dtype = options.dtype;
+    image.layout = options.layout;
+    image.config_in_dram = options.config_in_dram;
+    return image;
+}
+
+Tensor make_output(const Tensor& input, const PooledImage& image, const PoolOptions& options,
                    DataType dtype) {
-    const auto rows = static_cast<uint32_t>(pool.batch * pool.rows.size() * pool.columns.size());
-    const uint32_t unit = options.layout == Layout::TILE ? 32 : 1;
-    const MemoryConfig memory_config =
-        options.memory_config
-            ? *options.memory_config
-            : sharded_l1(options.scheme.value_or(TensorMemoryLayout::HEIGHT_SHARDED), rows,
-                         pool.channels, unit);
-    return allocate_like(input, Shape({1, 1, rows, pool.channels}), dtype, options.layout,
-                         memory_config);
+    // The pool itself leaves its result in shards, which must be possible wherever it goes then.
+    const MemoryConfig own = pooled_memory(input, image, options.scheme);
+    return allocate_like(input, Shape({1, 1, image.rows, image.channels}), dtype, options.layout,
+                         options.memory_config.value_or(own));
 }
 
 /// Calls `pool_window(rows, columns, image, channels, result row)` for each output pixel.
@@ -192,11 +213,11 @@ void find_maxima(const Tensor& input, const Pool& pool, const Tensor& output,
     const FloatElements elements(input);
     std::byte* stored = buffer_of(output).data();
     const std::size_t channels = pool.channels;
-    for_each_output(pool, [&](std::size_t i, std::size_t image, const Window& row,
+    for_each_output(pool, [&](std::size_t i, std::size_t batch, const Window& row,
                               const Window& column, float* maxima) {
         std::fill_n(maxima, channels, -std::numeric_limits<float>::infinity());
         const float* source =
-            elements.data() + image * static_cast<std::size_t>(pool.image()) * channels;
+            elements.data() + batch * static_cast<std::size_t>(pool.image()) * channels;
         Index* positions =
             indices ? reinterpret_cast<Index*>(buffer_of(*indices).data()) + i * channels : nullptr;
         if (positions != nullptr) {
@@ -225,13 +246,15 @@ void find_maxima(const Tensor& input, const Pool& pool, const Tensor& output,
 std::vector<Tensor> run_max_pool(const Tensor& input, const Pool& pool, const PoolOptions& options,
                                  bool return_indices) {
     check_input(input, pool);
-    const Tensor output = make_output(input, pool, options, options.dtype);
+    PooledImage image = pooled_image(pool, options);
+    image.returns_indices = return_indices;
+    const Tensor output = make_output(input, image, options, options.dtype);
     std::optional<Tensor> indices;
     if (return_indices) {
         TT_FATAL(options.layout == Layout::ROW_MAJOR,
                  "Only ROW_MAJOR supported when return_indices is true");
         const bool narrow = pool.image() <= std::numeric_limits<uint16_t>::max();
-        indices = make_output(input, pool, options, narrow ? DataType::UINT16 : DataType::UINT32);
+        indices = make_output(input, image, options, narrow ? DataType::UINT16 : DataType::UINT32);
     }
     if (indices && indices->dtype() == DataType::UINT32) {
         find_maxima<uint32_t>(input, pool, output, indices);
@@ -239,7 +262,8 @@ std::vector<Tensor> run_max_pool(const Tensor& input, const Pool& pool, const Po
         find_maxima<uint16_t>(input, pool, output, indices);
     }
     finish_block_float(output);
-    if (options.deallocate_input) {
+    // What is not sharded is brought into shards first, and those are deallocated.
+    if (options.deallocate_input && input.is_sharded()) {
         Tensor(input).deallocate(true);
     }
     return indices ? std::vector<Tensor>{output, *indices} : std::vector<Tensor>{output};
@@ -263,16 +287,20 @@ float share_of(const Window& row, const Window& column, bool count_include_pad,
     return count == 0 ? 0.0F : MantissaCut(7)(1.0F / static_cast<float>(count));
 }
 
+/// Whether all windows are multiplied with the same number.
+bool has_one_share(const Pool& pool, bool count_include_pad) {
+    const auto are_equal = [&](const std::vector<Window>& windows) {
+        return std::all_of(windows.begin(), windows.end(), [&](const Window& window) {
+            return count_include_pad ? window.padded_size == windows.front().padded_size
+                                     : window.padded_size == window.end - window.begin;
+        });
+    };
+    return are_equal(pool.rows) && are_equal(pool.columns);
+}
+
 Arithmetic arithmetic_of_average(const Tensor& input, const Pool& pool,
                                  const std::optional<DeviceComputeKernelConfig>& compute) {
-    const auto kernel = [](const std::vector<Window>& windows) {
-        int64_t largest = 0;
-        for (const Window& window : windows) {
-            largest = std::max(largest, window.kernel);
-        }
-        return largest;
-    };
-    const bool is_large = kernel(pool.rows) * kernel(pool.columns) > reduced_at_once(pool.channels);
+    const bool is_large = kernel_size(pool) > reduced_at_once(pool.channels);
     return arithmetic_of(compute, is_large ? ComputeDefault::large_pool : ComputeDefault::pool,
                          std::array{input.dtype()}, false);
 }
@@ -284,15 +312,18 @@ Tensor run_avg_pool(const Tensor& input, const Pool& pool, const PoolOptions& op
     TT_FATAL(!divisor_override || *divisor_override != 0, "divisor_override must not be 0");
     const Arithmetic arithmetic = arithmetic_of_average(input, pool, compute);
     const int64_t at_once = reduced_at_once(pool.channels);
-    const Tensor output = make_output(input, pool, options, options.dtype);
+    PooledImage image = pooled_image(pool, options);
+    image.is_average = true;
+    image.has_one_scalar = divisor_override || has_one_share(pool, count_include_pad);
+    const Tensor output = make_output(input, image, options, options.dtype);
     const FloatElements elements(input);
     std::byte* stored = buffer_of(output).data();
     const std::size_t channels = pool.channels;
-    for_each_output(pool, [&](std::size_t i, std::size_t image, const Window& row,
+    for_each_output(pool, [&](std::size_t i, std::size_t batch, const Window& row,
                               const Window& column, float* sums) {
         std::fill_n(sums, channels, 0.0F);
         const float* source =
-            elements.data() + image * static_cast<std::size_t>(pool.image()) * channels;
+            elements.data() + batch * static_cast<std::size_t>(pool.image()) * channels;
         const float share = share_of(row, column, count_include_pad, divisor_override);
         int64_t reduced = 0;
         for_each_input(pool, row, column, [&](int64_t position) {
@@ -311,7 +342,7 @@ Tensor run_avg_pool(const Tensor& input, const Pool& pool, const PoolOptions& op
                      stored + i * channels * stored_size(options.dtype));
     });
     finish_block_float(output);
-    if (options.deallocate_input) {
+    if (options.deallocate_input && input.is_sharded()) {
         Tensor(input).deallocate(true);
     }
     return output;
@@ -383,8 +414,12 @@ std::vector<Tensor> max_pool2d(
                            kernel_size, stride, padding, dilation, ceil_mode, memory_config,
                            ignored, applied_shard_scheme, deallocate_input, ignored_2,
                            return_indices, dtype, output_layout, config_tensor_in_dram);
-    const PoolOptions options{dtype, output_layout, memory_config, applied_shard_scheme,
-                              deallocate_input};
+    const PoolOptions options{dtype,
+                              output_layout,
+                              memory_config,
+                              applied_shard_scheme,
+                              deallocate_input,
+                              config_tensor_in_dram};
     check_options(input_tensor, options, config_tensor_in_dram);
     const auto axes = pool_axes({input_h, input_w}, kernel_size, stride, padding, dilation);
     const Pool pool{batch_size,
@@ -412,8 +447,12 @@ Tensor avg_pool2d(const Tensor& input_tensor, uint32_t batch_size, uint32_t inpu
                            divisor_override, memory_config, ignored, applied_shard_scheme,
                            compute_kernel_config, deallocate_input, ignored_2, dtype, output_layout,
                            config_tensor_in_dram);
-    const PoolOptions options{dtype, output_layout, memory_config, applied_shard_scheme,
-                              deallocate_input};
+    const PoolOptions options{dtype,
+                              output_layout,
+                              memory_config,
+                              applied_shard_scheme,
+                              deallocate_input,
+                              config_tensor_in_dram};
     check_options(input_tensor, options, config_tensor_in_dram);
     const auto axes = pool_axes({input_h, input_w}, kernel_size, stride, padding, {1, 1});
     const Pool pool{batch_size,

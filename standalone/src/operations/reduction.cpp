@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -199,6 +200,26 @@ Tensor reduce_tensor(Kind kind, const Tensor& input, const std::vector<bool>& is
     return result;
 }
 
+/// The result of maxima and means that reduce dimensions before the last two as well: tt-metal
+/// 0.70.1 reduces one dimension after the other, with the shards of the input for each.
+std::optional<MemoryConfig> outer_memory(const Tensor& input, const std::vector<bool>& is_reduced,
+                                         const std::optional<MemoryConfig>& asked) {
+    const std::size_t rank = is_reduced.size();
+    const bool is_outer = rank > 2 && std::find(is_reduced.begin(), is_reduced.end() - 2, true) !=
+                                          is_reduced.end() - 2;
+    if (!is_outer || !input.is_sharded() || !input.memory_config().is_l1()) {
+        return asked;
+    }
+    const bool is_whole = is_reduced[rank - 2] && is_reduced[rank - 1];
+    const bool is_neither = !is_reduced[rank - 2] && !is_reduced[rank - 1];
+    const bool is_in_blocks =
+        input.memory_config().memory_layout() == TensorMemoryLayout::BLOCK_SHARDED;
+    TT_FATAL(!is_neither && (!is_whole || is_in_blocks),
+             "The shards {} cannot hold the tensor between the reductions of its dimensions",
+             input.memory_config());
+    return is_whole && !asked ? input.memory_config() : asked;
+}
+
 Tensor generic_reduction(Kind kind, const Tensor& input, const DimArgument& dim_arg, bool keepdim,
                          const std::optional<MemoryConfig>& memory_config, float scalar,
                          bool correction, const std::optional<DeviceComputeKernelConfig>& compute,
@@ -209,6 +230,10 @@ Tensor generic_reduction(Kind kind, const Tensor& input, const DimArgument& dim_
                        correction, compute);
     TT_FATAL(on_device(input), "Expected input tensor to be on device");
     const bool is_statistic = kind == Kind::deviation || kind == Kind::variance;
+    const std::vector<bool> is_reduced = reduced_dimensions(dim_arg, input.logical_shape().rank());
+    const bool is_one_by_one = kind == Kind::mean || kind == Kind::max || kind == Kind::min;
+    const auto target =
+        is_one_by_one ? outer_memory(input, is_reduced, memory_config) : memory_config;
     const DataType dtype = input.dtype();
     TT_FATAL(dtype == DataType::FLOAT32 || dtype == DataType::BFLOAT16 ||
                  dtype == DataType::BFLOAT8_B || (dtype == DataType::UINT32 && !is_statistic),
@@ -220,8 +245,7 @@ Tensor generic_reduction(Kind kind, const Tensor& input, const DimArgument& dim_
         is_statistic ? std::nullopt
                      : std::optional(arithmetic_of(compute, ComputeDefault::reduction,
                                                    std::array{dtype}, false));
-    return reduce_tensor(kind, input, reduced_dimensions(dim_arg, input.logical_shape().rank()),
-                         keepdim, memory_config, scalar, correction, arithmetic);
+    return reduce_tensor(kind, input, is_reduced, keepdim, target, scalar, correction, arithmetic);
 }
 
 }  // namespace
@@ -276,6 +300,11 @@ Tensor prod(const Tensor& input, std::optional<int64_t> dim, bool keepdim,
     if (dim && rank > 0) {
         is_reduced[normalize_dim(*dim, input.logical_shape().rank())] = true;
     }
+    // Products of the last dimensions are those of a transposed tensor, with the same shards.
+    const bool is_turned = rank > 1 && (is_reduced[static_cast<std::size_t>(rank) - 1] ||
+                                        is_reduced[static_cast<std::size_t>(rank) - 2]);
+    TT_FATAL(!is_turned || !input.is_sharded(), "The shards {} cannot hold the transposed tensor",
+             input.memory_config());
     return reduce_tensor(Kind::product, input, is_reduced, keepdim, memory_config, 1.0F, false,
                          std::nullopt);
 }

@@ -113,6 +113,14 @@ void normalize_row(float* values, std::size_t width, float epsilon, bool subtrac
 
 using NormProgram = std::optional<const ttnn::prim::LayerNormProgramConfig>;
 
+/// Whether a program writes its result over its input, wherever it is wanted.
+bool runs_in_place(const NormProgram& program) {
+    const auto* config =
+        program ? std::get_if<ttnn::prim::LayerNormShardedMultiCoreProgramConfig>(&*program)
+                : nullptr;
+    return config != nullptr && config->inplace;
+}
+
 /// A kind of sharding without shards takes those of the input.
 MemoryConfig normalized_memory(const Tensor& input, const std::optional<MemoryConfig>& asked) {
     if (is_bare(asked) && input.is_sharded()) {
@@ -125,12 +133,17 @@ MemoryConfig normalized_memory(const Tensor& input, const std::optional<MemoryCo
 /// (layernorm_device_operation.cpp).
 void check_norm_program(const Tensor& input,
                         const ttnn::prim::LayerNormShardedMultiCoreProgramConfig& config,
-                        const MemoryConfig& target) {
+                        const MemoryConfig& target, bool has_narrow_sums) {
     TT_FATAL(!config.inplace || target.is_sharded(),
              "Output memory config must be sharded for inplace operation");
     TT_FATAL(config.block_h > 0 && config.block_w > 0 && config.subblock_w > 0,
              "block_h, block_w and subblock_w must be greater than 0");
     TT_FATAL(config.block_w % config.subblock_w == 0, "block_w must be divisible by subblock_w.");
+    // The destination registers hold four tiles of 32 bits, or eight of 16.
+    const std::size_t most = has_narrow_sums ? 8 : 4;
+    TT_FATAL(config.subblock_w <= most,
+             "subblock_wt={}, but the destination registers hold {} tiles", config.subblock_w,
+             most);
     TT_FATAL(input.shard_spec(), "A program of sharded rows needs a sharded input");
     const auto& shards = *input.shard_spec();
     const auto grid = shards.grid.bounding_box().grid_size();
@@ -149,6 +162,9 @@ void check_norm_program(const Tensor& input,
         TT_FATAL(high == config.block_h, "block_h ({}) must equal to M (in tiles) / num_cores ({})",
                  config.block_h, high);
     };
+    TT_FATAL(config.block_h * kTileSide == shards.shape[0],
+             "Block height * tile_height must match shard shape[0], got {} vs {}",
+             config.block_h * kTileSide, shards.shape[0]);
     if (height == config.block_h) {
         check(1, shards.num_cores());
     } else if (shards.orientation == tt::tt_metal::ShardOrientation::ROW_MAJOR) {
@@ -159,20 +175,31 @@ void check_norm_program(const Tensor& input,
 }
 
 void check_norm_placement(const Tensor& input, const OptionalTensor& residual,
-                          const MemoryConfig& target, const NormProgram& program) {
+                          const MemoryConfig& target, const NormProgram& program,
+                          bool has_narrow_sums) {
     if (input.is_sharded()) {
         TT_FATAL(input.memory_config().memory_layout() != TensorMemoryLayout::HEIGHT_SHARDED,
                  "Height sharded inputs are not supported.");
         TT_FATAL(
             target.is_sharded() && target.memory_layout() == input.memory_config().memory_layout(),
             "Sharded inputs require sharded outputs.");
+        TT_FATAL(target.buffer_type() == input.memory_config().buffer_type(),
+                 "Input and output buffer types must match");
+        TT_FATAL(!input.memory_config().is_dram(),
+                 "Only L1 buffers can have an associated circular buffer!");
+        const auto elements = [](const MemoryConfig& memory) {
+            return memory.shard_spec() ? memory.shard_spec()->numel() : 0;
+        };
+        TT_FATAL(elements(target) >= elements(input.memory_config()),
+                 "Cannot set circular buffer size: shards of the input are larger than the "
+                 "result's");
         TT_FATAL(!residual || residual->memory_config() == input.memory_config(),
                  "Both a and b should have the same memory config");
     }
     if (const auto* config =
             program ? std::get_if<ttnn::prim::LayerNormShardedMultiCoreProgramConfig>(&*program)
                     : nullptr) {
-        check_norm_program(input, *config, target);
+        check_norm_program(input, *config, target, has_narrow_sums);
     }
 }
 
@@ -181,8 +208,9 @@ Tensor normalize_rows(const Tensor& input, float epsilon, const OptionalTensor& 
                       const std::optional<MemoryConfig>& memory_config, bool subtract_mean,
                       const Arithmetic& arithmetic, const NormProgram& program) {
     const Shape& shape = input.logical_shape();
-    const MemoryConfig target = normalized_memory(input, memory_config);
-    check_norm_placement(input, residual, target, program);
+    const MemoryConfig target =
+        runs_in_place(program) ? input.memory_config() : normalized_memory(input, memory_config);
+    check_norm_placement(input, residual, target, program, arithmetic.narrow_sums);
     const Tensor output = allocate_like(input, shape, input.dtype(), input.layout(), target);
     const std::size_t width = shape.rank() > 0 ? shape[-1] : 1;
     const RowParameter scale(weight);

@@ -230,6 +230,12 @@ COMMANDS: Mapping[str, tuple[Argument, ...]] = {
         _BINARY,
         Argument("--python", "text", "the Python that the package ttnn is installed in"),
         _flag("--card", "make the calls on a card, not on a mocked device"),
+        Argument(
+            "--memory",
+            "integer",
+            "GB that a mocked device may take (half of the machine's)",
+            minimum=1,
+        ),
         *_COMMON,
     ),
     "query": (

@@ -21,6 +21,9 @@ from ttcodegen.runtime.executable import find_files
 
 JUDGE = Path(__file__).parents[1] / "judging" / "judge.py"
 VARIABLE = "TTCODEGEN_TTNN_PYTHON"
+_GB = 1 << 30
+_NO_MEMORY = "bad_alloc"
+"""In what the library says where it gets no more memory."""
 
 
 class Validate(Command):
@@ -35,12 +38,13 @@ class Validate(Command):
         """A result for each file; its content lists the calls that the library refuses, those whose
         results have another layout, and the ops that are not judged."""
         python = _python(self.arguments["python"])
+        memory = _memory(self.arguments["memory"])
         results: list[FileResult] = []
         for path in find_files(self.arguments["binary"], (".ttnn",)):
             try:
                 binary = read_ttnn_file(path)
                 found = [
-                    _judged(program, python, self.arguments["card"])
+                    _judged(program, python, self.arguments["card"], memory)
                     for program in binary.programs
                     if program.kind == "entry"
                 ]
@@ -72,10 +76,24 @@ def _python(given: str | None) -> str:
     return named
 
 
-def _judged(program: file.Program, python: str, on_card: bool) -> dict[str, Any]:
+def _memory(given: int | None) -> int:
+    """Bytes that the library's process may take: half of the machine's if nothing is given."""
+    if given is None:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    return given * _GB
+
+
+def _judged(program: file.Program, python: str, on_card: bool, memory: int) -> dict[str, Any]:
     """What the library says to each call of a program."""
     calls = steps(program)
-    answers = _answers(calls, [python, str(JUDGE), *(["--card"] if on_card else [])])
+    # Tensors of a card are not in the process.
+    options = ["--card"] if on_card else ["--memory", str(memory)]
+    answers = _answers(calls, [python, str(JUDGE), *options])
+    for answer in answers:
+        if _NO_MEMORY in answer.get("refused", ""):
+            answer["refused"] = (
+                f"simulating it takes more than {memory / _GB:.0f} GB of memory (--memory)"
+            )
     refused: list[str] = []
     different: list[str] = []
     for call, answer in zip(calls, answers, strict=True):
@@ -134,6 +152,8 @@ def _run(
             [*command, str(listed)], capture_output=True, text=True, check=False, cwd=folder
         )
     answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    if _NO_MEMORY in done.stderr:
+        return answers, f"{_NO_MEMORY}: out of memory"
     if done.returncode < 0:
         return answers, signal.Signals(-done.returncode).name
     last = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]

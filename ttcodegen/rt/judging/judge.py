@@ -7,6 +7,7 @@ line of JSON for each call: what the library said, or the layout of its result.
 import importlib.util
 import json
 import os
+import resource
 import sys
 from pathlib import Path
 
@@ -161,6 +162,10 @@ def main():
     mocked = "--card" not in sys.argv
     if mocked:
         mocked_device.prepare(package)
+    if "--memory" in sys.argv:
+        # What a simulated device holds lies in this process: large tensors could take it all.
+        limit = int(sys.argv[sys.argv.index("--memory") + 1])
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     import ttnn
 
     if mocked:

@@ -5,6 +5,7 @@ Their order is in pyproject.toml, under `tool.importlinter`; scripts/lint checks
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -25,6 +26,39 @@ def test_packages_import_downwards_only() -> None:
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def imports_of(path: Path) -> set[str]:
+    """The modules of the package that a file imports, in functions and for types as well."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def test_modules_do_not_import_in_circles() -> None:
+    modules = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts): path
+        for path in (ROOT / "ttcodegen").rglob("*.py")
+        if path.name != "__init__.py"
+    }
+    imported = {name: imports_of(path) & modules.keys() for name, path in modules.items()}
+    while True:
+        # What imports nothing that is left, or is imported by nothing left, is in no circle.
+        used = set[str]().union(*imported.values())
+        left = {
+            name: used_here for name, used_here in imported.items() if used_here and name in used
+        }
+        if len(left) == len(imported):
+            break
+        imported = {name: used_here & left.keys() for name, used_here in left.items()}
+    packages = {name.removeprefix("ttcodegen.").rpartition(".")[0] for name in imported}
+    # Types of the language's objects name each other, as do those of translators of kernels; the
+    # form of an operation of StableHLO is read when one is met.
+    assert packages <= {"lang", "lang.compiler", "frontends.stablehlo"}
 
 
 def test_the_release_of_tt_metal_stands_in_one_place() -> None:

@@ -12,8 +12,7 @@ ROOT = Path(__file__).parent.parent
 FOLDERS = (
     "ttcodegen",
     "kernels",
-    "standalone/include",
-    "standalone/tests",
+    "standalone",
     "tests",
     "docs",
     "scripts",

@@ -150,7 +150,7 @@ def _model(
         raise CompileError(
             "the function returns no arrays",
             defined_at(function),
-            remedy="return what the program is to compute",
+            remedy="return the results of the program",
         )
     names = _argument_names(jax, function, args, given, params)
     weights = {

@@ -308,7 +308,7 @@ def test_loops_of_unknown_length_are_refused() -> None:
   return %r : tensor<i32>
 }"""
     )
-    assert "in.mlir:3:8: error: 'stablehlo.while': how often the loop runs" in text
+    assert "in.mlir:3:8: error: 'stablehlo.while': the trip count of the loop" in text
     assert "note: give the loop a fixed length" in text
 
 

@@ -310,7 +310,7 @@ func.func @f(%0: {typed}, %1: {typed}, %2: {typed}) -> {typed} {{
         (MERGED.replace("grid<8x8>", "grid<9x9>"), "its grid is <9x9>, that of the chip <8x8>"),
         (
             MERGED.replace("#parallel, #parallel", "#parallel, #reduction"),
-            "may not move with a loop that is a reduction",
+            "outputs cannot depend on a reduction loop",
         ),
         (MERGED.replace('"ttir.exp"(%s)', '"ttir.exp"(%out)'), "reads what it is to write"),
         (

@@ -54,7 +54,7 @@ def _unpack_arguments(function: FuncOp) -> None:
     if not any(isinstance(type_, TupleType) for type_ in inputs):
         return
     if function.arg_attrs is not None:
-        raise CompileError("a function of tuples whose arguments have attributes", function)
+        raise CompileError("a function with tuple arguments that have attributes", function)
     function.function_type = FunctionType.from_lists(
         _flat(inputs), function.function_type.outputs.data
     )

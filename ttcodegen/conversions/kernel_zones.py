@@ -92,7 +92,7 @@ class _Zone:
         """Keeps numbers in variables that are declared before the zone."""
         for value in values:
             if not isinstance(value.type, IndexType):
-                raise CompileError("what is made in a zone of a kernel is used after it", op)
+                raise CompileError("a value defined in a zone of a kernel is used after it", op)
             slot = memref.AllocaOp.get(value.type, shape=[])
             slot.memref.name_hint, value.name_hint = value.name_hint, None
             load = memref.LoadOp.get(slot.memref, [])

@@ -29,7 +29,6 @@ from ttcodegen.conversions.outlining import (
     Parameter,
     ParameterStruct,
     add_calls,
-    common_name,
     differing_texts,
     names_inside,
     names_of_forms,
@@ -52,7 +51,7 @@ from ttcodegen.conversions.statement_groups import (
 )
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.emitc.identifiers import NameScope, identifier, type_name
-from ttcodegen.naming.functions import common_title, layer_function_name
+from ttcodegen.naming.functions import common_name, common_title, layer_function_name
 from ttcodegen.naming.layers import common_layer
 from ttcodegen.naming.sources import is_generic
 from ttcodegen.naming.values import ValueNames, operand_noun

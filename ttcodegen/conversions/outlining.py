@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from xdsl.ir import SSAValue
@@ -14,15 +13,13 @@ from ttcodegen.conversions.recording import TENSOR, Statement
 from ttcodegen.conversions.statement_groups import Group, pieces_of, signature, texts_of
 from ttcodegen.emitc.identifiers import NameScope, identifier, type_name
 from ttcodegen.emitc.text import Text
+from ttcodegen.naming.functions import common_name
 from ttcodegen.naming.values import ValueNames
 from ttcodegen.ops.cpp_calls import Argument, Call, Use
 from ttcodegen.ops.cpp_parameters import MOST_UNNAMED
 
 SHORTEST = 2
 """The fewest statements that are worth a function."""
-
-_TOKENS = re.compile(r"[._/]+")
-_DIGITS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,23 +211,6 @@ def _form_of(called: tuple[str, ...], parameters: Mapping[tuple[str, ...], str])
             if len(rests) == 1 and len(set(outside)) > 1:
                 return f"{parameter}{rests.pop()}"
     return None
-
-
-def common_name(names: Iterable[str]) -> str | None:
-    """What several names have in common: `layer0.weight`, `layer1.weight` -> `layer_weight`."""
-    found = list(names)
-    if len(set(found)) == 1:
-        return found[0]
-    tokens = [
-        [word for token in _TOKENS.split(name) if (word := _DIGITS.sub("", token))]
-        for name in found
-    ]
-    shared: list[str] = []
-    for words in zip(*(reversed(words) for words in tokens), strict=False):
-        if len(set(words)) > 1:
-            break
-        shared.insert(0, words[0])
-    return "_".join(shared) or None
 
 
 def differing_texts(

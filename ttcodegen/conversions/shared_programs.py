@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -23,12 +22,10 @@ from ttcodegen.dialects.operation import operation_name
 from ttcodegen.dialects.placement import TensorPlacement, placement_of
 from ttcodegen.dialects.programs import BUFFER_CONSTANT, CircularBuffer, Kernel, Program
 from ttcodegen.emitc.identifiers import NameScope
-from ttcodegen.naming.programs import operand_names
+from ttcodegen.naming.programs import operand_names, shared_program_names
 
 KernelPaths = Mapping[tuple[str, str], str]
 """The file of each kernel, by the names of its program and its own."""
-
-_NUMBER = re.compile(r"_\d+$")
 
 
 @dataclass(frozen=True)
@@ -76,7 +73,7 @@ def share_programs(functions: Sequence[FuncOp], paths: KernelPaths) -> SharedPro
     for program in device_programs(functions):
         equal.setdefault(_key(program, paths), []).append(program)
     made = _made_operands(functions)
-    names = _names([members[0] for members in equal.values()])
+    names = shared_program_names(_named_shapes(members[0]) for members in equal.values())
     shared: list[SharedProgram] = []
     known: dict[tuple[str, str], str] = {}
     by_name: dict[str, SharedProgram] = {}
@@ -132,29 +129,12 @@ def _made_operands(functions: Sequence[FuncOp]) -> dict[str, set[int]]:
     return found
 
 
-def _names(programs: Sequence[DeviceProgram]) -> list[str]:
-    """What programs are called: after their ops, and after the shape of what they compute from the
-    second on that has these ops."""
-    scope = NameScope()
-    names: list[str] = []
-    for described in programs:
-        name = _NUMBER.sub("", described.program.name)
-        first, *_ = described.placements
-        written = next(iter(described.placements[described.program.inputs :]), first)
-        output, source = _shape_text(written.shape), _shape_text(first.shape)
-        wanted = (name, f"{name}_{output}", f"{name}_{source}_to_{output}")
-        free = next((each for each in wanted if not scope.is_taken(each)), wanted[-1])
-        names.append(scope.unique(free))
-    return names
-
-
-def _shape_text(shape: Sequence[int]) -> str:
-    """A shape as a part of a name: two dimensions at least, no further ones of one element at its
-    start."""
-    sizes = [1, 1, *shape]
-    while len(sizes) > 2 and sizes[0] == 1:
-        sizes.pop(0)
-    return "x".join(map(str, sizes))
+def _named_shapes(described: DeviceProgram) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
+    """What the name of a program follows from: its own, and the shapes of its first operand and
+    its first output."""
+    first, *_ = described.placements
+    written = next(iter(described.placements[described.program.inputs :]), first)
+    return described.program.name, first.shape, written.shape
 
 
 def _key(described: DeviceProgram, paths: KernelPaths) -> object:

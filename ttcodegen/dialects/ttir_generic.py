@@ -187,9 +187,7 @@ class GenericOp(IRDLOperation):
                     )
             written = any(value is destination for destination in self.destinations)
             if written and any(p is not None and kinds[p] is IteratorType.REDUCTION for p in loops):
-                raise VerifyException(
-                    f"{self.name}: what is written may not move with a loop that is a reduction"
-                )
+                raise VerifyException(f"{self.name}: outputs cannot depend on a reduction loop")
 
     def _verify_block_factors(self) -> None:
         factors = self.block_factors

@@ -144,7 +144,7 @@ def choices_of(source: Source, options: CompileOptions, node: str, function: str
     if not recorder.found:
         close = closest(node, recorder.known)
         raise CompileError(
-            f"the optimizer decides nothing called '{node}'",
+            f"the optimizer makes no decision for '{node}'",
             remedy=f"did you mean '{close}'?" if close else None,
         )
     choices = recorder.found[0]

@@ -29,6 +29,8 @@ _CALLS = {"window_product": "conv2d", "window_reduction": "max_pool2d"}
 """The calls of the library that do what programs of the device are called after."""
 _WRAPPERS = frozenset("model module net network l self".split())
 """Parts of a layer's path that every layer has."""
+_TOKENS = re.compile(r"[._/]+")
+_DIGITS = re.compile(r"\d+")
 
 
 def layer_function_name(
@@ -209,3 +211,20 @@ def _kind(counts: Counter[str]) -> str:
     if counts["conv2d"]:
         return "convolution_block"
     return "layer"
+
+
+def common_name(names: Iterable[str]) -> str | None:
+    """What several names have in common: `layer0.weight`, `layer1.weight` -> `layer_weight`."""
+    found = list(names)
+    if len(set(found)) == 1:
+        return found[0]
+    tokens = [
+        [word for token in _TOKENS.split(name) if (word := _DIGITS.sub("", token))]
+        for name in found
+    ]
+    shared: list[str] = []
+    for words in zip(*(reversed(words) for words in tokens), strict=False):
+        if len(set(words)) > 1:
+            break
+        shared.insert(0, words[0])
+    return "_".join(shared) or None

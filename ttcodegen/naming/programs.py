@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
@@ -21,6 +22,7 @@ from ttcodegen.naming.values import ValueNames
 from ttcodegen.ops.tt_lang import CALLED_OPERATION, called_name
 
 _ADDRESS = "_address"
+_FINAL_NUMBER = re.compile(r"_\d+$")
 
 
 def program_name(ops: Sequence[Operation]) -> str:
@@ -176,3 +178,43 @@ def kernel_variables(program: Program) -> list[str]:
         )
         for role, kernel in zip(roles, program.kernels, strict=True)
     ]
+
+
+def shared_program_names(
+    programs: Iterable[tuple[str, Sequence[int], Sequence[int]]],
+) -> list[str]:
+    """Names of programs that several functions share: after their ops, and after the shape of what
+    they compute from the second on that has these ops.
+
+    Args:
+        programs: of each the name in one function, the shape of its first operand, and of what it
+            writes first.
+    """
+    scope = NameScope()
+    names: list[str] = []
+    for called, source_shape, output_shape in programs:
+        name = _FINAL_NUMBER.sub("", called)
+        output, source = _shape_text(output_shape), _shape_text(source_shape)
+        wanted = (name, f"{name}_{output}", f"{name}_{source}_to_{output}")
+        free = next((each for each in wanted if not scope.is_taken(each)), wanted[-1])
+        names.append(scope.unique(free))
+    return names
+
+
+def _shape_text(shape: Sequence[int]) -> str:
+    """A shape as a part of a name: two dimensions at least, no further ones of one element at its
+    start."""
+    sizes = [1, 1, *shape]
+    while len(sizes) > 2 and sizes[0] == 1:
+        sizes.pop(0)
+    return "x".join(map(str, sizes))
+
+
+def shared_kernel_name(names: list[str]) -> str:
+    """The name of a kernel that several programs share: what the names of theirs have in common, at
+    least what the kernels do."""
+    words = [_FINAL_NUMBER.sub("", name).split("_") for name in names]
+    common = [
+        same[0] for same in takewhile(lambda same: len(set(same)) == 1, zip(*words, strict=False))
+    ]
+    return "_".join(common if len(common) > 1 else [words[0][0], "tiles"])

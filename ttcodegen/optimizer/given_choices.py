@@ -142,8 +142,8 @@ class GivenChoices:
             raise CompileError(
                 f"'{name}' ({made}) has nothing fused into it",
                 op,
-                remedy="products and convolutions take relu, gelu, silu or sigmoid, where nobody "
-                "else uses what they give",
+                remedy="matmuls and convolutions take relu, gelu, silu or sigmoid, where their "
+                "result has no other use",
             )
         takes = {spec.name for spec in op.definition.attributes}
         if "math_fidelity" in entry and COMPUTE_CONFIG not in takes:

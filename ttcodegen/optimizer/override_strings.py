@@ -52,7 +52,7 @@ def entries_of_options(text: str) -> dict[str, dict[str, Any]]:
             )
         if not equals or not value:
             raise CompileError(
-                f"the option '{option}' says nothing of any call", remedy=f"write {option}=NAME=..."
+                f"the option '{option}' applies to no call", remedy=f"write {option}=NAME=..."
             )
         for name, given in _calls(option, value.strip("\"'")):
             for field, entries in reader(name, given).items():
@@ -90,7 +90,7 @@ def _output_layout(name: str, text: str) -> dict[str, Any]:
             entry["data_type"] = word
         else:
             raise CompileError(
-                f"'{word}' says nothing of the layout of '{name}'",
+                f"'{word}' is no part of the layout of '{name}'",
                 remedy=f"there are grids as 8x8, {', '.join((*BUFFERS, *SHARDINGS, *PAGES))}, "
                 f"{', '.join(DATA_TYPES)}",
             )
@@ -119,7 +119,7 @@ def _conv2d_config(name: str, text: str) -> dict[str, Any]:
         elif field in ("weights_dtype", "shard_layout", "output_layout"):
             config[field] = value
         elif field not in _DROPPED:
-            raise CompileError(f"'{word}' says nothing of the convolution '{name}'")
+            raise CompileError(f"'{word}' is no field of the convolution '{name}'")
     return entry
 
 

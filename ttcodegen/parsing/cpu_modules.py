@@ -66,7 +66,7 @@ def _functions(module: Operation) -> Iterator[FuncOp]:
                     yield op
                 else:
                     raise CompileError(
-                        "what is in a ttcore.cpu_module should be functions of TTIR",
+                        "a ttcore.cpu_module should contain functions of TTIR",
                         op,
                         remedy="give the module as it was before its functions were lowered",
                     )

@@ -64,8 +64,8 @@ def read_reference(folder: Path, module: ModuleDescription) -> dict[str, Referen
     if not found:
         raise CompileError(
             f"'{folder}' holds no outputs",
-            remedy=f"put what the model computes into {folder / OUTPUTS}/NAME.npy, and what it "
-            f"computes it from into {folder / INPUTS}/NAME.npy",
+            remedy=f"put the outputs of the model into {folder / OUTPUTS}/NAME.npy, and "
+            f"its inputs into {folder / INPUTS}/NAME.npy",
         )
     return found
 
@@ -87,7 +87,7 @@ def _refuse_missing(folder: Path, names: Sequence[str]) -> None:
     if names:
         raise CompileError(
             f"'{folder}' lacks {', '.join(f'{name}.npy' for name in names)}",
-            remedy="put there what the framework computed the outputs from",
+            remedy="put the inputs of the framework there",
         )
 
 

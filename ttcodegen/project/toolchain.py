@@ -92,7 +92,7 @@ def _named_compiler(wanted: str, flags: str) -> tuple[str, str, str, str]:
     path = shutil.which(name)
     identity = _identify(path) if path is not None else None
     if path is None or identity is None:
-        raise BuildError(f"CXX is '{wanted}', which is no C++ compiler", remedy=_COMPILER_REMEDY)
+        raise BuildError(f"CXX is '{wanted}', which is not a C++ compiler", remedy=_COMPILER_REMEDY)
     if not _is_new_enough(*identity):
         raise BuildError(
             f"CXX is '{wanted}', which is {identity[0]} {identity[1]}: too old for C++20",

@@ -86,7 +86,7 @@ def _call(
     """What the meaning of a program makes of some tensors."""
     if meaning.is_declaration:
         raise CompileError(
-            f"nothing says what this program computes: @{meaning.sym_name.data} has no body",
+            f"this program has no meaning: @{meaning.sym_name.data} has no body",
             op,
             remedy="give it a body of TTIR ops",
         )

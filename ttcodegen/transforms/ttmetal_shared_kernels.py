@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import takewhile
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -33,7 +32,7 @@ from ttcodegen.dialects.programs import (
     ProgramAttr,
 )
 from ttcodegen.emitc.identifiers import NameScope
-from ttcodegen.naming.programs import known_names
+from ttcodegen.naming.programs import known_names, shared_kernel_name
 
 _ENDINGS = ("address", "elements", "kept", "layout", "row", "tensor")
 """What names after a tensor end in."""
@@ -176,7 +175,7 @@ def _share(
     function = first.neutral_function
     block = first.function.parent_block()
     assert block is not None
-    name = taken.unique(_common_name([use.kernel.name for use in uses]))
+    name = taken.unique(shared_kernel_name([use.kernel.name for use in uses]))
     function.sym_name = StringAttr(name)
     block.insert_op_before(function, first.function)
     purposes = {use.kernel.purpose for use in uses}
@@ -190,12 +189,3 @@ def _purpose(kernel: Kernel) -> str:
     """What can be said of a kernel for any program."""
     whose = "input" if kernel.processor is Processor.READER else "output"
     return f"{_VERBS[kernel.processor]} tiles of {whose} tensors."
-
-
-def _common_name(names: list[str]) -> str:
-    """What names of kernels have in common, at least what the kernels do."""
-    words = [re.sub(r"_\d+$", "", name).split("_") for name in names]
-    common = [
-        same[0] for same in takewhile(lambda same: len(set(same)) == 1, zip(*words, strict=False))
-    ]
-    return "_".join(common if len(common) > 1 else [words[0][0], "tiles"])

@@ -51,7 +51,7 @@ struct PackedOperand : Derived {
     PackedMatrix<Element> matrix;
 };
 
-/// What is left of the elements of `tensor`, as `batches` right operands of depth x columns lying
+/// What is left of the elements of `tensor`, as `batches` right operands of depth x columns stored
 /// with these strides; kept with its elements.
 template <typename Element>
 std::shared_ptr<const PackedOperand<Element>> packed_operand(

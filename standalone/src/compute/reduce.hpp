@@ -14,7 +14,7 @@ namespace ttcodegen::cpu {
 
 /// How the elements of a tensor fall into the elements of its reduction.
 ///
-/// Dimensions that are walked as one are merged. The last merged one, the run, lies contiguous; the
+/// Dimensions that are walked as one are merged. The last merged one, the run, is contiguous; the
 /// others are offsets of runs.
 class ReductionPlan {
   public:

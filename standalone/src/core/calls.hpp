@@ -1,7 +1,7 @@
 #pragma once
 
 // How a call of an operation begins: it is recorded while a trace is captured, and reported if that
-// is asked for.
+// is requested.
 
 #include <cstddef>
 #include <functional>

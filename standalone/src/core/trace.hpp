@@ -3,9 +3,9 @@
 // Traces of a device: what it is given between the begin and the end of a capture is recorded and
 // does not take place; each replay does it again, on the memory that it had.
 //
-// An operation of ttnn is computed once while it is recorded, since that tells what it returns.
-// What it changed is undone at the end of the capture, and what it returned has no values then: on
-// a card nothing of it has run.
+// An operation of ttnn is computed once while it is recorded, since that determines what it
+// returns. What it changed is undone at the end of the capture, and what it returned has no values
+// then: on a card nothing of it has run.
 //
 // Source of what is refused, and of the messages: tt_metal/distributed of tt-metal 0.70.1,
 // mesh_device.cpp, mesh_trace.cpp and fd_mesh_command_queue.cpp.
@@ -53,7 +53,7 @@ struct Trace {
     /// As they were when the capture began; none if the device had no memories then.
     std::optional<Addresses> addresses;
 
-    /// The least that the trace takes on a card.
+    /// The minimum that the trace takes on a card.
     std::size_t bytes() const;
 };
 

@@ -166,7 +166,7 @@ def _check_loops(
             "this ttir.generic says of its loops what its region does not do: "
             + (f"that has [{expected}] over [{types}]" if loops.maps else "that moves elements"),
             op,
-            remedy="leave indexing_maps and iterator_types empty, or let them say what it does",
+            remedy="leave indexing_maps and iterator_types empty, or describe the computation",
         )
 
 

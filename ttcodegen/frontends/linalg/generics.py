@@ -28,7 +28,7 @@ def generic(build: Translator, op: SourceOp) -> list[SSAValue]:
     maps = list(cast("Any", op.attributes["indexing_maps"]).data)
     sizes = _sizes_of_loops(op, maps)
     if len(sizes) != len(kinds):
-        raise CompileError("a linalg.generic whose loops no operand measures is not supported")
+        raise CompileError("a linalg.generic is not supported if no operand bounds a loop")
     reduced = [axis for axis, kind in enumerate(kinds) if "reduction" in kind]
     loops = Loops(build, tuple(sizes[axis] for axis in range(len(kinds))), reduced)
     block = op.regions[0].block

@@ -32,7 +32,7 @@ def _while(conversion: Conversion, op: StableHLOOp) -> list[Value]:
             again = conversion.number(going)
         if again is None:
             raise CompileError(
-                f"'{op.name}': how often the loop runs is only known at run time",
+                f"'{op.name}': the trip count of the loop is only known at run time",
                 op,
                 remedy="give the loop a fixed length (jax.lax.fori_loop or scan with static "
                 "bounds), or keep it in the program that calls the model",
@@ -147,7 +147,7 @@ def side_effect(conversion: Conversion, op: StableHLOOp) -> Value:
     raise CompileError(
         f"'{op.name}' has a side effect, which a compiled program cannot have",
         op,
-        remedy="give a function whose results depend on its arguments alone",
+        remedy="pass a function whose results depend on its arguments alone",
     )
 
 

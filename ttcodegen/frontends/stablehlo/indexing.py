@@ -261,13 +261,13 @@ def _joined(
     vector_dim = int(op["scatter_dimension_numbers"].get("index_vector_dim", 0))
     if not op.get("unique_indices") and not _are_unique(conversion, indices, dims, vector_dim):
         raise CompileError(
-            "'stablehlo.scatter': the body neither replaces what is there nor adds, subtracts, "
+            "'stablehlo.scatter': the body neither replaces the element nor adds, subtracts, "
             "multiplies or compares it, and indices may be named more than once",
             remedy="say that they are not (unique_indices), or use one of these",
         )
     if any(extents[axis] != 1 for axis in moved):
         raise CompileError(
-            "'stablehlo.scatter': the body neither replaces what is there nor adds, subtracts, "
+            "'stablehlo.scatter': the body neither replaces the element nor adds, subtracts, "
             "multiplies or compares it, in slices of several elements",
             remedy="name the index of each element",
         )

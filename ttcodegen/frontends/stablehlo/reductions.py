@@ -265,8 +265,8 @@ def _sort(conversion: Conversion, op: StableHLOOp) -> Results:
     if keys is None:
         raise CompileError(
             "'stablehlo.sort': the comparator is no order of one operand after the other",
-            remedy="compare elements of the operands themselves; sort by what else decides as an "
-            "operand of its own",
+            remedy="compare elements of the operands themselves; pass other sort keys as "
+            "separate operands",
         )
     builder = conversion.builder
     stable = bool(op.get("is_stable", False)) or len(keys) > 1

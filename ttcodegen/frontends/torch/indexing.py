@@ -37,7 +37,7 @@ def _counted(graph: Graph, index: SSAValue) -> SSAValue:
     """The index as an integer of 32 bits, which is all that places need."""
     if kind_of(element_of(index.type)) == "b":
         raise CompileError(
-            "places that are named by booleans are not supported: how many there are is not known",
+            "indexing with booleans is not supported: the number of elements is not known",
             remedy="use torch.where, or masked_fill",
         )
     return graph.typecast(index, i32)

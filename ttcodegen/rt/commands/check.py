@@ -63,9 +63,7 @@ def _flatbuffer(path: Path) -> FlatbufferExecutable:
     if path.suffix == ".so":
         beside = flatbuffer_beside(path)
         if beside is None:
-            raise CompileError(
-                f"'{path}' does not say what it was built for: its flatbuffer is not there"
-            )
+            raise CompileError(f"'{path}' does not say what it was built for: it has no flatbuffer")
         path = beside
     return open_flatbuffer(path)
 

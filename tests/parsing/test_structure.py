@@ -166,7 +166,7 @@ def test_older_tools_declare_functions_for_the_cpu_under_another_name() -> None:
 def test_lowered_functions_for_the_cpu_are_refused() -> None:
     inner = 'builtin.module {\n"llvm.func"() : () -> ()\n}'
     message = failure(f"module {{\nttcore.cpu_module {{ {inner} }} }}")
-    assert message.startswith("in.mlir:3:1: error: what is in a ttcore.cpu_module should be")
+    assert message.startswith("in.mlir:3:1: error: a ttcore.cpu_module should contain")
 
 
 def test_all_unknown_operations_are_listed_at_once() -> None:

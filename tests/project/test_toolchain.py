@@ -71,7 +71,7 @@ def test_cxx_names_the_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_cxx_has_to_be_a_compiler(monkeypatch: pytest.MonkeyPatch, named: str) -> None:
     monkeypatch.setenv("CXX", named)
     monkeypatch.setenv("PATH", os.defpath)
-    with pytest.raises(BuildError, match=f"CXX is '{named}', which is no C"):
+    with pytest.raises(BuildError, match=f"CXX is '{named}', which is not a C"):
         find_toolchain()
 
 

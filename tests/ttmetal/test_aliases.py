@@ -36,7 +36,7 @@ def _generic(op: str, *inputs: str, mapping: str = "") -> str:
 
 
 def _sum(name: str, *, stream: bool = False, mapping: str = "") -> str:
-    """A sum of what a program before left in L1, and of what lies in DRAM."""
+    """A sum of what a program before left in L1, and of what is in DRAM."""
     layout = f'%kept = "ttir.stream_layout"(%half, %empty) : ({T}, {T}) -> {T}' if stream else ""
     operand = "%kept" if stream else "%half"
     return f"""func.func @{name}(%x: {T}, %other: {T}) -> {T} {{

@@ -28,7 +28,7 @@ from ttcodegen.dialects.tuning import Derived, Size, Tuning, evaluate, names_in
 CIRCULAR_BUFFERS = 32
 """Circular buffers of a core (tt-metal 0.70.1, circular_buffer_constants.h)."""
 OWN_MEMORY = -1
-"""The operand of a circular buffer that lies in no tensor."""
+"""The operand of a circular buffer that is in no tensor."""
 BUFFER_CONSTANT = "cb_"
 """How named compile-time arguments begin that are indices of circular buffers."""
 
@@ -222,7 +222,7 @@ class Traffic:
     """What the computation could do with."""
     division: Division = AnyTiles()
     streamed: bool = False
-    """Whether it is to come through a circular buffer of its own, wherever it lies."""
+    """Whether it is to come through a circular buffer of its own, wherever it is."""
 
 
 @dataclass(frozen=True)

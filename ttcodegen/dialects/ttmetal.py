@@ -471,12 +471,12 @@ class RunProgramOp(IRDLOperation):
         for buffer in program.circular_buffers:
             if not OWN_MEMORY <= buffer.operand < count:
                 raise VerifyException(
-                    f"{self.name}: the circular buffer '{buffer.name}' of '{program.name}' lies in "
+                    f"{self.name}: the circular buffer '{buffer.name}' of '{program.name}' is in "
                     f"operand {buffer.operand}, but there are {count}"
                 )
             if buffer.is_alias and placement_of(self.buffers[buffer.operand]).shards is None:
                 raise VerifyException(
-                    f"{self.name}: the circular buffer '{buffer.name}' of '{program.name}' lies in "
+                    f"{self.name}: the circular buffer '{buffer.name}' of '{program.name}' is in "
                     f"operand {buffer.operand}, which is not in shards"
                 )
         for kernel in program.kernels:

@@ -222,7 +222,7 @@ def program_row(
 
 
 def _built_with(program: Program) -> Iterator[int]:
-    """The operands that say where tensors lie when the program is built."""
+    """The operands that say where tensors are when the program is built."""
     for kernel in program.kernels:
         yield from kernel.accessors
     yield from (buffer.operand for buffer in program.circular_buffers if buffer.is_alias)

@@ -170,7 +170,7 @@ class _Bringing:
         return cls(kernel, function, operand, count, accessor, read, buffer, reserve, push)
 
     def replace(self, tiles: int) -> Kernel:
-        """Hands on all pages at once, so many for each unit; says what the kernel still needs."""
+        """Pushes all pages at once, so many for each unit; says what the kernel still needs."""
         entry = body_of(self.function)
         place = _ancestor(self.reserve, entry)
         pages = self.count

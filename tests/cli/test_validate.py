@@ -183,7 +183,7 @@ def test_a_call_that_takes_all_memory_is_refused(
     reported = "ttnn.multiply (step 3) is refused: simulating it takes more than 3 GB of memory"
     assert reported in capsys.readouterr().err
     assert main(["validate", str(program), "--python", library, "--memory", "0"]) == 2
-    assert "--memory is 0, the least is 1" in capsys.readouterr().err
+    assert "--memory is 0, the minimum is 1" in capsys.readouterr().err
 
 
 def test_a_library_that_ends_without_a_call_is_an_error(

@@ -183,7 +183,7 @@ MemoryConfig convolved_memory(const Tensor& input, const ConvolvedImage& image,
     const bool is_product =
         is_folded || (!image.is_transposed && image.is_product && !asks_for_columns);
     TT_FATAL(!is_folded || !config.shard_layout || asks_for_columns,
-             "A folded image and its weights have different widths where shards are asked for");
+             "A folded image and its weights have different widths where shards are requested");
     if (!stays_in_l1 && !is_product) {
         TT_FATAL(!is_in_l1, "Conv DRAM expects the input tensor to be in DRAM.");
         if (slices) {

@@ -25,7 +25,7 @@ struct PooledImage {
 
 /// Where ttnn leaves the result of a pool: in the shards of its input, with as many rows as there
 /// are; for an input that has none, in those of `scheme`, or of the scheme whose circular buffers
-/// take the least of L1.
+/// take the minimum of L1.
 ///
 /// Source: pool2d_L1 and determine_pool_config_for_auto_shard of tt-metal 0.70.1.
 MemoryConfig pooled_memory(const Tensor& input, const PooledImage& image,

@@ -163,7 +163,7 @@ def main():
     if mocked:
         mocked_device.prepare(package)
     if "--memory" in sys.argv:
-        # What a simulated device holds lies in this process: large tensors could take it all.
+        # What a simulated device holds is in this process: large tensors could take it all.
         limit = int(sys.argv[sys.argv.index("--memory") + 1])
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     import ttnn

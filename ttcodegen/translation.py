@@ -128,7 +128,7 @@ def ttkernel_to_cpp(source: Source | bytes) -> Translated:
         CompileError: if there are no kernels, or an op has no C++.
     """
     from ttcodegen.compat.ttmetal_programs import DISPATCH
-    from ttcodegen.dialects.device_module import RUN_PROGRAM
+    from ttcodegen.dialects.device_op_names import RUN_PROGRAM
 
     module = _module(source)
     runs = (RUN_PROGRAM, DISPATCH)

@@ -56,12 +56,12 @@ REFUSALS: dict[str, tuple[Change, str, str]] = {
     "an input is missing": (
         lambda d: (d / "inputs/x.npy").unlink(),
         "golden/inputs' lacks x.npy",
-        "computed the outputs from",
+        "inputs that the framework was given",
     ),
     "a weight is missing": (
         lambda d: (d / "inputs/layer_weight.npy").unlink(),
         "golden/inputs' lacks layer_weight.npy",
-        "computed the outputs from",
+        "inputs that the framework was given",
     ),
     "another name": (
         lambda d: (d / "outputs/y.npy").rename(d / "outputs/z.npy"),

@@ -112,7 +112,7 @@ def test_shards_lie_on_the_grid_that_there_is(described, columns: int, cores: st
     harvested = () if columns == 8 else (9,)
     status, out = described(CACHE, changed(grid=(8, columns), harvested_columns=harvested))
     assert status == 0
-    assert f"ttnn::CoreRange{cores}" in (out / "src" / "m.cpp").read_text()
+    assert f"ttnn::CoreRange{cores}" in (out / "src" / "tuning.hpp").read_text()
 
 
 def test_shards_need_cores(described, capsys) -> None:

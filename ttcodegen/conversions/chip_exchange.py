@@ -17,7 +17,7 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.dialects.datatypes import shape_of
-from ttcodegen.dialects.device_module import ENQUEUE_READ_BUFFER, ENQUEUE_WRITE_BUFFER
+from ttcodegen.dialects.device_op_names import ENQUEUE_READ_BUFFER, ENQUEUE_WRITE_BUFFER
 from ttcodegen.dialects.functions import callee_of
 from ttcodegen.dialects.mesh import MeshShape, declared_mesh, groups_along
 from ttcodegen.dialects.operation import CatalogueOp

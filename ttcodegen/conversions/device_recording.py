@@ -15,13 +15,13 @@ from ttcodegen.conversions.recording import SourceFacts, Statement, StatementRec
 from ttcodegen.conversions.shards import shards_text
 from ttcodegen.conversions.shared_programs import SharedPrograms
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.device_module import (
+from ttcodegen.dialects.device_module import launch_of
+from ttcodegen.dialects.device_op_names import (
     CREATE_BUFFER,
     ENQUEUE_READ_BUFFER,
     ENQUEUE_WRITE_BUFFER,
     RUN_PROGRAM,
     VIEW,
-    launch_of,
 )
 from ttcodegen.dialects.functions import callee_of
 from ttcodegen.dialects.mesh import ONE_CHIP, declared_mesh

@@ -9,14 +9,13 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.dialects.device_module import (
-    CREATE_BUFFER,
-    RUN_PROGRAM,
     DeviceProgram,
     Launch,
     device_programs,
     launch_of,
     launches,
 )
+from ttcodegen.dialects.device_op_names import CREATE_BUFFER, RUN_PROGRAM
 from ttcodegen.dialects.functions import body_of
 from ttcodegen.dialects.operation import operation_name
 from ttcodegen.dialects.placement import TensorPlacement, placement_of

@@ -45,15 +45,13 @@ from ttcodegen.conversions.interface import Entry
 from ttcodegen.conversions.outlined_functions import write_outlined
 from ttcodegen.conversions.recording import Statement
 from ttcodegen.conversions.shared_programs import SharedPrograms
-from ttcodegen.dialects.device_module import (
+from ttcodegen.dialects.device_module import attribute_of, constants_of, filling_launch
+from ttcodegen.dialects.device_op_names import (
     CONSTANT,
     CREATE_BUFFER,
     DEALLOCATE_BUFFER,
     ENQUEUE_WRITE_BUFFER,
     VIEW,
-    attribute_of,
-    constants_of,
-    filling_launch,
 )
 from ttcodegen.dialects.mesh import ONE_CHIP, declared_mesh
 from ttcodegen.dialects.placement import placement_of

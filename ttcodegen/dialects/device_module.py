@@ -15,20 +15,13 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ttcodegen.diagnostics import Diagnostics
+from ttcodegen.dialects.device_op_names import CONSTANT, RUN_PROGRAM
 from ttcodegen.dialects.functions import KERNEL_THREAD, body_of, is_cpu_function
 from ttcodegen.dialects.operation import operation_name
 from ttcodegen.dialects.placement import TensorPlacement, placement_of
 from ttcodegen.dialects.programs import Kernel, Processor, Program, ProgramAttr
 from ttcodegen.dialects.ttkernel.attributes import ThreadType
 from ttcodegen.dialects.ttkernel.operation import kernel_thread
-
-CONSTANT = "ttir.constant"
-CREATE_BUFFER = "ttmetal.create_buffer"
-DEALLOCATE_BUFFER = "ttmetal.deallocate_buffer"
-RUN_PROGRAM = "ttmetal.run_program"
-ENQUEUE_READ_BUFFER = "ttmetal.enqueue_read_buffer"
-ENQUEUE_WRITE_BUFFER = "ttmetal.enqueue_write_buffer"
-VIEW = "ttmetal.view"
 
 MEANING = "ttmetal.meaning"
 """Marks a function that says what a program computes."""

@@ -15,13 +15,13 @@ from ttcodegen.conversions.file_emission import FileEmission
 from ttcodegen.conversions.ttkernel_to_emitc import write_kernel
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.device_module import (
-    CONSTANT,
     DeviceProgram,
     device_programs,
     functions_of,
     is_host_function,
     verify_programs,
 )
+from ttcodegen.dialects.device_op_names import CONSTANT
 from ttcodegen.dialects.operation import operation_name
 from ttcodegen.emission.program_sources import kernel_files
 from ttcodegen.emitc.builder import open_file

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from xdsl.dialects.func import FuncOp
 
 from ttcodegen.diagnostics import source_offset
+from ttcodegen.dialects.device_op_names import RUN_PROGRAM
 from ttcodegen.dialects.operation import operation_name
 from ttcodegen.optimizer.call_names import CallNames
 
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from xdsl.ir import Operation
 
     from ttcodegen.emitc.printer import PrintedLines
-
-
-_RUN_PROGRAM = "ttmetal.run_program"
 
 
 class LoweredOp(NamedTuple):
@@ -97,10 +95,10 @@ class LoweredOps:
         for op in function.body.block.ops:
             if op in names:
                 name = names[op]
-            elif operation_name(op) == _RUN_PROGRAM:
+            elif operation_name(op) == RUN_PROGRAM:
                 launched += 1
                 launches.append(op)
-                name = f"{_RUN_PROGRAM.rpartition('.')[2]}:{launched}"
+                name = f"{RUN_PROGRAM.rpartition('.')[2]}:{launched}"
             elif op.results and (hint := op.results[0].name_hint) is not None and hint not in taken:
                 # A buffer that a program writes.
                 name = hint

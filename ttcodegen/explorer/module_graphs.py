@@ -16,7 +16,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from ttcodegen.diagnostics import CompileError, Source, source_offset
-from ttcodegen.dialects.device_module import RUN_PROGRAM, launch_of
+from ttcodegen.dialects.device_module import launch_of
+from ttcodegen.dialects.device_op_names import RUN_PROGRAM
 from ttcodegen.dialects.functions import (
     argument_type,
     body_of,

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.dialects.device_module import RUN_PROGRAM, functions_of, is_meaning, launch_of
+from ttcodegen.dialects.device_module import functions_of, is_meaning, launch_of
+from ttcodegen.dialects.device_op_names import RUN_PROGRAM
 from ttcodegen.dialects.operation import operation_name
 from ttcodegen.explorer.graph import Graph, GraphNode, KeyValue
 from ttcodegen.explorer.module_graphs import Visit, module_graphs

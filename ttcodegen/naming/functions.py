@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from xdsl.ir import Operation
 
-from ttcodegen.dialects.device_module import RUN_PROGRAM, launch_of
+from ttcodegen.dialects.device_op_names import RUN_PROGRAM
 from ttcodegen.dialects.operation import CatalogueOp, operation_name
 from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.naming.layers import common_layer, common_parts
@@ -63,6 +63,9 @@ def _computed(op: Operation) -> list[str]:
     """What the program of the device computes that an op runs, as calls of the library."""
     if operation_name(op) != RUN_PROGRAM:
         return []
+    # Programs of the library are named without the dialects of device programs.
+    from ttcodegen.dialects.device_module import launch_of
+
     return [_CALLS.get(kind, kind) for kind in launch_of(op).program.purpose.split(", ")]
 
 

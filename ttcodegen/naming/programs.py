@@ -9,7 +9,8 @@ from itertools import takewhile
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
-from ttcodegen.dialects.device_module import CONSTANT, RUN_PROGRAM, VIEW, constants_of, launch_of
+from ttcodegen.dialects.device_module import constants_of, launch_of
+from ttcodegen.dialects.device_op_names import CONSTANT, RUN_PROGRAM, VIEW
 from ttcodegen.dialects.functions import argument_type, body_of
 from ttcodegen.dialects.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.programs import BufferAddress, Kernel, Program

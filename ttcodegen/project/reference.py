@@ -87,7 +87,7 @@ def _refuse_missing(folder: Path, names: Sequence[str]) -> None:
     if names:
         raise CompileError(
             f"'{folder}' lacks {', '.join(f'{name}.npy' for name in names)}",
-            remedy="put the inputs of the framework there",
+            remedy="put there the inputs that the framework was given",
         )
 
 

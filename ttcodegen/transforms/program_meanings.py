@@ -12,18 +12,20 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ttcodegen.diagnostics import CompileError, copy_source_offset
 from ttcodegen.dialects.datatypes import element_of, shape_of, without_encoding
 from ttcodegen.dialects.device_module import (
-    CREATE_BUFFER,
-    DEALLOCATE_BUFFER,
-    ENQUEUE_READ_BUFFER,
-    ENQUEUE_WRITE_BUFFER,
     MEANING,
-    RUN_PROGRAM,
-    VIEW,
     functions_of,
     is_host_function,
     is_meaning,
     launch_of,
     verify_programs,
+)
+from ttcodegen.dialects.device_op_names import (
+    CREATE_BUFFER,
+    DEALLOCATE_BUFFER,
+    ENQUEUE_READ_BUFFER,
+    ENQUEUE_WRITE_BUFFER,
+    RUN_PROGRAM,
+    VIEW,
 )
 from ttcodegen.dialects.functions import KERNEL_THREAD, body_of, change_types
 from ttcodegen.dialects.operation import operation_name

@@ -14,6 +14,7 @@ from xdsl.passes import ModulePass
 
 from ttcodegen.diagnostics import CompileError, Diagnostics, Note
 from ttcodegen.dialects.datatypes import DataType, element_of, normalized_data_type, shape_of
+from ttcodegen.dialects.device_op_names import DEALLOCATE_BUFFER, RUN_PROGRAM
 from ttcodegen.dialects.functions import argument_type
 from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr
 from ttcodegen.dialects.system import system_of
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
     # longer to import than a small model to compile.
     from ttcodegen.dialects.ttmetal import RunProgramOp
 
-_DEALLOCATIONS = ("ttnn.deallocate", "ttmetal.deallocate_buffer")
-_RUN_PROGRAM = "ttmetal.run_program"
+_DEALLOCATIONS = ("ttnn.deallocate", DEALLOCATE_BUFFER)
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ class _Usage:
                     self._take(result, kind, op)
             if op.name in _DEALLOCATIONS and owners[op.operands[0]] is op.operands[0]:
                 self._give_back(op.operands[0])
-            if op.name == _RUN_PROGRAM:
+            if op.name == RUN_PROGRAM:
                 self._run(cast("RunProgramOp", op))
 
     def _banks(self, value: SSAValue) -> Banks | None:

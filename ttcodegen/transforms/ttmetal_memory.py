@@ -11,15 +11,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from ttcodegen.dialects.device_module import (
-    CREATE_BUFFER,
-    DEALLOCATE_BUFFER,
-    RUN_PROGRAM,
-    VIEW,
-    functions_of,
-    is_host_function,
-    launch_of,
-)
+from ttcodegen.dialects.device_module import functions_of, is_host_function, launch_of
+from ttcodegen.dialects.device_op_names import CREATE_BUFFER, DEALLOCATE_BUFFER, RUN_PROGRAM, VIEW
 from ttcodegen.dialects.functions import body_of
 from ttcodegen.dialects.operation import operation_name
 from ttcodegen.dialects.placement import TensorPlacement, placed_type, placement_of

@@ -17,12 +17,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from ttcodegen.dialects.device_module import (
-    Launch,
-    functions_of,
-    is_host_function,
-    launches,
-)
+from ttcodegen.dialects.device_module import Launch, functions_of, is_host_function, launches
 from ttcodegen.dialects.programs import (
     BUFFER_CONSTANT,
     BufferAddress,

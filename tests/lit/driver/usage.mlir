@@ -36,7 +36,7 @@
 // CLOSE: note: did you mean --ttir-fusing?
 // NOTHING: error: there is no pass or option --zzz
 // NOTHING: note: --help lists passes and options
-// REASON: error: there is no pass --ttnn-workaround: what the library asks of operands
+// REASON: error: there is no pass --ttnn-workaround: the catalogue has the requirements of the library on operands
 // BYTECODE: error: there is no option --emit-bytecode: modules are printed as text only
 // OPTIMIZER: error: --ttir-to-ttnn-backend-pipeline: the option 'row-major-enabled' cannot be {{.*}}: 
 // OPTION: error: --ttir-to-ttnn-backend-pipeline has no option 'enable-const-evl'

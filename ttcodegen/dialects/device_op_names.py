@@ -1,0 +1,14 @@
+"""Names of the ops of host functions that run programs of the device.
+
+Apart from the dialect, which takes longer to import than a small model to compile.
+"""
+
+from __future__ import annotations
+
+CONSTANT = "ttir.constant"
+CREATE_BUFFER = "ttmetal.create_buffer"
+DEALLOCATE_BUFFER = "ttmetal.deallocate_buffer"
+RUN_PROGRAM = "ttmetal.run_program"
+ENQUEUE_READ_BUFFER = "ttmetal.enqueue_read_buffer"
+ENQUEUE_WRITE_BUFFER = "ttmetal.enqueue_write_buffer"
+VIEW = "ttmetal.view"

@@ -92,9 +92,10 @@ def argument_parser() -> argparse.ArgumentParser:
     add("--trace", action="store_true", help="capture what the device does in a call, and replay "
         "it in later ones")  # fmt: skip
     add("--build", action="store_true", help="build the project for the CPU backend")
-    add("--kind", choices=("so", "exe", "both", "sources"), help="what the project builds: a "
-        "shared object with a C API, an executable, both (both), or neither: sources that your "
-        "own program links against, with as few files as they need")  # fmt: skip
+    add("--kind", choices=("so", "exe", "both", "runner", "sources"), help="what the "
+        "project builds: a shared object with a C API, an executable, both (both), an executable "
+        "that only runs what files hold, without random inputs and comparison (runner), or "
+        "sources that your own program links against, with as few files as they need")  # fmt: skip
     add("--check", action="store_true", help="build and run the project on random inputs, and "
         "compare it with the flatbuffer and the source, both run in numpy")  # fmt: skip
     add("--golden", metavar="DIR", type=Path, help="with --check: take the inputs from "

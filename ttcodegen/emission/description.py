@@ -184,7 +184,9 @@ class DataFile:
     array: np.ndarray
 
 
-ProjectKind = Literal["so", "exe", "both", "sources"]
+ProjectKind = Literal["so", "exe", "both", "runner", "sources"]
+KINDS_WITH_EXECUTABLE = ("exe", "both", "runner")
+KINDS_WITH_LIBRARY = ("so", "both")
 
 
 @dataclass(frozen=True)
@@ -221,8 +223,8 @@ class ModuleDescription:
     exchanges: tuple[Mapping[str, Any], ...] = ()
     """What the manifest says of what chips exchange between them."""
     kind: ProjectKind = "both"
-    """What the project is for: a shared object, an executable, or both; or the C++ alone, for a
-    program that calls its functions."""
+    """What the project is for: a shared object, an executable, or both; an executable that only
+    runs what files hold; or the C++ alone, for a program that calls its functions."""
     mesh: tuple[int, int] = (1, 1)
     """Rows and columns of the mesh of chips that the functions run on."""
     has_flatbuffer: bool = True
@@ -240,12 +242,12 @@ class ModuleDescription:
     @property
     def has_library(self) -> bool:
         """Whether the project has a shared object with a C API."""
-        return self.kind in ("so", "both")
+        return self.kind in KINDS_WITH_LIBRARY
 
     @property
     def has_executable(self) -> bool:
         """Whether the project has a program with a command line."""
-        return self.kind in ("exe", "both")
+        return self.kind in KINDS_WITH_EXECUTABLE
 
     @property
     def has_entry_points(self) -> bool:

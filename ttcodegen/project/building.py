@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ttcodegen.emission.description import ProjectKind
+from ttcodegen.emission.description import KINDS_WITH_EXECUTABLE, KINDS_WITH_LIBRARY, ProjectKind
 from ttcodegen.project.build_steps import run_ninja, run_step
 from ttcodegen.project.compiler_facts import cmake_options
 from ttcodegen.project.cpu_backend import CPUBackend, ensure_cpu_backend
@@ -73,8 +73,12 @@ def build_project(
     """
     manifest = read_manifest(out) or {}
     written = manifest.get("kind", "both")
-    if written not in ("both", kind) and kind != "sources":
-        lacking = "an executable" if kind == "exe" or written == "so" else "a shared object"
+    lacking = ""
+    if kind in KINDS_WITH_EXECUTABLE and written not in KINDS_WITH_EXECUTABLE:
+        lacking = "an executable"
+    elif kind in KINDS_WITH_LIBRARY and written not in KINDS_WITH_LIBRARY:
+        lacking = "a shared object"
+    if lacking:
         raise BuildError(
             f"the project in '{out}' was written without {lacking}",
             remedy="write it with --kind both",
@@ -96,8 +100,8 @@ def _build(
     build = out.absolute() / BUILD_FOLDER
     log = build / _LOG
     _configure(build, backend, toolchain)
-    executable = build / f"{name}_main" if kind in ("exe", "both") else None
-    library = library_path(out, name) if kind in ("so", "both") else None
+    executable = build / f"{name}_main" if kind in KINDS_WITH_EXECUTABLE else None
+    library = library_path(out, name) if kind in KINDS_WITH_LIBRARY else None
     targets = [name] * (library is not None) + [f"{name}_main"] * (executable is not None)
     targets = targets or [f"{name}_objects"]
     _require(run_ninja(toolchain, build, log, f"building {name}", targets=targets), log)

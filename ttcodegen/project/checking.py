@@ -102,7 +102,7 @@ def check_project(
         BuildError: if the project does not build.
         CompileError: if the program cannot be run in numpy, or the report cannot be written.
     """
-    build_kind: ProjectKind = "exe" if kind == "exe" else "both"
+    build_kind: ProjectKind = kind if kind in ("exe", "runner") else "both"
     name = compiled.description.name
     given = given_arguments(compiled.description, reference or {})
     building = Background(lambda: build_project(out, name, toolchain, build_kind))

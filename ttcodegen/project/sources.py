@@ -149,6 +149,7 @@ def _context(module: ModuleDescription) -> dict[str, Any]:
         "has_library": module.has_library,
         "has_executable": module.has_executable,
         "has_entry_points": module.has_entry_points,
+        "reads_files_only": module.kind == "runner",
         "support_target": f"ttcodegen_support_{module.target}",
         "types": _HOST_TYPES[module.target],
         "release": module.release,

@@ -9,6 +9,7 @@
 #include <tt-metalium/mesh_device.hpp>
 #include <vector>
 
+#include "support/drawing.hpp"
 #include "support/model.hpp"
 
 namespace support::capi {
@@ -282,8 +283,12 @@ int set_weight(ttcodegen_model* model, std::size_t function, std::size_t weight,
 
 int draw_weights(ttcodegen_model* model, std::size_t function, std::uint64_t seed) noexcept {
     return guarded([&] {
-        function_of(model, function);
-        model->model.draw_missing_weights(function, seed);
+        const auto weights = function_of(model, function).weights;
+        for (std::size_t i = 0; i < weights.size(); ++i) {
+            if (!model->model.has_weight(function, i)) {
+                model->model.set_weight(function, i, draw(weights[i], seed).view());
+            }
+        }
     });
 }
 

@@ -1,9 +1,6 @@
 #include "support/model.hpp"
 
-#include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <numbers>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -11,55 +8,6 @@
 namespace support {
 
 namespace {
-
-constexpr std::uint64_t piece = 1 << 16;
-
-/// SplitMix64 (Steele, Lea, Flood 2014): small, and the same on every machine, unlike <random>'s
-/// distributions.
-class Generator {
-  public:
-    explicit Generator(std::uint64_t seed) : state_(seed) {}
-
-    std::uint64_t bits() {
-        std::uint64_t value = state_ += 0x9e3779b97f4a7c15;
-        value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9;
-        value = (value ^ value >> 27) * 0x94d049bb133111eb;
-        return value ^ value >> 31;
-    }
-
-    /// Uniform in [0, 1).
-    double unit() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
-
-    double next(const Drawing& drawing) {
-        switch (drawing.distribution) {
-            case Distribution::uniform:
-                return drawing.low + (drawing.high - drawing.low) * unit();
-            case Distribution::normal: {
-                // Box and Muller; 1 - unit() is never zero.
-                const double radius = std::sqrt(-2 * std::log(1 - unit()));
-                return drawing.low +
-                       drawing.high * radius * std::cos(2 * std::numbers::pi * unit());
-            }
-            case Distribution::integer:
-                return std::floor(drawing.low + (drawing.high - drawing.low + 1) * unit());
-            case Distribution::boolean:
-                return static_cast<double>(bits() >> 63);
-        }
-        return 0;
-    }
-
-  private:
-    std::uint64_t state_;
-};
-
-/// FNV-1a.
-std::uint64_t hash(std::string_view text) {
-    std::uint64_t value = 0xcbf29ce484222325;
-    for (const char character : text) {
-        value = (value ^ static_cast<unsigned char>(character)) * 0x100000001b3;
-    }
-    return value;
-}
 
 double seconds() {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -106,25 +54,6 @@ std::string chosen_data(const Module& module, std::string data) {
 
 }  // namespace
 
-Array draw(ElementType type, std::span<const std::uint64_t> shape, const Drawing& drawing,
-           std::uint64_t seed, std::string_view name) {
-    Array array{type, {shape.begin(), shape.end()}, {}};
-    const std::uint64_t count = element_count(shape);
-    array.bytes.reserve(count * element_size(type));
-    Generator generator(seed ^ hash(name));
-    std::vector<double> values;
-    // In pieces: as doubles, a large weight would take several times its memory.
-    for (std::uint64_t done = 0; done < count; done += values.size()) {
-        values.resize(std::min(count - done, piece));
-        for (double& value : values) {
-            value = generator.next(drawing);
-        }
-        const std::vector<std::byte> bytes = stored(values, type);
-        array.bytes.insert(array.bytes.end(), bytes.begin(), bytes.end());
-    }
-    return array;
-}
-
 /// What is kept for a function between runs.
 struct Model::State {
     std::vector<std::optional<Tensor>> weights;
@@ -165,17 +94,6 @@ void Model::set_weight(std::size_t function, std::size_t weight, const ArrayView
     state.weights[weight] =
         for_argument(description, [&] { return to_tensor(values, description, *device_); });
     state.is_prepared = false;
-}
-
-void Model::draw_missing_weights(std::size_t function, std::uint64_t seed) {
-    const auto weights = module_.functions[function].weights;
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-        if (!has_weight(function, i)) {
-            const Array values = draw(element_type(weights[i].data_type), weights[i].shape(),
-                                      weights[i].drawing, seed, weights[i].name);
-            set_weight(function, i, values.view());
-        }
-    }
 }
 
 void Model::prepare(std::size_t function) {

@@ -6,7 +6,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "support/files.hpp"
@@ -57,10 +56,6 @@ struct Module {
     std::size_t trace_region_bytes = 0;
 };
 
-/// An array of drawn values. It depends on nothing but the arguments.
-Array draw(ElementType type, std::span<const std::uint64_t> shape, const Drawing& drawing,
-           std::uint64_t seed, std::string_view name);
-
 /// Seconds of the parts of one run.
 struct RunTimes {
     double upload = 0;
@@ -87,15 +82,12 @@ class Model {
     const Function& function(std::size_t index) const { return module_.functions[index]; }
     const Device& device() const { return device_; }
 
-    /// Whether the values of a weight are known: set, drawn, or in the data folder.
+    /// Whether the values of a weight are known: set, or in the data folder.
     bool has_weight(std::size_t function, std::size_t weight) const;
 
     /// Sets the values of a weight, instead of those of its file.
     /// @throws std::runtime_error if shape or type do not fit.
     void set_weight(std::size_t function, std::size_t weight, const ArrayView& values);
-
-    /// Draws the weights of a function that are known from nowhere else.
-    void draw_missing_weights(std::size_t function, std::uint64_t seed);
 
     /// Evaluates what depends on weights alone; `run` does it when it is needed.
     /// @throws std::runtime_error if a weight is missing.

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -24,23 +23,21 @@ namespace {
 enum ExitStatus { done = 0, mismatch = 1, usage = 2, failure = 3 };
 
 constexpr const char* help_text =
-    "Runs the functions of the module on inputs from files, or on random ones.\n"
-    "\n"
     "  --list              list the functions with their inputs and outputs, and exit\n"
     "  --function NAME     run only this function (may be repeated)\n"
     "  --input NAME=FILE   values of an input or weight, as .npy (may be repeated)\n"
     "  --inputs DIR        read inputs and weights from DIR/<function>/<name>.npy, if they exist\n"
     "  --data DIR          folder of the weights and constants\n"
-    "  --seed N            seed of random inputs and weights (0)\n"
     "  --loops N           run N times (1; 3 if calls are replayed)\n"
     "  --outputs DIR       write DIR/<function>/<name>.npy\n"
+    "  --device N          index of the device (0)\n"
+    "  --help              print this text\n";
+constexpr const char* drawing_help =
+    "  --seed N            seed of random inputs and weights (0)\n";
+constexpr const char* comparison_help =
     "  --golden DIR        compare with DIR/<function>/<name>.npy\n"
     "  --correlation X     minimum Pearson correlation (default: depends on the output)\n"
-    "  --max-error X       maximum error, as a fraction of the range of values\n"
-    "  --device N          index of the device (0)\n"
-    "  --help              print this text\n"
-    "\n"
-    "Exit status: 0 success, 1 an output differs from the golden one, 2 usage error, 3 failure.\n";
+    "  --max-error X       maximum error, as a fraction of the range of values\n";
 
 struct UsageError : std::runtime_error {
     using std::runtime_error::runtime_error;
@@ -55,7 +52,7 @@ struct Options {
     std::string data;
     std::string output_directory;
     std::string golden_directory;
-    std::uint64_t seed = 0;
+    std::optional<std::uint64_t> seed;
     std::optional<std::uint64_t> loops;
     std::uint64_t device = 0;
     std::optional<double> correlation;
@@ -177,83 +174,12 @@ void list_functions(const Module& module) {
     }
 }
 
-struct Comparison {
-    /// Pearson correlation of the finite elements; 1 where it says nothing: one element, or all
-    /// expected elements equal.
-    double correlation = 1;
-    double max_error = 0;
-    bool passed = false;
-};
-
-/// Sums over pairs of finite elements.
-struct Moments {
-    double count = 0;
-    double mean_x = 0;
-    double mean_y = 0;
-    double xx = 0;
-    double yy = 0;
-    double xy = 0;
-
-    /// Welford's update: no cancellation where the mean is large against the deviation.
-    void add(double x, double y) {
-        count += 1;
-        const double dx = x - mean_x;
-        const double dy = y - mean_y;
-        mean_x += dx / count;
-        mean_y += dy / count;
-        xx += dx * (x - mean_x);
-        yy += dy * (y - mean_y);
-        xy += dx * (y - mean_y);
-    }
-};
-
-/// Compares arrays of one shape element by element, in double precision.
-///
-/// NaNs have to meet NaNs and infinities equal infinities.
-/// @throws std::runtime_error if the shapes differ.
-Comparison compare(const ArrayView& actual, const ArrayView& expected, const Tolerance& tolerance) {
-    if (!std::ranges::equal(actual.shape, expected.shape)) {
-        throw std::runtime_error("the shape " + shape_text(actual.shape) + " is not the expected " +
-                                 shape_text(expected.shape));
-    }
-    const std::uint64_t count = element_count(actual.shape);
-    Moments moments;
-    bool same_specials = true;
-    double least = std::numeric_limits<double>::infinity();
-    double greatest = -least;
-    Comparison result;
-    for (std::uint64_t i = 0; i < count; ++i) {
-        const double x = element_at(actual.type, actual.data, i);
-        const double y = element_at(expected.type, expected.data, i);
-        if (std::isfinite(x) && std::isfinite(y)) {
-            moments.add(x, y);
-            least = std::min(least, y);
-            greatest = std::max(greatest, y);
-            result.max_error = std::max(result.max_error, std::fabs(x - y));
-        } else {
-            same_specials = same_specials && (x == y || (std::isnan(x) && std::isnan(y)));
-        }
-    }
-    const bool varied = moments.count > 1 && greatest > least;
-    if (varied) {
-        const double deviations = std::sqrt(moments.xx) * std::sqrt(moments.yy);
-        result.correlation = deviations > 0 ? std::min(1.0, moments.xy / deviations) : 0;
-    }
-    // Without variation the error is taken relative to the value itself.
-    double range = varied ? greatest - least : std::fabs(greatest);
-    if (moments.count == 0 || range == 0) {
-        range = 1;
-    }
-    result.passed = same_specials && result.max_error <= tolerance.error * range &&
-                    (result.max_error == 0 || result.correlation >= tolerance.correlation);
-    return result;
-}
-
 /// Runs functions of a module as the options say.
 class Program {
   public:
-    Program(const Module& module, const Options& options)
-        : options_(options),
+    Program(const Module& module, const ProgramParts& parts, const Options& options)
+        : parts_(parts),
+          options_(options),
           model_(module, options.data,
                  open_device(static_cast<int>(options.device), module.mesh,
                              module.trace_region_bytes)),
@@ -322,29 +248,41 @@ class Program {
         return file;
     }
 
-    std::string drawn() const { return "drawn, seed " + std::to_string(options_.seed); }
+    std::string drawn() const { return "drawn, seed " + std::to_string(options_.seed.value_or(0)); }
+
+    /// Values for an input or weight that has none.
+    Array draw(const Function& function, const TensorDescription& tensor) const {
+        if (parts_.draw == nullptr) {
+            const std::string name = tensor.field;
+            throw UsageError(std::string(tensor.is_weight() ? "weight '" : "input '") +
+                             tensor.name + "' has no values: give --input " + name +
+                             "=FILE, or --inputs DIR with DIR/" + function.cpp_name + "/" + name +
+                             ".npy");
+        }
+        return parts_.draw(tensor, options_.seed.value_or(0));
+    }
 
     void set_weights(std::size_t index) {
         const Function& function = model_.function(index);
         for (std::size_t i = 0; i < function.weights.size(); ++i) {
             const TensorDescription& weight = function.weights[i];
-            std::string remark = model_.has_weight(index, i) ? "from the data folder" : drawn();
+            std::string remark = "from the data folder";
             if (const auto file = given_file(function, weight)) {
                 model_.set_weight(index, i, read_npy(*file).view());
                 remark = *file;
+            } else if (!model_.has_weight(index, i)) {
+                model_.set_weight(index, i, draw(function, weight).view());
+                remark = drawn();
             }
             print_tensor(weight, remark);
         }
-        model_.draw_missing_weights(index, options_.seed);
     }
 
     std::vector<Array> make_inputs(const Function& function) {
         std::vector<Array> inputs;
         for (const TensorDescription& input : function.inputs) {
             const auto file = given_file(function, input);
-            inputs.push_back(file.has_value() ? read_npy(*file)
-                                              : draw(element_type(input.data_type), input.shape(),
-                                                     input.drawing, options_.seed, input.name));
+            inputs.push_back(file.has_value() ? read_npy(*file) : draw(function, input));
             print_tensor(input, file.value_or(drawn()));
         }
         return inputs;
@@ -403,19 +341,14 @@ class Program {
         Tolerance tolerance = output.tolerance;
         tolerance.correlation = options_.correlation.value_or(tolerance.correlation);
         tolerance.error = options_.max_error.value_or(tolerance.error);
-        const Comparison comparison = compare(values.view(), golden.view(), tolerance);
-        std::printf(
-            "    %s: correlation %.6f (at least %g), greatest error %.3g (at most %g of the "
-            "range)\n",
-            comparison.passed ? "equals the golden output" : "MISMATCH", comparison.correlation,
-            tolerance.correlation, comparison.max_error, tolerance.error);
-        if (!comparison.passed) {
+        if (!parts_.compare(values.view(), golden.view(), tolerance)) {
             std::fprintf(stderr, "error: output '%s' of '%s' differs from the golden one\n",
                          output.name, function.name);
             passed_ = false;
         }
     }
 
+    const ProgramParts& parts_;
     const Options& options_;
     Model model_;
     std::vector<bool> input_used_;
@@ -441,9 +374,31 @@ void check_functions(const Module& module, const Options& options) {
     std::_Exit(failure);
 }
 
-int run_options(const Module& module, const Options& options) {
+/// Refuses options that need a part that the executable does without.
+void check_parts(const ProgramParts& parts, const Options& options) {
+    const bool compares = !options.golden_directory.empty() || options.correlation.has_value() ||
+                          options.max_error.has_value();
+    if ((options.seed.has_value() && parts.draw == nullptr) ||
+        (compares && parts.compare == nullptr)) {
+        throw UsageError(
+            "this executable neither draws values nor compares outputs with golden ones; one of "
+            "ttcodegen --kind exe does");
+    }
+}
+
+void print_help(const Module& module, const ProgramParts& parts) {
+    std::printf("usage: %s_main [options]\n\nRuns the functions of the module on inputs from files",
+                module.name);
+    std::printf("%s.\n\n%s", parts.draw == nullptr ? "" : ", or on random ones", help_text);
+    std::printf("%s%s", parts.draw == nullptr ? "" : drawing_help,
+                parts.compare == nullptr ? "" : comparison_help);
+    std::printf("\nExit status: 0 success, %s2 usage error, 3 failure.\n",
+                parts.compare == nullptr ? "" : "1 an output differs from the golden one, ");
+}
+
+int run_options(const Module& module, const ProgramParts& parts, const Options& options) {
     if (options.help) {
-        std::printf("usage: %s_main [options]\n\n%s", module.name, help_text);
+        print_help(module, parts);
         return done;
     }
     if (options.list) {
@@ -451,12 +406,13 @@ int run_options(const Module& module, const Options& options) {
         return done;
     }
     check_functions(module, options);
+    check_parts(parts, options);
     require_directory("--inputs", options.input_directory);
     require_directory("--data", options.data);
     require_directory("--golden", options.golden_directory);
     std::optional<Program> program;
     try {
-        program.emplace(module, options);
+        program.emplace(module, parts, options);
         return program->run();
     } catch (const UsageError&) {
         throw;
@@ -469,10 +425,11 @@ int run_options(const Module& module, const Options& options) {
 
 }  // namespace
 
-int run_program(const Module& module, int argc, char** argv) {
+int run_program(const Module& module, const ProgramParts& parts, int argc, char** argv) {
     try {
-        const int status = run_options(
-            module, read_options(std::span(argv, static_cast<std::size_t>(argc)).subspan(1)));
+        const int status =
+            run_options(module, parts,
+                        read_options(std::span(argv, static_cast<std::size_t>(argc)).subspan(1)));
         return std::fflush(stdout) == 0 ? status : failure;
     } catch (const UsageError& error) {
         std::fflush(stdout);

@@ -1,13 +1,26 @@
 #pragma once
 
+#include <cstdint>
+
+#include "support/tensors.hpp"
+
 namespace support {
 
 struct Module;
+
+/// What an executable may do without. Options that need a part that is null are refused.
+struct ProgramParts {
+    /// Values for inputs and weights without a file: see support/drawing.hpp.
+    Array (*draw)(const TensorDescription& tensor, std::uint64_t seed) = nullptr;
+    /// Compares outputs with golden ones: see support/comparison.hpp.
+    bool (*compare)(const ArrayView& actual, const ArrayView& expected,
+                    const Tolerance& tolerance) = nullptr;
+};
 
 /// The command line of a module's executable; `--help` lists its options.
 ///
 /// @return the exit status: 0, 1 if outputs differ from the golden ones, 2 for wrong usage, 3 if a
 /// file cannot be read or written or a run fails. What went wrong is on standard error.
-int run_program(const Module& module, int argc, char** argv);
+int run_program(const Module& module, const ProgramParts& parts, int argc, char** argv);
 
 }  // namespace support

@@ -68,3 +68,13 @@ def test_nothing_else_names_what_the_source_leaves_without_a_name() -> None:
     # One op takes the name of another that it replaces; the printer has the counters of loops.
     allowed = ["compat/ttnn_modules.py", "emitc/printer.py", "optimizer/activations.py"]
     assert sorted(paths) == allowed
+
+
+def test_nothing_else_makes_a_name_of_several() -> None:
+    makes = re.compile(r"\b(common_name|is_generic|given_name|noun_of)\b")
+    paths = [
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if path.parent.name != "naming" and makes.search(path.read_text("utf-8"))
+    ]
+    assert not paths

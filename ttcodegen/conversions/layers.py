@@ -30,8 +30,6 @@ from ttcodegen.conversions.outlining import (
     ParameterStruct,
     add_calls,
     differing_texts,
-    names_inside,
-    names_of_forms,
 )
 from ttcodegen.conversions.recording import TENSOR, Statement
 from ttcodegen.conversions.repeats import Run, primitive_lengths, repeated_runs
@@ -51,9 +49,9 @@ from ttcodegen.conversions.statement_groups import (
 )
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.emitc.identifiers import NameScope, identifier, type_name
-from ttcodegen.naming.functions import common_name, common_title, layer_function_name
-from ttcodegen.naming.layers import common_layer
-from ttcodegen.naming.sources import is_generic
+from ttcodegen.naming.functions import common_title, layer_function_name, size_title
+from ttcodegen.naming.layers import name_in_layer, whole_layer
+from ttcodegen.naming.parameters import layer_parameter_name, names_inside, names_of_forms
 from ttcodegen.naming.values import ValueNames, operand_noun
 from ttcodegen.ops.cpp_calls import Call, Use
 from ttcodegen.ops.cpp_parameters import MOST_UNNAMED, PARAMETERS
@@ -377,25 +375,30 @@ def _all_members(groups: Sequence[Group], index: int, body: Body) -> bool:
 def _function(found: _Equal, body: Body, known_name: str = "") -> OutlinedFunction:
     groups = found.groups
     first = groups[0]
-    titles = [_title(body.layers_of(group.statements)) for group in groups]
+    titles = [whole_layer(body.layers_of(group.statements)) for group in groups]
     relative: dict[SSAValue, str] = {}
     for group, title in zip(groups, titles, strict=True):
-        made = [result for statement in group.statements for result in statement.results]
-        for value in (*made, *group.live_in):
-            relative[value] = _below(body.names[value], title)
-    inner = names_inside(groups, relative.__getitem__, "")
+        for value in (*group.results, *group.live_in):
+            relative[value] = name_in_layer(body.names[value], title)
+    results = [group.results for group in groups]
+    inner = names_inside(results, relative.__getitem__, "")
     taken = NameScope([*(name for name, _ in body.context), WEIGHTS, *_SETTINGS])
     roles = _roles(first, inner)
     tensors: list[Parameter] = []
     kept: dict[tuple[str, ...], str] = {}
     for index, value in enumerate(first.live_in):
         values = [group.live_in[index] for group in groups]
-        name = taken.unique(identifier(_parameter_name(values, relative, roles, body)))
+        called = layer_parameter_name(
+            [relative[each] for each in values],
+            roles.get(value),
+            are_members=_all_members(groups, index, body),
+        )
+        name = taken.unique(identifier(called))
         inner[value] = kept[tuple(body.names[each] for each in values)] = name
         type_ = body.type_of(value)
         type_ = type_ if index in found.dying else f"const {type_}&"
         tensors.append(Parameter(name, type_))
-    inner |= names_of_forms(groups, lambda value: body.names[value], kept)
+    inner |= names_of_forms(results, body.names.__getitem__, kept)
     parameters = {value: inner[value] for value in first.live_in}
     local = ValueNames([statement.op for statement in first.statements], parameters, {}, {})
     inner |= {value: local[value] for value, name in inner.items() if not name}
@@ -427,15 +430,6 @@ def _has_weights(group: Group, body: Body) -> bool:
     return any(value in body.members and value not in body.inputs for value in group.live_in)
 
 
-def _title(layers: Sequence[str]) -> str | None:
-    """The path of the layer that consists of these; what they are numbered by is not part of it:
-    `encoder.1` for `encoder.1.linear.0` and `encoder.1.linear.1`."""
-    title = common_layer(layers)
-    if title is not None and any(re.match(r"[./]\d", each.removeprefix(title)) for each in layers):
-        return title.rpartition(".")[0] or title
-    return title
-
-
 def _inner_layers(
     groups: Sequence[Group], titles: Sequence[str | None], body: Body
 ) -> Sequence[str]:
@@ -449,18 +443,6 @@ def _inner_layers(
         for group, title in zip(groups, titles, strict=True)
     ]
     return found[0] if all(each == found[0] for each in found) else ()
-
-
-def _below(name: str, title: str | None) -> str:
-    """The name of a value of a layer without the path of the layer."""
-    if title is None:
-        return name
-    for path in (title, identifier(title)):
-        position = name.find(path)
-        rest = name[position + len(path) :].lstrip("._/")
-        if position >= 0 and rest and name[position + len(path)] in "._/":
-            return rest
-    return name
 
 
 def _roles(group: Group, names: Mapping[SSAValue, str]) -> dict[SSAValue, str]:
@@ -489,37 +471,6 @@ def _roles(group: Group, names: Mapping[SSAValue, str]) -> dict[SSAValue, str]:
                     if isinstance(given, Use) and role is not None:
                         roles.setdefault(given.value, f"{layer}_{role}")
     return roles
-
-
-def _parameter_name(
-    values: Sequence[SSAValue],
-    relative: Mapping[SSAValue, str],
-    roles: Mapping[SSAValue, str],
-    body: Body,
-) -> str:
-    """What a value is called that comes in; `values` are those of all groups."""
-    names = [relative[value] for value in values]
-    if len(set(names)) == 1:
-        return names[0]
-    if any(value not in body.members for value in values):
-        return "input"
-    common = common_name(names)
-    if common is not None and is_generic(common):
-        common = None
-    if common is not None and common.rpartition("_")[2] in ("weight", "bias"):
-        return common
-    return roles.get(values[0]) or common or "operand"
-
-
-def _shared_title(titles: Sequence[str | None], common: str) -> str:
-    """What layers are called that are of one size: what only they have in common, else the first
-    of them. What all layers have in common is left out, but for what numbers it."""
-    shared = common_title(titles) or ""
-    if shared == common and len(set(titles)) > 1:
-        shared = titles[0] or ""
-    above = common.rpartition(".")[0]
-    title = shared.removeprefix(above).lstrip("./")
-    return f"{above.rpartition('.')[2]}.{title}" if title[:1].isdigit() else title
 
 
 def _structs(function: OutlinedFunction, body: Body) -> Iterator[ParameterStruct]:
@@ -562,7 +513,7 @@ def _sizes(function: OutlinedFunction, body: Body) -> Iterator[NamedValue]:
         alike.setdefault(found, []).append(title)
     common = common_title(function.titles) or ""
     for texts, titles in alike.items():
-        title = _shared_title(titles, common) or function.name
+        title = size_title(titles, common) or function.name
         yield NamedValue(
             body.scope.unique(identifier(f"{title}_{struct.name}")),
             struct.type,

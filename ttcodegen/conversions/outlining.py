@@ -13,7 +13,8 @@ from ttcodegen.conversions.recording import TENSOR, Statement
 from ttcodegen.conversions.statement_groups import Group, pieces_of, signature, texts_of
 from ttcodegen.emitc.identifiers import NameScope, identifier, type_name
 from ttcodegen.emitc.text import Text
-from ttcodegen.naming.functions import common_name
+from ttcodegen.naming.functions import preparation_verb
+from ttcodegen.naming.parameters import names_inside, names_of_forms, prepared_parameter_name
 from ttcodegen.naming.values import ValueNames
 from ttcodegen.ops.cpp_calls import Argument, Call, Use
 from ttcodegen.ops.cpp_parameters import MOST_UNNAMED
@@ -144,16 +145,15 @@ def _preparation(groups: Sequence[Group], names: ValueNames, scope: NameScope) -
     tensors: list[Parameter] = []
     inner: dict[SSAValue, str] = {}
     kept: dict[tuple[str, ...], str] = {}
-    verb = _preparation_verb(first)
+    verb = preparation_verb(statement.op for statement in first.statements)
     for index, value in enumerate(first.live_in):
         called = tuple(names[each.live_in[index]] for each in groups)
-        common = common_name(called) or "operand"
-        if verb == "fold_scale" and common.rpartition("_")[2] not in ("weight", "bias"):
-            common = "scale"
-        inner[value] = kept[called] = taken.unique(identifier(common))
+        name = taken.unique(identifier(prepared_parameter_name(called, verb)))
+        inner[value] = kept[called] = name
         tensors.append(Parameter(inner[value], TENSOR))
-    inner |= names_inside(groups, lambda value: names[value], "result")
-    inner |= names_of_forms(groups, lambda value: names[value], kept)
+    results = [each.results for each in groups]
+    inner |= names_inside(results, names.__getitem__, "result")
+    inner |= names_of_forms(results, names.__getitem__, kept)
     texts = differing_texts(groups, inner, taken)
     name = scope.unique(identifier(verb or f"prepare_{inner[first.live_out[0]]}"))
     function = OutlinedFunction(name, groups, tensors, texts, inner)
@@ -163,54 +163,6 @@ def _preparation(groups: Sequence[Group], names: ValueNames, scope: NameScope) -
         function.structs = [ParameterStruct("arguments", f"{type_name(name)}Arguments", fields)]
     add_calls(function)
     return function
-
-
-def names_inside(
-    groups: Sequence[Group], name_of: Callable[[SSAValue], str], otherwise: str
-) -> dict[SSAValue, str]:
-    """What the results of the first group are called: what those of all groups have in common."""
-    found: dict[SSAValue, str] = {}
-    for row, statement in enumerate(groups[0].statements):
-        for column, value in enumerate(statement.results):
-            called = common_name(name_of(g.statements[row].results[column]) for g in groups)
-            found[value] = called or otherwise
-    return found
-
-
-def names_of_forms(
-    groups: Sequence[Group],
-    name_of: Callable[[SSAValue], str],
-    parameters: Mapping[tuple[str, ...], str],
-) -> dict[SSAValue, str]:
-    """Names for the results of the first group that are other forms of what comes in.
-
-    Args:
-        groups: equal groups.
-        name_of: what values are called outside.
-        parameters: by what a value is called in each group, its parameter.
-    """
-    found: dict[SSAValue, str] = {}
-    for row, statement in enumerate(groups[0].statements):
-        for column, value in enumerate(statement.results):
-            called = tuple(name_of(g.statements[row].results[column]) for g in groups)
-            name = _form_of(called, parameters)
-            if name is not None:
-                found[value] = name
-    return found
-
-
-def _form_of(called: tuple[str, ...], parameters: Mapping[tuple[str, ...], str]) -> str | None:
-    """The parameter that values are called after, with what they have besides: `input_first_half`
-    of `queries_first_half` and `keys_first_half`."""
-    if called in parameters:
-        return parameters[called]
-    for outside, parameter in parameters.items():
-        pairs = list(zip(called, outside, strict=True))
-        if all(name.startswith(f"{start}_") for name, start in pairs):
-            rests = {name.removeprefix(start) for name, start in pairs}
-            if len(rests) == 1 and len(set(outside)) > 1:
-                return f"{parameter}{rests.pop()}"
-    return None
 
 
 def differing_texts(
@@ -313,13 +265,3 @@ def body_of(function: OutlinedFunction) -> list[Statement]:
         )
         for row, title in zip(rows, titles, strict=True)
     ]
-
-
-def _preparation_verb(first: Group) -> str:
-    """What a function that computes constants does, if the field has a word for it."""
-    ops = {statement.op.name.rpartition(".")[2] for statement in first.statements}
-    if "constant" in ops:
-        return "load_parameter"
-    if {"rsqrt", "subtract"} <= ops:
-        return "fold_batch_norm"
-    return "fold_scale" if "multiply" in ops else ""

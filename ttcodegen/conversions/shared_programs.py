@@ -19,9 +19,9 @@ from ttcodegen.dialects.device_op_names import CREATE_BUFFER, RUN_PROGRAM
 from ttcodegen.dialects.functions import body_of
 from ttcodegen.dialects.operation import operation_name
 from ttcodegen.dialects.placement import TensorPlacement, placement_of
-from ttcodegen.dialects.programs import BUFFER_CONSTANT, CircularBuffer, Kernel, Program
+from ttcodegen.dialects.programs import CircularBuffer, Kernel, Program
 from ttcodegen.emitc.identifiers import NameScope
-from ttcodegen.naming.programs import operand_names, shared_program_names
+from ttcodegen.naming.programs import name_in_kernels, operand_names, shared_program_names
 
 KernelPaths = Mapping[tuple[str, str], str]
 """The file of each kernel, by the names of its program and its own."""
@@ -162,14 +162,6 @@ def _buffers(programs: Sequence[Program]) -> tuple[CircularBuffer, ...]:
     made: list[CircularBuffer] = []
     for place, buffer in enumerate(first.circular_buffers):
         names = {program.circular_buffers[place].name for program in programs}
-        name = buffer.name if len(names) == 1 else _kernels_name(first, buffer)
+        name = buffer.name if len(names) == 1 else name_in_kernels(first, buffer)
         made.append(replace(buffer, name=scope.unique(name)))
     return tuple(made)
-
-
-def _kernels_name(program: Program, buffer: CircularBuffer) -> str:
-    for kernel in program.kernels:
-        for constant, found in program.buffers_of(kernel).items():
-            if found is buffer:
-                return constant.removeprefix(BUFFER_CONSTANT)
-    return buffer.name

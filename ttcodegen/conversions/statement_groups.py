@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.expression_forms import form_of, is_sharded_memory
 from ttcodegen.conversions.recording import TENSOR, Statement
-from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.naming.parameters import shape_parameter_name
 from ttcodegen.ops.cpp_calls import Argument, Call
 
 
@@ -24,6 +24,11 @@ class Group:
     """The values of others that they use, in the order of their first use."""
     live_out: tuple[SSAValue, ...]
     """Their values that others use."""
+
+    @property
+    def results(self) -> list[SSAValue]:
+        """All values that they make, in order."""
+        return [result for statement in self.statements for result in statement.results]
 
 
 def components(statements: Sequence[Statement], returned: Iterable[SSAValue]) -> list[Group]:
@@ -110,24 +115,13 @@ def texts_of(each: Group, names: Mapping[SSAValue, str]) -> list[tuple[str, str]
     for statement in each.statements:
         for text, name in statement.form.texts:
             if not name and text.startswith("ttnn::Shape(") and statement.results:
-                name = _shape_name(statement, names)
+                result = statement.results[0]
+                source = next(iter(statement.uses), None)
+                name = shape_parameter_name(result, source, names.get(result, "result"))
             elif is_sharded_memory(text) and statement.results:
                 name = f"{names.get(statement.results[0], 'result')}_memory"
             found.append((text, name))
     return found
-
-
-def _shape_name(statement: Statement, names: Mapping[SSAValue, str]) -> str:
-    """The name of the parameter that says the shape of what a statement makes."""
-    result = statement.results[0]
-    name = f"{names.get(result, 'result')}_shape".removeprefix("result_")
-    if not statement.uses:
-        return name
-    before, after = shape_of(statement.uses[0].type), shape_of(result.type)
-    is_flat = len(after) < len(before) or (
-        len(after) == len(before) > 2 and after[:2] == (1, 1) != before[:2]
-    )
-    return f"flat_{name}" if is_flat else name
 
 
 class Links:

@@ -1,10 +1,12 @@
 """The naming room: what everything is called that the generated project and the flatbuffer name.
 
-    interface    arguments, results and entry functions, as the source names them
-    layers       the layer that an op belongs to
-    values       the values of a function, and constants
-    functions    functions of equal layers
-    programs     programs of the device, their kernels and what these take
+    interface      arguments, results and entry functions, as the source names them
+    layers         the layer that an op belongs to
+    values         the values of a function, and constants
+    intermediates  what an op is replaced by
+    functions      functions of equal layers, and of equal preparations of constants
+    parameters     what these functions take and compute
+    programs       programs of the device, their kernels and what these take
 
 Each name is decided once, here, whatever the target. A value is named for what it is, by the first
 of these that says something: what the source calls it (the name of the SSA value, of the location),

@@ -128,6 +128,27 @@ def common_title(titles: Iterable[str | None]) -> str | None:
     return None if title in _WRAPPERS else title
 
 
+def size_title(titles: Sequence[str | None], common: str) -> str:
+    """What layers are called that are of one size: what only they have in common, else the first
+    of them. What all layers have in common is left out, but for what numbers it."""
+    shared = common_title(titles) or ""
+    if shared == common and len(set(titles)) > 1:
+        shared = titles[0] or ""
+    above = common.rpartition(".")[0]
+    title = shared.removeprefix(above).lstrip("./")
+    return f"{above.rpartition('.')[2]}.{title}" if title[:1].isdigit() else title
+
+
+def preparation_verb(ops: Iterable[Operation]) -> str:
+    """What a function of these ops does that computes constants, if the field has a word for it."""
+    kinds = {operation_name(op).rpartition(".")[2] for op in ops}
+    if "constant" in kinds:
+        return "load_parameter"
+    if {"rsqrt", "subtract"} <= kinds:
+        return "fold_batch_norm"
+    return "fold_scale" if "multiply" in kinds else ""
+
+
 def _meaning(counts: Counter[str]) -> str:
     """The name that the field has for these ops, if it has one."""
     if counts["conv2d"] >= 3 and counts["concat"] and _count(counts, Trait.TAKES_PART):

@@ -11,6 +11,8 @@ from typing import cast
 from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FusedLoc, NameLoc
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from ttcodegen.emitc.identifiers import identifier
+
 _PARTS = re.compile(r"[./]")
 _WEIGHT = re.compile(r"(?i)[._/]*(weights?|bias|kernel|gamma|beta|scale|running_mean|running_var)$")
 _PARAMETRIZED = re.compile(r"(?i)[._/]parametrizations([._/]\w+)[._/]original\d*$")
@@ -138,3 +140,24 @@ def _most_common(counts: Counter[str]) -> str | None:
             inside[".".join(parts[:length])] += count
     half = counts.total() / 2
     return max((path for path, count in inside.items() if count > half), key=len, default=None)
+
+
+def whole_layer(layers: Sequence[str]) -> str | None:
+    """The path of the layer that consists of these; what they are numbered by is not part of it:
+    `encoder.1` for `encoder.1.linear.0` and `encoder.1.linear.1`."""
+    title = common_layer(layers)
+    if title is not None and any(re.match(r"[./]\d", each.removeprefix(title)) for each in layers):
+        return title.rpartition(".")[0] or title
+    return title
+
+
+def name_in_layer(name: str, title: str | None) -> str:
+    """The name of a value of a layer without the path of the layer."""
+    if title is None:
+        return name
+    for path in (title, identifier(title)):
+        position = name.find(path)
+        rest = name[position + len(path) :].lstrip("._/")
+        if position >= 0 and rest and name[position + len(path)] in "._/":
+            return rest
+    return name

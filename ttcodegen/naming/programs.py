@@ -13,7 +13,13 @@ from ttcodegen.dialects.device_module import constants_of, launch_of
 from ttcodegen.dialects.device_op_names import CONSTANT, RUN_PROGRAM, VIEW
 from ttcodegen.dialects.functions import argument_type, body_of
 from ttcodegen.dialects.operation import CatalogueOp, operation_name
-from ttcodegen.dialects.programs import BufferAddress, Kernel, Program
+from ttcodegen.dialects.programs import (
+    BUFFER_CONSTANT,
+    BufferAddress,
+    CircularBuffer,
+    Kernel,
+    Program,
+)
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.naming.arguments import argument_titles
 from ttcodegen.naming.interface import argument_names, result_names
@@ -24,6 +30,8 @@ from ttcodegen.ops.tt_lang import CALLED_OPERATION, called_name
 
 _ADDRESS = "_address"
 _FINAL_NUMBER = re.compile(r"_\d+$")
+_ENDINGS = ("address", "elements", "kept", "layout", "row", "tensor")
+"""What names after a tensor end in."""
 
 
 def program_name(ops: Sequence[Operation]) -> str:
@@ -219,3 +227,42 @@ def shared_kernel_name(names: list[str]) -> str:
         same[0] for same in takewhile(lambda same: len(set(same)) == 1, zip(*words, strict=False))
     ]
     return "_".join(common if len(common) > 1 else [words[0][0], "tiles"])
+
+
+def neutral_names(program: Program) -> dict[str, str]:
+    """What kernels may call the tensors of a program whatever it is made for, and the values that
+    wait in its circular buffers."""
+    operands = known_names(program)
+    tensors = set(operands.values())
+    scope = NameScope(b.name for b in program.circular_buffers if b.name not in tensors)
+    return {
+        name: scope.unique("input" if operand < program.inputs else "output")
+        for operand, name in sorted(operands.items())
+    }
+
+
+def renamed_after_tensor(name: str, tensors: Mapping[str, str]) -> str:
+    """A name after a tensor (its own, that of its circular buffer, of its address), after another
+    name of the tensor; any other name as it is.
+
+    Args:
+        name: what a kernel calls something.
+        tensors: the other names of tensors, by what the kernel calls them.
+    """
+    prefix = BUFFER_CONSTANT if name.startswith(BUFFER_CONSTANT) else ""
+    rest = name.removeprefix(prefix)
+    if rest in tensors:
+        return prefix + tensors[rest]
+    tensor, _, ending = rest.rpartition("_")
+    if ending in _ENDINGS and tensor in tensors:
+        return f"{prefix}{tensors[tensor]}_{ending}"
+    return name
+
+
+def name_in_kernels(program: Program, buffer: CircularBuffer) -> str:
+    """What the kernels of a program call one of its circular buffers, else its own name."""
+    for kernel in program.kernels:
+        for constant, found in program.buffers_of(kernel).items():
+            if found is buffer:
+                return constant.removeprefix(BUFFER_CONSTANT)
+    return buffer.name

@@ -9,6 +9,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.dialects.functions import body_of
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.naming.intermediates import name_intermediates, name_replacement
 from ttcodegen.ops.op_builder import OpBuilder
 
 
@@ -37,9 +38,8 @@ def rebuild(
                 values = (values,)
             for result, value in zip(op.results, values, strict=True):
                 mapping[result] = value
-                if value.name_hint is None and isinstance(value.owner, Operation):
-                    value.name_hint = result.name_hint
-            _name_intermediate(made[start:], op)
+                name_replacement(value, result)
+            name_intermediates(made[start:], op)
         else:
             keep(builder, op, [builder[value] for value in op.operands])
     kept = set(made)
@@ -55,19 +55,3 @@ def keep(builder: OpBuilder, op: Operation, operands: Sequence[SSAValue]) -> Non
     if any([new is not old for new, old in zip(operands, op.operands, strict=True)]):
         op.operands = operands
     builder.insert(op)
-
-
-def _name_intermediate(ops: Sequence[Operation], origin: Operation) -> None:
-    """What an op is made of is called as it is, but for operands that were only moved for it."""
-    hint = origin.results[0].name_hint if origin.results else None
-    if hint is None:
-        return
-    computed: set[SSAValue] = set()
-    for op in ops:
-        rearranges = isinstance(op, CatalogueOp) and op.definition.rearranges
-        if rearranges and computed.isdisjoint(op.operands):
-            continue
-        for result in op.results:
-            computed.add(result)
-            if result.name_hint is None:
-                result.name_hint = hint

@@ -19,7 +19,6 @@ from xdsl.passes import ModulePass
 
 from ttcodegen.dialects.device_module import Launch, functions_of, is_host_function, launches
 from ttcodegen.dialects.programs import (
-    BUFFER_CONSTANT,
     BufferAddress,
     Kernel,
     Processor,
@@ -27,10 +26,8 @@ from ttcodegen.dialects.programs import (
     ProgramAttr,
 )
 from ttcodegen.emitc.identifiers import NameScope
-from ttcodegen.naming.programs import known_names, shared_kernel_name
+from ttcodegen.naming.programs import neutral_names, renamed_after_tensor, shared_kernel_name
 
-_ENDINGS = ("address", "elements", "kept", "layout", "row", "tensor")
-"""What names after a tensor end in."""
 _PAGES = re.compile(r"(?<=!ttkernel\.cb<)\d+, ")
 """How many pages a circular buffer has, which the host decides."""
 _VERBS = {Processor.READER: "Reads", Processor.WRITER: "Writes", Processor.COMPUTE: "Computes"}
@@ -47,7 +44,7 @@ class ShareKernels(ModulePass):
         hosts = [function for function in functions.values() if is_host_function(function)]
         found: dict[str, list[_Use]] = {}
         for launch in launches(hosts):
-            names = _neutral_names(launch.program)
+            names = neutral_names(launch.program)
             for place, kernel in enumerate(launch.program.kernels):
                 use = _Use(launch, place, functions[kernel.function], names)
                 found.setdefault(use.neutral_text, []).append(use)
@@ -129,14 +126,7 @@ class _Use:
 
     def renamed(self, name: str) -> str:
         """A name after a tensor, after the neutral name of the tensor."""
-        prefix = BUFFER_CONSTANT if name.startswith(BUFFER_CONSTANT) else ""
-        rest = name.removeprefix(prefix)
-        if rest in self.names:
-            return prefix + self.names[rest]
-        tensor, _, ending = rest.rpartition("_")
-        if ending in _ENDINGS and tensor in self.names:
-            return f"{prefix}{self.names[tensor]}_{ending}"
-        return name
+        return renamed_after_tensor(name, self.names)
 
 
 def _text(program: Program, kernel: Kernel, function: FuncOp) -> str:
@@ -148,18 +138,6 @@ def _text(program: Program, kernel: Kernel, function: FuncOp) -> str:
     parts += [argument.name for argument in kernel.arguments]
     text = str(function).replace(f"@{function.sym_name.data}(", "@kernel(")
     return "\n".join([*parts, _PAGES.sub("", text)])
-
-
-def _neutral_names(program: Program) -> dict[str, str]:
-    """What kernels may call the tensors of a program whatever it is made for, and the values that
-    wait in its circular buffers."""
-    operands = known_names(program)
-    tensors = set(operands.values())
-    scope = NameScope(b.name for b in program.circular_buffers if b.name not in tensors)
-    return {
-        name: scope.unique("input" if operand < program.inputs else "output")
-        for operand, name in sorted(operands.items())
-    }
 
 
 def _share(

@@ -74,7 +74,7 @@ def _bodies_of_calls(module: ModuleOp) -> set[str]:
     from xdsl.rewriter import Rewriter
 
     from ttcodegen.frontends.stablehlo.call_options import called_computations
-    from ttcodegen.frontends.stablehlo.dialect import StableHLOOp
+    from ttcodegen.frontends.stablehlo.operations import StableHLOOp
 
     named: set[str] = set()
     for op in module.walk():

@@ -15,12 +15,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 
 from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
-from ttcodegen.frontends.stablehlo.dialect import (
-    StableHLOOp,
-    operation_class,
-    part_element,
-    python_value,
-)
+from ttcodegen.frontends.stablehlo.operations import StableHLOOp, part_element, python_value
 
 Form = Callable[[type[StableHLOOp], Parser], StableHLOOp]
 
@@ -323,19 +318,21 @@ def _reduce(cls: type[StableHLOOp], parser: Parser) -> StableHLOOp:
 
 def _applied(parser: Parser, name: str, type_: Attribute) -> Region:
     """The body that `applies operation` abbreviates."""
-    cls = operation_class(name)
+    cls = _known_class(parser, name)
     if cls is None:
         parser.raise_error(f"unknown operation '{name}'")
     block = Block(arg_types=[type_, type_])
     applied = _made(cls, list(block.args), [type_])
-    block.add_ops([applied, _made(_return_class(), list(applied.results), [])])
+    returning = _known_class(parser, "stablehlo.return")
+    assert returning is not None
+    block.add_ops([applied, _made(returning, list(applied.results), [])])
     return Region(block)
 
 
-def _return_class() -> type[StableHLOOp]:
-    cls = operation_class("stablehlo.return")
-    assert cls is not None
-    return cls
+def _known_class(parser: Parser, name: str) -> type[StableHLOOp] | None:
+    """The class of the operation of that full name, None if there is none."""
+    found = parser.ctx.get_optional_op(name)
+    return found if found is not None and issubclass(found, StableHLOOp) else None
 
 
 def _reducer(parser: Parser, count: int) -> Region:

@@ -9,8 +9,8 @@ from xdsl.ir import Attribute, SSAValue
 
 from ttcodegen.dialects.datatypes import element_of, i1, numpy_name, shape_of
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Rule, Value
-from ttcodegen.frontends.stablehlo.dialect import StableHLOOp
 from ttcodegen.frontends.stablehlo.number_types import numpy_dtype
+from ttcodegen.frontends.stablehlo.operations import StableHLOOp
 from ttcodegen.lazy_numpy import np
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ttcodegen.dialects.constants import constant_array
 from ttcodegen.dialects.datatypes import element_of, is_boolean, numpy_name
-from ttcodegen.frontends.stablehlo.dialect import StableHLOOp
 from ttcodegen.frontends.stablehlo.number_types import numpy_dtype
+from ttcodegen.frontends.stablehlo.operations import StableHLOOp
 from ttcodegen.lazy_numpy import Array, np
 
 _REDUCERS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "and": "and",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
-from ttcodegen.frontends.stablehlo.dialect import StableHLOOp
+from ttcodegen.frontends.stablehlo.operations import StableHLOOp
 from ttcodegen.lazy_numpy import np
 
 

@@ -17,8 +17,8 @@ from ttcodegen.dialects.mesh import ONE_CHIP, MeshShape, groups_along
 from ttcodegen.dialects.sharding import Sharding
 from ttcodegen.frontends.stablehlo.bodies import block_of, reducer
 from ttcodegen.frontends.stablehlo.conversion import Complex, Conversion, Results, Rule, Value
-from ttcodegen.frontends.stablehlo.dialect import StableHLOOp
 from ttcodegen.frontends.stablehlo.meshes import shardings_in
+from ttcodegen.frontends.stablehlo.operations import StableHLOOp
 from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.tensor_parts import TensorParts
 

@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from ttcodegen.dialects.datatypes import element_of, i1, shape_of
 from ttcodegen.frontends.stablehlo.conversion import Complex, Conversion, Rule, Value
-from ttcodegen.frontends.stablehlo.dialect import StableHLOOp, part_element
+from ttcodegen.frontends.stablehlo.operations import StableHLOOp, part_element
 
 
 def is_complex_element(element: Attribute) -> bool:

@@ -29,7 +29,8 @@ from ttcodegen.frontends.stablehlo.call_options import (
 )
 from ttcodegen.frontends.stablehlo.control import identity, side_effect
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Results, Rule, Value
-from ttcodegen.frontends.stablehlo.dialect import StableHLOOp, operation_class
+from ttcodegen.frontends.stablehlo.dialect import operation_class
+from ttcodegen.frontends.stablehlo.operations import StableHLOOp
 from ttcodegen.frontends.stablehlo.reductions import approx_top_k
 
 Operands = Sequence[SSAValue]

@@ -15,7 +15,7 @@ from ttcodegen.frontends.stablehlo.conversion import (
     Rule,
     Value,
 )
-from ttcodegen.frontends.stablehlo.dialect import StableHLOOp
+from ttcodegen.frontends.stablehlo.operations import StableHLOOp
 
 MOST_ITERATIONS = 4096
 """How often the body of a loop is repeated."""

@@ -41,7 +41,6 @@ from ttcodegen.frontends.stablehlo.arguments import (
     result_attributes,
     said_sharding,
 )
-from ttcodegen.frontends.stablehlo.dialect import StableHLOOp, part_element
 from ttcodegen.frontends.stablehlo.meshes import NamedMesh
 from ttcodegen.frontends.stablehlo.names import (
     is_meaningful,
@@ -50,6 +49,7 @@ from ttcodegen.frontends.stablehlo.names import (
     within,
 )
 from ttcodegen.frontends.stablehlo.number_types import numpy_dtype
+from ttcodegen.frontends.stablehlo.operations import StableHLOOp, part_element
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.ttir import ttir_op_classes

@@ -31,7 +31,7 @@ from ttcodegen.frontends.stablehlo.conversion import (
     Rule,
     Value,
 )
-from ttcodegen.frontends.stablehlo.dialect import StableHLOOp, is_unsigned
+from ttcodegen.frontends.stablehlo.operations import StableHLOOp, is_unsigned
 
 _UNARY = {
     "abs": "abs",

@@ -12,8 +12,8 @@ from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import element_of, f32, i1, is_boolean, shape_of, tensor_type
 from ttcodegen.frontends.stablehlo.bodies import block_of, is_subtraction, replacement
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Results, Rule, Value
-from ttcodegen.frontends.stablehlo.dialect import StableHLOOp
 from ttcodegen.frontends.stablehlo.movement import i32, moving
+from ttcodegen.frontends.stablehlo.operations import StableHLOOp
 from ttcodegen.frontends.stablehlo.reductions import applied
 from ttcodegen.lazy_numpy import np
 

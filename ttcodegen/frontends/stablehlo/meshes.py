@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, Operation
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.mesh import ONE_CHIP, MeshShape, groups_along
 from ttcodegen.dialects.sharding import Sharding, WantedSharding
-from ttcodegen.frontends.stablehlo.dialect import StableHLOOp
+from ttcodegen.frontends.stablehlo.operations import StableHLOOp
 from ttcodegen.lazy_numpy import np
 
 _FRONTEND = "mhlo.frontend_attributes"

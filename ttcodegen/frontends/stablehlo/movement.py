@@ -26,8 +26,8 @@ from ttcodegen.frontends.stablehlo.conversion import (
     Value,
     is_complex,
 )
-from ttcodegen.frontends.stablehlo.dialect import StableHLOOp, part_element
 from ttcodegen.frontends.stablehlo.number_types import numpy_dtype
+from ttcodegen.frontends.stablehlo.operations import StableHLOOp, part_element
 from ttcodegen.lazy_numpy import np
 
 i32 = DataType.INT32.element_type

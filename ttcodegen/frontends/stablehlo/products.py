@@ -17,8 +17,8 @@ from ttcodegen.frontends.stablehlo.conversion import (
     Rule,
     Value,
 )
-from ttcodegen.frontends.stablehlo.dialect import StableHLOOp, part_element
 from ttcodegen.frontends.stablehlo.movement import padded
+from ttcodegen.frontends.stablehlo.operations import StableHLOOp, part_element
 from ttcodegen.lazy_numpy import np
 
 

@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, SSAValue
 from ttcodegen.dialects.datatypes import element_of, f32, shape_of, tensor_type
 from ttcodegen.frontends.stablehlo.call_options import like_result
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Rule, Value
-from ttcodegen.frontends.stablehlo.dialect import StableHLOOp
+from ttcodegen.frontends.stablehlo.operations import StableHLOOp
 from ttcodegen.lazy_numpy import np
 
 

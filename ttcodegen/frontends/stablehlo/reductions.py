@@ -26,7 +26,7 @@ from ttcodegen.frontends.stablehlo.conversion import (
     Rule,
     Value,
 )
-from ttcodegen.frontends.stablehlo.dialect import StableHLOOp, is_unsigned
+from ttcodegen.frontends.stablehlo.operations import StableHLOOp, is_unsigned
 from ttcodegen.lazy_numpy import np
 
 _LONGEST_FOLD = 1 << 14

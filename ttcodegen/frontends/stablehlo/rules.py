@@ -18,7 +18,7 @@ from ttcodegen.frontends.stablehlo import (
     windows,
 )
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Results, Rule, Value
-from ttcodegen.frontends.stablehlo.dialect import StableHLOOp
+from ttcodegen.frontends.stablehlo.operations import StableHLOOp
 from ttcodegen.ops.op_builder import broadcast_shapes
 
 

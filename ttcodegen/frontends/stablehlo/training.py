@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.frontends.stablehlo.call_options import flag, integer, like_result, number
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Results
-from ttcodegen.frontends.stablehlo.dialect import StableHLOOp
+from ttcodegen.frontends.stablehlo.operations import StableHLOOp
 from ttcodegen.ops.tensor_parts import TensorParts
 
 Operands = Sequence[SSAValue]

@@ -59,7 +59,8 @@ from ttcodegen.frontends.stablehlo.bytecode import (
     damaged,
     read_bytecode,
 )
-from ttcodegen.frontends.stablehlo.dialect import StableHLOOp, is_unsigned, operation_class
+from ttcodegen.frontends.stablehlo.dialect import operation_class
+from ttcodegen.frontends.stablehlo.operations import StableHLOOp, is_unsigned
 from ttcodegen.frontends.stablehlo.vhlo_attributes import ATTRIBUTES
 from ttcodegen.parsing.elements import unpack_booleans
 

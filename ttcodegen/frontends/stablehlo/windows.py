@@ -13,8 +13,8 @@ from xdsl.ir import Block, SSAValue
 from ttcodegen.dialects.datatypes import element_of, f32, is_boolean, shape_of, tensor_type
 from ttcodegen.frontends.stablehlo.bodies import block_of, reducer, returned
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Results, Rule, Value
-from ttcodegen.frontends.stablehlo.dialect import StableHLOOp
 from ttcodegen.frontends.stablehlo.movement import padded
+from ttcodegen.frontends.stablehlo.operations import StableHLOOp
 from ttcodegen.frontends.stablehlo.reductions import (
     applied,
     is_neutral,

@@ -185,6 +185,21 @@ def test_all_unknown_operations_are_listed_at_once() -> None:
     assert message.splitlines()[-1].endswith("as it was before its lowering to D2M")
 
 
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("begin_trace_capture", "--trace captures one"),
+        ("dump_tensor", "return the tensor"),
+        ("load_tensor", "take the tensor as an argument"),
+        ("batch_norm_training", "give the ttir.batch_norm_training"),
+    ],
+)
+def test_calls_of_ttnn_that_no_program_has_say_what_to_do(name: str, remedy: str) -> None:
+    message = failure(body(f'%0 = "ttnn.{name}"(%a) : ({T}) -> {T}'))
+    assert f"in.mlir:2:8: error: 'ttnn.{name}' is not supported" in message
+    assert remedy in message
+
+
 def test_refused_operations_are_listed_with_their_reasons() -> None:
     message = failure(
         body(

@@ -49,6 +49,17 @@ _REMEDIES = {
     "ttmetal": "give the module as it was before its lowering to TTMetal",
     "d2m": "give the module as it was before its lowering to D2M",
 }
+_TRACES = "compile the module as it was before traces were captured; --trace captures one"
+_REMEDIES_FOR_OPERATIONS = {
+    "ttnn.begin_trace_capture": _TRACES,
+    "ttnn.end_trace_capture": _TRACES,
+    "ttnn.execute_trace": _TRACES,
+    "ttnn.capture_or_execute_trace": _TRACES,
+    "ttnn.dump_tensor": "return the tensor from the function instead of writing it to a file",
+    "ttnn.load_tensor": "take the tensor as an argument of the function instead of reading a file",
+    "ttnn.batch_norm_training": "give the ttir.batch_norm_training that it was made from",
+}
+"""Operations of TTNN that tt-mlir prints and no program here has."""
 _TILES = "work on tiles is not compiled, only work on whole tensors"
 _WHOLE_TENSORS = (
     "give the module as it was before its lowering; a ttir.generic on whole tensors compiles: ops "
@@ -78,6 +89,8 @@ def unsupported(name: str) -> str:
         return f"'{name}' is not supported: {reason}"
     if name in _names_of_generics():
         return f"'{name}' is not supported here: {_TILES}"
+    if name in _REMEDIES_FOR_OPERATIONS:
+        return f"'{name}' is not supported"
     return f"unknown operation '{name}'"
 
 
@@ -90,7 +103,7 @@ def remedy_for_operation(name: str) -> str | None:
     if dialect == "ttir" and refused(name) is None:
         close = closest(name, (f"ttir.{known}" for known in TTIR))
         return f"did you mean '{close}'?" if close is not None else None
-    return _REMEDIES.get(dialect)
+    return _REMEDIES_FOR_OPERATIONS.get(name) or _REMEDIES.get(dialect)
 
 
 FIXED_SHAPES = "export the model for inputs of fixed shapes"

@@ -27,8 +27,8 @@ EXAMPLES = {
     )
 }
 """Those that there are programs for."""
-PRINTED = ROOT / "tests" / "lang" / "programs" / "printed.py"
-"""A TT-Lang program: only such kernels print."""
+PROGRAMS = {"printed": [], "row_major": ["5", "96", "5", "16", "5", "i32"]}
+"""Programs of TT-Lang, whose kernels alone print or compute with rows, and their arguments."""
 NAMES = (*modules.MODULES, *elementwise.ELEMENTS, "typecasts", *EXAMPLES)
 """Modules that the tests run on the emulated device; by data type those with elementwise ops."""
 ON_BLACKHOLE = ("matmuls", "bf16")
@@ -71,13 +71,30 @@ def test_emitted_kernels_compile(
     assert [str(fault) for fault in kernel_check.check(kernels)] == []
 
 
+def emitted_program(name: str, folder: Path) -> list[Path]:
+    """The projects of the operations of a program of TT-Lang."""
+    program = Source.read(str(ROOT / "tests" / "lang" / "programs" / f"{name}.py"))
+    projects = Projects(program.digest, folder / name)
+    run_program_text(program, PROGRAMS[name], projects.watch)
+    return list(projects.written)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_kernels_of_operations_compile(
+    kernel_check: KernelCheck, tmp_path: Path, name: str
+) -> None:
+    folders = emitted_program(name, tmp_path)
+    kernels = [kernel for each in folders for kernel in read_manifest(each / "manifest.json")]
+    assert kernels
+    assert [str(fault) for fault in kernel_check.check(kernels)] == []
+
+
 def test_the_modules_use_all_there_is_for_kernels(tmp_path: Path) -> None:
     known = {path.relative_to(BLOCKS).as_posix() for path in BLOCKS.rglob("*.?pp")}
     folders = [emitted(name, "wormhole_b0", tmp_path) for name in (*modules.MODULES, "meshes")]
-    projects = Projects(Source.read(str(PRINTED)).digest, tmp_path / "printed")
-    run_program_text(Source.read(str(PRINTED)), [], projects.watch)
+    folders += [folder for name in PROGRAMS for folder in emitted_program(name, tmp_path)]
     used: set[str] = set()
-    for folder in (*folders, *projects.written):
+    for folder in folders:
         kernels = folder / "kernels"
         used |= {path.relative_to(kernels).as_posix() for path in kernels.rglob("*.?pp")}
     assert known <= used

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "core/device.hpp"
+#include "tt-metalium/math.hpp"
 #include "tt-metalium/mesh_device.hpp"
 
 namespace ttcodegen::cpu {
@@ -19,7 +20,7 @@ constexpr std::uint32_t kGridWidth = 8;
 constexpr std::uint32_t kGridHeight = 8;
 
 std::uint32_t parts(std::uint32_t size, std::uint32_t part) {
-    return std::max(1U, (size + part - 1) / part);
+    return std::max(1U, tt::div_up(size, part));
 }
 
 std::uint32_t rounded(std::uint32_t size, std::uint32_t unit) { return parts(size, unit) * unit; }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tt-metalium/math.hpp"
+
 namespace ttcodegen::cpu {
 namespace {
 
@@ -12,27 +14,23 @@ using tt::tt_metal::ShardOrientation;
 using ttnn::Conv2dConfig;
 using ttnn::Conv2dSliceConfig;
 
-constexpr std::uint32_t kTile = 32;
-
-std::uint32_t parts(std::uint32_t size, std::uint32_t part) { return (size + part - 1) / part; }
-
 /// What the channels of a core are a multiple of (get_input_channels_alignment).
 std::uint32_t channel_alignment(const Tensor& input, bool is_product) {
     const MemoryConfig& memory = input.memory_config();
     if (is_product || input.layout() == Layout::TILE ||
         memory.memory_layout() == TensorMemoryLayout::WIDTH_SHARDED) {
-        return kTile;
+        return kTileSide;
     }
     if (!memory.shard_spec()) {
         return 8;
     }
     const std::uint32_t width = memory.shard_spec()->shape[1];
-    for (const std::uint32_t alignment : {kTile, 16U, 8U}) {
+    for (const std::uint32_t alignment : {kTileSide, 16U, 8U}) {
         if (width % alignment == 0) {
             return alignment;
         }
     }
-    return kTile;
+    return kTileSide;
 }
 
 /// Whether shards cannot be read as they are, whatever the configuration asks for.
@@ -44,8 +42,8 @@ bool must_move(const Tensor& input, const ConvolvedImage& image, bool is_product
                            own.orientation != ShardOrientation::ROW_MAJOR;
     return is_turned || shape[1] % alignment != 0 ||
            (is_product &&
-            (shape[0] % kTile != 0 || (own.scheme == TensorMemoryLayout::BLOCK_SHARDED &&
-                                       image.in_channels != own.channel_cores() * shape[1])));
+            (shape[0] % kTileSide != 0 || (own.scheme == TensorMemoryLayout::BLOCK_SHARDED &&
+                                           image.in_channels != own.channel_cores() * shape[1])));
 }
 
 /// Whether the configuration asks for other cores than those of the input.
@@ -68,12 +66,13 @@ ImageDivision new_division(TensorMemoryLayout scheme, const ConvolvedImage& imag
                            std::uint32_t alignment, const Conv2dConfig& config) {
     const auto orientation =
         config.transpose_shards ? ShardOrientation::COL_MAJOR : ShardOrientation::ROW_MAJOR;
-    const std::uint32_t unit = scheme == TensorMemoryLayout::BLOCK_SHARDED ? alignment : kTile;
-    const ImageDivision best = divide_image(
-        scheme,
-        {parts(image.rows, kTile), parts(image.in_channels, unit), parts(image.out_channels, kTile),
-         std::max(1U, config.act_block_h_override / kTile), !is_product},
-        orientation);
+    const std::uint32_t unit = scheme == TensorMemoryLayout::BLOCK_SHARDED ? alignment : kTileSide;
+    const ImageDivision best =
+        divide_image(scheme,
+                     {tt::div_up(image.rows, kTileSide), tt::div_up(image.in_channels, unit),
+                      tt::div_up(image.out_channels, kTileSide),
+                      std::max(1U, config.act_block_h_override / kTileSide), !is_product},
+                     orientation);
     if (!config.override_sharding_config) {
         return best;
     }
@@ -98,7 +97,7 @@ ImageDivision division_of_input(const Tensor& input, const ConvolvedImage& image
     const ImageDivision other =
         new_division(keeps_blocks ? own.scheme : scheme, image, is_product, alignment, config);
     const auto& shape = input.memory_config().shard_spec()->shape;
-    const bool has_whole_tiles = shape[0] % kTile == 0 && shape[1] % kTile == 0;
+    const bool has_whole_tiles = shape[0] % kTileSide == 0 && shape[1] % kTileSide == 0;
     // Rows become tiles before they are brought to other cores than those of rows.
     TT_FATAL(!is_product || other == own || input.layout() == Layout::TILE || has_whole_tiles ||
                  other.scheme == TensorMemoryLayout::HEIGHT_SHARDED,
@@ -138,7 +137,7 @@ bool folds(const Tensor& input, const ConvolvedImage& image, const Conv2dConfig&
 
 void check_config(const ConvolvedImage& image, const Conv2dConfig& config) {
     // The release counts it in whole tiles, and divides by them.
-    TT_FATAL(config.act_block_h_override == 0 || config.act_block_h_override >= kTile,
+    TT_FATAL(config.act_block_h_override == 0 || config.act_block_h_override >= kTileSide,
              "act_block_h_override must be at least 32, got {}", config.act_block_h_override);
     if (config.shard_layout == TensorMemoryLayout::INTERLEAVED) {
         TT_THROW("Conv2d supports Height, Block or Width Sharded Layouts but got {}",
@@ -157,8 +156,8 @@ void check_config(const ConvolvedImage& image, const Conv2dConfig& config) {
 void check_slices(const ConvolvedImage& image, const Conv2dConfig& config,
                   const Conv2dSliceConfig& slices) {
     const bool is_by_height = slices.slice_type == Conv2dSliceConfig::SliceType::DRAM_HEIGHT;
-    const std::uint32_t unit = is_by_height || config.output_layout != Layout::TILE ? 1 : kTile;
-    const std::uint32_t most = parts(is_by_height ? image.height : image.width, unit);
+    const std::uint32_t unit = is_by_height || config.output_layout != Layout::TILE ? 1 : kTileSide;
+    const std::uint32_t most = tt::div_up(is_by_height ? image.height : image.width, unit);
     TT_FATAL(
         slices.num_slices <= most,
         "Number of slices ({}) exceeds the maximum allowed ({}) for the given output dimension",
@@ -195,7 +194,8 @@ MemoryConfig convolved_memory(const Tensor& input, const ConvolvedImage& image,
     if (is_product && !is_sharded && !config.shard_layout) {
         return memory_config.value_or(MemoryConfig{});
     }
-    const bool is_in_blocks = !is_sharded && input.layout() != Layout::TILE && image.rows > kTile;
+    const bool is_in_blocks =
+        !is_sharded && input.layout() != Layout::TILE && image.rows > kTileSide;
     const TensorMemoryLayout own_choice = is_sharded     ? TensorMemoryLayout::INTERLEAVED
                                           : is_in_blocks ? TensorMemoryLayout::BLOCK_SHARDED
                                                          : TensorMemoryLayout::HEIGHT_SHARDED;
@@ -205,8 +205,10 @@ MemoryConfig convolved_memory(const Tensor& input, const ConvolvedImage& image,
              "Unsupported memory layout {}.", division.scheme);
     const std::uint32_t most = most_channel_cores(division, config);
     const ImageDivision result =
-        is_product ? division : divide_result(division, parts(image.out_channels, kTile), most);
-    return memory_config.value_or(divided_l1(result, image.rows, image.out_channels, kTile, kTile));
+        is_product ? division
+                   : divide_result(division, tt::div_up(image.out_channels, kTileSide), most);
+    return memory_config.value_or(
+        divided_l1(result, image.rows, image.out_channels, kTileSide, kTileSide));
 }
 
 }  // namespace ttcodegen::cpu

@@ -269,11 +269,6 @@ std::vector<Tensor> run_max_pool(const Tensor& input, const Pool& pool, const Po
     return indices ? std::vector<Tensor>{output, *indices} : std::vector<Tensor>{output};
 }
 
-/// How many elements of a window ttnn reduces at a time.
-int64_t reduced_at_once(uint32_t channels) {
-    return channels % 32 >= 1 && channels % 32 <= 16 ? 16 : 32;
-}
-
 /// What each element of a window is multiplied with: one by their number, cut to bfloat16.
 float share_of(const Window& row, const Window& column, bool count_include_pad,
                std::optional<int32_t> divisor_override) {
@@ -348,12 +343,12 @@ Tensor run_avg_pool(const Tensor& input, const Pool& pool, const PoolOptions& op
     return output;
 }
 
-void check_options(const Tensor& input, const PoolOptions& options, bool config_tensor_in_dram) {
+void check_options(const Tensor& input, const PoolOptions& options) {
     TT_FATAL(options.dtype == DataType::BFLOAT16 || is_block(options.dtype),
              "Currently only BFLOAT16, BFLOAT8_B, and BFLOAT4_B output data formats are supported");
     TT_FATAL(!is_block(options.dtype) || options.layout == Layout::TILE,
              "BFLOAT8_B/BFLOAT4_B output data format is not supported with ROW_MAJOR layout");
-    if (!config_tensor_in_dram && on_device(input)) {
+    if (!options.config_in_dram && on_device(input)) {
         require_l1_small(device_of(input));
     }
 }
@@ -420,7 +415,7 @@ std::vector<Tensor> max_pool2d(
                               applied_shard_scheme,
                               deallocate_input,
                               config_tensor_in_dram};
-    check_options(input_tensor, options, config_tensor_in_dram);
+    check_options(input_tensor, options);
     const auto axes = pool_axes({input_h, input_w}, kernel_size, stride, padding, dilation);
     const Pool pool{batch_size,
                     channels,
@@ -453,7 +448,7 @@ Tensor avg_pool2d(const Tensor& input_tensor, uint32_t batch_size, uint32_t inpu
                               applied_shard_scheme,
                               deallocate_input,
                               config_tensor_in_dram};
-    check_options(input_tensor, options, config_tensor_in_dram);
+    check_options(input_tensor, options);
     const auto axes = pool_axes({input_h, input_w}, kernel_size, stride, padding, {1, 1});
     const Pool pool{batch_size,
                     channels,
@@ -498,7 +493,7 @@ Tensor adaptive_avg_pool2d(const Tensor& input_tensor, uint32_t batch_size, uint
                            compute_kernel_config, deallocate_input, ignored_2);
     const PoolOptions options{DataType::BFLOAT16, Layout::ROW_MAJOR, memory_config,
                               applied_shard_scheme, deallocate_input};
-    check_options(input_tensor, options, false);
+    check_options(input_tensor, options);
     const Pool pool = ttnn::adaptive_pool(batch_size, input_h, input_w, channels, output_size);
     return run_avg_pool(input_tensor, pool, options, false, std::nullopt, compute_kernel_config);
 }
@@ -514,7 +509,7 @@ Tensor adaptive_max_pool2d(const Tensor& input_tensor, uint32_t batch_size, uint
                            deallocate_input, ignored_2);
     const PoolOptions options{DataType::BFLOAT16, Layout::ROW_MAJOR, memory_config,
                               applied_shard_scheme, deallocate_input};
-    check_options(input_tensor, options, false);
+    check_options(input_tensor, options);
     const Pool pool = ttnn::adaptive_pool(batch_size, input_h, input_w, channels, output_size);
     return run_max_pool(input_tensor, pool, options, false).front();
 }

@@ -23,6 +23,9 @@ struct PooledImage {
     bool config_in_dram = false;
 };
 
+/// How many elements of a window ttnn reduces at a time, for so many channels of a core.
+std::int64_t reduced_at_once(std::uint32_t channels);
+
 /// Where ttnn leaves the result of a pool: in the shards of its input, with as many rows as there
 /// are; for an input that has none, in those of `scheme`, or of the scheme whose circular buffers
 /// take the minimum of L1.

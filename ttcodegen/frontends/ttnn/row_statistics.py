@@ -16,11 +16,11 @@ from ttcodegen.compat.ttnn_modules import name_of
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.attribute_kinds import NUMBER
 from ttcodegen.dialects.datatypes import element_of, f32, shape_of, tensor_type
+from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.frontends.ttnn.call_parts import Properties, divided_operands, given
 from ttcodegen.ops.op_builder import OpBuilder, builder_before
 from ttcodegen.ops.ttnn import ttnn_op_classes
 
-_TILE = 32
 _EPSILON = 1e-12
 """What the library adds to a variance if a call does not say."""
 
@@ -88,7 +88,7 @@ def _squared_sum(builder: OpBuilder, row: SSAValue) -> SSAValue:
 
 def _column_of_tile(builder: OpBuilder, column: SSAValue) -> SSAValue:
     """The column, and zeros to the end of a tile."""
-    return builder.pad(column, [(0, _TILE - 1)])
+    return builder.pad(column, [(0, TILE_SIDE - 1)])
 
 
 def _normalized(
@@ -104,14 +104,14 @@ def _normalized(
         raise CompileError(f"'{name_of(op)}' needs an input and the sums of its rows", op)
     shape, kinds = shape_of(value.type), 2 if centered else 1
     *outer, columns = shape_of(statistics.type)
-    if tuple(outer) != tuple(shape[:-1]) or columns % (kinds * _TILE) or not columns:
+    if tuple(outer) != tuple(shape[:-1]) or columns % (kinds * TILE_SIDE) or not columns:
         raise CompileError(
-            f"'{name_of(op)}': sums of rows of {shape} are {kinds * _TILE} columns for each chip, "
-            f"found {shape_of(statistics.type)}",
+            f"'{name_of(op)}': sums of rows of {shape} are {kinds * TILE_SIDE} columns "
+            f"for each chip, found {shape_of(statistics.type)}",
             op,
         )
-    rank, chips = len(shape), columns // (kinds * _TILE)
-    apart = builder.reshape(_wide(builder, op, statistics), [*outer, chips, kinds, _TILE])
+    rank, chips = len(shape), columns // (kinds * TILE_SIDE)
+    apart = builder.reshape(_wide(builder, op, statistics), [*outer, chips, kinds, TILE_SIDE])
     ones = [1] * rank
 
     def mean(kind: int) -> SSAValue:

@@ -8,6 +8,7 @@
 
 #include "decoder/src/entry_points.hpp"
 #include "encoder/src/entry_points.hpp"
+#include "support/drawing.hpp"
 #include "support/model.hpp"
 
 namespace {
@@ -20,8 +21,8 @@ int run() {
     support::Model encoder(encoder_project::description, "", device);
     support::Model decoder(decoder_project::description, "", device);
     // Weights come from the data folders of the two projects; those that are not there are drawn.
-    encoder.draw_missing_weights(encode, 0);
-    decoder.draw_missing_weights(decode, 0);
+    support::draw_missing_weights(encoder, encode, 0);
+    support::draw_missing_weights(decoder, decode, 0);
 
     // Values of the caller, laid out as the encoder takes them.
     const support::TensorDescription& images = encoder.function(encode).inputs[0];

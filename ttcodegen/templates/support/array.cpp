@@ -8,21 +8,13 @@
 #include <limits>
 #include <stdexcept>
 #include <tt-metalium/experimental/tensor/tensor_types.hpp>
+#include <type_traits>
 
 namespace support {
 
 using tt::tt_metal::DataType;
 
 namespace {
-
-constexpr struct {
-    const char* name;
-    std::size_t size;
-} element_types[] = {
-    {"bool", 1},     {"int8", 1},    {"int16", 2},   {"int32", 4},  {"int64", 8},
-    {"uint8", 1},    {"uint16", 2},  {"uint32", 4},  {"uint64", 8}, {"float16", 2},
-    {"bfloat16", 2}, {"float32", 4}, {"float64", 8},
-};
 
 template <typename T>
 T read(const void* data, std::uint64_t index) {
@@ -82,71 +74,76 @@ float float_of_bfloat16(std::uint16_t bits) {
     return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-/// The smallest and the largest value of an integer type, as doubles that are exact up to 32 bits.
-struct Limits {
-    double least;
-    double greatest;
+// Elements whose C++ type does not say how they are stored.
+
+struct Boolean {
+    std::uint8_t bits;
+    static Boolean of(double value) { return {value != 0}; }
+    explicit operator double() const { return bits != 0; }
+};
+
+struct Half {
+    std::uint16_t bits;
+    static Half of(double value) { return {half_of_double(value)}; }
+    explicit operator double() const { return float_of_half(bits); }
+};
+
+struct BFloat16 {
+    std::uint16_t bits;
+    static BFloat16 of(double value) { return {bfloat16_of_float(static_cast<float>(value))}; }
+    explicit operator double() const { return float_of_bfloat16(bits); }
 };
 
 template <typename T>
-constexpr Limits limits_of() {
-    return {static_cast<double>(std::numeric_limits<T>::min()),
-            static_cast<double>(std::numeric_limits<T>::max())};
+double load_element(const void* data, std::uint64_t index) {
+    return static_cast<double>(read<T>(data, index));
 }
 
-Limits integer_limits(ElementType type) {
-    switch (type) {
-        case ElementType::boolean:
-            return {0, 1};
-        case ElementType::int8:
-            return limits_of<std::int8_t>();
-        case ElementType::int16:
-            return limits_of<std::int16_t>();
-        case ElementType::int32:
-            return limits_of<std::int32_t>();
-        case ElementType::uint8:
-            return limits_of<std::uint8_t>();
-        case ElementType::uint16:
-            return limits_of<std::uint16_t>();
-        case ElementType::uint32:
-            return limits_of<std::uint32_t>();
-        // Doubles next to the ends of the 64-bit ranges would overflow: stop one step before them.
-        case ElementType::int64:
-            return {-0x1p63, 0x1p63 - 1024};
-        default:
-            return {0, 0x1p64 - 2048};
+template <typename T>
+void store_element(std::byte* data, std::uint64_t index, double value) {
+    if constexpr (requires { T::of(value); }) {
+        write(data, index, T::of(value));
+    } else {
+        write(data, index, static_cast<T>(value));
     }
 }
 
-void store(ElementType type, std::byte* data, std::uint64_t index, double value) {
-    switch (type) {
-        case ElementType::boolean:
-            return write(data, index, static_cast<std::uint8_t>(value != 0));
-        case ElementType::int8:
-            return write(data, index, static_cast<std::int8_t>(value));
-        case ElementType::int16:
-            return write(data, index, static_cast<std::int16_t>(value));
-        case ElementType::int32:
-            return write(data, index, static_cast<std::int32_t>(value));
-        case ElementType::int64:
-            return write(data, index, static_cast<std::int64_t>(value));
-        case ElementType::uint8:
-            return write(data, index, static_cast<std::uint8_t>(value));
-        case ElementType::uint16:
-            return write(data, index, static_cast<std::uint16_t>(value));
-        case ElementType::uint32:
-            return write(data, index, static_cast<std::uint32_t>(value));
-        case ElementType::uint64:
-            return write(data, index, static_cast<std::uint64_t>(value));
-        case ElementType::float16:
-            return write(data, index, half_of_double(value));
-        case ElementType::bfloat16:
-            return write(data, index, bfloat16_of_float(static_cast<float>(value)));
-        case ElementType::float32:
-            return write(data, index, static_cast<float>(value));
-        case ElementType::float64:
-            return write(data, index, value);
+struct TypeOfElements {
+    const char* name;
+    std::size_t size;
+    double (*load)(const void* data, std::uint64_t index);
+    void (*store)(std::byte* data, std::uint64_t index, double value);
+    /// The smallest and the largest value of an integer type.
+    double smallest = 0;
+    double largest = 0;
+};
+
+template <typename T>
+constexpr TypeOfElements described(const char* name) {
+    TypeOfElements type{name, sizeof(T), load_element<T>, store_element<T>};
+    if constexpr (std::is_integral_v<T>) {
+        using Range = std::numeric_limits<T>;
+        // The largest double that does not overflow: integers of 64 bits have more digits.
+        constexpr int excess = std::max(0, Range::digits - std::numeric_limits<double>::digits);
+        type.smallest = static_cast<double>(Range::min());
+        type.largest = static_cast<double>(static_cast<T>(Range::max() >> excess << excess));
     }
+    return type;
+}
+
+/// By ElementType.
+constexpr TypeOfElements element_types[] = {
+    described<Boolean>("bool"),         described<std::int8_t>("int8"),
+    described<std::int16_t>("int16"),   described<std::int32_t>("int32"),
+    described<std::int64_t>("int64"),   described<std::uint8_t>("uint8"),
+    described<std::uint16_t>("uint16"), described<std::uint32_t>("uint32"),
+    described<std::uint64_t>("uint64"), described<Half>("float16"),
+    described<BFloat16>("bfloat16"),    described<float>("float32"),
+    described<double>("float64"),
+};
+
+const TypeOfElements& described(ElementType type) {
+    return element_types[static_cast<std::int32_t>(type)];
 }
 
 [[noreturn]] void refuse_value(const ArrayView& array, std::uint64_t index, ElementType type) {
@@ -159,13 +156,9 @@ void store(ElementType type, std::byte* data, std::uint64_t index, double value)
 
 }  // namespace
 
-std::size_t element_size(ElementType type) {
-    return element_types[static_cast<std::int32_t>(type)].size;
-}
+std::size_t element_size(ElementType type) { return described(type).size; }
 
-const char* element_name(ElementType type) {
-    return element_types[static_cast<std::int32_t>(type)].name;
-}
+const char* element_name(ElementType type) { return described(type).name; }
 
 bool is_element_type(std::int32_t number) {
     return number >= 0 && number < static_cast<std::int32_t>(std::size(element_types));
@@ -192,35 +185,7 @@ std::string shape_text(std::span<const std::uint64_t> shape) {
 }
 
 double element_at(ElementType type, const void* data, std::uint64_t index) {
-    switch (type) {
-        case ElementType::boolean:
-            return read<std::uint8_t>(data, index) != 0 ? 1 : 0;
-        case ElementType::int8:
-            return read<std::int8_t>(data, index);
-        case ElementType::int16:
-            return read<std::int16_t>(data, index);
-        case ElementType::int32:
-            return read<std::int32_t>(data, index);
-        case ElementType::int64:
-            return static_cast<double>(read<std::int64_t>(data, index));
-        case ElementType::uint8:
-            return read<std::uint8_t>(data, index);
-        case ElementType::uint16:
-            return read<std::uint16_t>(data, index);
-        case ElementType::uint32:
-            return read<std::uint32_t>(data, index);
-        case ElementType::uint64:
-            return static_cast<double>(read<std::uint64_t>(data, index));
-        case ElementType::float16:
-            return float_of_half(read<std::uint16_t>(data, index));
-        case ElementType::bfloat16:
-            return float_of_bfloat16(read<std::uint16_t>(data, index));
-        case ElementType::float32:
-            return read<float>(data, index);
-        case ElementType::float64:
-            return read<double>(data, index);
-    }
-    return 0;
+    return described(type).load(data, index);
 }
 
 std::vector<std::byte> converted(const ArrayView& array, ElementType type) {
@@ -248,13 +213,13 @@ std::vector<std::byte> converted(const ArrayView& array, ElementType type) {
         return result;
     }
     const bool check = !is_floating(type) && type != ElementType::boolean;
-    const Limits limits = check ? integer_limits(type) : Limits{};
+    const TypeOfElements& target = described(type);
     for (std::uint64_t i = 0; i < count; ++i) {
         const double value = element_at(array.type, bytes, i);
-        if (check && (value < limits.least || value > limits.greatest)) {
+        if (check && (value < target.smallest || value > target.largest)) {
             refuse_value(array, i, type);
         }
-        store(type, result.data(), i, value);
+        target.store(result.data(), i, value);
     }
     return result;
 }
@@ -262,7 +227,7 @@ std::vector<std::byte> converted(const ArrayView& array, ElementType type) {
 std::vector<std::byte> stored(std::span<const double> values, ElementType type) {
     std::vector<std::byte> result(values.size() * element_size(type));
     for (std::uint64_t i = 0; i < values.size(); ++i) {
-        store(type, result.data(), i, values[i]);
+        described(type).store(result.data(), i, values[i]);
     }
     return result;
 }

@@ -283,12 +283,8 @@ int set_weight(ttcodegen_model* model, std::size_t function, std::size_t weight,
 
 int draw_weights(ttcodegen_model* model, std::size_t function, std::uint64_t seed) noexcept {
     return guarded([&] {
-        const auto weights = function_of(model, function).weights;
-        for (std::size_t i = 0; i < weights.size(); ++i) {
-            if (!model->model.has_weight(function, i)) {
-                model->model.set_weight(function, i, draw(weights[i], seed).view());
-            }
-        }
+        function_of(model, function);
+        draw_missing_weights(model->model, function, seed);
     });
 }
 

@@ -82,4 +82,13 @@ Array draw(const TensorDescription& tensor, std::uint64_t seed) {
     return array;
 }
 
+void draw_missing_weights(Model& model, std::size_t function, std::uint64_t seed) {
+    const auto weights = model.function(function).weights;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+        if (!model.has_weight(function, i)) {
+            model.set_weight(function, i, draw(weights[i], seed).view());
+        }
+    }
+}
+
 }  // namespace support

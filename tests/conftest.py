@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from scripts.kernel_check import KernelCheck
 from scripts.kernel_check_toolchain import ToolchainError, device_headers, find_clang
@@ -23,6 +24,12 @@ from ttcodegen.cli.ttcodegen import main
 from ttcodegen.project.cpu_backend import CPUBackend, ensure_cpu_backend
 from ttcodegen.project.toolchain import Toolchain, find_toolchain
 from ttcodegen.rt.commands.validate import VARIABLE as TTNN_PYTHON
+
+# A test says the same of the same tree; `--hypothesis-profile=others` draws other examples. The
+# time of one example says nothing on a machine that does other things as well.
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("others", deadline=None)
+settings.load_profile("same")
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -15,7 +15,6 @@ import textwrap
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import settings
 from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin, ModuleOp
 from xdsl.parser import Parser
@@ -23,10 +22,6 @@ from xdsl.parser import Parser
 from ttcodegen.emitc.builder import EmitCBuilder, open_file
 from ttcodegen.emitc.dialect import EmitC, verify
 from ttcodegen.emitc.printer import print_module
-
-# The time of one example says nothing on a machine that does other things as well.
-settings.register_profile("without_deadline", deadline=None)
-settings.load_profile("without_deadline")
 
 PrintBody = Callable[..., list[str]]
 

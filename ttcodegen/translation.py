@@ -232,7 +232,7 @@ def _undeclared_kernel(function: FuncOp) -> tuple[Kernel, Program]:
     from xdsl.dialects.arith import ConstantOp
     from xdsl.dialects.builtin import IntegerAttr, StringAttr
 
-    from ttcodegen.conversions.kernel_arguments import NAMED_ARGUMENT, RUN_TIME_ARGUMENT
+    from ttcodegen.dialects.device_op_names import NAMED_ARGUMENT, RUN_TIME_ARGUMENT
     from ttcodegen.dialects.programs import (
         CoreArea,
         Kernel,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 from xdsl.dialects.builtin import SymbolRefAttr
@@ -102,3 +103,43 @@ def test_symbols_have_to_be_in_the_module() -> None:
         "needs a kernel of the thread compute, which @write_exp is not",
     ):
         assert expected in "\n".join(d.message for d in error.value.diagnostics)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (
+            'get_named_compile_time_arg_val("cb_x")',
+            'get_named_compile_time_arg_val("cb_z")',
+            "has no constant 'cb_z'",
+        ),
+        (
+            ', <name = "count", value = count>]',
+            "]",
+            "runtime arguments, none at position",
+        ),
+    ],
+)
+def test_kernels_are_given_what_they_ask_for(old: str, new: str, expected: str) -> None:
+    text = text_of(exp_module())
+    assert old in text
+    with pytest.raises(CompileError, match=expected) as error:
+        verify_programs(parse(text.replace(old, new, 1)))
+    assert error.value.diagnostics[0].place is not None
+
+
+def test_a_launch_names_a_meaning() -> None:
+    text = text_of(exp_module())
+    without = re.sub(r", meaning = @\w+", "", text)
+    assert without != text
+    with pytest.raises(CompileError, match="'meaning'"):
+        verify_programs(parse(without))
+
+
+def test_two_programs_do_not_share_a_name() -> None:
+    text = text_of(exp_module())
+    (line,) = [line for line in text.splitlines() if "ttmetal.run_program" in line]
+    other = line.replace('purpose = "', 'purpose = "another ')
+    assert other != line
+    with pytest.raises(CompileError, match="another program is called 'exp' too"):
+        verify_programs(parse(text.replace(line, f"{line}\n{other}")))

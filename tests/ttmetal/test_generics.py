@@ -277,6 +277,7 @@ def test_layouts_of_buffers_and_kernels_of_2024_are_read() -> None:
     arguments = ", ".join(f"%arg{i + 2}: {type_}" for i, type_ in enumerate(buffers))
     text = f"""
 #l1_ = #tt.memory_space<l1>
+#any = #tt.operand_constraint<dram|l1|tile>
 #map = affine_map<(d0, d1) -> (d0, d1)>
 #parallel = #tt.iterator_type<parallel>
 {layout} = #tt.metal_layout<(d0, d1) -> (d0, d1), undef, <1x1>, memref<64x128xf32, #l1_>>
@@ -286,7 +287,7 @@ func.func @f(%0: {typed}, %1: {typed}, %2: {typed}) -> {typed} {{
   %5 = "ttir.generic"(%0, %4, %2, %3) <{{
     grid = #tt.grid<1x1>, indexing_maps = [#map, #map, #map],
     iterator_types = [#parallel, #parallel], operandSegmentSizes = array<i32: 2, 1, 1>,
-    operand_cb_mapping = array<i64: -1, 0, -1>
+    operand_cb_mapping = array<i64: -1, 0, -1>, operand_constraints = [#any, #any, #any]
   }}> ({{
   ^bb0({arguments}):
     %6 = "ttir.kernel"(%arg2, %arg3, %arg4) <{{kind = @eltwise, op = @mulitply,
@@ -328,6 +329,18 @@ func.func @f(%0: {typed}, %1: {typed}, %2: {typed}) -> {typed} {{
                 f'%e = "ttir.reverse"(%s) <{{dimensions = array<i64: 0>}}> : ({T}) -> {T}',
             ),
             "'ttir.add' comes before 'ttir.reverse'",
+        ),
+        (
+            MERGED.replace('"ttir.exp"(%s)', '"ttir.exp"(%x)'),
+            "its region uses %x of the function instead of an argument of its own",
+        ),
+        (
+            MERGED.replace(
+                f'%e = "ttir.exp"(%s) : ({T}) -> {T}',
+                f'%e = "ttir.cumsum"(%s) <{{dim = 1 : i64}}> : ({T}) -> {T}\n'
+                f'    %m = "ttir.softmax"(%e) <{{dimension = 1 : si32}}> : ({T}) -> {T}',
+            ).replace("ttir.yield %e", "ttir.yield %m"),
+            "a program has one reduction, product or movement, not 'ttir.matmul' and ",
         ),
         (
             MERGED.replace("(d0, d1) -> (d1)", "(d0, d1) -> (0)"),

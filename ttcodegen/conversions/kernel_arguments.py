@@ -10,6 +10,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.device_op_names import NAMED_ARGUMENT, RUN_TIME_ARGUMENT
 from ttcodegen.dialects.programs import CircularBuffer, Kernel, Program
 from ttcodegen.dialects.ttkernel.attributes import CBType, CircularBufferPlaceAttr, ThreadType
 from ttcodegen.dialects.ttkernel.dataflow_table import COMPILE_TIME_HEADER, DATAFLOW_HEADER
@@ -22,8 +23,6 @@ from ttcodegen.transforms.rebuilding import body_of
 
 ARGUMENTS_HEADER = "api/compute/common.h"
 
-NAMED_ARGUMENT = "ttkernel.get_named_compile_time_arg_val"
-RUN_TIME_ARGUMENT = "ttkernel.get_arg_val"
 CIRCULAR_BUFFER = "ttkernel.cb"
 """The type of a circular buffer."""
 
@@ -59,7 +58,6 @@ class KernelArguments:
             self.headers.add(DATAFLOW_HEADER)
         if known and is_compute:
             self.headers.add(COMPILE_TIME_HEADER)
-        self._check(set(known))
         buffers = self.program.buffers_of(self.kernel)
         for name, values in known.items():
             remark = describe_pages(buffers[name]) if name in buffers else ""
@@ -113,12 +111,6 @@ class KernelArguments:
         comment = f"  // {remark}" if remark else ""
         self.body.verbatim(f"constexpr uint32_t {unique} = {spelled(number)};{comment}")
         return self.body.literal(unique, "uint32_t")
-
-    def _check(self, names: set[str]) -> None:
-        declared = {constant.name for constant in self.kernel.constants}
-        declared |= {f"{semaphore}_semaphore" for semaphore in self.kernel.semaphores}
-        if unknown := sorted(names - declared):
-            raise ValueError(f"'{self.kernel.name}' has no constant '{unknown[0]}'")
 
     def _define(self, values: Iterable[SSAValue], name: str, text: str, remark: str) -> None:
         self.names.reserve(name)

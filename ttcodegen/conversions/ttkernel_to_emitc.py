@@ -16,8 +16,6 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ttcodegen.conversions.kernel_arguments import (
-    NAMED_ARGUMENT,
-    RUN_TIME_ARGUMENT,
     KernelArguments,
     declared_position,
     spelled,
@@ -30,6 +28,7 @@ from ttcodegen.conversions.kernel_arithmetic import (
 )
 from ttcodegen.conversions.kernel_zones import BEGIN_ZONE, END_ZONE, ZONE_HEADER, settle_zones
 from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.device_op_names import NAMED_ARGUMENT, RUN_TIME_ARGUMENT
 from ttcodegen.dialects.programs import Kernel, Program
 from ttcodegen.dialects.ttkernel.attributes import (
     KeptTilesType,

@@ -10,18 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ttcodegen.diagnostics import Diagnostics
-from ttcodegen.dialects.device_op_names import CONSTANT, RUN_PROGRAM
+from ttcodegen.diagnostics import CompileError, Diagnostics
+from ttcodegen.dialects.device_op_names import (
+    CONSTANT,
+    NAMED_ARGUMENT,
+    RUN_PROGRAM,
+    RUN_TIME_ARGUMENT,
+)
 from ttcodegen.dialects.functions import KERNEL_THREAD, body_of, is_cpu_function
 from ttcodegen.dialects.operation import operation_name
 from ttcodegen.dialects.placement import TensorPlacement, placement_of
 from ttcodegen.dialects.programs import Kernel, Processor, Program, ProgramAttr
 from ttcodegen.dialects.ttkernel.attributes import ThreadType
-from ttcodegen.dialects.ttkernel.operation import kernel_thread
+from ttcodegen.dialects.ttkernel.operation import constant_integer, kernel_thread
 
 MEANING = "ttmetal.meaning"
 """Marks a function that says what a program computes."""
@@ -67,12 +72,16 @@ def launch_of(op: Operation) -> Launch:
     """What a `run_program` runs.
 
     Raises:
-        ValueError: if its attributes say nothing that can be run.
+        CompileError: at the op, if it has no program or no meaning.
     """
     program = attribute_of(op, "program")
     meaning = attribute_of(op, "meaning")
     if not isinstance(program, ProgramAttr) or not isinstance(meaning, SymbolRefAttr):
-        raise ValueError(f"{op.name} has no program or no meaning")
+        raise CompileError(
+            f"{op.name} needs the attributes 'program' and 'meaning'",
+            op,
+            remedy="let 'meaning' name a function, or a declaration of one, of what it computes",
+        )
     return Launch(op, program.data, meaning.string_value())
 
 
@@ -119,7 +128,7 @@ def launches(functions: Iterable[FuncOp]) -> Iterator[Launch]:
 def holds_programs(module: ModuleOp) -> bool:
     """Whether functions of a module launch programs."""
     hosts = (op for op in functions_of(module) if is_host_function(op) and not op.is_declaration)
-    return next(launches(hosts), None) is not None
+    return any(operation_name(op) == RUN_PROGRAM for host in hosts for op in body_of(host).ops)
 
 
 def device_programs(functions: Iterable[FuncOp]) -> list[DeviceProgram]:
@@ -151,10 +160,43 @@ def verify_programs(module: ModuleOp) -> None:
     known = {function.sym_name.data: function for function in functions_of(module)}
     hosts = [function for function in known.values() if is_host_function(function)]
     diagnostics = Diagnostics()
+    first: dict[str, Launch] = {}
     for launch in launches(hosts):
+        program = launch.program
+        before = first.setdefault(program.name, launch)
+        if (before.program, before.meaning) != (program, launch.meaning):
+            diagnostics.error(
+                f"another program is called '{program.name}' too",
+                launch.op,
+                remedy="give each program a name of its own",
+            )
         for fault in _symbol_faults(launch, known):
             diagnostics.error(fault, launch.op)
+        if launch is before:
+            for kernel in program.kernels:
+                if (function := known.get(kernel.function)) is not None:
+                    _check_arguments(kernel, function, diagnostics)
     diagnostics.raise_errors()
+
+
+def _check_arguments(kernel: Kernel, function: FuncOp, diagnostics: Diagnostics) -> None:
+    """Checks that a kernel is given the arguments that its function asks for."""
+    declared = {constant.name for constant in kernel.constants}
+    declared |= {f"{semaphore}_semaphore" for semaphore in kernel.semaphores}
+    for op in function.walk():
+        if op.name == NAMED_ARGUMENT:
+            name = attribute_of(op, "arg_name")
+            if isinstance(name, StringAttr) and name.data not in declared:
+                diagnostics.error(f"the kernel '{kernel.name}' has no constant '{name.data}'", op)
+        elif op.name == RUN_TIME_ARGUMENT:
+            position = constant_integer(op.operands[0])
+            count = len(kernel.arguments)
+            if position is not None and not 0 <= position < count:
+                diagnostics.error(
+                    f"the kernel '{kernel.name}' has {count} runtime arguments, none at position "
+                    f"{position}",
+                    op,
+                )
 
 
 def _symbol_faults(launch: Launch, functions: Mapping[str, FuncOp]) -> Iterator[str]:

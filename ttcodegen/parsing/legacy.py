@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ttcodegen.compat.ttnn_modules import DESTINATION
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.ttir_generic import GenericOp
 from ttcodegen.ops.definition import Definition
 
 _OPERATION_NAMES = {
@@ -43,6 +44,8 @@ _MERGED_ATTRIBUTES: dict[str, Mapping[str, tuple[str, ...]]] = {
 """By operation: today's attribute, and the older ones whose values it lists."""
 
 _SEGMENTS = "operandSegmentSizes"
+_CONSTRAINTS = "operand_constraints"
+"""Of 2024: the layouts that each operand may have. They have no meaning today."""
 
 
 def current_operation_name(name: str) -> str:
@@ -60,6 +63,8 @@ def upgrade(module: ModuleOp) -> None:
     """Turns the older spellings in `module` into today's, in place."""
     emptied: dict[Operation, None] = {}
     for op in list(module.walk()):
+        if isinstance(op, GenericOp):
+            op.properties.pop(_CONSTRAINTS, None)
         if not isinstance(op, CatalogueOp):
             continue
         _upgrade_attributes(op)
@@ -74,7 +79,7 @@ def upgrade(module: ModuleOp) -> None:
 
 def _upgrade_attributes(op: CatalogueOp) -> None:
     for dictionary in (op.properties, op.attributes):
-        dictionary.pop("operand_constraints", None)
+        dictionary.pop(_CONSTRAINTS, None)
     for merged, names in _MERGED_ATTRIBUTES.get(op.name, {}).items():
         values: list[int] = []
         for name in names:

@@ -156,10 +156,21 @@ def _fault(op: GenericOp) -> str | None:
             return f"its region holds '{operation_name(inner)}'"
         if written.intersection(inner.operands):
             return "its region reads what it is to write"
+        if (name := _outside(inner, block)) is not None:
+            return f"its region uses {name} of the function instead of an argument of its own"
     end = block.last_op
     given = [value.type for value in end.operands] if isinstance(end, YieldOp) else []
     if given != [result.type for result in op.outputs]:
         return "its region does not yield its results"
+    return None
+
+
+def _outside(op: Operation, block: Block) -> str | None:
+    """The name of an operand that the block does not define, None if it defines all."""
+    for value in op.operands:
+        owner = value.owner
+        if (owner if isinstance(owner, Block) else owner.parent) is not block:
+            return f"%{value.name_hint}" if value.name_hint else "a value"
     return None
 
 

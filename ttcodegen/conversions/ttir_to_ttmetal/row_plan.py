@@ -20,12 +20,13 @@ from ttcodegen.conversions.ttir_to_ttmetal.reductions import (
     where_shown,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.registers import Allocation, Load, allocate, capacity
-from ttcodegen.conversions.ttir_to_ttmetal.tile_chains import lower_chain
+from ttcodegen.conversions.ttir_to_ttmetal.tile_chains import is_elementwise, lower_chain
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
+from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 
 MOST_ROW_BYTES = 1_200_000
@@ -161,7 +162,7 @@ class _Planning:
         """Adds an op; False if it cannot be in such a program."""
         if reduces_rows(op) and shape_of(op.operands[0].type) == self.shape:
             self._reduce(op)
-        elif op.name in REDUCTIONS:
+        elif not (is_elementwise(op) or splat_of(op.results[0]) is not None):
             return False
         elif op.result_shape == self.shape:
             self._lower(op, len(self._after), self._whole)

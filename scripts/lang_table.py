@@ -65,7 +65,8 @@ ROWS: tuple[tuple[str, str, str], ...] = (
      f"{_COMPILER}::test_debug_prints_and_signposts_reach_the_output_of_the_emulated_device"),
     ("operators `+ - * / // %` and unary `-`, `abs`, `**`", _OPERATORS, _ON_DEVICE),
     ("operator `@`", _OPERATORS, _ON_DEVICE),
-    ("blocks of integers: `+ - * % ^ **`, `ttl.math.max`, `min`, `abs`, `neg`, `relu`, `square`",
+    ("blocks of integers: `+ - * // % ^ **`, `ttl.math.max`, `min`, `abs`, `neg`, `square`, `rsub`,"
+     " `sign`, `clamp` and its like, rounding, `ttl.block` but for reductions",
      f"{_EXAMPLES}::test_operations_of_other_kinds", _CHECKED),
     ("`ttl.math.max`, `min`", _OPERATORS, _ON_DEVICE),
     ("`ttl.math.reduce_sum`, `reduce_max`, over any dimensions",

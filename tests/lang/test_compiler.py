@@ -268,6 +268,10 @@ CHECKED = [
     ("halo", (4,)),
     ("formulas", (2, 2, 5, 2)),
     ("integers", ()),
+    ("integer_functions", ("int32", "TILE")),
+    ("integer_functions", ("int32", "ROW_MAJOR")),
+    ("integer_functions", ("uint32", "TILE")),
+    ("integer_functions", ("uint32", "ROW_MAJOR")),
     ("printed", ()),
     ("row_major", (5, 96, 5, 16, 5, "i32")),
     ("row_major", (6, 40, 3, 40, 1, "bf16")),
@@ -317,7 +321,7 @@ def test_what_each_device_of_a_mesh_computes_is_compared(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "arguments"),
-    [*CHECKED[:7], *CHECKED[8:15], *CHECKED[20:31]],
+    [*CHECKED[:7], *CHECKED[8:15], *CHECKED[20:35]],
 )
 def test_kernels_compile_with_the_headers_of_the_release(
     name: str, arguments: tuple[object, ...], kernel_check: KernelCheck, tmp_path: Path

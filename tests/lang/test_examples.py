@@ -148,6 +148,11 @@ def test_formulas_of_models(sizes: tuple[int, ...]) -> None:
         *(("halo", (nodes,)) for nodes in (1, 4, 8)),
         ("histogram", ()),
         ("integers", ()),
+        *(
+            ("integer_functions", (kind, layout))
+            for kind in ("int32", "uint32")
+            for layout in ("TILE", "ROW_MAJOR")
+        ),
         ("prefix_sum", ()),
         *(("ring", (nodes,)) for nodes in (2, 5, 8)),
         ("split_k", ()),
@@ -155,7 +160,7 @@ def test_formulas_of_models(sizes: tuple[int, ...]) -> None:
         ("transposed_norm", ()),
     ],
 )
-def test_operations_of_other_kinds(name: str, arguments: tuple[int, ...]) -> None:
+def test_operations_of_other_kinds(name: str, arguments: tuple[object, ...]) -> None:
     check(name, *arguments, tolerance=1e-5)
 
 

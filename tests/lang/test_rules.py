@@ -186,6 +186,36 @@ def dm():
 """
 
 
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("x_blk + n_blk", "the operands of + have different data types"),
+        ("ttl.block.where(x_blk, x_blk, n_blk)",
+         "the operands of ttl.block.where have different data types"),
+        ("ttl.block.mask_posinf(n_blk, x_blk)",
+         "ttl.block.mask_posinf takes blocks of floats: integers have no infinity"),
+        ("x_blk * ttl.math.sign(n_blk)", "the operands of * have different data types"),
+        ("-n_blk", "an expression of int32 does not fit into a block of 'y_dfb', which holds "
+         "float32: kernels do not convert"),
+    ],
+)  # fmt: skip
+def test_integers_are_no_floats(expression: str, message: str) -> None:
+    body = (
+        "n_dfb = ttl.make_dataflow_buffer_like(n, shape=(1, 1))\n"
+        "@ttl.datamovement()\ndef read():\n"
+        "    with x_dfb.reserve() as x_blk, n_dfb.reserve() as n_blk:\n"
+        "        ttl.copy(x[0, 0], x_blk).wait()\n        ttl.copy(n[0, 0], n_blk).wait()\n"
+        "@ttl.compute()\ndef compute():\n"
+        "    with x_dfb.wait() as x_blk, n_dfb.wait() as n_blk, y_dfb.reserve() as y_blk:\n"
+        f"        y_blk.store({expression})"
+    )
+    integers = "n = ttnn.zeros((64, 64), dtype=ttnn.int32)\n@ttl.operation"
+    program = operation(body).replace("@ttl.operation", integers)
+    for each in (failure(program), compiler_refusal(program)):
+        assert each.splitlines()[0].partition("error: ")[2] == message
+        assert each.splitlines()[2].strip() == "^"
+
+
 def test_the_compiler_refuses_a_block_that_a_loop_never_gives_back() -> None:
     reported = compiler_refusal(operation(kernel("DM", "for i in range(3):\n    x_dfb.reserve()")))
     assert reported.splitlines()[0].endswith("error: a block of 'x_dfb' is never pushed")

@@ -12,7 +12,7 @@ from ttcodegen.lang import shape_rules
 from ttcodegen.lang.buffers import DataflowBuffer
 from ttcodegen.lang.context import KernelKind, running_kernel
 from ttcodegen.lang.expressions import Array, BlockExpr, element_shape, elementwise, operand
-from ttcodegen.lang.places import error
+from ttcodegen.lang.places import ProgramError, error
 from ttcodegen.lang.recording import computed
 from ttcodegen.lang.shape_rules import (
     broadcast_axes,
@@ -22,6 +22,9 @@ from ttcodegen.lang.shape_rules import (
     unsqueezed,
 )
 from ttcodegen.lang.shapes import Shape, checked_shape
+
+EXPR = slice(1)
+"""The first operand."""
 
 
 def _target_shape(what: str, target: BlockExpr | None, shape: object) -> Shape:
@@ -116,11 +119,19 @@ def fill(*arguments: object, value: object = None, shape: int | Shape | None = N
     buffers = running_kernel(what).node.buffers
     is_tiled = target.is_tiled if target is not None else filled_layout(sizes, buffers)
     array = np.full(element_shape(sizes, is_tiled), value, np.float32)
-    return BlockExpr(array, sizes, is_tiled, computed("fill", sizes, [], [float(value)]))
+    origin = computed("fill", sizes, [], [float(value)])
+    return BlockExpr(array, sizes, is_tiled, origin, is_number=True)
 
 
 def _masked(number: float, x: Array, mask: Array) -> Array:
-    return np.where(mask == 1, np.float32(number), x)
+    if np.isinf(number) and x.dtype.kind != "f":
+        raise no_infinity()
+    return np.where(mask == 1, x.dtype.type(number), x)
+
+
+def no_infinity() -> ProgramError:
+    """The error of a program that masks integers with infinity."""
+    return error("ttl.block.mask_posinf takes blocks of floats: integers have no infinity")
 
 
 def _chosen(condition: Array, true: Array, false: Array) -> Array:
@@ -129,12 +140,13 @@ def _chosen(condition: Array, true: Array, false: Array) -> Array:
 
 def mask(expr: BlockExpr, mask: BlockExpr) -> BlockExpr:
     """0 where the mask is 1."""
-    return elementwise("ttl.block.mask", partial(_masked, 0.0), expr, mask)
+    return elementwise("ttl.block.mask", partial(_masked, 0.0), expr, mask, typed=EXPR)
 
 
 def mask_posinf(expr: BlockExpr, mask: BlockExpr) -> BlockExpr:
     """Positive infinity where the mask is 1."""
-    return elementwise("ttl.block.mask_posinf", partial(_masked, np.inf), expr, mask)
+    what = "ttl.block.mask_posinf"
+    return elementwise(what, partial(_masked, np.inf), expr, mask, typed=EXPR)
 
 
 def where(condition: BlockExpr, true_value: BlockExpr, false_value: BlockExpr) -> BlockExpr:
@@ -145,6 +157,7 @@ def where(condition: BlockExpr, true_value: BlockExpr, false_value: BlockExpr) -
         condition,
         true_value,
         false_value,
+        typed=slice(1, None),
     )
 
 

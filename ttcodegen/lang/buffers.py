@@ -250,6 +250,11 @@ class Block(BlockExpr):
                 f"'{self.buffer.name}', which has the shape {shape_text(self.shape)}"
             )
         array = expr.value()
+        if array.dtype != self._array.dtype and not expr.is_number:
+            raise error(
+                f"an expression of {array.dtype} does not fit into a block of "
+                f"'{self.buffer.name}', which holds {self._array.dtype}: kernels do not convert"
+            )
         self.happens(Event.STORE)
         origin = expr.origin
         self._array[...] = rounded_for_device(array, self.buffer.data_type)

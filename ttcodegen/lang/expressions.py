@@ -15,6 +15,7 @@ from ttcodegen.lang.shape_rules import product_shape, same_layouts, same_shapes,
 from ttcodegen.lang.shapes import Shape
 
 Array = np.ndarray
+ALL = slice(None)
 
 
 class BlockExpr:
@@ -23,14 +24,22 @@ class BlockExpr:
     Attributes:
         shape: in tiles for tiled expressions (the last two dimensions), else in elements.
         is_tiled: which of both.
+        is_number: whether it is one number, which is an integer beside integers.
     """
 
     def __init__(
-        self, array: Array, shape: Shape, is_tiled: bool, origin: RecordedValue | None = None
+        self,
+        array: Array,
+        shape: Shape,
+        is_tiled: bool,
+        origin: RecordedValue | None = None,
+        *,
+        is_number: bool = False,
     ) -> None:
         self._array = array
         self.shape = shape
         self.is_tiled = is_tiled
+        self.is_number = is_number
         self._origin = origin
 
     @property
@@ -133,8 +142,12 @@ def mapped(
     """A function of each element; `numbers` are those that it was given besides."""
     given = operand(what, value)
     origin = computed(what, given.shape, [given.origin], numbers)
+    array = given.value()
     with np.errstate(all="ignore"):
-        return BlockExpr(_computed(function(given.value())), given.shape, given.is_tiled, origin)
+        found = function(array)
+    if array.dtype.kind in "iu" and found.dtype.kind in "biu":
+        found = found.astype(array.dtype)
+    return BlockExpr(_computed(found), given.shape, given.is_tiled, origin)
 
 
 def _computed(array: Array) -> Array:
@@ -142,15 +155,34 @@ def _computed(array: Array) -> Array:
     return array.astype(np.float32, copy=False) if array.dtype.kind in "fb" else array
 
 
-def elementwise(what: str, function: Callable[..., Array], *values: object) -> BlockExpr:
-    """A function of the elements of several expressions of the same shape."""
+def elementwise(
+    what: str, function: Callable[..., Array], *values: object, typed: slice = ALL
+) -> BlockExpr:
+    """A function of the elements of several expressions of the same shape.
+
+    Args:
+        what: its name.
+        function: of the arrays.
+        values: the expressions.
+        typed: which of them have the same data type: floats, or integers of one kind, beside which
+            a number is an integer.
+    """
     given = [operand(what, value) for value in values]
     same_layouts(what, [each.is_tiled for each in given])
     same_shapes(what, [each.shape for each in given])
     origin = computed(what, given[0].shape, [each.origin for each in given])
+    arrays = [each.value() for each in given]
     with np.errstate(all="ignore"):
-        array = function(*(each.value() for each in given))
+        arrays[typed] = _of_one_type(what, given[typed], arrays[typed])
+        array = function(*arrays)
     return BlockExpr(_computed(array), given[0].shape, given[0].is_tiled, origin)
+
+
+def _of_one_type(what: str, given: Sequence[BlockExpr], arrays: Sequence[Array]) -> Sequence[Array]:
+    found = {array.dtype for each, array in zip(given, arrays, strict=True) if not each.is_number}
+    if len(found) > 1:
+        raise error(f"the operands of {what} have different data types")
+    return [array.astype(kind, copy=False) for kind in found for array in arrays] or arrays
 
 
 def power(value: object, exponent: object) -> BlockExpr:

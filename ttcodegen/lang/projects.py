@@ -236,5 +236,5 @@ def _compare(
 ) -> OutputComparison:
     """The simulator computes in float32, the matrix engine reads 10 bits of mantissa."""
     tolerance = MATRIX_ENGINE if tensor.data_type is DataType.FLOAT32 else SIXTEEN_BITS
-    wide = found.astype(np.float32)
+    wide = found if found.dtype.kind in "iu" else found.astype(np.float32)
     return OutputComparison(operation, name, compare(wide, simulated, tolerance), wide)

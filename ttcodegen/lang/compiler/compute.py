@@ -24,6 +24,7 @@ from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.programs import CircularBuffer
 from ttcodegen.dialects.ttkernel.attributes import BroadcastType, ReduceDim, ReduceType
 from ttcodegen.lang.compiler.expressions import (
+    INTEGERS,
     Apply,
     Broadcast,
     Expression,
@@ -107,8 +108,9 @@ class BlockWriter:
     def only_type(self) -> DataType:
         """What numbers are that are not computed from blocks: integers in kernels that have nothing
         else."""
-        whole = bool(self.formats) and not any(held.is_float for held in self.formats.values())
-        return DataType.INT32 if whole else DataType.FLOAT32
+        computed = (each for each in self.formats.values() if each.is_float or each in INTEGERS)
+        held = set(map(_in_registers, computed))
+        return held.pop() if len(held) == 1 else DataType.FLOAT32
 
     # Circular buffers of the kernel's own
 
@@ -160,8 +162,7 @@ class BlockWriter:
         """Computes an expression into pages that are reserved at the back of a buffer."""
         outer, self._held = self._held, []
         around_type = self._number_type
-        whole = not self.formats[target].is_float
-        self._number_type = DataType.INT32 if whole else DataType.FLOAT32
+        self._number_type = _in_registers(self.formats[target])
         around = self._ready
         self._ready = dict(around)
         prepared = self._prepared(expression)
@@ -359,7 +360,9 @@ class BlockWriter:
         if source.way == "copy":
             kernel.load(buffer, register, source.index)
             return
-        self.needs.read_by_matrix_engine.add(buffer)
+        if self.formats[buffer].is_float:
+            # Integers go around the source registers, which have less than 32 bits.
+            self.needs.read_by_matrix_engine.add(buffer)
         if source.way == "transpose":
             kernel.op("reconfig_data_format_srca", buffer)
             kernel.op("transpose_wh_init_short", buffer)
@@ -477,6 +480,11 @@ class BlockWriter:
                     places[axis] = loops.enter_context(loop)
             index = self._source(part.of, places, False).index
             kernel.op("reduce_tile", source, SCALER, index, 0, 0, **kind)
+
+
+def _in_registers(held: DataType) -> DataType:
+    """The data type in destination registers of what a circular buffer holds."""
+    return DataType.FLOAT32 if held.is_float else held
 
 
 def _buffer(expression: Expression) -> str:

@@ -6,6 +6,7 @@ import ast
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import isinf
 from typing import Any
 
 from ttcodegen.lang import block_functions
@@ -95,24 +96,31 @@ class ExpressionTranslator(KernelTranslator):
         return found
 
     def _where(self, condition: Any, true_value: Any, false_value: Any) -> Expression:
-        found = self._alike("ttl.block.where", condition, true_value, false_value)
+        what = "ttl.block.where"
+        found = self._alike(what, condition, true_value, false_value)
+        self._of_one_type(what, found[1:])
         return where(found[0], found[1], found[2])
 
     def _masked(self, number: float, expr: Any, mask: Any) -> Expression:
         found = self._alike("ttl.block.mask", expr, mask)
+        if isinf(number) and not found[0].data_type.is_float:
+            raise block_functions.no_infinity()
         return masked(found[0], found[1], number)
 
     def operator(self, symbol: str, left: Any, right: Any) -> Expression:
         """A function of two operands, element by element."""
         spelling = SPELLINGS.get(symbol, symbol)
         first, second = self._alike(spelling, left, right)
-        types = {each.data_type for each in (first, second) if not isinstance(each, Fill)}
-        if len(types) > 1:
-            self.refuse(f"the operands of {spelling} are integers and floats")
+        self._of_one_type(spelling, (first, second))
         found = binary_call(symbol, first, second)
         if found is None:
             self.refuse(self._no_operation(spelling, first))
         return found
+
+    def _of_one_type(self, what: str, operands: Sequence[Expression]) -> None:
+        types = {each.data_type for each in operands if not isinstance(each, Fill)}
+        if len(types) > 1:
+            self.refuse(f"the operands of {what} have different data types")
 
     def _no_operation(self, what: str, of: Expression) -> str:
         return f"the device has no operation {what} of blocks of {of.data_type.mlir}"
@@ -125,7 +133,7 @@ class ExpressionTranslator(KernelTranslator):
         return found
 
     def _of_floats(self, what: str, value: Any) -> Expression:
-        """An operand of what the matrix engine and the unpacker do."""
+        """An operand of what the matrix engine does."""
         found = self._tiled(what, value)
         if not found.data_type.is_float:
             self.refuse(self._no_operation(what, found))
@@ -208,8 +216,6 @@ class ExpressionTranslator(KernelTranslator):
         axes = broadcast_axes(what, of.shape, sizes, dims)
         row, column = (axis in axes for axis in (len(sizes) - 2, len(sizes) - 1))
         kind = ("scalar" if column else "row") if row else ("col" if column else "")
-        if kind and not isinstance(of, Fill):
-            of = self._of_floats(what, of)
         return Broadcast(sizes, of, kind)
 
     def _reduce(self, kind: str, expr: Any, dims: Any, shape: Any) -> Expression:
@@ -223,7 +229,7 @@ class ExpressionTranslator(KernelTranslator):
         return Reduction(sizes, self._of_floats(f"ttl.math.reduce_{kind}", brought), kind, inner)
 
     def _transpose(self, expr: Any) -> Expression:
-        of = self._of_floats("ttl.block.transpose", expr)
+        of = self._tiled("ttl.block.transpose", expr)
         return Transposed(transposed_shape(of.shape), of)
 
     def _squeeze(self, expr: Any, dims: Any) -> Expression:

@@ -23,6 +23,7 @@ from ttcodegen.lang.compiler.captured import Captured, stored_names
 from ttcodegen.lang.compiler.compute import BlockWriter
 from ttcodegen.lang.compiler.compute_expressions import ExpressionTranslator
 from ttcodegen.lang.compiler.expressions import (
+    INTEGERS,
     Expression,
     Fill,
     Resident,
@@ -95,8 +96,8 @@ class ComputeTranslator(ExpressionTranslator):
             super().leave(held, node)
 
     def _acquire(self, buffer: DataflowBuffer, acquisition: Acquisition) -> ComputeBlock:
-        if not buffer.data_type.is_float and buffer.data_type is not DataType.INT32:
-            self.refuse("the compiler computes with floats and int32 only")
+        if not buffer.data_type.is_float and buffer.data_type not in INTEGERS:
+            self.refuse("the compiler computes with floats, int32 and uint32 only")
         life = self._lives.acquire(buffer.name, acquisition, self.where, self.regions)
         self.used.add(buffer.name)
         buffer.is_computed_with = True
@@ -147,8 +148,8 @@ class ComputeTranslator(ExpressionTranslator):
             )
         if given.data_type is not block.data_type and not isinstance(given, Fill):
             self.refuse(
-                f"an expression of {given.data_type.mlir} does not fit into a block of "
-                f"'{block.buffer}', which holds {block.data_type.mlir}: kernels do not convert"
+                f"an expression of {given.data_type.numpy} does not fit into a block of "
+                f"'{block.buffer}', which holds {block.data_type.numpy}: kernels do not convert"
             )
         self._happens(block, Event.STORE)
         if block.home is not None:

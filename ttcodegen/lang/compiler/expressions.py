@@ -10,6 +10,9 @@ from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.lang.shapes import Shape
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 
+INTEGERS = (DataType.INT32, DataType.UINT32)
+"""Integers that kernels compute with."""
+
 TileFunction = Callable[[TileBuilder, Sequence[Tile]], Tile]
 
 
@@ -19,7 +22,7 @@ class Expression:
 
     shape: Shape
     data_type: DataType = field(init=False)
-    """Of its elements in the registers: int32, or float32 whatever floats its blocks hold."""
+    """Of its elements in the registers: integers, or float32 whatever floats its blocks hold."""
     elements: Shape | None = field(init=False)
     """The shape of a row-major expression, whose elements fill tiles in their order; None of one
     that is tiled."""

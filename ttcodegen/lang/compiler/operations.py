@@ -33,6 +33,7 @@ from ttcodegen.lang.buffers import DataflowBuffer
 from ttcodegen.lang.compiler.captured import Captured, kernel_syntax, location
 from ttcodegen.lang.compiler.compute import SCALER, BlockWriter, Needs
 from ttcodegen.lang.compiler.compute_translation import ComputeTranslator
+from ttcodegen.lang.compiler.expressions import INTEGERS
 from ttcodegen.lang.compiler.host_functions import OperationTensors, host_module
 from ttcodegen.lang.compiler.movement import MovementTranslator
 from ttcodegen.lang.compiler.numbers import Arithmetic
@@ -292,7 +293,7 @@ class _OperationCompiler:
         full = [
             buffer.index
             for buffer in circular
-            if buffer.data_type in (DataType.FLOAT32, DataType.INT32)
+            if buffer.data_type in (DataType.FLOAT32, *INTEGERS)
             and buffer.name not in needs.read_by_matrix_engine
         ]
         return ComputeSettings(fp32_destination=True, unpack_to_fp32=tuple(full))

@@ -38,7 +38,77 @@ _IRREGULAR: dict[str, Lowering] = {
 }  # fmt: skip
 
 
-_OF_INTEGERS = {"abs": "abs_tile_int32", "neg": "negative_tile_int32", "relu": "relu_tile_int32"}
+def _named(name: str, *numbers: int) -> Lowering:
+    """An operation on signed integers: what it is given are its own numbers, or else those of the
+    function."""
+
+    def lower(builder: TileBuilder, x: Tile, given: Sequence[float]) -> Tile:
+        words = [int(number) & 0xFFFFFFFF for number in (*numbers, *given)]
+        return builder.call(name, x, parameters=words)
+
+    return lower
+
+
+def _unchanged(builder: TileBuilder, x: Tile, numbers: Sequence[float]) -> Tile:
+    return x
+
+
+def _integer_sign(builder: TileBuilder, x: Tile, numbers: Sequence[float]) -> Tile:
+    above, below = (builder.call(f"{name}_tile_int32", x) for name in ("gtz", "ltz"))
+    return builder.call("sub_int_tile", above, below, dtype=x.data_type)
+
+
+def _integer_threshold(builder: TileBuilder, x: Tile, numbers: Sequence[float]) -> Tile:
+    limit, value = numbers
+    above = _named("unary_gt_tile_int32")(builder, x, (limit,))
+    return builder.call("where_tile", above, builder.fill(value, x.data_type), x, dtype=x.data_type)
+
+
+def _sloped_integer(builder: TileBuilder, x: Tile, numbers: Sequence[float]) -> Tile:
+    slope = builder.fill(numbers[0], x.data_type)
+    sloped = builder.call("mul_int_tile", x, slope, dtype=x.data_type)
+    above = builder.call("gtz_tile_int32", x)
+    return builder.call("where_tile", above, x, sloped, dtype=x.data_type)
+
+
+def _reversed_difference(builder: TileBuilder, x: Tile, numbers: Sequence[float]) -> Tile:
+    number = builder.fill(numbers[0] if numbers else 0, x.data_type)
+    return builder.call("sub_int_tile", number, x, dtype=x.data_type)
+
+
+_OF_ANY_INTEGERS: dict[str, Lowering] = {
+    **dict.fromkeys(("floor", "ceil", "trunc", "round"), _unchanged),
+    "neg": _reversed_difference,
+    "rsub": _reversed_difference,
+}
+_OF_INTEGERS: dict[DataType, dict[str, Lowering]] = {
+    DataType.INT32: {
+        **_OF_ANY_INTEGERS,
+        "abs": _named("abs_tile_int32"),
+        "neg": _named("negative_tile_int32"),
+        "relu": _named("relu_tile_int32"),
+        "relu_max": _named("clamp_tile_int32", 0),
+        "relu_min": lambda b, x, n: _named("unary_max_int32_tile")(b, x, [max(n[0], 0)]),
+        "clamp": _named("clamp_tile_int32"),
+        "hardtanh": _named("clamp_tile_int32"),
+        "sign": _integer_sign,
+        "signbit": _named("gez_tile_int32"),
+        "threshold": _integer_threshold,
+        "leaky_relu": _sloped_integer,
+        "prelu": _sloped_integer,
+    },
+    DataType.UINT32: {**_OF_ANY_INTEGERS, "abs": _unchanged, "relu": _unchanged},
+}
+"""Functions of integers. Quotients, roots and their like have no operation on tiles of them."""
+
+
+def _of_integers(name: str, numbers: Sequence[float], of: Expression) -> Expression | None:
+    if name == "square":
+        return power(of, 2)
+    lower = _OF_INTEGERS[of.data_type].get(name)
+    if lower is None or any(number != int(number) for number in numbers):
+        return None
+    return Apply(of.shape, lambda b, t: lower(b, t[0], numbers), (of,))
 
 
 def math_call(
@@ -46,10 +116,7 @@ def math_call(
 ) -> Expression | None:
     """A function of the table; None if there is no operation on tiles of these elements."""
     if not of.data_type.is_float:
-        if function.name == "square":
-            return power(of, 2)
-        whole = _OF_INTEGERS.get(function.name)
-        return None if whole is None else Apply(of.shape, lambda b, t: b.call(whole, *t), (of,))
+        return _of_integers(function.name, numbers, of)
     irregular = _IRREGULAR.get(function.name)
 
     def lower(builder: TileBuilder, tiles: Sequence[Tile]) -> Tile:
@@ -72,17 +139,22 @@ _BINARY = {
     "max": "binary_max_tile",
     "min": "binary_min_tile",
 }
-_BINARY_OF_INTEGERS = {
+_TYPED = {
     "Add": "add_int_tile",
     "Sub": "sub_int_tile",
     "Mult": "mul_int_tile",
-    "Mod": "remainder_int32_tile",
     "BitXor": "bitwise_xor_binary_tile",
-    "max": "binary_max_int32_tile",
-    "min": "binary_min_int32_tile",
 }
-_TYPED = frozenset({"Add", "Sub", "Mult", "BitXor"})
-"""Those whose operations take the data type."""
+"""Operations on integers that take their data type."""
+_BINARY_OF_INTEGERS = {
+    DataType.INT32: {
+        "FloorDiv": "div_int32_floor_tile",
+        "Mod": "remainder_int32_tile",
+        "max": "binary_max_int32_tile",
+        "min": "binary_min_int32_tile",
+    },
+    DataType.UINT32: {"max": "binary_max_uint32_tile", "min": "binary_min_uint32_tile"},
+}
 _WITH_NUMBER = {
     "Add": "add_unary_tile",
     "Sub": "sub_unary_tile",
@@ -93,8 +165,10 @@ _WITH_NUMBER = {
 def binary_call(symbol: str, left: Expression, right: Expression) -> Expression | None:
     """An operator of two expressions; None if there is no operation on tiles."""
     if not (left.data_type.is_float and right.data_type.is_float):
-        name = _BINARY_OF_INTEGERS.get(symbol)
-        attributes: dict[str, Any] = {"dtype": DataType.INT32} if symbol in _TYPED else {}
+        kind = left.data_type if right.data_type.is_float else right.data_type
+        typed = _TYPED.get(symbol)
+        name = typed or _BINARY_OF_INTEGERS[kind].get(symbol)
+        attributes: dict[str, Any] = {"dtype": kind} if typed else {}
         if name is None:
             return None
         return Apply(left.shape, lambda b, t: b.call(name, *t, **attributes), (left, right))
@@ -133,7 +207,7 @@ def power(of: Expression, exponent: int) -> Expression:
 
     def product(builder: TileBuilder, a: Tile, b: Tile) -> Tile:
         if not of.data_type.is_float:
-            return builder.call("mul_int_tile", a, b, dtype=DataType.INT32)
+            return builder.call("mul_int_tile", a, b, dtype=of.data_type)
         return builder.call("square_tile", a) if a is b else builder.call("mul_binary_tile", a, b)
 
     def lower(builder: TileBuilder, tiles: Sequence[Tile]) -> Tile:
@@ -154,8 +228,7 @@ def power(of: Expression, exponent: int) -> Expression:
 
 def where(condition: Expression, true: Expression, false: Expression) -> Expression:
     """The element of one expression or of another."""
-    of_integers = not (true.data_type.is_float and false.data_type.is_float)
-    dtype = DataType.INT32 if of_integers else FLOAT
+    dtype = true.data_type if false.data_type.is_float else false.data_type
     return Apply(
         condition.shape,
         lambda b, t: b.call("where_tile", *t, dtype=dtype, data_type=dtype),

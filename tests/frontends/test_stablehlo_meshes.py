@@ -289,3 +289,34 @@ def test_a_mesh_of_three_dimensions_is_refused() -> None:
     text = 'module { sdy.mesh @m = <["x"=2, "y"=2, "z"=2]>\n func.func @main() { return } }'
     with pytest.raises(CompileError, match="2x2x2"):
         source_module(Source("in.mlir", text))
+
+
+NOTHING = """func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = stablehlo.negate %a : tensor<2xf32>
+  return %0 : tensor<2xf32>
+}"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'module { sdy.mesh @m = <["x"=65536, "y"=65536]>\n func.func @main() { return } }',
+        f"module attributes {{mhlo.num_partitions = 2147483647 : i32}} {{ {NOTHING} }}",
+        f"module attributes {{mhlo.num_replicas = 2147483647 : i32}} {{ {NOTHING} }}",
+        gspmd(
+            "{devices=[65536,65536]<=[4294967296]}",
+            "8x2",
+            "%2 = stablehlo.negate %1 : tensor<8x2xf32>",
+        ),
+    ],
+)
+def test_a_mesh_of_more_chips_than_any_system_is_refused(text: str) -> None:
+    with pytest.raises(CompileError, match="has more chips than any system"):
+        source_module(Source("in.mlir", text))
+
+
+def test_tiles_for_more_chips_than_any_system_are_refused() -> None:
+    body = "%2 = stablehlo.negate %1 : tensor<8x2xf32>"
+    sharding = "{devices=[2,4]<=[8,4096,4096]}"
+    with pytest.raises(CompileError, match="divides among more chips than any system has"):
+        run(gspmd(sharding, "8x2", body))

@@ -39,6 +39,51 @@ def test_a_mesh_of_three_dimensions_is_refused() -> None:
         compiled("2x2x2")
 
 
+@pytest.mark.parametrize("mesh", ["0x4", "2x0"])
+def test_a_mesh_without_chips_is_refused(mesh: str) -> None:
+    with pytest.raises(CompileError, match=f"a mesh of {mesh} chips is not supported"):
+        compiled(mesh)
+
+
+@pytest.mark.parametrize("mesh", ["129", "65536x65536", "1x200", f"{2**63}x{2**63}"])
+@pytest.mark.parametrize("target", ["ttnn", "ttmetal"])
+def test_a_mesh_of_more_chips_than_any_system_is_refused(mesh: str, target: str) -> None:
+    with pytest.raises(CompileError) as refused:
+        compiled(mesh, target=target)
+    (found,) = refused.value.diagnostics
+    assert found.message == f"a mesh of {mesh} has more chips than any system"
+    assert found.remedy == "the largest systems have 128 chips, such as 32x4"
+    assert found.place == 0
+    assert compiled("32x4").description.mesh == (32, 4)
+
+
+def test_the_mesh_of_an_op_has_no_more_chips_than_any_system() -> None:
+    text = (TEXT % "1x2").replace("<{", "<{mesh_shape = array<i64: 4294967296, 2>, ")
+    with pytest.raises(CompileError, match="a mesh of 4294967296x2 has more chips than any system"):
+        compile_module(Source("in.mlir", text), CompileOptions("m"))
+
+
+GROUPS = """func.func @f(%%a: tensor<8x32xf32>) -> tensor<8x32xf32> {
+  %%0 = "ttir.collective_broadcast"(%%a) <{replica_groups = %s}>
+      : (tensor<8x32xf32>) -> tensor<8x32xf32>
+  return %%0 : tensor<8x32xf32>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ("dense<[[0, 2147483647]]> : tensor<1x2xi64>", "1x2147483648 has more chips than any"),
+        ("dense<0> : tensor<4294967296x1xi64>", "'replica_groups' should be rows of chips"),
+        ('"all"', "'replica_groups' should be rows of chips"),
+    ],
+)
+def test_groups_of_more_chips_than_any_system_are_refused(groups: str, message: str) -> None:
+    with pytest.raises(CompileError, match=message):
+        compile_module(Source("in.mlir", GROUPS % groups), CompileOptions("m"))
+
+
 def test_a_described_system_has_the_chips_that_it_has() -> None:
     one = default_system("wormhole_b0")
     small = replace(one, chips=(replace(one.chip, l1_size=one.chip.l1_size - 1024),))
@@ -109,12 +154,19 @@ def test_a_mesh_of_one_chip_is_none() -> None:
     assert compiled.description.mesh == (2, 4)
 
 
-@pytest.mark.parametrize("given", ["0x4", "2x", "2x2x2", "two"])
+@pytest.mark.parametrize("given", ["0x4", "2x", "2x2x2", "two", "9" * 5000])
 def test_the_shape_of_a_mesh_is_rows_and_columns(
     given: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command(tmp_path, GATHER, "--mesh-shape", given) == 2
     assert f"'{given}' is no mesh of chips" in capsys.readouterr().err
+
+
+def test_the_command_line_names_no_more_chips_than_any_system_has(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(tmp_path, GATHER, "--mesh-shape", "65536x65536") == 2
+    assert "a mesh of 65536x65536 has more chips than any system" in capsys.readouterr().err
 
 
 def test_golden_values_are_those_of_the_mesh_that_is_given() -> None:

@@ -109,11 +109,17 @@ def mesh_shape(text: str) -> tuple[int, int]:
     Raises:
         argparse.ArgumentTypeError: if the text says no such mesh.
     """
-    found = re.fullmatch(r"(?:(\d+)[x,])?(\d+)", text.strip())
+    found = re.fullmatch(r"(?:(\d{1,9})[x,])?(\d{1,9})", text.strip())
     rows, columns = (int(found[1] or 1), int(found[2])) if found is not None else (0, 0)
     if rows * columns < 1:
         raise argparse.ArgumentTypeError(
             f"'{text}' is no mesh of chips: give rows and columns, such as 2x4"
+        )
+    from ttcodegen.systems.machines import MOST_CHIPS
+
+    if rows * columns > MOST_CHIPS:
+        raise argparse.ArgumentTypeError(
+            f"a mesh of {text} has more chips than any system: the largest have {MOST_CHIPS}"
         )
     return rows, columns
 

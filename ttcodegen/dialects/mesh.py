@@ -11,7 +11,10 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
+from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.ttcore_device import Mesh, MeshesAttr
+from ttcodegen.dialects.ttcore_layouts import shape_text
+from ttcodegen.systems.machines import MOST_CHIPS
 
 MESHES = "ttcore.meshes"
 """The attribute of a module with its meshes."""
@@ -34,9 +37,30 @@ def two_dimensional(shape: Sequence[int]) -> MeshShape | None:
     return rows, columns
 
 
+def require_possible(shape: Sequence[int], place: Operation | None = None) -> None:
+    """Raises CompileError for a mesh that is not rows and columns of chips, or has more chips than
+    any system."""
+    if two_dimensional(shape) is None or any(size < 1 for size in shape):
+        raise CompileError(
+            f"a mesh of {shape_text(shape)} chips is not supported",
+            place,
+            remedy="a mesh has rows and columns of chips",
+        )
+    if prod(shape) > MOST_CHIPS:
+        raise CompileError(
+            f"a mesh of {shape_text(shape)} has more chips than any system",
+            place,
+            remedy=f"the largest systems have {MOST_CHIPS} chips, such as 32x4",
+        )
+
+
 def declared_mesh(op: Operation) -> MeshShape:
     """The mesh that an op names, or else the module around it: the first that has several chips;
-    one chip if none is named, or only one that is no grid."""
+    one chip if none is named, or only one that is no grid.
+
+    Raises:
+        CompileError: if it has more chips than any system.
+    """
     named = shape_in(op)
     around: Operation | None = op
     while not named and around is not None:
@@ -44,6 +68,8 @@ def declared_mesh(op: Operation) -> MeshShape:
         if isinstance(meshes, MeshesAttr):
             named = next((mesh.shape for mesh in meshes.data if prod(mesh.shape) > 1), ())
         around = around.parent_op()
+    if prod(named) > MOST_CHIPS:
+        require_possible(named, op)
     return two_dimensional(named) or ONE_CHIP
 
 
@@ -69,7 +95,8 @@ def chips_of(attributes: Mapping[str, Any]) -> int:
 
 
 def set_mesh(module: ModuleOp, shape: Sequence[int]) -> None:
-    """Makes a module say what mesh it is for."""
+    """Makes a module say what mesh it is for; raises CompileError for one that no system has."""
+    require_possible(shape, module)
     module.attributes[MESHES] = MeshesAttr((Mesh("mesh", tuple(shape)),))
 
 

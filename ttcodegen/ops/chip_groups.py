@@ -16,6 +16,7 @@ from ttcodegen.dialects.mesh import MeshShape, declared_mesh, groups_along
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.definition import attribute
 from ttcodegen.ops.needed_chips import NeededChips, integer_of, on_axis
+from ttcodegen.systems.machines import MOST_CHIPS
 
 
 def _decode_groups(groups: Attribute) -> list[list[int]]:
@@ -23,6 +24,9 @@ def _decode_groups(groups: Attribute) -> list[list[int]]:
     size = len(numbers)
     if isinstance(groups, DenseIntOrFPElementsAttr):
         *_, size = shape = shape_of(cast("Attribute", groups.type))  # pyright: ignore[reportUnknownMemberType]
+        if prod(shape) > 2 * MOST_CHIPS:
+            # A list of groups names each chip once, one of sources and targets twice.
+            raise ValueError
         # A splat has its number once.
         numbers *= prod(shape) // max(len(numbers), 1)
     return [numbers[start : start + size] for start in range(0, len(numbers), max(size, 1))]
@@ -84,7 +88,11 @@ def chips_of_groups(op: Operation) -> NeededChips | None:
         rows = op.properties.get(name, op.attributes.get(name))
         if rows is None:
             continue
-        listed = CHIP_GROUPS.decode(rows)
+        try:
+            listed = CHIP_GROUPS.decode(rows)
+        except (TypeError, ValueError):
+            # Verification says what is wrong with it.
+            return None
         most = max((chip for row in listed for chip in row), default=0) + 1
         along = _mesh_of_groups(listed, most) if name == "replica_groups" else (1, 1)
         return NeededChips(along, most)
@@ -92,7 +100,9 @@ def chips_of_groups(op: Operation) -> NeededChips | None:
 
 
 def _mesh_of_groups(groups: Sequence[Sequence[int]], chips: int) -> MeshShape:
-    """The mesh whose columns or rows are joined, (1, 1) if it is neither."""
+    """The mesh whose columns or rows are joined, (1, 1) if it is neither, or no system has it."""
+    if chips > MOST_CHIPS:
+        return 1, 1
     size = max(map(len, groups), default=1)
     for shape, axis in (((chips // size, size), 1), ((size, chips // size), 0)):
         if axis_of_groups(shape, groups) == axis:

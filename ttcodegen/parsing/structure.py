@@ -173,7 +173,7 @@ def flatten(operations: list[Operation], diagnostics: Diagnostics) -> ModuleOp:
             attributes |= wrapper.attributes
             if wrapper.sym_name is not None:
                 module.sym_name = wrapper.sym_name
-            module.location = wrapper.location
+            copy_source_offset(wrapper, module)
         content = _opened(wrapper)
     module.attributes.update(attributes)
     taken: set[str] = set()

@@ -47,6 +47,10 @@ MACHINES = (
 )
 """By architecture, the smallest first."""
 
+MOST_CHIPS = 128
+"""Chips of the largest mesh that the mesh graph descriptors of tt-metal 0.70.1 have: four Galaxies
+as 32x4, 16x8 or 8x16."""
+
 _ALIASES = {"t3k": "t3000", "tg": "galaxy"}
 
 NAMES = tuple(machine.name for machine in MACHINES)

@@ -17,8 +17,8 @@ from ttcodegen.dialects.mesh import (
     ONE_CHIP,
     MeshShape,
     declared_mesh,
+    require_possible,
     set_mesh,
-    two_dimensional,
 )
 from ttcodegen.dialects.system import DeviceOp, devices, one_chip, set_system, system_of
 from ttcodegen.dialects.ttcore_device import DeviceAttr, MeshesAttr
@@ -55,9 +55,8 @@ def _load_system(module: ModuleOp, path: str, arch: str) -> bool:
 def _register_device(module: ModuleOp, mesh_shape: str, is_described: bool) -> None:
     """Describes the device: all cores and banks of a chip, or of all chips of the mesh that the
     option or the module names. A system without a description has the chips of the mesh."""
-    sizes = [int(size) for size in re.findall(r"\d+", mesh_shape)]
-    if sizes:
-        set_mesh(module, sizes)
+    if mesh_shape:
+        set_mesh(module, _sizes(mesh_shape))
     mesh = _mesh_of(module)
     system = _system_for(module, mesh, is_described)
     _refuse_missing_chips(module, system)
@@ -75,16 +74,20 @@ def _register_device(module: ModuleOp, mesh_shape: str, is_described: bool) -> N
         module.body.block.insert_op_before(device, first)
 
 
+def _sizes(mesh_shape: str) -> list[int]:
+    """The sizes in `2,4` or `2x4`; raises CompileError for another text."""
+    if re.fullmatch(r"\d{1,9}([,x]\d{1,9})*", mesh_shape) is None:
+        raise CompileError(
+            f"'{mesh_shape}' is no shape of a mesh", remedy="give rows and columns, such as 2,4"
+        )
+    return [int(size) for size in re.split("[,x]", mesh_shape)]
+
+
 def _mesh_of(module: ModuleOp) -> MeshShape:
     """The mesh that a module is for; raises CompileError for one that no system has."""
     meshes = module.attributes.get(MESHES)
     for mesh in meshes.data if isinstance(meshes, MeshesAttr) else ():
-        if two_dimensional(mesh.shape) is None or prod(mesh.shape) < 1:
-            raise CompileError(
-                f"a mesh of {shape_text(mesh.shape)} chips is not supported",
-                module,
-                remedy="a mesh has rows and columns of chips",
-            )
+        require_possible(mesh.shape, module)
     return declared_mesh(module)
 
 

@@ -19,10 +19,11 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.mesh import ONE_CHIP, MeshShape, groups_along
+from ttcodegen.dialects.mesh import ONE_CHIP, MeshShape, groups_along, require_possible
 from ttcodegen.dialects.sharding import Sharding, WantedSharding
 from ttcodegen.frontends.stablehlo.operations import StableHLOOp
 from ttcodegen.lazy_numpy import np
+from ttcodegen.systems.machines import MOST_CHIPS
 
 _FRONTEND = "mhlo.frontend_attributes"
 _DEVICES = re.compile(
@@ -94,6 +95,8 @@ class NamedMesh:
         match = _DEVICES.search(text)
         if match is None or self.chips == 1:
             return ((),) * rank
+        if prod(_numbers(match[1])) > MOST_CHIPS or prod(_numbers(match[2] or "")) > MOST_CHIPS:
+            raise ValueError(f"the sharding '{text}' divides among more chips than any system has")
         sizes, chips_of_tiles = _assignment(match)
         if len(sizes) < rank:
             raise ValueError(f"the sharding '{text}' divides {len(sizes)} dimensions of {rank}")
@@ -153,7 +156,8 @@ def mesh_of_module(operations: Sequence[Operation]) -> NamedMesh:
     """The mesh that the operations of a file are for.
 
     Raises:
-        CompileError: if it has more than two dimensions, or there are meshes of several shapes.
+        CompileError: if it has more than two dimensions or more chips than any system, or there
+            are meshes of several shapes.
     """
     found: dict[tuple[str, ...], NamedMesh] = {}
     guess, replicas = ONE_CHIP, 1
@@ -180,9 +184,10 @@ def mesh_of_module(operations: Sequence[Operation]) -> NamedMesh:
                 raise CompileError(
                     f"the axis '{name}' is another one in another mesh", operations[0]
                 )
-    if found:
-        return NamedMesh(next(iter(found.values())).shape, names, replicas)
-    return NamedMesh(guess, {}, replicas)
+    shape = next(iter(found.values())).shape if found else guess
+    for chips in (shape, (1, replicas)):
+        require_possible(chips, operations[0] if operations else None)
+    return NamedMesh(shape, names, replicas)
 
 
 def _count(op: Operation, name: str) -> int:
@@ -240,6 +245,7 @@ def _named_mesh(axes: Mapping[str, int], op: Operation) -> NamedMesh:
         places[several[0]] = names.index(several[0]) if len(names) == 2 else 1
     rows = prod(axes[name] for name, axis in places.items() if axis == 0)
     columns = prod(axes[name] for name, axis in places.items() if axis == 1)
+    require_possible((rows, columns), op)
     return NamedMesh((rows, columns), places)
 
 
@@ -248,6 +254,9 @@ def _implied(op: Operation) -> MeshShape:
     if isinstance(op, StableHLOOp):
         groups = op.get("replica_groups")
         if (shape := getattr(groups, "shape", None)) is not None and len(shape) == 2:
+            if prod(shape) > MOST_CHIPS:
+                # A splat has its number once: it is not written out to be refused.
+                return 1, prod(shape)
             return _mesh_of_groups([[int(chip) for chip in group] for group in groups])
         pairs = op.get("source_target_pairs")
         if getattr(pairs, "size", 0):

@@ -9,6 +9,7 @@
 #include "compute/rows.hpp"
 #include "core/chips.hpp"
 #include "core/tensor_data.hpp"
+#include "operations/group_norm_memory.hpp"
 #include "ttnn/operations/normalization/batch_norm/batch_norm.hpp"
 #include "ttnn/operations/normalization/groupnorm/groupnorm.hpp"
 
@@ -256,16 +257,22 @@ Tensor group_norm(const Tensor& input_tensor, int num_groups, float epsilon,
                   const std::optional<Tensor>& input_mask, const std::optional<Tensor>& weight,
                   const std::optional<Tensor>& bias, const std::optional<Tensor>& ignored,
                   const std::optional<MemoryConfig>& memory_config,
-                  std::optional<DataType> ignored_2, std::optional<CoreGrid> ignored_3,
+                  std::optional<DataType> ignored_2, std::optional<CoreGrid> core_grid,
                   std::optional<bool> inplace, std::optional<Layout> output_layout,
                   std::optional<int> ignored_4,
                   std::optional<DeviceComputeKernelConfig> compute_kernel_config,
                   const std::optional<Tensor>& ignored_5, bool use_welford) {
     TTCODEGEN_ON_EACH_CHIP(group_norm, input_tensor, num_groups, epsilon, input_mask, weight, bias,
-                           ignored, memory_config, ignored_2, ignored_3, inplace, output_layout,
+                           ignored, memory_config, ignored_2, core_grid, inplace, output_layout,
                            ignored_4, compute_kernel_config, ignored_5, use_welford);
-    const bool in_place = inplace.value_or(true);
+    const bool in_place = inplace.value_or(false);
     check_group_norm(input_tensor, num_groups, in_place);
+    const MemoryConfig result_memory = group_norm_memory(input_tensor,
+                                                         {.groups = num_groups,
+                                                          .grid = core_grid,
+                                                          .in_place = in_place,
+                                                          .has_mask = input_mask.has_value()},
+                                                         memory_config);
     const Shape& shape = input_tensor.logical_shape();
     const std::size_t channels = shape[3];
     check_group_parameter(weight, shape[3], "Gamma");
@@ -308,11 +315,10 @@ Tensor group_norm(const Tensor& input_tensor, int num_groups, float epsilon,
     };
     const auto scales = per_channel_of(weight, 1.0F);
     const auto offsets = per_channel_of(bias, 0.0F);
-    const Tensor output = in_place
-                              ? input_tensor
-                              : allocate_like(input_tensor, shape, input_tensor.dtype(),
-                                              output_layout.value_or(input_tensor.layout()),
-                                              output_memory_config(input_tensor, memory_config));
+    const Tensor output =
+        in_place ? input_tensor
+                 : allocate_like(input_tensor, shape, input_tensor.dtype(),
+                                 output_layout.value_or(input_tensor.layout()), result_memory);
     map_rows(input_tensor, output, channels, [&](std::size_t row, float* values) {
         const std::size_t image = row / shape[2];
         for (std::size_t channel = 0; channel < channels; ++channel) {

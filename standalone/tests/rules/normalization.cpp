@@ -113,7 +113,8 @@ Results batch_norm(Call& call) {
 Results group_norm(Call& call) {
     const auto groups = static_cast<int>(call.integer("num_groups").value_or(2));
     const bool by_default = call.take("hs inplace default");
-    std::optional<bool> in_place;
+    // The rows are of Python, where a call is in place unless told otherwise.
+    bool in_place = true;
     std::optional<ttnn::CoreGrid> grid;
     for (const std::size_t size : {1U, 2U}) {
         const std::string number = std::to_string(size);

@@ -1,3 +1,4 @@
+#include "compute/sharding.hpp"
 #include "compute_testing.hpp"
 #include "ttnn/operations/normalization/batch_norm/batch_norm.hpp"
 #include "ttnn/operations/normalization/groupnorm/groupnorm.hpp"
@@ -218,6 +219,50 @@ void test_group_norm() {
         "must be divisible by the number of groups");
 }
 
+/// A group norm that is not in place, without parameters.
+Tensor group_norm_on(const Tensor& input, int groups, std::optional<ttnn::CoreGrid> grid,
+                     const std::optional<ttnn::MemoryConfig>& memory = std::nullopt) {
+    return ttnn::group_norm(input, groups, 1e-5F, std::nullopt, std::nullopt, std::nullopt,
+                            std::nullopt, memory, std::nullopt, grid, false);
+}
+
+void test_memory_of_group_norms() {
+    using ttnn::CoreGrid;
+    using ttnn::TensorMemoryLayout;
+    const Tensor input = draw_tensor(Shape({1, 1, 256, 128}), DataType::BFLOAT16);
+    const Tensor in_l1 = ttnn::to_memory_config(input, ttnn::L1_MEMORY_CONFIG);
+    expect(group_norm_on(in_l1, 4, CoreGrid(2, 2)).memory_config().is_dram(),
+           "a result lies in DRAM unless told otherwise");
+    expect(group_norm_on(input, 4, std::nullopt, ttnn::L1_MEMORY_CONFIG).memory_config() ==
+               ttnn::L1_MEMORY_CONFIG,
+           "a result lies where it is told to");
+    // Eight rows of tiles cannot be divided among three rows of cores.
+    expect_refused([&] { group_norm_on(input, 4, CoreGrid(4, 3)); },
+                   "Cannot find any valid core grid");
+    // The mask of an interleaved tensor in L1 is divided among all cores, that of one in DRAM among
+    // those across the channels.
+    group_norm_on(input, 4, CoreGrid(4, 2));
+    expect_refused([&] { group_norm_on(in_l1, 4, CoreGrid(4, 2)); },
+                   "num_groups (4) must be divisible by num_cores_across_channel (8)");
+
+    const auto sharded = [&](TensorMemoryLayout layout, std::uint32_t height, std::uint32_t width,
+                             std::uint32_t cores) {
+        using namespace ttcodegen::cpu;
+        return ttnn::to_memory_config(input, sharded_l1(layout, height, width, cores));
+    };
+    expect_refused(
+        [&] {
+            group_norm_on(sharded(TensorMemoryLayout::WIDTH_SHARDED, 256, 32, 4), 4, std::nullopt);
+        },
+        "cannot be width-sharded");
+    const Tensor rows = sharded(TensorMemoryLayout::HEIGHT_SHARDED, 32, 128, 8);
+    expect_refused([&] { group_norm_on(rows, 4, std::nullopt); },
+                   "Only L1 buffers can have an associated circular buffer!");
+    expect(group_norm_on(rows, 4, std::nullopt, rows.memory_config()).memory_config() ==
+               rows.memory_config(),
+           "shards are kept where that is asked for");
+}
+
 void test_refusals() {
     const Tensor input = draw_tensor(Shape({32, 64}));
     const Tensor rows = draw_tensor(Shape({32, 50}), DataType::BFLOAT16, Layout::ROW_MAJOR);
@@ -249,5 +294,6 @@ int main() {
     test_row_norms();
     test_batch_norm();
     test_group_norm();
+    test_memory_of_group_norms();
     test_refusals();
 }

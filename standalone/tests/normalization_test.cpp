@@ -232,10 +232,10 @@ void test_memory_of_group_norms() {
     const Tensor input = draw_tensor(Shape({1, 1, 256, 128}), DataType::BFLOAT16);
     const Tensor in_l1 = ttnn::to_memory_config(input, ttnn::L1_MEMORY_CONFIG);
     expect(group_norm_on(in_l1, 4, CoreGrid(2, 2)).memory_config().is_dram(),
-           "a result lies in DRAM unless told otherwise");
+           "a result is in DRAM unless another place is given");
     expect(group_norm_on(input, 4, std::nullopt, ttnn::L1_MEMORY_CONFIG).memory_config() ==
                ttnn::L1_MEMORY_CONFIG,
-           "a result lies where it is told to");
+           "a result is where the call says");
     // Eight rows of tiles cannot be divided among three rows of cores.
     expect_refused([&] { group_norm_on(input, 4, CoreGrid(4, 3)); },
                    "Cannot find any valid core grid");
@@ -260,7 +260,7 @@ void test_memory_of_group_norms() {
                    "Only L1 buffers can have an associated circular buffer!");
     expect(group_norm_on(rows, 4, std::nullopt, rows.memory_config()).memory_config() ==
                rows.memory_config(),
-           "shards are kept where that is asked for");
+           "shards are kept where the call says so");
 }
 
 void test_refusals() {

@@ -113,7 +113,7 @@ Results batch_norm(Call& call) {
 Results group_norm(Call& call) {
     const auto groups = static_cast<int>(call.integer("num_groups").value_or(2));
     const bool by_default = call.take("hs inplace default");
-    // The rows are of Python, where a call is in place unless told otherwise.
+    // The rows are of Python, where a call is in place by default.
     bool in_place = true;
     std::optional<ttnn::CoreGrid> grid;
     for (const std::size_t size : {1U, 2U}) {

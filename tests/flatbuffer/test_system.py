@@ -69,6 +69,18 @@ def test_what_cannot_be_is_refused(fields: dict[str, object], message: str) -> N
         read_ttsys(write_ttsys(changed(**fields)))
 
 
+@pytest.mark.parametrize("number", [-1, 1 << 32])
+def test_numbers_that_no_file_has_are_refused(number: int) -> None:
+    for description in (
+        replace(WORMHOLE, chip_capabilities=(number,)),
+        replace(WORMHOLE, chip_coordinates=((0, 0, number, 0),)),
+        changed(coord_translation_offsets=(number, 18)),
+        changed(l1_size=number << 40),
+    ):
+        with pytest.raises(CompileError, match="the system description is inconsistent"):
+            description.check()
+
+
 def test_chips_that_are_not_there_are_refused() -> None:
     with pytest.raises(CompileError, match="names no chip"):
         read_ttsys(write_ttsys(replace(WORMHOLE, chip_indices=(1,))))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
+from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.dialects.mesh import declared_mesh
 from ttcodegen.frontends import source_module
 
@@ -47,3 +49,19 @@ def test_experts_of_the_library_are_made_of_collectives() -> None:
     module = source_module(Source("m.mlir", COMBINE))
     assert declared_mesh(module) == (1, 2)
     assert "ttnn::reduce_scatter(" in cpp_of(COMBINE)
+
+
+def test_norms_along_an_axis_that_no_mesh_has_are_refused() -> None:
+    text = SHARDED_NORM.replace("cluster_axis = 1", "cluster_axis = 100000")
+    with pytest.raises(CompileError, match="a mesh has the axes 0 and 1, found cluster_axis"):
+        source_module(Source("m.mlir", text))
+
+
+def test_constants_have_the_shape_of_their_result() -> None:
+    text = """func.func @f() -> tensor<32x32xbf16> {
+  %0 = "ttnn.constant"() <{value = dense<0.0> : tensor<9223372036854775807x32xbf16>}>
+      : () -> tensor<32x32xbf16>
+  return %0 : tensor<32x32xbf16>
+}"""
+    with pytest.raises(CompileError, match="the value has shape"):
+        cpp_of(text)

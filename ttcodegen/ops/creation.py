@@ -204,6 +204,7 @@ register(
         "ttnn.constant",
         (),
         (attribute("value", CONSTANT),),
+        verify=_verify_constant,
         numpy=_constant_meaning,
         result_rules=(ResultRule("declared", Layout.ROW_MAJOR, Memory.HOST),),
         cpp=_cpp_constant,

@@ -8,7 +8,9 @@ NoC those of the descriptors in tt-metal 0.70.1 (tt_metal/soc_descriptors).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from typing import cast
 
 from ttcodegen.diagnostics import CompileError
 
@@ -171,9 +173,23 @@ class SystemDescription:
             raise _impossible("it has no chips")
         if any(index >= len(self.chips) or index < 0 for index in self.chip_indices):
             raise _impossible("an index of 'chip_indices' names no chip")
+        places = (self.chip_capabilities, self.chip_coordinates, self.chip_channels)
+        if not all(0 <= number < 1 << 32 for number in _numbers_in(places)):
+            raise _impossible("a number of a chip's place or abilities is not one of 32 bits")
         for chip in self.chips:
             _check_chip(chip)
         return self
+
+
+def _numbers_in(value: object) -> Iterator[int]:
+    """All integers in tuples of tuples and channels."""
+    if isinstance(value, ChipChannel):
+        value = (value.first, value.first_core, value.second, value.second_core)
+    if isinstance(value, int):
+        yield value
+    elif isinstance(value, tuple):
+        for part in cast("tuple[object, ...]", value):
+            yield from _numbers_in(part)
 
 
 def _impossible(what: str) -> CompileError:
@@ -203,6 +219,12 @@ def _check_chip(chip: ChipDescription) -> None:
             f"the system description is of the architecture '{chip.arch}', which is not supported",
             remedy=f"supported are {', '.join(ARCHITECTURES)}",
         )
+    for field in fields(chip):
+        # Of sizes a file has 64 bits, of anything else 32.
+        least, bits = (-(1 << 63), 63) if field.type == "int" else (0, 32)
+        for number in _numbers_in(getattr(chip, field.name)):
+            if not least <= number < 1 << bits:
+                raise _impossible(f"'{field.name}' has the number {number}")
     for name in _COUNTS:
         if getattr(chip, name) < 1:
             raise _impossible(f"'{name}' is {getattr(chip, name)}")

@@ -9,6 +9,7 @@ from math import prod
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.compat.ttnn_modules import DEVICE_OPS, name_of
 from ttcodegen.diagnostics import CompileError
@@ -16,6 +17,7 @@ from ttcodegen.dialects.attribute_kinds import INTEGERS
 from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.mesh import MESHES, MeshShape, declared_mesh, set_mesh, shape_in
 from ttcodegen.frontends.ttnn.call_parts import given
+from ttcodegen.ops.chip_groups import mesh_axis
 from ttcodegen.ops.chips import Chips
 from ttcodegen.ops.implied_mesh import implied_mesh
 from ttcodegen.ops.mesh_norms import normalize
@@ -54,6 +56,10 @@ def expand(module: ModuleOp) -> None:
 
 def _norm(builder: OpBuilder, op: Operation) -> SSAValue:
     assert isinstance(op, TTNNOp)
+    try:
+        mesh_axis(op)
+    except VerifyException as error:
+        raise CompileError(str(error), op) from None
     for index, value in enumerate(op.operands):
         plain = tensor_type(element_of(value.type), shape_of(value.type))
         if value.type != plain:

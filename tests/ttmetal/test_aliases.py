@@ -71,7 +71,8 @@ def _aliases(program: Program) -> list[CircularBuffer]:
 def test_a_reader_hands_on_what_its_core_has() -> None:
     module = lowered(_sum("kept"))
     exp, add = programs(module)
-    assert not _aliases(exp)
+    [result] = _aliases(exp)
+    assert (result.operand, result.pages) == (1, 4)
     [buffer] = _aliases(add)
     assert (buffer.operand, buffer.pages, buffer.page_size) == (0, 4, 4096)
     assert add.l1_bytes == 2 * 2 * 4096
@@ -83,6 +84,19 @@ def test_a_reader_hands_on_what_its_core_has() -> None:
     assert len(read) == 1
     size = 256 * 1024 * 4
     assert (add.costs.own_l1_bytes, add.costs.noc_bytes) == (0, 2 * size)
+
+
+def test_a_writer_leaves_what_its_core_keeps() -> None:
+    module = lowered(_sum("kept"))
+    exp, _ = programs(module)
+    [writer] = [kernel for kernel in exp.kernels if kernel.name == "write_exp"]
+    assert (writer.accessors, [each.name for each in writer.arguments]) == ((), ["count"])
+    [function] = [f for f in functions_of(module) if f.sym_name.data == writer.function]
+    assert [op.name for op in function.walk() if op.name.startswith("ttkernel.cb_")] == [
+        "ttkernel.cb_wait_front"
+    ]
+    size = 256 * 1024 * 4
+    assert (exp.costs.own_l1_bytes, exp.costs.noc_bytes) == (0, size)
 
 
 def test_other_grids_are_refused() -> None:
@@ -101,7 +115,16 @@ def test_other_grids_are_refused() -> None:
     ],
 )
 def test_what_is_streamed_is_read(text: str) -> None:
-    assert not any(_aliases(program) for program in programs(lowered(text)))
+    assert not _aliases(programs(lowered(text))[1])
+
+
+def test_what_is_streamed_is_written() -> None:
+    mapping = ", operand_cb_mapping = array<i64: -1, 0>"
+    exp = _generic("exp", "%x")
+    text = _sum("kept").replace(exp, _generic("exp", "%x", mapping=mapping))
+    exp, add = programs(lowered(text))
+    assert not _aliases(exp)
+    assert _aliases(add)
 
 
 def test_what_has_no_circular_buffer_of_its_own_may_lie_in_shards() -> None:

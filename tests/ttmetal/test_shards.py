@@ -99,9 +99,9 @@ def test_rows_between_programs_never_leave_their_core() -> None:
     ]
     module = lowered(function("rows", [type_, tensor((512, 512), "bf16")], ops))
     softmax = next(p for p in programs(module) if "max" in p.name)
-    assert softmax.circular_buffers[0].is_alias
-    written = sum(traffic.bytes for traffic in softmax.traffic[softmax.inputs :])
-    assert softmax.costs.own_l1_bytes == softmax.costs.noc_bytes == written > 2048 * 512 * 2
+    aliases = {buffer.operand for buffer in softmax.circular_buffers if buffer.is_alias}
+    assert aliases >= {0, softmax.inputs}
+    assert softmax.costs.own_l1_bytes == softmax.costs.noc_bytes == 0
 
 
 def test_a_view_has_the_shards_of_its_buffer() -> None:

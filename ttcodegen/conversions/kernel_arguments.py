@@ -58,6 +58,7 @@ class KernelArguments:
             self.headers.add(DATAFLOW_HEADER)
         if known and is_compute:
             self.headers.add(COMPILE_TIME_HEADER)
+        self._check(set(known))
         buffers = self.program.buffers_of(self.kernel)
         for name, values in known.items():
             remark = describe_pages(buffers[name]) if name in buffers else ""
@@ -111,6 +112,12 @@ class KernelArguments:
         comment = f"  // {remark}" if remark else ""
         self.body.verbatim(f"constexpr uint32_t {unique} = {spelled(number)};{comment}")
         return self.body.literal(unique, "uint32_t")
+
+    def _check(self, names: set[str]) -> None:
+        declared = {constant.name for constant in self.kernel.constants}
+        declared |= {f"{semaphore}_semaphore" for semaphore in self.kernel.semaphores}
+        if unknown := sorted(names - declared):
+            raise ValueError(f"'{self.kernel.name}' has no constant '{unknown[0]}'")
 
     def _define(self, values: Iterable[SSAValue], name: str, text: str, remark: str) -> None:
         self.names.reserve(name)

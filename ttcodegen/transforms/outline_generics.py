@@ -49,7 +49,7 @@ _REMEDY = (
 _KEPT = ("grid", "indexing_maps", "iterator_types")
 """What a generic says of its program."""
 STREAMED = "streamed"
-"""What is kept of its circular buffers: the numbers of the inputs that are streamed."""
+"""What is kept of its circular buffers: the numbers of the inputs and outputs that are streamed."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def outline_generics(module: ModuleOp) -> None:
         if not generics:
             continue
         change_types(function, without_encoding)
-        streamed = {op: streamed_inputs(op) for op in generics if isinstance(op, GenericOp)}
+        streamed = {op: streamed_operands(op) for op in generics if isinstance(op, GenericOp)}
         _drop_layouts(function)
         for op in generics:
             assert isinstance(op, GenericOp)
@@ -106,15 +106,15 @@ def _overwrites(op: GenericOp) -> bool:
     )
 
 
-def streamed_inputs(op: GenericOp) -> list[int]:
-    """The inputs that come through a circular buffer wherever they lie: those that have one in
-    `operand_cb_mapping`, and what a `ttir.stream_layout` gives."""
+def streamed_operands(op: GenericOp) -> list[int]:
+    """The inputs and outputs that come or go through a circular buffer wherever they lie: those
+    that have one in `operand_cb_mapping`, and what a `ttir.stream_layout` gives."""
     mapping = op.operand_cb_mapping
     numbers = () if mapping is None else cast("Any", mapping).iter_values()
     buffers = [int(number) for number in numbers]
     return [
         place
-        for place, value in enumerate(op.inputs)
+        for place, value in enumerate((*op.inputs, *op.destinations))
         if isinstance(value.owner, StreamLayoutOp) or (place < len(buffers) and buffers[place] >= 0)
     ]
 

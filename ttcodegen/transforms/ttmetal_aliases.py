@@ -1,8 +1,8 @@
 """Circular buffers that lie in the shards of tensors in L1.
 
 Where each core has exactly the tiles of an operand that it works on, in the order in which it does,
-the circular buffer that they come through needs no memory of its own, and nothing is copied: its
-pages are those of the shard, and the reader hands all of them on at once.
+the circular buffer that they come or go through needs no memory of its own, and nothing is copied:
+its pages are those of the shard. The reader hands all of them on at once, the writer waits for all.
 """
 
 from __future__ import annotations
@@ -35,17 +35,60 @@ from ttcodegen.dialects.tuning import Name, Rule, equal
 from ttcodegen.transforms.rewriting import erase
 from ttcodegen.transforms.ttmetal_shards import CoreTiles, lies_in_order
 
-_ARGUMENT, _ARGUMENTS = "ttkernel.get_arg_val", "ttkernel.TensorAccessorArgs"
-_ACCESSOR, _POINTER = "ttkernel.TensorAccessor", "ttkernel.get_write_ptr"
-_READ, _BARRIER = "ttkernel.noc_async_read_page", "ttkernel.noc_async_read_barrier"
-_RESERVE, _PUSH = "ttkernel.cb_reserve_back", "ttkernel.cb_push_back"
-_WITHOUT_EFFECT = frozenset({_ARGUMENT, _ACCESSOR, _POINTER})
+_ARGUMENT, _ACCESSOR = "ttkernel.get_arg_val", "ttkernel.TensorAccessor"
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How a kernel moves pages between a tensor and a circular buffer: the names of its ops."""
+
+    processor: Processor
+    pointer: str
+    move: str
+    """One page."""
+    begin: str
+    end: str
+    """The ops on the circular buffer before and after pages are moved."""
+    left: tuple[str, ...]
+    """What is left to do for all pages, where they need not be moved."""
+    remark: str
+
+    @property
+    def transfers(self) -> str:
+        """How the names of ops begin that move something in this direction."""
+        return self.move.removesuffix("_page")
+
+    @property
+    def barrier(self) -> str:
+        """Waits for these ops."""
+        return f"{self.transfers}_barrier"
+
+
+_READING = _Way(
+    Processor.READER,
+    "ttkernel.get_write_ptr",
+    "ttkernel.noc_async_read_page",
+    "ttkernel.cb_reserve_back",
+    "ttkernel.cb_push_back",
+    ("cb_reserve_back", "cb_push_back"),
+    "These tiles are in the L1 of the core.",
+)
+_WRITING = _Way(
+    Processor.WRITER,
+    "ttkernel.get_read_ptr",
+    "ttkernel.noc_async_write_page",
+    "ttkernel.cb_wait_front",
+    "ttkernel.cb_pop_front",
+    ("cb_wait_front",),
+    "These tiles stay in the L1 of the core.",
+)
+_WITHOUT_EFFECT = frozenset({_ARGUMENT, _ACCESSOR, _READING.pointer, _WRITING.pointer})
 """Ops that nothing needs once their results are not used; so are those of arith."""
 
 
 @dataclass(frozen=True)
 class AliasBuffers(ModulePass):
-    """Lets circular buffers of readers lie in the shards of what is read, where that is all that
+    """Lets circular buffers lie in the shards of what is read or written, where that is all that
     the cores need; not of operands that are to be streamed."""
 
     name = "ttmetal-alias-buffers"
@@ -61,9 +104,10 @@ class AliasBuffers(ModulePass):
 
 
 def _resident(launch: Launch) -> Iterator[int]:
-    """The inputs of which each core has what it needs."""
+    """The operands of which each core has what it needs."""
     program = launch.program
-    for operand, (value, traffic) in enumerate(zip(launch.inputs, program.traffic, strict=False)):
+    values = launch.op.operands
+    for operand, (value, traffic) in enumerate(zip(values, program.traffic, strict=False)):
         needs = CoreTiles.of(program, operand)
         if not traffic.streamed and lies_in_order(placement_of(value), needs):
             yield operand
@@ -72,22 +116,23 @@ def _resident(launch: Launch) -> Iterator[int]:
 def _aliased(
     program: Program, operand: int, launch: Launch, functions: Mapping[str, FuncOp]
 ) -> Program:
-    """The program with the circular buffer of an operand in its shards; as it is if its reader does
-    something else with the tiles than to hand them on."""
-    readers = [kernel for kernel in program.kernels if operand in kernel.accessors]
-    if len(readers) != 1 or readers[0].processor is not Processor.READER:
+    """The program with the circular buffer of an operand in its shards; as it is if its reader or
+    writer does something else with the tiles than to hand them on."""
+    way = _READING if operand < program.inputs else _WRITING
+    movers = [kernel for kernel in program.kernels if operand in kernel.accessors]
+    if len(movers) != 1 or movers[0].processor is not way.processor:
         return program
-    [kernel] = readers
-    bringing = _Bringing.of(kernel, functions[kernel.function], operand)
-    buffer = None if bringing is None else program.buffers_of(kernel).get(bringing.constant)
-    if bringing is None or buffer is None:
+    [kernel] = movers
+    transfer = _Transfer.of(kernel, functions[kernel.function], operand, way)
+    buffer = None if transfer is None else program.buffers_of(kernel).get(transfer.constant)
+    if transfer is None or buffer is None:
         return program
     traffic = program.traffic[operand]
     shards = placement_of(launch.op.operands[operand]).shards
     assert shards is not None
     assert isinstance(traffic.division, UnitTiles)
     rows, columns = (size // TILE_SIDE for size in shards.shape)
-    changed = bringing.replace(traffic.division.tiles)
+    changed = transfer.replace(traffic.division.tiles)
     alias = replace(buffer, pages=rows * columns, operand=operand)
     costs = program.costs
     return replace(
@@ -117,19 +162,19 @@ def _rules(program: Program) -> Iterator[Rule]:
 
 
 @dataclass
-class _Bringing:
-    """The ops of a reader that bring a tensor page by page."""
+class _Transfer:
+    """The ops of a kernel that bring a tensor page by page, or take it away."""
 
     kernel: Kernel
     function: FuncOp
     operand: int
+    way: _Way
     count: SSAValue
     """How many units of work the core has."""
     accessor: Operation
-    read: Operation
     buffer: SSAValue
-    reserve: Operation
-    push: Operation
+    moving: tuple[Operation, Operation, Operation]
+    """What moves a page, and what begins and ends it."""
 
     @property
     def constant(self) -> str:
@@ -144,52 +189,53 @@ class _Bringing:
         return self.buffer.owner
 
     @classmethod
-    def of(cls, kernel: Kernel, function: FuncOp, operand: int) -> _Bringing | None:
-        """What brings an operand; None if that is done in several places, or more is done."""
+    def of(cls, kernel: Kernel, function: FuncOp, operand: int, way: _Way) -> _Transfer | None:
+        """What moves an operand; None if that is done in several places, or more is done."""
         arguments = _arguments(function)
         values = [argument.value for argument in kernel.arguments]
         if len(arguments) != len(values) or Place.COUNT not in values:
             return None
         address = arguments[values.index(BufferAddress(operand))]
         accessor = _only_user(address, _ACCESSOR)
-        read = None if accessor is None else _only_user(accessor.results[0], _READ)
-        if accessor is None or read is None:
+        move = None if accessor is None else _only_user(accessor.results[0], way.move)
+        if accessor is None or move is None:
             return None
-        pointer = _pointer_of(read.operands[2])
-        if pointer is None or not _leads_to(pointer.results[0], read):
+        pointer = _pointer_of(move.operands[2], way.pointer)
+        if pointer is None or not _leads_to(pointer.results[0], move):
             return None
         buffer = pointer.operands[0]
         users = [use.operation for use in buffer.uses]
         by_name = {user.name: user for user in users}
-        if len(users) != len(by_name) or by_name.keys() != {_PUSH, _RESERVE, _POINTER}:
+        if len(users) != len(by_name) or by_name.keys() != {way.begin, way.end, way.pointer}:
             return None
-        reserve, push = by_name[_RESERVE], by_name[_PUSH]
-        if reserve.parent is not push.parent or not isinstance(buffer.owner, Operation):
+        begin, end = by_name[way.begin], by_name[way.end]
+        if begin.parent is not end.parent or not isinstance(buffer.owner, Operation):
             return None
         count = arguments[values.index(Place.COUNT)]
-        return cls(kernel, function, operand, count, accessor, read, buffer, reserve, push)
+        return cls(kernel, function, operand, way, count, accessor, buffer, (move, begin, end))
 
     def replace(self, tiles: int) -> Kernel:
-        """Pushes all pages at once, so many for each unit; says what the kernel still needs."""
+        """Pushes all pages at once, so many for each unit, or waits for them; says what the kernel
+        still needs."""
         entry = body_of(self.function)
-        place = _ancestor(self.reserve, entry)
+        place = _ancestor(self.moving[1], entry)
         pages = self.count
         if tiles != 1:
             product = arith.MuliOp(self.count, _number(entry, tiles))
             entry.insert_op_before(product, place)
             pages = product.result
             pages.name_hint = "tiles"
-        for name in ("cb_reserve_back", "cb_push_back"):
+        for number, name in enumerate(self.way.left):
             made = create(name, [self.buffer, pages], {}, [])
-            if name == "cb_reserve_back":
-                made.attributes[COMMENT] = StringAttr("These tiles are in the L1 of the core.")
+            if number == 0:
+                made.attributes[COMMENT] = StringAttr(self.way.remark)
             entry.insert_op_before(made, place)
-        for op in (self.read, self.reserve, self.push):
+        for op in self.moving:
             erase(op)
         layout = self.accessor.operands[0]
         erase(self.accessor)
         _unchain(layout)
-        _clean(entry)
+        _clean(entry, self.way)
         return self._needed(entry)
 
     def _needed(self, entry: Block) -> Kernel:
@@ -221,12 +267,12 @@ def _only_user(value: SSAValue, name: str) -> Operation | None:
     return users[0] if len(users) == 1 and users[0].name == name else None
 
 
-def _pointer_of(address: SSAValue) -> Operation | None:
-    """The op that says where a circular buffer is, of an address in it."""
+def _pointer_of(address: SSAValue, name: str) -> Operation | None:
+    """The op of that name that says where a circular buffer is, of an address in it."""
     op = address.owner
     if isinstance(op, arith.AddiOp):
-        return _pointer_of(op.lhs) or _pointer_of(op.rhs)
-    return op if isinstance(op, Operation) and op.name == _POINTER else None
+        return _pointer_of(op.lhs, name) or _pointer_of(op.rhs, name)
+    return op if isinstance(op, Operation) and op.name == name else None
 
 
 def _leads_to(value: SSAValue, end: Operation) -> bool:
@@ -276,28 +322,27 @@ def _unchain(layout: SSAValue) -> None:
     erase(op)
 
 
-def _clean(block: Block) -> None:
+def _clean(block: Block, way: _Way) -> None:
     """Takes out what has no purpose any more: numbers, barriers and loops."""
     is_pending = False
     for op in list(block.ops):
         for region in op.regions:
             for inner in region.blocks:
-                _clean(inner)
-        if op.name == _BARRIER and not is_pending:
+                _clean(inner, way)
+        if op.name == way.barrier and not is_pending:
             erase(op)
         elif isinstance(op, scf.ForOp) and not op.results and len(list(op.body.block.ops)) == 1:
             erase(op)
         else:
-            is_pending = op.name != _BARRIER and (is_pending or _may_read(op))
+            is_pending = op.name != way.barrier and (is_pending or _may_move(op, way))
     for op in reversed(list(block.ops)):
         if _is_pure(op) and not any(result.uses for result in op.results):
             erase(op)
 
 
-def _may_read(op: Operation) -> bool:
+def _may_move(op: Operation, way: _Way) -> bool:
     return any(
-        inner.name.startswith(("ttkernel.noc_async_read", "ttkernel.blocks."))
-        and inner.name != _BARRIER
+        inner.name.startswith((way.transfers, "ttkernel.blocks.")) and inner.name != way.barrier
         for inner in op.walk()
     )
 

@@ -59,7 +59,7 @@ from ttcodegen.transforms.outline_generics import (
     outline_generics,
     region_fault,
     replace_generic,
-    streamed_inputs,
+    streamed_operands,
 )
 from ttcodegen.transforms.rewriting import erase, functions
 
@@ -119,7 +119,8 @@ def group_of(op: GenericOp, most: CoreRange) -> Group:
     end.drop_all_references()
     given = op.iterator_types, op.indexing_maps
     inputs = list(op.inputs)
-    streamed = frozenset(inputs[place] for place in streamed_inputs(op))
+    operands = [*inputs, *(results or op.destinations)]
+    streamed = frozenset(operands[place] for place in streamed_operands(op))
     replace_generic(op, moved, results)
     ops = [
         each
@@ -181,6 +182,8 @@ class _Wrapping:
     """The functions that generics of the source were made."""
     _mapping: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     _ops: list[Operation] = field(default_factory=list[Operation])
+    _yielded: dict[CallOp, list[SSAValue]] = field(default_factory=dict[CallOp, list[SSAValue]])
+    """What the ops give that took the place of a call."""
 
     def run(self) -> None:
         """Replaces the ops of the function."""
@@ -212,8 +215,10 @@ class _Wrapping:
             values: dict[SSAValue, SSAValue] = dict(zip(inner.args, call.operands, strict=True))
             for op in inner.ops:
                 if isinstance(op, ReturnOp):
-                    for old, new in zip(call.results, op.operands, strict=True):
-                        old.replace_all_uses_with(values.get(new, new))
+                    given = [values.get(value, value) for value in op.operands]
+                    for old, new in zip(call.results, given, strict=True):
+                        old.replace_all_uses_with(new)
+                    self._yielded[call] = given
                     continue
                 copy = op.clone(values)
                 copy_source_offset(op, copy)
@@ -278,7 +283,8 @@ class _Wrapping:
             "operandSegmentSizes": DenseArrayBase.from_list(i32, [len(inputs), len(written)]),
         }
         if origin is not None and said is not None:
-            properties |= _buffer_mapping(origin, said, inputs, len(written))
+            operands = [*origin.operands, *self._yielded[origin]]
+            properties |= _buffer_mapping(said, operands, [*inputs, *written])
         made = GenericOp.create(
             operands=[*(self._value(value) for value in inputs), *destinations],
             result_types=[value.type for value in outputs],
@@ -351,17 +357,22 @@ class _Wrapping:
 
 
 def _buffer_mapping(
-    origin: CallOp, said: DictionaryAttr, inputs: Sequence[SSAValue], written: int
+    said: DictionaryAttr, given: Sequence[SSAValue], operands: Sequence[SSAValue]
 ) -> dict[str, Attribute]:
-    """The property that says which inputs are streamed, if a generic of the source says so: the
-    numbers of their circular buffers, -1 for what may lie where it is."""
+    """The property that says which operands are streamed, if a generic of the source says so: the
+    numbers of their circular buffers, -1 for what may lie where it is.
+
+    Args:
+        said: what is kept of the generic of the source.
+        given: what it read, then what it wrote.
+        operands: the same of the generic that is made.
+    """
     places = said.data[STREAMED]
-    streamed = {origin.operands[int(place)] for place in cast("Any", places).iter_values()}
+    streamed = {given[int(place)] for place in cast("Any", places).iter_values()}
     if not streamed:
         return {}
     numbers = count()
-    mapping = [next(numbers) if value in streamed else -1 for value in inputs]
-    mapping += [-1] * written
+    mapping = [next(numbers) if value in streamed else -1 for value in operands]
     return {"operand_cb_mapping": DenseArrayBase.from_list(i64, mapping)}
 
 

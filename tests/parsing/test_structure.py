@@ -191,7 +191,6 @@ def test_all_unknown_operations_are_listed_at_once() -> None:
         ("begin_trace_capture", "--trace captures one"),
         ("dump_tensor", "return the tensor"),
         ("load_tensor", "take the tensor as an argument"),
-        ("batch_norm_training", "give the ttir.batch_norm_training"),
     ],
 )
 def test_calls_of_ttnn_that_no_program_has_say_what_to_do(name: str, remedy: str) -> None:

@@ -57,7 +57,6 @@ _REMEDIES_FOR_OPERATIONS = {
     "ttnn.capture_or_execute_trace": _TRACES,
     "ttnn.dump_tensor": "return the tensor from the function instead of writing it to a file",
     "ttnn.load_tensor": "take the tensor as an argument of the function instead of reading a file",
-    "ttnn.batch_norm_training": "give the ttir.batch_norm_training that it was made from",
 }
 """Operations of TTNN that tt-mlir prints and no program here has."""
 _TILES = "work on tiles is not compiled, only work on whole tensors"

@@ -52,6 +52,7 @@ from ttcodegen.frontends.ttnn.meshes import (
     spell_distribute,
 )
 from ttcodegen.frontends.ttnn.prepared_weights import with_plain_weight
+from ttcodegen.frontends.ttnn.updates import UPDATES, replace_update
 from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
 
 Properties = dict[str, Attribute]
@@ -94,7 +95,10 @@ def normalize_ttnn(module: ModuleOp, diagnostics: Diagnostics) -> None:
         if isinstance(function, FuncOp):
             _refuse_half_lowered(function)
             keep_local_collectives(function)
-    for op in list(module.walk()):
+    ops = list(module.walk())
+    later = set(ops)
+    for op in ops:
+        later.remove(op)
         if isinstance(op, LoadCachedOp):
             _call_const_eval(op)
             continue
@@ -103,6 +107,9 @@ def normalize_ttnn(module: ModuleOp, diagnostics: Diagnostics) -> None:
             continue
         if name in _DROPPED:
             Rewriter.erase_op(op)
+            continue
+        if name in UPDATES:
+            replace_update(op, name, later, diagnostics)
             continue
         for property_, meaning in _TUNING.items():
             if property_ in op.properties and property_ not in warned:

@@ -267,6 +267,7 @@ def called(name: str, out: Path, *options: str) -> int:
     [
         *(("model", ["--optimize", level]) for level in "02"),
         ("model", ["--target", "ttmetal"]),
+        ("model", ["--target", "ttmetal", "--trace"]),
         ("model", ["--arch", "blackhole"]),
         ("mesh", []),
     ],

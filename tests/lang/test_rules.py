@@ -98,6 +98,8 @@ def test_a_block_may_be_read_and_overwritten_and_read_again() -> None:
 
 
 OTHERS = [
+    ("DM", "ttl.copy(x[0:2:2, 0], x_dfb.reserve())",
+     "a slice has the step 2; slices are contiguous"),
     ("DM", "xf = ttl.copy(x[0, 0], x_dfb.reserve())\nxf.wait()\nxf.wait()",
      "a transfer handle cannot be used after wait was called"),
     ("DM", "g = ttl.GroupTransfer()\ng.wait_all()\ng.add(None)",
@@ -122,6 +124,8 @@ OTHERS = [
     ("C", "ttl.math.exp(2)", "an operand of ttl.math.exp is a int, not a block expression"),
     ("C", "1 if y_dfb.reserve() else 0",
      "a block expression is no condition: kernels cannot branch on its elements"),
+    ("C", "x_dfb.wait() > 1", "block expressions have no comparisons"),
+    ("C", "x_dfb.wait()[0]", "a block expression has no elements that kernels could name"),
     ("C", "y_dfb.reserve().store(3)", "store takes a block expression, not a int"),
     ("DM", "print(x, y_dfb)",
      "print takes one object of TT-Lang at a time, besides strings and numbers"),
@@ -214,6 +218,26 @@ def test_integers_are_no_floats(expression: str, message: str) -> None:
     for each in (failure(program), compiler_refusal(program)):
         assert each.splitlines()[0].partition("error: ")[2] == message
         assert each.splitlines()[2].strip() == "^"
+
+
+@pytest.mark.parametrize(
+    ("body", "message", "line"),
+    [
+        ("@ttl.datamovement()\ndef dm():\n    return 3",
+         "the kernel 'dm' returns a value; kernel functions return None", "@ttl.datamovement()"),
+        ("done = ttl.Semaphore()\n@ttl.datamovement()\ndef dm():\n    done.wait_ge('a')",
+         "the value of a semaphore is an unsigned integer of 32 bits, not 'a'",
+         "done.wait_ge('a')"),
+        ("all_done = ttl.Semaphore().get_remote_multicast()\n"
+         "@ttl.datamovement()\ndef dm():\n    all_done.set(-1)",
+         "the value of a semaphore is an unsigned integer of 32 bits, not -1", "all_done.set(-1)"),
+    ],
+)  # fmt: skip
+def test_what_kernels_return_and_semaphores_hold(body: str, message: str, line: str) -> None:
+    for reported in (failure(operation(body)), compiler_refusal(operation(body))):
+        lines = reported.splitlines()
+        assert lines[0].partition("error: ")[2] == message
+        assert lines[1].strip() == line
 
 
 def test_the_compiler_refuses_a_block_that_a_loop_never_gives_back() -> None:

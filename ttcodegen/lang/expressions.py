@@ -95,6 +95,30 @@ class BlockExpr:
     def __bool__(self) -> bool:
         raise no_condition()
 
+    def __lt__(self, other: object) -> bool:
+        raise no_comparison()
+
+    __le__ = __gt__ = __ge__ = __lt__
+
+    def __getitem__(self, index: object) -> BlockExpr:
+        raise no_element()
+
+
+def no_comparison() -> ProgramError:
+    """The error of a program that compares block expressions."""
+    return error(
+        "block expressions have no comparisons",
+        remedy="ttl.math.sign of a difference says which is greater, element by element",
+    )
+
+
+def no_element() -> ProgramError:
+    """The error of a program that takes a part of a block expression."""
+    return error(
+        "a block expression has no elements that kernels could name",
+        remedy="let data movement kernels copy a slice of the tensor into a block of its own",
+    )
+
 
 def no_condition() -> ProgramError:
     """The error of a program that asks whether a block expression is true."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import FrameType
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
 from ttcodegen.diagnostics import Note
 from ttcodegen.lang.context import Kernel, current
-from ttcodegen.lang.places import ProgramError, place, user_frame
+from ttcodegen.lang.places import ProgramError, error, place, user_frame
 
 MOST_NOTES = 12
 """Waiting kernels that a deadlock names."""
@@ -53,7 +54,7 @@ class Scheduler:
             ProgramError: if one breaks a rule, or if those that are left wait for each other.
         """
         self._hub = getcurrent()
-        self._tasks = [Task(kernel, greenlet(kernel.function)) for kernel in kernels]
+        self._tasks = [Task(kernel, greenlet(partial(_carry_out, kernel))) for kernel in kernels]
         self._ready.extend(self._tasks)
         outer = current.node, current.kernel
         try:
@@ -94,6 +95,19 @@ class Scheduler:
         if thing.waiting:
             self._ready.extend(thing.waiting)
             thing.waiting.clear()
+
+
+def returned_value(kernel: Kernel) -> ProgramError:
+    """The error of a kernel that returns something."""
+    message = f"the kernel '{kernel.name}' returns a value; kernel functions return None"
+    return error(message, at=kernel.defined)
+
+
+def _carry_out(kernel: Kernel) -> None:
+    # The annotation of the user's function is the user's.
+    returned: object = kernel.function()
+    if returned is not None:
+        raise returned_value(kernel)
 
 
 def _frame_of(task: Task) -> FrameType | None:

@@ -28,7 +28,9 @@ class _Cell(Awaitable):
         self.value = value
 
 
-def _checked(value: object) -> int:
+def checked_value(value: object) -> int:
+    """What a semaphore is set to, incremented by or compared with; raises ProgramError if it is no
+    unsigned integer of 32 bits."""
     if not is_integer(value) or not 0 <= int(value) < 2**32:
         raise error(f"the value of a semaphore is an unsigned integer of 32 bits, not {value!r}")
     return int(value)
@@ -39,7 +41,7 @@ class Semaphore:
 
     def __init__(self, initial_value: int = 0) -> None:
         node = building_node("ttl.Semaphore")
-        self.initial = _checked(initial_value)
+        self.initial = checked_value(initial_value)
         self.number = len(node.semaphores)
         self.name = assigned_name() or f"semaphore{self.number}"
         node.semaphores.append(self)
@@ -54,12 +56,12 @@ class Semaphore:
 
     def wait_eq(self, value: int) -> None:
         """Waits until the local value is `value`."""
-        number = _checked(value)
+        number = checked_value(value)
         self._wait("wait_eq", lambda cell: cell.value == number, f"to be {number}")
 
     def wait_ge(self, value: int) -> None:
         """Waits until the local value is `value` or more."""
-        number = _checked(value)
+        number = checked_value(value)
         self._wait("wait_ge", lambda cell: cell.value >= number, f"to be at least {number}")
 
     def _wait(self, what: str, is_so: Callable[[_Cell], bool], text: str) -> None:
@@ -96,7 +98,7 @@ def _on_grid(place: object) -> list[Coordinates]:
 
 
 def _set(semaphore: Semaphore, launch: Launch, nodes: Sequence[Coordinates], value: object) -> None:
-    number = _checked(value)
+    number = checked_value(value)
     for node in nodes:
         cell = semaphore.cell(launch, node)
         cell.value = number
@@ -130,7 +132,7 @@ class UnicastRemoteSemaphore(RemoteSemaphore):
         launch = self._launch("inc")
         (node,) = self.nodes
         cell = self.semaphore.cell(launch, node)
-        cell.value = (cell.value + _checked(value)) % 2**32
+        cell.value = (cell.value + checked_value(value)) % 2**32
         launch.scheduler.changed(cell)
 
 

@@ -360,9 +360,6 @@ class BlockWriter:
         if source.way == "copy":
             kernel.load(buffer, register, source.index)
             return
-        if self.formats[buffer].is_float:
-            # Integers go around the source registers, which have less than 32 bits.
-            self.needs.read_by_matrix_engine.add(buffer)
         if source.way == "transpose":
             kernel.op("reconfig_data_format_srca", buffer)
             kernel.op("transpose_wh_init_short", buffer)

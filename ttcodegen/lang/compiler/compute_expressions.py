@@ -36,7 +36,7 @@ from ttcodegen.lang.compiler.tile_functions import (
 )
 from ttcodegen.lang.compiler.translation import KernelTranslator
 from ttcodegen.lang.context import Kernel
-from ttcodegen.lang.expressions import no_condition
+from ttcodegen.lang.expressions import no_condition, no_element
 from ttcodegen.lang.shape_rules import (
     broadcast_axes,
     product_shape,
@@ -84,6 +84,12 @@ class ExpressionTranslator(KernelTranslator):
         if isinstance(value, Expression):
             raise no_condition()
         return super().truth(value)
+
+    def subscript(self, value: Any, index: Any, node: ast.AST) -> Any:
+        if isinstance(value, Expression):
+            self.here = node
+            raise no_element()
+        return super().subscript(value, index, node)
 
     @abstractmethod
     def expression(self, value: Any, what: str = "it") -> Expression:
@@ -177,7 +183,7 @@ class ExpressionTranslator(KernelTranslator):
 
     def _power(self, expr: Any, exponent: Any) -> Expression:
         if not isinstance(exponent, int) or exponent < 0:
-            self.refuse("the exponent of a power is an unsigned integer")
+            self.refuse(f"the exponent of a power is an unsigned integer, not {exponent!r}")
         return power(self.expression(expr, "**"), exponent)
 
     def _product(self, left: Any, right: Any) -> Expression:

@@ -128,6 +128,7 @@ class ExpressionTranslator:
             case ast.UnaryOp(operator, of):
                 return self.unary(type(operator).__name__, self.value(of), node)
             case ast.Compare(left, operators, others):
+                self.here = node
                 return self._compare(left, operators, others)
             case ast.BoolOp(operator, values):
                 return self._logical(isinstance(operator, ast.And), values, node)

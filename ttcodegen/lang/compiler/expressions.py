@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.lang.expressions import no_comparison
 from ttcodegen.lang.shapes import Shape
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 
@@ -42,6 +43,11 @@ class Expression:
     def units(self) -> Shape:
         """Its shape as the program counts it: in tiles, or in elements of row-major blocks."""
         return self.shape if self.elements is None else self.elements
+
+    def __lt__(self, other: object) -> bool:
+        raise no_comparison()
+
+    __le__ = __gt__ = __ge__ = __lt__
 
 
 @dataclass(eq=False)

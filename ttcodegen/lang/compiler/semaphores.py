@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 from ttcodegen.lang.compiler.captured import in_grid
+from ttcodegen.lang.compiler.evaluation import is_known
 from ttcodegen.lang.compiler.numbers import Number
 from ttcodegen.lang.compiler.pipe_nets import Rectangle
 from ttcodegen.lang.compiler.resources import MovementResources
@@ -17,6 +18,7 @@ from ttcodegen.lang.semaphores import (
     RemoteSemaphore,
     Semaphore,
     UnicastRemoteSemaphore,
+    checked_value,
 )
 from ttcodegen.lang.shapes import is_range, sequence_of
 
@@ -36,6 +38,11 @@ class MovedRemote:
     first: tuple[Number, Number]
     last: tuple[Number, Number]
     count: int
+
+
+def _value(given: Any) -> Number:
+    """A value of a semaphore, checked where it is known."""
+    return checked_value(given) if is_known(given) else given
 
 
 class SemaphoreCalls:
@@ -118,11 +125,13 @@ class SemaphoreCalls:
 
     def _local(self, semaphore: Semaphore, op: str, value: Number) -> None:
         """Waits for the value of this node, or sets it."""
+        value = _value(value)
         pointer = self.resources.semaphore_pointer(self._name(semaphore))
         self.builder.op(op, pointer, value)
 
     def _increment(self, remote: MovedRemote, value: Number) -> None:
         """Increments the value on another node."""
+        value = _value(value)
         address = self.resources.semaphore(self._name(remote.semaphore))
         place = self.resources.noc_address(remote.first, address)
         self.builder.op("noc_semaphore_inc", place, value)
@@ -134,7 +143,7 @@ class SemaphoreCalls:
         builder, resources = self.builder, self.resources
         name = self._name(remote.semaphore)
         source = f"{name}_source"
-        builder.op("noc_semaphore_set", resources.semaphore_pointer(source), value)
+        builder.op("noc_semaphore_set", resources.semaphore_pointer(source), _value(value))
         origin, address = resources.semaphore(source), resources.semaphore(name)
         if remote.count == 1:
             place = resources.noc_address(remote.first, address)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 from xdsl.ir import SSAValue
@@ -45,6 +45,7 @@ from ttcodegen.lang.compiler.variables import (
 )
 from ttcodegen.lang.context import Kernel
 from ttcodegen.lang.places import ProgramError
+from ttcodegen.lang.scheduling import returned_value
 from ttcodegen.lang.shapes import is_tuple
 from ttcodegen.lang.signposts import ONLY_WITH
 
@@ -69,8 +70,12 @@ class KernelTranslator(VariableTranslator):
 
     def kernel_body(self) -> None:
         """The whole kernel."""
-        with context.inside_of(self.kernel), suppress(Returned):
-            self.inside(self.frame.rest)
+        with context.inside_of(self.kernel):
+            try:
+                self.inside(self.frame.rest)
+            except Returned as ending:
+                if ending.value is not None:
+                    raise returned_value(self.kernel) from None
 
     def body(self, statements: Sequence[ast.stmt]) -> None:
         """Statements, one after the other."""

@@ -1,5 +1,6 @@
 #include "compute/sharding.hpp"
 #include "compute_testing.hpp"
+#include "ttnn/operations/core/core.hpp"
 #include "ttnn/operations/normalization/batch_norm/batch_norm.hpp"
 #include "ttnn/operations/normalization/groupnorm/groupnorm.hpp"
 #include "ttnn/operations/normalization/layernorm/layernorm.hpp"
@@ -62,15 +63,56 @@ void test_scale_mask_softmax() {
         const Tensor mask =
             draw_tensor(Shape({2, 1, height, 40}), DataType::FLOAT32, Layout::TILE, 7);
         const auto mask_values = values_of(mask);
-        auto scores = values_of(input);
-        for (std::size_t i = 0; i < scores.size(); ++i) {
-            const std::size_t batch = i / (3 * 5 * 40);
-            const std::size_t row = height == 1 ? 0 : i / 40 % 5;
-            scores[i] = scores[i] * 0.5F + mask_values[(batch * height + row) * 40 + i % 40];
+        for (const bool is_causal : {false, true}) {
+            auto scores = values_of(input);
+            for (std::size_t i = 0; i < scores.size(); ++i) {
+                const std::size_t batch = i / (3 * 5 * 40);
+                const std::size_t row = is_causal ? i / 40 % 5 : 0;
+                scores[i] =
+                    scores[i] * 0.5F + mask_values[(batch * height + row % height) * 40 + i % 40];
+            }
+            const auto masked = [&] {
+                return ttnn::scale_mask_softmax(input, 0.5F, mask, std::nullopt, is_causal);
+            };
+            if (is_causal && height == 1) {
+                expect_refused(masked, "A causal mask must have height 5, got: 1");
+            } else {
+                expect_close(values_of(masked()), reference_softmax(scores, 2 * 3 * 5, 40, 1),
+                             kApproximate);
+            }
         }
-        expect_close(values_of(ttnn::scale_mask_softmax(input, 0.5F, mask)),
-                     reference_softmax(scores, 2 * 3 * 5, 40, 1), kApproximate);
     }
+}
+
+void test_masks_of_sharded_softmax() {
+    using namespace ttcodegen::cpu;
+    const Tensor scores = draw_tensor(Shape({2, 1, 32, 64}), DataType::BFLOAT16);
+    const auto sharded = [](const Tensor& tensor) {
+        return ttnn::to_memory_config(tensor,
+                                      sharded_l1(TensorMemoryLayout::HEIGHT_SHARDED, 64, 64, 32));
+    };
+    const ttnn::SoftmaxShardedMultiCoreProgramConfig program{
+        .compute_with_storage_grid_size = {2, 1}, .subblock_w = 1, .block_h = 1, .block_w = 2};
+    const auto expected = [&](const auto& added) {
+        auto values = values_of(scores);
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            values[i] = values[i] * 0.5F + added(i);
+        }
+        return reference_softmax(values, 2 * 32, 64, 1);
+    };
+    const auto masked = [&](const Tensor& mask, bool is_causal) {
+        return ttnn::scale_mask_softmax_in_place(sharded(scores), 0.5F, mask, program, is_causal);
+    };
+    const Tensor mask = draw_tensor(Shape({2, 1, 32, 64}), DataType::BFLOAT16, Layout::TILE, 7);
+    expect_close(values_of(masked(sharded(mask), true)),
+                 expected([&](std::size_t i) { return values_of(mask)[i]; }), kApproximate);
+    expect_refused([&] { masked(sharded(mask), false); }, "A sharded mask must be causal");
+    const Tensor rows = draw_tensor(Shape({2, 1, 2, 32}), DataType::BFLOAT16, Layout::ROW_MAJOR, 7);
+    expect_close(values_of(masked(rows, false)), expected([&](std::size_t i) {
+                     return values_of(rows)[i / (32 * 64) * 64 + i % 64];
+                 }),
+                 kApproximate);
+    expect_refused([&] { masked(rows, true); }, "A causal mask must have TILE layout");
 }
 
 std::vector<float> reference_norm(std::vector<float> values, std::size_t width, double epsilon,
@@ -245,17 +287,13 @@ void test_memory_of_group_norms() {
     expect_refused([&] { group_norm_on(in_l1, 4, CoreGrid(4, 2)); },
                    "num_groups (4) must be divisible by num_cores_across_channel (8)");
 
-    const auto sharded = [&](TensorMemoryLayout layout, std::uint32_t height, std::uint32_t width,
-                             std::uint32_t cores) {
-        using namespace ttcodegen::cpu;
-        return ttnn::to_memory_config(input, sharded_l1(layout, height, width, cores));
+    const auto sharded = [&](TensorMemoryLayout layout) {
+        return ttnn::to_memory_config(input, ttcodegen::cpu::sharded_l1(layout, 256, 128, 32));
     };
     expect_refused(
-        [&] {
-            group_norm_on(sharded(TensorMemoryLayout::WIDTH_SHARDED, 256, 32, 4), 4, std::nullopt);
-        },
+        [&] { group_norm_on(sharded(TensorMemoryLayout::WIDTH_SHARDED), 4, std::nullopt); },
         "cannot be width-sharded");
-    const Tensor rows = sharded(TensorMemoryLayout::HEIGHT_SHARDED, 32, 128, 8);
+    const Tensor rows = sharded(TensorMemoryLayout::HEIGHT_SHARDED);
     expect_refused([&] { group_norm_on(rows, 4, std::nullopt); },
                    "Only L1 buffers can have an associated circular buffer!");
     expect(group_norm_on(rows, 4, std::nullopt, rows.memory_config()).memory_config() ==
@@ -291,6 +329,7 @@ void test_refusals() {
 int main() {
     test_softmax();
     test_scale_mask_softmax();
+    test_masks_of_sharded_softmax();
     test_row_norms();
     test_batch_norm();
     test_group_norm();

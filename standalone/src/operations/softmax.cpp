@@ -131,7 +131,44 @@ void softmax_columns(const Tensor& input, const Tensor& output, std::size_t size
     finish_block_float(output);
 }
 
-void check_mask(const Tensor& input, const Tensor& mask) {
+/// Which row of a mask is added to a row of the input.
+enum class MaskRows : std::uint8_t {
+    /// The first one of its batch.
+    first,
+    /// The one at its height in the mask of its batch.
+    same_height,
+    /// The one at its place.
+    own,
+};
+
+/// How the call adds its mask.
+struct MaskUse {
+    bool is_causal = false;
+    bool has_sharded_program = false;
+};
+
+void check_interleaved_mask(const Shape& shape, const Shape& mask_shape, bool is_by_rows,
+                            bool is_causal) {
+    TT_FATAL(mask_shape[0] == shape[0],
+             "Input and mask batch sizes must match, got input: {} vs mask: {}", shape[0],
+             mask_shape[0]);
+    TT_FATAL(mask_shape[1] == 1, "Mask intermediate dimension 1 must be 1, got: {}", mask_shape[1]);
+    if (is_by_rows) {
+        TT_FATAL(mask_shape[3] == kTileSide && mask_shape[2] * kTileSide == shape[3],
+                 "Non-sharded mask shape must match expected shape");
+        return;
+    }
+    TT_FATAL(!is_causal || mask_shape[2] == shape[2], "A causal mask must have height {}, got: {}",
+             shape[2], mask_shape[2]);
+    TT_FATAL(mask_shape[3] == shape[3], "Mask width must be {}, got: {}", shape[3], mask_shape[3]);
+}
+
+/// Refuses the masks that the release refuses, and those whose elements its kernels read beyond
+/// the end or in other places.
+///
+/// Source: softmax_device_operation.cpp and the kernels of tt-metal 0.70.1, which add the first row
+/// of a mask that is not causal to all rows.
+MaskRows checked_mask(const Tensor& input, const Tensor& mask, const MaskUse& use) {
     require_on_device(mask, "mask");
     TT_FATAL(mask.layout() == Layout::TILE || mask.dtype() != DataType::UINT8,
              "Can only tilize bfloat16/float32 or int32/uint32/uint16 tensors");
@@ -139,32 +176,50 @@ void check_mask(const Tensor& input, const Tensor& mask) {
     const Shape& mask_shape = mask.logical_shape();
     TT_FATAL(shape.rank() == 4 && mask_shape.rank() == 4,
              "Input and mask must have rank 4, got shapes {} and {}", shape, mask_shape);
-    TT_FATAL(mask_shape[0] == shape[0],
-             "Input and mask batch sizes must match, got input: {} vs mask: {}", shape[0],
-             mask_shape[0]);
-    TT_FATAL(mask_shape[1] == 1, "Mask intermediate dimension 1 must be 1, got: {}", mask_shape[1]);
-    TT_FATAL(mask_shape[2] == 1 || mask_shape[2] == shape[2],
-             "Mask height must be 1 or {}, got: {}", shape[2], mask_shape[2]);
-    TT_FATAL(mask_shape[3] == shape[3], "Mask width must be {}, got: {}", shape[3], mask_shape[3]);
+    const bool is_row_major = mask.layout() == Layout::ROW_MAJOR;
+    if (mask.is_sharded()) {
+        TT_FATAL(!is_row_major, "Sharded mask must have TILE layout");
+        TT_FATAL(mask.padded_shape() == input.padded_shape(),
+                 "Sharded mask shape must match input tensor shape");
+        TT_FATAL(use.is_causal && use.has_sharded_program,
+                 "A sharded mask must be causal, for a program of sharded rows");
+        return MaskRows::own;
+    }
+    TT_FATAL(!is_row_major || !use.is_causal, "A causal mask must have TILE layout");
+    check_interleaved_mask(shape, mask_shape, is_row_major && use.has_sharded_program,
+                           use.is_causal);
+    return use.is_causal ? MaskRows::same_height : MaskRows::first;
 }
 
 void scale_mask_softmax_into(const Tensor& input, const Tensor& output, std::optional<float> scale,
-                             const std::optional<const Tensor>& mask,
+                             const std::optional<const Tensor>& mask, const MaskUse& use,
                              const std::optional<const DeviceComputeKernelConfig>& compute) {
     const SoftmaxSteps steps = SoftmaxSteps::of(input, compute, true);
     check_input(input, false);
     TT_FATAL(mask || !scale, "Scale value must not be set when mask is not present");
     std::optional<FloatElements> mask_values;
-    std::size_t mask_height = 1;
+    MaskRows mask_rows = MaskRows::first;
+    std::size_t mask_of_batch = 0;
     if (mask) {
-        check_mask(input, *mask);
+        mask_rows = checked_mask(input, *mask, use);
         mask_values.emplace(*mask);
-        mask_height = mask->logical_shape()[2];
+        mask_of_batch = mask->logical_volume() / mask->logical_shape()[0];
     }
     const Shape& shape = input.logical_shape();
     const std::size_t width = shape[-1];
     const std::size_t height = shape.rank() > 1 ? shape[-2] : 1;
     const std::size_t rows_of_batch = shape.rank() == 4 ? shape[1] * height : 1;
+    const auto place_in_mask = [&](std::size_t row) {
+        switch (mask_rows) {
+            case MaskRows::own:
+                return row * width;
+            case MaskRows::same_height:
+                return row / rows_of_batch * mask_of_batch + row % height * width;
+            case MaskRows::first:
+                break;
+        }
+        return row / rows_of_batch * mask_of_batch;
+    };
     map_rows(input, output, width, [&](std::size_t row, float* values) {
         if (scale) {
             for (std::size_t i = 0; i < width; ++i) {
@@ -172,9 +227,7 @@ void scale_mask_softmax_into(const Tensor& input, const Tensor& output, std::opt
             }
         }
         if (mask_values) {
-            const std::size_t mask_row = mask_height == 1 ? 0 : row % height;
-            const float* added =
-                mask_values->data() + (row / rows_of_batch * mask_height + mask_row) * width;
+            const float* added = mask_values->data() + place_in_mask(row);
             for (std::size_t i = 0; i < width; ++i) {
                 values[i] += added[i];
             }
@@ -185,7 +238,8 @@ void scale_mask_softmax_into(const Tensor& input, const Tensor& output, std::opt
 
 /// Refuses what tt-metal 0.70.1 refuses of a program of sharded rows
 /// (softmax_device_operation.cpp).
-void check_softmax_program(const Tensor& input, const SoftmaxProgramConfig& program) {
+void check_softmax_program(const Tensor& input, const SoftmaxProgramConfig& program,
+                           const std::optional<const Tensor>& mask = std::nullopt) {
     const auto* config = std::get_if<SoftmaxShardedMultiCoreProgramConfig>(&program);
     if (config == nullptr) {
         return;
@@ -201,6 +255,8 @@ void check_softmax_program(const Tensor& input, const SoftmaxProgramConfig& prog
     TT_FATAL(config->block_w == shape[1] / kTileSide,
              "block_w ({}) must match the shard width in tiles ({})", config->block_w,
              shape[1] / kTileSide);
+    TT_FATAL(!mask || mask->is_sharded() || config->block_w * kTileSide == input.padded_shape()[-1],
+             "shard width must equal to input tensor shape[3]!");
 }
 
 }  // namespace
@@ -237,15 +293,19 @@ Tensor softmax(const Tensor& input_tensor, int dim,
 
 Tensor scale_mask_softmax(const Tensor& input_tensor, std::optional<float> scale,
                           const std::optional<const Tensor>& mask,
-                          const std::optional<MemoryConfig>& memory_config, bool ignored,
+                          const std::optional<MemoryConfig>& memory_config, bool is_causal_mask,
                           std::optional<const DeviceComputeKernelConfig> compute_kernel_config,
-                          bool ignored_2) {
-    TTCODEGEN_ON_EACH_CHIP(scale_mask_softmax, input_tensor, scale, mask, memory_config, ignored,
-                           compute_kernel_config, ignored_2);
+                          bool ignored) {
+    TTCODEGEN_ON_EACH_CHIP(scale_mask_softmax, input_tensor, scale, mask, memory_config,
+                           is_causal_mask, compute_kernel_config, ignored);
+    TT_FATAL(!mask || mask->padded_shape()[-2] == 1 || mask->padded_shape()[-2] == kTileSide,
+             "Mask height must be 1 or input tensor tile height, got: {}",
+             mask->padded_shape()[-2]);
     const Tensor output =
         allocate_like(input_tensor, input_tensor.logical_shape(), input_tensor.dtype(),
                       Layout::TILE, output_memory_config(input_tensor, memory_config));
-    scale_mask_softmax_into(input_tensor, output, scale, mask, compute_kernel_config);
+    scale_mask_softmax_into(input_tensor, output, scale, mask, {.is_causal = is_causal_mask},
+                            compute_kernel_config);
     return output;
 }
 
@@ -263,20 +323,25 @@ Tensor softmax_in_place(const Tensor& input_tensor, int dim,
     TT_FATAL(position == 3 || input_tensor.logical_volume() == 0,
              "Invalid dimension: {}. Currently softmax inplace supports dim -1.", position);
     check_softmax_program(input_tensor, program_config);
-    scale_mask_softmax_into(input_tensor, input_tensor, std::nullopt, std::nullopt,
+    scale_mask_softmax_into(input_tensor, input_tensor, std::nullopt, std::nullopt, {},
                             compute_kernel_config);
     return input_tensor;
 }
 
 Tensor scale_mask_softmax_in_place(
     const Tensor& input_tensor, std::optional<float> scale, const std::optional<const Tensor>& mask,
-    const SoftmaxProgramConfig& program_config, bool ignored,
-    std::optional<const DeviceComputeKernelConfig> compute_kernel_config, bool ignored_2) {
+    const SoftmaxProgramConfig& program_config, bool is_causal_mask,
+    std::optional<const DeviceComputeKernelConfig> compute_kernel_config, bool ignored) {
     TTCODEGEN_ON_EACH_CHIP(scale_mask_softmax_in_place, input_tensor, scale, mask, program_config,
-                           ignored, compute_kernel_config, ignored_2);
-    TT_FATAL(!mask || mask->layout() == Layout::TILE, "Mask must have TILE layout");
-    check_softmax_program(input_tensor, program_config);
-    scale_mask_softmax_into(input_tensor, input_tensor, scale, mask, compute_kernel_config);
+                           is_causal_mask, compute_kernel_config, ignored);
+    const MaskUse use{
+        .is_causal = is_causal_mask,
+        .has_sharded_program =
+            std::holds_alternative<SoftmaxShardedMultiCoreProgramConfig>(program_config)};
+    TT_FATAL(!mask || use.has_sharded_program || mask->layout() == Layout::TILE,
+             "Mask must have TILE layout");
+    check_softmax_program(input_tensor, program_config, mask);
+    scale_mask_softmax_into(input_tensor, input_tensor, scale, mask, use, compute_kernel_config);
     return input_tensor;
 }
 

@@ -41,6 +41,15 @@ def repeated(p: Program, name: str, *factors: list[int]) -> SSAValue:
     return value
 
 
+def looked_up(
+    p: Program, indices: list[int], reshaped: list[int], result: list[int] | None = None
+) -> SSAValue:
+    """Rows of a table found by reshaped indices, reshaped to those of other indices."""
+    places = p.make.reshape(p.argument(*indices, element=ui32), reshaped)
+    found = p.make.emit("embedding", [places, p.argument(10, 8)], TensorType(f32, [*reshaped, 8]))
+    return p.make.reshape(found, [*(result or indices), 8])
+
+
 def converted(p: Program, source: Attribute, *targets: Attribute) -> SSAValue:
     value = p.argument(5, element=source)
     for target in targets:
@@ -91,6 +100,11 @@ SIMPLIFIED: dict[str, tuple[Build, list[str]]] = {
         ["reshape"],
     ),
     "reshape back": (lambda p: p.make.reshape(p.make.reshape(p.argument(2, 6), [12]), [2, 6]), []),
+    "rows of reshaped indices": (lambda p: looked_up(p, [4], [4, 1]), ["embedding"]),
+    "rows of other indices": (
+        lambda p: looked_up(p, [2, 3], [6], [3, 2]),
+        ["reshape", "embedding", "reshape"],
+    ),
     "identity reshape": (
         lambda p: p.make.emit("reshape", [p.argument(6)], TensorType(f32, [6]), shape=[6]),
         [],

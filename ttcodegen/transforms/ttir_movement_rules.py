@@ -63,6 +63,24 @@ def reshape_once(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     return rewriter.emit("constant", [], op.result_type, value=value)
 
 
+@MOVEMENT.on("ttir.reshape")
+def look_up_by_indices_as_they_are(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """Rows of a table found by reshaped indices, and reshaped to what those had: an embedding of
+    the indices. In tiles, a dimension of one between may take 32 times the memory."""
+    lookup = rewriter.sole(op.operands[0], "ttir.embedding")
+    if lookup is None:
+        return None
+    indices = rewriter.defining(lookup.operands[0], "ttir.reshape")
+    if indices is None:
+        return None
+    source, table = indices.operands[0], lookup.operands[1]
+    if op.result_shape != (*shape_of(source.type), lookup.result_shape[-1]):
+        return None
+    if not 1 <= len(shape_of(source.type)) <= 2:
+        return None
+    return rewriter.again(lookup, [source, table], op.result_type)
+
+
 @MOVEMENT.on("ttir.permute")
 def permute_once(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     """A permute of a permute is one permute; one that moves only dimensions of one element is a

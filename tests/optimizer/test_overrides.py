@@ -42,12 +42,38 @@ def given(**entries: dict[str, Any]) -> str:
     return json.dumps({"version": 1, "functions": {"main": entries}})
 
 
-@pytest.mark.parametrize("text", [CHAIN, DECODING, attention(256)], ids=["chain", "decode", "sdpa"])
+SPARSE = """
+func.func @main(%rows: tensor<2x4x32x64xbf16>, %experts: tensor<1x4x64x96xbf16>,
+                %routed: tensor<2x4x1x4xbf16>) -> tensor<2x4x1x4x32x96xbf16> {
+  %0 = "ttir.sparse_matmul"(%rows, %experts, %routed)
+      <{is_input_a_sparse = false, is_input_b_sparse = true}>
+      : (tensor<2x4x32x64xbf16>, tensor<1x4x64x96xbf16>, tensor<2x4x1x4xbf16>)
+      -> tensor<2x4x1x4x32x96xbf16>
+  return %0 : tensor<2x4x1x4x32x96xbf16>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [CHAIN, DECODING, attention(256), SPARSE],
+    ids=["chain", "decode", "sdpa", "sparse"],
+)
 def test_what_was_decided_gives_the_same_program(text: str) -> None:
     decided = compiled(text, 2)
     again = compiled(text, 2, decided.decisions)
     assert again.files == decided.files
     assert again.flatbuffer == decided.flatbuffer
+
+
+def test_the_configuration_of_a_sparse_product_is_kept() -> None:
+    decided = json.loads(compiled(SPARSE, 2).decisions)
+    product = decided["functions"]["main"]["sparse_matmul"]
+    product["program_config"] = re.sub(
+        r"in0_block_w = \d+", "in0_block_w = 7", product["program_config"]
+    )
+    with pytest.raises(CompileError, match="its configuration follows from its shapes"):
+        compiled(SPARSE, 2, json.dumps(decided))
 
 
 def test_an_override_is_obeyed() -> None:

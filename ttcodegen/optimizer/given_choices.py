@@ -87,6 +87,12 @@ class GivenChoices:
         configurations."""
         offered: list[Way] = []
         misfit = self._ways.misfit(call, config) if config is not None else None
+        if call.name == "sparse_matmul" and config is not None:
+            # It has one way only, with the configuration that it was lowered with.
+            if config not in op.parameters().values():
+                misfit = "its configuration follows from its shapes"
+                raise self._refused(op, misfit, call, [])
+            config = None
         for operands in brought:
             variant = replace(call, operands=operands)
             for way in self._offered(variant, fixed, entry, config):

@@ -175,7 +175,7 @@ def test_each_chip_has_its_share() -> None:
     host = result.files["src/m.cpp"]
     assert result.description.mesh == (1, 2)
     # A chip multiplies 64 of the 128 rows, and the CPU computes something of each.
-    assert "create_tensor({64, 96}" in host
+    assert "{64, 96}, DataType" in host
     assert "support::cpu::on_each_chip(cpu_tanh, " in host
     # They keep their rows, and send each other what they made of them.
     assert host.count("    exchange(*constants.programs, ") == 2

@@ -20,6 +20,18 @@ DEVICE = "device"
 
 
 @dataclass(frozen=True)
+class KeptObject:
+    """A member of the constants that is no tensor, and what makes it."""
+
+    name: str
+    type: str
+    maker: str
+    """The function template that makes it ..."""
+    made: tuple[str, ...]
+    """... with these arguments."""
+
+
+@dataclass(frozen=True)
 class HostTypes:
     """The C++ types that functions on the host work with, and the headers that have them."""
 
@@ -29,8 +41,8 @@ class HostTypes:
     headers: tuple[str, ...]
     own_headers: tuple[str, ...] = ()
     """Those of the project itself."""
-    kept: tuple[tuple[str, str], ...] = ()
-    """Names and types of what `Constants` holds besides tensors."""
+    kept: tuple[KeptObject, ...] = ()
+    """What `Constants` holds besides tensors."""
     has_prepare: bool = False
     """Whether every function has constants, be it only those of `kept`."""
     fixed_names: tuple[str, ...] = (DEVICE,)
@@ -136,7 +148,7 @@ def _structs(entry: Entry, types: HostTypes) -> list[tuple[str, list[tuple[str, 
     structs["Constants"] += [
         (each.field, f"std::array<{each.type}, {len(each.values)}>") for each in entry.layers
     ]
-    structs["Constants"] += types.kept
+    structs["Constants"] += [(each.name, each.type) for each in types.kept]
     return list(structs.items())
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 
 from ttcodegen.conversions.interface import Entry, arguments_of, results_of
-from ttcodegen.dialects.device_module import constants_of, functions_of, is_host_function
+from ttcodegen.dialects.device_module import functions_of, is_host_function
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.naming.interface import entry_name
+from ttcodegen.naming.layers import plain_name
 from ttcodegen.naming.programs import names_of_host_function
+from ttcodegen.ops.device_constants import device_constants
 
 
 def device_entries(module: ModuleOp) -> list[Entry]:
-    """The entry functions of a module of device programs; their constants are the module's."""
+    """The entry functions of a module of device programs; their constants are what they compute
+    of weights and constants of the module alone."""
     # `main` belongs to the program that the functions end up in.
     scope = NameScope(["main"])
     entries: list[Entry] = []
@@ -30,8 +33,8 @@ def device_entries(module: ModuleOp) -> list[Entry]:
                 scope.unique(entry_name(name)),
                 tuple(arguments_of(names)),
                 tuple(results_of(function)),
-                tuple(op.results[0] for op in constants_of(function)),
-                tuple(fields.unique(identifier(constant)) for constant in names.constants),
+                device_constants(function).values,
+                tuple(fields.unique(identifier(plain_name(each))) for each in names.constants),
             )
         )
     return entries

@@ -9,14 +9,15 @@ from xdsl.dialects.func import CallOp
 from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.conversions.chip_exchange import ChipExchange
-from ttcodegen.conversions.cpp_interface import DEVICE, returned_type
+from ttcodegen.conversions.cpp_interface import DEVICE, ConstantFile, returned_type
 from ttcodegen.conversions.cpu_functions_to_emitc import HOST_PARTS, HOST_TENSOR, CppFunction
 from ttcodegen.conversions.recording import SourceFacts, Statement, StatementRecorder
 from ttcodegen.conversions.shards import shards_text
 from ttcodegen.conversions.shared_programs import SharedPrograms
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.device_module import launch_of
+from ttcodegen.dialects.device_module import attribute_of, launch_of
 from ttcodegen.dialects.device_op_names import (
+    CONSTANT,
     CREATE_BUFFER,
     ENQUEUE_READ_BUFFER,
     ENQUEUE_WRITE_BUFFER,
@@ -27,6 +28,7 @@ from ttcodegen.dialects.functions import callee_of
 from ttcodegen.dialects.mesh import ONE_CHIP, declared_mesh
 from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr, placement_of
 from ttcodegen.emitc.identifiers import identifier
+from ttcodegen.emitc.spelling import string_literal
 from ttcodegen.emitc.text import Text
 from ttcodegen.ops.cpp_calls import Argument, Call, Use
 from ttcodegen.parsing.structure import operation_name
@@ -106,9 +108,20 @@ class DeviceRecorder(StatementRecorder):
     def _host_tensor(self) -> str:
         return HOST_PARTS if self._on_mesh else HOST_TENSOR
 
+    def load(self, op: Operation) -> None:
+        """A constant of the module, from its file."""
+        result = op.results[0]
+        file = self.facts.constant_names.unique(identifier(self.names[result]))
+        placement, value = placement_of(result), attribute_of(op, "value")
+        assert value is not None
+        self.facts.constants.append(ConstantFile(file, value, placement.data_type))
+        name = Text(string_literal(file))
+        arguments = (name, *placement_arguments(placement), Text(DEVICE))
+        self._call(op, "support::load_tensor", *arguments, type=TENSOR)
+
     def create(self, op: Operation) -> None:
         """A new tensor, unless what runs the program that fills it makes it."""
-        if op.results[0] not in self.programs.made:
+        if op.results[0] not in self.programs.made and self._copied(op) is None:
             arguments = creation_arguments(placement_of(op.results[0]))
             self._call(op, "support::create_tensor", *arguments, type=TENSOR)
 
@@ -144,7 +157,26 @@ class DeviceRecorder(StatementRecorder):
         if isinstance(call, Operation) and call in self._exchanges:
             self._exchange(op, *self._exchanges[call])
             return
-        self._call(op, "support::cpu::to_device", *map(Use, op.operands))
+        host, target = op.operands
+        created = target.owner
+        if isinstance(created, Operation) and self._copied(created) is op:
+            arguments = (Use(host), *creation_arguments(placement_of(target)))
+            call = Call("support::cpu::copy_to_device", arguments, TENSOR)
+            self._add(call, (target,), (TENSOR,))
+            return
+        self._call(op, "support::cpu::to_device", Use(host), Use(target))
+
+    def _copied(self, created: Operation) -> Operation | None:
+        """The copy from the host that fills a tensor right after it is made, in one call; None if
+        something else does."""
+        after = created.next_op
+        if after is None or {operation_name(created), operation_name(after)} != {
+            CREATE_BUFFER,
+            ENQUEUE_WRITE_BUFFER,
+        }:
+            return None
+        is_exchanged = after.operands[0].owner in self._exchanges
+        return after if after.operands[-1] is created.results[0] and not is_exchanged else None
 
     def call(self, op: Operation) -> None:
         """A function on the CPU."""
@@ -195,6 +227,7 @@ class DeviceRecorder(StatementRecorder):
 
 
 _RULES: Mapping[str, Callable[[DeviceRecorder, Operation], None]] = {
+    CONSTANT: DeviceRecorder.load,
     CREATE_BUFFER: DeviceRecorder.create,
     RUN_PROGRAM: DeviceRecorder.launch,
     ENQUEUE_READ_BUFFER: DeviceRecorder.read,

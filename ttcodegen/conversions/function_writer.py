@@ -245,7 +245,7 @@ class FunctionWriter:
         value = self.body.call(
             call.callee,
             *map(self.value, call.arguments),
-            type=TENSOR,
+            type=self.source.types.tensor,
             pure=True,
             labels=_labels(call),
         )
@@ -415,12 +415,19 @@ class FunctionWriter:
         else:
             self.body.return_()
 
-    def return_struct(self, struct: str, fields: Sequence[str], values: Iterable[SSAValue]) -> None:
-        """Returns a structure with these values in its fields."""
+    def return_struct(
+        self,
+        struct: str,
+        fields: Sequence[str],
+        values: Iterable[SSAValue],
+        others: Mapping[str, SSAValue] | None = None,
+    ) -> None:
+        """Returns a structure with these values in its fields, and what is no value of the program
+        in the `others`."""
         arguments: dict[str, Value] = {
             name: self.value(Use(value)) for name, value in zip(fields, values, strict=True)
         }
-        self.body.return_(self.body.aggregate(struct, arguments))
+        self.body.return_(self.body.aggregate(struct, {**arguments, **(others or {})}))
 
 
 def _labels(call: Call) -> Sequence[str]:

@@ -47,8 +47,7 @@ def hold_weights(
     done = [changed.get(id(statement), statement) for statement in statements]
     held = {value for array in arrays for values in array.values for value in values}
     used = {value for statement in done for value in statement.uses}.union(returned)
-    constants = () if entry.load is None else entry.load.results
-    layered = frozenset(value for value in constants if value in held and value not in used)
+    layered = frozenset(held.intersection(entry.constant_values) - used)
     return replace(entry, layers=tuple(arrays), layered=layered), done
 
 

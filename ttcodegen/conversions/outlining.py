@@ -13,7 +13,7 @@ from ttcodegen.conversions.recording import TENSOR, Statement
 from ttcodegen.conversions.statement_groups import Group, pieces_of, signature, texts_of
 from ttcodegen.emitc.identifiers import NameScope, identifier, type_name
 from ttcodegen.emitc.text import Text
-from ttcodegen.naming.functions import preparation_verb
+from ttcodegen.naming.functions import preparation_name, preparation_verb
 from ttcodegen.naming.parameters import names_inside, names_of_forms, prepared_parameter_name
 from ttcodegen.naming.values import ValueNames
 from ttcodegen.ops.cpp_calls import Argument, Call, Use
@@ -113,7 +113,11 @@ class OutlinedFunction:
 
 
 def outline(
-    groups: Sequence[Group], names: ValueNames, scope: NameScope
+    groups: Sequence[Group],
+    names: ValueNames,
+    scope: NameScope,
+    type_of: Callable[[SSAValue], str],
+    context: Sequence[tuple[str, str]],
 ) -> dict[int, OutlinedFunction]:
     """Finds the groups of a computation of constants that are equal but for what they are called
     with.
@@ -122,6 +126,8 @@ def outline(
         groups: in order.
         names: what values are called.
         scope: the names of functions.
+        type_of: the C++ types of values.
+        context: names and types of what pieces of C++ may name besides values.
 
     Returns:
         The function of each group that has one, by the index of the group.
@@ -133,15 +139,22 @@ def outline(
     found: dict[int, OutlinedFunction] = {}
     for indices in alike.values():
         if len(indices) > 1:
-            function = _preparation([groups[index] for index in indices], names, scope)
+            equal = [groups[index] for index in indices]
+            function = _preparation(equal, names, scope, type_of, context)
             found.update(dict.fromkeys(indices, function))
     return found
 
 
-def _preparation(groups: Sequence[Group], names: ValueNames, scope: NameScope) -> OutlinedFunction:
+def _preparation(
+    groups: Sequence[Group],
+    names: ValueNames,
+    scope: NameScope,
+    type_of: Callable[[SSAValue], str],
+    context: Sequence[tuple[str, str]],
+) -> OutlinedFunction:
     """The function that computes constants of several groups."""
     first = groups[0]
-    taken = NameScope([DEVICE])
+    taken = NameScope(name for name, _ in context)
     tensors: list[Parameter] = []
     inner: dict[SSAValue, str] = {}
     kept: dict[tuple[str, ...], str] = {}
@@ -150,15 +163,18 @@ def _preparation(groups: Sequence[Group], names: ValueNames, scope: NameScope) -
         called = tuple(names[each.live_in[index]] for each in groups)
         name = taken.unique(identifier(prepared_parameter_name(called, verb)))
         inner[value] = kept[called] = name
-        tensors.append(Parameter(inner[value], TENSOR))
+        tensors.append(Parameter(inner[value], type_of(value)))
     results = [each.results for each in groups]
     inner |= names_inside(results, names.__getitem__, "result")
     inner |= names_of_forms(results, names.__getitem__, kept)
     texts = differing_texts(groups, inner, taken)
-    name = scope.unique(identifier(verb or f"prepare_{inner[first.live_out[0]]}"))
-    function = OutlinedFunction(name, groups, tensors, texts, inner)
+    result = first.live_out[0]
+    name = preparation_name(verb, result, inner[result], scope)
+    function = OutlinedFunction(
+        name, groups, tensors, texts, inner, type_of=type_of, context=context
+    )
     if len(function.parameters) > MOST_UNNAMED:
-        tensors[:] = [Parameter(p.name, f"const {TENSOR}&") for p in tensors]
+        tensors[:] = [Parameter(p.name, f"const {p.type}&") for p in tensors]
         fields = (*tensors, *texts)
         function.structs = [ParameterStruct("arguments", f"{type_name(name)}Arguments", fields)]
     add_calls(function)

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.conversions.cpp_interface import DEVICE, prepare_parameters
+from ttcodegen.conversions.cpp_interface import DEVICE, HostTypes, prepare_parameters
 from ttcodegen.conversions.function_writer import Body, FunctionWriter, Members, SourceFile
 from ttcodegen.conversions.interface import Entry
 from ttcodegen.conversions.outlined_functions import write_outlined
 from ttcodegen.conversions.outlining import outline
-from ttcodegen.conversions.recording import Recorder, Statement, is_deallocation
+from ttcodegen.conversions.recording import (
+    Recorder,
+    SourceFacts,
+    Statement,
+    StatementRecorder,
+    is_deallocation,
+)
 from ttcodegen.conversions.splitting import LONGEST, cuts, layers_of
 from ttcodegen.conversions.statement_groups import components
 from ttcodegen.emitc.statements import VerbatimOp
@@ -22,16 +29,22 @@ from ttcodegen.naming.values import ValueNames
 from ttcodegen.transforms.rebuilding import body_of
 
 
-def write_preparation(source: SourceFile, entry: Entry) -> None:
-    """Defines the function that computes the constants of an entry: group by group of those that
-    are computed together, and equal groups by one function."""
-    members = Members()
-    for tensor in entry.arguments:
-        members.bind_argument(tensor.value, tensor)
+@dataclass(frozen=True)
+class Preparation:
+    """What computes the constants of an entry."""
+
+    members: Members
+    recorder: StatementRecorder
+    statements: Sequence[Statement]
+    computed: Mapping[SSAValue, SSAValue]
+    """For each constant as the entry has it what is computed."""
+
+
+def library_preparation(facts: SourceFacts, entry: Entry) -> Preparation:
+    """The preparation of an entry that calls the library: its const-eval function."""
+    members = _members(entry)
     if entry.const_eval is None or entry.load is None:
-        recorder = Recorder(source.facts, ValueNames([], {}, {}, {}))
-        _write_function(source, Body(entry, members, recorder), [], {})
-        return
+        return Preparation(members, Recorder(facts, ValueNames([], {}, {}, {})), [], {})
     arguments = body_of(entry.const_eval).args
     tensors = {tensor.value: tensor for tensor in entry.arguments}
     for argument, value in zip(arguments, entry.load.operands, strict=True):
@@ -40,17 +53,42 @@ def write_preparation(source: SourceFile, entry: Entry) -> None:
     constants = ops.pop().operands
     names = entry.names.prepared
     assert names is not None
-    recorder = Recorder(source.facts, names)
-    body = Body(entry, members, recorder)
-    groups = components(recorder.record(ops), [recorder.resolved(v) for v in constants])
-    functions = outline(groups, names, source.function_names)
+    recorder = Recorder(facts, names)
+    statements = recorder.record(ops)
+    computed: dict[SSAValue, SSAValue] = dict(zip(entry.load.results, constants, strict=True))
+    return Preparation(members, recorder, statements, computed)
+
+
+def device_preparation(entry: Entry, recorder: StatementRecorder) -> Preparation:
+    """The preparation of an entry that runs programs of the device, of which a recorder has the
+    statements."""
+    computed = dict(zip(entry.constant_values, entry.constant_values, strict=True))
+    return Preparation(_members(entry), recorder, recorder.statements, computed)
+
+
+def _members(entry: Entry) -> Members:
+    members = Members()
+    for tensor in entry.arguments:
+        members.bind_argument(tensor.value, tensor)
+    return members
+
+
+def write_preparation(source: SourceFile, entry: Entry, preparation: Preparation) -> None:
+    """Defines the function that computes the constants of an entry: group by group of those that
+    are computed together, and equal groups by one function."""
+    recorder, computed = preparation.recorder, preparation.computed
+    body = Body(entry, preparation.members, recorder)
+    constants = [recorder.resolved(value) for value in computed.values()]
+    groups = components(preparation.statements, constants)
+    kept = [("constants", f"const {entry.struct('Constants')}&")] if source.types.kept else []
+    context = (*kept, (DEVICE, f"{source.types.device}&"))
+    functions = outline(groups, recorder.names, source.function_names, recorder.type_of, context)
     for function in dict.fromkeys(functions.values()):
         write_outlined(source, function, recorder)
     statements = [
         [functions[index].calls[group]] if index in functions else list(group.statements)
         for index, group in enumerate(groups)
     ]
-    computed: dict[SSAValue, SSAValue] = dict(zip(entry.load.results, constants, strict=True))
     _write_function(source, body, statements, computed)
 
 
@@ -70,15 +108,22 @@ def _write_function(
     """
     entry = body.entry
     name, struct = f"prepare_{entry.cpp_name}", entry.struct("Constants")
-    taken = prepare_parameters(entry)
+    types = source.types
+    taken = prepare_parameters(entry, types)
     statements = [statement for group in groups for statement in group]
     lines = sum(map(body.lines_of, statements)) + len(entry.constant_fields)
-    if lines <= LONGEST and not entry.layers:
+    needs_kept = any(_names_constants(statement) for statement in statements)
+    if lines <= LONGEST and not entry.layers and not needs_kept:
         builder = source.file.function(name, taken, struct, fixed_names=[DEVICE])
         function = source.open(body, builder, taken)
         function.inlines_calls = True
         function.write(statements, returned=list(computed.values()))
-        function.return_struct(struct, entry.constant_fields, list(computed.values()))
+        others = {
+            each.name: builder.call(each.maker, type=each.type, template_args=each.made, pure=True)
+            for each in types.kept
+        }
+        values = [computed[value] for value in entry.constant_values]
+        function.return_struct(struct, entry.constant_fields, values, others)
         source.file.blank()
         return
     fields: dict[SSAValue, list[str]] = {}
@@ -92,7 +137,10 @@ def _write_function(
         called = [_write_part(source, body, part, fields) for part in _parts(body, groups, fields)]
         called += _write_layers(source, body, handed)
     builder = source.file.function(name, taken, struct, fixed_names=[DEVICE])
-    made = builder.variable("constants", struct)
+    made = builder.variable("constants", struct, fixed=bool(types.kept))
+    for each in types.kept:
+        text = f"{each.maker}<{', '.join(each.made)}>()"
+        builder.insert(VerbatimOp(f"{{}}.{each.name} = {text};", [made]))
     passed = [*builder.arguments, made]
     if is_short:
         function = source.open(body, builder, taken)
@@ -105,6 +153,12 @@ def _write_function(
         builder.insert(VerbatimOp(f"{part}({', '.join(['{}'] * len(given))});", given))
     builder.return_(builder.load(made))
     source.file.blank()
+
+
+def _names_constants(statement: Statement) -> bool:
+    """Whether a statement needs what the constants hold besides tensors."""
+    names = [text for text, _ in statement.form.texts]
+    return "constants" in names or "*constants." in str(statement.form.skeleton)
 
 
 def _write_constants(
@@ -137,8 +191,10 @@ def _write_layers(
     called: list[tuple[str, list[bool]]] = []
     for start in range(0, len(handed), LONGEST):
         name = source.function_names.unique(f"prepare_{entry.cpp_name}_layers")
-        taken = _part_parameters(entry)
-        builder = source.file.function(name, taken, specifiers=["static"], fixed_names=[DEVICE])
+        taken = _part_parameters(entry, source.types)
+        builder = source.file.function(
+            name, taken, specifiers=["static"], fixed_names=source.types.fixed_names
+        )
         function = source.open(body, builder, taken)
         for value, field in handed[start : start + LONGEST]:
             function.assign_constant(field, function.used(value))
@@ -148,8 +204,8 @@ def _write_layers(
     return called
 
 
-def _part_parameters(entry: Entry) -> list[tuple[str, str]]:
-    return [*prepare_parameters(entry), ("constants", f"{entry.struct('Constants')}&")]
+def _part_parameters(entry: Entry, types: HostTypes) -> list[tuple[str, str]]:
+    return [*prepare_parameters(entry, types), ("constants", f"{entry.struct('Constants')}&")]
 
 
 def _write_part(
@@ -163,8 +219,10 @@ def _write_part(
     entry = body.entry
     title = part_title(_layers(body, statements))
     name = source.function_names.unique(part_name(f"prepare_{entry.cpp_name}", title))
-    taken = _part_parameters(entry)
-    builder = source.file.function(name, taken, specifiers=["static"], fixed_names=[DEVICE])
+    taken = _part_parameters(entry, source.types)
+    builder = source.file.function(
+        name, taken, specifiers=["static"], fixed_names=source.types.fixed_names
+    )
     _write_constants(source.open(body, builder, taken), statements, fields)
     builder.return_()
     source.file.blank()

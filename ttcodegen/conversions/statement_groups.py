@@ -38,6 +38,7 @@ def components(statements: Sequence[Statement], returned: Iterable[SSAValue]) ->
     own, before all others.
     """
     maker = {result: index for index, s in enumerate(statements) for result in s.results}
+    written = {value for s in statements if not s.results for value in s.uses}
     sets = _DisjointSets(len(statements))
     users: dict[int, list[int]] = {}
     calls: dict[int, int] = {}
@@ -48,7 +49,7 @@ def components(statements: Sequence[Statement], returned: Iterable[SSAValue]) ->
                 sets.join(calls.setdefault(id(call), index), index)
         for value in statement.form.values:
             made = maker.get(value)
-            if made is not None and statements[made].uses:
+            if made is not None and (statements[made].uses or value in written):
                 sets.join(made, index)
             elif made is not None:
                 users.setdefault(made, []).append(index)

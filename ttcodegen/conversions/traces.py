@@ -18,6 +18,7 @@ from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.placement import has_placement, placement_of
 from ttcodegen.dialects.ttcore import LoadCachedOp
 from ttcodegen.ops.definition import has_trait
+from ttcodegen.ops.device_constants import device_constants
 from ttcodegen.ops.traits import Trait
 from ttcodegen.parsing.structure import operation_name
 from ttcodegen.transforms.rebuilding import body_of
@@ -38,6 +39,8 @@ def require_traceable(entries: Sequence[Entry], cpu_functions: Iterable[FuncOp] 
     """
     exchanges = chip_exchanges([entry.function for entry in entries], cpu_functions)
     captured = {op for exchange in exchanges for op in exchange.ops}
+    # What the prepare function does is no part of a trace.
+    captured.update(op for entry in entries for op in device_constants(entry.function).ops)
     found = [error for entry in entries for error in _unsupported_calls(entry, captured)]
     if found:
         raise CompileError.from_diagnostics([d for error in found for d in error.diagnostics])

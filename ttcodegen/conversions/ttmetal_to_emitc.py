@@ -6,7 +6,8 @@ What they call to launch a program, `run_<program>`, is written from a template:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -16,11 +17,10 @@ from ttcodegen.conversions import layers
 from ttcodegen.conversions.chip_exchange import called_on_cpu, chip_exchanges
 from ttcodegen.conversions.cpp_interface import (
     DEVICE,
-    ConstantFile,
     CppProgram,
     HostTypes,
+    KeptObject,
     parameters,
-    prepare_parameters,
     prepend,
     title_of,
     write_header,
@@ -32,7 +32,6 @@ from ttcodegen.conversions.device_recording import (
     TENSOR,
     DeviceRecorder,
     NumberedExchanges,
-    placement_arguments,
 )
 from ttcodegen.conversions.entry_functions import write_entry_function
 from ttcodegen.conversions.function_writer import (
@@ -42,25 +41,23 @@ from ttcodegen.conversions.function_writer import (
     last_use_function,
 )
 from ttcodegen.conversions.interface import Entry
+from ttcodegen.conversions.layer_weights import hold_weights
 from ttcodegen.conversions.outlined_functions import write_outlined
+from ttcodegen.conversions.preparation import device_preparation, write_preparation
 from ttcodegen.conversions.recording import Statement
 from ttcodegen.conversions.shared_programs import SharedPrograms
-from ttcodegen.dialects.device_module import attribute_of, constants_of, filling_launch
+from ttcodegen.dialects.device_module import filling_launch
 from ttcodegen.dialects.device_op_names import (
-    CONSTANT,
     CREATE_BUFFER,
     DEALLOCATE_BUFFER,
     ENQUEUE_WRITE_BUFFER,
     VIEW,
 )
 from ttcodegen.dialects.mesh import ONE_CHIP, declared_mesh
-from ttcodegen.dialects.placement import placement_of
-from ttcodegen.emitc.builder import Argument, open_file
-from ttcodegen.emitc.identifiers import identifier
-from ttcodegen.emitc.spelling import string_literal
+from ttcodegen.emitc.builder import open_file
 from ttcodegen.emitc.statements import VerbatimOp
-from ttcodegen.emitc.text import Text
 from ttcodegen.naming.layers import layer
+from ttcodegen.ops.device_constants import device_constants
 from ttcodegen.parsing.structure import operation_name
 from ttcodegen.transforms.rebuilding import body_of
 
@@ -76,7 +73,7 @@ TTMETAL = HostTypes(
     MESH_DEVICE,
     ("memory", "tt-metalium/mesh_device.hpp"),
     (PROGRAMS_HEADER, "support/device_tensor.hpp"),
-    ((PROGRAMS, "std::shared_ptr<Programs>"),),
+    (KeptObject(PROGRAMS, "std::shared_ptr<Programs>", "std::make_shared", ("Programs",)),),
     has_prepare=True,
     # The cache of programs is named in pieces of C++.
     fixed_names=(DEVICE, "constants"),
@@ -107,7 +104,7 @@ def convert_ttmetal_to_emitc(
     exchanges: NumberedExchanges = {each.call: (n, each) for n, each in enumerate(found)}
     cpu_functions = called_on_cpu(hosts, cpu_functions, found)
     title = title_of(name, input_hash, release)
-    write_header(open_file(module, f"src/{name}.hpp"), name, entries, title, TTMETAL)
+    header = open_file(module, f"src/{name}.hpp")
     cpu = convert_cpu_functions(module, name, cpu_functions, title)
     source = SourceFile(open_file(module, f"src/{name}.cpp"), types=TTMETAL)
     source.function_names.reserve(*(function.name for function in cpu.by_symbol.values()))
@@ -117,8 +114,8 @@ def convert_ttmetal_to_emitc(
         source.file.blank()
         opening = source.file.block.last_op
         assert opening is not None
-        for entry in entries:
-            _write_entry(source, entry, programs, cpu.by_symbol, exchanges)
+        known = [_write_entry(source, e, programs, cpu.by_symbol, exchanges) for e in entries]
+    write_header(header, name, known, title, TTMETAL)
     if source.uses_last_use:
         text = last_use_function("auto" if cpu_functions else TENSOR)
         source.file.block.insert_ops_after([VerbatimOp(text), VerbatimOp("")], opening)
@@ -139,17 +136,21 @@ def _write_entry(
     programs: SharedPrograms,
     cpu_functions: Mapping[str, CppFunction],
     exchanges: NumberedExchanges,
-) -> None:
-    """Defines the functions of one entry."""
+) -> Entry:
+    """Defines the functions of one entry; gives it with the arrays of the weights of its layers."""
     source.function_names.reserve(entry.cpp_name, f"prepare_{entry.cpp_name}")
-    _write_prepare(source, entry)
-    unwritten = (CONSTANT, DEALLOCATE_BUFFER)
-    ops = [op for op in body_of(entry.function).ops if operation_name(op) not in unwritten]
+    once = device_constants(entry.function).ops
+    done = set(once)
+    ops = [op for op in body_of(entry.function).ops if op not in done]
     terminator = ops.pop()
     members = _DeviceMembers.of(entry)
     assert isinstance(terminator, ReturnOp)
-    recorder = DeviceRecorder(source.facts, entry.names.values, programs, cpu_functions, exchanges)
-    statements = recorder.record(ops)
+    preparing, recorder = [
+        DeviceRecorder(source.facts, entry.names.values, programs, cpu_functions, exchanges)
+        for _ in range(2)
+    ]
+    preparing.record(_written(once))
+    statements = recorder.record(_written(ops))
     body = Body(entry, members, recorder)
     known = layers.Body(
         recorder.names,
@@ -163,9 +164,19 @@ def _write_entry(
         parameters(entry, TTMETAL)[-2:],
     )
     statements, functions = layers.outline_layers(statements, known)
+    entry, statements = hold_weights(
+        entry, statements, functions, members.places, terminator.operands
+    )
+    write_preparation(source, entry, device_preparation(entry, preparing))
     for function in functions:
         write_outlined(source, function, recorder)
-    write_entry_function(source, body, statements, terminator.operands)
+    write_entry_function(source, replace(body, entry=entry), statements, terminator.operands)
+    return entry
+
+
+def _written(ops: Iterable[Operation]) -> list[Operation]:
+    """The ops that have statements: those that give memory back have none."""
+    return [op for op in ops if operation_name(op) != DEALLOCATE_BUFFER]
 
 
 class _DeviceMembers(Members):
@@ -182,37 +193,3 @@ class _DeviceMembers(Members):
 
 def _moves_only(op: Operation) -> bool:
     return operation_name(op) in (ENQUEUE_WRITE_BUFFER, VIEW)
-
-
-def _write_prepare(source: SourceFile, entry: Entry) -> None:
-    struct = entry.struct("Constants")
-    body = source.file.function(
-        f"prepare_{entry.cpp_name}",
-        prepare_parameters(entry, TTMETAL),
-        struct,
-        fixed_names=[DEVICE],
-    )
-    fields: dict[str, Argument] = {}
-    ops = constants_of(entry.function)
-    for op, field in zip(ops, entry.constant_fields, strict=True):
-        file = source.facts.constant_names.unique(identifier(field))
-        placement = placement_of(op.results[0])
-        value = attribute_of(op, "value")
-        assert value is not None
-        source.facts.constants.append(ConstantFile(file, value, placement.data_type))
-        fields[field] = body.call(
-            "support::load_tensor",
-            Text(string_literal(file)),
-            *placement_arguments(placement),
-            Text(DEVICE),
-            type=TENSOR,
-            pure=True,
-        )
-    made = body.call(
-        "std::make_shared",
-        type="std::shared_ptr<Programs>",
-        template_args=("Programs",),
-        pure=True,
-    )
-    body.return_(body.aggregate(struct, {**fields, PROGRAMS: made}))
-    source.file.blank()

@@ -30,7 +30,7 @@ from ttcodegen.conversions.layer_weights import hold_weights
 from ttcodegen.conversions.option_wrappers import definitions
 from ttcodegen.conversions.outlined_functions import write_outlined
 from ttcodegen.conversions.outlining import OutlinedFunction
-from ttcodegen.conversions.preparation import write_preparation
+from ttcodegen.conversions.preparation import library_preparation, write_preparation
 from ttcodegen.conversions.recording import (
     TENSOR,
     Recorder,
@@ -137,7 +137,7 @@ def _write_entry(source: SourceFile, recorded: _Recorded) -> None:
     body = recorded.body
     entry = body.entry
     if entry.has_constants:
-        write_preparation(source, entry)
+        write_preparation(source, entry, library_preparation(source.facts, entry))
     for function in recorded.layers:
         write_outlined(source, function, body.recorder)
     write_entry_function(source, body, recorded.statements, recorded.terminator.operands)

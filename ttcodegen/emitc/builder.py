@@ -360,10 +360,15 @@ class EmitCBuilder:
 
     # --- Variables and control flow --------------------------------------------------------------
 
-    def variable(self, name: str, type: str, initializer: Text | None = None) -> SSAValue:
-        """`type name = initializer;`, a place to `assign` to and `load` from."""
+    def variable(
+        self, name: str, type: str, initializer: Text | None = None, *, fixed: bool = False
+    ) -> SSAValue:
+        """`type name = initializer;`, a place to `assign` to and `load` from; `fixed` if pieces of
+        C++ in the body refer to it by its name."""
         text = "" if initializer is None else initializer.text
         op = VariableOp(_opaque(text), EmitC_LValueType(cpp_type(type)))
+        if fixed:
+            op.attributes[FIXED_NAME] = UnitAttr()
         self.insert(op)
         return self._named(op, name)
 

@@ -360,7 +360,10 @@ class _FilePrinter:
         self._variable(op, op.type, name, op.initial_value, specifiers)
 
     def variable(self, op: VariableOp) -> None:
-        name = self._names_of(op)[0]
+        if FIXED_NAME in op.attributes and op.result.name_hint is not None:
+            name = op.result.name_hint
+        else:
+            name = self._names_of(op)[0]
         self._values.define(op.result, Expression(name))
         self._variable(op, op.result.type, name, op.value)
 

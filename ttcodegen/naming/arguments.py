@@ -6,21 +6,26 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
+from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from ttcodegen.dialects.functions import body_of
+from ttcodegen.dialects.functions import argument_attribute, body_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.ttcore import LoadCachedOp
 from ttcodegen.naming.interface import argument_names
 from ttcodegen.naming.layers import stem_of_weight
 from ttcodegen.naming.sources import is_generic
 from ttcodegen.naming.values import operand_noun
-from ttcodegen.ops.definition import TTIR, has_trait
+from ttcodegen.ops.definition import TTIR, library_definition, traits_of
 from ttcodegen.ops.traits import Trait
 
 FunctionOf = Callable[[str], FuncOp | None]
 """The function of a symbol."""
+
+TITLE = "ttcodegen.title"
+"""The attribute of an argument that says what it is called, for functions whose ops no longer do.
+"""
 
 _OF_PASSES = re.compile(r"input_\d+_[a-z]\w*?_\d+(?:_fork_clone\d*)?")
 """What TT-Forge calls a parameter that it makes: the op that takes it, and what cloned it."""
@@ -48,7 +53,10 @@ def argument_titles(function: FuncOp, function_of: FunctionOf) -> list[str]:
     (`input_0_divide_3_fork_clone`), gives way to what the argument is to the function: its cache of
     keys, the bias of a convolution.
     """
-    names = argument_names(function)
+    names = [
+        given.data if isinstance(given := argument_attribute(function, i, TITLE), StringAttr) else n
+        for i, n in enumerate(argument_names(function))
+    ]
     if not any(map(_says_nothing, names)):
         return names
     uses = _Uses(dict(zip(body_of(function).args, names, strict=True)), function_of)
@@ -115,10 +123,12 @@ class _Uses:
 
     def _adjusted(self, op: CatalogueOp, index: int) -> str | None:
         """The name of what adjusts a weight or the result of a layer: its scale, its bias."""
-        if has_trait(op, Trait.OF_LAYER) and index >= 2:
+        if _is_layer(op) and index >= 2:
             weight, suffix = self._origin(op.operands[1]), "bias"
         elif operand_noun(op) == "factor" and len(op.operands) == 2:
             weight, suffix = self._origin(op.operands[1 - index]), "scale"
+        elif len(op.operands) == 2 and (layer := _shifted_layer(op, index)):
+            weight, suffix = self._origin(layer.operands[1]), "bias"
         else:
             return None
         if weight is None or _says_nothing(weight) or weight == stem_of_weight(weight):
@@ -149,6 +159,18 @@ class _Uses:
         if isinstance(owner, CatalogueOp) and owner.operands:
             return owner.operands[0]
         return self._outside.get(value)
+
+
+def _shifted_layer(op: CatalogueOp, index: int) -> CatalogueOp | None:
+    """The layer to whose result a sum adds one of its operands; None if it does something else."""
+    layer = op.operands[1 - index].owner
+    if operand_noun(op) != "offset" or not isinstance(layer, CatalogueOp):
+        return None
+    return layer if _is_layer(layer) and len(layer.operands) > 1 else None
+
+
+def _is_layer(op: CatalogueOp) -> bool:
+    return Trait.OF_LAYER in traits_of(library_definition(op))
 
 
 def _operand_name(op: CatalogueOp, index: int) -> str:

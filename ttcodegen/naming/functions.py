@@ -6,11 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
+from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.device_op_names import RUN_PROGRAM
 from ttcodegen.dialects.operation import CatalogueOp, operation_name
-from ttcodegen.emitc.identifiers import identifier
+from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.naming.layers import common_layer, common_parts
 from ttcodegen.ops.definition import TTNN, call_has_trait
 from ttcodegen.ops.traits import Trait
@@ -141,12 +142,31 @@ def size_title(titles: Sequence[str | None], common: str) -> str:
 
 def preparation_verb(ops: Iterable[Operation]) -> str:
     """What a function of these ops does that computes constants, if the field has a word for it."""
+    ops = list(ops)
     kinds = {operation_name(op).rpartition(".")[2] for op in ops}
+    kinds.update(kind for op in ops for kind in _computed(op))
     if "constant" in kinds:
         return "load_parameter"
     if {"rsqrt", "subtract"} <= kinds:
         return "fold_batch_norm"
     return "fold_scale" if "multiply" in kinds else ""
+
+
+def preparation_name(verb: str, result: SSAValue, called: str, scope: NameScope) -> str:
+    """What a function is called that computes constants: after what it does, else after what it
+    gives; with the shape of that where this is not enough."""
+    name = identifier(verb or f"prepare_{called}")
+    sized = f"{name}_{shape_text(shape_of(result.type))}"
+    return scope.unique(sized if scope.is_taken(name) else name)
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    """A shape as a part of a name: two dimensions at least, no further ones of one element at its
+    start."""
+    sizes = [1, 1, *shape]
+    while len(sizes) > 2 and sizes[0] == 1:
+        sizes.pop(0)
+    return "x".join(map(str, sizes))
 
 
 def _meaning(counts: Counter[str]) -> str:

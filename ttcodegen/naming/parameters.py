@@ -44,9 +44,11 @@ def prepared_parameter_name(names: Iterable[str], verb: str) -> str:
         verb: what the function does, empty if the field has no word for it.
     """
     common = common_name(names) or "operand"
-    if verb == "fold_scale" and common.rpartition("_")[2] not in _LEARNED:
-        return "scale"
-    return common
+    learned = common.rpartition("_")[2]
+    if learned in _LEARNED:
+        # The path of the layers says nothing in a function for all of them.
+        return "_".join(common.split("_")[-2:])
+    return "scale" if verb == "fold_scale" else common
 
 
 def names_inside(

@@ -6,13 +6,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from ttcodegen.dialects.device_module import constants_of, launch_of
+from ttcodegen.dialects.device_module import Launch, functions_of, is_meaning, launch_of
 from ttcodegen.dialects.device_op_names import CONSTANT, RUN_PROGRAM, VIEW
 from ttcodegen.dialects.functions import argument_type, body_of
 from ttcodegen.dialects.operation import CatalogueOp, operation_name
+from ttcodegen.dialects.placement import has_placement
 from ttcodegen.dialects.programs import (
     BUFFER_CONSTANT,
     BufferAddress,
@@ -22,10 +24,12 @@ from ttcodegen.dialects.programs import (
 )
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.naming.arguments import argument_titles
-from ttcodegen.naming.interface import argument_names, result_names
+from ttcodegen.naming.functions import shape_text
+from ttcodegen.naming.interface import result_names
 from ttcodegen.naming.modules import FunctionNames, distinct_names, given_names, values_of
 from ttcodegen.naming.sources import name_or_kind
 from ttcodegen.naming.values import ValueNames
+from ttcodegen.ops.device_constants import device_constants, written_by
 from ttcodegen.ops.tt_lang import CALLED_OPERATION, called_name
 
 _ADDRESS = "_address"
@@ -60,7 +64,7 @@ def tensor_names_of(function: FuncOp, called: dict[SSAValue, str]) -> dict[SSAVa
     `called` are names of values that are no results of ops of the catalogue.
     """
     block = body_of(function)
-    arguments = dict(zip(block.args, argument_names(function), strict=True))
+    arguments = dict(zip(block.args, argument_titles(function, lambda _: None), strict=True))
     weights = {
         value: name
         for value, name in arguments.items()
@@ -98,6 +102,56 @@ def kernel_names(values: Iterable[SSAValue], names: Mapping[SSAValue, str]) -> d
     }
 
 
+def _form_names(
+    ops: Iterable[Operation], names: Mapping[SSAValue, str], meanings: Mapping[str, FuncOp]
+) -> dict[SSAValue, str]:
+    """What the values are called that some ops make of weights: as the weights in whose form they
+    are, else as the first of the operands that have a name.
+
+    Args:
+        ops: those that compute constants, in order.
+        names: those of weights.
+        meanings: what programs compute, by the symbols of the functions that say it.
+    """
+    found = dict(names)
+    for op in ops:
+        written = written_by(op)
+        read = op.operands[: len(op.operands) - len(written)]
+        source = next((found[value] for value in read if value in found), None)
+        if source is not None:
+            found.update(dict.fromkeys((*op.results, *written), source))
+        if operation_name(op) == RUN_PROGRAM:
+            launch = launch_of(op)
+            origins = _origins(launch, meanings.get(launch.meaning))
+            found.update({v: found[o] for v, o in origins.items() if o in found})
+    return {
+        value: name if has_placement(value) else host_name(name)
+        for value, name in found.items()
+        if value not in names
+    }
+
+
+def _origins(launch: Launch, meaning: FuncOp | None) -> dict[SSAValue, SSAValue]:
+    """The input that each output of a launch is another form of."""
+    if meaning is None or meaning.is_declaration:
+        return {}
+    block = body_of(meaning)
+    assert block.last_op is not None
+    found: dict[SSAValue, SSAValue] = {}
+    for output, result in zip(launch.outputs, block.last_op.operands, strict=True):
+        value = result
+        while isinstance(value.owner, Operation) and value.owner.operands:
+            value = value.owner.operands[0]
+        if isinstance(value, BlockArgument):
+            found[output] = launch.inputs[value.index]
+    return found
+
+
+def host_name(name: str) -> str:
+    """What the copy of a tensor on the host is called."""
+    return f"{name}_on_host"
+
+
 def buffer_names(ops: Iterable[Operation]) -> dict[SSAValue, str]:
     """What the tensors of a host function are called: as the lowering named them, else after the
     program that computes them. Numbers that only distinguish values are left out: not all of them
@@ -120,10 +174,18 @@ def names_of_host_function(function: FuncOp) -> FunctionNames:
     """What the tensors of a function that launches programs of the device are called."""
     titles = tuple(argument_titles(function, lambda _: None))
     given = given_names(function, titles)
-    constants = tuple(map(name_or_kind, constants_of(function)))
-    for op, name in zip(constants_of(function), constants, strict=True):
-        given.give(op.results[0], name, is_weight=True)
-    names = {**given.names, **buffer_names(body_of(function).ops)}
+    ops = body_of(function).ops
+    prepared = device_constants(function)
+    called = {op.results[0]: name_or_kind(op) for op in ops if operation_name(op) == CONSTANT}
+    weights = {**given.weight_names, **called}
+    module = function.parent_op()
+    symbols = functions_of(module) if isinstance(module, ModuleOp) else ()
+    meanings = {each.sym_name.data: each for each in symbols if is_meaning(each)}
+    forms = _form_names(prepared.ops, weights, meanings)
+    names = {**given.names, **buffer_names(ops), **called, **forms}
+    constants = tuple(names[value] for value in prepared.values)
+    for value, name in zip(prepared.values, constants, strict=True):
+        given.give(value, name, is_weight=True)
     values = ValueNames((), names, given.weight_names, {})
     return FunctionNames(function, titles, constants, given, values)
 
@@ -203,20 +265,11 @@ def shared_program_names(
     names: list[str] = []
     for called, source_shape, output_shape in programs:
         name = _FINAL_NUMBER.sub("", called)
-        output, source = _shape_text(output_shape), _shape_text(source_shape)
+        output, source = shape_text(output_shape), shape_text(source_shape)
         wanted = (name, f"{name}_{output}", f"{name}_{source}_to_{output}")
         free = next((each for each in wanted if not scope.is_taken(each)), wanted[-1])
         names.append(scope.unique(free))
     return names
-
-
-def _shape_text(shape: Sequence[int]) -> str:
-    """A shape as a part of a name: two dimensions at least, no further ones of one element at its
-    start."""
-    sizes = [1, 1, *shape]
-    while len(sizes) > 2 and sizes[0] == 1:
-        sizes.pop(0)
-    return "x".join(map(str, sizes))
 
 
 def shared_kernel_name(names: list[str]) -> str:

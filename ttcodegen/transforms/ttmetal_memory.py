@@ -21,6 +21,7 @@ from ttcodegen.dialects.system import system_of
 from ttcodegen.layout.bank import Bank
 from ttcodegen.layout.bank import Block as Place
 from ttcodegen.layout.placements import bank_bytes
+from ttcodegen.ops.device_constants import device_constants
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, ChipDescription, default_system
 from ttcodegen.systems.performance import performance
 from ttcodegen.transforms.deallocate import buffer_owners
@@ -58,6 +59,8 @@ class _Placing:
         self.chip = chip
         self.room = min(chip.usable_l1, performance(chip.arch).usable_l1)
         self.members = _members(block)
+        self.constants = set(device_constants(function).values)
+        """What is there from the first call on: it stays in DRAM."""
         self.ends = {
             op.operands[0]: position
             for position, op in enumerate(self.ops)
@@ -119,6 +122,8 @@ class _Placing:
 
     def _may_move(self, value: SSAValue) -> bool:
         if value not in self.ends or placement_of(value).buffer_type != "dram":
+            return False
+        if not self.constants.isdisjoint(self.members[value]):
             return False
         uses = (use.operation for member in self.members[value] for use in member.uses)
         return all(operation_name(op) in _PROGRAMS_ONLY for op in uses)

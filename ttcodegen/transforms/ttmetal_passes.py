@@ -31,6 +31,7 @@ def ttir_to_generics(options: Values) -> Iterator[Step | str]:
         yield "ttir-element-type-normalization"
         yield "cpu-hoist-manually-tagged"
     yield "ttir-pipeline"
+    yield "ttmetal-name-arguments"
     yield "ttcore-record-chip-shares"
     yield "ttmetal-reshape-later"
     yield "ttir-primitives"
@@ -49,6 +50,7 @@ def ttir_to_ttmetal(options: Values) -> Iterator[Step | str]:
     """From what the user wrote to programs of the device."""
     yield Step("ttir-to-ttmetal-fe-pipeline", chosen(options, _OPTIONS))
     yield "convert-ttir-to-ttmetal"
+    yield "ttmetal-constants-first"
     if options["tensors-in-l1"]:
         yield "ttmetal-place-in-l1"
         yield "ttmetal-alias-buffers"
@@ -93,6 +95,12 @@ PASSES = (
         options=(_WEIGHT_TYPE,),
     ),
     PassEntry(
+        name="ttmetal-name-arguments",
+        group=Group.TTMETAL,
+        implementation="ttcodegen.transforms.argument_names:NameArguments",
+        description="Names arguments that the source has no name for after what takes them.",
+    ),
+    PassEntry(
         name="ttmetal-reshape-later",
         group=Group.TTMETAL,
         implementation="ttcodegen.transforms.ttmetal_reshapes:ReshapeLater",
@@ -128,6 +136,12 @@ PASSES = (
         group=Group.TTMETAL,
         implementation="ttcodegen.conversions.ttir_to_ttmetal.convert:ConvertTTIRToTTMetal",
         description="Makes a program of the device of each ttir.generic, and writes its kernels.",
+    ),
+    PassEntry(
+        name="ttmetal-constants-first",
+        group=Group.TTMETAL,
+        implementation="ttcodegen.transforms.ttmetal_constants:ConstantsFirst",
+        description="Moves what depends on weights and constants alone to the start of functions.",
     ),
     PassEntry(
         name="ttmetal-place-in-l1",

@@ -36,7 +36,7 @@ from ttcodegen.dialects.programs import Program, ProgramAttr
 from ttcodegen.dialects.system import system_of
 from ttcodegen.dialects.ttir_generic import GenericOp
 from ttcodegen.emitc.identifiers import NameScope, identifier
-from ttcodegen.naming.programs import kernel_names, program_name, tensor_names_of
+from ttcodegen.naming.programs import host_name, kernel_names, program_name, tensor_names_of
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.tt_lang import CALLED_OPERATION, called_name
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
@@ -264,7 +264,7 @@ class _FunctionConverter:
     def _read(self, value: SSAValue) -> SSAValue:
         """A new copy of a value of the source on the host."""
         read = self._create("ttmetal.enqueue_read_buffer", [self._value(value)], [value.type])
-        read.results[0].name_hint = f"{self._names[value]}_on_host"
+        read.results[0].name_hint = host_name(self._names[value])
         self._add(read, self._call_op)
         return read.results[0]
 
@@ -296,7 +296,7 @@ class _FunctionConverter:
         made = CallOp(call.callee.string_value(), [self._read(operand)], [result.type])
         made.attributes.update(call.attributes)
         self._add(made, call)
-        made.results[0].name_hint = f"{self._names[result]}_on_host"
+        made.results[0].name_hint = host_name(self._names[result])
         self._write(result, made.results[0])
 
     def _call(self, call: CallOp) -> None:
@@ -315,7 +315,7 @@ class _FunctionConverter:
         made.attributes.update(call.attributes)
         self._add(made, call)
         for old, new in zip(call.results, made.results, strict=True):
-            new.name_hint = f"{self._names[old]}_on_host"
+            new.name_hint = host_name(self._names[old])
             self._on_host[old] = new
         for old, new in zip(call.operands, operands, strict=True):
             if old in overwritten:

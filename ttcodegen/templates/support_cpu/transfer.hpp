@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tt-metalium/mesh_command_queue.hpp>
+#include <utility>
 
 #include "support/cpu/tensor.hpp"
 #include "support/device_tensor.hpp"
@@ -33,6 +34,15 @@ inline void to_device(const Tensor& tensor, const DeviceTensor& target) {
     // The pages end with this function, so the transfer has to.
     target.buffer->device()->mesh_command_queue().enqueue_write_mesh_buffer(
         target.buffer, pages.data(), /*blocking=*/true);
+}
+
+/// A new tensor of the device with these elements; the arguments are those of `create_tensor`.
+template <typename... Placement>
+DeviceTensor copy_to_device(const Tensor& tensor, std::vector<std::uint64_t> shape,
+                            Placement&&... placement) {
+    DeviceTensor target = create_tensor(std::move(shape), std::forward<Placement>(placement)...);
+    to_device(tensor, target);
+    return target;
 }
 
 }  // namespace support::cpu

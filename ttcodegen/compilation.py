@@ -293,6 +293,7 @@ def emit_module(
     from ttcodegen.emission.op_lines import LoweredOps
     from ttcodegen.emitc.formatting import format_files
     from ttcodegen.emitc.printer import print_with_origins
+    from ttcodegen.naming.interface import prepare_name
     from ttcodegen.ops.tt_lang import LIBRARY_CALL
 
     name = module_name(options.module_name)
@@ -339,7 +340,7 @@ def emit_module(
     description = replace(
         description,
         functions=tuple(
-            replace(function, has_constants=f"prepare_{function.cpp_name}" in prepared)
+            replace(function, has_constants=prepare_name(function.cpp_name) in prepared)
             for function in description.functions
         ),
         data=tuple(_data_file(constant) for constant in constants_of(module)),

@@ -14,6 +14,7 @@ from ttcodegen.conversions.uniform_signature import declare_uniform, has_uniform
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.emitc.builder import EmitCBuilder
 from ttcodegen.emitc.standard_headers import standard_headers
+from ttcodegen.naming.interface import prepare_name
 from ttcodegen.version import __version__
 
 DEVICE = "device"
@@ -171,7 +172,7 @@ def _declare(header: EmitCBuilder, entry: Entry, types: HostTypes) -> None:
     if entry.has_constants or types.has_prepare:
         header.comment("To be called once, before the first inference.")
         header.declare(
-            f"prepare_{entry.cpp_name}",
+            prepare_name(entry.cpp_name),
             prepare_parameters(entry, types),
             entry.struct("Constants"),
         )

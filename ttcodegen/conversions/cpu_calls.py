@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
@@ -13,20 +12,11 @@ from ttcodegen.dialects.functions import is_cpu_function
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.transforms.rebuilding import body_of
 
-_HOISTED = re.compile(r"cpu_hoisted_(?:ttir_)?(\w+?)_[0-9a-f]{8,64}")
-
 
 def cpu_functions(module: ModuleOp) -> list[FuncOp]:
     """The functions of a module that run on the CPU, in order."""
     found = (op for op in module.body.block.ops if isinstance(op, FuncOp))
     return [function for function in found if is_cpu_function(function)]
-
-
-def cpu_function_name(symbol: str) -> str:
-    """What a function for the CPU computes, by its symbol: `argmax` of
-    `cpu_hoisted_ttir_argmax_83172da1`."""
-    found = _HOISTED.fullmatch(symbol)
-    return found[1] if found is not None else symbol
 
 
 def overwritten_arguments(function: FuncOp) -> list[int]:

@@ -10,7 +10,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.conversions.cpp_interface import returned_type
-from ttcodegen.conversions.cpu_calls import cpu_function_name, overwritten_arguments
+from ttcodegen.conversions.cpu_calls import overwritten_arguments
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.mesh import ONE_CHIP, declared_mesh, shape_in
@@ -19,6 +19,7 @@ from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.emitc.builder import Argument, EmitCBuilder, open_file
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.emitc.text import Text
+from ttcodegen.naming.cpu_functions import cpu_function_title
 from ttcodegen.naming.interface import argument_names
 from ttcodegen.naming.modules import given_names, names_of_function
 from ttcodegen.ops.collectives import MESH_ON_CPU
@@ -82,7 +83,7 @@ def convert_cpu_functions(
     scope = NameScope(["main"])
     named = {
         function.sym_name.data: CppFunction(
-            scope.unique(identifier(f"cpu_{cpu_function_name(function.sym_name.data)}")),
+            scope.unique(identifier(cpu_function_title(function.sym_name.data))),
             frozenset(overwritten_arguments(function)),
             _joins_chips(function),
         )

@@ -33,6 +33,7 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
+from ttcodegen.naming.cpu_functions import cpu_function_symbol
 from ttcodegen.naming.sources import name_in_text
 from ttcodegen.ops.chip_groups import MESH_SHAPE
 from ttcodegen.ops.constant_values import splat_of
@@ -189,7 +190,7 @@ def _function_of(op: CatalogueOp, passed: Sequence[SSAValue]) -> FuncOp:
     inputs = [value.type for value in passed]
     digest = hashlib.sha256(f"{inputs} {text}".encode()).hexdigest()[:8]
     function = FuncOp(
-        f"cpu_hoisted_ttir_{op.definition.short_name}_{digest}",
+        cpu_function_symbol(op.definition.short_name, digest),
         FunctionType.from_lists(inputs, [result.type for result in op.results]),
         Region(body),
         "private",

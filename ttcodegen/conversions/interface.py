@@ -17,8 +17,8 @@ from ttcodegen.dialects.functions import argument_type, attributes_at
 from ttcodegen.dialects.mesh import MeshShape, declared_mesh
 from ttcodegen.dialects.sharding import SHARE, WantedSharding
 from ttcodegen.dialects.ttcore import ArgumentType, LoadCachedOp
-from ttcodegen.emitc.identifiers import NameScope, identifier, type_name
-from ttcodegen.naming.interface import argument_names, entry_name, result_names
+from ttcodegen.emitc.identifiers import NameScope, identifier
+from ttcodegen.naming.interface import argument_names, entry_name, result_names, struct_name
 from ttcodegen.naming.layers import plain_name
 from ttcodegen.naming.modules import FunctionNames, load_of, names_of_module
 from ttcodegen.transforms.rebuilding import body_of
@@ -115,7 +115,7 @@ class Entry:
 
     def struct(self, suffix: str) -> str:
         """The name of one of the structures of the function: Inputs, Weights, ..."""
-        return f"{type_name(self.cpp_name)}{suffix}"
+        return struct_name(self.cpp_name, suffix)
 
 
 def entries(module: ModuleOp) -> list[Entry]:

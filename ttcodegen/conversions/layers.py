@@ -48,8 +48,9 @@ from ttcodegen.conversions.statement_groups import (
     pieces_of,
 )
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.emitc.identifiers import NameScope, identifier, type_name
+from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.naming.functions import common_title, layer_function_name, size_title
+from ttcodegen.naming.interface import struct_name
 from ttcodegen.naming.layers import name_in_layer, whole_layer
 from ttcodegen.naming.parameters import layer_parameter_name, names_inside, names_of_forms
 from ttcodegen.naming.values import ValueNames, operand_noun
@@ -485,7 +486,7 @@ def _structs(function: OutlinedFunction, body: Body) -> Iterator[ParameterStruct
         and any(group.live_in[index] is not value for group in others)
     )
     if len(own) > 1:
-        yield ParameterStruct(WEIGHTS, f"{type_name(function.name)}Weights", own)
+        yield ParameterStruct(WEIGHTS, struct_name(function.name, WEIGHTS), own)
     if len(function.texts) > 1 and (
         _has_weights(first, body) or len(function.parameters) > MOST_UNNAMED
     ):
@@ -496,7 +497,7 @@ def _structs(function: OutlinedFunction, body: Body) -> Iterator[ParameterStruct
         function.texts = fields
         is_size = all(re.search(r"uint32_t|Shape$|Sizes$", p.type) for p in fields)
         name = _SETTINGS[0] if is_size else _SETTINGS[1]
-        struct = f"{type_name(function.name)}{name.capitalize()}"
+        struct = struct_name(function.name, name)
         yield ParameterStruct(name, struct, tuple(fields))
 
 

@@ -11,9 +11,10 @@ from ttcodegen.conversions.cpp_interface import DEVICE, returned_type
 from ttcodegen.conversions.expression_forms import NamedConstant, kind_of
 from ttcodegen.conversions.recording import TENSOR, Statement
 from ttcodegen.conversions.statement_groups import Group, pieces_of, signature, texts_of
-from ttcodegen.emitc.identifiers import NameScope, identifier, type_name
+from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.emitc.text import Text
 from ttcodegen.naming.functions import preparation_name, preparation_verb
+from ttcodegen.naming.interface import struct_name
 from ttcodegen.naming.parameters import names_inside, names_of_forms, prepared_parameter_name
 from ttcodegen.naming.values import ValueNames
 from ttcodegen.ops.cpp_calls import Argument, Call, Use
@@ -176,7 +177,7 @@ def _preparation(
     if len(function.parameters) > MOST_UNNAMED:
         tensors[:] = [Parameter(p.name, f"const {p.type}&") for p in tensors]
         fields = (*tensors, *texts)
-        function.structs = [ParameterStruct("arguments", f"{type_name(name)}Arguments", fields)]
+        function.structs = [ParameterStruct("arguments", struct_name(name, "arguments"), fields)]
     add_calls(function)
     return function
 

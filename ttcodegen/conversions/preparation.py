@@ -24,6 +24,7 @@ from ttcodegen.conversions.splitting import LONGEST, cuts, layers_of
 from ttcodegen.conversions.statement_groups import components
 from ttcodegen.emitc.statements import VerbatimOp
 from ttcodegen.naming.functions import part_name, part_title
+from ttcodegen.naming.interface import prepare_name
 from ttcodegen.naming.layers import common_layer, layer_of_weight
 from ttcodegen.naming.values import ValueNames
 from ttcodegen.transforms.rebuilding import body_of
@@ -107,7 +108,7 @@ def _write_function(
         computed: for each constant as the entry loads it what is computed.
     """
     entry = body.entry
-    name, struct = f"prepare_{entry.cpp_name}", entry.struct("Constants")
+    name, struct = prepare_name(entry.cpp_name), entry.struct("Constants")
     types = source.types
     taken = prepare_parameters(entry, types)
     statements = [statement for group in groups for statement in group]
@@ -190,7 +191,7 @@ def _write_layers(
     entry = body.entry
     called: list[tuple[str, list[bool]]] = []
     for start in range(0, len(handed), LONGEST):
-        name = source.function_names.unique(f"prepare_{entry.cpp_name}_layers")
+        name = source.function_names.unique(f"{prepare_name(entry.cpp_name)}_layers")
         taken = _part_parameters(entry, source.types)
         builder = source.file.function(
             name, taken, specifiers=["static"], fixed_names=source.types.fixed_names
@@ -218,7 +219,7 @@ def _write_part(
     parameters it has."""
     entry = body.entry
     title = part_title(_layers(body, statements))
-    name = source.function_names.unique(part_name(f"prepare_{entry.cpp_name}", title))
+    name = source.function_names.unique(part_name(prepare_name(entry.cpp_name), title))
     taken = _part_parameters(entry, source.types)
     builder = source.file.function(
         name, taken, specifiers=["static"], fixed_names=source.types.fixed_names

@@ -56,6 +56,7 @@ from ttcodegen.dialects.device_op_names import (
 from ttcodegen.dialects.mesh import ONE_CHIP, declared_mesh
 from ttcodegen.emitc.builder import open_file
 from ttcodegen.emitc.statements import VerbatimOp
+from ttcodegen.naming.interface import prepare_name
 from ttcodegen.naming.layers import layer
 from ttcodegen.ops.device_constants import device_constants
 from ttcodegen.parsing.structure import operation_name
@@ -138,7 +139,7 @@ def _write_entry(
     exchanges: NumberedExchanges,
 ) -> Entry:
     """Defines the functions of one entry; gives it with the arrays of the weights of its layers."""
-    source.function_names.reserve(entry.cpp_name, f"prepare_{entry.cpp_name}")
+    source.function_names.reserve(entry.cpp_name, prepare_name(entry.cpp_name))
     once = device_constants(entry.function).ops
     done = set(once)
     ops = [op for op in body_of(entry.function).ops if op not in done]

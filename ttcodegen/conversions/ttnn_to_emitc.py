@@ -47,6 +47,7 @@ from ttcodegen.conversions.uniform_signature import (
 from ttcodegen.emitc.builder import open_file
 from ttcodegen.emitc.identifiers import NameScope
 from ttcodegen.emitc.statements import VerbatimOp
+from ttcodegen.naming.interface import prepare_name
 from ttcodegen.transforms.rebuilding import body_of
 
 __all__ = ["ConstantFile", "convert_ttnn_to_emitc"]
@@ -107,7 +108,7 @@ class _Recorded:
 
 def _record(entry: Entry, facts: SourceFacts, function_names: NameScope) -> _Recorded:
     """What an entry function does, with equal layers as calls of one function."""
-    function_names.reserve(entry.cpp_name, f"prepare_{entry.cpp_name}", uniform_name(entry))
+    function_names.reserve(entry.cpp_name, prepare_name(entry.cpp_name), uniform_name(entry))
     members = Members.of(entry)
     ops = [op for op in body_of(entry.function).ops if not is_deallocation(op)]
     terminator = ops.pop()

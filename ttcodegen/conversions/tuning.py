@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from itertools import chain, count
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
@@ -25,8 +24,13 @@ from ttcodegen.dialects.program_configs import (
 )
 from ttcodegen.dialects.shards import Orientation
 from ttcodegen.emitc.builder import EmitCBuilder, open_file
-from ttcodegen.emitc.identifiers import NameScope, identifier
-from ttcodegen.naming.sources import name_or_kind
+from ttcodegen.emitc.identifiers import NameScope
+from ttcodegen.naming.tuning import (
+    compute_name,
+    memory_name,
+    program_config_name,
+    sharded_memory_names,
+)
 from ttcodegen.ops.cpp_calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
     CONV2D_CONFIG_ATTRIBUTE,
@@ -209,26 +213,17 @@ class Tuning:
             kind: weights or activations.
             buffer: DRAM or L1.
         """
-        name = f"{kind}_memory" if buffer == "DRAM" else f"{kind}_memory_{buffer.lower()}"
+        name = memory_name(kind, buffer)
         self._memories.setdefault((kind, buffer), name)
         return f"{_NAMESPACE}::{name}"
 
     def sharded(self, placement: TensorPlacement) -> str:
         """The constant that holds a sharded memory configuration, one for all tensors that are
         divided alike: called after how they are divided, and the shape of a shard."""
-        shards = placement.shards
-        assert shards is not None
         assert placement.memory_layout is not None
-        height, width = shards.shape
-        name = f"{placement.memory_layout}_{height}x{width}"
-        if placement.buffer_type != "l1":
-            name = f"{placement.buffer_type}_{name}"
-        on_cores = f"{name}_on_{shards.cores}_cores"
-        numbered = (f"{on_cores}_{number}" for number in count(2))
-        names = chain((name, on_cores), numbered)
         found = next(
             each
-            for each in names
+            for each in sharded_memory_names(placement)
             if _divided_alike(self._sharded.setdefault(each, placement), placement)
         )
         return f"{_NAMESPACE}::{found}"
@@ -246,10 +241,9 @@ class Tuning:
             for spec in op.definition.attributes:
                 config = op.parameter(spec.name) if spec in _CONFIGURATIONS else None
                 if isinstance(config, ComputeConfig) and config not in self._computes:
-                    self._computes[config] = scope.unique(_name(config))
+                    self._computes[config] = scope.unique(compute_name(config))
                 elif isinstance(config, ProgramConfig) and config not in self._programs:
-                    made = name_or_kind(op)
-                    self._programs[config] = scope.unique(identifier(f"{made}_program"))
+                    self._programs[config] = scope.unique(program_config_name(op))
         if products:
             self._undecided |= {PRODUCT_MEMORY, PRODUCT_PROGRAM, PRODUCT_COMPUTE}
             ((most, _),) = products.most_common(1)
@@ -367,10 +361,6 @@ def _calls(entries: Iterable[Entry]) -> Iterator[CatalogueOp]:
         for function in (entry.const_eval, entry.function):
             if function is not None:
                 yield from (op for op in body_of(function).ops if isinstance(op, CatalogueOp))
-
-
-def _name(config: ComputeConfig) -> str:
-    return "exact_compute" if config.is_exact else f"{config.math_fidelity.value}_compute"
 
 
 def _comment(config: ComputeConfig) -> str:

@@ -19,6 +19,7 @@ from ttcodegen.conversions.interface import Entry, InterfaceTensor
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.emitc.builder import EmitCBuilder
 from ttcodegen.emitc.text import Text
+from ttcodegen.naming.interface import prepare_name
 
 UNIFORM_SIGNATURE = "ttcodegen.uniform_signature"
 """Marks an entry function that gets a second one."""
@@ -87,7 +88,7 @@ def define_uniform(file: EmitCBuilder, entry: Entry) -> None:
             weights = [struct] if suffix == "Weights" else []
     if entry.has_constants:
         constants = body.call(
-            f"prepare_{entry.cpp_name}",
+            prepare_name(entry.cpp_name),
             *weights,
             device,
             type=entry.struct("Constants"),

@@ -7,6 +7,8 @@
     functions      functions of equal layers, and of equal preparations of constants
     parameters     what these functions take and compute
     programs       programs of the device, their kernels and what these take
+    cpu_functions  functions that run on the CPU between them
+    tuning         constants of src/tuning.hpp
 
 Each name is decided once, here, whatever the target. A value is named for what it is, by the first
 of these that says something: what the source calls it (the name of the SSA value, of the location),

@@ -8,12 +8,31 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr
 from xdsl.dialects.func import FuncOp
 
 from ttcodegen.dialects.functions import attributes_at
-from ttcodegen.emitc.identifiers import identifier
+from ttcodegen.emitc.identifiers import identifier, type_name
 
 
 def entry_name(symbol: str) -> str:
     """The C++ name of an entry function: `main` belongs to the program that it ends up in."""
     return "forward" if symbol == "main" else identifier(symbol)
+
+
+def prepare_name(function: str) -> str:
+    """The C++ name of the function that computes the constants of an entry function.
+
+    Args:
+        function: the C++ name of the entry function.
+    """
+    return f"prepare_{function}"
+
+
+def struct_name(function: str, kind: str) -> str:
+    """The name of a structure that a function takes or gives: `ForwardWeights`.
+
+    Args:
+        function: its C++ name.
+        kind: what the structure holds: inputs, weights, constants, outputs, arguments, ...
+    """
+    return f"{type_name(function)}{kind.capitalize()}"
 
 
 def argument_names(function: FuncOp) -> list[str]:

@@ -195,6 +195,11 @@ def host_tensor_names(function: FuncOp) -> dict[SSAValue, str]:
     return distinct_names(values_of(function), names_of_host_function(function).values)
 
 
+def dimension_names(rank: int) -> list[str]:
+    """What the dimensions of a grid of tiles are called."""
+    return [*(f"batch{batch}" for batch in range(rank - 2)), "row", "column"]
+
+
 def tensor_names(kernel: Kernel) -> dict[int, str]:
     """What a kernel calls the operands whose addresses it is passed, by their numbers."""
     return {

@@ -23,6 +23,7 @@ from ttcodegen.emission.templates import (
     template_text,
 )
 from ttcodegen.emitc.spelling import comment_line, string_literal
+from ttcodegen.naming.interface import prepare_name
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 from ttcodegen.version import __version__
 
@@ -271,14 +272,14 @@ def _prepare(module: ModuleDescription, function: FunctionDescription) -> _CppFu
         statements.append(f"state->weights = support::with_members({fields}, weights);")
     if function.has_constants:
         arguments = "state->weights, device" if has_weights else "device"
-        call = f"{module.name}::prepare_{function.cpp_name}({arguments})"
+        call = f"{module.name}::{prepare_name(function.cpp_name)}({arguments})"
         statements.append(f"state->constants = {call};")
     declared = [
         ("Tensors", "weights", has_weights),
         (f"{device}&", "device", function.has_constants),
     ]
     return _CppFunction(
-        f"call_prepare_{function.cpp_name}", _parameters(declared), tuple(statements)
+        f"call_{prepare_name(function.cpp_name)}", _parameters(declared), tuple(statements)
     )
 
 

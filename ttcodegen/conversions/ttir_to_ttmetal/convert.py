@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ttcodegen.conversions.chip_exchange import stays_on_chips
-from ttcodegen.conversions.cpu_calls import cpu_function_name, cpu_functions, overwritten_operands
+from ttcodegen.conversions.cpu_calls import cpu_functions, overwritten_operands
 from ttcodegen.conversions.ttir_to_ttmetal.attention_programs import lower_attention
 from ttcodegen.conversions.ttir_to_ttmetal.cache_programs import lower_cache
 from ttcodegen.conversions.ttir_to_ttmetal.generics import group_of
@@ -36,6 +36,7 @@ from ttcodegen.dialects.programs import Program, ProgramAttr
 from ttcodegen.dialects.system import system_of
 from ttcodegen.dialects.ttir_generic import GenericOp
 from ttcodegen.emitc.identifiers import NameScope, identifier
+from ttcodegen.naming.cpu_functions import cpu_function_name
 from ttcodegen.naming.programs import host_name, kernel_names, program_name, tensor_names_of
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.tt_lang import CALLED_OPERATION, called_name

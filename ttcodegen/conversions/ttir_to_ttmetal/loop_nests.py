@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder
 from ttcodegen.layout.tiled_shape import row_major_strides
+from ttcodegen.naming.programs import dimension_names
 
 Page = tuple[tuple[str, int], ...]
 """The number of a page: a sum of coordinates, by name, times numbers."""
@@ -82,11 +83,6 @@ class LoopNest:
         return cls(
             _coordinates(outer, tile_names, tile), _coordinates(inner, step_names, "step"), pages
         )
-
-
-def dimension_names(rank: int) -> list[str]:
-    """What the dimensions of a grid of tiles are called."""
-    return [*(f"batch{place}" for place in range(rank - 2)), "row", "column"]
 
 
 def _merged(

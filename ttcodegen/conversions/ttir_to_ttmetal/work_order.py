@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
-from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import dimension_names
+from ttcodegen.naming.programs import dimension_names
 
 MOST_ORDERED = 4
 """Dimensions for which every order is tried that has some of them innermost."""

@@ -1,0 +1,29 @@
+"""What functions are called that run on the CPU, between programs of the device."""
+
+from __future__ import annotations
+
+import re
+
+_HOISTED = re.compile(r"cpu_hoisted_(?:ttir_)?(\w+?)_[0-9a-f]{8,64}")
+
+
+def cpu_function_symbol(op: str, digest: str) -> str:
+    """The symbol of a function, as tt-mlir has it: equal functions have the same.
+
+    Args:
+        op: the short name of the op that it computes.
+        digest: hexadecimal digits of what distinguishes it.
+    """
+    return f"cpu_hoisted_ttir_{op}_{digest}"
+
+
+def cpu_function_name(symbol: str) -> str:
+    """What a function for the CPU computes, by its symbol: `argmax` of
+    `cpu_hoisted_ttir_argmax_83172da1`."""
+    found = _HOISTED.fullmatch(symbol)
+    return found[1] if found is not None else symbol
+
+
+def cpu_function_title(symbol: str) -> str:
+    """The C++ name of a function for the CPU, which several may have."""
+    return f"cpu_{cpu_function_name(symbol)}"

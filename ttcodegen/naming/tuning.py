@@ -1,0 +1,46 @@
+"""What the constants of `src/tuning.hpp` are called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain, count
+
+from xdsl.ir import Operation
+
+from ttcodegen.dialects.compute_config import ComputeConfig
+from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.emitc.identifiers import identifier
+from ttcodegen.naming.sources import name_or_kind
+
+
+def compute_name(config: ComputeConfig) -> str:
+    """A compute kernel configuration: `exact_compute`, `hifi2_compute`."""
+    return "exact_compute" if config.is_exact else f"{config.math_fidelity.value}_compute"
+
+
+def program_config_name(op: Operation) -> str:
+    """A program configuration: after what the first call with it makes."""
+    return identifier(f"{name_or_kind(op)}_program")
+
+
+def memory_name(kind: str, buffer: str) -> str:
+    """An interleaved memory configuration: `activations_memory`, `weights_memory_l1`.
+
+    Args:
+        kind: weights or activations.
+        buffer: DRAM or L1.
+    """
+    return f"{kind}_memory" if buffer == "DRAM" else f"{kind}_memory_{buffer.lower()}"
+
+
+def sharded_memory_names(placement: TensorPlacement) -> Iterator[str]:
+    """Names for a sharded memory configuration, best first: after how tensors are divided and the
+    shape of a shard, with the number of cores, numbered."""
+    shards = placement.shards
+    assert shards is not None
+    height, width = shards.shape
+    name = f"{placement.memory_layout}_{height}x{width}"
+    if placement.buffer_type != "l1":
+        name = f"{placement.buffer_type}_{name}"
+    on_cores = f"{name}_on_{shards.cores}_cores"
+    return chain((name, on_cores), (f"{on_cores}_{number}" for number in count(2)))

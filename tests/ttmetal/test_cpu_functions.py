@@ -101,3 +101,23 @@ def test_the_three_runs_agree(toolchain: Toolchain, cpu_backend: CPUBackend, par
 def test_other_ops_agree(cpu_backend: CPUBackend, tmp_path: Path) -> None:
     arguments = [str(OTHERS), "-o", str(tmp_path / "out"), "--target", "ttmetal"]
     assert main([*arguments, "--check"]) == 0
+
+
+CUT_OFF = """
+func.func @f(%a: tensor<32x32xsi32>) -> (tensor<32x32xsi32>, tensor<32x32xsi32>) {
+  %0 = "ttir.erf"(%a) : (tensor<32x32xsi32>) -> tensor<32x32xsi32>
+  %1 = "ttir.tanh"(%a) : (tensor<32x32xsi32>) -> tensor<32x32xsi32>
+  return %0, %1 : tensor<32x32xsi32>, tensor<32x32xsi32>
+}
+"""
+
+
+@pytest.mark.slow
+def test_integers_are_computed_with_as_f32_has_them(
+    cpu_backend: CPUBackend, tmp_path: Path
+) -> None:
+    """The error function of 4 is 1 in f32, and cut off to 0 in the digits that f64 has."""
+    module = tmp_path / "cut_off.mlir"
+    module.write_text(CUT_OFF)
+    arguments = [str(module), "-o", str(tmp_path / "out"), "--target", "ttmetal"]
+    assert main([*arguments, "--check"]) == 0

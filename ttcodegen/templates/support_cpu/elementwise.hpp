@@ -39,6 +39,18 @@ Tensor map_wrapping(const Type& type, Function function, const Tensors&... opera
     return map(type, on_bits, operands...);
 }
 
+/// As `map`; integers are computed with as f32 has them, whose digits decide what is cut off.
+template <typename Function, typename... Tensors>
+Tensor map_in_floats(const Type& type, Function function, const Tensors&... operands) {
+    if (!is_integer(type.element)) {
+        return map(type, function, operands...);
+    }
+    const auto in_floats = [&](auto... values) -> double {
+        return static_cast<float>(function(static_cast<double>(static_cast<float>(values))...));
+    };
+    return map(type, in_floats, operands...);
+}
+
 // Of one tensor.
 
 inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
@@ -59,67 +71,68 @@ inline Tensor abs(const Type& type, const Tensor& input) {
 }
 
 inline Tensor acos(const Type& type, const Tensor& input) {
-    return map(type, [](double x) -> double { return std::acos(x); }, input);
+    return map_in_floats(type, [](double x) -> double { return std::acos(x); }, input);
 }
 
 inline Tensor asin(const Type& type, const Tensor& input) {
-    return map(type, [](double x) -> double { return std::asin(x); }, input);
+    return map_in_floats(type, [](double x) -> double { return std::asin(x); }, input);
 }
 
 inline Tensor asinh(const Type& type, const Tensor& input) {
-    return map(type, [](double x) -> double { return std::asinh(x); }, input);
+    return map_in_floats(type, [](double x) -> double { return std::asinh(x); }, input);
 }
 
 inline Tensor atan(const Type& type, const Tensor& input) {
-    return map(type, [](double x) -> double { return std::atan(x); }, input);
+    return map_in_floats(type, [](double x) -> double { return std::atan(x); }, input);
 }
 
 inline Tensor cbrt(const Type& type, const Tensor& input) {
-    return map(type, [](double x) -> double { return std::cbrt(x); }, input);
+    return map_in_floats(type, [](double x) -> double { return std::cbrt(x); }, input);
 }
 
 inline Tensor ceil(const Type& type, const Tensor& input) {
-    return map(type, [](double x) -> double { return std::ceil(x); }, input);
+    return map_in_floats(type, [](double x) -> double { return std::ceil(x); }, input);
 }
 
 inline Tensor cos(const Type& type, const Tensor& input) {
-    return map(type, [](double x) -> double { return std::cos(x); }, input);
+    return map_in_floats(type, [](double x) -> double { return std::cos(x); }, input);
 }
 
 inline Tensor erf(const Type& type, const Tensor& input) {
-    return map(type, [](double x) -> double { return std::erf(x); }, input);
+    return map_in_floats(type, [](double x) -> double { return std::erf(x); }, input);
 }
 
 inline Tensor erfc(const Type& type, const Tensor& input) {
-    return map(type, [](double x) -> double { return std::erfc(x); }, input);
+    return map_in_floats(type, [](double x) -> double { return std::erfc(x); }, input);
 }
 
 inline Tensor exp(const Type& type, const Tensor& input) {
-    return map(type, [](double x) -> double { return std::exp(x); }, input);
+    return map_in_floats(type, [](double x) -> double { return std::exp(x); }, input);
 }
 
 inline Tensor exp2(const Type& type, const Tensor& input) {
-    return map(type, [](double x) -> double { return std::exp2(x); }, input);
+    return map_in_floats(type, [](double x) -> double { return std::exp2(x); }, input);
 }
 
 inline Tensor expm1(const Type& type, const Tensor& input) {
-    return map(type, [](double x) -> double { return std::expm1(x); }, input);
+    return map_in_floats(type, [](double x) -> double { return std::expm1(x); }, input);
 }
 
 inline Tensor floor(const Type& type, const Tensor& input) {
-    return map(type, [](double x) -> double { return std::floor(x); }, input);
+    return map_in_floats(type, [](double x) -> double { return std::floor(x); }, input);
 }
 
 inline Tensor frac(const Type& type, const Tensor& input) {
-    return map(type, [](double x) -> double { return x - std::trunc(x); }, input);
+    return map_in_floats(type, [](double x) -> double { return x - std::trunc(x); }, input);
 }
 
 inline Tensor gelu(const Type& type, const Tensor& input) {
-    return map(type, [](double x) -> double { return x * phi(x); }, input);
+    return map_in_floats(type, [](double x) -> double { return x * phi(x); }, input);
 }
 
 inline Tensor hardsigmoid(const Type& type, const Tensor& input) {
-    return map(type, [](double x) -> double { return lesser(greater(x / 6 + 0.5, 0), 1); }, input);
+    return map_in_floats(
+        type, [](double x) -> double { return lesser(greater(x / 6 + 0.5, 0), 1); }, input);
 }
 
 inline Tensor isfinite(const Type& type, const Tensor& input) {
@@ -127,11 +140,11 @@ inline Tensor isfinite(const Type& type, const Tensor& input) {
 }
 
 inline Tensor log(const Type& type, const Tensor& input) {
-    return map(type, [](double x) -> double { return std::log(x); }, input);
+    return map_in_floats(type, [](double x) -> double { return std::log(x); }, input);
 }
 
 inline Tensor log1p(const Type& type, const Tensor& input) {
-    return map(type, [](double x) -> double { return std::log1p(x); }, input);
+    return map_in_floats(type, [](double x) -> double { return std::log1p(x); }, input);
 }
 
 inline Tensor logical_not(const Type& type, const Tensor& input) {
@@ -139,11 +152,12 @@ inline Tensor logical_not(const Type& type, const Tensor& input) {
 }
 
 inline Tensor mish(const Type& type, const Tensor& input) {
-    return map(type, [](double x) -> double { return x * std::tanh(softplus(x)); }, input);
+    return map_in_floats(
+        type, [](double x) -> double { return x * std::tanh(softplus(x)); }, input);
 }
 
 inline Tensor reciprocal(const Type& type, const Tensor& input) {
-    return map(type, [](double x) -> double { return 1 / x; }, input);
+    return map_in_floats(type, [](double x) -> double { return 1 / x; }, input);
 }
 
 inline Tensor relu(const Type& type, const Tensor& input) {
@@ -155,11 +169,11 @@ inline Tensor relu6(const Type& type, const Tensor& input) {
 }
 
 inline Tensor rsqrt(const Type& type, const Tensor& input) {
-    return map(type, [](double x) -> double { return 1 / std::sqrt(x); }, input);
+    return map_in_floats(type, [](double x) -> double { return 1 / std::sqrt(x); }, input);
 }
 
 inline Tensor sigmoid(const Type& type, const Tensor& input) {
-    return map(type, [](double x) -> double { return sigmoid(x); }, input);
+    return map_in_floats(type, [](double x) -> double { return sigmoid(x); }, input);
 }
 
 inline Tensor sign(const Type& type, const Tensor& input) {
@@ -172,31 +186,31 @@ inline Tensor signbit(const Type& type, const Tensor& input) {
 }
 
 inline Tensor silu(const Type& type, const Tensor& input) {
-    return map(type, [](double x) -> double { return x * sigmoid(x); }, input);
+    return map_in_floats(type, [](double x) -> double { return x * sigmoid(x); }, input);
 }
 
 inline Tensor sin(const Type& type, const Tensor& input) {
-    return map(type, [](double x) -> double { return std::sin(x); }, input);
+    return map_in_floats(type, [](double x) -> double { return std::sin(x); }, input);
 }
 
 inline Tensor softsign(const Type& type, const Tensor& input) {
-    return map(type, [](double x) -> double { return x / (1 + std::fabs(x)); }, input);
+    return map_in_floats(type, [](double x) -> double { return x / (1 + std::fabs(x)); }, input);
 }
 
 inline Tensor sqrt(const Type& type, const Tensor& input) {
-    return map(type, [](double x) -> double { return std::sqrt(x); }, input);
+    return map_in_floats(type, [](double x) -> double { return std::sqrt(x); }, input);
 }
 
 inline Tensor tan(const Type& type, const Tensor& input) {
-    return map(type, [](double x) -> double { return std::tan(x); }, input);
+    return map_in_floats(type, [](double x) -> double { return std::tan(x); }, input);
 }
 
 inline Tensor tanh(const Type& type, const Tensor& input) {
-    return map(type, [](double x) -> double { return std::tanh(x); }, input);
+    return map_in_floats(type, [](double x) -> double { return std::tanh(x); }, input);
 }
 
 inline Tensor trunc(const Type& type, const Tensor& input) {
-    return map(type, [](double x) -> double { return std::trunc(x); }, input);
+    return map_in_floats(type, [](double x) -> double { return std::trunc(x); }, input);
 }
 
 inline Tensor bitwise_not(const Type& type, const Tensor& input) {
@@ -225,7 +239,8 @@ struct LeakyRelu {
 };
 
 inline Tensor leaky_relu(const Type& type, const Tensor& input, const LeakyRelu& attributes) {
-    return map(type, [&](double x) { return x > 0 ? x : x * attributes.parameter; }, input);
+    return map_in_floats(
+        type, [&](double x) { return x > 0 ? x : x * attributes.parameter; }, input);
 }
 
 struct Selu {
@@ -234,7 +249,7 @@ struct Selu {
 };
 
 inline Tensor selu(const Type& type, const Tensor& input, const Selu& attributes) {
-    return map(
+    return map_in_floats(
         type,
         [&](double x) { return attributes.scale * (x > 0 ? x : attributes.alpha * std::expm1(x)); },
         input);
@@ -265,7 +280,8 @@ inline Tensor bitcast_convert(const Type& type, const Tensor& input) {
 // Of several tensors, which broadcast.
 
 inline Tensor atan2(const Type& type, const Tensor& lhs, const Tensor& rhs) {
-    return map(type, [](double a, double b) -> double { return std::atan2(a, b); }, lhs, rhs);
+    return map_in_floats(
+        type, [](double a, double b) -> double { return std::atan2(a, b); }, lhs, rhs);
 }
 
 inline Tensor eq(const Type& type, const Tensor& lhs, const Tensor& rhs) {

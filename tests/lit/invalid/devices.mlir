@@ -1,6 +1,6 @@
 // RUN: ttcodegen-opt --split-input-file --verify-diagnostics --ttir-to-ttnn-backend-pipeline %s
 
-// expected-error @unknown {{the device has the chips 0, 1, the system has 1, counted from 0}}
+// expected-error @+1 {{the device has the chips 0, 1, the system has 1, counted from 0}}
 module attributes {tt.device = #tt.device<#tt.grid<8x8>, [0, 1]>} {
   func.func @attribute(%x: tensor<4xf32>) -> tensor<4xf32> {
     return %x : tensor<4xf32>

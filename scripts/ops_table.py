@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import ttcodegen.ops
-from ttcodegen.conversions.ttir_to_ttmetal.groups import INDEXED, WINDOWS
+from ttcodegen.conversions.ttir_to_ttmetal.grouping import INDEXED, WINDOWS
 from ttcodegen.conversions.ttir_to_ttmetal.index_maps import MOVEMENTS
 from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
 from ttcodegen.dialects.datatypes import DataType

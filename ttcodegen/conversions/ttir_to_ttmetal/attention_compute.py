@@ -48,7 +48,7 @@ class AttentionCompute:
     def described(self) -> tuple[Kernel, FuncOp]:
         """What the program says of the kernel, and its function."""
         plan, kernel = self.plan, self.kernel
-        buffers = plan.parts.buffers
+        buffers = list(plan.parts.buffers)
         kernel.declare(buffers, plan.parts.tuning.values())
         kernel.packs(["scores", "weights", plan.buffers["result"]])
         first, count = (

@@ -14,12 +14,10 @@ from math import ceil
 
 from xdsl.ir import SSAValue
 
+from ttcodegen.conversions.ttir_to_ttmetal.buffers import BUFFER_DEPTH
 from ttcodegen.conversions.ttir_to_ttmetal.data_movement import brought_bytes
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_of
-from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
-    BUFFER_DEPTH,
-    ProgramParts,
-)
+from ttcodegen.conversions.ttir_to_ttmetal.program_parts import ProgramParts
 from ttcodegen.conversions.ttir_to_ttmetal.row_reduction import PARTIAL, REDUCED, SCALER
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
@@ -70,22 +68,22 @@ class AttentionPlan:
             ("value", self.value, parts_held * self.part * self.width),
         ):
             # One tensor may be several of them.
-            self.buffers[name] = parts.add_tensor_buffer(value, pages)
+            self.buffers[name] = parts.buffers.add_tensor(value, pages)
         for name, value in (("mask", self.mask), ("sink", self.sink)):
             if value is not None:
-                self.buffers[name] = parts.add_tensor_buffer(value)
-        self.buffers["result"] = parts.add_tensor_buffer(self.op.results[0])
-        parts.add_buffer("scores", DataType.FLOAT32, self.part)
-        parts.add_buffer("weights", data_type, self.part)
+                self.buffers[name] = parts.buffers.add_tensor(value)
+        self.buffers["result"] = parts.buffers.add_tensor(self.op.results[0])
+        parts.buffers.add("scores", DataType.FLOAT32, self.part)
+        parts.buffers.add("weights", data_type, self.part)
         single = [PARTIAL, REDUCED, *(("latest", "factor") if self.in_parts else _OF_ROW)]
         for name in single:
-            parts.add_buffer(name, DataType.FLOAT32, 1)
+            parts.buffers.add(name, DataType.FLOAT32, 1)
         if self.in_parts:
             for name, pages in (("greatest", 1), ("sum", 1), ("products", self.width)):
-                parts.add_buffer(name, DataType.FLOAT32, (rows + 1) * pages)
-        parts.add_buffer(SCALER, DataType.BFLOAT16, 1)
+                parts.buffers.add(name, DataType.FLOAT32, (rows + 1) * pages)
+        parts.buffers.add(SCALER, DataType.BFLOAT16, 1)
         if self.hiding:
-            parts.add_buffer(self.hiding, DataType.BFLOAT16, 1)
+            parts.buffers.add(self.hiding, DataType.BFLOAT16, 1)
 
     @cached_property
     def settings(self) -> ComputeSettings:
@@ -94,7 +92,7 @@ class AttentionPlan:
         copied += [self.buffers[name] for name in ("mask", "sink") if name in self.buffers]
         copied += ["latest", "factor", "sum", "products"] if self.in_parts else ["inverse"]
         return ComputeSettings(
-            fp32_destination=True, unpack_to_fp32=self.parts.wide_buffers(copied)
+            fp32_destination=True, unpack_to_fp32=self.parts.buffers.wide(copied)
         )
 
     # Sizes in tiles

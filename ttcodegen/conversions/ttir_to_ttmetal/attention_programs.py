@@ -18,7 +18,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.data_movement import (
     element_word,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_of, broadcast_strides
-from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
+from ttcodegen.conversions.ttir_to_ttmetal.grouping import Group
 from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import LoopNest
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import SHARE, Lowered
 from ttcodegen.conversions.ttir_to_ttmetal.row_reduction import SCALER

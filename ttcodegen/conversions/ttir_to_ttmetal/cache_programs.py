@@ -10,7 +10,7 @@ from math import prod
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel, element_word
-from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
+from ttcodegen.conversions.ttir_to_ttmetal.grouping import Group
 from ttcodegen.conversions.ttir_to_ttmetal.movement_programs import cache_tiles, source_of
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     SHARE,
@@ -68,7 +68,7 @@ class _CacheProgram:
         """Whole tiles of the input go to where they belong; the last ones end with padding, which
         is zero."""
         tiles = TiledShape(shape_of(self.entry.type))
-        buffer = self.parts.add_tensor_buffer(self.entry, 1)
+        buffer = self.parts.buffers.add_tensor(self.entry, 1)
         kernel = self._kernel("Copies the tiles of {} to {}.", [self.entry, self.cache])
         with kernel.share("tile") as tile:
             column, place = kernel.divided(tile, tiles.columns, "tile_column")
@@ -118,7 +118,7 @@ class _CacheProgram:
         users = shape[1] if paged else shape[2]
         element = element_word(self.data_type)
         rows = source_of(self.parts, self.entry, INPUT_SLOTS)
-        buffer = self.parts.add_tensor_buffer(self.cache, 1)
+        buffer = self.parts.buffers.add_tensor(self.cache, 1)
         purpose = "Packs the rows of {} into tiles of {}."
         kernel = self._kernel(purpose, [self.entry, self.cache])
         builder = kernel.builder

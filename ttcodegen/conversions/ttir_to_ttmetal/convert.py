@@ -16,7 +16,7 @@ from ttcodegen.conversions.cpu_calls import cpu_functions, overwritten_operands
 from ttcodegen.conversions.ttir_to_ttmetal.attention_programs import lower_attention
 from ttcodegen.conversions.ttir_to_ttmetal.cache_programs import lower_cache
 from ttcodegen.conversions.ttir_to_ttmetal.generics import group_of
-from ttcodegen.conversions.ttir_to_ttmetal.groups import Group, Kind, is_fill, is_free_reshape
+from ttcodegen.conversions.ttir_to_ttmetal.grouping import Group, Kind, is_fill, is_free_reshape
 from ttcodegen.conversions.ttir_to_ttmetal.matmul_programs import lower_matmul
 from ttcodegen.conversions.ttir_to_ttmetal.movement_programs import lower_indexed, lower_movement
 from ttcodegen.conversions.ttir_to_ttmetal.operation_programs import lower_operation

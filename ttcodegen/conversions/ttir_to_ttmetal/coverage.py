@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation
 
-from ttcodegen.conversions.ttir_to_ttmetal.groups import (
+from ttcodegen.conversions.ttir_to_ttmetal.grouping import (
     INDEXED,
     WINDOWS,
     is_fill,

@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 from ttcodegen.conversions.ttir_to_ttmetal.compute import float_bits
 from ttcodegen.conversions.ttir_to_ttmetal.kernel_sizes import KernelSizes
 from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import Coordinate, LoopNest, Page
-from ttcodegen.conversions.ttir_to_ttmetal.work_order import WorkOrder
+from ttcodegen.conversions.ttir_to_ttmetal.work_split import WorkOrder
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.programs import (
     CircularBuffer,

@@ -15,7 +15,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.data_movement import (
     brought_bytes,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_of, broadcast_strides
-from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
+from ttcodegen.conversions.ttir_to_ttmetal.grouping import Group
 from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import LoopNest
 from ttcodegen.conversions.ttir_to_ttmetal.registers import allocate, capacity
 from ttcodegen.conversions.ttir_to_ttmetal.tile_chains import lower_chain

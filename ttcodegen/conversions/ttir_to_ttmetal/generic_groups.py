@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.coverage import unsupported_reason
-from ttcodegen.conversions.ttir_to_ttmetal.groups import (
+from ttcodegen.conversions.ttir_to_ttmetal.grouping import (
     INDEXED,
     MAX_BUFFERS,
     WINDOWS,

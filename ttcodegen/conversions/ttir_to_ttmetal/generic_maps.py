@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
-from ttcodegen.conversions.ttir_to_ttmetal.groups import Group, Kind
+from ttcodegen.conversions.ttir_to_ttmetal.grouping import Group, Kind
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.ttcore_enumerations import IteratorType, IteratorTypeAttr

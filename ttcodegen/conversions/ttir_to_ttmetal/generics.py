@@ -34,7 +34,7 @@ from xdsl.passes import ModulePass
 from ttcodegen.conversions.ttir_to_ttmetal.coverage import check_coverage
 from ttcodegen.conversions.ttir_to_ttmetal.generic_groups import NoProgram, complete
 from ttcodegen.conversions.ttir_to_ttmetal.generic_maps import Loops, loops_of
-from ttcodegen.conversions.ttir_to_ttmetal.groups import (
+from ttcodegen.conversions.ttir_to_ttmetal.grouping import (
     DIVIDE,
     Group,
     Kind,

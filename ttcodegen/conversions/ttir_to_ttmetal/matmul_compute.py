@@ -27,7 +27,7 @@ class MatmulCompute:
     def kernel(self) -> tuple[Kernel, FuncOp]:
         """What the program says of the kernel, and its function."""
         kernel = ComputeKernel(f"compute_{self.plan.name}", fp32_destination=True)
-        buffers = self.plan.parts.buffers
+        buffers = list(self.plan.parts.buffers)
         kernel.declare(buffers, self.plan.parts.tuning.values())
         kernel.know(self.plan.constants(_SIZES))
         outputs = self.plan.output_names

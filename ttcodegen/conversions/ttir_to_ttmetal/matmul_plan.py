@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.blocking import Blocking
 from ttcodegen.conversions.ttir_to_ttmetal.epilogue import Epilogue
-from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
+from ttcodegen.conversions.ttir_to_ttmetal.grouping import Group
 from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import LoopNest
 from ttcodegen.conversions.ttir_to_ttmetal.matmul_settings import declare_settings
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
@@ -121,14 +121,14 @@ class MatmulPlan:
             self.sizes[f"block_{name}"] for name in ("rows", "columns", "inner")
         )
         depth = Name("operand_depth")
-        parts.add_buffer("left", left, depth * rows * inner)
-        parts.add_buffer("right", right, depth * inner * columns)
+        parts.buffers.add("left", left, depth * rows * inner)
+        parts.buffers.add("right", right, depth * inner * columns)
         waiting = Name("result_depth") * self.sizes["subblock_columns"]
-        self.outer_names = [parts.add_tensor_buffer(value, waiting) for value in self.outer]
-        self.output_names = [parts.add_tensor_buffer(value, waiting) for value in parts.outputs]
+        self.outer_names = [parts.buffers.add_tensor(value, waiting) for value in self.outer]
+        self.output_names = [parts.buffers.add_tensor(value, waiting) for value in parts.outputs]
         if self.has_sums:
             several = at_least(self.sizes["inner_blocks"], 2)
-            parts.add_buffer("partial", DataType.FLOAT32, select(several, rows * columns, 0))
+            parts.buffers.add("partial", DataType.FLOAT32, select(several, rows * columns, 0))
 
     @property
     def has_sums(self) -> bool:
@@ -141,7 +141,7 @@ class MatmulPlan:
 
     def full_width(self) -> tuple[int, ...]:
         """Circular buffers whose tiles are copied to the registers and are wider than 16 bits."""
-        return self.parts.wide_buffers(["partial", *self.outer_names])
+        return self.parts.buffers.wide(["partial", *self.outer_names])
 
     def semaphores(self, side: str) -> tuple[str, ...]:
         """Those that blocks of the left or the right operand go on with, if they are multicast."""

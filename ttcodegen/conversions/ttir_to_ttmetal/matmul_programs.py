@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
+from ttcodegen.conversions.ttir_to_ttmetal.grouping import Group
 from ttcodegen.conversions.ttir_to_ttmetal.matmul_compute import MatmulCompute
 from ttcodegen.conversions.ttir_to_ttmetal.matmul_movement import MatmulMovement
 from ttcodegen.conversions.ttir_to_ttmetal.matmul_plan import MatmulPlan

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ttcodegen.conversions.ttir_to_ttmetal.blocking import Blocking
-from ttcodegen.conversions.ttir_to_ttmetal.program_parts import DOUBLE, ProgramParts
+from ttcodegen.conversions.ttir_to_ttmetal.buffers import DOUBLE
+from ttcodegen.conversions.ttir_to_ttmetal.program_parts import ProgramParts
 from ttcodegen.conversions.ttir_to_ttmetal.registers import HALF_OF_REGISTERS
 from ttcodegen.dialects.programs import FP32_DESTINATION
 from ttcodegen.dialects.tuning import (

@@ -18,7 +18,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.data_movement import (
     element_bits,
     element_word,
 )
-from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
+from ttcodegen.conversions.ttir_to_ttmetal.grouping import Group
 from ttcodegen.conversions.ttir_to_ttmetal.index_maps import (
     Piece,
     Term,
@@ -82,7 +82,7 @@ def lower_movement(
     slots = slots_for(len(parts.inputs), declared_data_type(op.results[0]))
     reads, by_row = _reads(pieces, given, TiledShape(op.result_shape))
     sources = [source_of(parts, value, slots, by_row=value in by_row) for value in parts.inputs]
-    output = parts.add_tensor_buffer(op.results[0])
+    output = parts.buffers.add_tensor(op.results[0])
     reader = _reader(op, parts, name, cores)
     caches = [cache_tiles(reader, source, element) for source in sources]
     order = [parts.inputs.index(value) for value in given]
@@ -131,7 +131,7 @@ def lower_indexed(
     shape = TiledShape(shape_of(table_of.type))
     by_row = shape.tiles > slots and has_numbered_rows(shape)
     table = source_of(parts, table_of, slots, by_row=by_row)
-    output = parts.add_tensor_buffer(op.results[0])
+    output = parts.buffers.add_tensor(op.results[0])
     reader = _reader(op, parts, name, cores)
     rows = cache_tiles(reader, indices, element_word(DataType.INT32))
     elements = cache_tiles(reader, table, element)
@@ -448,7 +448,7 @@ def has_numbered_rows(shape: TiledShape) -> bool:
 
 def source_of(parts: ProgramParts, value: SSAValue, slots: int, *, by_row: bool = False) -> Source:
     """A tensor that the kernel reads elements of; it gets a circular buffer for its tiles."""
-    buffer = parts.add_tensor_buffer(value, slots)
+    buffer = parts.buffers.add_tensor(value, slots)
     return Source(parts.names[value], buffer, TiledShape(shape_of(value.type)), slots, by_row)
 
 

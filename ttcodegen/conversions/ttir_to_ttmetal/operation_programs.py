@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
+from ttcodegen.conversions.ttir_to_ttmetal.grouping import Group
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import Lowered
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.ops.tt_lang import called_program, called_tensors

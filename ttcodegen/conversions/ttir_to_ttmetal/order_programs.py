@@ -12,8 +12,9 @@ from math import prod
 
 from xdsl.ir import SSAValue
 
+from ttcodegen.conversions.ttir_to_ttmetal.buffers import BUFFER_DEPTH, DOUBLE
 from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel, element_word
-from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
+from ttcodegen.conversions.ttir_to_ttmetal.grouping import Group
 from ttcodegen.conversions.ttir_to_ttmetal.movement_programs import (
     cache_tiles,
     has_numbered_rows,
@@ -22,8 +23,6 @@ from ttcodegen.conversions.ttir_to_ttmetal.movement_programs import (
     source_of,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
-    BUFFER_DEPTH,
-    DOUBLE,
     SHARE,
     Lowered,
     ProgramParts,
@@ -106,9 +105,9 @@ class _OrderProgram:
         by_row = few and has_numbered_rows(self.shape)
         self.source = source_of(self.parts, self.value, slots, by_row=by_row)
         pages = -(-self.result.width * _ENTRY_BYTES // tile_bytes_of(DataType.UINT32))
-        self.parts.add_buffer("order", DataType.UINT32, pages)
+        self.parts.buffers.add("order", DataType.UINT32, pages)
         depth = BUFFER_DEPTH * self.result.columns
-        self.outputs = [self.parts.add_tensor_buffer(value, depth) for value in op.results]
+        self.outputs = [self.parts.buffers.add_tensor(value, depth) for value in op.results]
         kind = op.name.partition(".")[2]
         columns = self.result.columns
         writer = self.parts.tile_writer(

@@ -1,24 +1,19 @@
-"""What programs are put together from: the tensors that they work on, circular buffers, kernels.
-
-Everything that a kernel calls after a tensor is the tensor's name with an ending (`x_address`,
-`x_layout`, `x_tensor`, `x_elements`) or with the prefix `cb_`, with which no name of a tensor
-begins: so none collides with what the kernel or the device's API calls something else.
-"""
+"""What programs are put together from: the tensors that they work on, circular buffers, kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
+from ttcodegen.conversions.ttir_to_ttmetal.buffers import CircularBuffers
 from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
 from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel
-from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
+from ttcodegen.conversions.ttir_to_ttmetal.grouping import Group
 from ttcodegen.conversions.ttir_to_ttmetal.registers import capacity, named_registers
-from ttcodegen.conversions.ttir_to_ttmetal.work_order import WorkOrder
+from ttcodegen.conversions.ttir_to_ttmetal.work_split import WorkOrder
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.placement import declared_data_type
@@ -31,7 +26,6 @@ from ttcodegen.dialects.programs import (
     Costs,
     Division,
     Kernel,
-    NamedConstant,
     Place,
     Processor,
     Program,
@@ -39,8 +33,6 @@ from ttcodegen.dialects.programs import (
     Traffic,
     UnitTiles,
 )
-from ttcodegen.dialects.tile import TILE_FORMATS
-from ttcodegen.dialects.ttkernel.table import kernel_ops
 from ttcodegen.dialects.tuning import (
     Derived,
     Name,
@@ -51,27 +43,14 @@ from ttcodegen.dialects.tuning import (
     at_least,
     at_most,
     equal,
-    names_in,
     select,
 )
-from ttcodegen.emitc.identifiers import NameScope
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
 
-DOUBLE = 2
-"""Tiles of a circular buffer, so that one is filled while the other is read."""
-BUFFER_DEPTH = Name("buffer_depth")
-"""The setting for the tiles of a circular buffer; `DOUBLE` by default."""
 SHARE = (RuntimeArgument("first", Place.FIRST), RuntimeArgument("count", Place.COUNT))
 """A core's share of the program's work."""
 COUNT = SHARE[1:]
 """How much it is, for kernels that do not ask which."""
-_OWN_BUFFERS = frozenset(
-    [
-        *("elements", "greatest", "inverse", "later", "left", "order", "partial", "reduced"),
-        *("factor", "latest", "products", "right", "scaler", "scores", "seen", "sum", "weights"),
-    ]
-)
-"""Circular buffers that do not hold a tensor as stored in DRAM."""
 
 
 def tensor_bytes(value: SSAValue) -> int:
@@ -97,28 +76,26 @@ class Lowered:
 
 @dataclass
 class ProgramParts:
-    """The operands and the circular buffers of a program under construction.
+    """The operands, circular buffers, settings and kernels of a program under construction.
 
-    Operands are counted inputs first, then outputs, in the order given. A circular buffer is known
-    by its name, which is the tensor's if no other one has it.
+    Operands are counted inputs first, then outputs, in the order given.
     """
 
     names: Mapping[SSAValue, str]
     """What tensors are called: identifiers, all different."""
     inputs: Sequence[SSAValue]
     outputs: Sequence[SSAValue]
-    buffers: list[CircularBuffer] = field(default_factory=list[CircularBuffer])
+    buffers: CircularBuffers = field(init=False)
     tuning: Tuning = field(default_factory=Tuning)
     """The tuning knobs of the program declared so far."""
     traffic: tuple[Traffic, ...] = ()
     """What is moved of each operand, once the costs are known."""
     divisions: dict[SSAValue, Division] = field(default_factory=dict[SSAValue, Division])
     """Of operands of which it is known which core needs which tiles."""
-    _scope: NameScope = field(init=False)
 
     def __post_init__(self) -> None:
         self.inputs = list(dict.fromkeys(self.inputs))
-        self._scope = NameScope([*_OWN_BUFFERS, *_names_after_cb()])
+        self.buffers = CircularBuffers(self.names, self.setting)
 
     def setting(
         self, name: str, value: int, remark: str, *, least: int = 1, reason: str = ""
@@ -147,53 +124,6 @@ class ProgramParts:
     def rule(self, condition: Size, message: str) -> None:
         """What has to hold between settings, and in words what to do."""
         self.tuning = replace(self.tuning, rules=(*self.tuning.rules, Rule(condition, message)))
-
-    def _use_depth(self, pages: Size) -> None:
-        """Makes the setting for the depth of circular buffers when the first needs it."""
-        known = {setting.name for setting in self.tuning.settings}
-        if BUFFER_DEPTH.name in names_in(pages) and BUFFER_DEPTH.name not in known:
-            self.setting(
-                BUFFER_DEPTH.name,
-                DOUBLE,
-                "Tiles in each circular buffer: with 2, the next tile is read while the last is "
-                "computed; 1 saves L1 but serializes them; more hides variations in latency.",
-            )
-
-    def add_buffer(self, name: str, data_type: DataType, pages: Size) -> str:
-        """A circular buffer that holds no tensor; gives its name."""
-        assert name in _OWN_BUFFERS
-        return self._add(name, data_type, pages)
-
-    def add_tensor_buffer(self, value: SSAValue, pages: Size = BUFFER_DEPTH) -> str:
-        """A circular buffer for tiles of a tensor; gives its name."""
-        return self._add(self._scope.unique(self.names[value]), declared_data_type(value), pages)
-
-    def add_value_buffer(self, value: SSAValue, data_type: DataType, pages: Size) -> str:
-        """A circular buffer for tiles of a value that never leaves the core; gives its name."""
-        return self._add(self._scope.unique(self.names[value]), data_type, pages)
-
-    def add_kept_buffer(self, buffer: str, slots: int) -> str:
-        """Room for tiles that are kept to go through another circular buffer; gives its name."""
-        [kept] = [b for b in self.buffers if b.name == buffer]
-        return self._add(self._scope.unique(f"{buffer}_kept"), kept.data_type, slots)
-
-    def _add(self, name: str, data_type: DataType, pages: Size) -> str:
-        self._use_depth(pages)
-        index = len(self.buffers)
-        self.buffers.append(CircularBuffer(index, name, data_type, pages, tile_bytes_of(data_type)))
-        return name
-
-    def wide_buffers(self, copied: Iterable[str]) -> tuple[int, ...]:
-        """The circular buffers of 32-bit elements among those whose tiles `copy_tile` brings to the
-        registers, at full width; what the matrix engine reads is cut to 19 bits."""
-        names = set(copied)
-        found = (b for b in self.buffers if TILE_FORMATS[b.data_type.mlir].bits == 32)
-        return tuple(b.index for b in found if b.name in names)
-
-    def constants(self, buffers: Iterable[str]) -> tuple[NamedConstant, ...]:
-        """The compile-time arguments for a kernel's circular buffers."""
-        used = set(buffers)
-        return tuple(NamedConstant(b.constant, b.index) for b in self.buffers if b.name in used)
 
     def data_movement(
         self,
@@ -263,7 +193,7 @@ class ProgramParts:
             purpose,
             CoreArea.of(cores) if isinstance(cores, CoreRange) else cores,
             kernel.name,
-            constants=(*self.constants(b.name for b in buffers), *constants),
+            constants=(*self.buffers.constants(b.name for b in buffers), *constants),
             arguments=arguments,
         )
         return described, function
@@ -419,10 +349,3 @@ class ProgramParts:
         columns = self.setting("grid_columns", cores.columns, f"Columns {remark}")
         rows = self.setting("grid_rows", cores.rows, f"Rows {remark}")
         return CoreArea(columns - 1, rows - 1)
-
-
-@cache
-def _names_after_cb() -> frozenset[str]:
-    """What may not follow `cb_` in the name of a circular buffer: functions begin in this way."""
-    found = (name.removeprefix("cb_") for name in kernel_ops() if name.startswith("cb_"))
-    return frozenset(found)

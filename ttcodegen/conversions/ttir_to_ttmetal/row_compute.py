@@ -76,7 +76,7 @@ class RowCompute:
     def kernel(self, name: str, purpose: str, cores: CoreRange) -> tuple[Kernel, FuncOp]:
         """What the program says of the kernel, and its function."""
         kernel = self._kernel = ComputeKernel(f"compute_{name}", fp32_destination=True)
-        buffers = self.parts.buffers
+        buffers = list(self.parts.buffers)
         kernel.declare(buffers, self.parts.tuning.values())
         results = list(self.outputs.values())
         kernel.unpacks([b.name for b in buffers if b.name not in results])

@@ -14,6 +14,7 @@ from math import prod
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
+from ttcodegen.conversions.ttir_to_ttmetal.buffers import BUFFER_DEPTH, DOUBLE
 from ttcodegen.conversions.ttir_to_ttmetal.data_movement import (
     BroughtTile,
     MovementKernel,
@@ -21,11 +22,9 @@ from ttcodegen.conversions.ttir_to_ttmetal.data_movement import (
     element_word,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_of, broadcast_strides
-from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
+from ttcodegen.conversions.ttir_to_ttmetal.grouping import Group
 from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import LoopNest
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
-    BUFFER_DEPTH,
-    DOUBLE,
     SHARE,
     Lowered,
     ProgramParts,
@@ -72,19 +71,19 @@ class _RowProgram:
         self.purpose = purpose_of(self.group)
         self.parts = ProgramParts(self.names, list(self.plan.inputs), outputs)
         self.operands = [self._operand(value) for value in self.plan.inputs]
-        self.output_names = {value: self.parts.add_tensor_buffer(value) for value in outputs}
+        self.output_names = {value: self.parts.buffers.add_tensor(value) for value in outputs}
         kept = {
-            value: self.parts.add_value_buffer(value, DataType.FLOAT32, 1)
+            value: self.parts.buffers.add_value(value, DataType.FLOAT32, 1)
             for value in self.plan.kept
         }
         for name in (PARTIAL, REDUCED):
-            self.parts.add_buffer(name, DataType.FLOAT32, 1)
-        self.parts.add_buffer(SCALER, DataType.BFLOAT16, 1)
+            self.parts.buffers.add(name, DataType.FLOAT32, 1)
+        self.parts.buffers.add(SCALER, DataType.BFLOAT16, 1)
         if self.plan.padding is not None:
-            self.parts.add_buffer("elements", DataType.BFLOAT16, 1)
+            self.parts.buffers.add("elements", DataType.BFLOAT16, 1)
         copied = [*(operand.name for operand in self.operands), *kept.values(), REDUCED]
         settings = ComputeSettings(
-            fp32_destination=True, unpack_to_fp32=self.parts.wide_buffers(copied)
+            fp32_destination=True, unpack_to_fp32=self.parts.buffers.wide(copied)
         )
         compute = RowCompute(
             self.plan, self.parts, self.operands, kept, self.output_names, self.domain.columns
@@ -119,7 +118,7 @@ class _RowProgram:
         pages: Size = BUFFER_DEPTH
         if stays:
             pages = columns * (1 if is_constant else self._row_depth)
-        name = self.parts.add_tensor_buffer(value, pages)
+        name = self.parts.buffers.add_tensor(value, pages)
         if shape.tiles == self._rows * columns:
             self.parts.divisions[value] = UnitTiles(columns)
         return RowOperand(value, name, shape, tuple(strides), columns, stays, is_constant)

@@ -10,13 +10,13 @@ from math import prod
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
+from ttcodegen.conversions.ttir_to_ttmetal.buffers import BUFFER_DEPTH
 from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
 from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel, element_bits
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_strides
-from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
+from ttcodegen.conversions.ttir_to_ttmetal.grouping import Group
 from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import LoopNest, Page
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
-    BUFFER_DEPTH,
     COUNT,
     SHARE,
     Lowered,
@@ -110,11 +110,11 @@ class _TileProgram:
         self.parts = ProgramParts(self.names, [*producer_inputs, *epilogue_inputs], outputs)
         self.inner = [self._input(v, t, self.domain) for v, t in producer_inputs.items()]
         self.outer = [self._input(v, t, self.result) for v, t in epilogue_inputs.items()]
-        self.output_names = [self.parts.add_tensor_buffer(value) for value in outputs]
+        self.output_names = [self.parts.buffers.add_tensor(value) for value in outputs]
         if self.reduction is not None and self.pooled:
-            self.parts.add_buffer(SCALER, DataType.BFLOAT16, 1)
+            self.parts.buffers.add(SCALER, DataType.BFLOAT16, 1)
             if not self.direct:
-                self.parts.add_buffer(PARTIAL, DataType.FLOAT32, BUFFER_DEPTH)
+                self.parts.buffers.add(PARTIAL, DataType.FLOAT32, BUFFER_DEPTH)
         self._plan_reads()
 
     def _plan_reads(self) -> None:
@@ -123,7 +123,7 @@ class _TileProgram:
         free_buffers = CIRCULAR_BUFFERS - len(self.parts.buffers)
         self.reads = plan_reads(self.operands, keepable, self.result.grid, self.cores, free_buffers)
         self.kept = {
-            name: self.parts.add_kept_buffer(name, slots)
+            name: self.parts.buffers.add_kept(name, slots)
             for name, slots in self.reads.slots.items()
         }
         if self.reads.order.is_row_by_row:
@@ -175,7 +175,7 @@ class _TileProgram:
         lower_chain(self._builder, self.group.epilogue, known, epilogue_inputs)
 
     def _input(self, value: SSAValue, tile: Tile, domain: TiledShape) -> TileOperand:
-        buffer = self.parts.add_tensor_buffer(value)
+        buffer = self.parts.buffers.add_tensor(value)
         shape = TiledShape(shape_of(value.type))
         strides = broadcast_strides(shape, domain)
         none = (1,) * len(strides)
@@ -188,7 +188,7 @@ class _TileProgram:
         direct = self.reduction is not None and self.direct
         copied = [operand.name for operand in (*(() if direct else self.inner), *self.outer)]
         return ComputeSettings(
-            fp32_destination=self.wide, unpack_to_fp32=self.parts.wide_buffers(copied)
+            fp32_destination=self.wide, unpack_to_fp32=self.parts.buffers.wide(copied)
         )
 
     # How tiles come together

@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 from ttcodegen.conversions.ttir_to_ttmetal.access_patterns import AccessPattern
 from ttcodegen.conversions.ttir_to_ttmetal.data_movement import brought_bytes, element_word
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_of
-from ttcodegen.conversions.ttir_to_ttmetal.work_order import WorkOrder
+from ttcodegen.conversions.ttir_to_ttmetal.work_split import WorkOrder
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.placement import declared_data_type

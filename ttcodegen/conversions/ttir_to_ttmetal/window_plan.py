@@ -10,13 +10,11 @@ from math import prod
 
 from xdsl.ir import SSAValue
 
+from ttcodegen.conversions.ttir_to_ttmetal.buffers import BUFFER_DEPTH
 from ttcodegen.conversions.ttir_to_ttmetal.epilogue import Epilogue
-from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
+from ttcodegen.conversions.ttir_to_ttmetal.grouping import Group
 from ttcodegen.conversions.ttir_to_ttmetal.movement_programs import source_of
-from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
-    BUFFER_DEPTH,
-    ProgramParts,
-)
+from ttcodegen.conversions.ttir_to_ttmetal.program_parts import ProgramParts
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.placement import declared_data_type
@@ -101,7 +99,7 @@ class WindowPlan:
         self.parts = parts = ProgramParts(self.names, [*tensors, *self.epilogue.outer], outputs)
         data_type = declared_data_type(self.image)
         depth = BUFFER_DEPTH * self.inner if self.keeps_rows else BUFFER_DEPTH
-        self.gathered = parts.add_buffer("left" if self.is_product else "seen", data_type, depth)
+        self.gathered = parts.buffers.add("left" if self.is_product else "seen", data_type, depth)
         self.source = source_of(parts, self.image, self._kept_tiles())
         self.memories = {self.source.buffer}
         """Circular buffers that the compute kernel knows nothing of."""
@@ -109,8 +107,8 @@ class WindowPlan:
         self.weight_slots = 0
         if self.weight is not None:
             self._declare_weight(self.weight)
-        self.outer_names = [parts.add_tensor_buffer(value) for value in self.epilogue.outer]
-        self.output_names = [parts.add_tensor_buffer(value) for value in outputs]
+        self.outer_names = [parts.buffers.add_tensor(value) for value in self.epilogue.outer]
+        self.output_names = [parts.buffers.add_tensor(value) for value in outputs]
 
     def _declare_weight(self, weight: SSAValue) -> None:
         """Tiles of a weight that are needed again stay in L1 where there is room; other ones are
@@ -126,9 +124,9 @@ class WindowPlan:
         elif whole:
             sizes = range(1, _MOST_AT_A_TIME + 1)
             self.at_a_time = max(n for n in sizes if self.inner % n == 0)
-        self.parts.add_buffer("right", data_type, BUFFER_DEPTH * self.at_a_time)
+        self.parts.buffers.add("right", data_type, BUFFER_DEPTH * self.at_a_time)
         if self.weight_slots:
-            self.weight_memory = self.parts.add_kept_buffer("right", self.weight_slots)
+            self.weight_memory = self.parts.buffers.add_kept("right", self.weight_slots)
             self.memories.add(self.weight_memory)
 
     def _kept_tiles(self) -> int:
@@ -147,7 +145,7 @@ class WindowPlan:
 
     def full_width(self) -> tuple[int, ...]:
         """Circular buffers whose tiles are copied to the registers and are wider than 16 bits."""
-        return self.parts.wide_buffers(["seen", *self.outer_names])
+        return self.parts.buffers.wide(["seen", *self.outer_names])
 
     def costs(self) -> Costs:
         """Each row of output tiles is gathered of tiles that come once, if L1 has room for them."""

@@ -14,7 +14,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
-from ttcodegen.conversions.ttir_to_ttmetal.groups import Group
+from ttcodegen.conversions.ttir_to_ttmetal.grouping import Group
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import COUNT, Lowered, purpose_of
 from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
 from ttcodegen.conversions.ttir_to_ttmetal.window_movement import WindowMovement

@@ -11,7 +11,7 @@ from xdsl.ir import Block
 
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_strides
 from ttcodegen.conversions.ttir_to_ttmetal.tile_reads import TileOperand, TileReads, plan_reads
-from ttcodegen.conversions.ttir_to_ttmetal.work_order import WorkOrder
+from ttcodegen.conversions.ttir_to_ttmetal.work_split import WorkOrder
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.placement import TensorPlacement, placed_type

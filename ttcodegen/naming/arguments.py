@@ -131,9 +131,10 @@ class _Uses:
             weight, suffix = self._origin(layer.operands[1]), "bias"
         else:
             return None
-        if weight is None or _says_nothing(weight) or weight == stem_of_weight(weight):
+        stem = None if weight is None else stem_of_weight(weight)
+        if not weight or not stem or stem == weight or _says_nothing(weight):
             return None
-        return f"{stem_of_weight(weight)}_{suffix}"
+        return f"{stem}_{suffix}"
 
     def _origin(self, value: SSAValue) -> str | None:
         """The name of the weight that a value is another form of."""

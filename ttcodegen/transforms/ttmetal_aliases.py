@@ -218,7 +218,7 @@ class _Transfer:
         """Pushes all pages at once, so many for each unit, or waits for them; says what the kernel
         still needs."""
         entry = body_of(self.function)
-        place = _ancestor(self.moving[1], entry)
+        place = self._place(entry)
         pages = self.count
         if tiles != 1:
             product = arith.MuliOp(self.count, _number(entry, tiles))
@@ -237,6 +237,14 @@ class _Transfer:
         _unchain(layout)
         _clean(entry, self.way)
         return self._needed(entry)
+
+    def _place(self, entry: Block) -> Operation:
+        """The op before which all pages are handed on or waited for. A writer waits last: until
+        then it makes room for tiles of other results that the compute kernel packs in between."""
+        if self.way is _READING:
+            return _ancestor(self.moving[1], entry)
+        assert entry.last_op is not None
+        return entry.last_op
 
     def _needed(self, entry: Block) -> Kernel:
         """The kernel with the arguments that its function still has, numbered again."""

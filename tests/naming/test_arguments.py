@@ -84,6 +84,16 @@ def test_names_that_say_something_stay(name: str) -> None:
     assert fields(text, "DecodeInputs")[0] == name
 
 
+def test_what_is_scaled_is_no_scale() -> None:
+    """The name of a scale has no layer in it that the other operand could be called after."""
+    type_ = "tensor<32x32xbf16>"
+    text = f"""func.func @f(%x: {type_}, %scale: {type_}) -> {type_} {{
+  %0 = "ttir.multiply"(%x, %scale) : ({type_}, {type_}) -> {type_}
+  return %0 : {type_}
+}}"""
+    assert fields(text, "FInputs") == ["x", "scale"]
+
+
 def scaled(times: int) -> FuncOp:
     """A function whose input is multiplied by that many arguments, one after the other."""
     type_ = "tensor<32x32xbf16>"

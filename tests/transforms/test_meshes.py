@@ -154,12 +154,20 @@ def test_a_mesh_of_one_chip_is_none() -> None:
     assert compiled.description.mesh == (2, 4)
 
 
-@pytest.mark.parametrize("given", ["0x4", "2x", "2x2x2", "two", "9" * 5000])
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        *((text, f"'{text}' is no mesh of chips") for text in ("2x", "two", "9" * 5000)),
+        *((text, f"a mesh of {text} chips is not supported") for text in ("0x4", "2x2x2")),
+    ],
+)
 def test_the_shape_of_a_mesh_is_rows_and_columns(
-    given: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    given: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command(tmp_path, GATHER, "--mesh-shape", given) == 2
-    assert f"'{given}' is no mesh of chips" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert message in error
+    assert "rows and columns" in error
 
 
 def test_the_command_line_names_no_more_chips_than_any_system_has(

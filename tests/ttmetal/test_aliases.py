@@ -64,6 +64,17 @@ CHAIN = function(
 """A reduction of rows of which a core has several tiles for each unit of its work."""
 
 
+TWO = f"""func.func @two(%x: {T}, %other: {T}) -> ({T}, {T}) {{
+  %empty = ttir.empty() : {T}
+  %half = "ttir.exp"(%x) : ({T}) -> {T}
+  %sign = "ttir.sign"(%half) : ({T}) -> {T}
+  %sum = {_generic("add", "%half", "%other")}
+  return %sign, %sum : {T}, {T}
+}}
+"""
+"""A program of which one result stays in L1 and the other goes to DRAM."""
+
+
 def _aliases(program: Program) -> list[CircularBuffer]:
     return [buffer for buffer in program.circular_buffers if buffer.is_alias]
 
@@ -97,6 +108,18 @@ def test_a_writer_leaves_what_its_core_keeps() -> None:
     ]
     size = 256 * 1024 * 4
     assert (exp.costs.own_l1_bytes, exp.costs.noc_bytes) == (0, size)
+
+
+def test_a_writer_waits_last_for_what_stays() -> None:
+    """The compute kernel packs tiles of both results in turn, and those of the other have room for
+    a few only."""
+    module = lowered(TWO)
+    first, _ = programs(module)
+    assert [buffer.name for buffer in _aliases(first)] == ["half"]
+    [writer] = [kernel for kernel in first.kernels if kernel.name.startswith("write")]
+    [function] = [f for f in functions_of(module) if f.sym_name.data == writer.function]
+    waits = [op.operands[0].name_hint for op in function.walk() if "cb_wait_front" in op.name]
+    assert waits == ["cb_sign", "cb_half"]
 
 
 def test_other_grids_are_refused() -> None:
@@ -156,7 +179,7 @@ def test_an_edited_program_says_where_its_circular_buffers_are(operand: int, rea
 @pytest.mark.slow
 def test_aliases_hold_what_programs_computed(cpu_backend: CPUBackend, tmp_path: Path) -> None:
     source, out = tmp_path / "aliases.mlir", tmp_path / "out"
-    text = _sum("kept") + _sum("streamed", stream=True) + CHAIN
+    text = _sum("kept") + _sum("streamed", stream=True) + CHAIN + TWO
     source.write_text(text, "utf-8")
     assert main([str(source), "-o", str(out), "--target", "ttmetal", "--trace", "--check"]) == 0
     assert "create_circular_buffer_in" in (out / "src" / "programs.cpp").read_text("utf-8")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -109,18 +108,17 @@ def mesh_shape(text: str) -> tuple[int, int]:
     Raises:
         argparse.ArgumentTypeError: if the text says no such mesh.
     """
-    found = re.fullmatch(r"(?:(\d{1,9})[x,])?(\d{1,9})", text.strip())
-    rows, columns = (int(found[1] or 1), int(found[2])) if found is not None else (0, 0)
-    if rows * columns < 1:
-        raise argparse.ArgumentTypeError(
-            f"'{text}' is no mesh of chips: give rows and columns, such as 2x4"
-        )
-    from ttcodegen.systems.machines import MOST_CHIPS
+    from ttcodegen.diagnostics import CompileError
+    from ttcodegen.dialects.mesh import require_possible, sizes_in
 
-    if rows * columns > MOST_CHIPS:
-        raise argparse.ArgumentTypeError(
-            f"a mesh of {text} has more chips than any system: the largest have {MOST_CHIPS}"
-        )
+    try:
+        sizes = sizes_in(text.strip())
+        shape = sizes if len(sizes) > 1 else (1, *sizes)
+        require_possible(shape)
+    except CompileError as error:
+        [found] = error.diagnostics
+        raise argparse.ArgumentTypeError(f"{found.message}: {found.remedy}") from None
+    rows, columns = shape
     return rows, columns
 
 

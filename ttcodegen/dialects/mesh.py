@@ -37,6 +37,15 @@ def two_dimensional(shape: Sequence[int]) -> MeshShape | None:
     return rows, columns
 
 
+def sizes_in(text: str) -> tuple[int, ...]:
+    """The sizes in `2,4` or `2x4`; raises CompileError for another text."""
+    if re.fullmatch(r"\d{1,9}([,x]\d{1,9})*", text) is None:
+        raise CompileError(
+            f"'{text}' is no mesh of chips", remedy="give rows and columns, such as 2x4"
+        )
+    return tuple(map(int, re.split("[,x]", text)))
+
+
 def require_possible(shape: Sequence[int], place: Operation | None = None) -> None:
     """Raises CompileError for a mesh that is not rows and columns of chips, or has more chips than
     any system."""

@@ -131,8 +131,8 @@ class _Uses:
             weight, suffix = self._origin(layer.operands[1]), "bias"
         else:
             return None
-        stem = None if weight is None else stem_of_weight(weight)
-        if not weight or not stem or stem == weight or _says_nothing(weight):
+        stem = stem_of_weight(weight or "")
+        if weight is None or stem in ("", weight) or _says_nothing(weight):
             return None
         return f"{stem}_{suffix}"
 

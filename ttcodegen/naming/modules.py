@@ -46,7 +46,7 @@ class FunctionNames:
     """Both by value."""
     values: ValueNames
     const_eval: FuncOp | None = None
-    """The function that computes its constants, of TTNN if there is any ..."""
+    """The function of TTNN that computes its constants, if there is any ..."""
     prepared: ValueNames | None = None
     """... and the names of the values in that."""
 

@@ -3,6 +3,7 @@ same in each call, so C++ computes it once."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -29,6 +30,7 @@ from ttcodegen.ops.definition import TTNNDefinition, library_definition
 from ttcodegen.ops.tt_lang import CALLED_OPERATION
 
 _WEIGHTS = (ArgumentType.PARAMETER, ArgumentType.CONSTANT)
+_COMPUTING = frozenset({CONSTANT, ENQUEUE_READ_BUFFER, ENQUEUE_WRITE_BUFFER, RUN_PROGRAM, VIEW})
 
 
 @dataclass(frozen=True)
@@ -48,115 +50,105 @@ def device_constants(function: FuncOp) -> DeviceConstants:
     Not what it returns, which its caller may overwrite, nor what is overwritten itself, and no
     tensor in L1 that the rest of the function uses: the memory would never be free again.
     """
-    block = body_of(function)
-    roots = _roots(block)
+    host = _HostFunction(function)
+    block, roots = host.block, host.roots
     excluded: set[Operation] = set()
-    prepared = _fixed_ops(function, block, roots, excluded)
+    prepared = host.fixed_ops(excluded)
     while found := _unsuitable(block, roots, prepared):
         # What is made of their results has to wait for them.
         excluded |= found
-        prepared = _fixed_ops(function, block, roots, excluded)
+        prepared = host.fixed_ops(excluded)
     kept = set(_kept(block, prepared))
     kept_roots = {roots[value] for value in kept}
     ops = tuple(op for op in block.ops if _is_done_once(op, prepared, roots, kept_roots))
     return DeviceConstants(ops, tuple(v for op in ops for v in op.results if v in kept))
 
 
+def written_by(op: Operation) -> tuple[SSAValue, ...]:
+    """The tensors that an op of a host function writes."""
+    name = operation_name(op)
+    if name == RUN_PROGRAM:
+        return launch_of(op).outputs
+    return (op.operands[-1],) if name == ENQUEUE_WRITE_BUFFER else ()
+
+
+class _HostFunction:
+    """What the ops of a host function read and write."""
+
+    def __init__(self, function: FuncOp) -> None:
+        self.block = block = body_of(function)
+        self.roots = _roots(block)
+        """The tensor whose memory each value has."""
+        self._writers = Counter(self.roots[v] for op in block.ops for v in written_by(op))
+        terminator = block.last_op
+        assert terminator is not None
+        self._returned = {self.roots[value] for value in terminator.operands}
+        self._weights = {
+            argument
+            for argument in block.args
+            if argument_type(function, argument.index) in _WEIGHTS and argument not in self._writers
+        }
+        module = function.parent_op()
+        known = functions_of(module) if isinstance(module, ModuleOp) else ()
+        self._symbols = {each.sym_name.data: each for each in known}
+        self._candidates = [op for op in block.ops if self._may_be_fixed(op)]
+
+    def fixed_ops(self, excluded: Collection[Operation]) -> set[Operation]:
+        """The ops whose results depend on weights and constants alone, and not on those
+        excluded."""
+        fixed: set[SSAValue] = set(self._weights)
+        found: set[Operation] = set()
+        for op in self._candidates:
+            written = [self.roots[value] for value in written_by(op)]
+            read = op.operands[: len(op.operands) - len(written)]
+            if op not in excluded and all(self.roots[value] in fixed for value in read):
+                found.add(op)
+                fixed.update(written, map(self.roots.__getitem__, op.results))
+                found.update(root.owner for root in written if isinstance(root.owner, Operation))
+        return found
+
+    def _may_be_fixed(self, op: Operation) -> bool:
+        """Whether an op computes the same from the same, in tensors that nothing else writes and
+        the function does not return."""
+        name = operation_name(op)
+        if name not in _COMPUTING and not isinstance(op, CallOp):
+            return False
+        written = [self.roots[value] for value in written_by(op)]
+        made = (*written, *(self.roots[value] for value in op.results))
+        if not self._returned.isdisjoint(made):
+            return False
+        if name == CONSTANT and op.results[0] in self._writers:
+            return False
+        return all(map(self._is_written_once, written)) and self._is_pure(op)
+
+    def _is_written_once(self, root: SSAValue) -> bool:
+        maker = root.owner
+        is_new = isinstance(maker, Operation) and operation_name(maker) == CREATE_BUFFER
+        return is_new and self._writers[root] == 1
+
+    def _is_pure(self, op: Operation) -> bool:
+        """Whether an op computes the same from the same, and that is known."""
+        if operation_name(op) == RUN_PROGRAM:
+            meaning = self._symbols.get(launch_of(op).meaning)
+        elif isinstance(op, CallOp):
+            if declared_mesh(op) != ONE_CHIP:
+                # Chips may exchange what the function is called with.
+                return False
+            meaning = self._symbols.get(callee_of(op) or "")
+        else:
+            return True
+        if meaning is None or meaning.is_declaration:
+            return False
+        return all(map(_gives_the_same, body_of(meaning).ops))
+
+
 def _roots(block: Block) -> dict[SSAValue, SSAValue]:
-    """The tensor whose memory each value has."""
     roots: dict[SSAValue, SSAValue] = {argument: argument for argument in block.args}
     for op in block.ops:
         is_view = operation_name(op) == VIEW
         for result in op.results:
             roots[result] = roots[op.operands[0]] if is_view else result
     return roots
-
-
-def written_by(op: Operation) -> tuple[SSAValue, ...]:
-    """The tensors that an op of a host function writes."""
-    match operation_name(op):
-        case name if name == RUN_PROGRAM:
-            return launch_of(op).outputs
-        case name if name == ENQUEUE_WRITE_BUFFER:
-            return (op.operands[-1],)
-        case _:
-            return ()
-
-
-def _fixed_ops(
-    function: FuncOp,
-    block: Block,
-    roots: Mapping[SSAValue, SSAValue],
-    excluded: Collection[Operation],
-) -> set[Operation]:
-    """The ops whose results depend on weights and constants alone, and not on those excluded."""
-    writers: dict[SSAValue, int] = {}
-    for op in block.ops:
-        for value in written_by(op):
-            writers[roots[value]] = writers.get(roots[value], 0) + 1
-    terminator = block.last_op
-    assert terminator is not None
-    returned = {roots[value] for value in terminator.operands}
-    fixed: set[SSAValue] = {
-        argument
-        for argument in block.args
-        if argument_type(function, argument.index) in _WEIGHTS and argument not in writers
-    }
-    module = function.parent_op()
-    symbols = (
-        {f.sym_name.data: f for f in functions_of(module)} if isinstance(module, ModuleOp) else {}
-    )
-    found: set[Operation] = set()
-    for op in block.ops:
-        if op in excluded:
-            continue
-        name = operation_name(op)
-        written = [roots[value] for value in written_by(op)]
-        if name in (RUN_PROGRAM, ENQUEUE_WRITE_BUFFER):
-            read = op.operands[: len(op.operands) - len(written)]
-            is_new = all(
-                writers[root] == 1
-                and root not in returned
-                and isinstance(root.owner, Operation)
-                and operation_name(root.owner) == CREATE_BUFFER
-                for root in written
-            )
-            if not is_new or not _is_pure(op, symbols):
-                continue
-        elif name in (VIEW, ENQUEUE_READ_BUFFER) or isinstance(op, CallOp):
-            read = op.operands
-            if returned.intersection(map(roots.__getitem__, op.results)):
-                continue
-            if isinstance(op, CallOp) and not _is_pure(op, symbols):
-                continue
-        elif name == CONSTANT and not returned.intersection(op.results):
-            read = ()
-            if writers.get(op.results[0]):
-                continue
-        else:
-            continue
-        if all(roots[value] in fixed for value in read):
-            found.add(op)
-            fixed.update(written)
-            fixed.update(map(roots.__getitem__, op.results))
-            found.update(root.owner for root in written if isinstance(root.owner, Operation))
-    return found
-
-
-def _is_pure(op: Operation, symbols: Mapping[str, FuncOp]) -> bool:
-    """Whether an op computes the same from the same, and that is known."""
-    if operation_name(op) == RUN_PROGRAM:
-        meaning = symbols.get(launch_of(op).meaning)
-    elif isinstance(op, CallOp):
-        if declared_mesh(op) != ONE_CHIP:
-            # Chips may exchange what the function is called with.
-            return False
-        meaning = symbols.get(callee_of(op) or "")
-    else:
-        return True
-    if meaning is None or meaning.is_declaration:
-        return False
-    return all(map(_gives_the_same, body_of(meaning).ops))
 
 
 def _gives_the_same(op: Operation) -> bool:

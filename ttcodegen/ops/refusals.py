@@ -6,8 +6,8 @@ from ttcodegen.ops.definition import TTIRDefinition, register, variadic
 
 _FUSED = (
     "the call of tt-metal 0.70.1 needs the axis of the mesh, the cores whose L1 holds the tokens, "
-    "and the cores that send, which the op does not say, no more than the shapes of its operands; "
-    "ttir.all_to_all_combine takes tensors"
+    "and the cores that send; the op names none of them, and leaves the shapes of its operands "
+    "open; ttir.all_to_all_combine takes tensors"
 )
 _EXPERTS = (
     "its weights are stored as the cores beside the DRAM banks of one card read them, and its "

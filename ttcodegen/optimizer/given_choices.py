@@ -87,11 +87,9 @@ class GivenChoices:
         configurations."""
         offered: list[Way] = []
         misfit = self._ways.misfit(call, config) if config is not None else None
-        if call.name == "sparse_matmul" and config is not None:
-            # It has one way only, with the configuration that it was lowered with.
+        if config is not None and self._ways.keeps_configuration(call):
             if config not in op.parameters().values():
-                misfit = "its configuration follows from its shapes"
-                raise self._refused(op, misfit, call, [])
+                raise self._refused(op, "its configuration follows from its shapes", call, [])
             config = None
         for operands in brought:
             variant = replace(call, operands=operands)

@@ -172,6 +172,10 @@ class Ways:
             return None
         return config_misfit(config, Product(call), self.model.grid, wide_sums(call))
 
+    def keeps_configuration(self, call: LibraryCall) -> bool:
+        """Whether a call has the program configuration that it was lowered with in all its ways."""
+        return self._kind(call) == "plain"
+
     def _kind(self, call: LibraryCall) -> str:
         name = call.name
         if not call.results or call.result.memory is Memory.HOST or call.is_on_host:

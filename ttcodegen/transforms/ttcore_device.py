@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -19,6 +18,7 @@ from ttcodegen.dialects.mesh import (
     declared_mesh,
     require_possible,
     set_mesh,
+    sizes_in,
 )
 from ttcodegen.dialects.system import DeviceOp, devices, one_chip, set_system, system_of
 from ttcodegen.dialects.ttcore_device import DeviceAttr, MeshesAttr
@@ -56,7 +56,7 @@ def _register_device(module: ModuleOp, mesh_shape: str, is_described: bool) -> N
     """Describes the device: all cores and banks of a chip, or of all chips of the mesh that the
     option or the module names. A system without a description has the chips of the mesh."""
     if mesh_shape:
-        set_mesh(module, _sizes(mesh_shape))
+        set_mesh(module, sizes_in(mesh_shape))
     mesh = _mesh_of(module)
     system = _system_for(module, mesh, is_described)
     _refuse_missing_chips(module, system)
@@ -72,15 +72,6 @@ def _register_device(module: ModuleOp, mesh_shape: str, is_described: bool) -> N
         module.body.block.add_op(device)
     else:
         module.body.block.insert_op_before(device, first)
-
-
-def _sizes(mesh_shape: str) -> list[int]:
-    """The sizes in `2,4` or `2x4`; raises CompileError for another text."""
-    if re.fullmatch(r"\d{1,9}([,x]\d{1,9})*", mesh_shape) is None:
-        raise CompileError(
-            f"'{mesh_shape}' is no shape of a mesh", remedy="give rows and columns, such as 2,4"
-        )
-    return [int(size) for size in re.split("[,x]", mesh_shape)]
 
 
 def _mesh_of(module: ModuleOp) -> MeshShape:

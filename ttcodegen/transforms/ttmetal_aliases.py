@@ -18,6 +18,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ttcodegen.dialects.device_module import Launch, functions_of, is_host_function, launches
+from ttcodegen.dialects.device_op_names import RUN_TIME_ARGUMENT
 from ttcodegen.dialects.functions import body_of
 from ttcodegen.dialects.placement import placement_of
 from ttcodegen.dialects.programs import (
@@ -35,11 +36,11 @@ from ttcodegen.dialects.tuning import Name, Rule, equal
 from ttcodegen.transforms.rewriting import erase
 from ttcodegen.transforms.ttmetal_shards import CoreTiles, lies_in_order
 
-_ARGUMENT, _ACCESSOR = "ttkernel.get_arg_val", "ttkernel.TensorAccessor"
+_ACCESSOR = "ttkernel.TensorAccessor"
 
 
 @dataclass(frozen=True)
-class _Way:
+class _Direction:
     """How a kernel moves pages between a tensor and a circular buffer: the names of its ops."""
 
     processor: Processor
@@ -49,8 +50,8 @@ class _Way:
     begin: str
     end: str
     """The ops on the circular buffer before and after pages are moved."""
-    left: tuple[str, ...]
-    """What is left to do for all pages, where they need not be moved."""
+    remaining: tuple[str, ...]
+    """What remains to do for all pages at once, where they need not be moved."""
     remark: str
 
     @property
@@ -64,7 +65,7 @@ class _Way:
         return f"{self.transfers}_barrier"
 
 
-_READING = _Way(
+_READING = _Direction(
     Processor.READER,
     "ttkernel.get_write_ptr",
     "ttkernel.noc_async_read_page",
@@ -73,7 +74,7 @@ _READING = _Way(
     ("cb_reserve_back", "cb_push_back"),
     "These tiles are in the L1 of the core.",
 )
-_WRITING = _Way(
+_WRITING = _Direction(
     Processor.WRITER,
     "ttkernel.get_read_ptr",
     "ttkernel.noc_async_write_page",
@@ -82,7 +83,7 @@ _WRITING = _Way(
     ("cb_wait_front",),
     "These tiles stay in the L1 of the core.",
 )
-_WITHOUT_EFFECT = frozenset({_ARGUMENT, _ACCESSOR, _READING.pointer, _WRITING.pointer})
+_WITHOUT_EFFECT = frozenset({RUN_TIME_ARGUMENT, _ACCESSOR, _READING.pointer, _WRITING.pointer})
 """Ops that nothing needs once their results are not used; so are those of arith."""
 
 
@@ -118,12 +119,12 @@ def _aliased(
 ) -> Program:
     """The program with the circular buffer of an operand in its shards; as it is if its reader or
     writer does something else with the tiles than to hand them on."""
-    way = _READING if operand < program.inputs else _WRITING
+    direction = _READING if operand < program.inputs else _WRITING
     movers = [kernel for kernel in program.kernels if operand in kernel.accessors]
-    if len(movers) != 1 or movers[0].processor is not way.processor:
+    if len(movers) != 1 or movers[0].processor is not direction.processor:
         return program
     [kernel] = movers
-    transfer = _Transfer.of(kernel, functions[kernel.function], operand, way)
+    transfer = _Transfer.of(kernel, functions[kernel.function], operand, direction)
     buffer = None if transfer is None else program.buffers_of(kernel).get(transfer.constant)
     if transfer is None or buffer is None:
         return program
@@ -168,7 +169,7 @@ class _Transfer:
     kernel: Kernel
     function: FuncOp
     operand: int
-    way: _Way
+    direction: _Direction
     count: SSAValue
     """How many units of work the core has."""
     accessor: Operation
@@ -189,7 +190,9 @@ class _Transfer:
         return self.buffer.owner
 
     @classmethod
-    def of(cls, kernel: Kernel, function: FuncOp, operand: int, way: _Way) -> _Transfer | None:
+    def of(
+        cls, kernel: Kernel, function: FuncOp, operand: int, direction: _Direction
+    ) -> _Transfer | None:
         """What moves an operand; None if that is done in several places, or more is done."""
         arguments = _arguments(function)
         values = [argument.value for argument in kernel.arguments]
@@ -197,22 +200,25 @@ class _Transfer:
             return None
         address = arguments[values.index(BufferAddress(operand))]
         accessor = _only_user(address, _ACCESSOR)
-        move = None if accessor is None else _only_user(accessor.results[0], way.move)
+        move = None if accessor is None else _only_user(accessor.results[0], direction.move)
         if accessor is None or move is None:
             return None
-        pointer = _pointer_of(move.operands[2], way.pointer)
+        pointer = _pointer_of(move.operands[2], direction.pointer)
         if pointer is None or not _leads_to(pointer.results[0], move):
             return None
         buffer = pointer.operands[0]
         users = [use.operation for use in buffer.uses]
         by_name = {user.name: user for user in users}
-        if len(users) != len(by_name) or by_name.keys() != {way.begin, way.end, way.pointer}:
+        known = {direction.begin, direction.end, direction.pointer}
+        if len(users) != len(by_name) or by_name.keys() != known:
             return None
-        begin, end = by_name[way.begin], by_name[way.end]
+        begin, end = by_name[direction.begin], by_name[direction.end]
         if begin.parent is not end.parent or not isinstance(buffer.owner, Operation):
             return None
         count = arguments[values.index(Place.COUNT)]
-        return cls(kernel, function, operand, way, count, accessor, buffer, (move, begin, end))
+        return cls(
+            kernel, function, operand, direction, count, accessor, buffer, (move, begin, end)
+        )
 
     def replace(self, tiles: int) -> Kernel:
         """Pushes all pages at once, so many for each unit, or waits for them; says what the kernel
@@ -225,23 +231,23 @@ class _Transfer:
             entry.insert_op_before(product, place)
             pages = product.result
             pages.name_hint = "tiles"
-        for number, name in enumerate(self.way.left):
+        for number, name in enumerate(self.direction.remaining):
             made = create(name, [self.buffer, pages], {}, [])
             if number == 0:
-                made.attributes[COMMENT] = StringAttr(self.way.remark)
+                made.attributes[COMMENT] = StringAttr(self.direction.remark)
             entry.insert_op_before(made, place)
         for op in self.moving:
             erase(op)
         layout = self.accessor.operands[0]
         erase(self.accessor)
         _unchain(layout)
-        _clean(entry, self.way)
+        _clean(entry, self.direction)
         return self._needed(entry)
 
     def _place(self, entry: Block) -> Operation:
         """The op before which all pages are handed on or waited for. A writer waits last: until
         then it makes room for tiles of other results that the compute kernel packs in between."""
-        if self.way is _READING:
+        if self.direction is _READING:
             return _ancestor(self.moving[1], entry)
         assert entry.last_op is not None
         return entry.last_op
@@ -249,7 +255,7 @@ class _Transfer:
     def _needed(self, entry: Block) -> Kernel:
         """The kernel with the arguments that its function still has, numbered again."""
         kept: list[int] = []
-        for op in [op for op in entry.walk() if op.name == _ARGUMENT]:
+        for op in [op for op in entry.walk() if op.name == RUN_TIME_ARGUMENT]:
             position = constant_integer(op.operands[0])
             assert position is not None
             op.operands[0] = _number(entry, len(kept))
@@ -264,7 +270,7 @@ class _Transfer:
 def _arguments(function: FuncOp) -> list[SSAValue]:
     """The run-time arguments in the order of their positions; none if they are not declared in that
     order."""
-    found = [op for op in function.walk() if op.name == _ARGUMENT]
+    found = [op for op in function.walk() if op.name == RUN_TIME_ARGUMENT]
     positions = [constant_integer(op.operands[0]) for op in found]
     return [op.results[0] for op in found] if positions == list(range(len(found))) else []
 
@@ -330,27 +336,28 @@ def _unchain(layout: SSAValue) -> None:
     erase(op)
 
 
-def _clean(block: Block, way: _Way) -> None:
+def _clean(block: Block, direction: _Direction) -> None:
     """Takes out what has no purpose any more: numbers, barriers and loops."""
     is_pending = False
     for op in list(block.ops):
         for region in op.regions:
             for inner in region.blocks:
-                _clean(inner, way)
-        if op.name == way.barrier and not is_pending:
+                _clean(inner, direction)
+        if op.name == direction.barrier and not is_pending:
             erase(op)
         elif isinstance(op, scf.ForOp) and not op.results and len(list(op.body.block.ops)) == 1:
             erase(op)
         else:
-            is_pending = op.name != way.barrier and (is_pending or _may_move(op, way))
+            is_pending = op.name != direction.barrier and (is_pending or _may_move(op, direction))
     for op in reversed(list(block.ops)):
         if _is_pure(op) and not any(result.uses for result in op.results):
             erase(op)
 
 
-def _may_move(op: Operation, way: _Way) -> bool:
+def _may_move(op: Operation, direction: _Direction) -> bool:
     return any(
-        inner.name.startswith((way.transfers, "ttkernel.blocks.")) and inner.name != way.barrier
+        inner.name.startswith((direction.transfers, "ttkernel.blocks."))
+        and inner.name != direction.barrier
         for inner in op.walk()
     )
 

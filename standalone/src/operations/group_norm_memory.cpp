@@ -11,13 +11,11 @@ using tt::tt_metal::Shape;
 using tt::tt_metal::ShardOrientation;
 using ttnn::CoreGrid;
 
-constexpr std::uint32_t kTile = 32;
-
 /// The columns of cores among which the channels of an interleaved tensor are divided: as many as
 /// divide the groups and leave each whole tiles; 0 if there are none.
 std::uint32_t channel_columns(std::uint32_t width, std::uint32_t groups, std::uint32_t channels) {
     std::uint32_t columns = std::min(width, groups);
-    while (columns > 0 && (channels / columns % kTile != 0 || groups % columns != 0)) {
+    while (columns > 0 && (channels / columns % kTileSide != 0 || groups % columns != 0)) {
         --columns;
     }
     return columns;
@@ -66,7 +64,7 @@ Division division_of_rows(const Tensor& input, int groups) {
     return {.channels = shape[3],
             .groups = static_cast<std::uint32_t>(groups),
             .images = shape[0],
-            .row_tiles = shape[0] * shape[1] * shape[2] / kTile};
+            .row_tiles = shape[0] * shape[1] * shape[2] / kTileSide};
 }
 
 CoreGrid cores_of(const Tensor& input, const GroupNormCall& call) {

@@ -21,7 +21,7 @@
 // MESH: ttcore.device @default_device = <workerGrid = #ttcore.grid<8x16
 // MESH-SAME: meshShape = 1x2, chipIds = [0, 1]
 // THREE: error: a mesh of 2x2x2 chips is not supported
-// NEGATIVE: error: '-1,2' is no shape of a mesh
+// NEGATIVE: error: '-1,2' is no mesh of chips
 // LARGE: error: a mesh of 1000x2 has more chips than any system
 // ARCH: error: --ttcore-register-device: the option 'mock-system-desc-arch' is one of {{.*}}wormhole_b0, blackhole
 func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {

@@ -1,4 +1,4 @@
-"""The order in which cores go through the tiles of a result.
+"""How the tiles of a result are split among the cores: by the order in which these go through them.
 
 Each core gets a run of tiles in that order. Row by row, a run is a part of a few rows. In other
 orders it is a block: of rows and columns, or of the same tiles of several batches. Cores then read

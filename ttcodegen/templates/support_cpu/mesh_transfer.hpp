@@ -3,7 +3,6 @@
 #include <tt-metalium/mesh_coord.hpp>
 #include <tt-metalium/mesh_device.hpp>
 #include <type_traits>
-#include <utility>
 
 #include "support/cpu/mesh.hpp"
 #include "support/cpu/transfer.hpp"
@@ -43,15 +42,6 @@ inline void to_device(const Parts& parts, const DeviceTensor& target) {
             {tt::tt_metal::distributed::ShardDataTransfer(places[chip]).host_data(pages.data())},
             /*blocking=*/true);
     }
-}
-
-/// A new tensor with what each chip is to have of it; the arguments are those of `create_tensor`.
-template <typename... Placement>
-DeviceTensor copy_to_device(const Parts& parts, std::vector<std::uint64_t> shape,
-                            Placement&&... placement) {
-    DeviceTensor target = create_tensor(std::move(shape), std::forward<Placement>(placement)...);
-    to_device(parts, target);
-    return target;
 }
 
 /// What a function gives for what each chip has of its operands.

@@ -36,12 +36,13 @@ inline void to_device(const Tensor& tensor, const DeviceTensor& target) {
         target.buffer, pages.data(), /*blocking=*/true);
 }
 
-/// A new tensor of the device with these elements; the arguments are those of `create_tensor`.
-template <typename... Placement>
-DeviceTensor copy_to_device(const Tensor& tensor, std::vector<std::uint64_t> shape,
+/// A new tensor of the device with the elements of one on the host, or of one for each chip of a
+/// mesh; the arguments are those of `create_tensor`.
+template <typename Host, typename... Placement>
+DeviceTensor copy_to_device(const Host& host, std::vector<std::uint64_t> shape,
                             Placement&&... placement) {
     DeviceTensor target = create_tensor(std::move(shape), std::forward<Placement>(placement)...);
-    to_device(tensor, target);
+    to_device(host, target);
     return target;
 }
 

@@ -6,8 +6,11 @@
 #include "device/device_testing.hpp"
 #include "ttnn/operations/creation/creation.hpp"
 #include "ttnn/operations/eltwise/unary/unary.hpp"
+#include "ttnn/operations/trace.hpp"
 
 namespace {
+
+namespace trace = ttnn::operations::trace;
 
 using namespace device_testing;
 using ttnn::Tensor;
@@ -125,6 +128,54 @@ void test_pages_that_nobody_wrote() {
     expect(found[0] == -100.0F && found[32] != found[32], "the second tile should have no values");
 }
 
+/// A replay runs programs at the addresses of the capture, on what the tensors hold then.
+void test_traces() {
+    const Tensor x = tensor(ttnn::Shape({64, 64}), DataType::FLOAT32, Layout::TILE);
+    const auto call = [&x](std::uint32_t pages) {
+        const Tensor between = ttnn::neg(x);
+        const Tensor copy = empty_like(between);
+        return ttnn::abs(ttnn::generic_op({between, copy}, copying(between, copy, pages)));
+    };
+    ttnn::abs(ttnn::neg(x));
+    const auto first = trace::begin_trace_capture(&device(), std::nullopt);
+    expect_diagnosis([&] { call(4); }, {"Writes are not supported during trace capture"});
+    trace::end_trace_capture(&device(), first, std::nullopt);
+
+    const auto expected = values_of(call(4));
+    const auto id = trace::begin_trace_capture(&device(), std::nullopt);
+    Tensor result = call(4);
+    expect_diagnosis([&] { call(3); }, {"Writes are not supported during trace capture"});
+    trace::end_trace_capture(&device(), id, std::nullopt);
+    const auto unset = values_of(result);
+    expect(unset[0] != unset[0], "a captured program has not run");
+    for (int replay = 0; replay < 2; ++replay) {
+        // What takes the place of tensors that only the trace has is not disturbed.
+        const Tensor other = tensor(ttnn::Shape({64, 64}), DataType::FLOAT32, Layout::TILE);
+        const auto before = values_of(other);
+        trace::execute_trace(&device(), id, std::nullopt, false);
+        expect(values_of(result) == expected, "a replay computes what the calls do");
+        expect(values_of(other) == before, "a replay writes to its own tensors");
+    }
+    trace::release_trace(&device(), id);
+    expect_diagnosis([&] { trace::execute_trace(&device(), id, std::nullopt, false); },
+                     {"must exist on the Mesh device"});
+}
+
+/// A trace that reads a tensor which is gone is refused.
+void test_traces_of_tensors_that_are_gone() {
+    Tensor x = tensor(ttnn::Shape({32, 64}), DataType::FLOAT32, Layout::TILE);
+    const Tensor y = empty_like(x);
+    ttnn::generic_op({x, y}, copying(x, y, 2));
+    const auto id = trace::begin_trace_capture(&device(), std::nullopt);
+    ttnn::generic_op({x, y}, copying(x, y, 2));
+    trace::end_trace_capture(&device(), id, std::nullopt);
+    trace::execute_trace(&device(), id, std::nullopt, false);
+    x.deallocate(true);
+    expect_diagnosis([&] { trace::execute_trace(&device(), id, std::nullopt, false); },
+                     {"in a call of generic_op that has been deallocated"});
+    trace::release_trace(&device(), id);
+}
+
 void test_meshes() {
     const auto mesh = distributed::MeshDevice::create(
         distributed::MeshDeviceConfig(distributed::MeshShape(1, 2)));
@@ -178,6 +229,8 @@ int main() {
     test_copies();
     test_calls_around_a_program();
     test_pages_that_nobody_wrote();
+    test_traces();
+    test_traces_of_tensors_that_are_gone();
     test_meshes();
     test_what_is_refused();
     return 0;

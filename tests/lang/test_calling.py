@@ -269,6 +269,7 @@ def called(name: str, out: Path, *options: str) -> int:
         ("model", ["--target", "ttmetal"]),
         ("model", ["--target", "ttmetal", "--trace"]),
         ("model", ["--arch", "blackhole"]),
+        ("model", ["--trace"]),
         ("mesh", []),
     ],
 )

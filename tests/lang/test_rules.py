@@ -10,6 +10,7 @@ import pytest
 
 from tests.lang.running import compiler_refusal, failure, operation, run_text
 from ttcodegen.cli.lang import main
+from ttcodegen.lang import progress
 from ttcodegen.lang.tensors import Tensor
 
 READ = """
@@ -377,3 +378,35 @@ def test_the_real_packages_are_not_hidden_outside() -> None:
     text = "import ttcodegen.lang.ttl, sys; print([n for n in ('ttl', 'ttnn') if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+ENDLESS = """
+@ttl.datamovement()
+def read():
+    with x_dfb.reserve() as blk:
+        ttl.copy(x[0, 0], blk).wait()
+@ttl.compute()
+def compute():
+    with x_dfb.wait() as blk, y_dfb.reserve() as out:
+        out.store(blk)
+        {loop}
+            {step}
+@ttl.datamovement()
+def write():
+    with y_dfb.wait() as blk:
+        ttl.copy(blk, y[0, 0]).wait()
+"""
+
+
+def test_a_loop_without_end_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "PROGRESS_SECONDS", 0.1)
+    reported = failure(operation(ENDLESS.format(loop="while True:", step="pass")))
+    kernel = "the compute kernel 'compute' on node (0, 0)"
+    message = f"error: {kernel} makes no progress: in 0.1 s of processor time it has not waited"
+    assert message in reported
+    assert reported.startswith(("program.py:16:", "program.py:17:"))
+
+
+def test_a_long_loop_of_block_expressions_is_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "PROGRESS_SECONDS", 0.1)
+    run_text(operation(ENDLESS.format(loop="for i in range(8000):", step="out += blk")))

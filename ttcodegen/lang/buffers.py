@@ -216,6 +216,7 @@ class Block(BlockExpr):
         if found is None:
             raise self._refusal(event)
         self.state, self.readers = found
+        self._kernel.steps += 1
         if event in (Event.BEGIN_COPY_FROM, Event.BEGIN_COPY_TO):
             self._last_copy = here()
 

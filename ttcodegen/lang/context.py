@@ -53,6 +53,8 @@ class Kernel:
     function: Callable[[], None]
     node: Node
     defined: Instruction | None = None
+    steps: int = 0
+    """How often it has done something with a block."""
 
     def __str__(self) -> str:
         return f"the {self.kind.value} kernel '{self.name}' on node {self.node}"

@@ -15,8 +15,10 @@ from types import FrameType
 from greenlet import GreenletExit, getcurrent, greenlet
 
 from ttcodegen.diagnostics import Note
+from ttcodegen.lang import progress
 from ttcodegen.lang.context import Kernel, current
 from ttcodegen.lang.places import ProgramError, error, place, user_frame
+from ttcodegen.numerics.blas_threads import one_blas_thread
 
 MOST_NOTES = 12
 """Waiting kernels that a deadlock names."""
@@ -45,6 +47,7 @@ class Scheduler:
         self._ready: deque[Task] = deque()
         self._tasks: list[Task] = []
         self._running: Task | None = None
+        self._turns = 0
         self._hub = getcurrent()
 
     def run(self, kernels: Sequence[Kernel]) -> None:
@@ -58,17 +61,35 @@ class Scheduler:
         self._ready.extend(self._tasks)
         outer = current.node, current.kernel
         try:
-            while self._ready:
-                task = self._ready.popleft()
-                self._running = task
-                current.node, current.kernel = task.kernel.node, task.kernel
-                task.thread.switch()
+            with one_blas_thread(), progress.progress_required(self._steps, self._no_progress):
+                self._run_ready()
             stuck = [task for task in self._tasks if not task.thread.dead]
             if stuck:
                 raise _deadlock(stuck)
         finally:
             current.node, current.kernel = outer
             self._end()
+
+    def _run_ready(self) -> None:
+        while self._ready:
+            task = self._ready.popleft()
+            self._running = task
+            self._turns += 1
+            current.node, current.kernel = task.kernel.node, task.kernel
+            task.thread.switch()
+
+    def _steps(self) -> object:
+        """What changes when the kernel that runs does something with a block, or another one does
+        run."""
+        return self._turns, self._running.kernel.steps if self._running is not None else 0
+
+    def _no_progress(self) -> ProgramError:
+        kernel = self._running.kernel if self._running is not None else "no kernel"
+        return error(
+            f"{kernel} makes no progress: in {progress.PROGRESS_SECONDS:g} s of processor time it "
+            "has not waited, and not read, written, pushed or popped a block",
+            remedy="let the loop end, or wait in it",
+        )
 
     def _end(self) -> None:
         """Unwinds the kernels that an error left where they were."""

@@ -41,7 +41,6 @@ from ttcodegen.ops.definition import (
     variadic,
 )
 from ttcodegen.ops.op_builder import OpBuilder
-from ttcodegen.ops.traits import Trait
 
 CALLED_OPERATION = "ttir.tt_lang_op"
 LIBRARY_CALL = "ttnn.tt_lang_op"
@@ -338,7 +337,5 @@ register(
         function="generic_op",
         result_rules=(ResultRule("declared"),),
         cpp=_cpp,
-        # What a trace runs, the backend would have to find in it again.
-        traits=Trait.USES_HOST,
     )
 )

@@ -70,6 +70,13 @@ void note_call(const char* name, const Tensors& operands) {
     all.signatures.insert(signature);
 }
 
+void require_called(const char* name, const Tensors& operands) {
+    if (!was_called(name, operands)) {
+        TT_THROW("Writes are not supported during trace capture. trace id: {}",
+                 current_capture()->id().get());
+    }
+}
+
 Tensor unowned(const Tensor& tensor) {
     if (tensor.tensor_attributes == nullptr) {
         return tensor;
@@ -112,9 +119,8 @@ RecordedCall::RecordedCall(const char* name, const Tensors& operands, const Tens
     if (!is_on_device_) {
         return;
     }
-    if (makes_memory && !was_called(name, operands)) {
-        // The kernels of a call that was not made before have to be sent to the device.
-        TT_THROW("Writes are not supported during trace capture. trace id: {}", capture.id().get());
+    if (makes_memory) {
+        require_called(name, operands);
     }
     for (const auto& buffer : results_) {
         if (capture.made(*buffer)) {

@@ -24,6 +24,10 @@ namespace ttcodegen::cpu {
 /// Remembers that an operation was called on these operands: its programs are compiled then.
 void note_call(const char* name, const Tensors& operands);
 
+/// Refuses to capture an operation that was not called on such operands: its kernels would have to
+/// be sent to the device.
+void require_called(const char* name, const Tensors& operands);
+
 template <typename... Arguments>
 void noted(const char* name, const Arguments&... arguments) {
     if (is_outermost_call()) {

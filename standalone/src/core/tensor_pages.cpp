@@ -136,6 +136,13 @@ tt::tt_metal::Buffer& memory_of(const Tensor& tensor) {
     return *memory;
 }
 
+std::shared_ptr<tt::tt_metal::Buffer> lasting_memory_of(const Tensor& tensor) {
+    const auto& memory = memory_of(tensor);
+    return tt::tt_metal::Buffer::create(attributes(tensor).device, memory.address(), memory.size(),
+                                        memory.page_size(), memory.buffer_type(),
+                                        sharding_of(attributes(tensor).spec));
+}
+
 std::vector<std::byte> pages_of(const Tensor& tensor) {
     const std::byte* stored = buffer_of(tensor).data();
     const DataType dtype = tensor.dtype();

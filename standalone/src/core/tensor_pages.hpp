@@ -5,6 +5,7 @@
 // such a program runs, and become elements again afterwards.
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "core/tensor_data.hpp"
@@ -14,6 +15,9 @@ namespace ttcodegen::cpu {
 
 /// The memory of a tensor on all devices of its mesh; allocated on first use.
 tt::tt_metal::Buffer& memory_of(const Tensor& tensor);
+
+/// The same memory, which this does not hold: its addresses stay when the tensor is gone.
+std::shared_ptr<tt::tt_metal::Buffer> lasting_memory_of(const Tensor& tensor);
 
 /// What a tensor of one device holds, page by page.
 std::vector<std::byte> pages_of(const Tensor& tensor);

@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <ranges>
+#include <string>
 #include <vector>
 
+#include "core/calls.hpp"
 #include "core/chips.hpp"
 #include "core/describe.hpp"
 #include "core/device.hpp"
@@ -39,16 +42,30 @@ std::vector<Tensor> parts_of(const Tensor& tensor) {
     return parts.empty() ? std::vector<Tensor>{tensor} : parts;
 }
 
-/// Brings tensors, each once, to the memories of all chips.
-///
-/// Memory that nobody wrote stays such, so that a program that reads it is found out.
-std::vector<GivenPart> written(const std::vector<Tensor>& tensors) {
-    std::vector<GivenPart> given;
+/// A tensor and its place on the device.
+struct PlacedTensor {
+    Tensor tensor;
+    tt::tt_metal::Buffer* memory;
+};
+
+/// Tensors, each place once.
+std::vector<PlacedTensor> placed(const std::vector<Tensor>& tensors) {
+    std::vector<PlacedTensor> found;
     for (const Tensor& tensor : tensors) {
         tt::tt_metal::Buffer* const memory = tensor.buffer();
-        if (std::ranges::any_of(given, [&](const auto& each) { return each.memory == memory; })) {
-            continue;
+        if (std::ranges::none_of(found, [&](const auto& each) { return each.memory == memory; })) {
+            found.push_back({tensor, memory});
         }
+    }
+    return found;
+}
+
+/// Brings tensors to the memories of all chips.
+///
+/// Memory that nobody wrote stays such, so that a program that reads it is found out.
+std::vector<GivenPart> written(const std::vector<PlacedTensor>& tensors) {
+    std::vector<GivenPart> given;
+    for (const auto& [tensor, memory] : tensors) {
         for (std::size_t chip = 0; const Tensor& part : parts_of(tensor)) {
             GivenPart one{part, memory, chip++, {}};
             if (!cpu::buffer_of(part).is_empty()) {
@@ -102,35 +119,91 @@ std::vector<device::ChipProgram> chip_programs(const MeshCoordinateRange& range,
     return found;
 }
 
-void run(const MeshProgramDescriptor& descriptor, MeshDevice& mesh) {
-    const MeshCoordinateRange all(mesh.shape());
-    std::vector<Program> programs;
-    programs.reserve(descriptor.mesh_programs.size());
-    std::vector<device::ChipProgram> runs;
-    for (const auto& [range, program] : descriptor.mesh_programs) {
-        TT_FATAL(all.contains(range.start_coord()) && all.contains(range.end_coord()),
-                 "The mesh has no device in the range of the program");
-        require_room(program, &mesh);
-        programs.emplace_back(program);
-        const auto more = chip_programs(range, programs.back(), mesh);
-        for (const auto& each : more) {
-            TT_FATAL(std::ranges::none_of(
-                         runs, [&](const auto& other) { return other.chip == each.chip; }),
-                     "Two programs are for one device of the mesh");
+/// The programs of one call.
+class MeshPrograms {
+  public:
+    MeshPrograms(const MeshProgramDescriptor& descriptor, MeshDevice& mesh) : mesh_(mesh) {
+        const MeshCoordinateRange all(mesh.shape());
+        programs_.reserve(descriptor.mesh_programs.size());
+        for (const auto& [range, program] : descriptor.mesh_programs) {
+            TT_FATAL(all.contains(range.start_coord()) && all.contains(range.end_coord()),
+                     "The mesh has no device in the range of the program");
+            require_room(program, &mesh);
+            programs_.emplace_back(program);
+            const auto more = chip_programs(range, programs_.back(), mesh);
+            for (const auto& each : more) {
+                TT_FATAL(std::ranges::none_of(
+                             runs_, [&](const auto& other) { return other.chip == each.chip; }),
+                         "Two programs are for one device of the mesh");
+            }
+            runs_.insert(runs_.end(), more.begin(), more.end());
         }
-        runs.insert(runs.end(), more.begin(), more.end());
+        std::ranges::sort(runs_, {}, &device::ChipProgram::chip);
     }
-    std::ranges::sort(runs, {}, &device::ChipProgram::chip);
-    device::run_programs(mesh.impl().emulated(), runs);
+
+    std::size_t count() const { return programs_.size(); }
+
+    /// Runs them on tensors.
+    void run(const std::vector<PlacedTensor>& tensors) const {
+        const auto given = written(tensors);
+        device::run_programs(mesh_.impl().emulated(), runs_);
+        read_back(given);
+    }
+
+  private:
+    MeshDevice& mesh_;
+    std::vector<Program> programs_;
+    std::vector<device::ChipProgram> runs_;
+};
+
+/// What programs are compiled from, which with the tensors identifies what the device has of them.
+std::string sources_of(const MeshProgramDescriptor& descriptor) {
+    std::string sources = "generic_op";
+    for (const auto& [range, program] : descriptor.mesh_programs) {
+        for (const auto& kernel : program.kernels) {
+            sources += '\n' + kernel.kernel_source;
+            for (const std::uint32_t argument : kernel.compile_time_args) {
+                sources += ' ' + std::to_string(argument);
+            }
+            for (const auto& [name, argument] : kernel.named_compile_time_args) {
+                sources += ' ' + name + '=' + std::to_string(argument);
+            }
+        }
+    }
+    return sources;
 }
 
-}  // namespace
+cpu::Tensors operands_of(const std::vector<Tensor>& io_tensors) {
+    cpu::Tensors operands;
+    operands.see(io_tensors);
+    return operands;
+}
 
-Tensor generic_op(const std::vector<Tensor>& io_tensors,
-                  const MeshProgramDescriptor& mesh_program_descriptor) {
-    TT_FATAL(cpu::current_capture() == nullptr,
-             "The CPU backend has no generic_op in traces: run it outside of the capture");
-    TTCODEGEN_CALL(generic_op, io_tensors, mesh_program_descriptor);
+/// Records a call: the programs run with each replay, at the addresses that the tensors have now.
+void record(const std::vector<Tensor>& io_tensors, const MeshProgramDescriptor& descriptor) {
+    const auto operands = operands_of(io_tensors);
+    cpu::require_called(sources_of(descriptor).c_str(), operands);
+    const cpu::RecordedCall call("generic_op", operands, operands);
+    const auto programs =
+        std::make_shared<const MeshPrograms>(descriptor, *io_tensors.front().device());
+    std::vector<std::shared_ptr<tt::tt_metal::Buffer>> memories;
+    std::vector<PlacedTensor> tensors;
+    for (const auto& [tensor, memory] : placed(io_tensors)) {
+        memories.push_back(cpu::lasting_memory_of(tensor));
+        tensors.push_back({cpu::unowned(tensor), memories.back().get()});
+    }
+    const auto run = [call, programs, memories, tensors] {
+        call.require_operands();
+        programs->run(tensors);
+        return tensors.back().tensor;
+    };
+    cpu::current_capture()->add_programs(
+        programs->count(), [run, kept = cpu::kept_argument(io_tensors)] {
+            cpu::reports_calls() ? cpu::reported("generic_op", run, kept) : run();
+        });
+}
+
+void require_valid(const std::vector<Tensor>& io_tensors, const MeshProgramDescriptor& descriptor) {
     TT_FATAL(io_tensors.size() >= 2,
              "io_tensors must contain at least one input tensor and one output tensor, got {} "
              "tensors.",
@@ -142,16 +215,31 @@ Tensor generic_op(const std::vector<Tensor>& io_tensors,
         TT_FATAL(tensor.device() == io_tensors.front().device(),
                  "The tensors of generic_op are on different devices");
     }
-    const auto& programs = mesh_program_descriptor.mesh_programs;
+    const auto& programs = descriptor.mesh_programs;
     for (std::size_t i = 0; i < programs.size(); ++i) {
         for (std::size_t j = 0; j < i; ++j) {
             TT_FATAL(programs[i].first != programs[j].first,
                      "Duplicate MeshCoordinateRange found in MeshProgramDescriptor");
         }
     }
-    const auto given = written(io_tensors);
-    run(mesh_program_descriptor, *io_tensors.front().device());
-    read_back(given);
+}
+
+}  // namespace
+
+Tensor generic_op(const std::vector<Tensor>& io_tensors,
+                  const MeshProgramDescriptor& mesh_program_descriptor) {
+    if (cpu::records_calls()) {
+        require_valid(io_tensors, mesh_program_descriptor);
+        record(io_tensors, mesh_program_descriptor);
+        return io_tensors.back();
+    }
+    TTCODEGEN_REPORTED(generic_op, io_tensors, mesh_program_descriptor);
+    require_valid(io_tensors, mesh_program_descriptor);
+    const MeshPrograms programs(mesh_program_descriptor, *io_tensors.front().device());
+    programs.run(placed(io_tensors));
+    const auto operands = operands_of(io_tensors);
+    cpu::note_call("generic_op", operands);
+    cpu::note_call(sources_of(mesh_program_descriptor).c_str(), operands);
     return io_tensors.back();
 }
 

@@ -1,0 +1,23 @@
+"""The number of threads in which numpy computes products of matrices."""
+
+from __future__ import annotations
+
+import pytest
+
+from ttcodegen.numerics.blas_threads import one_blas_thread, thread_functions
+
+
+def test_one_thread_inside_and_as_many_as_before_afterwards() -> None:
+    functions = thread_functions()
+    if functions is None:
+        pytest.skip("numpy has no OpenBLAS of its own")
+    threads, set_threads = functions
+    outer = threads()
+    set_threads(2)
+    try:
+        with pytest.raises(ValueError, match="broken off"), one_blas_thread():
+            assert threads() == 1
+            raise ValueError("broken off")
+        assert threads() == 2
+    finally:
+        set_threads(outer)

@@ -55,6 +55,22 @@ def test_a_result_belongs_to_the_caller_and_is_new_in_each_call() -> None:
     assert "run_exp(*constants.programs, weights.weight, device)" in functions(module)["f"]
 
 
+def test_what_the_cpu_computes_of_nothing_is_computed_once() -> None:
+    module = compiled(
+        """
+        func.func @f(%x: tensor<32x32xf32>) -> tensor<32x32xf32> {
+          %limit = "ttir.full"() <{shape = array<i32: 32, 32>, fill_value = 2.0 : f32}>
+              {ttir.should_hoist} : () -> tensor<32x32xf32>
+          %0 = "ttir.minimum"(%x, %limit)
+              : (tensor<32x32xf32>, tensor<32x32xf32>) -> tensor<32x32xf32>
+          return %0 : tensor<32x32xf32>
+        }
+        """
+    )
+    assert "run_minimum(*constants.programs, inputs.x, constants.full" in functions(module)["f"]
+    assert "FConstants{.full = full" in functions(module)["prepare_f"]
+
+
 def test_a_weight_that_is_overwritten_differs_from_call_to_call() -> None:
     module = compiled(
         f"""

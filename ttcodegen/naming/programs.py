@@ -182,7 +182,9 @@ def names_of_host_function(function: FuncOp) -> FunctionNames:
     symbols = functions_of(module) if isinstance(module, ModuleOp) else ()
     meanings = {each.sym_name.data: each for each in symbols if is_meaning(each)}
     forms = _form_names(prepared.ops, weights, meanings)
-    names = {**given.names, **buffer_names(ops), **called, **forms}
+    # What the CPU computes of nothing is no form of a weight: only the lowering has named it.
+    lowered = {value: value.name_hint or "constant" for value in prepared.values}
+    names = {**lowered, **given.names, **buffer_names(ops), **called, **forms}
     constants = tuple(names[value] for value in prepared.values)
     for value, name in zip(prepared.values, constants, strict=True):
         given.give(value, name, is_weight=True)

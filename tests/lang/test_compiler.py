@@ -70,6 +70,40 @@ def test_the_same_operation_is_one_project_for_tensors_of_the_same_kinds(tmp_pat
     assert [path.name for path in projects.written] == ["op", "op_2"]
 
 
+RECEIVED = """
+net = ttl.PipeNet([ttl.Pipe(src=(0, 0), dst=(1, 0))])
+pair_dfb = ttl.make_dataflow_buffer_like(x, shape=(1, 2))
+more_dfb = ttl.make_dataflow_buffer_like(x, shape=(1, 2))
+
+@ttl.datamovement()
+def read():
+    def send(pipe):
+        with pair_dfb.reserve() as pair_blk, x_dfb.reserve() as x_blk:
+            pair_xf = ttl.copy(x[0, :], pair_blk)
+            x_xf = ttl.copy(x[1, 0], x_blk)
+            pair_xf.wait()
+            x_xf.wait()
+            ttl.copy(pair_blk, pipe).wait()
+
+    def receive(pipe):
+        with more_dfb.reserve() as more_blk:
+            ttl.copy(pipe, more_blk).wait()
+
+    net.if_src(send)
+    net.if_dst(receive)
+"""
+
+
+def test_a_kernel_waits_once_and_computes_no_size_that_it_does_not_need(tmp_path: Path) -> None:
+    source = Source("program.py", operation(RECEIVED, grid="(2, 1)"))
+    projects = Projects(source.digest, tmp_path)
+    run_program_text(source, [], projects.watch)
+    written = (projects.written[0] / "kernels" / "read.cpp").read_text()
+    assert written.count("get_tile_size(") == 1
+    # For the copies from the tensor, and for the one out of the slot of the pipe.
+    assert written.count("noc_async_read_barrier();") == 2
+
+
 @pytest.mark.parametrize(
     ("expression", "call"),
     [

@@ -128,6 +128,8 @@ OTHERS = [
     ("C", "x_dfb.wait() > 1", "block expressions have no comparisons"),
     ("C", "x_dfb.wait()[0]", "a block expression has no elements that kernels could name"),
     ("C", "y_dfb.reserve().store(3)", "store takes a block expression, not a int"),
+    ("DM", "x_dfb.reserve().store(None)",
+     "ttl.Block.store can only be used inside of a compute kernel function"),
     ("DM", "print(x, y_dfb)",
      "print takes one object of TT-Lang at a time, besides strings and numbers"),
 ]  # fmt: skip

@@ -172,9 +172,14 @@ def test_attributes_become_template_arguments() -> None:
 def test_floats_are_passed_by_their_bits() -> None:
     kernel = KernelBuilder("compute_exp", ThreadType.COMPUTE)
     kernel.op("mul_unary_tile", 0, kernel.bits(0.1))
+    with kernel.loop(2):
+        kernel.op("mul_unary_tile", 0, kernel.bits(0.1))
     kernel.op("fill_tile", 0, float("-inf"))
     assert body_of(kernel.finish()) == [
         "mul_unary_tile(dst0, __builtin_bit_cast(uint32_t, 0.1f));",
+        "for (uint32_t i = 0; i < 2; ++i) {",
+        "mul_unary_tile(dst0, __builtin_bit_cast(uint32_t, 0.1f));",
+        "}",
         "fill_tile(dst0, -std::numeric_limits<float>::infinity());",
     ]
     assert "#include <limits>" in text_of(kernel.function)

@@ -313,8 +313,14 @@ class _KernelWriter(KernelArguments):
         """The end of a body, which is written where the body was begun."""
 
     def bitcast(self, op: arith.BitcastOp) -> None:
-        """The bits of a float: a variable if they are used in several places."""
+        """The bits of a float: those of a number are written where they are used."""
         type_ = cpp_type(op.result.type)
+        number = op.input.owner
+        if isinstance(number, arith.ConstantOp):
+            value = cast("FloatAttr[Any]", number.value).value.data
+            literal = f"__builtin_bit_cast({type_}, {float_value(value).text})"
+            self.values[op.result] = self.body.literal(literal, type_)
+            return
         name = None if op.result.has_one_use() else self._variable("number_bits")
         self.values[op.result] = self.body.call(
             "__builtin_bit_cast", Text(type_), self[op.input], type=type_, name=name, pure=True

@@ -104,6 +104,11 @@ class KernelBuilder:
         values = [self.value(operand) for operand in operands]
         return self._insert(create(name, values, attributes, result_types))
 
+    def is_last(self, name: str) -> bool:
+        """Whether the op before the next one is `ttkernel.<name>`."""
+        last = self._builder.insertion_point.block.last_op
+        return last is not None and last.name == f"ttkernel.{name}"
+
     def comment(self, text: str) -> None:
         """The comment above the next op."""
         self._comment = text

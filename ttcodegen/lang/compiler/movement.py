@@ -132,6 +132,9 @@ class MovementTranslator(KernelTranslator):
     def kernel_body(self) -> None:
         super().kernel_body()
         self._lives.check_released()
+        for size in self._tile_bytes.values():
+            if not size.uses:
+                self.builder.remove(size)
 
     def method(self, value: Any, name: str) -> Callable[..., Any] | None:
         match value, name:
@@ -139,6 +142,8 @@ class MovementTranslator(KernelTranslator):
                 return lambda: self._acquire(value, Acquisition(name))
             case MovedBlock(), "push" | "pop":
                 return lambda: self._release(value, Event(name))
+            case MovedBlock(), "store":
+                return self._refuse_store
             case MovedTransfer(), "wait":
                 return lambda: self._wait([value])
             case MovedGroup(), "add":
@@ -150,6 +155,9 @@ class MovementTranslator(KernelTranslator):
             case _:
                 found = self.semaphores.method(value, name)
                 return super().method(value, name) if found is None else found
+
+    def _refuse_store(self, _expression: object) -> None:
+        self.refuse("ttl.Block.store can only be used inside of a compute kernel function")
 
     def attribute(self, value: Any, name: str) -> Any:
         if isinstance(value, MovedPipe):
@@ -268,7 +276,8 @@ class MovementTranslator(KernelTranslator):
             if transfer.is_done and not self.is_conditional:
                 self.refuse(HANDLE_AFTER_WAIT)
         for barrier in dict.fromkeys(t.barrier for t in transfers if t.barrier):
-            self.builder.op(barrier)
+            if not self.builder.is_last(barrier):
+                self.builder.op(barrier)
         for transfer in transfers:
             if transfer.finish is not None:
                 transfer.finish()

@@ -84,6 +84,7 @@ def read():
             pair_xf.wait()
             x_xf.wait()
             ttl.copy(pair_blk, pipe).wait()
+            ttl.copy(x_blk, y[0, 0]).wait()
 
     def receive(pipe):
         with more_dfb.reserve() as more_blk:

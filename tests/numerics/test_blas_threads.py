@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from ttcodegen.numerics.blas_threads import one_blas_thread, thread_functions
+
+
+def break_off(threads: Callable[[], int]) -> None:
+    with one_blas_thread():
+        assert threads() == 1
+        raise ValueError("broken off")
 
 
 def test_one_thread_inside_and_as_many_as_before_afterwards() -> None:
@@ -15,9 +23,8 @@ def test_one_thread_inside_and_as_many_as_before_afterwards() -> None:
     outer = threads()
     set_threads(2)
     try:
-        with pytest.raises(ValueError, match="broken off"), one_blas_thread():
-            assert threads() == 1
-            raise ValueError("broken off")
+        with pytest.raises(ValueError, match="broken off"):
+            break_off(threads)
         assert threads() == 2
     finally:
         set_threads(outer)

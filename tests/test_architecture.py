@@ -66,6 +66,27 @@ def test_the_release_of_tt_metal_stands_in_one_place() -> None:
     assert [path.name for path, text in texts.items() if literal in text] == ["releases.py"]
 
 
+def test_names_of_the_project_are_made_in_one_room() -> None:
+    """The functions, kernels and constants of a project that are named after something else, and
+    the roles of weights."""
+    made = re.compile(
+        r'f"(?:run|read|write|compute|receive(?:_\w+)?|prepare|fold|load)_\{'
+        r'|= "(?:product_\w+|trace_region_bytes)"'
+        r'|\{[^{}]*\}_address"'
+        r"|^_ROLES\b",
+        re.MULTILINE,
+    )
+    rooms = ("conversions", "emission", "lang", "transforms", "flatbuffer", "project")
+    package = ROOT / "ttcodegen"
+    paths = [path for room in rooms for path in (package / room).rglob("*.py")]
+    found = {
+        path.relative_to(package).as_posix()
+        for path in paths
+        if made.search(path.read_text("utf-8"))
+    }
+    assert found == set()
+
+
 def test_tiles_and_bytes_of_tensors_are_counted_by_layouts() -> None:
     counting = re.compile(r"\.tile_bytes\(|bits // 8|-\(-[^/]*// (32|TILE_SIDE)\)")
     paths = [

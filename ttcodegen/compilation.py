@@ -509,10 +509,10 @@ def _describe_function(
 def _tensor(
     tensor: InterfaceTensor, source_dtype: str, tuned: Collection[SSAValue] = ()
 ) -> TensorDescription:
-    from ttcodegen.conversions.tuning import PRODUCT_WEIGHTS, qualified
     from ttcodegen.dialects.placement import placement_of
     from ttcodegen.emission.description import TensorDescription, TensorKind
     from ttcodegen.emission.tolerances import output_tolerance
+    from ttcodegen.naming.tuning import PRODUCT_WEIGHTS, qualified
 
     placement = placement_of(tensor.value)
     return TensorDescription(

@@ -13,6 +13,7 @@ import pytest
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.emission.templates import clang_format_style
+from ttcodegen.emitc.formatting import format_files
 
 ROOT = Path(__file__).parents[2]
 CORPUS = Path(os.environ.get("TTCODEGEN_CORPUS", "/nowhere"))
@@ -209,6 +210,30 @@ def test_programs_of_the_device_have_names_not_numbers(name: str) -> None:
     numbered = [each for each in programs if re.search(r"_\d{1,2}$", each)]
     assert programs
     assert len(numbered) <= len(programs) / 10, numbered
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+def test_host_functions_of_programs_of_the_device_fit_on_a_page_or_two(name: str) -> None:
+    files = device_sources(name)
+    texts = {path: text for path, text in files.items() if re.match(r"src/\w+\.cpp$", path)}
+    lengths: dict[str, int] = {}
+    for path, text in format_files(texts, clang_format_style()).items():
+        signature, start = "", 0
+        for number, line in enumerate(text.splitlines()):
+            if re.match(r"(static )?\w[\w:<>, ]* \w+\(", line):
+                signature, start = line, number
+            elif line == "}" and signature:
+                lengths[f"{path}: {signature}"] = number - start + 1
+                signature = ""
+    assert any("Workload build(" in signature for signature in lengths)
+    assert max(lengths.values()) <= LONGEST_FUNCTION, lengths
+
+
+@pytest.mark.parametrize("name", ["digits", "transformer"])
+def test_units_of_work_are_counted_in_plural(name: str) -> None:
+    text = device_sources(name)["src/programs.cpp"]
+    assert not re.findall(r"tiless|queriess|[2-9] (?:row of|output tile,)", text)
 
 
 @pytest.mark.parametrize("name", MODELS)

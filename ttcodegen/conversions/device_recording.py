@@ -30,6 +30,7 @@ from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr, placem
 from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.emitc.spelling import string_literal
 from ttcodegen.emitc.text import Text
+from ttcodegen.naming.programs import run_name
 from ttcodegen.ops.cpp_calls import Argument, Call, Use
 from ttcodegen.parsing.structure import operation_name
 
@@ -140,7 +141,7 @@ class DeviceRecorder(StatementRecorder):
         arguments = (programs, *(Use(op.operands[place]) for place in given), Text(DEVICE))
         names = shared.operand_names()
         labels = ("", *(names[place] for place in given))
-        name = f"run_{identifier(shared.program.name)}"
+        name = run_name(shared.program.name)
         type_ = returned_type(types) or "void"
         self._add(Call(name, arguments, type_, parameters=labels), results, types)
 

@@ -13,10 +13,9 @@ from ttcodegen.conversions.recording import Statement
 from ttcodegen.emitc.identifiers import NameScope
 from ttcodegen.emitc.text import Text
 from ttcodegen.naming.functions import layer_array_name
+from ttcodegen.naming.parameters import WEIGHTS
 from ttcodegen.ops.cpp_calls import Argument, Call
 
-WEIGHTS = "weights"
-"""The parameter of a function of layers that is the structure of their weights."""
 _CONSTANTS = "constants"
 
 

@@ -22,7 +22,6 @@ from statistics import fmean
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.cpp_interface import DEVICE
-from ttcodegen.conversions.layer_weights import WEIGHTS
 from ttcodegen.conversions.outlining import (
     NamedValue,
     OutlinedFunction,
@@ -52,7 +51,16 @@ from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.naming.functions import common_title, layer_function_name, size_title
 from ttcodegen.naming.interface import struct_name
 from ttcodegen.naming.layers import name_in_layer, whole_layer
-from ttcodegen.naming.parameters import layer_parameter_name, names_inside, names_of_forms
+from ttcodegen.naming.parameters import (
+    SETTINGS,
+    SIZES,
+    WEIGHTS,
+    layer_parameter_name,
+    names_inside,
+    names_of_forms,
+    role_in_layer,
+    role_of_parameter,
+)
 from ttcodegen.naming.values import ValueNames, operand_noun
 from ttcodegen.ops.cpp_calls import Call, Use
 from ttcodegen.ops.cpp_parameters import MOST_UNNAMED, PARAMETERS
@@ -75,18 +83,6 @@ _DIVIDED = 0.9
 """What it is worth to begin or to end between a sum and its activation, and the like."""
 _UNITED = [_DIVIDED**ends for ends in range(3)]
 """... by the number of ends that are such."""
-
-_SETTINGS = ("sizes", "settings")
-"""The parameter of a function of layers that is the structure of what else they differ in."""
-
-_ROLES: Mapping[str, str] = {
-    "weight_tensor": "weight",
-    "weight": "weight",
-    "input_tensor_b": "weight",
-    "bias_tensor": "bias",
-    "bias": "bias",
-}
-"""What a tensor is that a parameter of the library takes."""
 
 
 @dataclass(frozen=True)
@@ -383,7 +379,7 @@ def _function(found: _Equal, body: Body, known_name: str = "") -> OutlinedFuncti
             relative[value] = name_in_layer(body.names[value], title)
     results = [group.results for group in groups]
     inner = names_inside(results, relative.__getitem__, "")
-    taken = NameScope([*(name for name, _ in body.context), WEIGHTS, *_SETTINGS])
+    taken = NameScope([*(name for name, _ in body.context), WEIGHTS, SIZES, SETTINGS])
     roles = _roles(first, inner)
     tensors: list[Parameter] = []
     kept: dict[tuple[str, ...], str] = {}
@@ -461,16 +457,15 @@ def _roles(group: Group, names: Mapping[SSAValue, str]) -> dict[SSAValue, str]:
         op = statement.op
         plain = None if call.outlined or not isinstance(op, CatalogueOp) else operand_noun(op)
         for parameter, argument in zip_longest(known, call.arguments):
-            role = _ROLES.get(parameter or "") if layer else plain
+            role = role_of_parameter(parameter or "") if layer else plain
             if isinstance(argument, Use) and role is not None:
-                name = f"{layer}_{role}" if layer else role
-                roles.setdefault(argument.value, name)
+                roles.setdefault(argument.value, role_in_layer(layer, role))
             elif isinstance(argument, Call) and argument.fields and layer:
                 # The weights of a layer inside, by the fields of their structure.
                 for field, given in zip(argument.fields, argument.arguments, strict=True):
-                    role = _ROLES.get(field.rpartition("_")[2])
+                    role = role_of_parameter(field.rpartition("_")[2])
                     if isinstance(given, Use) and role is not None:
-                        roles.setdefault(given.value, f"{layer}_{role}")
+                        roles.setdefault(given.value, role_in_layer(layer, role))
     return roles
 
 
@@ -496,7 +491,7 @@ def _structs(function: OutlinedFunction, body: Body) -> Iterator[ParameterStruct
         ]
         function.texts = fields
         is_size = all(re.search(r"uint32_t|Shape$|Sizes$", p.type) for p in fields)
-        name = _SETTINGS[0] if is_size else _SETTINGS[1]
+        name = SIZES if is_size else SETTINGS
         struct = struct_name(function.name, name)
         yield ParameterStruct(name, struct, tuple(fields))
 
@@ -504,7 +499,7 @@ def _structs(function: OutlinedFunction, body: Body) -> Iterator[ParameterStruct
 def _sizes(function: OutlinedFunction, body: Body) -> Iterator[NamedValue]:
     """Constants for what several layers are called with besides their weights: one for all that
     are alike."""
-    struct = next((each for each in function.structs if each.name in _SETTINGS), None)
+    struct = next((each for each in function.structs if each.name in (SIZES, SETTINGS)), None)
     if struct is None:
         return
     alike: dict[tuple[str, ...], list[str | None]] = {}

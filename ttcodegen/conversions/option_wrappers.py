@@ -13,14 +13,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from ttcodegen.conversions.tuning import (
+from ttcodegen.emitc.identifiers import type_name
+from ttcodegen.emitc.text import Text
+from ttcodegen.naming.tuning import (
     PRODUCT_COMPUTE,
     PRODUCT_MEMORY,
     PRODUCT_PROGRAM,
     qualified,
 )
-from ttcodegen.emitc.identifiers import type_name
-from ttcodegen.emitc.text import Text
 from ttcodegen.ops.cpp_calls import NULLOPT, Argument, Call
 from ttcodegen.ops.cpp_parameters import PARAMETERS
 

@@ -15,7 +15,12 @@ from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.emitc.text import Text
 from ttcodegen.naming.functions import preparation_name, preparation_verb
 from ttcodegen.naming.interface import struct_name
-from ttcodegen.naming.parameters import names_inside, names_of_forms, prepared_parameter_name
+from ttcodegen.naming.parameters import (
+    ARGUMENTS,
+    names_inside,
+    names_of_forms,
+    prepared_parameter_name,
+)
 from ttcodegen.naming.values import ValueNames
 from ttcodegen.ops.cpp_calls import Argument, Call, Use
 from ttcodegen.ops.cpp_parameters import MOST_UNNAMED
@@ -177,7 +182,7 @@ def _preparation(
     if len(function.parameters) > MOST_UNNAMED:
         tensors[:] = [Parameter(p.name, f"const {p.type}&") for p in tensors]
         fields = (*tensors, *texts)
-        function.structs = [ParameterStruct("arguments", struct_name(name, "arguments"), fields)]
+        function.structs = [ParameterStruct(ARGUMENTS, struct_name(name, ARGUMENTS), fields)]
     add_calls(function)
     return function
 

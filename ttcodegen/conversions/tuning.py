@@ -26,9 +26,16 @@ from ttcodegen.dialects.shards import Orientation
 from ttcodegen.emitc.builder import EmitCBuilder, open_file
 from ttcodegen.emitc.identifiers import NameScope
 from ttcodegen.naming.tuning import (
+    NAMESPACE,
+    PRODUCT_COMPUTE,
+    PRODUCT_MEMORY,
+    PRODUCT_PROGRAM,
+    PRODUCT_WEIGHTS,
+    TRACE_REGION,
     compute_name,
     memory_name,
     program_config_name,
+    qualified,
     sharded_memory_names,
 )
 from ttcodegen.ops.cpp_calls import (
@@ -47,7 +54,6 @@ from ttcodegen.transforms.rebuilding import body_of
 
 HEADER = "tuning.hpp"
 _HEAD = "Tuning knobs: change a constant and rebuild. See the chapter Tuning of README.md."
-_NAMESPACE = "tuning"
 """The namespace of the constants, so that no value of the program can have the name of one."""
 _COMPUTE_TYPE = "ttnn::DeviceComputeKernelConfig"
 _MEMORY_TYPE = "const ttnn::MemoryConfig&"
@@ -77,9 +83,6 @@ _COMPUTE_ALTERNATIVES = (
 )
 
 
-PRODUCT_MEMORY = "product_memory"
-PRODUCT_PROGRAM = "product_program"
-PRODUCT_COMPUTE = "product_compute"
 _MATMUL_CONFIG = "ttnn::operations::matmul::MatmulProgramConfig"
 _MATMUL_HEADER = "ttnn/operations/matmul/device/config/matmul_program_config_types.hpp"
 
@@ -94,7 +97,6 @@ class _Undecided:
     comment: tuple[str, ...]
 
 
-PRODUCT_WEIGHTS = "product_weights_type"
 _WEIGHTS_COMMENT = (
     "Data type of weights that only matrix products use: ttnn::DataType::FLOAT32, BFLOAT16, or the "
     "block floats BFLOAT8_B and BFLOAT4_B, which take about a half and a quarter of the memory of "
@@ -147,7 +149,6 @@ _UNDECIDED = {
 """In the order of the file."""
 
 
-TRACE_REGION = "trace_region_bytes"
 TRACE_REGION_COMMENT = (
     "Bytes of DRAM that each device sets aside for captured traces. With 0 the library puts a "
     "trace into free DRAM, and takes as much as the captured commands need; a number keeps other "
@@ -160,11 +161,6 @@ _SHARDED_COMMENT = (
     "Tensors divided among {cores} cores: layout, memory, cores and the shape of a shard. "
     "Alternatives: other shapes and cores, ttnn::L1_MEMORY_CONFIG or ttnn::DRAM_MEMORY_CONFIG."
 )
-
-
-def qualified(name: str) -> str:
-    """A constant as the program names it; empty for no name."""
-    return f"{_NAMESPACE}::{name}" if name else ""
 
 
 class Tuning:
@@ -196,11 +192,11 @@ class Tuning:
 
     def compute(self, config: ComputeConfig) -> str:
         """The constant that holds a compute kernel configuration."""
-        return f"{_NAMESPACE}::{self._computes[config]}"
+        return qualified(self._computes[config])
 
     def program(self, config: ProgramConfig) -> str:
         """The constant that holds a program configuration."""
-        return f"{_NAMESPACE}::{self._programs[config]}"
+        return qualified(self._programs[config])
 
     def data_type(self, op: Operation) -> str | None:
         """The constant for the data type that an op gives its result, if there is one."""
@@ -215,7 +211,7 @@ class Tuning:
         """
         name = memory_name(kind, buffer)
         self._memories.setdefault((kind, buffer), name)
-        return f"{_NAMESPACE}::{name}"
+        return qualified(name)
 
     def sharded(self, placement: TensorPlacement) -> str:
         """The constant that holds a sharded memory configuration, one for all tensors that are
@@ -226,7 +222,7 @@ class Tuning:
             for each in sharded_memory_names(placement)
             if _divided_alike(self._sharded.setdefault(each, placement), placement)
         )
-        return f"{_NAMESPACE}::{found}"
+        return qualified(found)
 
     def collect(self, entries: Sequence[Entry]) -> None:
         """Names all configurations that the functions of these entries use: those of kernels by
@@ -275,7 +271,7 @@ class Tuning:
         with file.namespace(name):
             file.verbatim("using tt::tt_metal::MathFidelity;")
         file.blank()
-        with file.namespace(f"{name}::{_NAMESPACE}"):
+        with file.namespace(f"{name}::{NAMESPACE}"):
             self._write_constants(file)
         return True
 
@@ -321,7 +317,7 @@ class Tuning:
             undecided = _UNDECIDED[name]
             for line in undecided.comment:
                 file.comment(line)
-            value = self.shared.get(name, "std::nullopt").removeprefix(f"{_NAMESPACE}::")
+            value = self.shared.get(name, "std::nullopt").removeprefix(f"{NAMESPACE}::")
             file.global_constant(name, f"std::optional<{undecided.type}>", value)
         for config, name in self._programs.items():
             if not is_first:

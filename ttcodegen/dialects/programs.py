@@ -307,6 +307,12 @@ class Program:
             return f"Computes {self.purpose}."
         return f"{self.name}: {self.purpose}."
 
+    @property
+    def work_unit_plural(self) -> str:
+        """What several units are: "output tiles", "rows of output tiles"."""
+        noun, of, rest = self.work_unit.partition(" of ")
+        return f"{noun}s{of}{rest}" if noun else ""
+
     @cached_property
     def values(self) -> Mapping[str, int]:
         """What the settings are, and what follows from them, by name."""

@@ -28,6 +28,7 @@ from ttcodegen.emission.templates import template_environment
 from ttcodegen.emitc.builder import open_file
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.emitc.spelling import comment_line
+from ttcodegen.naming.programs import run_name
 from ttcodegen.ops.tt_lang import (
     LIBRARY_CALL,
     PROGRAMS_HEADER,
@@ -113,7 +114,7 @@ def write_called_operations(
             program = names.unique(identifier(called_name(op)))
             known[key] = _compiled(op, program, placements, _cores(module))
         program = known[key].program.program.name
-        op.properties["function"] = StringAttr(f"run_{identifier(program)}")
+        op.properties["function"] = StringAttr(run_name(program))
         launches[program] = launches.get(program, 0) + 1
     title = title_of(name, source_hash, release)
     called = list(known.values())

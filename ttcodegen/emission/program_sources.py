@@ -36,13 +36,17 @@ from ttcodegen.emission.templates import template_environment, template_text
 from ttcodegen.emission.tuning_header import TUNING_HEADER, cpp_size, render_tuning
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.emitc.spelling import comment_line, string_literal
-from ttcodegen.naming.programs import kernel_variables, operand_names
+from ttcodegen.naming.programs import kernel_variables, operand_names, work_name
 
 KERNELS = "kernels"
 """The folder of the kernels in a project."""
 
 PROGRAMS_IN_FILE = 24
 """The most programs of one file."""
+
+LONGEST_BUILD = 100
+"""The most lines, about, of a function that builds a program with all of its kernels; in others
+each kernel has a function."""
 
 _BLOCK = re.compile(r'^#include "(blocks/[\w/]+\.hpp)"', re.MULTILINE)
 
@@ -202,7 +206,9 @@ def program_row(
     ]
     names = operand_names(program, tensors)
     for row, kernel in zip(rows, program.kernels, strict=True):
-        row["accessors"] = ", ".join(f"&{names[operand]}" for operand in kernel.accessors)
+        accessed = [names[operand] for operand in kernel.accessors]
+        row["accessors"] = ", ".join(f"&{name}" for name in accessed)
+        row["tensors"] = list(dict.fromkeys(accessed))
     return {
         "name": identifier(program.name),
         "head": _head(program),
@@ -210,7 +216,7 @@ def program_row(
         "used_to_build": {names[operand] for operand in _built_with(program)},
         "cores": _core_range(program.cores),
         "work_units": program.work_units,
-        "work": f"{identifier(program.work_unit)}s" if program.work_unit else "units",
+        "work": work_name(program),
         "buffers": [_buffer(buffer, names) for buffer in program.circular_buffers],
         "aliases": [_buffer(each, names) for each in program.circular_buffers if each.is_alias],
         "constants": sorted(constants.items()),
@@ -218,7 +224,17 @@ def program_row(
         "kernels": rows,
         "loops": _argument_loops(program, variables, names, style),
         "uses_noc": _uses_noc(program),
+        "has_kernel_functions": _lines_to_build(program) > LONGEST_BUILD,
     }
+
+
+def _lines_to_build(program: Program) -> int:
+    """About how many lines the C++ has that builds a program."""
+    lines = 12 + 2 * len(program.circular_buffers) + len(program.semaphores)
+    for kernel in program.kernels:
+        is_compute = kernel.processor is Processor.COMPUTE
+        lines += 6 + len(kernel.constants) + len(kernel.semaphores) + (7 if is_compute else 0)
+    return lines
 
 
 def _built_with(program: Program) -> Iterator[int]:
@@ -232,7 +248,7 @@ def _head(program: Program) -> list[str]:
     lines = [program.title]
     if program.work_units:
         count = program.work_units
-        what = f"{program.work_unit}{'s' if count != 1 else ''}"
+        what = program.work_unit if count == 1 else program.work_unit_plural
         lines.append(f"{count} {what}, divided among the cores.")
     costs = program.costs
     if costs != Costs():
@@ -308,6 +324,7 @@ def _kernel(
         }[kernel.processor],
         "cores": own_cores,
         "named": named,
+        "semaphores": [f"{identifier(s)}_semaphore" for s in kernel.semaphores],
         "unpack_to_fp32": [names[index] for index in program.compute.unpack_to_fp32],
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ttcodegen.conversions.tuning import TRACE_REGION, TRACE_REGION_COMMENT
+from ttcodegen.conversions.tuning import TRACE_REGION_COMMENT
 from ttcodegen.dialects.programs import (
     FP32_DESTINATION,
     L1_BYTES,
@@ -18,6 +18,7 @@ from ttcodegen.dialects.tuning import Name, Operation, Operator, Size
 from ttcodegen.emission.templates import template_environment
 from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.emitc.spelling import comment_line, string_literal
+from ttcodegen.naming.tuning import TRACE_REGION
 
 TUNING_HEADER = "src/tuning.hpp"
 

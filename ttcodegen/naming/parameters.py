@@ -13,7 +13,39 @@ from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.naming.functions import common_name
 from ttcodegen.naming.sources import is_generic
 
+WEIGHTS = "weights"
+"""The parameter of a function of layers that is the structure of their weights."""
+SIZES = "sizes"
+SETTINGS = "settings"
+"""The parameter that is the structure of what else the layers differ in, shapes alone or others."""
+ARGUMENTS = "arguments"
+"""The parameter of a function that computes constants and takes many."""
+
 _LEARNED = ("weight", "bias")
+_ROLES: Mapping[str, str] = {
+    "weight_tensor": "weight",
+    "weight": "weight",
+    "input_tensor_b": "weight",
+    "bias_tensor": "bias",
+    "bias": "bias",
+}
+"""What a tensor is that a parameter of the library takes."""
+
+
+def role_of_parameter(parameter: str) -> str | None:
+    """What a tensor is that a parameter of the library, or of a function of layers, takes: the
+    weight or the bias; None for any other."""
+    return _ROLES.get(parameter)
+
+
+def role_in_layer(layer: str, role: str) -> str:
+    """What a weight is called after the result that it computes: `query_weight`.
+
+    Args:
+        layer: what the result is called, if that is known.
+        role: what the weight is for it.
+    """
+    return f"{layer}_{role}" if layer else role
 
 
 def layer_parameter_name(names: Sequence[str], role: str | None, *, are_members: bool) -> str:

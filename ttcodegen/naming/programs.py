@@ -51,6 +51,26 @@ def program_name(ops: Sequence[Operation]) -> str:
     return "_".join(kinds)
 
 
+def kernel_name(task: str, program: str) -> str:
+    """What a kernel is called, and the stem of its file: what it does, and for which program.
+
+    Args:
+        task: `read`, `receive_left`, `compute`, ...
+        program: the name of the program.
+    """
+    return f"{task}_{program}"
+
+
+def address_name(tensor: str) -> str:
+    """What kernels call the address of a tensor."""
+    return f"{tensor}{_ADDRESS}"
+
+
+def run_name(program: str) -> str:
+    """The C++ function that runs a program."""
+    return f"run_{identifier(program)}"
+
+
 def tensor_name(hint: str) -> str:
     """An identifier that reads like `hint` and that kernels can make their names of."""
     # Two underscores in a row, as after `class_`, are not for programs.
@@ -235,13 +255,18 @@ def operand_names(program: Program, count: int) -> list[str]:
 
 def _names_around(program: Program) -> Iterator[str]:
     """What the C++ that builds a program and sets its arguments calls its own things."""
-    yield from "Tuning core cores device program programs share workload".split()
-    yield from ("build", "kernel_path", "set_arguments", f"{identifier(program.work_unit)}s")
+    yield from "Tuning config core cores device program programs share workload".split()
+    yield from ("build", "kernel_path", "set_arguments", work_name(program))
     yield from (buffer.constant for buffer in program.circular_buffers)
     yield from (f"{semaphore}_semaphore" for semaphore in program.semaphores)
     yield from (constant.name for kernel in program.kernels for constant in kernel.constants)
     for variable in kernel_variables(program):
-        yield from (variable, f"{variable}_config", f"{variable}_kernel")
+        yield from (variable, f"{variable}_config", f"{variable}_kernel", f"create_{variable}")
+
+
+def work_name(program: Program) -> str:
+    """What the number of units of work is called: `output_tiles`."""
+    return identifier(program.work_unit_plural or "units")
 
 
 def kernel_variables(program: Program) -> list[str]:

@@ -12,6 +12,21 @@ from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.naming.sources import name_or_kind
 
+NAMESPACE = "tuning"
+"""Of the constants."""
+PRODUCT_MEMORY = "product_memory"
+PRODUCT_PROGRAM = "product_program"
+PRODUCT_COMPUTE = "product_compute"
+PRODUCT_WEIGHTS = "product_weights_type"
+"""What all matrix products share: memory and program configuration, compute kernel configuration,
+and the data type of their weights."""
+TRACE_REGION = "trace_region_bytes"
+
+
+def qualified(name: str) -> str:
+    """A constant as the program names it; empty for no name."""
+    return f"{NAMESPACE}::{name}" if name else ""
+
 
 def compute_name(config: ComputeConfig) -> str:
     """A compute kernel configuration: `exact_compute`, `hifi2_compute`."""

@@ -24,6 +24,7 @@ from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import Kernel
 from ttcodegen.dialects.ttkernel.attributes import ReduceType
 from ttcodegen.dialects.ttkernel.builder import Value
+from ttcodegen.naming.programs import kernel_name
 from ttcodegen.ops.softmax import LEAST_SCORE
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 
@@ -43,7 +44,7 @@ class AttentionCompute:
 
     def __init__(self, plan: AttentionPlan, name: str) -> None:
         self.plan = plan
-        self.kernel = ComputeKernel(f"compute_{name}", fp32_destination=True)
+        self.kernel = ComputeKernel(kernel_name("compute", name), fp32_destination=True)
 
     def described(self) -> tuple[Kernel, FuncOp]:
         """What the program says of the kernel, and its function."""

@@ -29,6 +29,7 @@ from ttcodegen.dialects.programs import Kernel, Processor
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.layout.tiled_shape import tile_bytes_of
+from ttcodegen.naming.programs import kernel_name
 
 
 def lower_attention(
@@ -54,7 +55,7 @@ def lower_attention(
         plan.costs(),
         plan.settings,
         work_units=plan.units,
-        work_unit="head of keys with some of its queries",
+        work_unit="group of queries with a common head of keys",
     )
 
 
@@ -69,7 +70,7 @@ class _AttentionMovement:
         plan = self.plan
         made = [SCALER, *([plan.hiding] if plan.hiding else [])]
         kernel = plan.parts.data_movement(
-            f"read_{self.name}",
+            kernel_name("read", self.name),
             Processor.READER,
             "Reads keys, values and queries.",
             plan.cores,

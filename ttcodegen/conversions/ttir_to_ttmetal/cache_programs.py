@@ -25,6 +25,7 @@ from ttcodegen.dialects.programs import ComputeSettings, Processor
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
+from ttcodegen.naming.programs import kernel_name
 
 INPUT_SLOTS = 4
 """Tiles of new rows, and of positions, that a kernel keeps."""
@@ -218,7 +219,7 @@ class _CacheProgram:
         others = [v for v in dict.fromkeys(self.op.operands) if v not in moved]
         sources = [source_of(self.parts, value, INPUT_SLOTS) for value in others]
         kernel = self.parts.data_movement(
-            f"write_{self.name}",
+            kernel_name("write", self.name),
             Processor.WRITER,
             purpose.format(*(self.parts.names[value] for value in moved)),
             self.cores,

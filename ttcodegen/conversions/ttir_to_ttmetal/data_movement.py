@@ -35,6 +35,7 @@ from ttcodegen.dialects.ttkernel.attributes import (
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder, Value, number_of
 from ttcodegen.dialects.tuning import Size, evaluate
 from ttcodegen.layout.tiled_shape import row_major_strides, tile_bytes_of
+from ttcodegen.naming.programs import address_name
 
 
 def element_bits(value: float, data_type: DataType) -> int:
@@ -149,7 +150,7 @@ class MovementKernel:
             self._tensors[name] = self.builder.get(
                 "TensorAccessor",
                 before,
-                self[f"{name}_address"],
+                self[address_name(name)],
                 result_type=TensorAccessorType(),
                 name_hint=f"{name}_tensor",
             )

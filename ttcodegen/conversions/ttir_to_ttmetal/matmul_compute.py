@@ -11,6 +11,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
 from ttcodegen.conversions.ttir_to_ttmetal.matmul_plan import MatmulPlan
 from ttcodegen.dialects.programs import Kernel
 from ttcodegen.dialects.ttkernel.builder import Value
+from ttcodegen.naming.programs import kernel_name
 
 _SIZES = (
     "batches block_rows block_columns block_inner subblock_columns row_blocks column_blocks "
@@ -26,7 +27,7 @@ class MatmulCompute:
 
     def kernel(self) -> tuple[Kernel, FuncOp]:
         """What the program says of the kernel, and its function."""
-        kernel = ComputeKernel(f"compute_{self.plan.name}", fp32_destination=True)
+        kernel = ComputeKernel(kernel_name("compute", self.plan.name), fp32_destination=True)
         buffers = list(self.plan.parts.buffers)
         kernel.declare(buffers, self.plan.parts.tuning.values())
         kernel.know(self.plan.constants(_SIZES))

@@ -31,6 +31,7 @@ from ttcodegen.dialects.programs import (
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.dialects.ttkernel.attributes import NocAddressType
 from ttcodegen.dialects.ttkernel.builder import Value, number_of
+from ttcodegen.naming.programs import kernel_name
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class MatmulMovement:
         last = self.plan.blocking.grid_columns - 1
         sends = _rectangle(1, Place.ROW, Place.LAST_COLUMN, Place.ROW) if last else ()
         reader = self.plan.parts.data_movement(
-            f"read_left_{self.plan.name}",
+            kernel_name("read_left", self.plan.name),
             Processor.READER,
             "Reads blocks of the left operand"
             + (" and multicasts them along the row of cores." if last else "."),
@@ -63,7 +64,7 @@ class MatmulMovement:
         if not last:
             return [reader.finish()]
         receiver = self.plan.parts.data_movement(
-            f"receive_left_{self.plan.name}",
+            kernel_name("receive_left", self.plan.name),
             Processor.READER,
             "Receives blocks of the left operand from the first core of the row.",
             CoreArea(grid.last_column, grid.last_row, first_column=1),
@@ -146,7 +147,7 @@ class MatmulMovement:
         # NoC 1 goes the other way: its rectangles begin at their last core.
         sends = _rectangle(Place.COLUMN, Place.LAST_ROW, Place.COLUMN, 1) if last else ()
         reader = self.plan.parts.data_movement(
-            f"read_right_{self.plan.name}",
+            kernel_name("read_right", self.plan.name),
             Processor.WRITER,
             "Reads blocks of the right operand"
             + (", multicasts them along the column of cores," if last else "")
@@ -164,7 +165,7 @@ class MatmulMovement:
         if not last:
             return [reader.finish()]
         receiver = self.plan.parts.data_movement(
-            f"receive_right_{self.plan.name}",
+            kernel_name("receive_right", self.plan.name),
             Processor.WRITER,
             "Receives blocks of the right operand from the first core of the column and writes "
             "the result.",

@@ -43,6 +43,7 @@ from ttcodegen.dialects.tile import FACE_SIDE, TILE_SIDE
 from ttcodegen.dialects.ttkernel.attributes import TileCacheType
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides, tile_bytes_of
+from ttcodegen.naming.programs import kernel_name
 
 SLOTS = 32
 """Tiles that a kernel keeps of each of its sources."""
@@ -490,7 +491,7 @@ def _asks_for(piece: Piece, axis: int, shape: Sequence[int]) -> bool:
 def _reader(op: CatalogueOp, parts: ProgramParts, name: str, cores: CoreRange) -> MovementKernel:
     """The kernel that puts the tiles of the result together."""
     return parts.data_movement(
-        f"read_{name}",
+        kernel_name("read", name),
         Processor.READER,
         f"Assembles the tiles of {parts.names[op.results[0]]} ({op.name.partition('.')[2]}).",
         cores,

@@ -37,6 +37,7 @@ from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE, tiles_along
 from ttcodegen.dialects.ttkernel.attributes import RowOrderType
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
+from ttcodegen.naming.programs import kernel_name
 
 _ENTRY_BYTES = 8
 """Of a position in the order: the sort key, and the index of the element."""
@@ -132,7 +133,7 @@ class _OrderProgram:
 
     def _reader(self, kind: str) -> MovementKernel:
         kernel = self.parts.data_movement(
-            f"read_{self.name}",
+            kernel_name("read", self.name),
             Processor.READER,
             f"Sorts the elements of each row of {self.names[self.value]} ({kind}).",
             self.cores,

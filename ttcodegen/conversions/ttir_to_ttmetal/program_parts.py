@@ -46,6 +46,7 @@ from ttcodegen.dialects.tuning import (
     select,
 )
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
+from ttcodegen.naming.programs import address_name, kernel_name
 
 SHARE = (RuntimeArgument("first", Place.FIRST), RuntimeArgument("count", Place.COUNT))
 """A core's share of the program's work."""
@@ -157,7 +158,7 @@ class ProgramParts:
         accessors = tuple(operands.index(value) for value in tensors)
         names = [self.names[value] for value in tensors]
         addresses = [
-            RuntimeArgument(f"{tensor}_address", BufferAddress(operand))
+            RuntimeArgument(address_name(tensor), BufferAddress(operand))
             for tensor, operand in zip(names, accessors, strict=True)
         ]
         area = CoreArea.of(cores) if isinstance(cores, CoreRange) else cores
@@ -215,7 +216,7 @@ class ProgramParts:
         if order is None or order.is_row_by_row:
             self.divisions.update(dict.fromkeys(outputs, UnitTiles(columns)))
         kernel = self.data_movement(
-            f"write_{name}",
+            kernel_name("write", name),
             Processor.WRITER,
             purpose,
             cores,

@@ -25,6 +25,7 @@ from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import Kernel
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.layout.tiled_shape import TiledShape
+from ttcodegen.naming.programs import kernel_name
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 
 
@@ -75,7 +76,7 @@ class RowCompute:
 
     def kernel(self, name: str, purpose: str, cores: CoreRange) -> tuple[Kernel, FuncOp]:
         """What the program says of the kernel, and its function."""
-        kernel = self._kernel = ComputeKernel(f"compute_{name}", fp32_destination=True)
+        kernel = self._kernel = ComputeKernel(kernel_name("compute", name), fp32_destination=True)
         buffers = list(self.parts.buffers)
         kernel.declare(buffers, self.parts.tuning.values())
         results = list(self.outputs.values())

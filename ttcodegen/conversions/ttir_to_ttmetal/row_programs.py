@@ -39,6 +39,7 @@ from ttcodegen.dialects.programs import ComputeSettings, Costs, Kernel, Processo
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.dialects.tuning import Size
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
+from ttcodegen.naming.programs import kernel_name
 
 
 def lower_rows(group: Group, names: Mapping[SSAValue, str], name: str, cores: CoreRange) -> Lowered:
@@ -131,7 +132,7 @@ class _RowProgram:
 
     def _reader(self) -> tuple[Kernel, FuncOp]:
         kernel = self.parts.data_movement(
-            f"read_{self.name}",
+            kernel_name("read", self.name),
             Processor.READER,
             f"Reads the rows of tiles of {self.purpose}.",
             self.cores,
@@ -229,7 +230,7 @@ class _RowProgram:
 
     def _writer(self) -> tuple[Kernel, FuncOp]:
         kernel = self.parts.data_movement(
-            f"write_{self.name}",
+            kernel_name("write", self.name),
             Processor.WRITER,
             f"Writes the rows of tiles of {self.purpose}.",
             self.cores,

@@ -44,6 +44,7 @@ from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.dialects.ttkernel.attributes import KeptTilesType, ReduceDim
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
+from ttcodegen.naming.programs import kernel_name
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 
 
@@ -220,7 +221,7 @@ class _TileProgram:
     # The compute kernel
 
     def _compute(self, settings: ComputeSettings) -> tuple[Kernel, FuncOp]:
-        kernel = ComputeKernel(f"compute_{self.name}", settings.fp32_destination)
+        kernel = ComputeKernel(kernel_name("compute", self.name), settings.fp32_destination)
         kept = set(self.kept.values())
         buffers = [b for b in self.parts.buffers if b.name not in kept]
         kernel.declare(buffers, self.parts.tuning.values())
@@ -345,7 +346,7 @@ class _TileProgram:
         pages = dict(zip((operand.name for operand in operands), nest.pages, strict=True))
         scaler = [SCALER] if self.reduction is not None and self.pooled else []
         kernel = self.parts.data_movement(
-            f"read_{self.name}",
+            kernel_name("read", self.name),
             Processor.READER,
             f"Reads the input tiles of {self.purpose}{self._order_text}.",
             self.cores,

@@ -26,6 +26,7 @@ from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.dialects.ttkernel.attributes import KeptTilesType
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.layout.tiled_shape import row_major_strides
+from ttcodegen.naming.programs import kernel_name
 from ttcodegen.ops.windows import WindowAxis
 
 _LINES = ("depth", "height", "width")
@@ -42,7 +43,7 @@ class WindowMovement:
         """The kernel that gathers rows."""
         plan = self.plan
         kernel = plan.parts.data_movement(
-            f"read_{plan.name}",
+            kernel_name("read", plan.name),
             Processor.READER,
             f"Gathers the rows of {plan.names[plan.image]} of the windows.",
             plan.cores,
@@ -63,7 +64,7 @@ class WindowMovement:
         if weight:
             buffers += ["right", *([plan.weight_memory] if plan.weight_slots else [])]
         kernel = plan.parts.data_movement(
-            f"write_{plan.name}",
+            kernel_name("write", plan.name),
             Processor.WRITER,
             f"{purpose} the output tiles.",
             plan.cores,

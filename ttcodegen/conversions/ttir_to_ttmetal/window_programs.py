@@ -25,6 +25,7 @@ from ttcodegen.dialects.programs import (
     ComputeSettings,
     Kernel,
 )
+from ttcodegen.naming.programs import kernel_name
 from ttcodegen.ops.tile_lowering import TileBuilder
 
 
@@ -55,7 +56,7 @@ class _WindowCompute:
     def kernel(self) -> tuple[Kernel, FuncOp]:
         """What the program says of the kernel, and its function."""
         plan = self.plan
-        kernel = ComputeKernel(f"compute_{plan.name}", fp32_destination=True)
+        kernel = ComputeKernel(kernel_name("compute", plan.name), fp32_destination=True)
         buffers = [b for b in plan.parts.buffers if b.name not in plan.memories]
         kernel.declare(buffers, plan.parts.tuning.values())
         kernel.unpacks([b.name for b in buffers if b.name not in plan.output_names])

@@ -43,6 +43,7 @@ from ttcodegen.lang.compiler.translation import KernelTranslator
 from ttcodegen.lang.context import KernelKind, Launch
 from ttcodegen.lang.tensors import Tensor
 from ttcodegen.layout.tiled_shape import tile_bytes_of
+from ttcodegen.naming.programs import address_name
 
 _PLACES = (
     RuntimeArgument("node_column", Place.COLUMN),
@@ -388,7 +389,7 @@ class _OperationCompiler:
             operands = [*self.inputs, *self.outputs]
             accessors = tuple(operands.index(each) for each in needs.tensors)
             arguments = [
-                RuntimeArgument(f"{self._name_of(tensor)}_address", BufferAddress(operand))
+                RuntimeArgument(address_name(self._name_of(tensor)), BufferAddress(operand))
                 for tensor, operand in zip(needs.tensors.values(), accessors, strict=True)
             ]
             arguments += [each for each in _PLACES if each.name in needs.places]

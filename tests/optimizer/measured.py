@@ -58,13 +58,14 @@ NAMES = {
         for name in (
             "scaled_dot_product_attention_decode",
             "paged_scaled_dot_product_attention_decode",
+            *("concatenate_heads", "split_query_key_value_and_split_heads"),
         )
     },
     **{
         f"experimental.{name}": name
         for name in (
             *("nlp_create_qkv_heads_decode", "nlp_concat_heads_decode"),
-            "paged_update_cache",
+            *("paged_update_cache", "rotary_embedding", "rotary_embedding_llama"),
         )
     },
     "kv_cache.update_cache_for_token_": "update_cache",
@@ -159,6 +160,12 @@ def _attributes(name: str, variant: str, rank: int) -> dict[str, Any] | None:
         a, b = (int(axes[1]) % rank, int(axes[2]) % rank) if axes else (rank - 2, rank - 1)
         order[a], order[b] = order[b], order[a]
         attributes["permutation"] = order
+    if (window := re.search(r"k=(\d+)", variant)) is not None and name == "max_pool2d":
+        attributes["kernel_size"] = [int(window[1])] * 2
+    if (token := re.search(r"token_idx=(\d+)", variant)) is not None:
+        attributes["token_index"] = int(token[1])
+    if (turns := re.search(r"transpose_key=(\w+)", variant)) is not None:
+        attributes["transpose_key"] = turns[1] == "True"
     if (dimension := re.search(r"dim=(-?\d)", variant)) is not None:
         attributes["dimension"] = int(dimension[1])
     if (listed := re.search(r"dim=\[?(-?\d(?:, -?\d)*)", variant)) is not None:
@@ -176,6 +183,10 @@ def _attributes(name: str, variant: str, rank: int) -> dict[str, Any] | None:
     if compute := re.search(r"(?:ck=|, )(HiFi\d|LoFi|fp32acc)(\+\S+)?", variant):
         wide = "fp32acc" in compute[0]
         attributes["compute_config"] = ComputeConfig(fp32_dest_acc_en=wide)
+    if "use_multicore" in variant:
+        return None  # No call of ours says so.
+    if name == "max_pool2d" and "mc=hs" in variant:
+        return None  # The row does not give the shards of the pool, before it is moved there.
     if "max_cores_per_head_batch" in variant:
         return None  # The row does not give the chunks.
     if "core_grid=" in variant or "bias, Reuse(" in variant:

@@ -13,9 +13,11 @@ from tests.optimizer.modules import (
     CHAIN,
     CONVOLUTION,
     DECODING,
+    INPUT,
     LAST_ROWS,
     PADDED,
     PROJECTIONS,
+    WEIGHT,
     attention,
     compiled,
     entry,
@@ -287,3 +289,49 @@ func.func @main(%x: tensor<2x33x1024xf32>, %v: tensor<1024xf32>, %b: tensor<2x33
     program = entry(module)
     (product,) = (op for op in program.operations if op.name == "ttnn.matmul")
     assert program.tensors[product.results[0]].type.placement.shards is None
+
+
+def test_what_is_computed_once_is_one_line_of_the_table() -> None:
+    module = compiled(
+        f"""
+func.func @main(%x: tensor<64x64xbf16> {{{INPUT}}}, %w: tensor<64x64xbf16> {{{WEIGHT}}}) -> tensor<64x64xbf16> {{
+  %0 = "ttir.exp"(%w) : (tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  %1 = "ttir.tanh"(%0) : (tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  %2 = "ttir.add"(%x, %1) : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  return %2 : tensor<64x64xbf16>
+}}
+""",  # noqa: E501
+        2,
+    )
+    lines = module.explanation.splitlines()
+    assert not any(re.search(r" (exp|tanh) ", line) for line in lines)
+    assert any(re.search(r" add ", line) for line in lines)
+    (once,) = (line for line in lines if "computed once" in line)
+    assert int(once.split()[0]) >= 2
+
+
+@pytest.mark.parametrize("element", ["ui16", "ui8"])
+@pytest.mark.parametrize("level", [1, 2])
+def test_integers_that_the_library_does_not_copy_stay_in_dram(element: str, level: int) -> None:
+    """It copies none of these between DRAM and L1, neither way."""
+    small, wide = f"tensor<70x5x3x1x{element}>", "tensor<70x5x3x1xbf16>"
+    module = compiled(
+        f"""
+func.func @main(%x: {small}, %y: {wide}) -> ({small}, {small}) {{
+  %0 = "ttir.relu6"(%x) : ({small}) -> {small}
+  %1 = "ttir.relu"(%0) : ({small}) -> {small}
+  %2 = "ttir.exp"(%y) : ({wide}) -> {wide}
+  %3 = "ttir.typecast"(%2) : ({wide}) -> {small}
+  %4 = "ttir.add"(%1, %3) : ({small}, {small}) -> {small}
+  return %1, %4 : {small}, {small}
+}}
+""",
+        level,
+    )
+    program = entry(module)
+    placements = [
+        program.tensors[t].type.placement for op in program.operations for t in op.results
+    ]
+    of_integers = [p for p in placements if p.data_type.mlir in ("u16", "u8")]
+    assert of_integers
+    assert not any(p.buffer_type == "l1" and p.shards is None for p in of_integers)

@@ -109,7 +109,7 @@ def test_a_program_configuration_can_be_edited() -> None:
         (given(hidden={"operands": {"left": {}}}), "names an operand 'left'"),
         (given(hidden={"operands": {"7": {}}}), "has no operand 7"),
         (given(hidden={"operands": {"00": {}}}), "names an operand '00'"),
-        (given(hidden={"conv2d_config": {}}), "not that of a convolution"),
+        (given(hidden={"conv2d_config": {}}), "is no convolution"),
         (given(hidden={"operands": {"0": {"data_type": "f32"}}}), "has a field 'data_type'"),
         (given(hidden={"data_type": "si32"}), r"'hidden' \(matmul\) cannot give si32"),
         (given(squared={"weights": "bfp_bf8"}), "has no weights that could become bfp_bf8"),
@@ -117,7 +117,10 @@ def test_a_program_configuration_can_be_edited() -> None:
         (given(hidden={"fuse": True}), "has nothing fused into it"),
         (given(squared={"program_config": NORM}), "takes no program configuration"),
         (given(hidden={"program_config": NORM}), "the override of 'hidden'"),
-        (given(hidden={"sharding": "block_sharded", "grid": [9, 8]}), r"no 'grid': \[9, 8\]"),
+        (
+            given(hidden={"sharding": "block_sharded", "grid": [9, 8]}),
+            r"'grid': \[9, 8\] is more than",
+        ),
         (given(sum={"memory": "l1", "layout": "row_major"}), "no 'layout': \"row_major\""),
         ("override-output-layout=hiden=dram", "nothing is called 'hiden'"),
         ("override-output-layout=hidden=dramm", "'dramm' is no part of the layout"),
@@ -363,3 +366,40 @@ def test_what_is_on_the_host_is_not_written() -> None:
     decided = compiled(text, 2)
     assert "system_memory" not in decided.decisions
     assert compiled(text, 2, decided.decisions).files == decided.files
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ({"shard": [33, 32]}, r"'shard': \[33, 32\] is no multiple of 32x32, .* whole tiles"),
+        (
+            {"sharding": "width_sharded", "shard": [64, 31]},
+            r"'shard': \[64, 31\] is no multiple of 32x32",
+        ),
+        (
+            {"sharding": "interleaved", "grid": [2, 2]},
+            "'grid' is given for an interleaved tensor, which has no shards",
+        ),
+        (
+            {"sharding": "block_sharded", "grid": [9, 8]},
+            r"'grid': \[9, 8\] is more than the 8x8 cores of the chip",
+        ),
+        ({"memory": "dram", "sharding": "height_sharded"}, "shards are in L1"),
+        (
+            {"operands": {"0": {"memory": "l1", "sharding": "height_sharded", "shard": [48, 128]}}},
+            r"'shard': \[48, 128\] is no multiple of 32x32",
+        ),
+        ({"conv2d_config": {"act_block_h_override": 32}}, "is no convolution"),
+    ],
+)
+def test_a_place_that_no_tensor_can_have_is_refused_for_that(
+    wrong: dict[str, Any], reason: str
+) -> None:
+    text = f"""
+func.func @main(%x: tensor<64x128xbf16> {{{INPUT}}}, %w: tensor<128x128xbf16> {{{WEIGHT}}}) -> tensor<64x128xbf16> {{
+  %0 = "ttir.matmul"(%x, %w) : (tensor<64x128xbf16>, tensor<128x128xbf16>) -> tensor<64x128xbf16>
+  return %0 : tensor<64x128xbf16>
+}}
+"""  # noqa: E501
+    with pytest.raises(CompileError, match=reason):
+        compiled(text, 2, given(matmul=wrong))

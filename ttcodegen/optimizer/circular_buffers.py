@@ -21,17 +21,27 @@ from ttcodegen.layout.tiled_shape import tile_bytes_of
 from ttcodegen.ops.definition import overwrites
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.decode_attention import DECODING, DecodeAttention
-from ttcodegen.optimizer.footprint import BF16_TILE, F32_TILE, ROW_ALIGNMENT
+from ttcodegen.optimizer.footprint import (
+    BF16_TILE,
+    F32_TILE,
+    ROW_ALIGNMENT,
+    STREAM_ALIGNMENT,
+    STREAM_TAIL,
+)
+from ttcodegen.optimizer.head_buffers import (
+    embedded,
+    heads_joined,
+    heads_split,
+    rotated,
+    rotated_by_tables,
+)
+from ttcodegen.optimizer.pool_buffers import pool_buffers
 from ttcodegen.optimizer.products import largest_divisor
 from ttcodegen.optimizer.reordering_buffers import reordering_buffers
 from ttcodegen.systems.description import ChipDescription
 from ttcodegen.systems.performance import performance
 
 BF4_TILE = tile_bytes_of(DataType.BFLOAT4_B)
-STREAM_ALIGNMENT = 32
-"""Bytes that pages are padded to in the buffer that they are streamed through into shards."""
-STREAM_TAIL = 128
-"""Bytes at the end of that buffer."""
 READ_AT_ONCE = 4_096
 """Bytes of the rows that a slice reads before it waits for them, if a row is no longer."""
 WRITTEN_AT_ONCE = 32_768
@@ -436,9 +446,49 @@ def _relaid(call: LibraryCall) -> int:
     return _moved(call) if source.layout is target.layout else sorted_rows(source, target)
 
 
-def _five_pages(call: LibraryCall) -> int:
-    """An estimate for reductions that were not measured."""
-    return 5 * _page(call.operands[0])
+def _repeated(call: LibraryCall) -> int:
+    """repeat_program_factory_last_dim.cpp, _higher_dim.cpp: rows, to which tiles are turned."""
+    source, result = call.operands[0], call.result
+    if source.shape == result.shape:
+        return 0
+    rows, repeated = (_as_rows(p) for p in (source, result))
+    is_longer = source.shape[-1:] != result.shape[-1:]
+    size = 2 * (_row(repeated) if is_longer else _row(rows) + STREAM_TAIL)
+    if source.layout is Layout.TILE:
+        interleaved = source.with_(shards=None)
+        return max(size, sorted_rows(interleaved, rows), sorted_rows(repeated, result))
+    return size
+
+
+def _as_rows(placement: TensorPlacement) -> TensorPlacement:
+    """Interleaved rows, which block floats become as 16 bits."""
+    kind = placement.data_type
+    return placement.with_(
+        layout=Layout.ROW_MAJOR,
+        memory_layout="interleaved",
+        shards=None,
+        data_type=DataType.BFLOAT16 if kind.is_block_float else kind,
+    )
+
+
+def _embedded(call: LibraryCall) -> int:
+    """Rows that were found by indices in tiles become tiles afterwards; whole shards in place."""
+    result, size = call.result, embedded(call)
+    becomes_tiles = call.operands[0].layout is result.layout is Layout.TILE
+    if becomes_tiles and result.memory_layout != "height_sharded":
+        return max(size, sorted_rows(_as_rows(result), result))
+    return size
+
+
+def _multiplied(call: LibraryCall) -> int:
+    """prod_nc_program_factory.cpp, prod_all_program_factory.cpp: two tiles each of the tensor, of
+    ones, or of what is between, and of the result."""
+    return 6 * _page(call.operands[0])
+
+
+def _largest_index(call: LibraryCall) -> int:
+    """argmax_program_factory.cpp: a page of the tensor, and one of the indices."""
+    return _page(call.operands[0]) + max(_row(call.result), 4)
 
 
 def _none(call: LibraryCall) -> int:
@@ -459,7 +509,13 @@ _RULES: dict[str, _Rule] = {
     "reshape": _reshaped,
     **dict.fromkeys(("relu", "where"), elementwise),
     **dict.fromkeys(("sum", "mean", "max", "min"), _reduced),
-    **dict.fromkeys(("prod", "argmax"), _five_pages),
+    "prod": _multiplied,
+    "argmax": _largest_index,
+    "repeat": _repeated,
+    "embedding": _embedded,
+    "concatenate_heads": heads_joined,
+    "split_query_key_value_and_split_heads": heads_split,
+    "rotary_embedding": rotated,
     **dict.fromkeys(("update_cache", "paged_update_cache"), _updated),
     "fill_cache": _filled,
     **dict.fromkeys(("nlp_create_qkv_heads_decode", "nlp_concat_heads_decode"), _none),
@@ -472,4 +528,6 @@ _RULES_OF_CHIPS: dict[str, _RuleOfChip] = {
     **dict.fromkeys(("layer_norm", "rms_norm", "group_norm"), norm),
     "scaled_dot_product_attention": attention,
     **dict.fromkeys(DECODING, _attention_of_one),
+    **dict.fromkeys(("max_pool2d", "avg_pool2d"), pool_buffers),
+    "rotary_embedding_llama": rotated_by_tables,
 }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+
+from xdsl.ir import Operation
 
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement
@@ -45,14 +47,23 @@ def reason(decision: Decision, overridden: bool) -> str:
     return "cheapest" if decision.seconds <= decision.next_best[0] else "saves later"
 
 
-def table(decisions: Sequence[Decision], overrides: FunctionOverrides, model: CostModel) -> str:
-    """A row for each call that runs on the device, and the sum of their times."""
+def table(
+    decisions: Sequence[Decision],
+    overrides: FunctionOverrides,
+    model: CostModel,
+    constants: Collection[Operation],
+) -> str:
+    """A row for each call that runs on the device, how many others are computed once, ahead of all
+    runs, and the sum of the times."""
     rows: list[tuple[str, ...]] = [HEADINGS]
-    total, names = 0.0, overrides.names
+    total, names, once = 0.0, overrides.names, 0
     for decision in decisions:
         op = decision.op
         total += decision.seconds
         if not isinstance(op, CatalogueOp) or op not in names or not decision.way.results:
+            continue
+        if op in constants and overrides[op] is None:
+            once += 1
             continue
         bound = model.cost(call_of(op)).bound
         other = ""
@@ -78,4 +89,7 @@ def table(decisions: Sequence[Decision], overrides: FunctionOverrides, model: Co
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
+    if once:
+        calls = "1 call" if once == 1 else f"{once} calls"
+        lines.append(f"{calls} on weights and constants alone: computed once, not in each run")
     return "\n".join([*lines, f"estimated: {total * 1e6:.1f} us"]) + "\n"

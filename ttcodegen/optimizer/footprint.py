@@ -21,6 +21,10 @@ ALIGNMENT = 32
 """Bytes that the allocator rounds up to."""
 ROW_ALIGNMENT = 16
 """Bytes that rows of row-major tensors are padded to."""
+STREAM_ALIGNMENT = 32
+"""Bytes that pages are padded to in the buffer that they are streamed through into shards."""
+STREAM_TAIL = 128
+"""Bytes at the end of that buffer."""
 F32_TILE = tile_bytes_of(DataType.FLOAT32)
 BF16_TILE = tile_bytes_of(DataType.BFLOAT16)
 

@@ -27,6 +27,7 @@ from ttcodegen.dialects.program_configs import (
     config_of_text,
 )
 from ttcodegen.dialects.shards import SHARDED
+from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.ops.fused_activations import activation_name
 from ttcodegen.optimizer.calls import COMPUTE_CONFIG, LibraryCall
 from ttcodegen.optimizer.norm_programs import norm_misfit
@@ -100,8 +101,11 @@ class GivenChoices:
                         continue
                 if self._takes(way, call, fixed, operands, entry) and way not in offered:
                     offered.append(way)
+        impossible = self._impossible(entry)
         if not offered:
-            raise self._refused(op, misfit or "its operands cannot be brought there", call, [])
+            of_operands = (self._impossible(each) for each in entry.get("operands", {}).values())
+            reason = misfit or next(filter(None, (*of_operands, impossible)), None)
+            raise self._refused(op, reason or "its operands cannot be brought there", call, [])
         agreeing = offered
         for field in PLACES:
             if field not in entry or not op.results:
@@ -109,9 +113,32 @@ class GivenChoices:
             kept = [way for way in agreeing if _place_of(way).get(field) == entry[field]]
             if not kept:
                 reason = f"its result has no '{field}': {json.dumps(entry[field])}"
-                raise self._refused(op, reason, call, agreeing)
+                raise self._refused(op, impossible or reason, call, agreeing)
             agreeing = kept
         return agreeing
+
+    def _impossible(self, entry: Entry) -> str | None:
+        """Why no tensor in tiles can be where an entry says; None if one can."""
+        shard, grid = entry.get("shard"), entry.get("grid")
+        sharding, cores = entry.get("sharding"), self._ways.model.grid
+        if sharding == "interleaved":
+            for field in ("shard", "grid"):
+                if field in entry:
+                    return f"'{field}' is given for an interleaved tensor, which has no shards"
+        elif sharding is not None and entry.get("memory") == "dram":
+            return "shards are in L1, but for those of weights"
+        in_tiles = entry.get("layout", "tile") == "tile"
+        if shard is not None and in_tiles and any(size % TILE_SIDE for size in shard):
+            return (
+                f"'shard': {json.dumps(shard)} is no multiple of {TILE_SIDE}x{TILE_SIDE}, and "
+                "shards hold whole tiles"
+            )
+        if grid is not None and (grid[0] > cores.columns or grid[1] > cores.rows):
+            return (
+                f"'grid': {json.dumps(grid)} is more than the {cores.columns}x{cores.rows} cores "
+                "of the chip"
+            )
+        return None
 
     def left_alone(self, op: CatalogueOp, call: LibraryCall) -> None:
         """Raises CompileError if something else is given for a call that stays as it is."""
@@ -174,6 +201,13 @@ class GivenChoices:
             made = op.definition.short_name
             raise CompileError(f"'{name}' ({made}) takes no program configuration", op)
         (spec,) = there
+        if text is None and spec.name != "conv2d_config":
+            raise CompileError(
+                f"'{name}' ({op.definition.short_name}) is no convolution, and has no "
+                "'conv2d_config'",
+                op,
+                remedy="'program_config' has its program configuration",
+            )
         try:
             if text is not None:
                 config = config_of_text(text)

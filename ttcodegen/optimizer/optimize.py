@@ -73,11 +73,12 @@ class Optimize(ModulePass):
             overrides = FunctionOverrides(given, names)
             give_weight_types(function, overrides)
             give_data_types(function, overrides)
+            once = constant_calls(function)
             decisions = decide(function, model, self.level, overrides)
             taken.append((names, decisions))
             _Writer(function).write(decisions)
             if self.record:
-                explained.append(f"{names.function}\n{table(decisions, overrides, model)}")
+                explained.append(f"{names.function}\n{table(decisions, overrides, model, once)}")
         if self.record:
             op.attributes[DECISIONS] = StringAttr(written(taken))
             op.attributes[EXPLANATION] = StringAttr("\n".join(explained))
@@ -93,15 +94,20 @@ def placed_calls() -> frozenset[str]:
     return frozenset(found)
 
 
+def constant_calls(function: FuncOp) -> set[Operation]:
+    """The calls that are computed once, for they depend on weights and constants alone."""
+    constants = constant_values(function)
+    ops = body_of(function).ops
+    return {op for op in ops if op.results and all(r in constants for r in op.results)}
+
+
 def decide(
     function: FuncOp, model: CostModel, level: int, overrides: FunctionOverrides
 ) -> list[Decision]:
     """How each op of a function is to be made, those that are overridden as they are to be."""
     block = body_of(function)
     constants = constant_values(function)
-    skipped: set[Operation] = {
-        op for op in block.ops if op.results and all(r in constants for r in op.results)
-    }
+    skipped = constant_calls(function)
     placed = placed_calls()
     choices = GivenChoices(overrides, Ways(model, True, placed))
     search = Search(model, Ways(model, level > 1, placed), skipped, constants, choices)

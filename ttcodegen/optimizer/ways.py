@@ -37,6 +37,9 @@ MOVED = frozenset({"permute", "slice_static", "concat", "reshape", "composite_to
 ATTENTION = frozenset({"scaled_dot_product_attention"})
 ROOM_OF_ATTENTION = 0.75
 """The part of L1 that its circular buffers may take."""
+NOT_COPIED = frozenset({"u16", "u8"})
+"""The data types of interleaved tensors that the library copies between DRAM and L1 neither way
+(copy.cpp: it supports floats and 32-bit integers): what is in L1 could not leave it."""
 NORMS = frozenset({"rms_norm", "layer_norm"})
 _RULES = {
     "product": "the result of a product is interleaved, or has the blocks that its program "
@@ -220,12 +223,15 @@ class Ways:
                 yield Way((image, *call.operands[1:]), (result,))
 
     def _buffers(self, call: LibraryCall) -> tuple[str, ...]:
-        return ("dram", "l1") if call.name in self.placed else ("dram",)
+        stays = call.name not in self.placed or call.result.data_type.mlir in NOT_COPIED
+        return ("dram",) if stays else ("dram", "l1")
 
     def _unsharded(self, call: LibraryCall) -> tuple[TensorPlacement, ...]:
         """The operands as they are, sharded ones in L1 without shards."""
         return tuple(
-            p if p.memory is Memory.HOST or p.shards is None else interleaved(p, "l1")
+            p
+            if p.memory is Memory.HOST or p.shards is None
+            else interleaved(p, "dram" if p.data_type.mlir in NOT_COPIED else "l1")
             for p in call.operands
         )
 
@@ -300,6 +306,8 @@ class Ways:
         if call.name not in self.placed:
             first = call.operands[0] if is_interleaved(call.operands[0]) else None
             buffer = "dram" if first is None or len(call.operands) > 1 else first.buffer_type
+            if call.result.data_type.mlir in NOT_COPIED:
+                buffer = "dram"
             taken = tuple(
                 p if p.memory is Memory.HOST else interleaved(p, buffer) for p in call.operands
             )

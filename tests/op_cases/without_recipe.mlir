@@ -237,6 +237,17 @@ func.func @experts(%x: tensor<1x1x5x32xbf16>, %named: tensor<1x1x5x2xui16>, %sha
   return %3, %2 : tensor<2x5x32xbf16>, tensor<1x5x2xbf16>
 }
 
+func.func @experts_of_cores(%x: tensor<8x768xbf16>, %named: tensor<8x2xui16>, %scores: tensor<8x2xbf16>, %w0_w1: tensor<3x1x2x1x768x128xbf16>,
+                            %w2: tensor<3x1x2x2x192x128xbf16>) -> (tensor<1x4xui32>, tensor<1x72xui32>, tensor<2x36xui32>, tensor<2x8x768xbf16>) {
+  %owners = "ttir.full"() <{shape = array<i32: 1, 2>, fill_value = 0 : i32}> : () -> tensor<1x2xui16>
+  %0, %1, %2, %3, %4 = "ttir.moe_gpt"(%x, %named, %scores, %owners, %w0_w1, %w2) <{hidden_size = 768 : ui32}>
+    : (tensor<8x768xbf16>, tensor<8x2xui16>, tensor<8x2xbf16>, tensor<1x2xui16>, tensor<3x1x2x1x768x128xbf16>, tensor<3x1x2x2x192x128xbf16>)
+    -> (tensor<1x4xui32>, tensor<1x72xui32>, tensor<2x36xui32>, tensor<12x2x32x768xbf16>, tensor<12x2x32x768xbf16>)
+  %5 = "ttir.selective_reduce_combine"(%4, %1, %2, %0) <{hidden_size = 768 : ui32, batch_size = 8 : ui32, seq_size = 1 : ui32, select_experts_k = 2 : ui32,
+    experts = 2 : ui32}> : (tensor<12x2x32x768xbf16>, tensor<1x72xui32>, tensor<2x36xui32>, tensor<1x4xui32>) -> tensor<2x8x768xbf16>
+  return %0, %1, %2, %5 : tensor<1x4xui32>, tensor<1x72xui32>, tensor<2x36xui32>, tensor<2x8x768xbf16>
+}
+
 func.func @wanted_products(%a: tensor<2x3x5x40xbf16>, %b: tensor<1x4x40x70xbf16>, %flags: tensor<2x3x1x4xf32>, %rows: tensor<6x4x5x40xf32>,
                            %wide: tensor<1x4x40x70xf32>) -> (tensor<2x3x1x4x5x70xbf16>, tensor<6x4x5x70xf32>) {
   %0 = "ttir.sparse_matmul"(%a, %b, %flags) <{is_input_a_sparse = false, is_input_b_sparse = true, nnz = 2 : i64}>

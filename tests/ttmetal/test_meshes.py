@@ -244,6 +244,35 @@ def test_random_divided_programs_agree() -> None:
     assert run_of(range(100, 110), (2, 2)) >= 5
 
 
+def test_no_chip_holds_the_tensors_of_all_to_reduce_them() -> None:
+    """Each of four reduces its share; what has no share in whole tiles is gathered."""
+    share = SHARE.replace("2, 1", "4, 1")
+    lines = [
+        line
+        for name, rows in (("a", 128), ("b", 5))
+        for line in (
+            f'%{name}0 = "ttir.mesh_shard"(%{name}) <{{{share}<full_to_shard>}}> : '
+            f"(tensor<{4 * rows}x64xf32>) -> tensor<{rows}x64xf32>",
+            f'%{name}1 = "ttir.all_reduce"(%{name}0) <{{reduce_type = #ttcore.reduce_type<sum>, '
+            f"cluster_axis = 1 : ui32}}> : (tensor<{rows}x64xf32>) -> tensor<{rows}x64xf32>",
+        )
+    ]
+    body = "\n    ".join(lines)
+    project = compiled(f"""
+module attributes {{ttcore.meshes = #ttcore.meshes<[<"mesh" = 1x4>]>}} {{
+  func.func @f(%a: tensor<512x64xf32>, %b: tensor<20x64xf32>)
+      -> (tensor<128x64xf32>, tensor<5x64xf32>) {{
+    {body}
+    return %a1, %b1 : tensor<128x64xf32>, tensor<5x64xf32>
+  }}
+}}
+""")
+    main_ = project.files["src/m.cpp"]
+    sharings = [line.strip() for line in main_.splitlines() if ".divides" in line]
+    reductions = [line for line in sharings if ".joins = true" in line]
+    assert [".divides = true" in line for line in reductions] == [True, False, False]
+
+
 def test_a_mesh_without_divided_tensors_is_one_chip() -> None:
     text = (
         'module attributes {ttcore.meshes = #ttcore.meshes<[<"mesh" = 2x4>]>} {\n'

@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.recording import Statement
 from ttcodegen.conversions.splitting import last_uses, made_by
-from ttcodegen.dialects.placement import placement_of
+from ttcodegen.dialects.placement import has_placement, placement_of
 from ttcodegen.dialects.tile import TILE_FORMATS
 
 LEAST_DISTANCE = 10
@@ -78,11 +78,13 @@ def _makers(
 
 
 def _peak(statements: Sequence[Statement], returned: Sequence[SSAValue]) -> int:
-    """The most bits that the results of statements take at a time."""
+    """The most bits of the device that the results of statements take at a time."""
     made_at = made_by(statements)
     last_use = last_uses(returned, statements, made_at)
     changes = [0] * (len(statements) + 2)
     for value, index in made_at.items():
+        if not has_placement(value):
+            continue
         placement = placement_of(value)
         size = prod(placement.shape) * TILE_FORMATS[placement.data_type.mlir].bits
         changes[index] += size

@@ -51,6 +51,8 @@ FAMILIES = (
     "experts_travel",
     "expert_remap",
     "moe_compute",
+    "moe_gpt",
+    "selective_reduce_combine",
     "attention_latent",
     "sampling",
     "quantization",

@@ -153,8 +153,10 @@ def experts_here(
     mapping = builder.reshape(mapping, (known, owners))
     zero = builder.full((1, 1), 0, element_of(mapping.type))
     table = builder.typecast(builder.broadcasting("ne", mapping, zero, element=i1), f32)
-    parts = TensorParts(builder, mesh)
-    mine = parts.partition(table, 1, None if owners == prod(mesh) else axis)
+    mine = table
+    if owners > 1:
+        parts = TensorParts(builder, mesh)
+        mine = parts.partition(table, 1, None if owners == prod(mesh) else axis)
     place = builder.like("cumsum", mine, dim=0)
     line = builder.constant(np.arange(1, experts + 1, dtype=np.float32)[np.newaxis])
     found = builder.typecast(builder.broadcasting("eq", place, line, element=i1), f32)

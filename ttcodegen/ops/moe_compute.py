@@ -64,11 +64,12 @@ def _swiglu_gate(gate: Array, up: Array) -> Array:
     return (up + 1) * gate * sigmoid(_STEEPNESS * gate)
 
 
-_GATES = {"silu": _silu_gate, "gelu": _gelu_gate, "swiglu": _swiglu_gate}
+GATES = {"silu": _silu_gate, "gelu": _gelu_gate, "swiglu": _swiglu_gate}
+"""What becomes of the products of a token with gate and up weights, by name."""
 
 
-def _emit_gate(builder: OpBuilder, kind: str, gate: SSAValue, up: SSAValue) -> SSAValue:
-    """As the function of `_GATES`, of f32."""
+def emit_gate(builder: OpBuilder, kind: str, gate: SSAValue, up: SSAValue) -> SSAValue:
+    """The op of `GATES` of that name, of f32."""
 
     def number(value: float) -> SSAValue:
         return builder.full([1] * len(shape_of(gate.type)), value, f32)
@@ -117,7 +118,7 @@ def _verify_moe_compute(op: CatalogueOp) -> None:
     require(op, 0 <= layer < layers, f"a layer_id from 0 to {layers - 1}", layer)
     require(op, size == inner, f"an intermediate_size of {inner}, as w0 has it", size)
     kind = op.parameter("activation_function")
-    require(op, kind in _GATES, f"activation_function to be one of {', '.join(_GATES)}", kind)
+    require(op, kind in GATES, f"activation_function to be one of {', '.join(GATES)}", kind)
     named, count = op.shape(_NAMED), prod(tokens[:-1])
     require(op, prod(named[:-1]) == count, f"experts of {count} tokens", named)
     ring = 1 if _has_all_experts(op) else _chips_of_tokens(op)
@@ -161,7 +162,7 @@ def _made(call: Call) -> Array:
     w0, w1, w2 = (call.array(name)[layer] for name in _WEIGHTS)
     biases = [call.optional(name) for name in _BIASES]
     b0, b1, b2 = (0 if bias is None else bias[layer][:, np.newaxis] for bias in biases)
-    inner = _GATES[call["activation_function"]](tokens @ w0 + b0, tokens @ w1 + b1)
+    inner = GATES[call["activation_function"]](tokens @ w0 + b0, tokens @ w1 + b1)
     return inner @ w2 + b2
 
 
@@ -215,7 +216,7 @@ def _decompose_moe_compute(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
         return product if bias is None else builder.broadcasting("add", product, bias)
 
     gate, up = (multiplied(tokens, index, hidden, inner) for index in (0, 1))
-    gated = _emit_gate(builder, op.parameter("activation_function"), gate, up)
+    gated = emit_gate(builder, op.parameter("activation_function"), gate, up)
     made = multiplied(builder.typecast(gated, element), 2, inner, hidden)
     named = builder.operand(op, _NAMED)
     named = builder.reshape(named, (count, shape_of(named.type)[-1]))

@@ -188,7 +188,9 @@ def broadcast_in_steps(builder: OpBuilder, op: CatalogueOp, axis: int | None) ->
 def reduce_in_steps(
     builder: OpBuilder, op: CatalogueOp, axis: int | None, divided: int | None
 ) -> SSAValue:
-    """What the chips have side by side along a new first dimension, reduced along it.
+    """What the chips have side by side along a new first dimension, reduced along it. Where each
+    gets all and they are more than two, each first reduces its share, and they gather these: the
+    tensors of all chips need not be in the memory of each.
 
     Args:
         builder: makes ops of TTIR.
@@ -199,13 +201,28 @@ def reduce_in_steps(
     mesh, value = declared_mesh(op), builder.operand(op, "input")
     for each in axes_of(mesh, axis):
         steps, shape = _Steps(builder, mesh, each), list(shape_of(value.type))
-        if divided is None:
+        shared = _divisible(shape, steps.chips) if divided is None else divided
+        if shared is None:
             value = steps.gather(steps.aside(value), 0)
         else:
-            shape[divided] //= steps.chips
-            value = steps.exchange(steps.apart(value, divided), 0, 0)
+            shape[shared] //= steps.chips
+            value = steps.exchange(steps.apart(value, shared), 0, 0)
         value = steps.reduce(value, op.parameter("reduce_type"), shape)
+        if divided is None and shared is not None:
+            value = steps.gather(value, shared)
     return value
+
+
+def _divisible(shape: Sequence[int], chips: int) -> int | None:
+    """The first dimension that divides among more than two chips in whole tiles, None if none
+    does: of two chips, each has as much of the other's tensor either way."""
+    if chips <= 2:
+        return None
+    for dim, size in enumerate(shape):
+        part = [*shape[:dim], size // chips, *shape[dim + 1 :]]
+        if size % chips == 0 and size and has_whole_tiles(part, dim):
+            return dim
+    return None
 
 
 def axis_of_pairs(mesh: MeshShape, pairs: Pairs) -> int | None:

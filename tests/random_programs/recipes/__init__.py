@@ -76,6 +76,8 @@ WITHOUT_RECIPE = {
     "all_to_all_dispatch_metadata": _EXPERTS,
     "all_to_all_combine": _EXPERTS,
     "moe_compute": _EXPERTS,
+    "moe_gpt": _EXPERTS,
+    "selective_reduce_combine": _EXPERTS,
     "sparse_matmul": _EXPERTS,
     "window_product": _LOWERED,
     "window_reduction": _LOWERED,

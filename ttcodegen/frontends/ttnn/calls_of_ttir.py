@@ -25,6 +25,8 @@ EXPERT_CALLS = frozenset(
         "all_to_all_dispatch_metadata",
         "all_to_all_combine",
         "moe_expert_token_remap",
+        "moe_gpt",
+        "selective_reduce_combine",
     }
 )
 """Their names. What calls take after the operands of the ops are buffers and semaphores, which
@@ -46,7 +48,7 @@ def replace_expert_call(
     taken = list(operands[:count])
     for index, value in enumerate(taken):
         shape = shape_of(value.type)
-        if len(shape) == 2 and index == count - 1:
+        if len(shape) == 2 and index == count - 1 and name != "selective_reduce_combine":
             # The mapping of experts to devices, as the library takes it as well.
             taken[index] = builder.reshape(value, (1, 1, *shape))
     _replace(op, builder.emit_op(name, taken, types, **numbers))

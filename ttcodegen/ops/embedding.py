@@ -155,19 +155,25 @@ def _backward(call: Call) -> Array:
 
 def _lower_backward(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     """The library adds up rows of bf16; f32 is scattered, which keeps its digits."""
-    rows, columns = _table_size(op)
-    count = prod(op.shape("input"))
     indices = builder.typecast(builder.operand(op, "input"), ui32)
     gradient = builder.operand(op, "in_gradient")
-    if element_of(gradient.type) == bf16:
-        result = _summed_rows(builder, op, indices, gradient)
-    else:
-        gradient = builder.reshape(builder.typecast(gradient, f32), [count, columns])
-        indices = builder.repeat(builder.reshape(indices, [count, 1]), [count, columns])
-        zeros = builder.full([rows, columns], 0.0, f32)
-        result = builder.emit(
-            "scatter", [zeros, indices, gradient], zeros.type, dim=0, scatter_reduce_type="sum"
-        )
+    if element_of(gradient.type) != bf16:
+        return _scattered_rows(builder, op, indices)
+    result = _summed_rows(builder, op, indices, gradient)
+    return builder.reshape(builder.typecast(result, element_of(op.result_type)), op.result_shape)
+
+
+def _scattered_rows(builder: OpBuilder, op: CatalogueOp, indices: SSAValue) -> SSAValue:
+    """The sums of rows in f32, whatever the gradient is."""
+    rows, columns = _table_size(op)
+    count = prod(op.shape("input"))
+    gradient = builder.typecast(builder.operand(op, "in_gradient"), f32)
+    gradient = builder.reshape(gradient, [count, columns])
+    indices = builder.repeat(builder.reshape(indices, [count, 1]), [count, columns])
+    zeros = builder.full([rows, columns], 0.0, f32)
+    result = builder.emit(
+        "scatter", [zeros, indices, gradient], zeros.type, dim=0, scatter_reduce_type="sum"
+    )
     return builder.reshape(builder.typecast(result, element_of(op.result_type)), op.result_shape)
 
 
@@ -203,6 +209,7 @@ register(
         ),
         verify=_verify_backward,
         numpy=_backward,
+        primitives=lambda builder, op: _scattered_rows(builder, op, builder.operand(op, "input")),
         lower=_lower_backward,
         cpu=cpu_call("indexing"),
         of_nothing=0.0,

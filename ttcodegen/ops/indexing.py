@@ -273,6 +273,39 @@ def _scatter_on_cpu(op: CatalogueOp) -> dict[str, int | str]:
     return {"dim": counted_from_front(op, "dim"), "reduce": reduction}
 
 
+def _scatter_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """Along the last dimension of all rows, of elements of the type of the input, as many as there
+    are indices, which have 32 bits."""
+    if is_general(op):
+        return None
+    value, index, source = (builder.operand(op, n) for n in ("input", "index", "source"))
+    shape, wanted = op.shape("input"), op.shape("index")
+    dim: int = op.parameter("dim") % len(shape)
+    element = element_of(value.type)
+    has_32_bits = element_of(index.type) in (si32, ui32)
+    is_last = dim == len(shape) - 1
+    same = element == element_of(source.type) == element_of(op.result_type)
+    rows = [wanted[axis] if axis == dim else size for axis, size in enumerate(shape)]
+    if is_last and has_32_bits and same and op.shape("source") == wanted and rows == list(wanted):
+        return None
+    permutation = [axis for axis in range(len(shape)) if axis != dim] + [dim]
+    source = builder.typecast(builder.slice(source, [0] * len(shape), wanted), element)
+    index = index if has_32_bits else builder.typecast(index, si32)
+    # Rows without an index get one that names nothing.
+    source = _grown(builder, source, rows, 0.0)
+    index = _grown(builder, index, rows, float(shape[dim]))
+    moved = [builder.permute(each, permutation) for each in (value, index, source)]
+    found = builder.emit(
+        "scatter",
+        moved,
+        moved[0].type,
+        dim=len(shape) - 1,
+        scatter_reduce_type=op.parameter("scatter_reduce_type"),
+    )
+    inverse = [permutation.index(axis) for axis in range(len(shape))]
+    return builder.typecast(builder.permute(found, inverse), element_of(op.result_type))
+
+
 def _lower_scatter(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     value, index, source = (builder.operand(op, n) for n in ("input", "index", "source"))
     reduction = op.parameter("scatter_reduce_type").lower()
@@ -363,6 +396,7 @@ register(
         (_OPTIONAL_DIM, _REDUCTION, *SCATTER_ATTRIBUTES),
         verify=_verify_scatter,
         numpy=_scatter,
+        primitives=_scatter_primitives,
         decompose=lambda builder, op: (
             slices_by_index.decompose_scatter(builder, op) if is_general(op) else None
         ),

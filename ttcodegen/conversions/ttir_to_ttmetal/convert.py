@@ -23,6 +23,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.operation_programs import lower_opera
 from ttcodegen.conversions.ttir_to_ttmetal.order_programs import lower_order
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import Lowered
 from ttcodegen.conversions.ttir_to_ttmetal.row_programs import lower_rows
+from ttcodegen.conversions.ttir_to_ttmetal.scatter_programs import lower_scatter
 from ttcodegen.conversions.ttir_to_ttmetal.tile_programs import lower_tiles
 from ttcodegen.conversions.ttir_to_ttmetal.window_programs import lower_window
 from ttcodegen.diagnostics import CompileError, Diagnostic, set_source_offset, source_offset
@@ -53,6 +54,7 @@ _LOWERINGS = {
     Kind.MOVEMENT: lower_movement,
     Kind.INDEXED: lower_indexed,
     Kind.ORDER: lower_order,
+    Kind.SCATTER: lower_scatter,
     Kind.ATTENTION: lower_attention,
     Kind.CACHE: lower_cache,
     Kind.OPERATION: lower_operation,

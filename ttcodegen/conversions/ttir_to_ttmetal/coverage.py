@@ -10,6 +10,7 @@ from xdsl.ir import Operation
 
 from ttcodegen.conversions.ttir_to_ttmetal.grouping import (
     INDEXED,
+    SCATTER,
     WINDOWS,
     is_fill,
 )
@@ -17,6 +18,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.index_maps import is_movement
 from ttcodegen.conversions.ttir_to_ttmetal.movement_programs import INDEX_OPERANDS
 from ttcodegen.conversions.ttir_to_ttmetal.order_programs import unsupported_order
 from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
+from ttcodegen.conversions.ttir_to_ttmetal.scatter_programs import unsupported_scatter
 from ttcodegen.conversions.ttir_to_ttmetal.tile_chains import (
     is_elementwise,
     unsupported_on_tiles,
@@ -60,6 +62,8 @@ def unsupported_reason(op: Operation) -> str | None:
         return None
     if has_trait(op, Trait.ORDERS):
         return unsupported_order(op)
+    if op.name == SCATTER:
+        return unsupported_scatter(op)
     if op.definition.in_place is not None:
         return _unsupported_cache(op)
     if is_movement(op) or op.name in INDEXED:

@@ -10,6 +10,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.coverage import unsupported_reason
 from ttcodegen.conversions.ttir_to_ttmetal.grouping import (
     INDEXED,
     MAX_BUFFERS,
+    SCATTER,
     WINDOWS,
     Group,
     Kind,
@@ -86,6 +87,8 @@ def _kind_of(root: CatalogueOp) -> Kind:
         return Kind.ATTENTION
     if root.name in INDEXED:
         return Kind.INDEXED
+    if root.name == SCATTER:
+        return Kind.SCATTER
     return Kind.MATMUL if root.name == "ttir.matmul" else Kind.MOVEMENT
 
 

@@ -50,6 +50,7 @@ from ttcodegen.ops.tt_lang import CALLED_OPERATION
 from ttcodegen.ops.windows import WINDOW_PRODUCT, WINDOW_REDUCTION
 
 INDEXED = ("ttir.embedding", "ttir.gather")
+SCATTER = "ttir.scatter"
 """Ops that take elements from where indices say."""
 WINDOWS = (WINDOW_PRODUCT, WINDOW_REDUCTION)
 """Convolutions and pools."""
@@ -78,6 +79,8 @@ class Kind(Enum):
     """Rows of a table, or elements, by index."""
     ORDER = auto()
     """Rows whose elements are put in order."""
+    SCATTER = auto()
+    """Rows of which elements are replaced by index."""
     ATTENTION = auto()
     """Attention of queries to keys and values."""
     CACHE = auto()
@@ -250,6 +253,8 @@ class _Grouping:
             self._begin(op, Kind.ATTENTION)
         elif op.name in INDEXED:
             self._begin(op, Kind.INDEXED)
+        elif op.name == SCATTER:
+            self._begin(op, Kind.SCATTER)
         elif has_trait(op, Trait.ORDERS):
             self._begin(op, Kind.ORDER)
         elif op.definition.in_place is not None:

@@ -41,8 +41,8 @@ from ttcodegen.naming.programs import kernel_name
 
 _ENTRY_BYTES = 8
 """Of a position in the order: the sort key, and the index of the element."""
-_MOST_BYTES = 1024 * 1024
-"""Of L1, for the order and the rows of tiles that come of it."""
+MOST_ROW_BYTES = 1024 * 1024
+"""Of L1, for rows of tiles that are put together, and the order of a row."""
 
 _FEW_ROWS = 2
 """Rows of a tile that are read one by one: more are better read together."""
@@ -64,7 +64,7 @@ def unsupported_order(op: CatalogueOp) -> str | None:
         return f"'{op.name}' of {data_type.mlir} has no lowering"
     if indices.is_float or not _is_along_last(op):
         return f"'{op.name}' has no lowering"
-    if order_bytes(op) > _MOST_BYTES:
+    if order_bytes(op) > MOST_ROW_BYTES:
         return f"'{op.name}' of rows that do not fit into L1 has no lowering"
     return None
 
@@ -84,6 +84,29 @@ def lower_order(
     op = group.root
     assert op is not None
     return _OrderProgram(op, names, name, cores).lower()
+
+
+def number_kind(data_type: DataType) -> str:
+    """What the bits of an element are, in the word of kernels/blocks/row_order.hpp."""
+    if data_type.is_float:
+        return "floating"
+    return "signed_integer" if data_type is DataType.INT32 else "unsigned_integer"
+
+
+def numbered_rows(kernel: MovementKernel, shape: TiledShape, unit: SSAValue) -> tuple[Value, Value]:
+    """The number of the first row of a row of tiles, counted over all matrices, and how many there
+    are."""
+    builder = kernel.builder
+    height = shape.height
+    if height % TILE_SIDE == 0:
+        return builder.named(builder.product(unit, TILE_SIDE), "first_row"), TILE_SIDE
+    if shape.rows == 1:
+        return builder.named(builder.product(unit, height), "first_row"), height
+    in_matrix = builder.product(builder.remainder(unit, shape.rows), TILE_SIDE)
+    builder.named(in_matrix, "row_in_matrix")
+    matrix = builder.product(builder.quotient(unit, shape.rows), height)
+    first = builder.named(builder.sum(matrix, in_matrix), "first_row")
+    return first, kernel.filled(in_matrix, height, "rows")
 
 
 @dataclass
@@ -152,7 +175,7 @@ class _OrderProgram:
             **self._comparison(),
         )
         with kernel.share("tile_row") as unit:
-            first, rows = self._rows(kernel, unit)
+            first, rows = numbered_rows(kernel, self.shape, unit)
             self._reserve(kernel)
             with builder.loop(rows, name_hint="row") as row:
                 start = builder.product(builder.sum(first, row), self.shape.width)
@@ -167,32 +190,13 @@ class _OrderProgram:
         """Which elements come first. What is no number is the greatest, but for argmax of
         float32."""
         data_type = declared_data_type(self.value)
-        if data_type.is_float:
-            number = "floating"
-        else:
-            number = "signed_integer" if data_type is DataType.INT32 else "unsigned_integer"
         which = {"ttir.sort": "descending", "ttir.topk": "largest"}.get(self.op.name)
         is_argmax = self.op.name == "ttir.argmax"
         return {
-            "number": number,
+            "number": number_kind(data_type),
             "descending": is_argmax if which is None else bool(self.op.parameter(which)),
             "nan_is_least": is_argmax and data_type is DataType.FLOAT32,
         }
-
-    def _rows(self, kernel: MovementKernel, unit: SSAValue) -> tuple[Value, Value]:
-        """The number of the first row of a row of tiles, counted over all matrices, and how many
-        there are."""
-        builder = kernel.builder
-        height = self.shape.height
-        if height % TILE_SIDE == 0:
-            return builder.named(builder.product(unit, TILE_SIDE), "first_row"), TILE_SIDE
-        if self.shape.rows == 1:
-            return builder.named(builder.product(unit, height), "first_row"), height
-        in_matrix = builder.product(builder.remainder(unit, self.shape.rows), TILE_SIDE)
-        builder.named(in_matrix, "row_in_matrix")
-        matrix = builder.product(builder.quotient(unit, self.shape.rows), height)
-        first = builder.named(builder.sum(matrix, in_matrix), "first_row")
-        return first, kernel.filled(in_matrix, height, "rows")
 
     def _reserve(self, kernel: MovementKernel) -> None:
         """Room for a row of tiles of each result; what holds no elements is zero."""

@@ -156,6 +156,9 @@ def _block_enumeration(cpp: str, words: Sequence[str]) -> AttributeKind:
 NUMBERS = ("floating", "signed_integer", "unsigned_integer")
 """How bits may be interpreted, as kernels/blocks/row_order.hpp has it."""
 
+REDUCTIONS = ("none", "sum", "product", "minimum", "maximum")
+"""What elements that are written to one place become, as kernels/blocks/scattering.hpp has it."""
+
 PRINTED = ("f32", "bf16", "si32", "u32")
 """The data types of elements that kernels print, as kernels/blocks/printing.hpp has them."""
 
@@ -173,6 +176,7 @@ ATTRIBUTE_KINDS: dict[str, AttributeKind] = {
         lambda attribute: f"uint{attribute.width.data}_t",
     ),
     "number": _block_enumeration("Number", NUMBERS),
+    "reduction": _block_enumeration("Reduction", REDUCTIONS),
     "printed": _block_enumeration("Printed", PRINTED),
     "dtype": _data_type(str),
     "integer_dtype": _data_type(

@@ -153,6 +153,17 @@ BLOCK_ROWS: tuple[KernelOp, ...] = (
         attributes="kept:i32 number:number descending:bool nan_is_least:bool",
         results="row_order:row_order",
     ),
+    _block(
+        "scatter_row",
+        "indices:tile_cache elements:tile_cache first:int count:int target:l1_ptr row:int "
+        "first_column:int",
+        calls(
+            "blocks/scattering.hpp",
+            "blocks::scatter_row",
+            template_words="width columns number reduction",
+        ),
+        attributes="width:i32 columns:i32 number:number reduction:reduction",
+    ),
     _printing("print_tile", "address:l1_addr", ANY_THREAD),
     _printing("print_row", "address:l1_addr count:int", DATA_MOVEMENT),
     _of_order("sort", "elements:tile_cache first:int count:int"),

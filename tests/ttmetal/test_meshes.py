@@ -309,6 +309,32 @@ def test_chips_are_not_joined_in_a_function_for_each() -> None:
         compiled(IN_CPU_MODULE)
 
 
+ALONE = f"""
+module attributes {{ttcore.meshes = #ttcore.meshes<[<"mesh" = 1x2>]>}} {{
+  func.func @f(%x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<0x2xf32>) {{
+    %0 = "ttir.mesh_shard"(%x) <{{{SHARE}<full_to_shard>}}>
+        : (tensor<64x64xf32>) -> tensor<32x64xf32>
+    %1 = "ttir.mesh_shard"(%0) <{{{SHARE}<shard_to_full>}}>
+        : (tensor<32x64xf32>) -> tensor<64x64xf32>
+    %2 = "ttir.full"() <{{shape = array<i32: 0, 2>, fill_value = 0.0 : f32}}>
+        : () -> tensor<0x2xf32>
+    return %1, %2 : tensor<64x64xf32>, tensor<0x2xf32>
+  }}
+}}
+"""
+"""A function of the CPU that takes nothing, for each chip."""
+
+
+@pytest.mark.slow
+def test_the_cpu_computes_from_nothing_for_each_chip(
+    cpu_backend: CPUBackend, tmp_path: Path
+) -> None:
+    source, out = tmp_path / "alone.mlir", tmp_path / "alone"
+    source.write_text(ALONE, encoding="utf-8")
+    assert main([str(source), "-o", str(out), "--target", "ttmetal", "--check"]) == 0
+    assert "on_each_chip(cpu_full, device)" in (out / "src" / "alone.cpp").read_text()
+
+
 @pytest.mark.slow
 def test_projects_agree_with_the_source(cpu_backend: CPUBackend, tmp_path: Path) -> None:
     for name in ("rows", "cases", "steps"):

@@ -189,8 +189,10 @@ class DeviceRecorder(StatementRecorder):
         if not self._on_mesh or function.joins_chips:
             self._call(op, function.name, *operands, type=type_)
         else:
+            # What takes nothing is told by the device for how many chips it is called.
+            among = operands or [Text(DEVICE)]
             called = Text(function.name)
-            self._call(op, "support::cpu::on_each_chip", called, *operands, type=type_)
+            self._call(op, "support::cpu::on_each_chip", called, *among, type=type_)
 
     def _exchange(self, op: Operation, number: int, exchange: ChipExchange) -> None:
         """What the chips give each other, once the target is there."""

@@ -71,4 +71,10 @@ auto on_each_chip(Function function, First&& first, Others&&... others) {
     }
 }
 
+/// What a function without operands gives for each chip.
+template <typename Function>
+auto on_each_chip(Function function, tt::tt_metal::distributed::MeshDevice& mesh) {
+    return on_each_chip([&](auto&) { return function(); }, places_of(mesh));
+}
+
 }  // namespace support::cpu

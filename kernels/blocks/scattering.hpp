@@ -9,19 +9,19 @@
 namespace blocks {
 
 /// What the elements become that are written to one place; with none, the last one stays.
-enum class Reduction { none, sum, product, minimum, maximum };
+enum class Reduction { none, sum, prod, min, max };
 
 template <Reduction reduction, typename Value>
 constexpr Value reduced(Value target, Value source) {
     switch (reduction) {
         case Reduction::sum:
             return target + source;
-        case Reduction::product:
+        case Reduction::prod:
             return target * source;
-        case Reduction::minimum:
+        case Reduction::min:
             // What is no number stays.
             return source < target || source != source ? source : target;
-        case Reduction::maximum:
+        case Reduction::max:
             return source > target || source != source ? source : target;
         default:
             return source;
@@ -56,7 +56,7 @@ Element reduced_bits(Element target, Element source) {
     } else if constexpr (number == Number::floating) {
         return bits_of<Element>(reduced<reduction>(float_of(target), float_of(source)));
     } else if constexpr (number == Number::signed_integer &&
-                         (reduction == Reduction::minimum || reduction == Reduction::maximum)) {
+                         (reduction == Reduction::min || reduction == Reduction::max)) {
         return static_cast<uint32_t>(
             reduced<reduction>(static_cast<int32_t>(target), static_cast<int32_t>(source)));
     } else {

@@ -87,6 +87,7 @@ VALUES: dict[str, object] = {
     "reuse_type": DestinationReuse.DEST_TO_SRCB,
     "input_clamping": InputClamping.NONE,
     "number": StringAttr("floating"),
+    "reduction": StringAttr("sum"),
     "printed": StringAttr("bf16"),
     "any": IntegerAttr(1, IntegerType(64)),
 }

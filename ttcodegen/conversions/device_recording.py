@@ -189,7 +189,7 @@ class DeviceRecorder(StatementRecorder):
         if not self._on_mesh or function.joins_chips:
             self._call(op, function.name, *operands, type=type_)
         else:
-            # What takes nothing is told by the device for how many chips it is called.
+            # The device says for how many chips a function without operands is called.
             among = operands or [Text(DEVICE)]
             called = Text(function.name)
             self._call(op, "support::cpu::on_each_chip", called, *among, type=type_)

@@ -50,8 +50,8 @@ from ttcodegen.ops.tt_lang import CALLED_OPERATION
 from ttcodegen.ops.windows import WINDOW_PRODUCT, WINDOW_REDUCTION
 
 INDEXED = ("ttir.embedding", "ttir.gather")
-SCATTER = "ttir.scatter"
 """Ops that take elements from where indices say."""
+SCATTER = "ttir.scatter"
 WINDOWS = (WINDOW_PRODUCT, WINDOW_REDUCTION)
 """Convolutions and pools."""
 DIVIDE = "divide it into several generics"

@@ -43,13 +43,8 @@ from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
 from ttcodegen.naming.programs import kernel_name
 
-_REDUCTIONS = {
-    "invalid": "none",
-    "sum": "sum",
-    "prod": "product",
-    "min": "minimum",
-    "max": "maximum",
-}
+_OVERWRITING = "invalid"
+"""The reduction of a scatter whose last element stays."""
 _INDICES = (DataType.INT32, DataType.UINT32)
 
 
@@ -86,6 +81,7 @@ def lower_scatter(
     parts = ProgramParts(names, [value, index, source], op.results)
     shape, count = TiledShape(op.result_shape), op.shape("index")[-1]
     data_type = declared_data_type(value)
+    reduction = op.parameter("scatter_reduce_type").lower()
     # Elements of a row are read in order: the tiles of some rows of tiles are enough.
     by_row = has_numbered_rows(TiledShape(op.shape("index")))
     slots = slots_for(2, DataType.FLOAT32)
@@ -133,7 +129,7 @@ def lower_scatter(
                 width=shape.width,
                 columns=columns * TILE_SIDE,
                 number=number_kind(data_type),
-                reduction=_REDUCTIONS[op.parameter("scatter_reduce_type").lower()],
+                reduction="none" if reduction == _OVERWRITING else reduction,
             )
         builder.op("cb_push_back", kernel.buffer(output), columns)
     writer = parts.tile_writer(

@@ -156,7 +156,7 @@ def _block_enumeration(cpp: str, words: Sequence[str]) -> AttributeKind:
 NUMBERS = ("floating", "signed_integer", "unsigned_integer")
 """How bits may be interpreted, as kernels/blocks/row_order.hpp has it."""
 
-REDUCTIONS = ("none", "sum", "product", "minimum", "maximum")
+REDUCTIONS = ("none", "sum", "prod", "min", "max")
 """What elements that are written to one place become, as kernels/blocks/scattering.hpp has it."""
 
 PRINTED = ("f32", "bf16", "si32", "u32")

@@ -307,16 +307,25 @@ def emit_module(
 
         with runner.stage("operations"):
             called = write_called_operations(module, name, input_hash, options.release)
+    has_flatbuffer, flatbuffer = True, b""
+    if options.target == "ttmetal":
+        from ttcodegen.conversions.host_shares import share_on_host
+
+        has_flatbuffer = _has_meanings(module)
+        with runner.stage("flatbuffer"):
+            flatbuffer = _ttm(module, origin) if has_flatbuffer else b""
+        # The file has whole tensors: its readers need not know how they are divided.
+        share_on_host(module)
     with runner.stage("describe"):
         interface = _interface(module, options.target)
         device = _device_manifest(module, called, options)
         description = _describe(module, interface, device, options, name, input_hash, source_dtypes)
-    if options.target == "ttmetal":
-        description = replace(description, has_flatbuffer=_has_meanings(module))
-    with runner.stage("flatbuffer"):
-        flatbuffer = b""
-        if description.has_flatbuffer:
-            flatbuffer = _flatbuffer(module, options.target, origin, interface)
+    description = replace(description, has_flatbuffer=has_flatbuffer)
+    if options.target == "ttnn":
+        from ttcodegen.flatbuffer.writer import write_ttnn
+
+        with runner.stage("flatbuffer"):
+            flatbuffer = write_ttnn(module, origin, [entry.names for entry in interface])
     if embed is not None:
         with runner.stage("golden values"):
             flatbuffer = embed(flatbuffer)
@@ -376,15 +385,13 @@ def _origin(options: CompileOptions, input_hash: str) -> Origin:
     return Origin(input_hash, options.arch, options.release, system)
 
 
-def _flatbuffer(module: ModuleOp, target: str, origin: Origin, interface: Sequence[Entry]) -> bytes:
-    if target == "ttmetal":
-        from ttcodegen.emission.convert_ttkernel_to_emitc import kernel_texts
-        from ttcodegen.flatbuffer.ttm_writer import write_ttm
+def _ttm(module: ModuleOp, origin: Origin) -> bytes:
+    """The file of a module of device programs, whose kernels are EmitC already."""
+    from ttcodegen.emission.convert_ttkernel_to_emitc import kernel_texts
+    from ttcodegen.emission.device_manifest import exchanged_over_links
+    from ttcodegen.flatbuffer.ttm_writer import write_ttm
 
-        return write_ttm(module, origin, kernel_texts(module))
-    from ttcodegen.flatbuffer.writer import write_ttnn
-
-    return write_ttnn(module, origin, [entry.names for entry in interface])
+    return write_ttm(module, origin, kernel_texts(module), exchanged_over_links(module))
 
 
 def _interface(module: ModuleOp, target: str) -> list[Entry]:
@@ -519,13 +526,14 @@ def _tensor(
         tensor.name,
         tensor.field,
         TensorKind(tensor.kind),
-        placement.shape,
+        tensor.shape,
         placement.data_type,
         placement.layout,
         placement.buffer_type,
         source_dtype,
         memory_layout=placement.memory_layout,
         shards=placement.shards,
+        divided=tensor.divided,
         tolerance=output_tolerance(tensor.value, source_dtype) if tensor.kind == "output" else None,
         tuned_type=qualified(PRODUCT_WEIGHTS) if tensor.value in tuned else "",
     )

@@ -110,11 +110,12 @@ def ttmetal_to_flatbuffer(source: Source | bytes) -> Translated:
         CompileError: if the text is no such module.
     """
     from ttcodegen.emission.convert_ttkernel_to_emitc import kernel_texts
+    from ttcodegen.emission.device_manifest import exchanged_over_links
     from ttcodegen.flatbuffer.ttm_writer import write_ttm
 
     module = _module(source)
     origin = _write_kernels(module, source)
-    data = write_ttm(module, origin, kernel_texts(module))
+    data = write_ttm(module, origin, kernel_texts(module), exchanged_over_links(module))
     return Translated({"model.ttm": data}, data)
 
 

@@ -78,6 +78,32 @@ def test_perf_knows_the_card(adding: Path, tmp_path: Path) -> None:
 # check and query
 
 
+def test_perf_knows_what_chips_exchange_between_programs(tmp_path: Path) -> None:
+    text = """module attributes {ttcore.meshes = #ttcore.meshes<[<"mesh" = 1x2>]>} {
+  func.func @f(%x: tensor<128x64xbf16>) -> tensor<64x128xbf16> {
+    %0 = "ttir.mesh_shard"(%x) <{shard_dims = array<i64: -1, 0>, shard_shape = array<i64: 2, 1>,
+        shard_type = #ttcore.shard_type<devices>,
+        shard_direction = #ttcore.shard_direction<full_to_shard>}>
+        : (tensor<128x64xbf16>) -> tensor<64x64xbf16>
+    %1 = "ttir.exp"(%0) : (tensor<64x64xbf16>) -> tensor<64x64xbf16>
+    %2 = "ttir.all_gather"(%1) <{all_gather_dim = 1 : si32, cluster_axis = 1 : ui32}>
+        : (tensor<64x64xbf16>) -> tensor<64x128xbf16>
+    return %2 : tensor<64x128xbf16>
+  }
+}
+"""
+    source, out = tmp_path / "gather.mlir", tmp_path / "out"
+    source.write_text(text, encoding="utf-8")
+    assert compile_main([str(source), "-o", str(out), "--target", "ttmetal", "--no-format"]) == 0
+    args = {"binary": out / "model.ttm", "--host-only": True, "--artifact-dir": tmp_path / "f"}
+    code, result = result_of("Perf", args)
+    assert code == 0
+    rows = [row for row in result["ops"] if row["link_bytes"]]
+    assert [row["link_bytes"] for row in rows] == [4 * 2048]
+    assert rows[0]["estimated_us"] > 4 * 2048 / 11.67e3
+    assert rows[0]["estimated_bound"] in ("link", "launch")
+
+
 def test_query_describes_the_device(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "x.ttsys"
     assert main(["query", "--output", str(out)]) == 0

@@ -381,3 +381,38 @@ def test_sums_of_rows_take_their_operands_out_of_shards() -> None:
     (source,) = (file for name, file in files.items() if name.endswith("/m.cpp"))
     assert len(re.findall(r"ttnn::to_memory_config\(", source)) >= 2
     assert not re.search(r"ttnn::typecast\((last_use\()?inputs\.[xy]\b", source)
+
+
+def norm(attributes: str, shapes: Sequence[Shape]) -> str:
+    """A call that takes no device."""
+    text = module("dit_rms_norm_unary_fused", attributes, shapes, shapes[0])
+    return text.replace(", %device)", ")").replace(", !ttnn.device)", ")")
+
+
+@pytest.mark.parametrize("activation", ["silu", "gelu", ""])
+def test_rows_are_normalized_with_what_is_around_it(activation: str) -> None:
+    x, weight, residual = drawn(5, 96), drawn(96), drawn(5, 96) + 1
+    said = "operandSegmentSizes = array<i32: 1, 1, 0, 1>, epsilon = 1.0e-3 : f32"
+    said += f', activation = "{activation}"' * bool(activation)
+    (found,) = run(norm(said, [x.shape, weight.shape, residual.shape]), x, weight, residual)
+    row = x + residual
+    row = row / np.sqrt((row**2).mean(-1, keepdims=True) + 1e-3) * weight
+    inner = np.sqrt(2 / np.pi) * (row + 0.044715 * row**3)
+    wanted = {"silu": row / (1 + np.exp(-row)), "gelu": row / 2 * (1 + np.tanh(inner)), "": row}
+    close(found, wanted[activation])
+
+
+@pytest.mark.parametrize(
+    ("sizes", "activation", "second", "message"),
+    [
+        ("1, 1, 0, 0", "silu", (32,), "of 96 elements, found"),
+        ("1, 1, 0, 0", "mish", (96,), "one of gelu, relu, sigmoid, silu, tanh, found mish"),
+        ("1, 0, 0, 1", "silu", (1, 96), "another shape"),
+    ],
+)
+def test_norms_with_other_operands_are_refused(
+    sizes: str, activation: str, second: Shape, message: str
+) -> None:
+    said = f'operandSegmentSizes = array<i32: {sizes}>, activation = "{activation}"'
+    with pytest.raises(CompileError, match=message):
+        run(norm(said, [(5, 96), second]))

@@ -84,11 +84,11 @@ def test_cmake_lists_the_compiled_files(compiled: CompiledModule) -> None:
 
 
 MOST_SUPPORT = {
-    "both": (19, 2925),
-    "exe": (17, 2490),
-    "runner": (13, 2270),
-    "so": (15, 2340),
-    "sources": (9, 1475),
+    "both": (19, 2935),
+    "exe": (17, 2500),
+    "runner": (13, 2280),
+    "so": (15, 2350),
+    "sources": (9, 1485),
 }
 """The most files of support/ and the most lines in them, by what a project is for."""
 IMPLEMENTED_IN = {"support/tensor.hpp": "support/tensors.cpp"}

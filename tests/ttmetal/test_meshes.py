@@ -49,6 +49,63 @@ module attributes {{ttcore.meshes = #ttcore.meshes<[<"mesh" = 1x2>]>}} {{
 """
 """Rows divided among two chips, multiplied by programs of the device, with an op that the CPU
 computes for each chip."""
+GATHER = 'all_gather"(%2) <{all_gather_dim = 0 : si32, cluster_axis = 1 : ui32}>'
+CACHE = f"""
+module attributes {{ttcore.meshes = #ttcore.meshes<[<"mesh" = 1x2>]>}} {{
+  func.func @step(%c: tensor<2x4x64x32xbf16>, %x: tensor<2x4x1x32xbf16>, %i: tensor<1xi32>)
+      -> tensor<2x4x64x32xbf16> {{
+    %0 = "ttir.mesh_shard"(%c) <{{{SHARE.replace("2, 1", "2, 1, 1, 1")}<full_to_shard>}}>
+        : (tensor<2x4x64x32xbf16>) -> tensor<1x4x64x32xbf16>
+    %1 = "ttir.mesh_shard"(%x) <{{{SHARE.replace("2, 1", "2, 1, 1, 1")}<full_to_shard>}}>
+        : (tensor<2x4x1x32xbf16>) -> tensor<1x4x1x32xbf16>
+    %2 = "ttir.update_cache"(%0, %1, %i) <{{batch_offset = 0 : i32}}>
+        : (tensor<1x4x64x32xbf16>, tensor<1x4x1x32xbf16>, tensor<1xi32>) -> tensor<1x4x64x32xbf16>
+    %3 = "ttir.mesh_shard"(%2) <{{{SHARE.replace("2, 1", "2, 1, 1, 1")}<shard_to_full>}}>
+        : (tensor<1x4x64x32xbf16>) -> tensor<2x4x64x32xbf16>
+    return %3 : tensor<2x4x64x32xbf16>
+  }}
+}}
+"""
+"""A cache, divided among two chips by users."""
+DIVISIONS = {
+    "both": ("4x8x6xf32", "2x2x6xf32", (0, 1)),
+    "reversed": ("8x40x4xf32", "2x20x4xf32", (1, 0)),
+    "last": ("3x5x8xsi32", "3x5x2xsi32", (-1, 2)),
+    "columns": ("2x66x34xbf16", "2x33x34xbf16", (1, -1)),
+    "one": ("3x64x96xbf16", "3x8x96xbf16", (1, 1)),
+    "vector": ("80xf32", "10xf32", (0, 0)),
+}
+"""Tensors, parts, and the dimensions that are divided along the axes of a mesh of 2x4 chips."""
+
+
+def divided_function(name: str) -> str:
+    """A function that divides its argument, computes something, and puts the parts together."""
+    whole, part, dims = DIVISIONS[name]
+    counts = [1] * (whole.count("x"))
+    for dim, chips in zip(dims, (2, 4), strict=True):
+        if dim >= 0:
+            counts[dim] *= chips
+    divided = (
+        f"shard_dims = array<i64: {dims[0]}, {dims[1]}>, shard_shape = array<i64: "
+        f"{', '.join(map(str, counts))}>, shard_type = #ttcore.shard_type<devices>, "
+        "shard_direction = #ttcore.shard_direction"
+    )
+    return f"""
+  func.func @{name}(%a: tensor<{whole}>) -> tensor<{whole}> {{
+    %0 = "ttir.mesh_shard"(%a) <{{{divided}<full_to_shard>}}>
+        : (tensor<{whole}>) -> tensor<{part}>
+    %1 = "ttir.add"(%0, %0) : (tensor<{part}>, tensor<{part}>) -> tensor<{part}>
+    %2 = "ttir.mesh_shard"(%1) <{{{divided}<shard_to_full>}}>
+        : (tensor<{part}>) -> tensor<{whole}>
+    return %2 : tensor<{whole}>
+  }}"""
+
+
+DIVIDED = (
+    'module attributes {ttcore.meshes = #ttcore.meshes<[<"mesh" = 2x4>]>} {'
+    + "".join(map(divided_function, DIVISIONS))
+    + "\n}\n"
+)
 
 
 def between_chips(name: str, op: str, shape: str, result: str) -> str:
@@ -177,12 +234,45 @@ def test_each_chip_has_its_share() -> None:
     # A chip multiplies 64 of the 128 rows, and the CPU computes something of each.
     assert "{64, 96}, DataType" in host
     assert "support::cpu::on_each_chip(cpu_tanh, " in host
-    # They keep their rows, and send each other what they made of them.
-    assert host.count("    exchange(*constants.programs, ") == 2
+    # The host uploads its rows to each, and puts the result together of theirs.
+    assert "exchange" not in host
     assert "mesh" not in result.files["src/cpu_functions.cpp"]
-    assert result.files["kernels/exchange_pages.cpp"]
-    kernels = result.description.kernels
-    assert [kernel["program"] for kernel in kernels][-2:] == ["exchange_0", "exchange_1"]
+    (function,) = result.description.functions
+    whole, replicated = function.arguments
+    assert (whole.shape, whole.divided) == ((128, 64), (-1, 0))
+    assert (replicated.shape, replicated.divided) == ((64, 96), ())
+    assert [(each.shape, each.divided) for each in function.outputs] == [((128, 96), (-1, 0))]
+
+
+@pytest.mark.parametrize("name", DIVISIONS)
+def test_the_host_divides_along_any_dimension(name: str) -> None:
+    whole, _, dims = DIVISIONS[name]
+    result = compiled(DIVIDED)
+    function = next(each for each in result.description.functions if each.name == name)
+    shape = tuple(map(int, whole.split("x")[:-1]))
+    assert [(each.shape, each.divided) for each in (*function.inputs, *function.outputs)] == [
+        (shape, dims)
+    ] * 2
+    assert "exchange" not in result.files["src/m.cpp"]
+    assert "src/cpu_functions.cpp" not in result.files
+
+
+def test_chips_take_apart_what_they_need_as_a_whole() -> None:
+    """An argument that an op takes as a whole, and one that an op overwrites, are replicated."""
+    text = ROWS.replace("(%2) {ttir.should_hoist}", "(%2)").replace(
+        'ttir.matmul"(%0, %1)', 'ttir.matmul"(%0, %w)'
+    )
+    taken = """
+    %p = "ttir.sum"(%x) <{dim_arg = [0 : i32], keep_dim = true}>
+        : (tensor<128x64xbf16>) -> tensor<1x64xbf16>
+    %q = "ttir.add"(%0, %p) : (tensor<64x64xbf16>, tensor<1x64xbf16>) -> tensor<64x64xbf16>
+    %1 = "ttir.matmul"(%q, %w)"""
+    result = compiled(text.replace('\n    %1 = "ttir.matmul"(%0, %w)', taken))
+    (function,) = result.description.functions
+    assert [each.divided for each in (*function.arguments, *function.outputs)] == [(), (), (-1, 0)]
+    assert result.files["src/m.cpp"].count("    exchange(*constants.programs, ") == 1
+    cache = compiled(CACHE).description.functions[0]
+    assert [each.divided for each in cache.arguments] == [(), (-1, 0), ()]
 
 
 MODELS = {
@@ -191,6 +281,8 @@ MODELS = {
     "resnet": residual_blocks((1, 2), batch=2, channels=8, blocks=1),
     "cases": CASES.read_text("utf-8"),
     "steps": IN_STEPS,
+    "divided": DIVIDED,
+    "cache": CACHE,
 }
 
 
@@ -207,11 +299,14 @@ def test_chips_exchange_themselves_what_ops_between_them_move(name: str) -> None
 
 
 def test_the_manifest_says_what_links_carry() -> None:
-    # Both chips have all of x; each sends the other one 2x3 tiles of bfloat16.
-    assert list(compiled(ROWS).description.exchanges) == [
-        {"name": "exchange_0", "axis": 1, "link_bytes": 0},
-        {"name": "exchange_1", "axis": 1, "link_bytes": 2 * 3 * 2048},
+    # Each sends the other one 2x3 tiles of bfloat16.
+    text = ROWS.replace('mesh_shard"(%2) <{' + SHARE + "<shard_to_full>}>", GATHER)
+    result = compiled(text)
+    assert list(result.description.exchanges) == [
+        {"name": "exchange_0", "axis": 1, "link_bytes": 2 * 3 * 2048},
     ]
+    assert result.files["kernels/exchange_pages.cpp"]
+    assert result.description.kernels[-1]["program"] == "exchange_0"
 
 
 @pytest.mark.parametrize(
@@ -337,7 +432,7 @@ def test_the_cpu_computes_from_nothing_for_each_chip(
 
 @pytest.mark.slow
 def test_projects_agree_with_the_source(cpu_backend: CPUBackend, tmp_path: Path) -> None:
-    for name in ("rows", "cases", "steps"):
+    for name in ("rows", "cases", "steps", "divided", "cache"):
         source, out = tmp_path / f"{name}.mlir", tmp_path / name
         source.write_text(MODELS[name], encoding="utf-8")
         assert main([str(source), "-o", str(out), "--target", "ttmetal", "--check"]) == 0

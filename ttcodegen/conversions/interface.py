@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -12,10 +12,11 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, SSAValue
 
 from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.attribute_kinds import INTEGERS
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.functions import argument_type, attributes_at
-from ttcodegen.dialects.mesh import MeshShape, declared_mesh
-from ttcodegen.dialects.sharding import SHARE, WantedSharding
+from ttcodegen.dialects.mesh import MeshShape, declared_mesh, parts_of
+from ttcodegen.dialects.sharding import DIVIDED, SHARE, WantedSharding
 from ttcodegen.dialects.ttcore import ArgumentType, LoadCachedOp
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.naming.interface import argument_names, entry_name, result_names, struct_name
@@ -39,6 +40,11 @@ class InterfaceTensor:
     value: SSAValue
     share: str = ""
     """On a mesh, what each chip takes of it or gives to it, in words."""
+    divided: tuple[int, ...] = ()
+    """Of one whose value is the part that each chip has: for each axis of the mesh the dimension
+    that is divided along it, -1 for none."""
+    shape: tuple[int, ...] = ()
+    """That of the whole."""
 
     @property
     def is_weight(self) -> bool:
@@ -155,14 +161,16 @@ def arguments_of(names: FunctionNames) -> Iterator[InterfaceTensor]:
     """The arguments of an entry function."""
     scope = NameScope()
     function = names.function
+    mesh = declared_mesh(function)
     outside = argument_names(function)
     for argument, name, title in zip(body_of(function).args, outside, names.titles, strict=True):
         kind = argument_type(function, argument.index)
         declared = "input" if kind is ArgumentType.DEFAULT else kind.value
         field = scope.unique(identifier(plain_name(title)))
-        said = attributes_at(function.arg_attrs, argument.index).get(SHARE)
-        share = _share_text(argument, said, declared_mesh(function))
-        yield InterfaceTensor(name, title, field, declared, argument, share)
+        said = attributes_at(function.arg_attrs, argument.index)
+        divided, shape = _whole(argument, said, mesh)
+        share = _share_text(shape, said.get(SHARE), mesh)
+        yield InterfaceTensor(name, title, field, declared, argument, share, divided, shape)
 
 
 def results_of(function: FuncOp) -> Iterator[InterfaceTensor]:
@@ -173,16 +181,27 @@ def results_of(function: FuncOp) -> Iterator[InterfaceTensor]:
     mesh = declared_mesh(function)
     named = zip(terminator.operands, result_names(function), strict=True)
     for index, (value, name) in enumerate(named):
-        said = attributes_at(function.res_attrs, index).get(SHARE)
-        share = _share_text(value, said, mesh, is_result=True)
-        yield InterfaceTensor(name, name, scope.unique(identifier(name)), "output", value, share)
+        said = attributes_at(function.res_attrs, index)
+        divided, shape = _whole(value, said, mesh)
+        share = _share_text(shape, said.get(SHARE), mesh, is_result=True)
+        field = scope.unique(identifier(name))
+        yield InterfaceTensor(name, name, field, "output", value, share, divided, shape)
+
+
+def _whole(
+    value: SSAValue, said: Mapping[str, Attribute], mesh: MeshShape
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """How an argument or a result is divided if it is a part, and the shape of the whole."""
+    shape = shape_of(value.type)
+    divided = tuple(INTEGERS.decode(said[DIVIDED])) if DIVIDED in said else ()
+    counts = parts_of(shape, divided, mesh)
+    return divided, tuple(size * count for size, count in zip(shape, counts, strict=True))
 
 
 def _share_text(
-    value: SSAValue, said: Attribute | None, mesh: MeshShape, is_result: bool = False
+    shape: Sequence[int], said: Attribute | None, mesh: MeshShape, is_result: bool = False
 ) -> str:
     """What each chip takes of an argument, or gives to a result; empty if nothing says it."""
-    shape = shape_of(value.type)
     share = WantedSharding.of(said, len(shape))
     if share is None:
         return ""

@@ -24,6 +24,11 @@ SHARDING = "ttcore.sharding"
 SHARE = "ttcodegen.share"
 """Of an argument or a result, as `SHARDING` says it: what each chip takes of it, or gives to it."""
 
+DIVIDED = "ttcodegen.divided"
+"""Of an argument or a result whose parts the host gives to the chips of the mesh or takes from
+them: the dimension that is divided along each axis, -1 for none. Its type has the shape of a
+part."""
+
 Sharding = tuple[tuple[int, ...], ...]
 """For each dimension of a tensor the axes of the mesh that it is divided along, the major one
 first."""

@@ -11,6 +11,7 @@ from ttcodegen.conversions.cpp_interface import title_of
 from ttcodegen.conversions.cpu_calls import cpu_functions
 from ttcodegen.conversions.device_interface import device_entries
 from ttcodegen.conversions.file_emission import FileEmission, hold_constants, replace_content
+from ttcodegen.conversions.host_shares import share_on_host
 from ttcodegen.conversions.interface import required
 from ttcodegen.conversions.shared_programs import share_programs
 from ttcodegen.conversions.ttmetal_to_emitc import convert_ttmetal_to_emitc
@@ -41,6 +42,7 @@ class ConvertTTMetalToEmitC(FileEmission):
         name, source_hash = self.cpp_name(op), self.source_hash(op)
         if KERNELS not in op.attributes:
             ConvertTTKernelToEmitC(name, source_hash, self.release).apply(ctx, op)
+        share_on_host(op)
         entries = self.interface or required(device_entries(op))
         programs = share_programs([entry.function for entry in entries], kernel_paths(op))
         host = convert_ttmetal_to_emitc(

@@ -109,6 +109,9 @@ class TensorDescription:
     memory_layout: str | None = None
     shards: Shards | None = None
     """Of a tensor that a program of one's own has in shards."""
+    divided: tuple[int, ...] = ()
+    """Of one that the host divides among the chips of a mesh: for each axis the dimension that is
+    divided along it, -1 for none."""
     tuned_type: str = ""
     """The constant of src/tuning.hpp that is the data type, if a person may choose another."""
 

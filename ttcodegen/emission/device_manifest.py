@@ -10,6 +10,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
 
 from ttcodegen.conversions.chip_exchange import (
     EXCHANGE_KERNEL,
@@ -18,6 +19,7 @@ from ttcodegen.conversions.chip_exchange import (
     chip_exchanges,
 )
 from ttcodegen.conversions.cpu_calls import cpu_functions
+from ttcodegen.conversions.host_shares import composed_by_host
 from ttcodegen.conversions.shared_programs import SharedProgram, share_programs
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.device_module import (
@@ -87,15 +89,31 @@ def device_manifest(
     )
 
 
+def exchanged_over_links(module: ModuleOp) -> dict[Operation, tuple[int, int]]:
+    """For each call of a host function that chips do themselves over their links: the bytes that
+    the busiest one carries in one direction, and the most links that any of them passes."""
+    hosts = [function for function in functions_of(module) if is_host_function(function)]
+    by_host = composed_by_host(module)
+    return {
+        exchange.call: (_link_bytes(exchange), exchange.sharing.chips - 1)
+        for exchange in chip_exchanges(hosts, cpu_functions(module))
+        if exchange.sharing.connects and exchange.call not in by_host
+    }
+
+
+def _link_bytes(exchange: ChipExchange) -> int:
+    pages = exchange.sharing.pages_over_busiest_link(declared_mesh(exchange.call))
+    return pages * page_size(placement_of(exchange.source))
+
+
 def link_entries(exchanges: Iterable[ChipExchange]) -> Iterator[Entry]:
     """The exchanges between chips, with the axis of the mesh along which pages are sent and the
     bytes that the busiest link carries in one direction."""
     for number, exchange in enumerate(exchanges):
-        pages = exchange.sharing.pages_over_busiest_link(declared_mesh(exchange.call))
         yield {
             "name": f"exchange_{number}",
             "axis": exchange.sharing.axis,
-            "link_bytes": pages * page_size(placement_of(exchange.source)),
+            "link_bytes": _link_bytes(exchange),
         }
 
 

@@ -25,6 +25,10 @@ ENQUEUE_WRITE_BUFFER = "ttmetal.enqueue_write_buffer"
 VIEW = "ttmetal.view"
 PROGRAM = "program"
 """The attribute of a `run_program` with the index of what it runs."""
+LINK_BYTES = "link_bytes"
+LINK_HOPS = "link_hops"
+"""Attributes of a call that the chips of a mesh do themselves: the bytes that the busiest link
+carries in one direction, and the most links that one of them passes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from ttcodegen.dialects.device_module import (
     is_meaning,
     launch_of,
 )
-from ttcodegen.dialects.functions import is_cpu_function, location_text
+from ttcodegen.dialects.functions import callee_of, is_cpu_function, location_text
 from ttcodegen.dialects.operation import operation_name
 from ttcodegen.dialects.programs import (
     BufferAddress,
@@ -47,13 +47,20 @@ _HOST_OPERATIONS = (
 )
 
 
-def write_ttm(module: ModuleOp, origin: Origin, kernels: Mapping[tuple[str, str], str]) -> bytes:
+def write_ttm(
+    module: ModuleOp,
+    origin: Origin,
+    kernels: Mapping[tuple[str, str], str],
+    links: Mapping[Operation, tuple[int, int]] | None = None,
+) -> bytes:
     """The file of a module of device programs. The same module and version give the same bytes.
 
     Args:
         module: host functions and the meanings of their programs.
         origin: what they were made from and for.
         kernels: the C++ of the kernels, by the names of their programs and their own.
+        links: for each call that chips do themselves the bytes that the busiest link carries, and
+            how many links it passes at most.
 
     Raises:
         CompileError: if the constants are too large, or an attribute has no form in the file.
@@ -61,10 +68,11 @@ def write_ttm(module: ModuleOp, origin: Origin, kernels: Mapping[tuple[str, str]
     hosts = [function for function in functions_of(module) if is_host_function(function)]
     programs = device_programs(hosts)
     indices = {found.program.name: index for index, found in enumerate(programs)}
-    constants = Constants()
+    constants, sent = Constants(), links or {}
 
     def host_operation(op: Operation, tensors: Tensors) -> file.Operation | None:
-        return _host_operation(op, tensors, indices)
+        found = _host_operation(op, tensors, indices)
+        return found if found is not None or op not in sent else _call(op, tensors, sent[op])
 
     # As in other files, functions follow those that they run.
     functions = [
@@ -105,6 +113,23 @@ def _host_operation(
     results = tuple(tensors.add(result, result.name_hint) for result in op.results)
     return file.Operation(
         name, operands, (len(operands),), results, attributes, None, location_text(op)
+    )
+
+
+def _call(op: Operation, tensors: Tensors, sent: tuple[int, int]) -> file.Operation:
+    """A call that chips do themselves, with what goes over their links."""
+    operands = tuple(tensors.index[value] for value in op.operands)
+    return file.Operation(
+        operation_name(op),
+        operands,
+        (len(operands),),
+        tuple(tensors.add(result, result.name_hint) for result in op.results),
+        tuple(
+            file.Attribute(name, file.Integer(number))
+            for name, number in zip((device.LINK_BYTES, device.LINK_HOPS), sent, strict=True)
+        ),
+        callee_of(op),
+        location_text(op),
     )
 
 

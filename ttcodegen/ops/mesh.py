@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.func import ReturnOp
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.attribute_kinds import ENUMERATOR, INTEGERS
@@ -180,7 +181,9 @@ def _decompose(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
 
 def _in_steps(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     """A step for each axis that divides, between chips that all have the whole tensor; None if that
-    is one step, of whole tiles, already."""
+    is one step, of whole tiles, already, or the host does it for an argument or a result."""
+    if _is_at_interface(op):
+        return None
     mesh, dims = declared_mesh(op), _divided_dims(op)
     divided = [axis for axis, dim in enumerate(dims) if dim >= 0]
     is_whole = op.parameter("shard_direction") == "shard_to_full"
@@ -192,6 +195,34 @@ def _in_steps(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
         step = parts.gather if is_whole else parts.partition
         value = step(value, dims[axis], axis)
     return value
+
+
+def _is_at_interface(op: CatalogueOp) -> bool:
+    """Whether an op makes the parts of an argument that nothing takes as a whole, or a whole that
+    is a result and nothing else."""
+    if op.parameter("shard_direction") == "shard_to_full":
+        return bool(op.results[0].uses) and all(
+            isinstance(use.operation, ReturnOp) for use in op.results[0].uses
+        )
+    value, dims = op.operand("input"), _divided_dims(op)
+    return isinstance(value, BlockArgument) and all(
+        divided_dims(use.operation, to_parts=True) == dims
+        and not _needs_memory(use.operation.results[0])
+        for use in value.uses
+    )
+
+
+def _needs_memory(value: SSAValue) -> bool:
+    """Whether a value cannot be in the memory of an argument: it is a result, or an op overwrites
+    it, such as a cache."""
+    for use in value.uses:
+        op = use.operation
+        if isinstance(op, ReturnOp):
+            return True
+        place = op.definition.in_place if isinstance(op, CatalogueOp) else None
+        if place is not None and isinstance(op, CatalogueOp) and op.operand(place) is value:
+            return True
+    return False
 
 
 def _lower(builder: OpBuilder, op: CatalogueOp) -> SSAValue:

@@ -129,6 +129,20 @@ class CostModel:
             on_chip + launching,
         )
 
+    def exchange(self, link_bytes: int, hops: int) -> CallCost:
+        """What it takes chips to exchange pages between programs of kernels: over one link in each
+        direction."""
+        seconds = link_bytes / self.speed.link_bandwidth + hops * self.speed.link_latency
+        return CallCost(
+            cores=1,
+            noc_bytes=link_bytes,
+            seconds=seconds + self.speed.launch,
+            bound="link" if seconds > self.speed.launch else "launch",
+            link_bytes=link_bytes,
+            link_seconds=seconds,
+            chip_seconds=self.speed.launch,
+        )
+
     def _link_seconds(self, call: LibraryCall, work: LinkWork) -> float:
         links = links_between(self.chip.arch, chips_of(call.attributes))
         speed = self.speed

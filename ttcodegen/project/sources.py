@@ -92,6 +92,9 @@ def render_sources(module: ModuleDescription) -> dict[str, str]:
     context = _context(module)
     context["functions"] = [_function_context(module, function) for function in module.functions]
     weights = [tensor for function in module.functions for tensor in function.weights]
+    context["is_divided"] = any(
+        tensor.divided for function in module.functions for tensor in function.outputs
+    )
     context["uses_tuning"] = module.traced or any(tensor.tuned_type for tensor in weights)
     names = ["entry_points.hpp", "entry_points.cpp"] * module.has_entry_points
     names += ["main.cpp"] * module.has_executable + ["capi.cpp"] * module.has_library
@@ -245,6 +248,9 @@ def _table_row(
     shards = ""
     if tensor.shards is not None and tensor.memory_layout is not None:
         shards = f", {shards_text(tensor.shards, tensor.memory_layout)}"
+    if tensor.divided:
+        accepted = accepted or ", {1, 0}"
+        shards = f"{shards or ', {}'}, {{{', '.join(map(str, tensor.divided))}}}"
     data_type = f"DataType::{tensor.data_type.cpp}"
     if tensor.tuned_type:
         data_type = f"{module.name}::{tensor.tuned_type}"
@@ -302,7 +308,10 @@ def _run(module: ModuleDescription, function: FunctionDescription) -> _CppFuncti
     if function.outputs:
         statements.append(f"const auto outputs = {call};")
         fields = f"{function.cpp_name}_outputs_fields"
-        statements.append(f"return support::members_of(outputs, {fields});")
+        members = f"support::members_of(outputs, {fields})"
+        if any(tensor.divided for tensor in function.outputs):
+            members = f"support::divided_as({members}, {function.cpp_name}_outputs)"
+        statements.append(f"return {members};")
     else:
         statements += [f"{call};", "return {};"]
     declared = [

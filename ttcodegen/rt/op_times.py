@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ttcodegen.cost.work import Cost
+from ttcodegen.flatbuffer.program import Integer, Operation
+from ttcodegen.flatbuffer.ttm_program import LINK_BYTES, LINK_HOPS
 from ttcodegen.numerics.execution import Observation
 from ttcodegen.optimizer.calls import call_in_file
 from ttcodegen.optimizer.cost import CallCost, CostModel
@@ -73,11 +75,24 @@ class KnownOps:
         estimate = None
         if isinstance(self.flatbuffer, TTNNExecutable) and operation.callee is None:
             estimate = self._model.cost(call_in_file(self._functions[program], operation))
+        if isinstance(self.flatbuffer, TTMExecutable) and operation.callee is not None:
+            estimate = self._exchange(operation)
         times = OpTimes(program, index, name, operation.location, cost, estimate)
         if isinstance(self.flatbuffer, TTMExecutable):
             launched = self.flatbuffer.launched(operation)
             times.fidelity = None if launched is None else launched.fidelity
         return times
+
+    def _exchange(self, operation: Operation) -> CallCost | None:
+        """What it takes the chips to do a call themselves, None if the CPU does it."""
+        numbers = {
+            attribute.name: attribute.value.value
+            for attribute in operation.attributes
+            if isinstance(attribute.value, Integer)
+        }
+        if LINK_BYTES not in numbers:
+            return None
+        return self._model.exchange(numbers[LINK_BYTES], numbers.get(LINK_HOPS, 0))
 
 
 class OpClock:

@@ -43,6 +43,7 @@ from ttcodegen.frontends.ttnn.composites import (
     replace_composite,
     some_users,
 )
+from ttcodegen.frontends.ttnn.experts import expand_experts
 from ttcodegen.frontends.ttnn.legal_forms import legalize
 from ttcodegen.frontends.ttnn.meshes import (
     declare_mesh,
@@ -64,7 +65,9 @@ _CONVERSIONS = frozenset(
 """Ops that only set the layout of their result: the type of the result says it as well."""
 
 _DROPPED = frozenset({"deallocate", "reset_global_semaphore"})
-_MADE_BY_THE_LIBRARY = frozenset({"get_device", "create_global_semaphore"})
+_MADE_BY_THE_LIBRARY = frozenset(
+    {"allocate_moe_compute_semaphore", "get_device", "create_global_semaphore"}
+)
 """Handles that nothing needs: the program has its device, and collectives of the release make
 their semaphores."""
 
@@ -89,12 +92,14 @@ def normalize_ttnn(module: ModuleOp, diagnostics: Diagnostics) -> None:
     What cannot be spelled so stays, for `check_supported` to list. What is left to the library is
     reported in `diagnostics`.
     """
-    declare_mesh(module)
     warned: set[str] = set()
-    for function in module.ops:
-        if isinstance(function, FuncOp):
-            _refuse_half_lowered(function)
-            keep_local_collectives(function)
+    functions = [function for function in module.ops if isinstance(function, FuncOp)]
+    for function in functions:
+        _refuse_half_lowered(function)
+    expand_experts(module)
+    declare_mesh(module)
+    for function in functions:
+        keep_local_collectives(function)
     ops = list(module.walk())
     later = set(ops)
     for op in ops:

@@ -16,6 +16,7 @@ from ttcodegen.dialects.attribute_kinds import BOOLEAN, INTEGER, INTEGERS, NUMBE
 from ttcodegen.dialects.constants import splat_value
 from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.frontends.ttnn.call_parts import Properties, divided_operands, given
+from ttcodegen.frontends.ttnn.fused_norm import activated_norm
 from ttcodegen.frontends.ttnn.prepared_weights import prepared_weight
 from ttcodegen.frontends.ttnn.row_statistics import (
     normalized_by_rows,
@@ -320,6 +321,7 @@ _COMPOSITES: dict[str, _Composite] = {
     "assign": _Composite(_copied),
     "bitcast_convert": _Composite(_same("bitcast_convert")),
     "conv1d": _Composite(_convolution_of_sequences, 2, 3),
+    "dit_rms_norm_unary_fused": _Composite(activated_norm, 1, 4),
     "flash_mla_prefill": _Composite(_latent_attention, 2, 4, rank=4),
     "global_avg_pool2d": _Composite(_same("global_avg_pool2d"), rank=4),
     "group_norm": _Composite(_same("group_norm"), 1, 4),

@@ -64,15 +64,15 @@ def _row(
     value, residual, _ = divided_operands(op, operands, properties, 3)
     if value is None:
         raise CompileError(f"'{name_of(op)}' needs an input", op)
-    row = _wide(builder, op, value)
+    row = in_32_bits(builder, op, value)
     if residual is None:
         return row
     if shape_of(residual.type) != shape_of(value.type):
         raise CompileError(f"'{name_of(op)}' adds a tensor of another shape than its input", op)
-    return builder.like("add", row, _wide(builder, op, residual))
+    return builder.like("add", row, in_32_bits(builder, op, residual))
 
 
-def _wide(builder: OpBuilder, op: Operation, value: SSAValue) -> SSAValue:
+def in_32_bits(builder: OpBuilder, op: Operation, value: SSAValue) -> SSAValue:
     """A value in 32 bits, where tensors are stored by default: a typecast keeps shards."""
     plain = tensor_type(element_of(value.type), shape_of(value.type))
     if value.type != plain:
@@ -111,7 +111,7 @@ def _normalized(
             op,
         )
     rank, chips = len(shape), columns // (kinds * TILE_SIDE)
-    apart = builder.reshape(_wide(builder, op, statistics), [*outer, chips, kinds, TILE_SIDE])
+    apart = builder.reshape(in_32_bits(builder, op, statistics), [*outer, chips, kinds, TILE_SIDE])
     ones = [1] * rank
 
     def mean(kind: int) -> SSAValue:
@@ -120,7 +120,7 @@ def _normalized(
         count = builder.full(ones, 1.0 / (shape[-1] * chips), f32)
         return builder.broadcasting("multiply", builder.reshape(total, [*outer, 1]), count)
 
-    row, variance = _wide(builder, op, value), mean(0)
+    row, variance = in_32_bits(builder, op, value), mean(0)
     if centered:
         average = mean(1)
         row = builder.broadcasting("subtract", row, average)
@@ -132,6 +132,6 @@ def _normalized(
     row = builder.broadcasting("multiply", row, scale)
     for vector, joined in ((weight, "multiply"), (bias, "add")):
         if vector is not None:
-            wide = builder.reshape(_wide(builder, op, vector), [*ones[1:], shape[-1]])
+            wide = builder.reshape(in_32_bits(builder, op, vector), [*ones[1:], shape[-1]])
             row = builder.broadcasting(joined, row, wide)
     return builder.typecast(row, element_of(op.results[0].type))

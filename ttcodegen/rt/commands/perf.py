@@ -64,6 +64,7 @@ COLUMNS: tuple[str, ...] = (
     "estimated_bound",
     "l1_bytes",
     "emulated_us",
+    "link_bytes",
 )
 """The columns of the table. Times, bytes and flops are those of all calls together."""
 
@@ -307,6 +308,7 @@ def _rows(ops: Sequence[OpTimes], host: Roofline, card: Roofline) -> list[dict[s
             None if op.estimate is None else op.estimate.bound,
             None if op.estimate is None else op.estimate.l1_bytes,
             None if op.counts is None else round(op.counts.seconds * calls * 1e6, 3),
+            None if op.estimate is None else op.estimate.link_bytes * calls,
         )
         rows.append(dict(zip(COLUMNS, values, strict=True)))
     return rows

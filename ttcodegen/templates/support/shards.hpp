@@ -16,4 +16,10 @@ struct Shards {
     tt::tt_metal::ShardOrientation orientation = tt::tt_metal::ShardOrientation::ROW_MAJOR;
 };
 
+/// For each axis of a mesh the dimension of a tensor that is divided among the chips along it, -1
+/// if they all have the same.
+using Division = std::array<std::int32_t, 2>;
+
+constexpr Division undivided = {-1, -1};
+
 }  // namespace support

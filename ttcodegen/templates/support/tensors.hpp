@@ -59,6 +59,8 @@ struct TensorDescription {
     Tolerance tolerance = {1, 0};
     /// Only inputs and outputs of custom device programs are sharded.
     Shards shards = {};
+    /// Of device programs on a mesh: how the host divides the tensor among the chips.
+    Division division = undivided;
 
     std::span<const std::uint64_t> shape() const { return {sizes.data(), rank}; }
     /// Parameters and constants are weights: they stay from one run to the next.

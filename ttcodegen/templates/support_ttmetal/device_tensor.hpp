@@ -21,10 +21,12 @@ namespace support {
 /// the memory, which is free when the last of them goes; what is enqueued already still finds it.
 struct DeviceTensor {
     std::shared_ptr<tt::tt_metal::distributed::MeshBuffer> buffer;
-    /// Logical, without padding.
+    /// Logical, without padding; of a divided tensor that of the part which each device has.
     std::vector<std::uint64_t> shape;
     tt::tt_metal::DataType data_type{};
     tt::tt_metal::Layout layout{};
+    /// Whether the devices of a mesh have parts of one tensor.
+    Division division = undivided;
 
     /// Where the buffer begins in each bank.
     std::uint32_t address() const { return static_cast<std::uint32_t>(buffer->address()); }

@@ -8,6 +8,7 @@
 #include <tt-metalium/mesh_device.hpp>
 #include <vector>
 
+#include "support/distribution.hpp"
 #include "support/pages.hpp"
 
 namespace support {
@@ -16,6 +17,10 @@ void write(const ArrayView& array, const TensorDescription& description, Tensor&
     if (!std::ranges::equal(array.shape, description.shape())) {
         throw std::runtime_error("expected the shape " + shape_text(description.shape()) +
                                  ", found " + shape_text(array.shape));
+    }
+    if (description.division != undivided) {
+        write_parts(array, tensor);
+        return;
     }
     const std::vector<std::byte> pages = to_pages(array, description.data_type, description.layout);
     // The pages end with this function, so the transfer has to.

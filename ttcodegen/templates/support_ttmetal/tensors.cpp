@@ -9,6 +9,7 @@
 #include <tt-metalium/mesh_coord.hpp>
 #include <tt-metalium/mesh_device.hpp>
 
+#include "support/distribution.hpp"
 #include "support/pages.hpp"
 
 namespace support {
@@ -38,7 +39,7 @@ std::string layout_text(DataType data_type, Layout layout) {
 
 bool lies_so(const Tensor& tensor, const TensorDescription& description) {
     return tensor.data_type == description.data_type && tensor.layout == description.layout &&
-           memory_of(tensor) == description.memory &&
+           memory_of(tensor) == description.memory && tensor.division == description.division &&
            tensor.buffer->get_reference_buffer()->buffer_distribution_spec().has_value() ==
                (description.shards.layout != TensorMemoryLayout::INTERLEAVED);
 }
@@ -75,12 +76,16 @@ Device open_device(int device_id, const std::array<std::uint32_t, 2>& mesh,
 
 Tensor to_tensor(const ArrayView& array, const TensorDescription& description, MeshDevice& device) {
     check_shape(array.shape, description.shape());
+    if (description.division != undivided) {
+        return distribute(array, description.data_type, description.layout, description.division,
+                          device);
+    }
     const auto memory = description.memory == Memory::l1 ? BufferType::L1 : BufferType::DRAM;
     return upload(array, description.data_type, description.layout, device, memory,
                   description.shards);
 }
 
-std::vector<std::uint64_t> shape_of(const Tensor& tensor) { return tensor.shape; }
+std::vector<std::uint64_t> shape_of(const Tensor& tensor) { return whole_shape(tensor); }
 
 DataType data_type_of(const Tensor& tensor) { return tensor.data_type; }
 
@@ -96,7 +101,7 @@ void require_layout(const Tensor& tensor, const TensorDescription& description) 
         if (tensor.buffer == nullptr || !tensor.buffer->is_allocated()) {
             throw std::runtime_error("the tensor was deallocated");
         }
-        check_shape(tensor.shape, description.shape());
+        check_shape(shape_of(tensor), description.shape());
         if (!lies_so(tensor, description)) {
             throw std::runtime_error(
                 "expected " + layout_text(description.data_type, description.layout) + ", found " +
@@ -108,7 +113,7 @@ void require_layout(const Tensor& tensor, const TensorDescription& description) 
 }
 
 Tensor to_layout(const Tensor& tensor, const TensorDescription& description, MeshDevice& device) {
-    check_shape(tensor.shape, description.shape());
+    check_shape(shape_of(tensor), description.shape());
     if (lies_so(tensor, description)) {
         return tensor;
     }
@@ -116,6 +121,9 @@ Tensor to_layout(const Tensor& tensor, const TensorDescription& description, Mes
 }
 
 Array to_array(const Tensor& tensor) {
+    if (tensor.division != undivided) {
+        return composed(tensor);
+    }
     // Of a mesh: a result that is not put together is what the first device has.
     return to_array(tensor, MeshCoordinate(0, 0));
 }

@@ -7,7 +7,7 @@ import csv
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,13 @@ from ttcodegen.dialects.program_configs import Conv2dConfig, CoreGrid, Word
 from ttcodegen.layout.bank import Bank
 from ttcodegen.optimizer import search
 from ttcodegen.optimizer.calls import LibraryCall
-from ttcodegen.optimizer.convolutions import buffers, halo_bytes, result_of, sharded_images
+from ttcodegen.optimizer.convolution_programs import convolution_footprint
+from ttcodegen.optimizer.convolutions import halo_bytes, result_of, sharded_images
 from ttcodegen.optimizer.cost import CostModel
 from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.toolchain import Toolchain
 from ttcodegen.systems.description import default_system
+from ttcodegen.systems.performance import performance
 
 GRID = CoreGrid(8, 8)
 OTHER_CALLS = re.compile(
@@ -128,7 +130,10 @@ def check(found: Row) -> None:
         found.result.memory_layout,
         found.result.shards,
     )
-    assert buffers(found.call, image, result) == found.circular_buffers
+    placed = replace(found.call, results=(result,))
+    space = performance("wormhole_b0").usable_l1
+    footprint = convolution_footprint(placed, GRID, space, "wormhole_b0")
+    assert footprint.buffers == found.circular_buffers
     model = CostModel(default_system("wormhole_b0").chip)
     tensors = model.bank_bytes(image) + model.bank_bytes(result)
     if "dealloc=True" not in found.variant:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from math import prod
 
 from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.memory import Layout
+from ttcodegen.dialects.memory import Layout, Memory
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.program_configs import SDPA
 from ttcodegen.dialects.shards import Orientation
@@ -18,7 +18,8 @@ from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import element_bits, row_bytes, shard_bytes, tile_bytes
 from ttcodegen.layout.tiled_shape import tile_bytes_of
-from ttcodegen.ops.definition import overwrites
+from ttcodegen.ops.definition import call_has_trait, overwrites
+from ttcodegen.ops.traits import Trait
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.decode_attention import DECODING, DecodeAttention
 from ttcodegen.optimizer.footprint import (
@@ -52,7 +53,11 @@ ROW_LIMIT = 524_288
 
 def circular_buffers(call: LibraryCall, chip: ChipDescription) -> int | None:
     """Bytes of the largest program of a call; None of those whose factories are not modelled."""
-    if not call.operands or not (call.results or overwrites(call.name)):
+    if all(placement.memory is Memory.HOST for placement in call.results) and call.results:
+        return 0  # The host reads without a program.
+    if not call.operands:
+        return 0 if call_has_trait(call.name, Trait.USES_HOST) else None
+    if not (call.results or overwrites(call.name)):
         return None
     if (rule := _RULES.get(call.name)) is not None:
         return rule(call)

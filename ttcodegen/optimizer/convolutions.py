@@ -14,18 +14,14 @@ from math import prod
 from typing import cast
 
 from ttcodegen.dialects.cores import CoreRange
-from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.memory import Layout, Memory
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.program_configs import Conv2dConfig, CoreGrid
 from ttcodegen.dialects.shards import MemoryLayout, Orientation, Shards, filled_core_ranges
 from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
 from ttcodegen.layout.collapse import align_up
-from ttcodegen.layout.placements import row_bytes, tile_bytes
-from ttcodegen.layout.tiled_shape import tile_bytes_of
+from ttcodegen.layout.placements import row_bytes
 from ttcodegen.optimizer.calls import LibraryCall
-from ttcodegen.optimizer.footprint import F32_TILE, Blocks, product_buffers
-from ttcodegen.optimizer.products import wide_sums
 
 SCRATCHPAD = 64
 """Bytes of a circular buffer that all programs of convolutions have."""
@@ -102,7 +98,20 @@ class Convolution:
     @property
     def is_product(self) -> bool:
         """Whether the library multiplies matrices instead."""
+        asked = self.config.shard_layout
+        if asked is not None and asked.text == "width_sharded":
+            return False
         return self.kernel == self.stride == self.dilation == (1, 1) and not any(self.padding)
+
+    @property
+    def block_height(self) -> int:
+        """Rows of tiles of the result that are to be computed at a time; 0 if nothing is said."""
+        return (self.config.act_block_h_override or 0) // TILE_SIDE
+
+    def is_of_single_channels(self, has_bias: bool) -> bool:
+        """Whether each channel of a row of pixels is scaled alone (is_1d_depthwise_conv)."""
+        alone = self.groups == self.in_channels == self.out_channels
+        return alone and self.kernel == (1, 1) and self.size[0] == 1 and not has_bias
 
     @property
     def takes_shards(self) -> bool:
@@ -230,65 +239,19 @@ def result_of(call: LibraryCall, image: TensorPlacement, grid: CoreGrid) -> Tens
     return plain.sharded(kind, Shards((out_height, out_width), cores))
 
 
-def buffers(call: LibraryCall, image: TensorPlacement, result: TensorPlacement) -> int | None:
-    """Bytes of the circular buffers of a convolution of sharded images (get_cb_info); None for
-    others."""
-    convolution = Convolution.of(call)
-    if image.shards is None or result.shards is None or not convolution.takes_shards:
-        return None
-    by_height = image.memory_layout == "height_sharded"
-    high, wide = (size // TILE_SIDE for size in result.shards.shape)
-    channels = image.shards.shape[1]
-    weight = _weight_tile(call, convolution)
-    has_bias = len(call.operands) > 2
-    if convolution.is_product:
-        return _product_buffers(call, convolution, image, result)
-    across = convolution.kernel[1] * channels // TILE_SIDE
-    # What is gathered of the image is in rows, of numbers that are no block floats.
-    gathered = high * across * (tile_bytes(image) + tile_bytes(result))
-    size = wide * across * weight + gathered + SCRATCHPAD
-    if has_bias:
-        size += wide * weight
-    steps = convolution.kernel[0]
-    if not by_height:
-        steps *= tiles_along(convolution.in_channels) * TILE_SIDE // channels or 1
-    compute = call.compute_config
-    adds_up = compute is not None and compute.packer_l1_acc and steps > (1 if has_bias else 2)
-    if adds_up and wide_sums(call) and result.data_type.mlir != "f32":
-        size += high * wide * F32_TILE
-    return size
-
-
-def _product_buffers(
-    call: LibraryCall,
-    convolution: Convolution,
-    image: TensorPlacement,
-    result: TensorPlacement,
-) -> int:
-    assert image.shards is not None
-    assert result.shards is not None
-    high, inner = (size // TILE_SIDE for size in image.shards.shape)
-    whole = inner == tiles_along(convolution.in_channels)
-    right = call.operands[1].with_(layout=Layout.TILE)
-    bias = call.operands[2].with_(layout=Layout.TILE) if len(call.operands) > 2 else None
-    return product_buffers(
-        Blocks(high, result.shards.shape[1] // TILE_SIDE, inner, whole),
-        image,
-        right,
-        result,
-        wide_sums(call),
-        bias,
-        multicast=image.memory_layout != "height_sharded",
-    )
-
-
 def halo_bytes(call: LibraryCall, image: TensorPlacement, result: TensorPlacement) -> int:
     """Bytes of each L1 that the image takes once more, with the pixels around those of each core
     (sliding_window.cpp); none for a product."""
     convolution = Convolution.of(call)
     if image.shards is None or result.shards is None or convolution.is_product:
         return 0
-    each, total = result.shards.shape[0], convolution.out_pixels
+    return most_pixels(convolution, result.shards.shape[0]) * row_bytes(image)
+
+
+def most_pixels(convolution: Convolution, each: int) -> int:
+    """Pixels of the image that a core needs which computes so many of the result
+    (generate_shard_boundaries)."""
+    total = convolution.out_pixels
     height, width = convolution.padded
     down, across = convolution.out
     reach = (convolution.kernel[0] - 1) * convolution.dilation[0] * width
@@ -300,14 +263,7 @@ def halo_bytes(call: LibraryCall, image: TensorPlacement, result: TensorPlacemen
         start = image_number * height * width
         return start + row * convolution.stride[0] * width + column * convolution.stride[1]
 
-    most = max(
+    return max(
         first_pixel(min(start + each, total) - 1) + reach - first_pixel(start) + 1
         for start in range(0, total, each)
     )
-    return most * row_bytes(image)
-
-
-def _weight_tile(call: LibraryCall, convolution: Convolution) -> int:
-    word = convolution.config.weights_dtype
-    given = call.operands[1].data_type
-    return tile_bytes_of(given if word is None else DataType.from_mlir(word.text))

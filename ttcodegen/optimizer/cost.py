@@ -93,7 +93,9 @@ class CostModel:
         return self.cost(LibraryCall("to_memory_config", (source,), (target,)))
 
     def _tensors(self, call: LibraryCall) -> int:
-        return sum(self.bank_bytes(placement) for placement in (*call.operands, *call.results))
+        # A view shares the memory of its operand.
+        results = () if call.results and is_view(call) else call.results
+        return sum(self.bank_bytes(placement) for placement in (*call.operands, *results))
 
     def _finish(self, call: LibraryCall, work: Work) -> CallCost:
         speed = self.speed

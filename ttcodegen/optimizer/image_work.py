@@ -6,8 +6,10 @@ from math import prod
 
 from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
 from ttcodegen.layout.placements import tile_bytes, tiles, whole_bytes
-from ttcodegen.optimizer import convolutions, products
+from ttcodegen.optimizer import products
 from ttcodegen.optimizer.calls import LibraryCall
+from ttcodegen.optimizer.convolution_programs import convolution_footprint
+from ttcodegen.optimizer.footprint import bank_bytes
 from ttcodegen.optimizer.work import Machine, Work, cores_of, traffic
 
 
@@ -40,11 +42,16 @@ def convolved(chip: Machine, call: LibraryCall) -> Work:
     work.launches = 1 if in_place and kernel == 1 else 3 if in_place else 5 if kernel > 1 else 1
     if not in_place and kernel > 1:
         work.noc_bytes += 2 * (whole_bytes(image) + whole_bytes(result))
-    known = convolutions.buffers(call, image, result) if call.name == "conv2d" else None
-    if known is not None:
-        work.circular_buffers = known
-        work.intermediates = convolutions.halo_bytes(call, image, result)
-        if work.intermediates:
+    if call.name == "conv2d":
+        found = convolution_footprint(call, chip.grid, chip.speed.usable_l1, chip.description.arch)
+        work.circular_buffers = found.buffers
+        own = sum(bank_bytes(placement, chip.description.cores) for placement in (image, result))
+        work.intermediates = max(found.tensors - own, 0)
+        if image.buffer_type == "dram":
+            # It is cut so that all of it fits.
+            room = chip.speed.usable_l1 - found.buffers - own
+            work.intermediates = max(min(work.intermediates, room), 0)
+        if in_place and work.intermediates:
             # The image becomes rows, beside those of its neighbours.
             work.noc_bytes += work.intermediates * work.cores
             work.engine_cycles += -(-tiles(image) // work.cores) * chip.pass_cycles([image])

@@ -7,6 +7,7 @@ from math import prod
 
 from ttcodegen.dialects.program_configs import (
     SDPA,
+    CoreGrid,
     MatmulDRAMSharded,
     MatmulReuse,
     ProgramConfig,
@@ -73,6 +74,19 @@ def multiplied(chip: Machine, call: LibraryCall) -> Work:
     return work
 
 
+def product_call_buffers(call: LibraryCall, grid: CoreGrid, l1: int) -> int:
+    """Bytes of the circular buffers of a product, in the configuration that it has or that the
+    library chooses with so many bytes of L1."""
+    config = call.program_config or automatic_config(call, grid, l1)
+    if config is None:
+        return _blockless_buffers(call)
+    return _buffers(call, config, products.Product(call))
+
+
+def _blockless_buffers(call: LibraryCall) -> int:
+    return 2 * sum(tile_bytes(p) for p in (*call.operands[:2], call.result))
+
+
 def _buffers(call: LibraryCall, config: ProgramConfig, product: products.Product) -> int:
     """Bytes of the circular buffers of a product with blocks."""
     left, right, result = call.operands[0], call.operands[1], call.result
@@ -116,7 +130,7 @@ def _blockless(
     work.noc_bytes = count * (tile_bytes(left) + tile_bytes(right))
     in_dram = [p for p in (left, right) if p.buffer_type == "dram"]
     work.dram_bytes = count * sum(tile_bytes(placement) for placement in in_dram)
-    work.circular_buffers = 2 * (tile_bytes(left) + tile_bytes(right) + tile_bytes(call.result))
+    work.circular_buffers = _blockless_buffers(call)
     return work
 
 

@@ -54,6 +54,23 @@ def test_what_rounding_decides_is_rejected() -> None:
         generator.apply("ceil", [generator.apply("add", [twice, twice], x.type)[0]], x.type)
 
 
+def test_what_the_last_bit_decides_is_rejected() -> None:
+    generator = Generator(SeededChoices(0))
+    x = generator.argument((3, 2), f32, -2.0, 2.0)
+    truth = TensorType(i1, (3, 2))
+    (exact,) = generator.apply("neg", [x], x.type)
+    assert len(generator.apply("eq", [exact, x], truth)) == 1
+    (angle,) = generator.apply("atan", [x], x.type)
+    (again,) = generator.apply("tan", [angle], x.type)
+    # Few of them are what x is, and in no run exactly so.
+    bounds = {"min": 0.5625, "max": 1.4375}
+    (clamped,) = generator.apply("clamp_scalar", [again], x.type, **bounds)
+    with pytest.raises(Rejected, match="rounding decides about a comparison"):
+        generator.apply("eq", [clamped, x], truth)
+    (larger,) = generator.apply("exp", [x], x.type)
+    assert len(generator.apply("ge", [larger, exact], truth)) == 1
+
+
 def test_what_is_out_of_range_is_rejected() -> None:
     generator = Generator(SeededChoices(0))
     x = generator.argument((3,), f32, -2.0, -1.0)

@@ -101,6 +101,53 @@ def test_a_sum_over_groups(groups: str, expected: np.ndarray) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
+BY_COLUMNS = "replica_groups = dense<[[0, 4, 1, 5, 2, 6, 3, 7]]> : tensor<1x8xi64>"
+"""All chips, those of a column after one another: what jax prints for the axes `("y", "x")`."""
+PARTS = [X[row : row + 8, column : column + 2] for column in range(0, 8, 2) for row in (0, 8)]
+ADD = """({
+      ^bb0(%m: tensor<f32>, %n: tensor<f32>):
+        %s = stablehlo.add %m, %n : tensor<f32>
+        %t = sdy.sharding_constraint %s <@mesh, []> : tensor<f32>
+        stablehlo.return %t : tensor<f32>
+      })"""
+
+
+@pytest.mark.parametrize(
+    ("op", "body", "part", "outside", "expected"),
+    [
+        ("all_gather", "all_gather_dim = 1 : i64", "8x16", "{}, {}", np.hstack(PARTS)),
+        ("all_reduce", "", "8x2", "{}, {}", WHOLE),
+        ("reduce_scatter", "scatter_dimension = 0 : i64", "1x2", '{"y", "x"}, {}', WHOLE),
+        (
+            "all_to_all",
+            "split_dimension = 0 : i64, concat_dimension = 1 : i64, split_count = 8 : i64",
+            "1x16",
+            '{"y", "x"}, {}',
+            np.hstack(PARTS),
+        ),
+        (
+            "all_to_all",
+            "split_dimension = 0 : i64, concat_dimension = 0 : i64, split_count = 8 : i64",
+            "8x2",
+            '{}, {"y", "x"}',
+            np.hstack([np.vstack([each[[row]] for each in PARTS]) for row in range(8)]),
+        ),
+        ("collective_broadcast", "", "8x2", "{}, {}", PARTS[0]),
+    ],
+)
+def test_all_chips_column_by_column(
+    op: str, body: str, part: str, outside: str, expected: np.ndarray
+) -> None:
+    region = ADD if op in ("all_reduce", "reduce_scatter") else ""
+    given = ", ".join(filter(None, (BY_COLUMNS, body)))
+    text = f"""%1 = "stablehlo.{op}"(%p) <{{{given}}}> {region}
+        : (tensor<8x2xf32>) -> tensor<{part}xf32>
+      sdy.return %1 : tensor<{part}xf32>"""
+    result = "x".join(map(str, expected.shape))
+    found = run(shardy('{"x"}, {"y"}', outside, "8x2", text, result))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
 def test_groups_that_name_no_chips_are_refused() -> None:
     body = """%1 = "stablehlo.all_gather"(%p) <{all_gather_dim = 1 : i64, replica_groups = dense<> : tensor<0x0xi64>}> : (tensor<8x2xf32>) -> tensor<8x2xf32>
       sdy.return %1 : tensor<8x2xf32>"""  # noqa: E501

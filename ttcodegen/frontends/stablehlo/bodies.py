@@ -71,7 +71,9 @@ def _without_conversions(value: SSAValue) -> SSAValue:
     return value
 
 
-_PASSING = frozenset({"convert", "reduce_precision", "copy", "optimization_barrier"})
+_PASSING = frozenset(
+    {"convert", "reduce_precision", "copy", "optimization_barrier", "sharding_constraint"}
+)
 
 
 def replacement(block: Block) -> str | None:

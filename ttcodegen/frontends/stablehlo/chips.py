@@ -20,6 +20,7 @@ from ttcodegen.frontends.stablehlo.conversion import Complex, Conversion, Result
 from ttcodegen.frontends.stablehlo.meshes import shardings_in
 from ttcodegen.frontends.stablehlo.operations import StableHLOOp
 from ttcodegen.lazy_numpy import np
+from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.tensor_parts import TensorParts
 
 _OF_REPLICAS = ("all_gather", "all_reduce", "reduce_scatter")
@@ -165,18 +166,20 @@ def _groups(conversion: Conversion, op: StableHLOOp) -> list[list[int]]:
     return written
 
 
-def _axis_of(
+def _axes_of(
     mesh: MeshShape, op: StableHLOOp, written: Sequence[Sequence[int]]
-) -> tuple[bool, int | None]:
-    """Whether an operation joins chips at all, and along which axis; None for the whole mesh."""
+) -> tuple[int | None, ...]:
+    """The axes that an operation joins chips along, that of the major places of a group first: None
+    is the whole mesh in the order of its chips. Without any, it joins no chips."""
     if mesh == ONE_CHIP or all(len(group) == 1 for group in written):
-        return False, None
-    several = [axis for axis in (1, 0) if mesh[axis] > 1]
-    for axis in several:
-        if groups_along(mesh, axis) == written:
-            return True, axis
+        return ()
+    for axis in (1, 0):
+        if mesh[axis] > 1 and groups_along(mesh, axis) == written:
+            return (axis,)
     if written == [list(range(prod(mesh)))]:
-        return True, None
+        return (None,)
+    if written == [[chip for column in groups_along(mesh, 0) for chip in column]]:
+        return (1, 0)
     raise CompileError(
         f"'{op.name}': chips of a mesh of {mesh[0]}x{mesh[1]} are joined along its rows or its "
         f"columns, and replica_groups are {written}",
@@ -187,17 +190,29 @@ def _axis_of(
 
 def _collective(
     make: Callable[[TensorParts, StableHLOOp, SSAValue, int | None], SSAValue],
+    *,
+    minor_first: bool = False,
+    ordered: bool = True,
 ) -> Rule:
-    """The rule of a collective; among groups of one chip each it changes nothing."""
+    """The rule of a collective, which goes along one axis after the other; among groups of one chip
+    each it changes nothing. If it is not `ordered`, the order within a group does not matter."""
 
     def rule(conversion: Conversion, op: StableHLOOp) -> Results:
-        values = conversion.values(op)
-        joins, axis = _axis_of(conversion.mesh.shape, op, _groups(conversion, op))
-        if not joins:
+        values, groups = conversion.values(op), _groups(conversion, op)
+        if not ordered:
+            groups = sorted(map(sorted, groups))
+        axes = _axes_of(conversion.mesh.shape, op, groups)
+        if not axes:
             _require_same(op)
             return values
         chips = _parts(conversion)
-        return [_on_parts(value, lambda each: make(chips, op, each, axis)) for value in values]
+
+        def along(value: SSAValue) -> SSAValue:
+            for axis in reversed(axes) if minor_first else axes:
+                value = make(chips, op, value, axis)
+            return value
+
+        return [_on_parts(value, along) for value in values]
 
     return rule
 
@@ -235,21 +250,51 @@ def _all_gather(chips: TensorParts, op: StableHLOOp, value: SSAValue, axis: int 
 
 
 def _all_to_all(conversion: Conversion, op: StableHLOOp) -> Results:
-    return _grouped(
-        conversion,
-        op,
-        "all_to_all",
-        split_dim=op.ints("split_dimension")[0],
-        concat_dim=op.ints("concat_dimension")[0],
-        split_count=op.ints("split_count")[0],
+    split, concat, count = (
+        op.ints(name)[0] for name in ("split_dimension", "concat_dimension", "split_count")
     )
+    groups, mesh = _groups(conversion, op), conversion.mesh.shape
+    axes = _axes_of(mesh, op, groups)
+    given = {"split_dim": split, "concat_dim": concat, "split_count": count}
+    if len(axes) < 2:
+        return _grouped(conversion, op, "all_to_all", groups, **given)
+    # The whole mesh column by column: the parts are put in the order of its chips before, and in
+    # the order of the group after it.
+    rows, columns = mesh
+    builder, in_order = conversion.builder, [list(range(rows * columns))]
+
+    def exchanged(value: SSAValue) -> SSAValue:
+        shape = list(shape_of(value.type))
+        value = _swapped(builder, value, split, (columns, rows))
+        shape[split] //= count
+        shape[concat] *= count
+        type_ = tensor_type(element_of(value.type), shape)
+        value = builder.emit("all_to_all", [value], type_, replica_groups=in_order, **given)
+        return _swapped(builder, value, concat, (rows, columns))
+
+    return [_on_parts(value, exchanged) for value in conversion.values(op)]
 
 
-def _grouped(conversion: Conversion, op: StableHLOOp, name: str, **given: object) -> Results:
-    """An op of TTIR that has the groups of chips as they are written."""
-    values, groups = conversion.values(op), _groups(conversion, op)
-    joins, _ = _axis_of(conversion.mesh.shape, op, groups)
-    if not joins:
+def _swapped(builder: OpBuilder, value: SSAValue, dim: int, counts: tuple[int, int]) -> SSAValue:
+    """A dimension of parts of parts, so many of each, with both in the other order."""
+    shape, (outer, inner) = list(shape_of(value.type)), counts
+    before, after = shape[:dim], shape[dim + 1 :]
+    apart = [*before, outer, inner, shape[dim] // (outer * inner), *after]
+    order = list(range(len(apart)))
+    order[dim], order[dim + 1] = dim + 1, dim
+    return builder.reshape(builder.permute(builder.reshape(value, apart), order), shape)
+
+
+def _grouped(
+    conversion: Conversion,
+    op: StableHLOOp,
+    name: str,
+    groups: Sequence[Sequence[int]],
+    **given: object,
+) -> Results:
+    """An op of TTIR that has groups of chips."""
+    values = conversion.values(op)
+    if not _axes_of(conversion.mesh.shape, op, groups):
         _require_same(op)
         return values
 
@@ -264,7 +309,9 @@ def _grouped(conversion: Conversion, op: StableHLOOp, name: str, **given: object
 
 
 def _collective_broadcast(conversion: Conversion, op: StableHLOOp) -> Results:
-    return _grouped(conversion, op, "collective_broadcast")
+    # The first of a group sends: the order of the others does not matter.
+    groups = [[first, *sorted(rest)] for first, *rest in _groups(conversion, op)]
+    return _grouped(conversion, op, "collective_broadcast", groups)
 
 
 def _collective_permute(conversion: Conversion, op: StableHLOOp) -> Results:
@@ -314,15 +361,17 @@ def all_slice(conversion: Conversion, op: StableHLOOp) -> Results | None:
 
 
 RULES: dict[str, Rule] = {
-    "all_gather": _of_either(_collective(_all_gather)),
+    "all_gather": _of_either(_collective(_all_gather, minor_first=True)),
     "all_reduce": _of_either(
-        _collective(lambda chips, op, value, axis: chips.reduce(value, _how(op), axis))
+        _collective(
+            lambda chips, op, value, axis: chips.reduce(value, _how(op), axis), ordered=False
+        )
     ),
     "all_to_all": _of_either(_all_to_all),
     "collective_broadcast": _collective_broadcast,
     "collective_permute": _of_either(_collective_permute),
-    "cross_replica_sum": _collective(_sum),
-    "cross-replica-sum": _collective(_sum),
+    "cross_replica_sum": _collective(_sum, ordered=False),
+    "cross-replica-sum": _collective(_sum, ordered=False),
     "manual_computation": manual_computation,
     "partition_id": _partition_id,
     "reduce_scatter": _of_either(_collective(_reduce_scatter)),

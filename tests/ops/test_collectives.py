@@ -242,6 +242,23 @@ def test_a_dimension_is_divided_along_both_axes() -> None:
     assert np.array_equal(vector, v)
 
 
+@pytest.mark.parametrize("given", ["ttcore.shard_status = #ttcore.shard_status<presharded>", ""])
+def test_parts_that_a_caller_has_are_parts_of_what_a_program_takes(given: str) -> None:
+    """Other compilers leave `identity` where the caller divides a tensor, or wants its parts."""
+    text = between(CASES["share of the sum"][0], (4, 2)).replace(
+        "shard_type<devices>", "shard_type<identity>"
+    )
+    text = text.replace("%a: tensor<8x32xf32>", f"%a: tensor<8x32xf32> {{{given}}}")
+    x = np.random.default_rng(0).standard_normal((8, 32)).astype(np.float32)
+    expected = np.concatenate([x[r : r + 4].reshape(4, 4, 8).sum(1) for r in (0, 4)])
+    (golden,) = Golden(source_module(Source("in.mlir", text))).run("f", [x])
+    np.testing.assert_allclose(golden, expected, rtol=1e-5, atol=1e-6)
+    compiled = compile_module(Source("in.mlir", text), CompileOptions("m"))
+    assert "create_mesh_mapper" in compiled.files["src/m.cpp"]
+    (lowered,) = Interpreter(read_ttnn(compiled.flatbuffer)).run("f", [x])
+    np.testing.assert_allclose(lowered, expected, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("mesh", ["", 'ttcore.meshes = #ttcore.meshes<[<"mesh" = 1x1>]>'])
 @pytest.mark.parametrize("op", LOCAL)
 def test_one_device_has_all_parts(op: str, mesh: str) -> None:

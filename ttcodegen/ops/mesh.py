@@ -47,13 +47,19 @@ _SHARD = (
     attribute("shard_type", ENUMERATOR, "devices"),
     attribute("shard_direction", ENUMERATOR, "full_to_shard"),
 )
-_UNDIVIDED = ("replicate", "manual", "maximal", "identity")
-"""Kinds of sharding under which each chip has a tensor of the whole shape."""
+_UNDIVIDED = ("replicate", "manual", "maximal")
+"""Kinds of sharding under which each chip has a tensor of the whole shape. `identity` is none: it
+says that the caller has the parts already, and what a program takes here are whole tensors."""
 
 
 def _is_whole(op: CatalogueOp) -> bool:
     """Whether a part is of the shape of the whole tensor."""
     return op.parameter("shard_type") in _UNDIVIDED or prod(op.parameter("shard_shape")) == 1
+
+
+def divides_among_chips(op: CatalogueOp) -> bool:
+    """Whether an op converts between a whole tensor and the parts of it on each chip."""
+    return op.name == "ttir.mesh_shard" and op.parameter("shard_type") not in _UNDIVIDED
 
 
 def _counts(op: CatalogueOp) -> list[int]:

@@ -26,6 +26,7 @@ from ttcodegen.dialects.sharding import (
 )
 from ttcodegen.ops.definition import TTIRDefinition
 from ttcodegen.ops.dimensions import Dimensions, Labels
+from ttcodegen.ops.mesh import divides_among_chips
 
 _MOST_ROUNDS = 16
 """How often everything is looked at; programs need as many rounds as they turn back and forth."""
@@ -51,11 +52,6 @@ def divisible(shape: Sequence[int], sharding: Sharding, mesh: MeshShape) -> Shar
             several.pop()
         kept.append(tuple(several))
     return tuple(kept)
-
-
-def divides_among_chips(op: CatalogueOp) -> bool:
-    """Whether an op converts between a whole tensor and the parts of it on each chip."""
-    return op.name == "ttir.mesh_shard" and op.parameter("shard_type") == "devices"
 
 
 def sharding_of_parts(op: CatalogueOp) -> Sharding:

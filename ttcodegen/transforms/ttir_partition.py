@@ -34,6 +34,7 @@ from ttcodegen.dialects.sharding import (
 )
 from ttcodegen.ops.definition import works_between_chips
 from ttcodegen.ops.dimensions import Dimensions
+from ttcodegen.ops.mesh import divides_among_chips
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.tensor_parts import TensorParts
 from ttcodegen.ops.ttir import ttir_op_classes
@@ -43,7 +44,6 @@ from ttcodegen.transforms.sharding_propagation import (
     Assignment,
     Propagation,
     dimensions_of,
-    divides_among_chips,
     sharding_of_parts,
 )
 

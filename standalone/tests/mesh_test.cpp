@@ -30,6 +30,7 @@
 #include "ttnn/operations/eltwise/unary/unary.hpp"
 #include "ttnn/operations/matmul/matmul.hpp"
 #include "ttnn/operations/normalization/softmax/softmax.hpp"
+#include "ttnn/operations/point_to_point/point_to_point.hpp"
 #include "ttnn/operations/rand/rand.hpp"
 
 using namespace compute_testing;
@@ -125,6 +126,31 @@ void test_collectives(MeshDevice& mesh) {
     expect_refused([&] { ttnn::add(rows, single); }, "different meshes");
     expect_refused([&] { ttnn::add(single, rows); }, "different meshes");
     other->close();
+}
+
+/// What one chip sends to another, and what the others have then.
+void test_point_to_point(MeshDevice& mesh) {
+    using ttnn::MeshCoordinate;
+    const Tensor rows = sharded(mesh, Shape({2, 6}), 1, 1);
+    const Tensor kept = host(Shape({2, 2})).to_device(&mesh);
+    const auto send = [&](const MeshCoordinate& to, const MeshCoordinate& from,
+                          const std::optional<Tensor>& output) {
+        return ttnn::point_to_point(rows, to, from, Topology::Linear, output);
+    };
+    const Tensor alone = send(MeshCoordinate(1, 0), MeshCoordinate(1, 2), std::nullopt);
+    expect_close(on_chip(alone, 3), {4, 5, 10, 11}, 0);
+    const Tensor received = send(MeshCoordinate(0, 1), MeshCoordinate(1, 1), kept);
+    expect_close(on_chip(received, 1), {2, 3, 8, 9}, 0);
+    expect_close(on_chip(received, 4), {0, 1, 2, 3}, 0);
+    // The call writes into the tensor that it is given.
+    expect_close(on_chip(kept, 1), {2, 3, 8, 9}, 0);
+    const MeshCoordinate first(0, 0);
+    expect_refused([&] { send(first, first, kept); }, "same device");
+    expect_refused([&] { send(MeshCoordinate(1, 1), first, kept); }, "invalid for 1D fabric");
+    expect_refused([&] { send(MeshCoordinate(0, 3), first, kept); }, "receiver coordinate");
+    expect_refused([&] { send(first, MeshCoordinate(2, 0), kept); }, "sender coordinate");
+    const Tensor other = host(Shape({2, 3})).to_device(&mesh);
+    expect_refused([&] { send(MeshCoordinate(0, 1), first, other); }, "does not match");
 }
 
 /// Where threads wait for each other; one that waits for ten minutes is alone.
@@ -293,6 +319,13 @@ void test_bytes_of_links() {
     expect_links(links_of(FabricConfig::FABRIC_1D, 1, 3, reduce), "0>1:2 1>2:1 1>0:1 2>1:2 ");
     expect_links(links_of(FabricConfig::FABRIC_1D_RING, 1, 3, reduce),
                  "0>1:1 0>2:1 1>2:1 1>0:1 2>0:1 2>1:1 ");
+    const auto send = [](MeshDevice& mesh) {
+        ttnn::point_to_point(host(Shape({64, 32})).to_device(&mesh), ttnn::MeshCoordinate(0, 1),
+                             ttnn::MeshCoordinate(0, 3));
+    };
+    // Two tiles, from chip to chip.
+    expect_links(links_of(FabricConfig::FABRIC_1D, 1, 4, send),
+                 "0>1:0 1>2:0 1>0:0 2>3:0 2>1:2 3>2:2 ");
     links_of(FabricConfig::FABRIC_1D, 1, 4, [&](MeshDevice& mesh) {
         expect_refused([&] { gather(1, Topology::Ring)(mesh); }, "A ring of 4 devices");
     });
@@ -351,6 +384,7 @@ int main() {
     test_parts_and_the_whole(*mesh);
     test_creation_and_replication(*mesh);
     test_collectives(*mesh);
+    test_point_to_point(*mesh);
     test_chips_compute_as_one_device(*mesh);
     test_drawn_numbers(*mesh);
     mesh->close();

@@ -515,6 +515,20 @@ def test_a_chip_sends_to_another_one(kept: bool) -> None:
     assert np.array_equal(found, expected)
 
 
+@pytest.mark.parametrize("kept", [True, False])
+def test_the_call_of_the_library_sends(kept: bool) -> None:
+    code = "\n".join(compiled(sent("0, 0", kept)).files.values())
+    value = "shards" if kept else "last_use(shards)"
+    assert (
+        f"ttnn::point_to_point({value}, /*receiver_coord=*/ttnn::MeshCoordinate(0, 0), "
+        "/*sender_coord=*/ttnn::MeshCoordinate(1, 0)"
+    ) in code
+    # What is sent is read afterwards no more, but it is no place to receive in.
+    assert ("ttnn::clone(" in code) == kept
+    with pytest.raises(CompileError, match="a chip sends to another one"):
+        compiled(sent("1, 0", kept))
+
+
 def test_a_chip_that_is_not_there_receives_nothing() -> None:
     with pytest.raises(CompileError, match="row and column of a chip of the mesh of 2x2"):
         compiled(sent("0, 2", False))

@@ -363,3 +363,38 @@ def test_chips_move_nothing_along_an_axis_of_one() -> None:
     )
     mesh = 'ttcore.meshes = #ttcore.meshes<[<"mesh" = 4x1>]>'
     assert movement_of(parse(program(op, "8x4", mesh)), "ttir.all_to_all") is None
+
+
+@pytest.mark.parametrize(
+    ("pairs", "sent", "copies"),
+    [
+        # Along the row, and then along the column.
+        ([[0, 5], [5, 0], [3, 7]], 5, 1),
+        ([[chip, (chip + 1) % 4] for chip in range(4)], 4, 1),
+        # Nobody is left without: nothing needs to be there before.
+        ([[chip, chip ^ 1] for chip in range(8)], 8, 0),
+        ([[0, 0], *([chip, chip % 7 + 1] for chip in range(1, 8))], 10, 1),
+    ],
+)
+def test_chips_send_to_each_other(pairs: list[list[int]], sent: int, copies: int) -> None:
+    """One tensor goes over the links, not those of all; only what others read is copied before the
+    call writes into it."""
+    dense = f"dense<{pairs}> : tensor<{len(pairs)}x2xi64>"
+    op = f'"ttir.collective_permute"(%0) <{{source_target_pairs = {dense}}}>'
+    compiled = compile_module(Source("in.mlir", between(op, (4, 8))), CompileOptions("m"))
+    code = compiled.files["src/m.cpp"]
+    assert code.count("ttnn::point_to_point(") == sent
+    assert code.count("ttnn::clone(") == copies
+    assert "all_gather" not in code
+    x = np.arange(8 * 32, dtype=np.float32).reshape(8, 32)
+    (found,) = Interpreter(read_ttnn(compiled.flatbuffer)).run("f", [x])
+    source = {target: chip for chip, target in pairs}
+    for chip in range(8):
+        row, column = divmod(chip, 4)
+        part = found[4 * row : 4 * row + 4, 8 * column : 8 * column + 8]
+        if chip in source:
+            row, column = divmod(source[chip], 4)
+            expected = x[4 * row : 4 * row + 4, 8 * column : 8 * column + 8]
+            assert np.array_equal(part, expected)
+        else:
+            assert not part.any()

@@ -57,6 +57,16 @@ def test_bytes_over_the_busiest_link(
     assert call.cost.bound == "link"
 
 
+def test_a_tensor_goes_from_chip_to_chip() -> None:
+    given = "source_target_pairs = dense<[[0, 3]]> : tensor<1x2xi64>"
+    found = estimate(collective("collective_permute", given, "1024x1024"))
+    (call,) = [call for call in found.calls if call.op == "ttnn.point_to_point"]
+    assert call.cost.link_bytes == SIZE
+    speed = performance("wormhole_b0")
+    least = SIZE / (2 * speed.link_bandwidth)
+    assert least + 3 * speed.link_latency <= call.cost.link_seconds < least + 1e-5
+
+
 def test_a_program_on_one_chip_has_no_links() -> None:
     assert "link_us" not in estimate(llama_layer()).to_json()
 

@@ -57,6 +57,7 @@ FAMILIES = (
     "sampling",
     "quantization",
     "collectives",
+    "point_to_point",
     "mesh",
     "mesh_norms",
     "refusals",

@@ -103,29 +103,53 @@ class Chips:
         gathered = self.gather_aside(value, axis)
         return self._builder.reshape(self._builder.slice_dim(gathered, 0, 0, 1), shape)
 
-    def permute(
-        self, value: SSAValue, pairs: Sequence[Sequence[int]], kept: SSAValue | None = None
+    def send(
+        self, value: SSAValue, sender: int, receiver: int, kept: SSAValue | None = None
     ) -> SSAValue:
-        """For each chip what its source has; for one without a source what it has of `kept`, or
-        zeros. All gather what the chips have, put it into the order of the targets, and take their
-        share."""
+        """What the chip of one number has, on the chip of another one; all others have what they
+        have of `kept`, or without it nothing of use. What goes to another row and another column
+        goes along its row first: the library sends along one of them."""
+        place, target = (list(divmod(chip, self._mesh[1])) for chip in (sender, receiver))
+        if place[0] != target[0] and place[1] != target[1]:
+            between = place[0] * self._mesh[1] + target[1]
+            value, place = self.send(value, sender, between), [place[0], target[1]]
+        return self._builder.emit(
+            "point_to_point",
+            [value] if kept is None else [value, kept],
+            tensor_type(element_of(value.type), shape_of(value.type)),
+            send_coord=place,
+            receive_coord=target,
+            mesh_shape=list(self._mesh),
+        )
+
+    def permute(self, value: SSAValue, pairs: Sequence[Sequence[int]]) -> SSAValue:
+        """For each chip what its source has; zeros for one without a source."""
         shape, chips = shape_of(value.type), self.participants(None)
+        staying = [source for source, target in pairs if source == target]
+        received: SSAValue | None = value if staying else None
+        if len(pairs) < chips:
+            if staying:
+                return self._picked(value, pairs)
+            received = self._builder.full(shape, 0.0, element_of(value.type))
+        for source, target in pairs:
+            if source != target:
+                received = self.send(value, source, target, received)
+        assert received is not None
+        return received
+
+    def _picked(self, value: SSAValue, pairs: Sequence[Sequence[int]]) -> SSAValue:
+        """As `permute`, where some keep what they have and others get zeros: all gather what the
+        chips have, put it into the order of the targets, and take their share."""
+        shape = shape_of(value.type)
         gathered = self.gather_aside(value, None)
-        others = None if kept is None else self.gather_aside(kept, None)
+        zeros = self._builder.full((1, *shape), 0.0, element_of(value.type))
         source_of = {target: source for source, target in pairs}
-        zeros: SSAValue | None = None
-        parts: list[SSAValue] = []
-        for chip in range(chips):
-            source = source_of.get(chip)
-            if source is not None:
-                parts.append(self._builder.slice_dim(gathered, 0, source, source + 1))
-                continue
-            if others is not None:
-                parts.append(self._builder.slice_dim(others, 0, chip, chip + 1))
-                continue
-            if zeros is None:
-                zeros = self._builder.full((1, *shape), 0.0, element_of(value.type))
-            parts.append(zeros)
+        parts = [
+            self._builder.slice_dim(gathered, 0, source_of[chip], source_of[chip] + 1)
+            if chip in source_of
+            else zeros
+            for chip in range(self.participants(None))
+        ]
         ordered = self._builder.concat(parts, 0)
         return self._builder.reshape(self.partition(ordered, 0, None), shape)
 

@@ -50,6 +50,8 @@ size of the tensor after it."""
 
 def link_work(call: LibraryCall) -> LinkWork | None:
     """What a call sends over links; None for one that does not."""
+    if call.name == "point_to_point":
+        return _sent(call)
     rule = _RULES.get(call.name)
     mesh: Sequence[int] = call.attributes.get("mesh_shape") or ()
     if rule is None or prod(mesh) <= 1:
@@ -65,3 +67,10 @@ def link_work(call: LibraryCall) -> LinkWork | None:
             work = along(size, chips)
             sent, hops, size = sent + work.bytes, hops + work.hops, after(size, chips)
     return LinkWork(sent, hops)
+
+
+def _sent(call: LibraryCall) -> LinkWork:
+    """One tensor, over the links between two chips of a line."""
+    ends = [call.attributes[name] for name in ("send_coord", "receive_coord")]
+    hops = sum(abs(sender - receiver) for sender, receiver in zip(*ends, strict=True))
+    return LinkWork(whole_bytes(call.operands[0]), hops)

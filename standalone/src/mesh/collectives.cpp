@@ -12,6 +12,7 @@
 #include "ttnn/operations/ccl/mesh_partition/mesh_partition.hpp"
 #include "ttnn/operations/ccl/reduce_scatter/reduce_scatter.hpp"
 #include "ttnn/operations/data_movement/concat/concat.hpp"
+#include "ttnn/operations/point_to_point/point_to_point.hpp"
 
 namespace ttcodegen::cpu {
 
@@ -174,6 +175,29 @@ Tensor shared_out(const Mesh& mesh, const Tensor& whole, std::size_t dim, std::s
     });
 }
 
+/// The number of a device at a position of the mesh.
+std::size_t chip_at(const Mesh& mesh, const ttnn::MeshCoordinate& coord, const char* name) {
+    TT_FATAL(coord.dims() == 2 && coord[0] < mesh.fabric.size(0) && coord[1] < mesh.fabric.size(1),
+             "Mesh device must contain {} coordinate device", name);
+    return coord[0] * mesh.fabric.size(1) + coord[1];
+}
+
+/// Counts what goes over the links between two devices of a line.
+void count_sent(const Mesh& mesh, std::size_t sender, std::size_t receiver, std::uint64_t bytes) {
+    for (const std::size_t axis : {1, 0}) {
+        const std::vector<std::size_t> line = mesh.fabric.line_of(sender, axis);
+        const std::size_t from = mesh.fabric.place_of(sender, axis);
+        const std::size_t to = mesh.fabric.place_of(receiver, axis);
+        if (line[to] == receiver) {
+            const std::size_t hops = from < to ? to - from : from - to;
+            mesh.fabric.send(sender, line[from < to ? from + 1 : from - 1], hops, bytes);
+            return;
+        }
+    }
+    TT_FATAL(false, "Routing coordinates of devices {} and {} invalid for 1D fabric", sender,
+             receiver);
+}
+
 }  // namespace
 
 }  // namespace ttcodegen::cpu
@@ -288,6 +312,37 @@ Tensor mesh_partition(const Tensor& input_tensor, std::int32_t dim,
              "for tiled inputs, partitioning along dim {} should not create padding in output "
              "shape {}",
              dim, result.logical_shape());
+    return result;
+}
+
+Tensor point_to_point(const Tensor& input_tensor, const MeshCoordinate& receiver_coord,
+                      const MeshCoordinate& sender_coord, ccl::Topology topology,
+                      const std::optional<Tensor>& optional_output_tensor,
+                      const std::optional<Tensor>& optional_intermediate_tensor) {
+    TTCODEGEN_CALL(point_to_point, input_tensor, receiver_coord, sender_coord, topology,
+                   optional_output_tensor, optional_intermediate_tensor);
+    TT_FATAL(!optional_intermediate_tensor, "The CPU backend sends without another tensor");
+    const cpu::Mesh mesh =
+        cpu::linked_mesh_of(input_tensor, "point_to_point", std::nullopt, std::nullopt);
+    TT_FATAL(!input_tensor.is_sharded(), "Point to point does not yet support sharded configs");
+    TT_FATAL(sender_coord != receiver_coord, "Can't send/receive to the same device");
+    const std::size_t sender = cpu::chip_at(mesh, sender_coord, "sender");
+    const std::size_t receiver = cpu::chip_at(mesh, receiver_coord, "receiver");
+    if (optional_output_tensor) {
+        TT_FATAL(optional_output_tensor->layout() == input_tensor.layout(),
+                 "Output tensor must have same layout as input");
+        TT_FATAL(optional_output_tensor->tensor_spec() == input_tensor.tensor_spec(),
+                 "Optional output tensor spec does not match computed output spec");
+        TT_FATAL(cpu::device_of(*optional_output_tensor) == mesh.device,
+                 "Output tensor must be allocated on same mesh device as input tensor");
+    }
+    cpu::count_sent(mesh, sender, receiver, cpu::bytes_on_device(input_tensor.tensor_spec()));
+    const std::vector<Tensor>& parts = cpu::parts_of(input_tensor);
+    const Tensor result = optional_output_tensor.value_or(cpu::on_all(mesh, [&](std::size_t chip) {
+        return cpu::allocate_like(parts[chip], input_tensor.logical_shape(), input_tensor.dtype(),
+                                  input_tensor.layout(), input_tensor.memory_config());
+    }));
+    cpu::convert_into(parts[sender], cpu::parts_of(result)[receiver]);
     return result;
 }
 

@@ -78,7 +78,9 @@ def _send(builder: OpBuilder, op: Operation) -> SSAValue:
         raise CompileError(f"'{name_of(op)}' sends a tensor of another shape than it keeps", op)
     filled = [isinstance(each.owner, TTNNOp) and each.owner.name == "ttnn.full" for each in kept]
     keeps = kept[0] if kept and not all(filled) else None
-    return Chips(builder, op).permute(value, [[sender, receiver]], keeps)
+    if sender == receiver:
+        raise CompileError(f"'{name_of(op)}': a chip sends to another one", op)
+    return Chips(builder, op).send(value, sender, receiver, keeps)
 
 
 def _chip(op: Operation, name: str, mesh: MeshShape) -> int:

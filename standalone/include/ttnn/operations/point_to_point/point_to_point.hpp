@@ -1,0 +1,19 @@
+#pragma once
+
+#include <optional>
+
+#include "ttnn/distributed/types.hpp"
+#include "ttnn/operations/ccl/ccl_host_types.hpp"
+#include "ttnn/types.hpp"
+
+namespace ttnn {
+
+/// What one device of a mesh has, on another one of its row or its column. All others have what
+/// they have of the output tensor, into which the call writes; without one it is undefined.
+Tensor point_to_point(const Tensor& input_tensor, const MeshCoordinate& receiver_coord,
+                      const MeshCoordinate& sender_coord,
+                      ccl::Topology topology = ccl::Topology::Linear,
+                      const std::optional<Tensor>& optional_output_tensor = std::nullopt,
+                      const std::optional<Tensor>& optional_intermediate_tensor = std::nullopt);
+
+}  // namespace ttnn

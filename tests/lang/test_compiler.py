@@ -298,6 +298,8 @@ CHECKED = [
     ("planes", (3, 2, 2)),
     ("meshes", ("sums",)),
     ("branches", ()),
+    ("indices", (2, 3)),
+    ("indices", (8, 8)),
     ("split_k", ()),
     ("ring", (4,)),
     ("halo", (4,)),

@@ -171,6 +171,11 @@ def test_sixty_functions_and_operators_stand_in_programs() -> None:
     assert len(found) >= 59
 
 
+@pytest.mark.parametrize("grid", [(2, 3), *GRIDS])
+def test_what_differs_from_node_to_node(grid: tuple[int, int]) -> None:
+    check("indices", *grid, tolerance=1e-6)
+
+
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (4, 2, 3)])
 def test_reductions_over_planes(sizes: tuple[int, ...]) -> None:
     check("planes", *sizes, tolerance=1e-5)

@@ -402,7 +402,7 @@ def write():
 
 def test_a_loop_without_end_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "PROGRESS_SECONDS", 0.1)
-    reported = failure(operation(ENDLESS.format(loop="while True:", step="pass")))
+    reported = failure(operation(ENDLESS.format(loop="for n in iter(int, 1):", step="pass")))
     kernel = "the compute kernel 'compute' on node (0, 0)"
     message = f"error: {kernel} makes no progress: in 0.1 s of processor time it has not waited"
     assert message in reported
@@ -412,3 +412,51 @@ def test_a_loop_without_end_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_long_loop_of_block_expressions_is_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "PROGRESS_SECONDS", 0.1)
     run_text(operation(ENDLESS.format(loop="for i in range(8000):", step="out += blk")))
+
+
+PERSISTENT = """
+@ttl.datamovement()
+def read():
+    {before}
+    {loop}
+        with x_dfb.reserve() as blk:
+            ttl.copy(x[0, 0], blk).wait()
+        {after}
+@ttl.datamovement()
+def write():
+    while not False:
+        with x_dfb.wait() as blk:
+            ttl.copy(blk, y[0, 0]).wait()
+            if tuple(y.shape) == (1, 1): break
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "loop", "after"),
+    [
+        ("pass", "while True:", "pass"),
+        ("n, m = 0, 0", "while n < 4:", "m += 1"),
+        ("n = 0", "while n < 4 and 1:", "for k in range(2):\n            if k: break"),
+    ],
+)
+def test_a_loop_that_nothing_ends_is_refused_before_it_runs(
+    before: str, loop: str, after: str
+) -> None:
+    text = operation(PERSISTENT.format(before=before, loop=loop, after=after))
+    first, shown, *_ = failure(text).splitlines()
+    message = "nothing in this loop ends it, or changes what its condition reads"
+    assert first.endswith(f"the kernel 'read' never ends: {message}")
+    assert shown.strip() == loop
+
+
+@pytest.mark.parametrize(
+    ("before", "loop", "after"),
+    [
+        ("n = 0", "while n < 1:", "n += 1"),
+        ("pass", "while True:", "if True: break"),
+        ("n = 0", "while n < 1:", "n = max(n, 1)"),
+    ],
+)
+def test_loops_that_may_end_are_run(before: str, loop: str, after: str) -> None:
+    text = operation(PERSISTENT.format(before=before, loop=loop, after=after))
+    assert "deadlock: no kernel can go on" in failure(text)

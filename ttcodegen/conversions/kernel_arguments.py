@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import cast
+from typing import Any, cast
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
@@ -112,6 +113,13 @@ class KernelArguments:
         comment = f"  // {remark}" if remark else ""
         self.body.verbatim(f"constexpr uint32_t {unique} = {spelled(number)};{comment}")
         return self.body.literal(unique, "uint32_t")
+
+    def table(self, op: arith.ConstantOp, value: DenseIntOrFPElementsAttr[Any]) -> None:
+        """Numbers that the kernel looks up."""
+        name = self.names.unique(identifier(name_in_text(op.result, "table")))
+        numbers = ", ".join(spelled(int(number)) for number in value.get_values())
+        self.body.verbatim(f"constexpr uint32_t {name}[] = {{{numbers}}};")
+        self.values[op.result] = self.body.literal(name, "uint32_t*")
 
     def _check(self, names: set[str]) -> None:
         declared = {constant.name for constant in self.kernel.constants}

@@ -5,8 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from xdsl.dialects import arith, memref, scf
+from xdsl.dialects import arith, memref, scf, tensor
+from xdsl.dialects.builtin import IndexType, i1
 from xdsl.ir import Operation, SSAValue
+
+from ttcodegen.dialects.ttkernel.attributes import L1AddressType, NocAddressType
+from ttcodegen.dialects.ttkernel.operation import TTKernelOp
 
 OPERATORS: Mapping[type[Operation], str] = {
     arith.AddiOp: "add",
@@ -40,8 +44,15 @@ CASTS = (
     arith.SIToFPOp,
 )
 """Ops that change the type of a number only."""
-_COMPUTED = (*OPERATORS, *FUNCTIONS, *CASTS, arith.CmpiOp)
+_COMPUTED = (*OPERATORS, *FUNCTIONS, *CASTS, arith.CmpiOp, arith.SelectOp)
 """Ops that compute numbers of numbers."""
+OF_CONDITIONS = (*_COMPUTED, memref.LoadOp, tensor.ExtractOp)
+"""What conditions of loops are computed with."""
+
+
+def is_flag(value: SSAValue) -> bool:
+    """Whether a value is true or false."""
+    return value.type == i1
 
 
 def changes_before_use(load: memref.LoadOp) -> bool:
@@ -75,3 +86,19 @@ def _users(load: memref.LoadOp) -> set[Operation]:
             else:
                 found.add(user)
     return found
+
+
+def is_written_at_use(op: Operation) -> bool:
+    """Whether an address may be computed where it is used: nothing with an effect runs before."""
+    result = op.results[0]
+    uses = list(result.uses)
+    if len(uses) != 1 or not isinstance(result.type, IndexType | NocAddressType | L1AddressType):
+        return False
+    following = op.next_op
+    while following is not None and following is not uses[0].operation:
+        if isinstance(following, TTKernelOp) and not following.results:
+            return False
+        if following.regions:
+            return False
+        following = following.next_op
+    return following is not None

@@ -10,8 +10,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, StringAttr, i1
+from xdsl.dialects import arith, memref, scf, tensor
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    StringAttr,
+)
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -23,18 +28,20 @@ from ttcodegen.conversions.kernel_arguments import (
 from ttcodegen.conversions.kernel_arithmetic import (
     CASTS,
     FUNCTIONS,
+    OF_CONDITIONS,
     OPERATORS,
     changes_before_use,
+    is_flag,
+    is_written_at_use,
 )
+from ttcodegen.conversions.kernel_forms import chosen, looked_up, repeated
 from ttcodegen.conversions.kernel_zones import BEGIN_ZONE, END_ZONE, ZONE_HEADER, settle_zones
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.device_op_names import NAMED_ARGUMENT, RUN_TIME_ARGUMENT
 from ttcodegen.dialects.programs import Kernel, Program
 from ttcodegen.dialects.ttkernel.attributes import (
     KeptTilesType,
-    L1AddressType,
     L1PointerType,
-    NocAddressType,
     RowOrderType,
     ThreadType,
     TileCacheType,
@@ -68,6 +75,7 @@ _REGISTER = "dst"
 _ELEMENT_TEXT = re.compile(r"\{?(\w+)\}?\[\{(\w+)(?:=\w+)?\}\](?: = \{(\w+)\};)?")
 _CALL_TEXT = re.compile(r"(\w+)\(([^()]*)\)")
 
+_BRACED = (scf.ForOp, scf.IfOp, scf.WhileOp)
 _BEGINNING = frozenset({"ttkernel.tile_regs_acquire", BEGIN_ZONE})
 _ENDING = frozenset({"ttkernel.tile_regs_release", END_ZONE})
 """Ops that begin and end a step: there is an empty line before and after it."""
@@ -167,10 +175,8 @@ class _KernelWriter(KernelArguments):
         before = op.prev_op
         while isinstance(before, arith.ConstantOp):
             before = before.prev_op
-        begins = isinstance(op, scf.ForOp | scf.IfOp) or op.name in _BEGINNING
-        ended = before is not None and (
-            before.name in _ENDING or isinstance(before, scf.ForOp | scf.IfOp)
-        )
+        begins = isinstance(op, _BRACED) or op.name in _BEGINNING
+        ended = before is not None and (before.name in _ENDING or isinstance(before, _BRACED))
         written = before is not None and before.name not in (NAMED_ARGUMENT, RUN_TIME_ARGUMENT)
         is_end = isinstance(op, scf.YieldOp | ReturnOp)
         if written and not is_end and (begins or ended or comment is not None):
@@ -182,8 +188,11 @@ class _KernelWriter(KernelArguments):
         return self.values[value]
 
     def constant(self, op: arith.ConstantOp) -> None:
-        """A number: written where it is used, unless it has a name."""
+        """A number: written where it is used, unless it has a name; a table."""
         result = op.result
+        if isinstance(op.value, DenseIntOrFPElementsAttr):
+            self.table(op, op.value)
+            return
         type_ = cpp_type(result.type)
         value = cast("IntegerAttr[Any] | FloatAttr[Any]", op.value).value.data
         spell = _spelled_bits if BITS in op.attributes else spelled
@@ -197,11 +206,24 @@ class _KernelWriter(KernelArguments):
             literal = self._constant(identifier(result.name_hint), int(value))
         self.values[result] = literal
 
+    def element(self, op: tensor.ExtractOp) -> None:
+        """A number of a table."""
+        name = op.result.name_hint
+        variable = None if name is None else self._variable(name)
+        self.values[op.result] = looked_up(
+            self.body, self[op.tensor], self[op.indices[0]], variable
+        )
+
+    def choice(self, op: arith.SelectOp) -> None:
+        """One of two numbers."""
+        operands = [self[operand] for operand in op.operands]
+        self._set(op, lambda _type: chosen(self.body, *operands))
+
     def operator(self, op: Operation) -> None:
         """Arithmetic."""
         left, right = (self[operand] for operand in op.operands)
         operator = OPERATORS[type(op)]
-        if _is_flag(op.results[0]):
+        if is_flag(op.results[0]):
             operator = _LOGICAL_OPERATORS.get(operator, operator)
         self._set(op, lambda type_: self.body.binary(operator, left, right, type_))
 
@@ -302,6 +324,21 @@ class _KernelWriter(KernelArguments):
         blocks = [op.true_region.block] + ([otherwise] if otherwise is not None else [])
         for inner, block in zip(bodies, blocks, strict=True):
             self._nested(inner, block)
+
+    def while_(self, op: scf.WhileOp) -> None:
+        """A loop that goes on as long as a condition holds."""
+        *computing, last = op.before_region.block.ops
+        wrong = [each for each in computing if not isinstance(each, OF_CONDITIONS)]
+        if op.arguments or op.results or wrong or not isinstance(last, scf.ConditionOp):
+            raise CompileError("a loop of a kernel carries no values, and asks for numbers", op)
+
+        def condition(body: EmitCBuilder) -> SSAValue:
+            outer, self.body = self.body, body
+            self.write_ops(computing)
+            self.body = outer
+            return self[last.operands[0]]
+
+        repeated(self.body, condition, lambda body: self._nested(body, op.after_region.block))
 
     def _nested(self, inner: EmitCBuilder, block: Block) -> None:
         outer, self.body = self.body, inner
@@ -409,7 +446,7 @@ class _KernelWriter(KernelArguments):
             type=_declared_type(result),
             template_args=template,
             name=name,
-            pure=op.definition.pure or (name is None and _is_written_at_use(op)),
+            pure=op.definition.pure or (name is None and is_written_at_use(op)),
             labels=labels,
         )
 
@@ -497,26 +534,6 @@ def _spelled_bits(number: int) -> str:
     return f"0x{number % 2**32:x}"
 
 
-def _is_flag(value: SSAValue) -> bool:
-    return value.type == i1
-
-
-def _is_written_at_use(op: Operation) -> bool:
-    """Whether an address may be computed where it is used: nothing with an effect runs before."""
-    result = op.results[0]
-    uses = list(result.uses)
-    if len(uses) != 1 or not isinstance(result.type, IndexType | NocAddressType | L1AddressType):
-        return False
-    following = op.next_op
-    while following is not None and following is not uses[0].operation:
-        if isinstance(following, TTKernelOp) and not following.results:
-            return False
-        if following.regions:
-            return False
-        following = following.next_op
-    return following is not None
-
-
 def _declared_type(value: SSAValue) -> str:
     """How a variable for the result of a call is declared: what changes inside is not const."""
     if isinstance(value.type, L1PointerType):
@@ -542,6 +559,9 @@ _RULES: Mapping[type[Operation], Callable[[_KernelWriter, Any], None]] = {
     memref.StoreOp: _KernelWriter.store,
     scf.ForOp: _KernelWriter.for_,
     scf.IfOp: _KernelWriter.if_,
+    scf.WhileOp: _KernelWriter.while_,
+    tensor.ExtractOp: _KernelWriter.element,
+    arith.SelectOp: _KernelWriter.choice,
     scf.YieldOp: _KernelWriter.end,
     ReturnOp: _KernelWriter.end,
 }

@@ -118,7 +118,7 @@ class EmitCBuilder:
             set_origins(op, self.origins)
         self.block.add_op(op)
 
-    def _nested(self, block: Block) -> EmitCBuilder:
+    def nested(self, block: Block) -> EmitCBuilder:
         return EmitCBuilder(block, origins=self.origins)
 
     # --- Calls -----------------------------------------------------------------------------------
@@ -387,7 +387,7 @@ class EmitCBuilder:
         """An `if`: the builder of its body, and that of the `else` if requested."""
         blocks = [Block() for _ in range(2 if otherwise else 1)]
         self.insert(IfOp(condition, *blocks))
-        return tuple(self._nested(block) for block in blocks)
+        return tuple(self.nested(block) for block in blocks)
 
     def for_(
         self,
@@ -404,13 +404,13 @@ class EmitCBuilder:
         if name is not None:
             block.args[0].name_hint = identifier(name)
         self.insert(ForOp(start, bound, step, block))
-        return self._nested(block)
+        return self.nested(block)
 
     def scope(self) -> EmitCBuilder:
         """`{ ... }`: the builder of its contents."""
         block = Block()
         self.insert(ScopeOp(block))
-        return self._nested(block)
+        return self.nested(block)
 
     def end_block(self) -> None:
         """Ends the body of an `if`, a loop or a scope."""
@@ -444,7 +444,7 @@ class EmitCBuilder:
         for argument, (parameter, _) in zip(block.args, parameters, strict=True):
             argument.name_hint = identifier(parameter)
         self._function(name, parameters, result, Region(block), specifiers, fixed_names)
-        return self._nested(block)
+        return self.nested(block)
 
     def drop_unused_parameters(self) -> list[bool]:
         """Drops the parameters that the body of this function does not use.
@@ -528,7 +528,7 @@ class EmitCBuilder:
             self.comment(comment)
         op = ClassOp(name)
         self.insert(op)
-        body = self._nested(op.body.block)
+        body = self.nested(op.body.block)
         comments = field_comments or {}
         for field, type in fields:
             if field in comments:

@@ -266,7 +266,10 @@ class _FilePrinter:
     def verbatim(self, op: VerbatimOp) -> None:
         operands = iter(op.operands)
         text = "".join(
-            self._values.of(next(operands)).text if piece is None else piece
+            # What is around it may be `<<`.
+            self._values.of(next(operands)).at_least(Precedence.ADDITIVE)
+            if piece is None
+            else piece
             for piece in op.pieces()
         )
         for line in text.split("\n"):
@@ -402,6 +405,13 @@ class _FilePrinter:
     def if_(self, op: IfOp, opening: str = "if") -> None:
         condition = self._values.of(op.condition).text
         otherwise = op.else_region.blocks.first
+        repeated = _only_loop(op) if opening == "if" else None
+        if repeated is not None and (
+            self._values.evaluate_block(repeated.condition.block).text == condition
+        ):
+            with self._block(f"while ({condition}) {{"):
+                self._body(repeated.body.block)
+            return
         with self._block(f"{opening} ({condition}) {{", "}" if otherwise is None else ""):
             self._body(op.then_region.block)
         if otherwise is None:
@@ -453,6 +463,13 @@ class _FilePrinter:
                 self._emit("break;")
         self._depth -= 1
         self._emit("}")
+
+
+def _only_loop(op: IfOp) -> DoOp | None:
+    """The `do` loop that is all that an `if` without `else` has, which may be a `while` loop."""
+    inner = [each for each in op.then_region.block.ops if not isinstance(each, YieldOp)]
+    alone = len(inner) == 1 and op.else_region.blocks.first is None
+    return inner[0] if alone and isinstance(inner[0], DoOp) else None
 
 
 class _TracingPrinter(_FilePrinter):

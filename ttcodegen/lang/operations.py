@@ -23,6 +23,7 @@ from ttcodegen.lang.context import (
     current,
 )
 from ttcodegen.lang.debug_printing import debug_print
+from ttcodegen.lang.endless_loops import check_ends
 from ttcodegen.lang.meshes import mesh_of, part_of
 from ttcodegen.lang.pipes import check_balance
 from ttcodegen.lang.places import error, here, place
@@ -138,6 +139,7 @@ def _kernel(kind: KernelKind) -> Callable[[Callable[[], None]], Callable[[], Non
                 f"a node runs at most {MOST_KERNELS[kind]} {kind.value} kernels at a time",
                 notes=[Note("the first one", place(same[0].defined))],
             )
+        check_ends(function.__name__, function.__code__)
         made = Kernel(function.__name__, kind, _with_debug_print(function), node, here())
         node.kernels.append(made)
         return function

@@ -54,6 +54,12 @@ def _scf() -> Dialect:
     return Scf
 
 
+def _tensor() -> Dialect:
+    from xdsl.dialects.tensor import Tensor
+
+    return Tensor
+
+
 def _ttkernel() -> Dialect:
     from ttcodegen.dialects.ttkernel import ttkernel_dialect
 
@@ -71,6 +77,7 @@ _LOWER_DIALECTS: dict[str, Callable[[], Dialect]] = {
     "emitc": _emitc,
     "memref": _memref,
     "scf": _scf,
+    "tensor": _tensor,
     "ttkernel": _ttkernel,
     "ttmetal": _ttmetal,
 }

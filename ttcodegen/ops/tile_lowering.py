@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from xdsl.dialects.builtin import Float32Type
+from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.datatypes import DataType
@@ -18,7 +20,7 @@ from ttcodegen.dialects.datatypes import DataType
 if TYPE_CHECKING:
     from ttcodegen.dialects.operation import CatalogueOp
 
-Parameter = int | float
+Parameter = int | float | SSAValue
 """An operand that is no register; a float is passed as its bits where the op takes an integer."""
 
 
@@ -68,8 +70,16 @@ class TileBuilder:
         self.calls.append(TileCall(op, reads, result, tuple(parameters), pairs))
         return result
 
-    def fill(self, value: float, data_type: DataType) -> Tile:
-        """A tile of one value."""
+    def fill(self, value: float | SSAValue, data_type: DataType) -> Tile:
+        """A tile of one value. One that the kernel computes is a float, or an integer: of a tile of
+        floats that has the bits of the float."""
+        if isinstance(value, SSAValue):
+            if not data_type.is_float:
+                return self.call(
+                    "fill_tile_int", parameters=(value,), data_type=data_type, dtype=data_type
+                )
+            name = "fill_tile" if isinstance(value.type, Float32Type) else "fill_tile_bitcast"
+            return self.call(name, parameters=(value,), data_type=data_type)
         if data_type.is_float:
             tile = self.call("fill_tile", parameters=(float(value),), data_type=data_type)
         else:
@@ -171,7 +181,7 @@ def binary_tiles(name: str, scalar: str = "", int32: str = "", typed: str = "") 
 
 
 def tile_function_with(
-    name: str, parameters: Callable[[CatalogueOp], Sequence[Parameter]], int32: str = ""
+    name: str, parameters: Callable[[CatalogueOp], Sequence[float]], int32: str = ""
 ) -> TileLowering:
     """The same with parameters that come from the op's attributes."""
 

@@ -18,18 +18,20 @@ runs once.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith, memref, scf
+from xdsl.dialects import arith, memref, scf, tensor
 from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
     Float32Type,
     FloatAttr,
     IndexType,
     IntegerAttr,
     StringAttr,
+    TensorType,
     UnitAttr,
     i32,
     i64,
@@ -57,6 +59,20 @@ Value = SSAValue | int | float
 
 index = IndexType()
 
+_OF_FLOATS: Mapping[str, Callable[[SSAValue, SSAValue], Operation]] = {
+    "+": arith.AddfOp,
+    "-": arith.SubfOp,
+    "*": arith.MulfOp,
+    "/": arith.DivfOp,
+}
+_OF_BITS: Mapping[str, Callable[[SSAValue, SSAValue], Operation]] = {
+    "&": arith.AndIOp,
+    "|": arith.OrIOp,
+    "^": arith.XOrIOp,
+    "<<": arith.ShLIOp,
+    ">>": arith.ShRUIOp,
+}
+
 
 class KernelBuilder:
     """One kernel under construction; ops are added at the end of the innermost open region."""
@@ -72,6 +88,7 @@ class KernelBuilder:
         self.thread = thread
         self._builder = Builder(InsertPoint.at_end(self._entry))
         self._constants: dict[tuple[int | float, bool | str], SSAValue] = {}
+        self._tables: dict[tuple[int, ...], SSAValue] = {}
         self._bits: dict[float, SSAValue] = {}
         self._last_constant: Operation | None = None
         self._comment: str | None = None
@@ -176,6 +193,19 @@ class KernelBuilder:
             self._constants[key] = op.result
         return self._constants[key]
 
+    def element(self, numbers: Sequence[int], position: Value, name: str) -> SSAValue:
+        """The number at a position of a table that C++ declares under that name; equal tables are
+        one."""
+        key = tuple(numbers)
+        if key not in self._tables:
+            kind = TensorType(index, [len(key)])
+            op = arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(kind, key))
+            op.result.name_hint = name
+            self._add_constant(op)
+            self._tables[key] = op.result
+        op = tensor.ExtractOp(self._tables[key], self.value(position), index)
+        return self._insert(op).result
+
     def _add_constant(self, op: Operation) -> None:
         """Constants are defined before the kernel, in the order of their first use."""
         if self._last_constant is not None:
@@ -263,6 +293,32 @@ class KernelBuilder:
             return self.value(0)
         return self._insert(arith.RemUIOp(self.value(lhs), self.value(rhs))).result
 
+    def of_bits(self, symbol: str, lhs: Value, rhs: Value) -> SSAValue:
+        """An operator of the bits of unsigned integers: `& | ^ << >>`."""
+        return self._insert(_OF_BITS[symbol](self.value(lhs), self.value(rhs))).results[0]
+
+    def as_float(self, number: Value) -> SSAValue:
+        """An unsigned integer as a float; a number as a constant."""
+        if isinstance(number, SSAValue) and number.type != index:
+            return number
+        if not isinstance(number, SSAValue):
+            return self.constant(float(number))
+        bits = self._insert(arith.IndexCastOp(number, i32)).result
+        return self._insert(arith.UIToFPOp(bits, Float32Type())).result
+
+    def float_of_bits(self, bits: SSAValue) -> SSAValue:
+        """The float that has the bits of an unsigned integer."""
+        word = self._insert(arith.IndexCastOp(bits, i32)).result
+        return self._insert(arith.BitcastOp(word, Float32Type())).result
+
+    def of_floats(self, symbol: str, lhs: Value, rhs: Value) -> SSAValue:
+        """An operator of floats: `+ - * /`."""
+        return self._insert(_OF_FLOATS[symbol](self.as_float(lhs), self.as_float(rhs))).results[0]
+
+    def chosen(self, condition: SSAValue, lhs: Value, rhs: Value) -> SSAValue:
+        """condition ? lhs : rhs."""
+        return self._insert(arith.SelectOp(condition, self.value(lhs), self.value(rhs))).result
+
     def compare(self, predicate: str, lhs: Value, rhs: Value) -> SSAValue:
         """lhs `predicate` rhs: eq, ne, ult, ule, ugt, uge."""
         op = arith.CmpiOp(self.value(lhs), self.value(rhs), predicate)
@@ -306,6 +362,36 @@ class KernelBuilder:
         self._insert(scf.IfOp(condition, [], Region(body)))
         with self._inside(body):
             yield
+
+    @contextmanager
+    def otherwise(self) -> Generator[None]:
+        """else: what comes right after `when`."""
+        op = self._builder.insertion_point.block.last_op
+        assert isinstance(op, scf.IfOp)
+        assert not op.false_region.blocks
+        body = Block()
+        op.false_region.add_block(body)
+        with self._inside(body):
+            yield
+        if isinstance(body.first_op, scf.YieldOp):
+            op.false_region.detach_block(body)
+
+    @contextmanager
+    def repeat(self) -> Generator[Callable[[SSAValue], None]]:
+        """while (condition): gives the function that takes the condition, once, after what
+        computes it; what comes after that is the body."""
+        before, body = Block(), Block()
+        self._insert(scf.WhileOp([], [], Region(before), Region(body)))
+        outer = self._builder.insertion_point
+        self._builder.insertion_point = InsertPoint.at_end(before)
+
+        def begin(condition: SSAValue) -> None:
+            self._builder.insert(scf.ConditionOp(condition))
+            self._builder.insertion_point = InsertPoint.at_end(body)
+
+        yield begin
+        self._builder.insert(scf.YieldOp())
+        self._builder.insertion_point = outer
 
     @contextmanager
     def _inside(self, body: Block) -> Generator[None]:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from math import ceil, floor
 from types import FunctionType
 from typing import Any
 
@@ -15,7 +17,7 @@ from ttcodegen.dialects.ttkernel.builder import KernelBuilder
 from ttcodegen.lang import context
 from ttcodegen.lang.buffers import DataflowBuffer
 from ttcodegen.lang.compiler.block_lives import Regions
-from ttcodegen.lang.compiler.captured import Captured, CapturedFunction, location
+from ttcodegen.lang.compiler.captured import Captured, location
 from ttcodegen.lang.compiler.evaluation import ExpressionTranslator, is_known
 from ttcodegen.lang.compiler.frames import (
     Frame,
@@ -27,8 +29,16 @@ from ttcodegen.lang.compiler.frames import (
     computed_by_python,
     is_plain,
 )
-from ttcodegen.lang.compiler.numbers import Condition, Number, is_computed
+from ttcodegen.lang.compiler.merging import CapturedFunction
+from ttcodegen.lang.compiler.numbers import Condition, Number, Quotient, is_computed, joined
 from ttcodegen.lang.compiler.pipe_nets import NetUses
+from ttcodegen.lang.compiler.sequences import (
+    KernelRange,
+    Zipped,
+    is_kernel_sequence,
+    length_of,
+    zipped,
+)
 from ttcodegen.lang.context import Kernel
 from ttcodegen.lang.debug_printing import ONE_OBJECT, debug_print
 from ttcodegen.lang.pipes import PipeNet
@@ -73,9 +83,91 @@ class CallTranslator(ExpressionTranslator):
                 self.binary("FloorDiv", a, b, self.here),
                 self.binary("Mod", a, b, self.here),
             ),
+            **self._functions_of_python(),
         }
         """What calls become that are not Python's, by function."""
         self.regions: Regions = ()
+
+    def _functions_of_python(self) -> dict[Any, Callable[..., Any]]:
+        """What functions of Python become whose arguments the running kernel knows."""
+        return {
+            abs: self._magnitude,
+            int: self._rounded(int, is_up=False),
+            floor: self._rounded(floor, is_up=False),
+            ceil: self._rounded(ceil, is_up=True),
+            range: self._range_of,
+            len: self._length,
+            zip: lambda *parts, strict=False: zipped(parts) or zip(*parts, strict=strict),  # pyright: ignore
+            enumerate: self._enumerated,
+            reversed: self._reversed,
+            sum: self._sum,
+            any: lambda values: self._joined_values(values, needs_all=False),  # pyright: ignore
+            all: lambda values: self._joined_values(values, needs_all=True),  # pyright: ignore
+            map: self._each,
+            reduce: self._reduced,
+        }
+
+    def _magnitude(self, value: Any) -> Any:
+        return self.arithmetic.magnitude(value) if is_computed(value) else abs(value)
+
+    def _rounded(self, function: Callable[..., Any], *, is_up: bool) -> Callable[..., Any]:
+        def call(value: Any) -> Any:
+            if is_computed(value):
+                return value
+            if not isinstance(value, Quotient):
+                return function(value)
+            found = self.arithmetic.rounded(value, is_up=is_up)
+            if found is None:
+                self.refuse("kernels divide numbers that are 0 or more by numbers above 0")
+            return found
+
+        return call
+
+    def _range_of(self, *limits: Any) -> Any:
+        if all(map(is_known, limits)):
+            return range(*limits)
+        start, stop, step = (0, limits[0], 1) if len(limits) == 1 else (*limits, 1)[:3]
+        return KernelRange(start, stop, step)
+
+    def _length(self, value: Any) -> Any:
+        found = length_of(value, self.arithmetic)
+        if found is None:
+            self.refuse("kernels cannot count the elements of this sequence")
+        return found
+
+    def _enumerated(self, values: Any, start: Any = 0) -> Any:
+        if not is_kernel_sequence(values):
+            return enumerate(self.known_sequence(values, self.here), start)
+        length = self._length(values)
+        counted = KernelRange(start, self.arithmetic.add(start, length), 1)
+        return Zipped((counted, values), length)
+
+    def _reversed(self, values: Any) -> Any:
+        if not isinstance(values, KernelRange):
+            return reversed(values)
+        if values.step != 1:
+            self.refuse("kernels go back in steps of 1")
+        last = self.arithmetic.subtract(values.stop, 1)
+        return KernelRange(last, self.arithmetic.subtract(values.start, 1), -1)
+
+    def _each(self, function: Any, *parts: Any) -> list[Any]:
+        given = zip(*(self.known_sequence(part, self.here) for part in parts), strict=False)
+        return [self.called(function, arguments, {}) for arguments in given]
+
+    def _sum(self, values: Any, start: Any = 0) -> Any:
+        total = start
+        for value in self.known_sequence(values, self.here):
+            total = value if total == 0 else self.binary("Add", total, value, self.here)
+        return total
+
+    def _joined_values(self, values: Any, *, needs_all: bool) -> Any:
+        return joined(self.known_sequence(values, self.here), needs_all=needs_all)
+
+    def _reduced(self, function: Any, values: Any, *start: Any) -> Any:
+        total, *others = [*start, *self.known_sequence(values, self.here)]
+        for value in others:
+            total = self.called(function, (total, value), {})
+        return total
 
     def leave_out(self, what: str, node: ast.AST) -> None:
         """Warns that a part of the kernel only has a meaning in Python."""
@@ -212,6 +304,10 @@ class CallTranslator(ExpressionTranslator):
                     parts.append(text)
                 case ast.FormattedValue(value, -1, None):
                     parts.append(self.value(value))
+                case ast.FormattedValue(value, -1, ast.JoinedStr([ast.Constant(form)])) if is_plain(
+                    found := self.value(value)
+                ):
+                    parts.append(format(found, str(form)))
                 case _:
                     self.refuse("the compiler takes values in texts without formats", node)
         return (
@@ -232,13 +328,7 @@ class CallTranslator(ExpressionTranslator):
         return bool(nodes) and compiled.holds(nodes, (self.column, self.row))
 
     def _arguments(self, node: ast.Call) -> list[Any]:
-        found: list[Any] = []
-        for each in node.args:
-            if isinstance(each, ast.Starred):
-                found += self.value(each.value)
-            else:
-                found.append(self.value(each))
-        return found
+        return self.values(node.args)
 
     def _keywords(self, node: ast.Call) -> dict[str, Any]:
         found: dict[str, Any] = {}

@@ -10,31 +10,14 @@ import ast
 import builtins
 import linecache
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any
 
-import numpy as np
-
 from ttcodegen.diagnostics import CompileError, SourceLocation
-from ttcodegen.lang.buffers import DataflowBuffer
-from ttcodegen.lang.compiler.fitting import Formula, fitted
+from ttcodegen.lang.compiler.merging import merged, plain, variables_of
+from ttcodegen.lang.compiler.rewriting import without_breaks
 from ttcodegen.lang.context import Coordinates, Kernel
-from ttcodegen.lang.pipes import PipeNet
-from ttcodegen.lang.semaphores import (
-    MulticastRemoteSemaphore,
-    Semaphore,
-    UnicastRemoteSemaphore,
-)
-
-
-@dataclass(frozen=True)
-class OfPlace:
-    """A number that depends on the node: a formula of its column and its row."""
-
-    formula: Formula
 
 
 def function_of(kernel: Kernel) -> FunctionType:
@@ -43,26 +26,9 @@ def function_of(kernel: Kernel) -> FunctionType:
     return kernel.function
 
 
-@dataclass(frozen=True, eq=False)
-class CapturedFunction:
-    """A function of the program, as each node has it."""
-
-    on_nodes: Mapping[Coordinates, FunctionType]
-
-    @property
-    def first(self) -> FunctionType:
-        """That of the first node."""
-        return next(iter(self.on_nodes.values()))
-
-    @property
-    def is_same(self) -> bool:
-        """Whether it is one function on all nodes, or refers to the same on all."""
-        return all(_is_same(function, self.first) for function in self.on_nodes.values())
-
-
 @lru_cache(8)
 def _parsed(text: str) -> ast.Module:
-    return ast.parse(text)
+    return without_breaks(ast.parse(text))
 
 
 def syntax_of(function: FunctionType) -> ast.FunctionDef | ast.Lambda:
@@ -128,28 +94,28 @@ class Captured:
         )  # fmt: skip
 
     def __getitem__(self, name: str) -> Any:
-        """A value; a number that depends on the node is an `OfPlace`.
+        """A value; what depends on the node says how.
 
         Raises:
-            ValueError: if it depends on the node in another way.
+            ValueError: if it depends on the node in a way that kernels do not know.
         """
         if name not in self._names:
             known = self._first.__globals__
             if name not in known:
                 return getattr(builtins, name)
             found = known[name]
-            return _plain(found)
+            return plain(found)
         values = self._values(name)
         if len(values) < len(self._functions):
             raise ValueError(f"'{name}' is not set on all nodes")
-        return _merged(name, values)
+        return merged(name, values)
 
     def _values(self, name: str) -> dict[Coordinates, Any]:
         """What a variable holds, on the nodes on which it is set."""
         return {
-            place: variables[name]
+            place: held[name]
             for place, function in self._functions.items()
-            if name in (variables := _variables(function))
+            if name in (held := variables_of(function))
         }
 
     def all(self, kind: type) -> dict[str, Any]:
@@ -167,87 +133,6 @@ class Captured:
                     where = location(self.file, syntax_of(self._first))
                     raise CompileError(str(wrong), where) from None
         return found
-
-
-def _variables(function: FunctionType) -> dict[str, Any]:
-    """What the variables of outer functions hold that a function refers to, of those set."""
-    found: dict[str, Any] = {}
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        # Nothing else than its exception says that a cell is empty.
-        with suppress(ValueError):
-            found[name] = cell.cell_contents
-    return found
-
-
-def _plain(value: Any) -> Any:
-    """A number of numpy as one of Python."""
-    return value.item() if isinstance(value, np.generic) else value  # pyright: ignore
-
-
-def in_grid(place: Coordinates) -> tuple[int, int]:
-    """The column and the row of a node."""
-    return (place[0], place[1] if len(place) > 1 else 0)
-
-
-def _merged(name: str, values: Mapping[Coordinates, Any]) -> Any:
-    """What a variable holds on all nodes. Objects that the body makes are made by each node."""
-    values = {place: _plain(value) for place, value in values.items()}
-    first = next(iter(values.values()))
-    if all(_is_same(value, first) for value in values.values()):
-        return first
-    if all(isinstance(v, FunctionType) and v.__code__ is first.__code__ for v in values.values()):
-        return CapturedFunction(values)
-    if all(_is_sequence(value) and len(value) == len(first) for value in values.values()):
-        return tuple(
-            _merged(name, {place: value[n] for place, value in values.items()})
-            for n in range(len(first))
-        )
-    if not all(isinstance(value, int) for value in values.values()):
-        raise ValueError(f"'{name}' is not the same on all nodes")
-    return _of_place(name, values)
-
-
-def _is_sequence(value: object) -> bool:
-    return isinstance(value, tuple | list)
-
-
-def _is_same(value: Any, first: Any) -> bool:
-    """Whether a node has in a variable what the first one has."""
-    if value is first:
-        return True
-    if type(value) is not type(first):
-        return False
-    match first:
-        case DataflowBuffer() | Semaphore():
-            return value.number == first.number
-        case UnicastRemoteSemaphore() | MulticastRemoteSemaphore():
-            return (value.semaphore.number, value.nodes) == (first.semaphore.number, first.nodes)
-        case PipeNet():
-            return value.key == first.key
-        case FunctionType():
-            if value.__code__ is not first.__code__:
-                return False
-            mine, others = _variables(value), _variables(first)
-            return mine.keys() == others.keys() and all(
-                # A function may call itself.
-                mine[name] is value or _is_same(mine[name], others[name])
-                for name in mine
-            )
-        case _ if _is_sequence(first):
-            return len(value) == len(first) and all(map(_is_same, value, first))
-        case _:
-            return bool(np.all(value == first))
-
-
-def _of_place(name: str, values: Mapping[Coordinates, Any]) -> OfPlace:
-    known = {in_grid(place): int(value) for place, value in values.items()}
-    periods = [1 + max(place[axis] for place in known) for axis in range(2)]
-    formula = fitted(known, periods) if min(known.values()) >= 0 else None
-    if formula is None:
-        raise ValueError(
-            f"'{name}' depends on the node in a way that the compiler does not see through"
-        )
-    return OfPlace(formula)
 
 
 def stored_names(nodes: Sequence[ast.AST]) -> list[str]:

@@ -9,12 +9,14 @@ from functools import partial
 from math import isinf
 from typing import Any
 
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.lang import block_functions
 from ttcodegen.lang.block_functions import filled_layout
 from ttcodegen.lang.buffers import packed_tiles
 from ttcodegen.lang.compiler.captured import Captured
 from ttcodegen.lang.compiler.compute import BlockWriter
-from ttcodegen.lang.compiler.evaluation import is_known
 from ttcodegen.lang.compiler.expressions import (
     Broadcast,
     Expression,
@@ -24,7 +26,7 @@ from ttcodegen.lang.compiler.expressions import (
     Reshaped,
     Transposed,
 )
-from ttcodegen.lang.compiler.numbers import SPELLINGS
+from ttcodegen.lang.compiler.numbers import SPELLINGS, KernelFloat, is_computed
 from ttcodegen.lang.compiler.pipe_nets import NetUses
 from ttcodegen.lang.compiler.tile_functions import (
     binary_call,
@@ -62,7 +64,6 @@ class ExpressionTranslator(KernelTranslator):
         self.writer = writer
         writer.arithmetic = self.arithmetic
         self.calls |= {
-            abs: self._magnitude,
             ttl_math.max: lambda a, b: self.operator("max", a, b),  # pyright: ignore
             ttl_math.min: lambda a, b: self.operator("min", a, b),  # pyright: ignore
             ttl_math.pow: self._power,
@@ -163,9 +164,7 @@ class ExpressionTranslator(KernelTranslator):
     def _magnitude(self, value: Any) -> Any:
         if isinstance(value, Expression):
             return self._mapped("abs", (), self.expression(value))
-        if not is_known(value):
-            self.refuse("kernels have no abs of this operand")
-        return abs(value)
+        return super()._magnitude(value)
 
     def _math(self, function: Any) -> Callable[..., Expression]:
         def call(expr: Any, *numbers: Any, **named: Any) -> Expression:
@@ -195,18 +194,30 @@ class ExpressionTranslator(KernelTranslator):
         target = rest.pop(0) if rest and isinstance(rest[0], Expression) else None
         value = rest.pop(0) if value is None and rest else value
         shape = rest.pop(0) if shape is None and rest else shape
-        if not isinstance(value, int | float):
-            self.refuse("ttl.block.fill takes a number that is known when the kernel is compiled")
+        held = self.writer.only_type
+        number = self._filling(value, held)
         sizes = self._target("ttl.block.fill", target, shape)
         is_tiled = (
             target.elements is None
             if isinstance(target, Expression)
             else filled_layout(sizes, self.kernel.node.buffers)
         )
-        held = self.writer.only_type
         if is_tiled:
-            return Fill(sizes, float(value), holds=held)
-        return Fill(packed_tiles(sizes), float(value), holds=held, elements=sizes)
+            return Fill(sizes, number, holds=held)
+        return Fill(packed_tiles(sizes), number, holds=held, elements=sizes)
+
+    def _filling(self, value: Any, held: DataType) -> float | SSAValue:
+        """The number that a block is filled with, which the running kernel may know only."""
+        if isinstance(value, int | float):
+            return float(value)
+        if isinstance(value, KernelFloat) and held.is_float:
+            return value.value
+        if is_computed(value) and not held.is_float:
+            return value
+        found = self.arithmetic.float_value(value) if held.is_float else None
+        if found is None:
+            self.refuse("ttl.block.fill takes a number; one that kernels compute is 0 or more")
+        return found
 
     def _target(self, what: str, target: Any, shape: Any) -> Shape:
         if isinstance(target, Expression):

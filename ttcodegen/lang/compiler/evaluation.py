@@ -5,27 +5,37 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
-from operator import is_
 from typing import Any, NoReturn
 
 from xdsl.ir import SSAValue
 
 from ttcodegen.diagnostics import CompileError, Diagnostics, SourceLocation
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder
-from ttcodegen.lang.compiler.captured import Captured, OfPlace, kernel_syntax, location
+from ttcodegen.lang.compiler.captured import Captured, kernel_syntax, location
 from ttcodegen.lang.compiler.frames import Frame, LocalFunction
 from ttcodegen.lang.compiler.numbers import (
+    OF_BITS,
     PREDICATES,
     PYTHON_OPERATORS,
     PYTHON_SIGNS,
     Arithmetic,
     Comparison,
     Condition,
+    KernelFloat,
     Number,
+    Quotient,
     is_computed,
     is_condition,
     is_number,
     joined,
+)
+from ttcodegen.lang.compiler.placing import Place
+from ttcodegen.lang.compiler.sequences import (
+    KernelRange,
+    Listed,
+    Zipped,
+    element_of,
+    looked_up,
 )
 from ttcodegen.lang.compiler.variables import Variable
 from ttcodegen.lang.context import Kernel, grid_in_dimensions
@@ -41,6 +51,8 @@ def is_known(value: object) -> bool:
         return all(map(is_known, value))
     if is_range(value):
         return is_known((value.start, value.stop))
+    if isinstance(value, KernelRange | Zipped | Listed | Quotient | KernelFloat):
+        return False
     return not isinstance(value, SSAValue) and not is_condition(value)
 
 
@@ -53,6 +65,22 @@ def _only_arranges(symbol: str, left: Any, right: Any) -> bool:
 def is_below(value: object, least: int) -> bool:
     """Whether a value is known to be less."""
     return isinstance(value, int) and value < least
+
+
+class Undecided(CompileError):
+    """The running kernel decides between values that are no numbers, as `a if test else b` does."""
+
+    def __init__(
+        self, condition: Condition, frame: Frame, test: ast.AST, where: SourceLocation
+    ) -> None:
+        super().__init__(
+            "the compiler chooses between numbers here, not between these",
+            where,
+            remedy="use an if statement",
+        )
+        self.condition = condition
+        self.frame = frame
+        self.test = test
 
 
 class ExpressionTranslator:
@@ -116,8 +144,12 @@ class ExpressionTranslator:
             case ast.Name(name):
                 return self.name(name, node)
             case ast.Tuple(parts) | ast.List(parts):
-                found = tuple(self.value(part) for part in parts)
-                return list(found) if isinstance(node, ast.List) else found
+                found = self.values(parts)
+                return found if isinstance(node, ast.List) else tuple(found)
+            case ast.NamedExpr(target, named):
+                found = self.value(named)
+                self.bind(target, found)
+                return found
             case ast.Attribute(of, name):
                 return self.attribute(self.value(of), name)
             case ast.BinOp(left, operator, right):
@@ -149,6 +181,16 @@ class ExpressionTranslator:
                 return self.joined_text(node)
             case _:
                 self.refuse(f"the compiler does not take a {type(node).__name__}", node)
+
+    def values(self, nodes: Sequence[ast.expr]) -> list[Any]:
+        """The elements that expressions give, some perhaps of sequences with a star."""
+        found: list[Any] = []
+        for each in nodes:
+            if isinstance(each, ast.Starred):
+                found += self.known_sequence(self.value(each.value), each)
+            else:
+                found.append(self.value(each))
+        return found
 
     def call(self, node: ast.Call) -> Any:
         """What a call gives."""
@@ -215,18 +257,8 @@ class ExpressionTranslator:
 
     def _placed(self, name: str, found: Any) -> Any:
         """A captured value, with what depends on the node computed from its position."""
-        if isinstance(found, OfPlace):
-            return self._of_place(name, found)
-        if not is_tuple(found):
-            return found
-        parts = tuple(self._placed(f"{name}{n}", part) for n, part in enumerate(found))
-        return found if all(map(is_, parts, found)) else parts
-
-    def _of_place(self, name: str, found: OfPlace) -> Number:
-        value = self.arithmetic.formula(found.formula, (self.column, self.row))
-        if isinstance(value, SSAValue) and value not in (self.column, self.row):
-            value.name_hint = name if SSAValue.is_valid_name(name) else None
-        return value
+        here = Place(self.arithmetic, self.column, self.row, self.node_of_kernel)
+        return here.value(name, found)
 
     # Operators
 
@@ -237,7 +269,13 @@ class ExpressionTranslator:
                 return PYTHON_OPERATORS[symbol](left, right)
             except (KeyError, TypeError, ArithmeticError) as wrong:
                 self.refuse(f"the operator {symbol} cannot be applied here: {wrong}", node)
+        if any(isinstance(each, KernelFloat | Quotient | float) for each in (left, right)):
+            real = self.arithmetic.of_floats(symbol, left, right)
+            if real is not None:
+                return real
         if is_number(left) and is_number(right):
+            if symbol == "Div":
+                return Quotient(left, right)
             divides = symbol in ("FloorDiv", "Mod")
             found = None
             if not (divides and is_below(right, 1)):
@@ -248,6 +286,8 @@ class ExpressionTranslator:
                 self.refuse("kernels divide numbers that are 0 or more by numbers above 0", node)
             if symbol == "Mult":
                 self.refuse("kernels multiply numbers that are 0 or more", node)
+            if symbol in OF_BITS:
+                self.refuse("kernels have operators of bits of numbers that are 0 or more", node)
         self.refuse(f"kernels have no operator {symbol} of these operands", node)
 
     def unary(self, symbol: str, value: Any, node: ast.AST) -> Any:
@@ -289,9 +329,39 @@ class ExpressionTranslator:
             if symbol == "Eq":
                 return same
             return same.opposite if is_condition(same) else not same
+        if symbol in ("In", "NotIn"):
+            found = self._is_in(first, second, node)
+            if symbol == "In":
+                return found
+            return found.opposite if is_condition(found) else not found
         if symbol not in PREDICATES or not (is_number(first) and is_number(second)):
             self.refuse(f"kernels have no comparison {symbol} of these operands", node)
         return self.arithmetic.comparison(PREDICATES[symbol], first, second)
+
+    def _is_in(self, value: Any, values: Any, node: ast.AST) -> Condition | bool:
+        """Whether a sequence has an element."""
+        match values:
+            case range() | KernelRange() if isinstance(values.step, int) and values.step > 0:
+                parts = [
+                    self._comparison("GtE", value, values.start, node),
+                    self._comparison("Lt", value, values.stop, node),
+                ]
+                if values.step > 1:
+                    distance = self.binary("Sub", value, values.start, node)
+                    rest = self.binary("Mod", distance, values.step, node)
+                    parts.append(self._comparison("Eq", rest, 0, node))
+                return joined(parts, needs_all=True)
+            case _:
+                pass
+        if is_known(value) and is_known(values):
+            return value in values
+        found = [
+            value == each
+            if is_known(value) and is_known(each)
+            else self._comparison("Eq", value, each, node)
+            for each in self.known_sequence(values, node)
+        ]
+        return joined(found, needs_all=False)
 
     def test(self, node: ast.expr) -> Condition | bool:
         """Whether an expression is true, where that is all that is asked of it."""
@@ -350,7 +420,25 @@ class ExpressionTranslator:
         )
 
     def _chosen(self, test: ast.expr, body: ast.expr, orelse: ast.expr) -> Any:
-        return self.value(body if self._known_test(test) else orelse)
+        condition = self.test(test)
+        if not is_condition(condition):
+            return self.value(body if condition else orelse)
+        return self.chosen(condition, self.value(body), self.value(orelse), test)
+
+    def chosen(self, condition: Condition, left: Any, right: Any, node: ast.AST) -> Any:
+        """One of two values, as the running kernel decides."""
+        if is_number(left) and is_number(right):
+            return self.arithmetic.chosen(condition, left, right)
+        if is_tuple(left) and is_tuple(right) and len(left) == len(right):
+            parts = zip(left, right, strict=True)
+            return tuple(self.chosen(condition, first, second, node) for first, second in parts)
+        if left is right or (is_known(left) and is_known(right) and left == right):
+            return left
+        if all(is_condition(each) or isinstance(each, bool) for each in (left, right)):
+            first = joined((condition, left), needs_all=True)
+            second = joined((condition.opposite, right), needs_all=True)
+            return joined((first, second), needs_all=False)
+        raise Undecided(condition, self.frame, node, location(self.frame.captured.file, node))
 
     def _comprehension(
         self, element: ast.expr, generators: Sequence[ast.comprehension]
@@ -384,12 +472,27 @@ class ExpressionTranslator:
 
     def known_sequence(self, values: Any, node: ast.AST) -> list[Any]:
         """The elements of a sequence that is known when the kernel is compiled."""
-        if is_condition(values) or is_computed(values) or not hasattr(values, "__iter__"):
+        if is_condition(values) or not hasattr(values, "__iter__"):
             self.refuse("kernels go over ranges, and over sequences that are known", node)
         return list(values)
 
     def subscript(self, value: Any, index: Any, node: ast.AST) -> Any:
         """An element of a tuple."""
+        if isinstance(value, KernelRange | Zipped | Listed):
+            if not is_number(index):
+                self.refuse("an index of this sequence is an integer", node)
+            return element_of(value, index, self.arithmetic)
+        if is_computed(index) and is_known(value) and hasattr(value, "__len__"):
+            if not self.arithmetic.is_natural(index):
+                self.refuse("kernels count the elements of a sequence from 0", node)
+            of = node.value if isinstance(node, ast.Subscript) else None
+            name = of.id if isinstance(of, ast.Name) else "table"
+            found = looked_up(value, index, self.arithmetic, name)
+            if found is not None:
+                return found
+            self.refuse(
+                "an index that the running kernel computes is one of a sequence of integers", node
+            )
         if not is_known(index):
             self.refuse("an index of a tuple is known when the kernel is compiled", node)
         return value[index]

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from xdsl.ir import SSAValue
+
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.lang.expressions import no_comparison
 from ttcodegen.lang.shapes import Shape
@@ -65,9 +67,10 @@ class Resident(Expression):
 
 @dataclass(eq=False)
 class Fill(Expression):
-    """One number everywhere; an integer too, where integers are computed with."""
+    """One number everywhere; an integer too, where integers are computed with. The kernel may
+    compute it, as a float or as the bits of one."""
 
-    number: float
+    number: float | SSAValue
     holds: DataType = field(default=DataType.FLOAT32, kw_only=True)
     elements: Shape | None = field(default=None, kw_only=True)
 

@@ -9,7 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from ttcodegen.lang.compiler.captured import Captured, CapturedFunction, syntax_of
+from ttcodegen.lang.compiler.captured import Captured, syntax_of
+from ttcodegen.lang.compiler.merging import CapturedFunction
 from ttcodegen.lang.context import inside_of
 from ttcodegen.lang.places import ProgramError
 

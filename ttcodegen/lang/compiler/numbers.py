@@ -3,10 +3,12 @@ computes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeGuard
 
+from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder
@@ -58,6 +60,21 @@ class Joined:
 
 Condition: TypeAlias = Comparison | Joined
 """What the running kernel decides."""
+
+
+@dataclass(frozen=True)
+class Quotient:
+    """What Python's `/` gives for integers of the kernel: to round, or a float."""
+
+    dividend: Number
+    divisor: Number
+
+
+@dataclass(frozen=True)
+class KernelFloat:
+    """A float of the kernel: its value, or an integer with its bits."""
+
+    value: SSAValue
 
 
 def is_condition(value: object) -> TypeGuard[Condition]:
@@ -120,6 +137,28 @@ class Arithmetic:
         if isinstance(value, SSAValue):
             self._bounds[value] = Bounds(least, most)
 
+    @contextmanager
+    def assuming(self, condition: Condition) -> Generator[None]:
+        """What is computed inside is only computed where a condition holds: it bounds values."""
+        before = dict(self._bounds)
+        for part in _all_of(condition):
+            for value, term in self.terms(part.left).items():
+                least = self.least(part.right)
+                known = value is not None and term == 1 and len(self.terms(part.left)) == 1
+                if value is None or not known or least is None:
+                    continue
+                more = {"ugt": 1, "uge": 0, "ne": 1 if part.right == 0 else None}
+                if (step := more.get(part.predicate)) is not None:
+                    bounds = self._bounds.get(value, _NATURAL)
+                    self._bounds[value] = Bounds(least + step, bounds.most)
+        yield
+        for value in self._bounds.keys() & before.keys():
+            self._bounds[value] = before[value]
+        for part in _all_of(condition):
+            for value in self.terms(part.left):
+                if value is not None and value not in before:
+                    self._bounds.pop(value, None)
+
     def same(self, value: SSAValue, other: SSAValue) -> None:
         """Notes that a value is another one."""
         self._terms[value] = self.terms(other)
@@ -136,6 +175,13 @@ class Arithmetic:
                 return found
             terms = replaced
         return self._constant_below(terms)
+
+    def most(self, value: Number) -> int | None:
+        """A number that a value is not above; None if none is found."""
+        if isinstance(value, int):
+            return value
+        below = self._constant_below({key: -factor for key, factor in self.terms(value).items()})
+        return None if below is None else -below
 
     def is_natural(self, value: Number) -> bool:
         """Whether a value is known to be 0 or more."""
@@ -251,8 +297,112 @@ class Arithmetic:
                 return self._product(left, right)
             case "FloorDiv" | "Mod":
                 return self._divided(symbol, left, right)
+            case "Pow":
+                return self._power(left, right)
+            case _ if symbol in OF_BITS:
+                return self._of_bits(OF_BITS[symbol], left, right)
             case _:
                 return None
+
+    def _power(self, base: Number, exponent: Number) -> Number | None:
+        """A number multiplied by itself."""
+        if not isinstance(exponent, int) or exponent < 0:
+            return None
+        total: Number | None = 1
+        for _ in range(exponent):
+            total = None if total is None else self._product(base, total)
+        return total
+
+    def _of_bits(self, symbol: str, left: Number, right: Number) -> Number | None:
+        """An operator of bits, of numbers that are 0 or more."""
+        if not (self.is_natural(left) and self.is_natural(right)):
+            return None
+        if symbol == "<<" and isinstance(right, int):
+            return self.multiply(left, 1 << right)
+        if symbol == ">>" and isinstance(right, int):
+            return self._divided("FloorDiv", left, 1 << right)
+        if right == 0 and isinstance(right, int):
+            return 0 if symbol == "&" else left
+        value = self.builder.of_bits(symbol, left, right)
+        self._bounds.setdefault(value, Bounds(0, self._most_of_bits(symbol, left, right)))
+        return value
+
+    def _most_of_bits(self, symbol: str, left: Number, right: Number) -> int | None:
+        ends = [self.most(left), self.most(right)]
+        known = [end for end in ends if end is not None]
+        if symbol == "&":
+            return min(known, default=None)
+        if symbol == ">>":
+            return ends[0]
+        # Neither `|` nor `^` gives a higher bit than both have.
+        return (1 << max(known).bit_length()) - 1 if symbol != "<<" and len(known) == 2 else None
+
+    def chosen(self, condition: Condition, left: Number, right: Number) -> Number:
+        """One number if a condition holds, else another one."""
+        if self.known_difference(left, right) == 0:
+            return left
+        value = self.builder.chosen(self.condition(condition), left, right)
+        least, most = (self.least(left), self.least(right)), (self.most(left), self.most(right))
+        self._bounds[value] = Bounds(
+            None if None in least else min(each for each in least if each is not None),
+            None if None in most else max(each for each in most if each is not None),
+        )
+        return value
+
+    def magnitude(self, value: Number) -> Number:
+        """A number without its sign."""
+        if self.is_natural(value):
+            return value
+        sign = self.comparison("uge", value, 0)
+        opposite = self.subtract(0, value)
+        if not is_condition(sign):
+            return value if sign else opposite
+        found = self.builder.chosen(self.condition(sign), value, opposite)
+        self._bounds[found] = Bounds(0, None)
+        return found
+
+    def of_floats(self, symbol: str, left: Any, right: Any) -> KernelFloat | None:
+        """An operator of numbers one of which is no integer; None if kernels do not have it."""
+        operands = [self.float_value(each) for each in (left, right)]
+        spelling = SPELLINGS.get(symbol, "")
+        if None in operands or spelling not in ("+", "-", "*", "/"):
+            return None
+        return KernelFloat(self.builder.of_floats(spelling, *(each for each in operands if each)))
+
+    def float_value(self, value: Any) -> SSAValue | None:
+        """A number as a float; None if it is none, or may be an integer below 0."""
+        match value:
+            case KernelFloat(computed) if isinstance(computed.type, Float32Type):
+                return computed
+            case KernelFloat(bits):
+                return self.builder.float_of_bits(bits)
+            case Quotient(dividend, divisor):
+                parts = self.float_value(dividend), self.float_value(divisor)
+                if parts[0] is None or parts[1] is None:
+                    return None
+                return self.builder.of_floats("/", parts[0], parts[1])
+            case int() | float():
+                return self.builder.as_float(float(value))
+            case _ if is_computed(value) and self.is_natural(value):
+                return self.builder.as_float(value)
+            case _:
+                return None
+
+    def looked_up(self, numbers: Sequence[int], position: Number, name: str) -> Number:
+        """The number at a position of a table."""
+        if isinstance(position, int):
+            return numbers[position]
+        least = min(0, *numbers)
+        value = self.builder.element([number - least for number in numbers], position, name)
+        self._bounds.setdefault(value, Bounds(min(numbers) - least, max(numbers) - least))
+        return self.add(value, least)
+
+    def rounded(self, quotient: Quotient, *, is_up: bool) -> Number | None:
+        """The integer below a quotient, or above it; None if it may be below 0."""
+        dividend = quotient.dividend
+        if is_up:
+            dividend = self.add(dividend, self.subtract(quotient.divisor, 1))
+        return self._divided("FloorDiv", dividend, quotient.divisor)
 
     def _product(self, left: Number, right: Number) -> Number | None:
         if isinstance(left, SSAValue) and isinstance(right, SSAValue):
@@ -297,13 +447,23 @@ class Arithmetic:
 
     def _total(self, terms: Terms) -> Number:
         """A sum of multiples as a value."""
-        parts = [self.multiply(key, factor) for key, factor in terms.items() if key is not None]
-        return self.sum([*parts, terms.get(None, 0)])
+        parts = [(key, factor) for key, factor in terms.items() if key is not None]
+        return self._signed_sum(parts, terms.get(None, 0))
+
+    def _signed_sum(self, terms: Sequence[tuple[Number, int]], constant: int) -> Number:
+        """A sum of multiples: what is taken away from it comes last."""
+        value = self.sum([self.multiply(key, factor) for key, factor in terms if factor > 0])
+        if constant >= 0:
+            value = self.add(value, constant)
+        for key, factor in terms:
+            if factor < 0:
+                value = self.subtract(value, self.multiply(key, -factor))
+        return value if constant >= 0 else self.add(value, constant)
 
     def formula(self, formula: Formula, point: Sequence[Number]) -> Number:
         """What a formula is at a point."""
-        terms = [self.multiply(c, f) for f, c in zip(formula.factors, point, strict=True)]
-        value = self.sum([*terms, formula.first])
+        terms = [(c, f) for f, c in zip(formula.factors, point, strict=True)]
+        value = self._signed_sum(terms, formula.first)
         if formula.modulus is not None:
             value = self.binary("Mod", value, formula.modulus)
         for symbol, end in (("min", formula.most), ("max", formula.least)):
@@ -358,6 +518,14 @@ class Arithmetic:
         return total
 
 
+def _all_of(condition: Condition) -> list[Comparison]:
+    """Comparisons all of which hold where a condition does."""
+    if isinstance(condition, Comparison):
+        return [condition]
+    parts = condition.parts if condition.needs_all else ()
+    return [each for part in parts for each in _all_of(part)]
+
+
 def _combined(left: Terms, right: Terms, sign: int) -> Terms:
     found = dict(left)
     for key, factor in right.items():
@@ -384,6 +552,11 @@ PYTHON_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "GtE": lambda a, b: a >= b,
     "Is": lambda a, b: a is b,
     "IsNot": lambda a, b: a is not b,
+    "BitAnd": lambda a, b: a & b,
+    "BitOr": lambda a, b: a | b,
+    "BitXor": lambda a, b: a ^ b,
+    "LShift": lambda a, b: a << b,
+    "RShift": lambda a, b: a >> b,
     "In": lambda a, b: a in b,
     "NotIn": lambda a, b: a not in b,
 }
@@ -395,6 +568,9 @@ PYTHON_SIGNS: dict[str, Callable[[Any], Any]] = {
     "Invert": lambda a: ~a,
 }
 """Operators of one operand."""
+
+OF_BITS = {"BitAnd": "&", "BitOr": "|", "BitXor": "^", "LShift": "<<", "RShift": ">>"}
+"""Operators of bits, by the names of their nodes."""
 
 SPELLINGS = {
     "Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "FloorDiv": "//", "Mod": "%", "MatMult": "@",

@@ -435,7 +435,7 @@ def _erase_unused(function: FuncOp) -> None:
     """Erases arithmetic that nothing came to need, such as the ends of slices, and arguments that
     are only chosen by their positions."""
     for op in reversed(list(function.walk())):
-        is_pure = op.name.startswith("arith.") or op.name in _READS
+        is_pure = op.name.startswith(("arith.", "tensor.")) or op.name in _READS
         if is_pure and op.results[0].first_use is None:
             op.detach()
             op.erase()

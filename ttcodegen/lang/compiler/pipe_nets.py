@@ -14,8 +14,8 @@ from itertools import product
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.lang.buffers import DataflowBuffer
-from ttcodegen.lang.compiler.captured import in_grid
 from ttcodegen.lang.compiler.fitting import Formula, fitted
+from ttcodegen.lang.compiler.merging import in_grid
 from ttcodegen.lang.compiler.numbers import Comparison, Condition, Number, joined
 from ttcodegen.lang.context import Coordinates, in_dimensions
 from ttcodegen.lang.pipes import Pipe, PipeNet

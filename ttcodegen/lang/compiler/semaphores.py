@@ -8,9 +8,9 @@ from functools import partial
 from math import prod
 from typing import Any
 
-from ttcodegen.lang.compiler.captured import in_grid
 from ttcodegen.lang.compiler.evaluation import is_known
-from ttcodegen.lang.compiler.numbers import Number
+from ttcodegen.lang.compiler.merging import RemoteOfPlace, in_grid
+from ttcodegen.lang.compiler.numbers import Condition, Number, joined
 from ttcodegen.lang.compiler.pipe_nets import Rectangle
 from ttcodegen.lang.compiler.resources import MovementResources
 from ttcodegen.lang.compiler.translation import KernelTranslator
@@ -66,6 +66,8 @@ class SemaphoreCalls:
                 return partial(self._set, self._on_grid(value))
             case UnicastRemoteSemaphore(), "inc":
                 return partial(self._increment, self._on_grid(value))
+            case RemoteOfPlace(of, first, last, count), "set" | "inc":
+                return self.method(MovedRemote(of, first, last, count), name)
             case MovedRemote(), "set":
                 return partial(self._set, value)
             case MovedRemote(count=1), "inc":
@@ -157,21 +159,30 @@ class SemaphoreCalls:
         """This node may be among those that are set, or not."""
         builder = self.builder
         op = "noc_semaphore_set_multicast"
-        known = [each for each in (*remote.first, *remote.last) if isinstance(each, int)]
         columns, rows = (*self.translator.kernel.node.launch.grid, 1)[:2]
         if remote.count == columns * rows:
             builder.op(f"{op}_loopback_src", origin, everywhere, remote.count)
             return
-        if len(known) < 4:
-            self.translator.refuse("the nodes of a multicast are known to the compiler")
-        inside = Rectangle((known[0], known[1]), (known[2], known[3])).holds(
-            (self.translator.column, self.translator.row), (columns, rows)
-        )
+        inside = self._is_inside(remote, (columns, rows))
         if inside is True or inside is False:
             builder.op(f"{op}_loopback_src" if inside else op, origin, everywhere, remote.count)
             return
-        arithmetic = self.translator.arithmetic
-        with builder.when(arithmetic.condition(inside)):
+        with builder.when(self.translator.arithmetic.condition(inside)):
             builder.op(f"{op}_loopback_src", origin, everywhere, remote.count)
-        with builder.when(arithmetic.condition(inside.opposite)):
+        with builder.otherwise():
             builder.op(op, origin, everywhere, remote.count)
+
+    def _is_inside(self, remote: MovedRemote, grid: tuple[int, int]) -> Condition | bool:
+        """Whether this node is among several."""
+        arithmetic = self.translator.arithmetic
+        parts: list[Condition | bool] = []
+        here = (self.translator.column, self.translator.row)
+        for place, first, last, size in zip(here, remote.first, remote.last, grid, strict=True):
+            if first is last or (isinstance(first, int) and first == last):
+                parts.append(arithmetic.comparison("eq", place, first))
+                continue
+            if first != 0:
+                parts.append(arithmetic.comparison("uge", place, first))
+            if last != size - 1:
+                parts.append(arithmetic.comparison("ule", place, last))
+        return joined(parts, needs_all=True)

@@ -178,8 +178,9 @@ def binary_call(symbol: str, left: Expression, right: Expression) -> Expression 
         return Apply(left.shape, lambda b, t: b.call("floor_tile", t[0]), (quotient,))
     if symbol not in _BINARY:
         return None
-    if symbol in _WITH_NUMBER and isinstance(right, Fill):
-        number, name = float(right.number), _WITH_NUMBER[symbol]
+    known = right.number if isinstance(right, Fill) else None
+    if symbol in _WITH_NUMBER and isinstance(known, int | float):
+        number, name = float(known), _WITH_NUMBER[symbol]
         return Apply(left.shape, lambda b, t: b.call(name, t[0], parameters=(number,)), (left,))
     return Apply(left.shape, lambda b, t: b.call(_BINARY[symbol], t[0], t[1]), (left, right))
 

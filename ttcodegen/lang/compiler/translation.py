@@ -8,7 +8,7 @@ are inlined.
 from __future__ import annotations
 
 import ast
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,7 +19,7 @@ from ttcodegen.dialects.ttkernel.builder import KernelBuilder
 from ttcodegen.lang import context
 from ttcodegen.lang.compiler.calls import Signpost
 from ttcodegen.lang.compiler.captured import Captured, stored_names
-from ttcodegen.lang.compiler.evaluation import UNKNOWN, is_below, is_known
+from ttcodegen.lang.compiler.evaluation import UNKNOWN, Undecided, is_below, is_known
 from ttcodegen.lang.compiler.frames import LocalFunction, Returned
 from ttcodegen.lang.compiler.loops import Loop
 from ttcodegen.lang.compiler.numbers import (
@@ -29,6 +29,13 @@ from ttcodegen.lang.compiler.numbers import (
     is_number,
 )
 from ttcodegen.lang.compiler.pipe_nets import NetUses
+from ttcodegen.lang.compiler.rewriting import has_breaks, with_choice
+from ttcodegen.lang.compiler.sequences import (
+    KernelRange,
+    element_of,
+    is_kernel_sequence,
+    length_of,
+)
 from ttcodegen.lang.compiler.variable_translation import (
     VariableTranslator,
     cpp_name,
@@ -85,7 +92,24 @@ class KernelTranslator(VariableTranslator):
                 if self._guards(statement, statements):
                     self._guarded(statement, statements[number + 1 :])
                     return
-                self.statement(statement)
+                try:
+                    self.statement(statement)
+                except Undecided as undecided:
+                    branches = self._branches(statement, undecided)
+                    if branches is None:
+                        raise
+                    self._if(undecided.condition, *branches)
+
+    def _branches(
+        self, statement: ast.stmt, undecided: Undecided
+    ) -> tuple[list[ast.stmt], list[ast.stmt]] | None:
+        """A statement that has `a if test else b`, once with `a` and once with `b`; None if that is
+        no part of it."""
+        is_simple = isinstance(statement, ast.Expr | ast.Assign | ast.AnnAssign | ast.AugAssign)
+        if undecided.frame is not self.frame or not is_simple:
+            return None
+        body, orelse = (with_choice(statement, undecided.test, which) for which in (True, False))
+        return None if body is None or orelse is None else ([body], [orelse])
 
     @contextmanager
     def _told_here(self, statement: ast.stmt) -> Generator[None]:
@@ -107,6 +131,11 @@ class KernelTranslator(VariableTranslator):
         match node:
             case ast.Pass() | ast.Expr(ast.Constant()):
                 pass
+            case ast.Delete(targets):
+                for target in targets:
+                    if not isinstance(target, ast.Name):
+                        self.refuse("kernels delete variables only", target)
+                    self.names.pop(target.id, None)
             case ast.Nonlocal(names):
                 self.frame.outer_names |= {*names}
             case ast.Expr(value):
@@ -120,10 +149,12 @@ class KernelTranslator(VariableTranslator):
                 self.bind(target, self.value(value))
             case ast.AugAssign(target, operator, value):
                 self._augmented(target, type(operator).__name__, value, node)
-            case ast.For(target, iterated, body, []):
+            case ast.For(target, iterated, body, orelse):
                 self._for(target, iterated, body, node)
-            case ast.While(orelse=[]):
+                self.body(orelse)
+            case ast.While(orelse=orelse):
                 self._while(node)
+                self.body(orelse)
             case ast.If(test, body, orelse):
                 self._if(self.test(test), body, orelse)
             case ast.With(items, body):
@@ -138,6 +169,12 @@ class KernelTranslator(VariableTranslator):
                     self.leave_out("the assertion: the simulator makes it", node)
                 elif not found:
                     self.refuse("this assertion fails", node)
+            case ast.Break():
+                self.refuse(
+                    "the compiler takes 'break' at the end of an if statement of the loop's own "
+                    "body only, and in loops without else",
+                    node,
+                )
             case ast.Continue():
                 self.refuse(
                     "the compiler takes 'continue' at the end of an if statement of the loop's own "
@@ -194,7 +231,11 @@ class KernelTranslator(VariableTranslator):
                     return
                 values: list[Any] = list(range(*found))
             case _:
-                values = self.known_sequence(self.value(iterated), iterated)
+                sequence = self.value(iterated)
+                if is_kernel_sequence(sequence):
+                    self._over(target, sequence, body, node)
+                    return
+                values = self.known_sequence(sequence, iterated)
         for value in values:
             self.bind(target, value)
             with self._iteration(body):
@@ -209,19 +250,51 @@ class KernelTranslator(VariableTranslator):
             self._counting(counting, node)
             return
         while True:
-            holds = self.test(node.test)
-            if is_condition(holds):
-                self.refuse(
-                    "the compiler takes while loops that count, or that it knows the steps of",
-                    node,
-                    remedy="let the last statement of 'while i < end:' be 'i += step', or use a "
-                    "range",
-                )
-            if not holds:
+            if is_condition(self.test(node.test)) or has_breaks(node):
+                self._repeated(node)
+                return
+            if not self.test(node.test):
                 return
             with self._iteration(node.body):
                 self.body(node.body)
             self.here = node
+
+    def _repeated(self, node: ast.While) -> None:
+        """A loop that goes on as long as the running kernel finds a condition to hold."""
+        body = node.body
+        stored = stored_names(body)
+        self.before_loop([ast.copy_location(ast.Expr(node.test), node), *body])
+        with self.scope(stored), self.builder.repeat() as begin:
+            before = {each: self.names[each] for each in stored if each in self.names}
+            self.loops.append(Loop(self.frame, self.regions, before))
+            holds = self.test(node.test)
+            if not is_condition(holds):
+                self.refuse("what the condition of this loop reads is no number", node)
+            begin(self.arithmetic.condition(holds))
+            with self._iteration(body), self.arithmetic.assuming(holds):
+                self.inside(body)
+            self.check_carried(self.loops.pop())
+
+    def _over(
+        self, target: ast.expr, sequence: Any, body: Sequence[ast.stmt], node: ast.stmt
+    ) -> None:
+        """A loop over what the running kernel knows, or counts."""
+        if isinstance(sequence, KernelRange | range) and isinstance(target, ast.Name):
+            limits = [sequence.start, sequence.stop, sequence.step]
+            self._range(target.id, limits, body, node)
+            return
+        length = length_of(sequence, self.arithmetic)
+        if length is None:
+            self.refuse("kernels cannot count the elements of this sequence", node)
+        position = f"position_{self._last_region}"
+
+        def begin() -> None:
+            found = element_of(sequence, self.name(position, node), self.arithmetic)
+            if found is None:
+                self.refuse("kernels go over ranges, and over sequences of integers", node)
+            self.bind(target, found)
+
+        self._range(position, [0, length, 1], body, node, begin, [target])
 
     def _counting(self, loop: CountingLoop, node: ast.While) -> None:
         name, start, step = loop.name, self.name(loop.name, node), self.value(loop.step)
@@ -248,7 +321,25 @@ class KernelTranslator(VariableTranslator):
             return start + step * len(range(start, end, step))
         return self.arithmetic.extreme("max", start, end) if step == 1 else None
 
-    def _range(self, name: str, limits: list[Any], body: Sequence[ast.stmt], node: ast.AST) -> None:
+    def _range(
+        self,
+        name: str,
+        limits: list[Any],
+        body: Sequence[ast.stmt],
+        node: ast.AST,
+        begin: Callable[[], None] | None = None,
+        targets: Sequence[ast.expr] = (),
+    ) -> None:
+        """A loop that counts.
+
+        Args:
+            name: the counter.
+            limits: what the arguments of `range` are.
+            body: the statements of an iteration.
+            node: the loop.
+            begin: what is done before them.
+            targets: what that assigns to.
+        """
         start, end, step = (0, limits[0], 1) if len(limits) == 1 else (*limits, 1)[:3]
         if not all(isinstance(each, int | SSAValue) for each in (start, end, step)):
             self.refuse("the limits of a range are integers", node)
@@ -276,7 +367,7 @@ class KernelTranslator(VariableTranslator):
             hint = "iteration"
         self.before_loop(body)
         last = self.arithmetic.subtract(end, 1)
-        stored = [name, *stored_names(body)]
+        stored = [name, *stored_names(targets), *stored_names(body)]
         loop = self.builder.loop(end, start=start, step=step, name_hint=hint)
         with self.scope(stored), loop as counter:
             self.arithmetic.bound(counter, start, last)
@@ -287,6 +378,8 @@ class KernelTranslator(VariableTranslator):
             before = {each: self.names[each] for each in stored if each in self.names}
             self.loops.append(Loop(self.frame, self.regions, before))
             self.store_name(name, value)
+            if begin is not None:
+                begin()
             with self._iteration(body):
                 self.inside(body)
             self.check_carried(self.loops.pop())
@@ -317,7 +410,8 @@ class KernelTranslator(VariableTranslator):
         joined = self._joined(body, orelse)
         self.when(condition, body, joined)
         if orelse:
-            self.when(condition.opposite, orelse, joined)
+            with self.scope(stored_names(orelse)), self.builder.otherwise():
+                self.inside(orelse, joined)
         for name in joined:
             self.join(name)
 
@@ -328,7 +422,11 @@ class KernelTranslator(VariableTranslator):
         others have as well where it does not."""
         # The condition is computed before what only holds inside of it.
         holds = self.arithmetic.condition(condition)
-        with self.scope(stored_names(body)), self.builder.when(holds):
+        with (
+            self.scope(stored_names(body)),
+            self.builder.when(holds),
+            self.arithmetic.assuming(condition),
+        ):
             self.inside(body, joined)
 
     def _joined(self, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]) -> list[str]:

@@ -1,0 +1,194 @@
+"""Loops that a `break` ends, as loops without: the kernel notes that it is to go on no longer.
+
+    while True:                 while work < total:
+        if work >= total:           ...
+            break
+        ...
+
+    for i in range(n):          going = True
+        ...                     for i in range(n):
+        if found:                   if going:
+            break                       ...
+        ...                             if found:
+                                            going = False
+                                        else:
+                                            ...
+
+What is written stays at its lines, so that errors point there. A `break` anywhere else than at the
+end of an `if` statement of the loop's own body stays, and is refused.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from copy import deepcopy
+
+GOING = "going"
+"""The variable that says whether a loop goes on."""
+
+_BROKEN = "had_breaks"
+"""Marks loops that were rewritten."""
+_OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.GtE,
+    ast.GtE: ast.Lt,
+    ast.Gt: ast.LtE,
+    ast.LtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+}
+
+
+class WithoutBreaks(ast.NodeTransformer):
+    """Rewrites the loops of functions."""
+
+    def __init__(self, names: set[str]) -> None:
+        self._names = names
+
+    def visit_For(self, node: ast.For) -> ast.AST | list[ast.stmt]:
+        """A loop over a sequence: what is left of it is skipped."""
+        self.generic_visit(node)
+        if not _breaks(node.body) or node.orelse:
+            return node
+        going = self._name()
+        body = _guarded(node.body, going)
+        if _breaks(body):
+            return node
+        node.body = [_if(_read(going, node), body, [], node)]
+        return [_assigned(going, True, node), node]
+
+    def visit_While(self, node: ast.While) -> ast.AST | list[ast.stmt]:
+        """A loop with a condition, which becomes another one."""
+        self.generic_visit(node)
+        if not _breaks(node.body) or node.orelse:
+            return node
+        first, *rest = node.body
+        is_true = isinstance(node.test, ast.Constant) and bool(node.test.value)
+        match first:
+            case ast.If(test, [ast.Break()], orelse) if is_true and not _breaks([*orelse, *rest]):
+                node.test = _opposite(test)
+                node.body = [*orelse, *rest] or [ast.copy_location(ast.Pass(), first)]
+                return node
+            case _:
+                pass
+        going = self._name()
+        body = _guarded(node.body, going)
+        if _breaks(body):
+            return node
+        goes_on = _read(going, node)
+        node.test = (
+            goes_on
+            if is_true
+            else ast.copy_location(ast.BoolOp(ast.And(), [goes_on, node.test]), node.test)
+        )
+        node.body = body
+        setattr(node, _BROKEN, True)
+        return [_assigned(going, True, node), node]
+
+    def _name(self) -> str:
+        name, number = GOING, 1
+        while name in self._names:
+            number += 1
+            name = f"{GOING}_{number}"
+        self._names.add(name)
+        return name
+
+
+def has_breaks(loop: ast.While) -> bool:
+    """Whether a loop had a `break`, before it was rewritten."""
+    return hasattr(loop, _BROKEN)
+
+
+def without_breaks(module: ast.Module) -> ast.Module:
+    """A program whose loops have no `break` where that can be."""
+    names = {node.id for node in ast.walk(module) if isinstance(node, ast.Name)}
+    return WithoutBreaks(names).visit(module)
+
+
+class _Choice(ast.NodeTransformer):
+    """Replaces one `a if test else b`."""
+
+    def __init__(self, test: ast.AST, which: bool) -> None:
+        self._place = (getattr(test, "lineno", 0), getattr(test, "col_offset", 0))
+        self._which = which
+        self.is_found = False
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        """The branch that is wanted."""
+        if (node.test.lineno, node.test.col_offset) == self._place:
+            self.is_found = True
+            return node.body if self._which else node.orelse
+        return self.generic_visit(node)
+
+
+def with_choice(statement: ast.stmt, test: ast.AST, which: bool) -> ast.stmt | None:
+    """A statement with the first or the second value of the `a if test else b` that has this test;
+    None if it has none."""
+    rewriting = _Choice(test, which)
+    found = rewriting.visit(deepcopy(statement))
+    return found if rewriting.is_found else None
+
+
+def _breaks(statements: Sequence[ast.stmt]) -> bool:
+    """Whether statements have a `break` of the loop that they are in."""
+    for statement in statements:
+        match statement:
+            case ast.Break():
+                return True
+            case ast.For(orelse=orelse) | ast.While(orelse=orelse):
+                if _breaks(orelse):
+                    return True
+            case ast.FunctionDef():
+                pass
+            case _:
+                inner = [each for each in ast.iter_child_nodes(statement)]
+                if _breaks([each for each in inner if isinstance(each, ast.stmt)]):
+                    return True
+    return False
+
+
+def _guarded(statements: Sequence[ast.stmt], going: str) -> list[ast.stmt]:
+    """Statements that end where a `break` is."""
+    found: list[ast.stmt] = []
+    for number, statement in enumerate(statements):
+        rest = statements[number + 1 :]
+        match statement:
+            case ast.Break():
+                return [*found, _assigned(going, False, statement)]
+            case ast.If(test, [*before, ast.Break() as end], orelse):
+                ended = [*before, _assigned(going, False, end)]
+                others = _guarded([*orelse, *rest], going)
+                return [*found, _if(test, ended, others, statement)]
+            case ast.If(test, body, [*before, ast.Break() as end]):
+                ended = [*before, _assigned(going, False, end)]
+                others = _guarded([*body, *rest], going)
+                return [*found, _if(test, others, ended, statement)]
+            case _:
+                found.append(statement)
+    return found
+
+
+def _opposite(test: ast.expr) -> ast.expr:
+    match test:
+        case ast.UnaryOp(ast.Not(), of):
+            return of
+        case ast.Compare(left, [operator], [right]) if type(operator) in _OPPOSITE:
+            other = ast.Compare(left, [_OPPOSITE[type(operator)]()], [right])
+            return ast.copy_location(other, test)
+        case _:
+            return ast.copy_location(ast.UnaryOp(ast.Not(), test), test)
+
+
+def _if(test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt], at: ast.stmt) -> ast.If:
+    body = body or [ast.copy_location(ast.Pass(), at)]
+    return ast.copy_location(ast.If(test, body, orelse), at)
+
+
+def _read(name: str, at: ast.stmt) -> ast.expr:
+    return ast.copy_location(ast.Name(name, ast.Load()), at)
+
+
+def _assigned(name: str, value: bool, at: ast.stmt) -> ast.stmt:
+    target = ast.copy_location(ast.Name(name, ast.Store()), at)
+    number = ast.copy_location(ast.Constant(int(value)), at)
+    return ast.copy_location(ast.Assign([target], number), at)

@@ -307,9 +307,9 @@ def test_elements_of_arrays_in_kernels_that_move_data(
     text = capsys.readouterr().out
     for line in (
         "const auto q = reinterpret_cast<volatile tt_l1_ptr uint32_t*>(p);",
-        "uint32_t v = q[c0];",
+        "uint32_t v = q[0];",
         "const uint32_t s = v + (my_x[noc_index]);",
-        "q[c1] = s;",
+        "q[1] = s;",
     ):
         assert f"    {line}\n" in text
 

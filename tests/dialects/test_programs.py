@@ -17,7 +17,8 @@ from ttcodegen.dialects.device_module import (
     launches,
     verify_programs,
 )
-from ttcodegen.dialects.programs import NocX, Place, Program, ProgramAttr, RuntimeArgument
+from ttcodegen.dialects.program_attribute import ProgramAttr
+from ttcodegen.dialects.programs import NocX, Place, Program, RuntimeArgument
 from ttcodegen.dialects.records import print_record
 
 
@@ -71,6 +72,26 @@ def test_what_is_as_by_default_is_left_out() -> None:
         ("index = 1,", "index = 32,", "a core has 32, counted from 0"),
         ("work_units = 6, ", "", "takes a share of the work, but the program has no work_units"),
         ("unpack_to_fp32 = [0]", "unpack_to_fp32 = [4]", "unpacks the circular buffer 4"),
+        ("work_units = 6", "work_units = -6", "has a negative number in 'work_units'"),
+        ("tiles_computed = 6", "tiles_computed = -6", "has a negative number in 'costs'"),
+        ("value = first", "value = 4294967296", "gives a kernel 4294967296, which has more than"),
+        ('name = "y", data', 'name = "the y", data', "buffer 'the y', which is no identifier"),
+        (
+            'name = "cb_x", value = 0',
+            'name = "cb_x", value = 7',
+            "uses circular buffer 7 as 'cb_x', but the program has none with that index",
+        ),
+        ('name = "count"', 'name = "first"', "has two arguments of 'read_exp' 'first'"),
+        (
+            "processor = writer",
+            "processor = reader",
+            "runs two kernels on the reader of one core: 'read_exp' and 'write_exp'",
+        ),
+        (
+            "program = #ttmetal.program<",
+            "program = #ttmetal.programme<",
+            "#ttmetal.programme is given where #ttmetal.program is expected",
+        ),
     ],
 )
 def test_malformed_programs_are_refused_at_their_place(old: str, new: str, expected: str) -> None:
@@ -117,6 +138,18 @@ def test_symbols_have_to_be_in_the_module() -> None:
             ', <name = "count", value = count>]',
             "]",
             "runtime arguments, none at position",
+        ),
+        ("accessors = [0]", "accessors = []", "has accessors for 0 operands, but uses 1"),
+        (
+            "page_size = 2048",
+            "page_size = 2000",
+            "takes the pages of 'x' for !ttcore.tile<32x32, bf16>, but they are bf16, 2000 bytes",
+        ),
+        ("data_type = bfloat16", "data_type = uint16", "but they are u16, 2048 bytes each"),
+        (
+            "cores = <last_column = 1, last_row = 1>, circular",
+            "cores = <last_column = 8, last_row = 1>, circular",
+            "up to column 8 and row 1, but the chip has 8 columns and 8 rows, counted from 0",
         ),
     ],
 )

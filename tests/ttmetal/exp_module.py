@@ -21,6 +21,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.math_fidelity import MathFidelity
 from ttcodegen.dialects.placement import TensorPlacement, placed_type
+from ttcodegen.dialects.program_attribute import ProgramAttr
 from ttcodegen.dialects.programs import (
     BufferAddress,
     CircularBuffer,
@@ -32,7 +33,6 @@ from ttcodegen.dialects.programs import (
     Place,
     Processor,
     Program,
-    ProgramAttr,
     RuntimeArgument,
 )
 from ttcodegen.dialects.tile import TileType

@@ -12,7 +12,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from tests.ttmetal.emission import emitted
-from tests.ttmetal.exp_module import CORES, TILES, exp_module, exp_program
+from tests.ttmetal.exp_module import TILES, exp_module, exp_program
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.conversions.device_interface import device_entries
 from ttcodegen.conversions.shared_programs import share_programs
@@ -22,6 +22,7 @@ from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.device_module import device_programs
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.dialects.program_attribute import ProgramAttr
 from ttcodegen.dialects.programs import (
     BufferAddress,
     CoreArea,
@@ -31,7 +32,6 @@ from ttcodegen.dialects.programs import (
     NocY,
     Place,
     Program,
-    ProgramAttr,
     RuntimeArgument,
 )
 from ttcodegen.emission.device_manifest import kernel_entries, page_size
@@ -220,7 +220,8 @@ def test_the_manifest_says_how_kernels_are_compiled() -> None:
 
 def test_kernels_with_the_same_text_share_a_file() -> None:
     reader, compute, writer = exp_program().kernels
-    other = dataclasses.replace(reader, name="read_again", cores=CORES)
+    reader = dataclasses.replace(reader, cores=CoreArea(0, 1))
+    other = dataclasses.replace(reader, name="read_again", cores=CoreArea(1, 1, 1, 0))
     module = exp_module(program=with_kernels([reader, other, compute, writer]))
     sources = emitted(module, ORIGIN)
     assert [kernel["file"] for kernel in sources.manifest.kernels].count(

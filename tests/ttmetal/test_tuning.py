@@ -148,6 +148,15 @@ def test_settings_that_do_not_fit_are_refused_when_they_are_compiled(
     assert expected in messages
 
 
+def test_a_block_of_nothing_is_what_is_reported_first(tmp_path: Path) -> None:
+    header = files_of(PRODUCT)["src/tuning.hpp"]
+    messages = compiled(
+        header.replace("uint32_t block_rows = 2", "uint32_t block_rows = 0"), tmp_path
+    )
+    first = next(line for line in messages.splitlines() if "error:" in line)
+    assert "static assertion failed: block_rows is at least 1" in first
+
+
 def test_settings_that_fit_are_compiled(tmp_path: Path) -> None:
     header = files_of(PRODUCT)["src/tuning.hpp"]
     changed = (
@@ -210,3 +219,7 @@ def test_one_number_tunes_a_product(cpu_backend: CPUBackend, tmp_path: Path) -> 
     assert done.returncode == 3
     assert "circular buffers of 'matmul' take 4" in done.stderr
     assert "which has 1499136: make blocks smaller or buffers less deep" in done.stderr
+    tuning.write_text(original.replace("grid_rows = 8", "grid_rows = 10"))
+    done, _ = run(out)
+    assert done.returncode == 3
+    assert "'matmul' runs on 8 columns and 10 rows of cores, but the device has 8" in done.stderr

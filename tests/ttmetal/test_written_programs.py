@@ -97,3 +97,26 @@ def test_a_program_without_a_meaning_compiles_but_is_not_checked() -> None:
     assert not compile_module(source, OPTIONS).flatbuffer
     with pytest.raises(CompileError, match="this program has no meaning"):
         call_meanings(source_module(source))
+
+
+ONE_OP = function("several", [IMAGE], [call("exp", ["%a0"], [IMAGE], IMAGE)], f"%0 : {IMAGE}")
+
+
+def test_tensors_without_a_layout_are_in_dram_and_meanings_need_no_mark() -> None:
+    printed = programs(ONE_OP)
+    plain = printed.text.replace(", #ttnn_layout>", ">")
+    plain = plain.replace(" attributes {ttmetal.meaning}", "")
+    assert plain.count("<8x64xbf16>") > printed.text.count("<8x64xbf16>")
+    assert "ttmetal.meaning" in printed.text
+    assert sources(Source("several.mlir", plain)) == sources(printed)
+
+
+def test_tensors_with_a_layout_of_another_kind_are_refused() -> None:
+    other = (
+        "#ttcore.metal_layout<logical_shape = 8x64, dim_alignments = 32x32, "
+        "collapsed_intervals = dense<[[0, 1], [1, 2]]> : tensor<2x2xi64>, undef, l1>"
+    )
+    written = programs(ONE_OP).text.replace(", #ttnn_layout>", f", {other}>")
+    with pytest.raises(CompileError, match="which is no tensor in a memory of the device") as error:
+        sources(Source("several.mlir", written))
+    assert error.value.diagnostics[0].place is not None

@@ -11,7 +11,8 @@ from xdsl.rewriter import Rewriter
 from ttcodegen.diagnostics import CompileError, copy_source_offset
 from ttcodegen.ops.ttir import ttir_op_classes
 
-TEXT = ("ttir.alloc", "ttir.dealloc", "ttir.kernel")
+KERNEL = "ttir.kernel"
+TEXT = ("ttir.alloc", "ttir.dealloc", KERNEL)
 """Text that has none of these words has nothing of the kind."""
 
 MISSPELLED = {"mulitply": "multiply", "power": "pow", "divide": "div"}
@@ -33,24 +34,30 @@ def take_over(module: ModuleOp) -> None:
                 op.erase()
             case "ttir.alloc" if all(isinstance(r.type, TensorType) for r in op.results):
                 _replace(op, "ttir.empty", 0)
-            case "ttir.kernel" if all(isinstance(r.type, TensorType) for r in op.results):
-                _replace(op, _computed(op), len(op.operands) - len(op.results))
+            case "ttir.kernel" if op.results and all(
+                isinstance(r.type, TensorType) for r in op.results
+            ):
+                _replace(op, f"ttir.{kernel_op(op)}", len(op.operands) - len(op.results))
             case _:
                 pass  # On buffers it stays what it is.
 
 
-def _computed(op: Operation) -> str:
-    """The name of the op that computes what a kernel does."""
+def kernel_op(op: Operation) -> str:
+    """The name of the op that computes what a kernel does, without that of the dialect.
+
+    Raises:
+        CompileError: at the kernel, if there is none.
+    """
     kernel = op.properties.get("op", op.attributes.get("op"))
     name = kernel.string_value() if isinstance(kernel, SymbolRefAttr) else ""
     name = MISSPELLED.get(name, name)
-    if name not in ttir_op_classes() or len(op.results) != 1:
+    if name not in ttir_op_classes() or len(op.results) > 1:
         raise CompileError(
             f"no op computes what the kernel '{name}' does",
             op,
             remedy="kernels are those of elementwise ops: @add, @multiply, @exp and so on",
         )
-    return f"ttir.{name}"
+    return name
 
 
 def _replace(op: Operation, name: str, count: int) -> None:

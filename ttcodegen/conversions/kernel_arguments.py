@@ -19,7 +19,7 @@ from ttcodegen.dialects.ttkernel.operation import TTKernelOp, constant_integer
 from ttcodegen.emitc.builder import EmitCBuilder
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.emitc.spelling import string_literal
-from ttcodegen.naming.sources import name_in_text
+from ttcodegen.naming.sources import constant_name, name_in_text
 from ttcodegen.transforms.rebuilding import body_of
 
 ARGUMENTS_HEADER = "api/compute/common.h"
@@ -149,7 +149,7 @@ def _registers(function: FuncOp) -> list[int]:
         for op in function.walk()
         if isinstance(op, TTKernelOp)
         for value, number in op.numbered_registers()
-        if value.name_hint is None
+        if constant_name(value, number) is None
     }
     return sorted(found)
 

@@ -37,7 +37,11 @@ from ttcodegen.conversions.kernel_arithmetic import (
 from ttcodegen.conversions.kernel_forms import chosen, looked_up, repeated
 from ttcodegen.conversions.kernel_zones import BEGIN_ZONE, END_ZONE, ZONE_HEADER, settle_zones
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.device_op_names import NAMED_ARGUMENT, RUN_TIME_ARGUMENT
+from ttcodegen.dialects.device_op_names import (
+    ACCESSOR_ARGUMENTS,
+    NAMED_ARGUMENT,
+    RUN_TIME_ARGUMENT,
+)
 from ttcodegen.dialects.programs import Kernel, Program
 from ttcodegen.dialects.ttkernel.attributes import (
     KeptTilesType,
@@ -63,13 +67,12 @@ from ttcodegen.emitc.operators import ComparisonPredicate
 from ttcodegen.emitc.spelling import float_value, string_literal
 from ttcodegen.emitc.standard_headers import standard_headers
 from ttcodegen.emitc.text import Text
-from ttcodegen.naming.sources import name_in_text
+from ttcodegen.naming.sources import constant_name, name_in_text
 from ttcodegen.ops.cpp_parameters import MOST_UNNAMED
 from ttcodegen.transforms.rebuilding import body_of
 
 PRINT = "ttkernel.dprint"
 PRINT_HEADER = "api/debug/dprint.h"
-ACCESSOR_ARGUMENTS = "ttkernel.TensorAccessorArgs"
 
 _REGISTER = "dst"
 _ELEMENT_TEXT = re.compile(r"\{?(\w+)\}?\[\{(\w+)(?:=\w+)?\}\](?: = \{(\w+)\};)?")
@@ -202,8 +205,9 @@ class _KernelWriter(KernelArguments):
             literal = self.body.literal(float_value(value).text, type_)
         else:
             literal = self.body.constant(value, type_)
-        if result.name_hint is not None and type_ == "uint32_t":
-            literal = self._constant(identifier(result.name_hint), int(value))
+        name = constant_name(result, int(value)) if type_ == "uint32_t" else None
+        if name is not None:
+            literal = self._constant(identifier(name), int(value))
         self.values[result] = literal
 
     def element(self, op: tensor.ExtractOp) -> None:
@@ -480,7 +484,7 @@ class _KernelWriter(KernelArguments):
 
     def _operand(self, value: SSAValue, *, is_register: bool) -> SSAValue:
         number = constant_integer(value)
-        if is_register and number is not None and value.name_hint is None:
+        if is_register and number is not None and constant_name(value, number) is None:
             return self.registers[number]
         return self[value]
 

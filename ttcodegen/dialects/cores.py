@@ -35,6 +35,15 @@ class CoreRange:
         """How many cores there are."""
         return self.columns * self.rows
 
+    def meets(self, other: CoreRange) -> bool:
+        """Whether there is a core in both."""
+        return (
+            self.first_column <= other.last_column
+            and other.first_column <= self.last_column
+            and self.first_row <= other.last_row
+            and other.first_row <= self.last_row
+        )
+
 
 def core_ranges_text(core_ranges: Sequence[CoreRange]) -> str:
     """The text of an attribute that lists ranges of cores."""

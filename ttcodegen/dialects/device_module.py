@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ttcodegen.diagnostics import CompileError, Diagnostics
 from ttcodegen.dialects.device_op_names import (
+    ACCESSOR_ARGUMENTS,
     CONSTANT,
     NAMED_ARGUMENT,
     RUN_PROGRAM,
@@ -24,9 +25,13 @@ from ttcodegen.dialects.device_op_names import (
 from ttcodegen.dialects.functions import KERNEL_THREAD, body_of, is_cpu_function
 from ttcodegen.dialects.operation import operation_name
 from ttcodegen.dialects.placement import TensorPlacement, placement_of
-from ttcodegen.dialects.programs import Kernel, Processor, Program, ProgramAttr
-from ttcodegen.dialects.ttkernel.attributes import ThreadType
+from ttcodegen.dialects.program_attribute import ProgramAttr
+from ttcodegen.dialects.programs import Kernel, Processor, Program
+from ttcodegen.dialects.system import system_of
+from ttcodegen.dialects.tile import TileType
+from ttcodegen.dialects.ttkernel.attributes import CBType, ThreadType
 from ttcodegen.dialects.ttkernel.operation import constant_integer, kernel_thread
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
 
 MEANING = "ttmetal.meaning"
 """Marks a function that says what a program computes."""
@@ -161,6 +166,8 @@ def verify_programs(module: ModuleOp) -> None:
     hosts = [function for function in known.values() if is_host_function(function)]
     diagnostics = Diagnostics()
     first: dict[str, Launch] = {}
+    system = system_of(module) or default_system(DEFAULT_ARCHITECTURE)
+    grid = system.chip.grid
     for launch in launches(hosts):
         program = launch.program
         before = first.setdefault(program.name, launch)
@@ -170,13 +177,24 @@ def verify_programs(module: ModuleOp) -> None:
                 launch.op,
                 remedy="give each program a name of its own",
             )
-        for fault in _symbol_faults(launch, known):
+        for fault in (*_symbol_faults(launch, known), *_grid_faults(launch, grid)):
             diagnostics.error(fault, launch.op)
         if launch is before:
             for kernel in program.kernels:
                 if (function := known.get(kernel.function)) is not None:
                     _check_arguments(kernel, function, diagnostics)
+                    _check_buffers(kernel, function, program, diagnostics)
     diagnostics.raise_errors()
+
+
+def _grid_faults(launch: Launch, grid: tuple[int, int]) -> Iterator[str]:
+    program, (rows, columns) = launch.program, grid
+    cores = program.core_range
+    if cores.last_row >= rows or cores.last_column >= columns:
+        yield (
+            f"'{program.name}' runs on cores up to column {cores.last_column} and row "
+            f"{cores.last_row}, but the chip has {columns} columns and {rows} rows, counted from 0"
+        )
 
 
 def _check_arguments(kernel: Kernel, function: FuncOp, diagnostics: Diagnostics) -> None:
@@ -197,6 +215,33 @@ def _check_arguments(kernel: Kernel, function: FuncOp, diagnostics: Diagnostics)
                     f"{position}",
                     op,
                 )
+    accessors = [op for op in function.walk() if op.name == ACCESSOR_ARGUMENTS]
+    if len(accessors) > len(kernel.accessors):
+        diagnostics.error(
+            f"the kernel '{kernel.name}' has accessors for {len(kernel.accessors)} operands, but "
+            f"uses {len(accessors)}",
+            accessors[len(kernel.accessors)],
+        )
+
+
+def _check_buffers(
+    kernel: Kernel, function: FuncOp, program: Program, diagnostics: Diagnostics
+) -> None:
+    """Checks that circular buffers of tiles have pages that are such tiles."""
+    buffers = program.buffers_of(kernel)
+    for op in function.walk():
+        if op.name != NAMED_ARGUMENT or not isinstance(op.results[0].type, CBType):
+            continue
+        name, tile = attribute_of(op, "arg_name"), op.results[0].type.element_type
+        buffer = buffers.get(name.data) if isinstance(name, StringAttr) else None
+        if buffer is None or not isinstance(tile, TileType):
+            continue
+        if (buffer.data_type.mlir, buffer.page_size) != (tile.format_name.data, tile.size):
+            diagnostics.error(
+                f"the kernel '{kernel.name}' takes the pages of '{buffer.name}' for {tile}, but "
+                f"they are {buffer.data_type.mlir}, {buffer.page_size} bytes each",
+                op,
+            )
 
 
 def _symbol_faults(launch: Launch, functions: Mapping[str, FuncOp]) -> Iterator[str]:

@@ -57,7 +57,7 @@ def parse_record(parser: AttrParser, kind: type[Record]) -> Record:
         if values:
             parser.parse_punctuation(",")
         start = parser.pos
-        name = parser.parse_identifier("the name of a field")
+        name = parser.parse_identifier(" as the name of a field")
         if name not in hints:
             known = ", ".join(hints)
             parser.raise_error(f"there is no field '{name}'; the fields are {known}", start)

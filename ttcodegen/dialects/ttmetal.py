@@ -40,12 +40,12 @@ from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.functions import KERNEL_THREAD
 from ttcodegen.dialects.placement import placement_of
+from ttcodegen.dialects.program_attribute import ProgramAttr
 from ttcodegen.dialects.programs import (
     CIRCULAR_BUFFERS,
     OWN_MEMORY,
     BufferAddress,
     Kernel,
-    ProgramAttr,
 )
 from ttcodegen.dialects.system import system_of
 from ttcodegen.dialects.ttcore_enumerations import MemorySpace, MemorySpaceAttr

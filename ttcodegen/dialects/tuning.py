@@ -273,7 +273,9 @@ def _parse_atom(parser: AttrParser) -> Size:
         inner = _parse(parser, 1)
         parser.parse_punctuation(")")
         return inner
-    name = parser.parse_identifier("a size")
+    name = parser.parse_optional_identifier()
+    if name is None:
+        parser.raise_error("a number, or the name of a setting or derived value, expected")
     if name != Operator.SELECT:
         return Name(name)
     condition, then, otherwise = _parse_three(parser)

@@ -7,6 +7,7 @@ symbols anew for each call, and stop at the first finding.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -25,6 +26,8 @@ from ttcodegen.dialects.ttcore import ArgumentTypeAttr
 
 _WRAPPED = "Underlying verification failure: "
 """What xDSL puts before the message of an attribute's own verifier."""
+_OTHER_ATTRIBUTE = re.compile(r"(#[\w.]+)<.*> should be of base attribute (\S+)$", re.DOTALL)
+"""What xDSL says of an attribute of another kind."""
 
 _FUNCTION_OPS = (FuncOp, CallOp, ReturnOp)
 
@@ -230,5 +233,9 @@ def _faults_of_types(
 
 
 def _first_line(error: VerifyException) -> str:
+    """The message without the text of a long attribute."""
+    other = _OTHER_ATTRIBUTE.search(str(error))
+    if other is not None:
+        return f"{other[1]} is given where #{other[2]} is expected"
     lines = str(error).strip().splitlines()
     return lines[-1].removeprefix(_WRAPPED) if lines else "the op does not verify"

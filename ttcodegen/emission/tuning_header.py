@@ -14,7 +14,7 @@ from ttcodegen.dialects.programs import (
     CircularBuffer,
     Program,
 )
-from ttcodegen.dialects.tuning import Name, Operation, Operator, Size
+from ttcodegen.dialects.tuning import Name, Operation, Operator, Size, names_in
 from ttcodegen.emission.templates import template_environment
 from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.emitc.spelling import comment_line, string_literal
@@ -93,13 +93,20 @@ def _struct(program: Program) -> dict[str, Any]:
         (_remark(s.remark), "std::uint32_t", identifier(s.name), str(s.value))
         for s in tuning.settings
     ]
+    derived = {each.name for each in tuning.derived}
+    rules: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
+    for rule in tuning.rules:
+        text = cpp_size(rule.condition), string_literal(rule.message)
+        rules[derived.isdisjoint(names_in(rule.condition))].append(text)
     return {
         "name": identifier(program.name),
         "head": comment_line(program.title),
         "settings": [*settings, *(_compute_settings(program) if program.has_compute else ())],
         "derived": [(identifier(d.name), cpp_size(d.value)) for d in tuning.derived],
         L1_BYTES: _l1_bytes(program),
-        "rules": [(cpp_size(r.condition), string_literal(r.message)) for r in tuning.rules],
+        # First, so that these are what a compiler says of a setting that nothing follows from.
+        "rules_of_settings": rules[True],
+        "rules": rules[False],
     }
 
 

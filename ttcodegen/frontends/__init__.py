@@ -84,8 +84,8 @@ def source_module(
 ) -> ModuleOp:
     """What a source means to the compiler: as `read_module`, and calls of the library that another
     tool has printed are spelled as the catalogue spells them; it names the mesh that its ops
-    between chips need; programs of the device of 2024 are what they compute, and regions of
-    `ttir.generic` functions.
+    between chips need; programs of the device of 2024 are what they compute, those of today are
+    completed, and regions of `ttir.generic` are functions.
 
     Args:
         source: the text or bytecode.
@@ -114,7 +114,14 @@ def source_module(
         from ttcodegen.compat.ttmetal_programs import lift_programs
 
         lift_programs(module)
+    if "ttmetal.run_program" in source.text:
+        from ttcodegen.transforms.written_programs import complete_programs
+
+        complete_programs(module)
     if "ttir.generic" in source.text:
+        from ttcodegen.frontends.generic_regions import lift_regions
+
+        lift_regions(module)
         from ttcodegen.transforms.outline_generics import outline_generics
 
         outline_generics(module)

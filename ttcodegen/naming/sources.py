@@ -75,6 +75,19 @@ def given_name(value: SSAValue) -> str | None:
     return last if named else None
 
 
+_DEFAULT_CONSTANT = re.compile(r"c(m?)(\d+)(?:_\w+)?$")
+"""How MLIR prints numbers without a name: `%c32`, `%c0_i32`, `%cm1`."""
+
+
+def constant_name(value: SSAValue, number: int) -> str | None:
+    """What the text of a module calls a number, None if that is how MLIR prints any such number."""
+    name = value.name_hint
+    default = _DEFAULT_CONSTANT.match(name) if name else None
+    if default is not None and int(default[2]) == (-number if default[1] else number):
+        return None
+    return name
+
+
 def is_generic(name: str) -> bool:
     """Whether a name is one that any value could have: `x`, `arg10`."""
     return _NUMBER.sub("", name) in GENERIC

@@ -42,6 +42,12 @@ def _emitc() -> Dialect:
     return EmitC
 
 
+def _math() -> Dialect:
+    from xdsl.dialects.math import Math
+
+    return Math
+
+
 def _memref() -> Dialect:
     from xdsl.dialects.memref import MemRef
 
@@ -75,6 +81,7 @@ def _ttmetal() -> Dialect:
 _LOWER_DIALECTS: dict[str, Callable[[], Dialect]] = {
     "arith": _arith,
     "emitc": _emitc,
+    "math": _math,
     "memref": _memref,
     "scf": _scf,
     "tensor": _tensor,

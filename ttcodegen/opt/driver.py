@@ -164,6 +164,10 @@ class _Run:
         if not self.request.allow_unregistered_dialect:
             _refuse_unregistered(module)
         verify_module(module)
+        if self.scheduled and "ttir.generic" in self.source.text:
+            from ttcodegen.frontends.generic_regions import lift_regions
+
+            lift_regions(module)
         return module
 
     def _runner(self) -> PassRunner:

@@ -21,13 +21,13 @@ from ttcodegen.dialects.device_module import Launch, functions_of, is_host_funct
 from ttcodegen.dialects.device_op_names import RUN_TIME_ARGUMENT
 from ttcodegen.dialects.functions import body_of
 from ttcodegen.dialects.placement import placement_of
+from ttcodegen.dialects.program_attribute import ProgramAttr
 from ttcodegen.dialects.programs import (
     BufferAddress,
     Kernel,
     Place,
     Processor,
     Program,
-    ProgramAttr,
     UnitTiles,
 )
 from ttcodegen.dialects.tile import TILE_SIDE

@@ -16,7 +16,8 @@ from ttcodegen.dialects.device_op_names import CREATE_BUFFER, DEALLOCATE_BUFFER,
 from ttcodegen.dialects.functions import body_of
 from ttcodegen.dialects.operation import operation_name
 from ttcodegen.dialects.placement import TensorPlacement, placed_type, placement_of
-from ttcodegen.dialects.programs import Program, ProgramAttr
+from ttcodegen.dialects.program_attribute import ProgramAttr
+from ttcodegen.dialects.programs import Program
 from ttcodegen.dialects.system import system_of
 from ttcodegen.layout.bank import Bank
 from ttcodegen.layout.bank import Block as Place

@@ -18,12 +18,12 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from ttcodegen.dialects.device_module import Launch, functions_of, is_host_function, launches
+from ttcodegen.dialects.program_attribute import ProgramAttr
 from ttcodegen.dialects.programs import (
     BufferAddress,
     Kernel,
     Processor,
     Program,
-    ProgramAttr,
 )
 from ttcodegen.emitc.identifiers import NameScope
 from ttcodegen.naming.programs import neutral_names, renamed_after_tensor, shared_kernel_name

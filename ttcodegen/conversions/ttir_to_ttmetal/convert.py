@@ -33,7 +33,8 @@ from ttcodegen.dialects.device_module import MEANING
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.placement import TensorPlacement, declared_data_type, placed_type
-from ttcodegen.dialects.programs import Program, ProgramAttr
+from ttcodegen.dialects.program_attribute import ProgramAttr
+from ttcodegen.dialects.programs import Program
 from ttcodegen.dialects.system import system_of
 from ttcodegen.dialects.ttir_generic import GenericOp
 from ttcodegen.emitc.identifiers import NameScope, identifier

@@ -26,8 +26,6 @@ def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
     Raises:
         CompileError: if it is no such text, or with all that cannot be translated.
     """
-    from xdsl.dialects.math import Math
-
     from ttcodegen.frontends.linalg import forms, rules
 
     names = (*rules.LINALG, *forms.UNSUPPORTED)
@@ -40,7 +38,6 @@ def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
             "tensor": forms.TENSOR,
         }
     )
-    context.load_dialect(Math)
     for name in forms.ELEMENTS:
         context.load_op(source_operation(name, forms.element_form))
     module = flatten(parse_operations(source, diagnostics, context), diagnostics)

@@ -81,6 +81,12 @@ def reduction(
     return [reduced(loops, full, combine, starts[start], maps[0])]
 
 
+def neutral_element(steps: Sequence[Operation]) -> float:
+    """What changes nothing of a reduction by the op that combines; 0 if there is none."""
+    names = [ELEMENTWISE.get(operation_name(step), "") for step in steps]
+    return next((_REDUCTIONS[name][1] for name in names if name in _REDUCTIONS), 0.0)
+
+
 def _product_of(
     whole: tuple[str, SSAValue, SSAValue], before: Sequence[Operation]
 ) -> Operation | None:

@@ -19,7 +19,8 @@ from xdsl.ir import Block, Region, SSAValue
 
 from ttcodegen.dialects.device_module import MEANING
 from ttcodegen.dialects.placement import placed_type
-from ttcodegen.dialects.programs import Program, ProgramAttr
+from ttcodegen.dialects.program_attribute import ProgramAttr
+from ttcodegen.dialects.programs import Program
 from ttcodegen.lang.tensors import Tensor
 from ttcodegen.ops.context import load_dialects
 

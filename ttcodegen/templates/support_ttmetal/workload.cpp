@@ -11,6 +11,7 @@
 namespace support {
 
 using tt::tt_metal::CBHandle;
+using tt::tt_metal::CoreCoord;
 using tt::tt_metal::CoreRange;
 using tt::tt_metal::KernelHandle;
 using tt::tt_metal::distributed::MeshCoordinateRange;
@@ -26,6 +27,17 @@ Workload::Workload(const MeshDevice& device, tt::tt_metal::Program&& program,
 
 void Workload::enqueue(MeshDevice& device) {
     EnqueueMeshWorkload(device.mesh_command_queue(), *workload_, /*blocking=*/false);
+}
+
+void require_cores(const MeshDevice& device, const std::string& program, const CoreRange& cores) {
+    const CoreCoord grid = device.compute_with_storage_grid_size();
+    if (cores.end_coord.x >= grid.x || cores.end_coord.y >= grid.y) {
+        throw std::runtime_error(
+            "'" + program + "' runs on " + std::to_string(cores.end_coord.x + 1) + " columns and " +
+            std::to_string(cores.end_coord.y + 1) + " rows of cores, but the device has " +
+            std::to_string(grid.x) + " columns and " + std::to_string(grid.y) +
+            " rows: make its grid smaller in src/tuning.hpp, or compile for this device");
+    }
 }
 
 void require_l1(const MeshDevice& device, const std::string& program, std::uint64_t bytes) {

@@ -48,6 +48,11 @@ class Workload {
     std::vector<tt::tt_metal::CBHandle> circular_buffers_;
 };
 
+/// Checks that the device has the cores of a program.
+/// @throws std::runtime_error with both grids if it has not.
+void require_cores(const tt::tt_metal::distributed::MeshDevice& device, const std::string& program,
+                   const tt::tt_metal::CoreRange& cores);
+
 /// Checks that a core's L1 has room for the circular buffers of a program.
 /// @throws std::runtime_error with both figures if they are too large.
 void require_l1(const tt::tt_metal::distributed::MeshDevice& device, const std::string& program,

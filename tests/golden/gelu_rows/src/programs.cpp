@@ -74,6 +74,7 @@ Workload build(const DeviceTensor& x, const DeviceTensor& scale, const DeviceTen
                const MeshDevice& device) {
     Program program = tt::tt_metal::CreateProgram();
 
+    support::require_cores(device, "gelu_sum_multiply", cores);
     support::require_l1(device, "gelu_sum_multiply", Tuning::l1_bytes);
     // Circular buffers: data format, number of pages, bytes per page.
     support::create_circular_buffer(program, cores, cb_x, DataFormat::Float32, Tuning::buffer_depth,

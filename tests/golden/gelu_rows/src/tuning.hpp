@@ -29,13 +29,13 @@ struct gelu_sum_multiply {
     // Faster, less precise functions of the vector engine.
     static constexpr bool math_approx_mode = false;
 
-    // Bytes of L1 per core for circular buffers.
-    static constexpr std::uint32_t l1_bytes = buffer_depth * 4096 + buffer_depth * 4096 +
-                                              buffer_depth * 4096 + 2048 + buffer_depth * 4096;
-
     static_assert(buffer_depth >= 1, "buffer_depth is at least 1");
     static_assert(grid_columns >= 1, "grid_columns is at least 1");
     static_assert(grid_rows >= 1, "grid_rows is at least 1");
+
+    // Bytes of L1 per core for circular buffers.
+    static constexpr std::uint32_t l1_bytes = buffer_depth * 4096 + buffer_depth * 4096 +
+                                              buffer_depth * 4096 + 2048 + buffer_depth * 4096;
 };
 
 }  // namespace gelu_rows::tuning

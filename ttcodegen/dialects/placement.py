@@ -90,6 +90,32 @@ class TensorPlacement:
         """The same tensor in L1, its rows divided among cores."""
         return self.sharded("height_sharded", shards)
 
+    def interleaved(self) -> TensorPlacement:
+        """The same tensor, dealt out to the banks of DRAM page by page if it is sharded."""
+        if self.shards is None:
+            return self
+        return self.with_(buffer_type="dram", memory_layout="interleaved", shards=None)
+
+    def misfit(self) -> str | None:
+        """Why a tensor of that shape and layout cannot be in these shards; None if it can."""
+        if self.shards is None or self.memory_layout is None:
+            return None
+        in_tiles = self.layout is Layout.TILE
+        return self.shards.misfit(self.memory_layout, *self.padded_shape(), in_tiles)
+
+    def may_change_pages_in_shards(self) -> bool:
+        """Whether the library makes tiles of rows, or rows of tiles, where the tensor is: shards
+        have to be in L1 and whole tiles, without padding (docs/library-rules.md)."""
+        if self.shards is None:
+            return True
+        tiles = self.with_(layout=Layout.TILE)
+        rows = self.with_(layout=Layout.ROW_MAJOR)
+        return (
+            self.buffer_type == "l1"
+            and tiles.misfit() is None
+            and tiles.padded_shape() == rows.padded_shape()
+        )
+
     def tile_padding(self) -> int:
         """How many elements of padding the tensor has in tiles."""
         height, width = self.with_(layout=Layout.TILE).collapsed_shape()

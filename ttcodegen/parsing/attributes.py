@@ -45,6 +45,7 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from ttcodegen.diagnostics import CompileError, Diagnostics, Note, Source
 from ttcodegen.dialects.placement import LayoutTextError, TTNNLayoutAttr, placed
+from ttcodegen.dialects.tile import TileType
 from ttcodegen.parsing.aliases import ALIAS, inner_aliases, location_definition
 from ttcodegen.parsing.legacy import current_attribute_name
 from ttcodegen.parsing.lexer import LexedToken, MLIRTextLexer, skip_blanks
@@ -339,6 +340,8 @@ class AttributeParser(Parser):
                     "evenly among their cores",
                     start,
                 )
+            if isinstance(element_type, TileType):
+                element_type = self._element_of_tiles(element_type, placement, start)
             return TensorType(element_type, shape, TTNNLayoutAttr(placement))
         if not isinstance(encoding, UnregisteredAttr):
             return TensorType(element_type, shape, encoding)
@@ -350,6 +353,19 @@ class AttributeParser(Parser):
                 start,
             )
         return TensorType(element_type, shape)
+
+    def _element_of_tiles(
+        self, tile: TileType, placement: TensorPlacement, start: int
+    ) -> Attribute:
+        """The element type of a tensor whose type says which tiles it is made of: tools write so
+        what has no element type, block floats above all. The layout says the same."""
+        if tile.format_name.data != placement.data_type.mlir:
+            self.raise_error(
+                f"the elements are {tile.format_name.data}, those of the layout "
+                f"{placement.data_type.mlir}",
+                start,
+            )
+        return placement.data_type.element_type
 
     def _parse_memref_attrs(self) -> MemRefType | UnrankedMemRefType:
         """A memref type; a layout of a dialect we do not have is dropped."""

@@ -77,6 +77,9 @@ class _Decomposer:
     ) -> SSAValue:
         """Data type and page layout, in an order in which the library does both."""
         source = placement_of(value)
+        if source.layout is not target.layout and not source.may_change_pages_in_shards():
+            value = self._step(builder, "to_memory_config", value, _between(source, target))
+            source = placement_of(value)
         between = source.with_(data_type=target.data_type)
         if target.layout is Layout.TILE and source.layout is Layout.ROW_MAJOR:
             between = source.with_(data_type=_tilizable(source.data_type, target.data_type))
@@ -104,6 +107,12 @@ class _Decomposer:
             self.made[key] = builder.emit(name, [value], placed_type(placement))
             self.made[key].name_hint = value.name_hint
         return self.made[key]
+
+
+def _between(source: TensorPlacement, target: TensorPlacement) -> TensorPlacement:
+    """Where a sharded tensor is while its rows become tiles, or its tiles rows."""
+    memory = target.buffer_type if _both_interleaved(target, target) else "dram"
+    return source.with_(buffer_type=memory, memory_layout="interleaved", shards=None)
 
 
 def _both_interleaved(source: TensorPlacement, target: TensorPlacement) -> bool:

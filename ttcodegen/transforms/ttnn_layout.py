@@ -33,7 +33,7 @@ from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.ttir import TTIROp
 from ttcodegen.ops.ttnn import ttnn_op_classes
 from ttcodegen.transforms.rebuilding import body_of, keep, rebuild
-from ttcodegen.transforms.rewriting import set_type
+from ttcodegen.transforms.rewriting import erase, is_unused, set_type
 
 
 @dataclass(frozen=True)
@@ -73,10 +73,21 @@ def _assign(function: FuncOp, grid_width: int) -> None:
     assigner = _Assigner(grid_width)
     classes = ttnn_op_classes()
     rebuild(function, lambda insert, m: OpBuilder(classes, insert, m), assigner.rewrite)
+    _erase_unneeded_conversions(function)
     results = _return_operands(function, assigner)
     function.function_type = FunctionType.from_lists(
         [argument.type for argument in block.args], [value.type for value in results]
     )
+
+
+def _erase_unneeded_conversions(function: FuncOp) -> None:
+    """Conversions that nothing needs because another one led back to what was converted."""
+    op = body_of(function).last_op
+    while op is not None:
+        preceding = op.prev_op
+        if op.name == "ttnn.composite_to_layout" and is_unused(op):
+            erase(op)
+        op = preceding
 
 
 def _return_operands(function: FuncOp, assigner: _Assigner) -> Sequence[SSAValue]:
@@ -153,12 +164,14 @@ def _deciding(op: CatalogueOp, rule: ResultRule, operands: Sequence[SSAValue]) -
 
 def _as_asked(placement: TensorPlacement, asked: TensorPlacement | None) -> TensorPlacement:
     """Where a call puts its result if it takes a memory configuration: on the device, in the same
-    pages."""
+    pages, if those can be there."""
     if asked is None or asked.memory is Memory.HOST:
         return placement
-    return placement.with_(
+    there = placement.with_(
         buffer_type=asked.buffer_type, memory_layout=asked.memory_layout, shards=asked.shards
     )
+    # Shards of rows need not be whole tiles.
+    return placement if there.misfit() is not None else there
 
 
 @dataclass
@@ -235,6 +248,8 @@ class _Assigner:
             wanted = wanted.on_device()
         if spec.layout is not None:
             wanted = wanted.with_(layout=spec.layout)
+            if wanted.misfit() is not None:
+                wanted = wanted.interleaved()
         if spec.shards is not None:
             wanted = wanted.height_sharded(self._laid_out(spec.shards(op)))
         return wanted

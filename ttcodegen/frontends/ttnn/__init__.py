@@ -36,6 +36,7 @@ from ttcodegen.frontends.ttnn.calls_of_ttir import (
     replace_expert_call,
 )
 from ttcodegen.frontends.ttnn.composites import (
+    JOINED_HEADS_OF_SOME_USERS,
     MASKED_PAGED_ATTENTION,
     PAGED_ATTENTION,
     ROTATION_OF_ANY_ROWS,
@@ -54,6 +55,7 @@ from ttcodegen.frontends.ttnn.meshes import (
 )
 from ttcodegen.frontends.ttnn.prepared_weights import with_plain_weight
 from ttcodegen.frontends.ttnn.updates import UPDATES, replace_update
+from ttcodegen.ops.attention_heads_decode import MOST_USERS
 from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
 
 Properties = dict[str, Attribute]
@@ -261,6 +263,8 @@ def _name_here(op: Operation, name: str, properties: Properties) -> str:
         return MASKED_PAGED_ATTENTION
     if name == "rotary_embedding":
         return ROTATION_OF_ANY_ROWS
+    if name == "nlp_concat_heads_decode" and shape_of(op.results[0].type)[2:3] != (MOST_USERS,):
+        return JOINED_HEADS_OF_SOME_USERS
     mode = properties.get("mode")
     if name == "upsample" and isinstance(mode, StringAttr) and mode.data == "bilinear":
         return "upsample_bilinear"

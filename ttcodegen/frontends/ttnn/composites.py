@@ -24,6 +24,7 @@ from ttcodegen.frontends.ttnn.row_statistics import (
     sums_of_rows,
     sums_of_squares,
 )
+from ttcodegen.ops.attention_heads_decode import MOST_USERS
 from ttcodegen.ops.op_builder import OpBuilder, builder_before
 from ttcodegen.ops.ttir import ttir_op_classes
 from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
@@ -33,6 +34,8 @@ MASKED_PAGED_ATTENTION = f"masked_{PAGED_ATTENTION}"
 """The same with a mask, which the call has no place for beside positions."""
 ROTATION_OF_ANY_ROWS = "rotary_embedding_of_any_rows"
 """Calls that may have rows and positions that the library does not take."""
+JOINED_HEADS_OF_SOME_USERS = "nlp_concat_heads_decode_of_some_users"
+"""Calls whose result has fewer rows than the library returns, which are as many as users can be."""
 
 Rule = Callable[[OpBuilder, Operation, Sequence[SSAValue], Properties], SSAValue]
 
@@ -139,6 +142,21 @@ def _joined_heads(
     batch, heads, sequence, size = shape_of(operands[0].type)
     result = tensor_type(element_of(operands[0].type), [batch, sequence, heads * size])
     return builder.emit("concatenate_heads", operands[:1], result)
+
+
+def _joined_heads_of_some_users(
+    builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
+) -> SSAValue:
+    """The library returns a row of each user that there can be: the first are those of users."""
+    shape, heads = shape_of(operands[0].type), _number(op, properties, "num_heads")
+    element = element_of(operands[0].type)
+    joined = builder_before(op, ttnn_op_classes()).emit(
+        "nlp_concat_heads_decode",
+        operands,
+        tensor_type(element, [1, 1, MOST_USERS, heads * shape[3]]),
+        num_heads=heads,
+    )
+    return builder.slice_dim(joined, 2, 0, shape[1])
 
 
 def _copied(
@@ -329,6 +347,7 @@ _COMPOSITES: dict[str, _Composite] = {
     "layer_norm_pre_all_gather": _Composite(sums_of_rows, 1, 3),
     MASKED_PAGED_ATTENTION: _Composite(_masked_paged_attention, 5, 7),
     "nlp_concat_heads": _Composite(_joined_heads, rank=4),
+    JOINED_HEADS_OF_SOME_USERS: _Composite(_joined_heads_of_some_users, rank=4),
     "paged_flash_multi_latent_attention_decode": _Composite(
         _same("paged_flash_multi_latent_attention_decode"), 3, 7
     ),

@@ -30,6 +30,7 @@ from ttcodegen.ops.definition import call_kind
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.traits import CallKind
 from ttcodegen.ops.ttnn import ttnn_op_classes
+from ttcodegen.optimizer.plain_time import apply_if_faster
 from ttcodegen.transforms.rebuilding import body_of, keep, rebuild
 from ttcodegen.transforms.rewriting import erase_dead
 
@@ -51,19 +52,22 @@ def elementwise() -> frozenset[str]:
 
 @dataclass(frozen=True)
 class DenseRows(ModulePass):
-    """Moves reshapes after ops that work row by row, and cancels them."""
+    """Moves reshapes after ops that work row by row, and cancels them, where that saves time: what
+    is won on some tensors is lost where others are reshaped to go with them."""
 
     name = "ttnn-dense-rows"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        classes = ttnn_op_classes()
-        for function in op.walk():
-            if isinstance(function, FuncOp):
-                rows = _Rows()
-                rebuild(function, lambda insert, m: OpBuilder(classes, insert, m), rows.rewrite)
-                _join_reshapes(function)
-                _return_rows(function)
-                erase_dead(function)
+        apply_if_faster(ctx, op, _arrange)
+
+
+def _arrange(function: FuncOp) -> None:
+    classes = ttnn_op_classes()
+    rows = _Rows()
+    rebuild(function, lambda insert, m: OpBuilder(classes, insert, m), rows.rewrite)
+    _join_reshapes(function)
+    _return_rows(function)
+    erase_dead(function)
 
 
 def _return_rows(function: FuncOp) -> None:

@@ -34,7 +34,11 @@ from ttcodegen.optimizer.overrides import (
 from ttcodegen.optimizer.search import Decision, Search, placement_of
 from ttcodegen.optimizer.ways import Ways
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
-from ttcodegen.transforms.const_eval_hoist import constant_values, is_const_eval
+from ttcodegen.transforms.const_eval_hoist import (
+    constant_calls,
+    constant_values,
+    is_const_eval,
+)
 from ttcodegen.transforms.rebuilding import body_of
 from ttcodegen.transforms.rewriting import set_type
 
@@ -92,13 +96,6 @@ def placed_calls() -> frozenset[str]:
         if isinstance(definition, TTNNDefinition) and definition.result_rule(0).placed:
             found.add(name)
     return frozenset(found)
-
-
-def constant_calls(function: FuncOp) -> set[Operation]:
-    """The calls that are computed once, for they depend on weights and constants alone."""
-    constants = constant_values(function)
-    ops = body_of(function).ops
-    return {op for op in ops if op.results and all(r in constants for r in op.results)}
 
 
 def decide(

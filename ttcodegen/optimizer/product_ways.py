@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ttcodegen.dialects.compute_config import ComputeConfig
@@ -72,13 +73,20 @@ class ProductWays:
             yield Way((in_dram[0] if takes_no_config else plain, *rest), (result,))
         if takes_no_config:
             return
-        for config in self._configs(call, product, plain):
-            for result in self._product_results(call.result, config, product):
-                yield self._given_way(call, (plain, *rest), result, config)
-        if left.shards is not None:
-            for config in self._configs(call, product, left):
+        for source in (plain,) if left.shards is None else (plain, left):
+            for config, result in self._configured_results(call, product, source):
+                yield self._given_way(call, (source, *rest), result, config)
+
+    def _configured_results(
+        self, call: LibraryCall, product: Product, left: TensorPlacement
+    ) -> Iterator[tuple[MatmulProgramConfig, TensorPlacement]]:
+        """Configurations with the results that they can have: one with shards wants narrower
+        blocks of registers than others."""
+        for whole_rows in (False, True) if self.shards else (False,):
+            for config in self._configs(call, product, left, whole_rows):
                 for result in self._product_results(call.result, config, product):
-                    yield self._given_way(call, (left, *rest), result, config)
+                    if (result.shards is not None) == whole_rows:
+                        yield config, result
 
     def _given_way(
         self,
@@ -100,12 +108,14 @@ class ProductWays:
         return Way(operands, (result,), attributes)
 
     def _configs(
-        self, call: LibraryCall, product: Product, left: TensorPlacement
+        self, call: LibraryCall, product: Product, left: TensorPlacement, whole_rows: bool
     ) -> Iterator[MatmulProgramConfig]:
+        """The best configuration of each kind; `whole_rows`: for results in shards."""
         grid = self.grid
         rows, width = product.rows, product.width
         shards = left.shards
         kind = left.memory_layout
+        blocks = partial(self._blocks, call, product, left, whole_rows)
         # Two-dimensional: rows of cores share rows, columns of cores columns.
         if kind in ("interleaved", "block_sharded"):
             per_m, per_n = -(-rows // grid.rows), -(-width // grid.columns)
@@ -113,17 +123,17 @@ class ProductWays:
             if shards is not None:
                 per_m, inner = (size // TILE_SIDE for size in shards.shape)
             if -(-rows // per_m) <= grid.rows and min(rows, width) > 1:
-                config = self._blocks(call, product, left, per_m, per_n, inner, None)
+                config = blocks(per_m, per_n, inner, None)
                 if config is not None:
                     yield config
         if kind in ("interleaved", "width_sharded") and rows <= 32:
             inner = product.inner if shards is None else shards.shape[1] // TILE_SIDE
-            config = self._blocks(call, product, left, rows, -(-width // grid.cores), inner, True)
+            config = blocks(rows, -(-width // grid.cores), inner, True)
             if config is not None:
                 yield config
         if kind in ("interleaved", "height_sharded") and width <= 64:
             per_m = -(-rows // grid.cores) if shards is None else shards.shape[0] // TILE_SIDE
-            config = self._blocks(call, product, left, per_m, width, product.inner, False)
+            config = blocks(per_m, width, product.inner, False)
             if config is not None:
                 yield config
 
@@ -132,6 +142,7 @@ class ProductWays:
         call: LibraryCall,
         product: Product,
         left: TensorPlacement,
+        whole_rows: bool,
         per_m: int,
         per_n: int,
         inner: int,
@@ -145,7 +156,7 @@ class ProductWays:
             for k in reversed(divisors(inner)):
                 if product.inner % k or (k > MOST_INNER and k != inner) or k > 4 * MOST_INNER:
                     continue
-                sub_h, sub_w = subblock(high, per_n, most, self.shards)
+                sub_h, sub_w = subblock(high, per_n, most, whole_rows)
                 config = self._config(product, k, sub_h, sub_w, high, per_m, per_n, shares_left)
                 needed = self.model.cost(
                     LibraryCall(

@@ -110,6 +110,13 @@ def constant_values(function: FuncOp) -> set[SSAValue]:
     return constants
 
 
+def constant_calls(function: FuncOp) -> set[Operation]:
+    """The calls that are computed once, for they depend on weights and constants alone."""
+    constants = constant_values(function)
+    ops = body_of(function).ops
+    return {op for op in ops if op.results and all(r in constants for r in op.results)}
+
+
 def _overwritten(block: Block) -> set[SSAValue]:
     """The values that an op overwrites, with all whose buffer they may share."""
     found: set[SSAValue] = set()

@@ -93,7 +93,7 @@ _MOST_ROW_BYTES = 1 << 18
 def reshaped(builder: OpBuilder, value: SSAValue, shape: Sequence[int]) -> SSAValue:
     """A value in that shape: by way of rows where tiles would be little but padding, as those of
     (2048, 512, 1, 1) are, which take 4 GiB."""
-    if shape_of(value.type) != tuple(shape) and _suits_rows(value, tuple(shape)):
+    if shape_of(value.type) != tuple(shape) and suits_rows(value, tuple(shape)):
         result = TensorType(element_of(value.type), shape)
         return builder.emit("reshape_row_major", [value], result, shape=list(shape))
     return builder.reshape(value, shape)
@@ -103,7 +103,7 @@ def _lower_reshape(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     return reshaped(builder, builder.operand(op, "input"), op.result_shape)
 
 
-def _suits_rows(value: SSAValue, shape: Sequence[int]) -> bool:
+def suits_rows(value: SSAValue, shape: Sequence[int]) -> bool:
     data_type = normalized_data_type(element_of(value.type))
     if data_type is None or data_type not in MOVED_ROWS:
         return False

@@ -21,7 +21,7 @@ from ttcodegen.dialects.datatypes import bf16, element_of, f32, shape_of, tensor
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.ops.attention_heads_decode import MOST_USERS
-from ttcodegen.ops.data_movement import reshaped
+from ttcodegen.ops.data_movement import reshaped, suits_rows
 from ttcodegen.ops.kv_cache_paged import MOST_USERS as MOST_CACHED
 from ttcodegen.ops.kv_cache_paged import write_rows
 from ttcodegen.ops.op_builder import OpBuilder
@@ -117,7 +117,7 @@ def _updates_users(op: CatalogueOp) -> bool:
 
 def _permuted(builder: OpBuilder, value: SSAValue, permutation: Sequence[int]) -> SSAValue:
     """A value with its dimensions in that order: what was done before is part of it, and a reshape
-    is enough where those of more than one element stay in theirs."""
+    is enough where those of more than one element stay in theirs, and tiles hold them well."""
     order = list(permutation)
     before = value.owner
     if isinstance(before, CatalogueOp) and before.definition.short_name == "permute":
@@ -125,8 +125,9 @@ def _permuted(builder: OpBuilder, value: SSAValue, permutation: Sequence[int]) -
         value = before.operands[0]
     shape = shape_of(value.type)
     moved = [axis for axis in order if shape[axis] != 1]
-    if moved == sorted(moved):
-        return reshaped(builder, value, [shape[axis] for axis in order])
+    permuted = tuple(shape[axis] for axis in order)
+    if moved == sorted(moved) and not suits_rows(value, permuted):
+        return reshaped(builder, value, permuted)
     return builder.permute(value, order)
 
 

@@ -115,6 +115,9 @@ def test_a_python_without_the_package_is_reported(
     assert "there is no Python with the package 'ttnn'" in capsys.readouterr().err
     assert main(["validate", str(program), "--python", sys.executable]) == 1
     assert "the library ended with status 1" in capsys.readouterr().err
+    (tmp_path / "python").symlink_to(sys.executable)
+    assert main(["validate", str(program), "--python", "./python"]) == 1
+    assert "the library ended with status 1" in capsys.readouterr().err
 
 
 @pytest.mark.slow

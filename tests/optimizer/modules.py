@@ -40,6 +40,38 @@ func.func @main(%x: tensor<32x256xbf16> {{{INPUT}}}, %w: tensor<256x512xbf16> {{
 """
 """Rows of a decoder, each a matrix of one row, as models have them."""
 
+GATED = f"""
+func.func @main(%x: tensor<1024x2048xbf16> {{{INPUT}}}, %u: tensor<2048x5632xbf16> {{{WEIGHT}}}, %g: tensor<2048x5632xbf16> {{{WEIGHT}}}, %d: tensor<5632x2048xbf16> {{{WEIGHT}}}) -> tensor<1024x2048xbf16> {{
+  %0 = "ttir.matmul"(%x, %g) : (tensor<1024x2048xbf16>, tensor<2048x5632xbf16>) -> tensor<1024x5632xbf16>
+  %1 = "ttir.silu"(%0) : (tensor<1024x5632xbf16>) -> tensor<1024x5632xbf16>
+  %2 = "ttir.matmul"(%x, %u) : (tensor<1024x2048xbf16>, tensor<2048x5632xbf16>) -> tensor<1024x5632xbf16>
+  %3 = "ttir.multiply"(%1, %2) : (tensor<1024x5632xbf16>, tensor<1024x5632xbf16>) -> tensor<1024x5632xbf16>
+  %4 = "ttir.matmul"(%3, %d) : (tensor<1024x5632xbf16>, tensor<5632x2048xbf16>) -> tensor<1024x2048xbf16>
+  return %4 : tensor<1024x2048xbf16>
+}}
+"""
+"""A gated product, whose factors fill much of L1."""
+
+SMALL_IMAGE = f"""
+func.func @main(%x: tensor<12x256x1x1xbf16> {{{INPUT}}}, %w: tensor<256x256x1x1xbf16> {{{WEIGHT}}}) -> tensor<12x256x1x1xbf16> {{
+  %0 = "ttir.conv2d"(%x, %w) <{{dilation = array<i32: 1, 1>, groups = 1 : i32, padding = array<i32: 0, 0, 0, 0>, stride = array<i32: 1, 1>, batch_dim = 0 : i64, channel_dim = 1 : i64, height_dim = 2 : i64, width_dim = 3 : i64}}> : (tensor<12x256x1x1xbf16>, tensor<256x256x1x1xbf16>) -> tensor<12x256x1x1xbf16>
+  return %0 : tensor<12x256x1x1xbf16>
+}}
+"""
+"""Images of one pixel, channels first: tiles of them are little but padding."""
+
+CHANNEL_SCALES = f"""
+func.func @main(%x: tensor<2x4x8x8xbf16> {{{INPUT}}}, %s: tensor<4xbf16> {{{INPUT}}}) -> tensor<2x4x8x8xbf16> {{
+  %0 = "ttir.mean"(%x) <{{dim_arg = [0 : i32, 2 : i32, 3 : i32], keep_dim = true}}> : (tensor<2x4x8x8xbf16>) -> tensor<1x4x1x1xbf16>
+  %1 = "ttir.rsqrt"(%0) : (tensor<1x4x1x1xbf16>) -> tensor<1x4x1x1xbf16>
+  %2 = "ttir.reshape"(%s) <{{shape = [1 : i32, 4 : i32, 1 : i32, 1 : i32]}}> : (tensor<4xbf16>) -> tensor<1x4x1x1xbf16>
+  %3 = "ttir.multiply"(%1, %2) : (tensor<1x4x1x1xbf16>, tensor<1x4x1x1xbf16>) -> tensor<1x4x1x1xbf16>
+  %4 = "ttir.multiply"(%x, %3) : (tensor<2x4x8x8xbf16>, tensor<1x4x1x1xbf16>) -> tensor<2x4x8x8xbf16>
+  return %4 : tensor<2x4x8x8xbf16>
+}}
+"""
+"""A scale of each channel, which a reshape would take out of its tiles."""
+
 LAST_ROWS = f"""
 func.func @main(%x: tensor<36x64xbf16> {{{INPUT}}}) -> tensor<4x1x64xbf16> {{
   %0 = "ttir.exp"(%x) : (tensor<36x64xbf16>) -> tensor<36x64xbf16>

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 -- MLIR as it is printed
 """Decisions that are given, and those that were taken."""
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ func.func @main(%arg0: tensor<64x128xbf16>, %arg1: tensor<64x128xbf16>) -> tenso
   %1 = "ttir.add"(%0, %arg1) : (tensor<64x128xbf16>, tensor<64x128xbf16>) -> tensor<64x128xbf16> loc("add_2")
   return %1 : tensor<64x128xbf16>
 }
-"""  # noqa: E501
+"""
 
 
 def given(**entries: dict[str, Any]) -> str:
@@ -261,6 +262,29 @@ def test_calls_go_by_the_names_of_their_locations() -> None:
     assert refused.value.diagnostics[0].remedy == "did you mean 'add_1'?"
 
 
+ONE_CONVOLUTION = """
+func.func @main(%x: tensor<1x32x32x64xbf16>, %w: tensor<64x64x3x3xbf16>, %b: tensor<1x1x1x64xbf16>) -> tensor<1x32x32x64xbf16> {
+  %c = "ttir.conv2d"(%x, %w, %b) <{stride = array<i32: 1, 1>, padding = array<i32: 1, 1, 1, 1>, dilation = array<i32: 1, 1>, groups = 1 : i32}> : (tensor<1x32x32x64xbf16>, tensor<64x64x3x3xbf16>, tensor<1x1x1x64xbf16>) -> tensor<1x32x32x64xbf16> loc("conv1")
+  %r = "ttir.relu"(%c) : (tensor<1x32x32x64xbf16>) -> tensor<1x32x32x64xbf16> loc("act")
+  return %r : tensor<1x32x32x64xbf16>
+}
+"""
+
+
+def test_a_location_names_the_call_and_not_what_prepares_its_operands() -> None:
+    wanted = {"conv2d_config": {"act_block_h_override": 64}}
+    module = compiled(ONE_CONVOLUTION, 2, given(conv1=wanted))
+    assert "act_block_h_override = 64" in module.files["src/tuning.hpp"]
+
+
+def test_a_call_has_one_entry() -> None:
+    twice = (
+        '{"version": 1, "functions": {"main": {"c": {"memory": "l1"}, "c": {"memory": "dram"}}}}'
+    )
+    with pytest.raises(CompileError, match="have 'c' twice"):
+        compiled(ONE_CONVOLUTION, 2, twice)
+
+
 def test_convolutions_get_their_cores() -> None:
     text = (
         "override-conv2d-config=conv2d=core_grid#8x4:override_sharding_config#true:"
@@ -321,7 +345,7 @@ func.func @main(%x: tensor<256x512xbf16>, %g: tensor<512xbf16> {{{WEIGHT}}}) -> 
   %s = "ttir.softmax"(%n) <{{dimension = 1 : si32}}> : (tensor<256x512xbf16>) -> tensor<256x512xbf16>
   return %s : tensor<256x512xbf16>
 }}
-"""  # noqa: E501
+"""
 
 
 def test_the_configuration_of_a_normalisation_is_that_of_its_shards() -> None:
@@ -400,6 +424,6 @@ func.func @main(%x: tensor<64x128xbf16> {{{INPUT}}}, %w: tensor<128x128xbf16> {{
   %0 = "ttir.matmul"(%x, %w) : (tensor<64x128xbf16>, tensor<128x128xbf16>) -> tensor<64x128xbf16>
   return %0 : tensor<64x128xbf16>
 }}
-"""  # noqa: E501
+"""
     with pytest.raises(CompileError, match=reason):
         compiled(text, 2, given(matmul=wrong))

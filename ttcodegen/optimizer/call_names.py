@@ -16,8 +16,8 @@ from ttcodegen.transforms.rebuilding import body_of
 class CallNames:
     """The calls of a function by the names of what they make.
 
-    It is the name of the value in the source, or of its location, or of the op; one that occurs
-    again is numbered.
+    It is the name of the value in the source, or of its location if no later call has that, or of
+    the op; one that occurs again is numbered.
     """
 
     def __init__(self, function: FuncOp) -> None:
@@ -26,13 +26,16 @@ class CallNames:
         self._calls: dict[str, CatalogueOp] = {}
         self._at: dict[str, CatalogueOp] = {}
         seen: dict[str, int] = {}
-        for op in body_of(function).ops:
-            if not isinstance(op, CatalogueOp) or not op.results:
-                continue
-            location = location_name(op.location)
-            if location is not None:
+        calls = [op for op in body_of(function).ops if isinstance(op, CatalogueOp) and op.results]
+        for op in calls:
+            if (location := location_name(op.location)) is not None:
                 self._at[location] = op
-            name = name_in_text(op.results[0], location or op.definition.short_name)
+        for op in calls:
+            location = location_name(op.location)
+            made = op.definition.short_name
+            # What only prepares operands for a call is not what its location names.
+            is_last = location is not None and self._at[location] is op
+            name = name_in_text(op.results[0], location if location and is_last else made)
             seen[name] = seen.get(name, 0) + 1
             name = name if seen[name] == 1 else f"{name}#{seen[name]}"
             self._names[op] = name

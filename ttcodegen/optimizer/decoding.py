@@ -27,6 +27,7 @@ from ttcodegen.ops.kv_cache_paged import write_rows
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.ttnn import ttnn_op_classes
 from ttcodegen.optimizer.dense_rows import RESHAPES
+from ttcodegen.optimizer.plain_time import apply_if_faster
 from ttcodegen.transforms.rebuilding import keep, rebuild
 from ttcodegen.transforms.rewriting import erase_dead
 
@@ -39,12 +40,15 @@ HEADS_LAST = [0, 2, 1, 3]
 
 @dataclass(frozen=True)
 class DecodeCaches(ModulePass):
-    """Caches are updated from shards, and movements of dimensions of one element are reshapes."""
+    """Caches are updated from shards, and movements of dimensions of one element are reshapes,
+    those by way of rows only where that saves time, for the calls around them want tiles."""
 
     name = "ttnn-decode-caches"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        _rewrite(op, _Caches)
+        for function in _functions(op):
+            _rewrite(function, _Caches())
+        apply_if_faster(ctx, op, ("permute",), lambda f: _rewrite(f, _reshaped_by_rows))
 
 
 @dataclass(frozen=True)
@@ -54,26 +58,27 @@ class DecodeHeads(ModulePass):
     name = "ttnn-decode-heads"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        _rewrite(op, lambda: _joined)
+        for function in _functions(op):
+            _rewrite(function, _joined)
 
 
-def _rewrite(module: ModuleOp, rule_of_function: Callable[[], Rule]) -> None:
+def _functions(module: ModuleOp) -> list[FuncOp]:
+    return [op for op in module.walk() if isinstance(op, FuncOp)]
+
+
+def _rewrite(function: FuncOp, rule: Rule) -> None:
     classes = ttnn_op_classes()
-    for function in module.walk():
-        if not isinstance(function, FuncOp):
-            continue
-        rule = rule_of_function()
 
-        def rewrite(builder: OpBuilder, op: CatalogueOp, rule: Rule = rule) -> Sequence[SSAValue]:
-            operands = [builder[value] for value in op.operands]
-            made = rule(builder, op, operands)
-            if made is None:
-                keep(builder, op, operands)
-                return op.results
-            return made
+    def rewrite(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
+        operands = [builder[value] for value in op.operands]
+        made = rule(builder, op, operands)
+        if made is None:
+            keep(builder, op, operands)
+            return op.results
+        return made
 
-        rebuild(function, lambda insert, m: OpBuilder(classes, insert, m), rewrite)
-        erase_dead(function)
+    rebuild(function, lambda insert, m: OpBuilder(classes, insert, m), rewrite)
+    erase_dead(function)
 
 
 class _Caches:
@@ -115,9 +120,20 @@ def _updates_users(op: CatalogueOp) -> bool:
     )
 
 
-def _permuted(builder: OpBuilder, value: SSAValue, permutation: Sequence[int]) -> SSAValue:
+def _reshaped_by_rows(
+    builder: OpBuilder, op: CatalogueOp, operands: Sequence[SSAValue]
+) -> Sequence[SSAValue] | None:
+    if op.definition.short_name != "permute":
+        return None
+    return [_permuted(builder, operands[0], op.parameter("permutation"), by_rows=True)]
+
+
+def _permuted(
+    builder: OpBuilder, value: SSAValue, permutation: Sequence[int], by_rows: bool = False
+) -> SSAValue:
     """A value with its dimensions in that order: what was done before is part of it, and a reshape
-    is enough where those of more than one element stay in theirs, and tiles hold them well."""
+    is enough where those of more than one element stay in theirs; one that goes by way of rows if
+    that is wanted."""
     order = list(permutation)
     before = value.owner
     if isinstance(before, CatalogueOp) and before.definition.short_name == "permute":
@@ -126,7 +142,7 @@ def _permuted(builder: OpBuilder, value: SSAValue, permutation: Sequence[int]) -
     shape = shape_of(value.type)
     moved = [axis for axis in order if shape[axis] != 1]
     permuted = tuple(shape[axis] for axis in order)
-    if moved == sorted(moved) and not suits_rows(value, permuted):
+    if moved == sorted(moved) and (by_rows or not suits_rows(value, permuted)):
         return reshaped(builder, value, permuted)
     return builder.permute(value, order)
 

@@ -58,7 +58,7 @@ class DenseRows(ModulePass):
     name = "ttnn-dense-rows"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        apply_if_faster(ctx, op, _arrange)
+        apply_if_faster(ctx, op, RESHAPES, _arrange)
 
 
 def _arrange(function: FuncOp) -> None:

@@ -123,7 +123,7 @@ def read_overrides(text: str) -> Overrides:
             _check(f"the override of '{name}'", entry, _FIELDS)
         return {ANY: entries}
     try:
-        data: Any = json.loads(text)
+        data: Any = json.loads(text, object_pairs_hook=_table)
     except ValueError as error:
         raise CompileError(f"the overrides are no JSON: {error}") from error
     known = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
@@ -136,6 +136,16 @@ def read_overrides(text: str) -> Overrides:
             raise CompileError(f"the overrides of '{function}' are no table of calls")
         for name, entry in cast("dict[str, Any]", entries).items():
             _check(f"the override of '{name}' in '{function}'", entry, _FIELDS)
+    return found
+
+
+def _table(fields: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; one that says something twice is an error."""
+    found = dict(fields)
+    if len(found) < len(fields):
+        names = [name for name, _ in fields]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise CompileError(f"the overrides have '{twice}' twice in one table")
     return found
 
 

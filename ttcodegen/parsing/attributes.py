@@ -44,7 +44,12 @@ from xdsl.utils.lexer import Input, Position, Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from ttcodegen.diagnostics import CompileError, Diagnostics, Note, Source
-from ttcodegen.dialects.placement import LayoutTextError, TTNNLayoutAttr, placed
+from ttcodegen.dialects.placement import (
+    LayoutTextError,
+    TensorPlacement,
+    TTNNLayoutAttr,
+    placed,
+)
 from ttcodegen.dialects.tile import TileType
 from ttcodegen.parsing.aliases import ALIAS, inner_aliases, location_definition
 from ttcodegen.parsing.legacy import current_attribute_name

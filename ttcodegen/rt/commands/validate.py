@@ -67,13 +67,15 @@ class Validate(Command):
 
 def _python(given: str | None) -> str:
     named = given or os.environ.get(VARIABLE)
-    if named is None or shutil.which(named) is None:
+    found = None if named is None else shutil.which(named)
+    if found is None:
         raise CompileError(
             "there is no Python with the package 'ttnn'" + (f" at {named}" if named else ""),
             remedy=f"name one with --python or in {VARIABLE}; docs/optimizer.md says how to set "
             "one up",
         )
-    return named
+    # The library runs in another folder; links of an environment stay what they are.
+    return str(Path(found).absolute())
 
 
 def _memory(given: int | None) -> int:

@@ -263,3 +263,8 @@ func.func @windows(%a: tensor<2x9x10x40xbf16>, %b: tensor<3x2x20x70xbf16>) -> (t
   %1 = "ttir.window_reduction"(%a) <{kernel = array<i64: 2, 2>, stride = array<i64: 2, 2>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, method = "max"}> : (tensor<2x9x10x40xbf16>) -> tensor<2x4x5x40xbf16>
   return %0, %1 : tensor<2x5x9x70xbf16>, tensor<2x4x5x40xbf16>
 }
+
+func.func @slices_at(%x: tensor<3x40x70xbf16>, %begins: tensor<3xi32>) -> tensor<2x17x30xbf16> {
+  %0 = "ttir.slice_at"(%x, %begins) <{step = [1 : i32, 1 : i32, 2 : i32]}> : (tensor<3x40x70xbf16>, tensor<3xi32>) -> tensor<2x17x30xbf16>
+  return %0 : tensor<2x17x30xbf16>
+}

@@ -304,8 +304,8 @@ func.func @f(%0: {typed}, %1: {typed}, %2: {typed}) -> {typed} {{
     ("text", "reason"),
     [
         (
-            MERGED.replace('"ttir.exp"(%s)', '"ttir.bitcast_convert"(%s)'),
-            "'ttir.bitcast_convert' has no lowering for --target ttmetal",
+            MERGED.replace('"ttir.exp"(%s)', '"ttir.dropout"(%s)'),
+            "'ttir.dropout' has no lowering for --target ttmetal",
         ),
         (MERGED.replace("#map, #row, #map", "#map, #row, #column"), "says of its loops"),
         (MERGED.replace("grid<8x8>", "grid<9x9>"), "its grid is <9x9>, that of the chip <8x8>"),
@@ -351,7 +351,7 @@ func.func @f(%0: {typed}, %1: {typed}, %2: {typed}) -> {typed} {{
 def test_what_is_no_program_is_refused_at_its_line(text: str, reason: str) -> None:
     message = refusal(text)
     assert reason in message
-    place = "%e = " if "bitcast_convert" in reason else "%0 = ttir.generic"
+    place = "%e = " if "dropout" in reason else "%0 = ttir.generic"
     assert message.startswith(f"in.mlir:{text[: text.index(place)].count(chr(10)) + 1}:")
 
 

@@ -74,25 +74,25 @@ def test_a_project_is_written(source: Path, tmp_path: Path) -> None:
 
 
 def test_ops_without_a_program_run_on_the_cpu(tmp_path: Path) -> None:
-    path = tmp_path / "products.mlir"
+    path = tmp_path / "powers.mlir"
     path.write_text(
         """
         func.func @f(%x: tensor<4x4xi32>) -> tensor<4x4xi32> {
-          %0 = "ttir.cumprod"(%x) <{dim = 1 : i64}> : (tensor<4x4xi32>) -> tensor<4x4xi32>
+          %0 = "ttir.pow"(%x, %x) : (tensor<4x4xi32>, tensor<4x4xi32>) -> tensor<4x4xi32>
           return %0 : tensor<4x4xi32>
         }
         """
     )
     out = tmp_path / "out"
     assert main([str(path), "-o", str(out), "--target", "ttmetal"]) == 0
-    assert "cpu_cumprod(last_use(x_on_host))" in (out / "src" / "products.cpp").read_text()
+    assert "cpu_pow(last_use(x_on_host)" in (out / "src" / "powers.cpp").read_text()
     source = " ".join((out / "src" / "cpu_functions.cpp").read_text().split())
-    assert "cpu::cumprod({ElementType::int32, {4, 4}}, input" in source
+    assert "cpu::pow({ElementType::int32, {4, 4}}" in source
     assert {path.name for path in (out / "support" / "cpu").iterdir()} == {
-        *("reduction.hpp", "tensor.hpp", "transfer.hpp"),
+        *("elementwise.hpp", "tensor.hpp", "transfer.hpp"),
     }
     [function] = json.loads((out / "manifest.json").read_text())["cpu_functions"]
-    assert (function["ops"], function["calls"]) == (["ttir.cumprod"], 1)
+    assert (function["ops"], function["calls"]) == (["ttir.pow"], 1)
 
 
 @pytest.fixture(scope="module")

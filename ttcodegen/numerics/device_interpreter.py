@@ -40,6 +40,7 @@ from ttcodegen.numerics.interpreter import (
     constant_array,
 )
 from ttcodegen.ops.definition import TTIR
+from ttcodegen.ops.traits import Trait
 
 """Ops whose operands the matrix engine reads, if they come from outside the program."""
 _COPIES = frozenset({VIEW, ENQUEUE_READ_BUFFER, ENQUEUE_WRITE_BUFFER})
@@ -181,9 +182,12 @@ class _FunctionReader:
         wide = DataType.FLOAT32 if program.fp32_destination else DataType.BFLOAT16
         computed = {tensor for operation in function.operations for tensor in operation.results}
         reduced = _read_by_matrix_engine(function)
+        kept = _with_own_bits(function)
         tensors: list[DeviceTensor] = []
         for index, tensor in enumerate(function.tensors):
-            placement = _in_registers(tensor.type.placement, wide)
+            placement = tensor.type.placement
+            if index not in kept:
+                placement = _in_registers(placement, wide)
             if self._perturbation is None or index not in computed:
                 tensors.append(DeviceTensor(placement))
             elif placement.data_type is DataType.FLOAT32 and index in reduced:
@@ -271,6 +275,17 @@ def _read_by_matrix_engine(meaning: file.Program) -> set[int]:
         for operation in meaning.operations
         if _in_matrix_engine(operation)
         for tensor in operation.operands
+    }
+
+
+def _with_own_bits(meaning: file.Program) -> set[int]:
+    """The tensors whose elements never are in registers, because an op reads their bits."""
+    return {
+        tensor
+        for operation in meaning.operations
+        if (definition := TTIR.get(operation.name.removeprefix("ttir."))) is not None
+        and Trait.READS_BITS in definition.traits
+        for tensor in (*operation.operands, *operation.results)
     }
 
 

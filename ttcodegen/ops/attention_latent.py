@@ -19,6 +19,7 @@ from ttcodegen.ops.attention_decode import (
     verify_sink,
 )
 from ttcodegen.ops.attention_meaning import default_scale
+from ttcodegen.ops.attention_primitives import latent_decode_primitives
 from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.definition import (
     Call,
@@ -101,6 +102,7 @@ register(
         ),
         verify=_verify,
         numpy=_attention,
+        primitives=latent_decode_primitives,
         lower=_lower,
         cpu=cpu_call("attention", attention_on_cpu),
     )

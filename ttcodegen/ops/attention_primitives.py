@@ -29,6 +29,21 @@ def paged_decode_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | N
     return None if pages is None else _decoded(builder, op, *pages)
 
 
+def latent_decode_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """Attention of one token of each user over pages of latent vectors, whose first elements are
+    the values where none are given; None as above."""
+    rows = _rows_of_users(builder, op)
+    if rows is None:
+        return None
+    key = _rows_of_pages(builder, builder.operand(op, "key"), rows)
+    value = builder.optional(op, "value")
+    if value is None:
+        value = builder.slice_dim(key, 3, 0, op.parameter("head_dim_v"))
+    else:
+        value = _rows_of_pages(builder, value, rows)
+    return _decoded(builder, op, key, value)
+
+
 def chunked_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     """Attention of a part of a sequence, which sees what is before each of its tokens; None as
     above."""
@@ -127,6 +142,18 @@ def _past(builder: OpBuilder, op: CatalogueOp, keys: int) -> SSAValue | None:
 def _unpaged(builder: OpBuilder, op: CatalogueOp) -> tuple[SSAValue, SSAValue] | None:
     """Keys and values (users, heads, positions, head size): rows of their pages, which the numbers
     of the pages of each user choose."""
+    rows = _rows_of_users(builder, op)
+    if rows is None:
+        return None
+    key, value = (
+        _rows_of_pages(builder, builder.operand(op, name), rows) for name in ("key", "value")
+    )
+    return key, value
+
+
+def _rows_of_users(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """For each position of each user (users, heads, pages, page size) the number of its row among
+    those of all pages; None if there are more rows than float32 can number."""
     total, heads, page, _ = op.shape("key")
     if total * heads * page > _MOST_ROWS:
         return None
@@ -139,11 +166,7 @@ def _unpaged(builder: OpBuilder, op: CatalogueOp) -> tuple[SSAValue, SSAValue] |
     first = builder.broadcasting("multiply", number, rows_of_page)
     inside: Array = np.arange(heads * page, dtype=np.float32).reshape(1, heads, 1, page)
     rows = builder.broadcasting("add", first, builder.constant(inside))
-    rows = builder.typecast(rows, si32)
-    key, value = (
-        _rows_of_pages(builder, builder.operand(op, name), rows) for name in ("key", "value")
-    )
-    return key, value
+    return builder.typecast(rows, si32)
 
 
 def _rows_of_pages(builder: OpBuilder, pages: SSAValue, rows: SSAValue) -> SSAValue:

@@ -13,6 +13,7 @@ from ttcodegen.dialects.attribute_kinds import INTEGER, INTEGERS
 from ttcodegen.dialects.constants import constant_array
 from ttcodegen.dialects.datatypes import DataType, element_of, shape_of, si32, ui32
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.cpp_calls import (
     CppCalls,
@@ -110,10 +111,24 @@ def _extents(op: CatalogueOp) -> list[int]:
     ]
 
 
+SLICE_AT = "ttir.slice_at"
+"""A slice from positions that a tensor holds, as programs of the device compute it: the shape of
+the result says where it ends."""
+
+
+def _verify_at(op: CatalogueOp) -> None:
+    """A begin in each dimension; the result fits into the input."""
+    _verify_places(op, ["begins"])
+
+
 def _verify_dynamic(op: CatalogueOp) -> None:
     """Begins and ends name a position in each dimension; the result fits into the input."""
+    _verify_places(op, ["begins", "ends"])
+
+
+def _verify_places(op: CatalogueOp, names: Sequence[str]) -> None:
     shape = op.shape("input")
-    for name in ("begins", "ends"):
+    for name in names:
         if op.shape(name) != (len(shape),):
             raise VerifyException(
                 f"{op.name}: expected {name} of shape ({len(shape)},), found {op.shape(name)}"
@@ -199,6 +214,32 @@ def _numbers(builder: OpBuilder, numbers: Sequence[int], like: SSAValue) -> SSAV
     return builder.typecast(constant, element_of(like.type))
 
 
+_INDICES = (DataType.INT32, DataType.UINT32)
+
+
+def _dynamic_program(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """Where the begins alone say which elements are taken."""
+    if 0 in op.result_shape or not op.result_shape:
+        return None
+    begins = builder.operand(op, "begins")
+    if declared_data_type(begins) not in _INDICES:
+        begins = builder.typecast(begins, si32)
+    return builder.emit(
+        "slice_at", [builder.operand(op, "input"), begins], op.result_type, step=_dynamic_steps(op)
+    )
+
+
+def _with_ends(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    begins = builder.operand(op, "begins")
+    ends = builder.like("add", begins, _numbers(builder, _extents(op), begins))
+    return builder.emit(
+        "slice_dynamic",
+        [builder.operand(op, "input"), begins, ends],
+        op.result_type,
+        step=op.parameter("step"),
+    )
+
+
 def _first_places(op: CatalogueOp) -> int:
     """How many places may begin a slice in every dimension."""
     extents = _extents(op)
@@ -216,9 +257,22 @@ register(
         (attribute("step", INTEGERS, None),),
         verify=_verify_dynamic,
         numpy=_dynamic,
+        program=_dynamic_program,
         lower=_lower_dynamic,
         moves=True,
         cpu=cpu_call("indexing", _steps_on_cpu),
+    )
+)
+
+register(
+    TTIRDefinition(
+        SLICE_AT,
+        (operand("input"), operand("begins", input_kind="index", places=_first_places)),
+        (attribute("step", INTEGERS),),
+        verify=_verify_at,
+        numpy=_dynamic,
+        decompose=_with_ends,
+        moves=True,
     )
 )
 

@@ -61,8 +61,12 @@ from ttcodegen.ops.tile_lowering import (
     TileBuilder,
     TileLowering,
     binary_tiles,
-    require_float,
+    is_all,
+    no_operation,
+    tile_function,
+    widened,
 )
+from ttcodegen.ops.tile_lowering import in_floats as in_float_tiles
 from ttcodegen.ops.traits import COMPARISON, Trait
 from ttcodegen.ops.work import VECTOR_CYCLES
 
@@ -110,14 +114,16 @@ def _comparison_tiles(name: str) -> TileLowering:
     them; the header of `lt_int_tile` and its like compiles after some others only (0.70.1)."""
 
     def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+        tiles = widened(builder, tiles)
+        if any(tile.data_type.is_float for tile in tiles):
+            return builder.call(f"{name}_binary_tile", *in_float_tiles(builder, tiles))
         first, second = tiles
-        if first.data_type is not DataType.INT32:
-            require_float(op, tiles)
-            return builder.call(f"{name}_binary_tile", first, second)
+        data_type = first.data_type
         if name in ("ge", "lt", "le", "gt"):
-            greater = builder.call("binary_max_int32_tile", first, second)
+            kind = "int32" if data_type is DataType.INT32 else "uint32"
+            greater = builder.call(f"binary_max_{kind}_tile", first, second)
             first, second = greater, first if name in ("ge", "lt") else second
-        difference = builder.call("sub_int_tile", first, second, dtype=DataType.INT32)
+        difference = builder.call("sub_int_tile", first, second, dtype=data_type)
         equal = name in ("eq", "ge", "le")
         return builder.call("eqz_tile_int32" if equal else "nez_tile_int32", difference)
 
@@ -128,10 +134,7 @@ def _logical_tiles(name: str) -> TileLowering:
     """The op `name` on operands that were made 0 or 1 first."""
 
     def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
-        floats = [
-            builder.convert(tile, DataType.FLOAT32) if not tile.data_type.is_float else tile
-            for tile in tiles
-        ]
+        floats = in_float_tiles(builder, tiles)
         return builder.call(name, *(builder.call("nez_tile", tile) for tile in floats))
 
     return lower
@@ -139,7 +142,12 @@ def _logical_tiles(name: str) -> TileLowering:
 
 def _quotient_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
     """Division by a number is a product: `div_unary_tile` is given the reciprocal as well."""
-    require_float(op, tiles)
+    if not any(tile.data_type.is_float for tile in tiles):
+        if not is_all(tiles, DataType.INT32):
+            # Those of less bits divide by zero in another way than signed ones.
+            raise no_operation(op, tiles[0].data_type)
+        return builder.call("div_int32_trunc_tile", *tiles)
+    tiles = in_float_tiles(builder, tiles)
     number = builder.value_of(tiles[1])
     if number:
         return builder.call("mul_unary_tile", tiles[0], parameters=(1.0 / number,))
@@ -150,11 +158,10 @@ def _typed_tiles(name: str) -> TileLowering:
     """The op `name` on integers of 32 bits."""
 
     def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+        tiles = widened(builder, tiles)
         for tile in tiles:
             if tile.data_type not in (DataType.INT32, DataType.UINT32):
-                raise VerifyException(
-                    f"'{op.name}' of {tile.data_type.mlir} has no operation on tiles"
-                )
+                raise no_operation(op, tile.data_type)
         return builder.call(name, *tiles, dtype=tiles[0].data_type)
 
     return lower
@@ -273,7 +280,9 @@ ROWS = (
         COMPOSITE_HEADER,
         dtype=False,
         commutes=True,
-        tile=binary_tiles("binary_max_tile", int32="binary_max_int32_tile"),
+        tile=binary_tiles(
+            "binary_max_tile", int32="binary_max_int32_tile", uint32="binary_max_uint32_tile"
+        ),
         traits=Trait.EXACT_ON_INTEGERS | Trait.INDEX_ARITHMETIC | Trait.ADJUSTS | Trait.KEEPS_TRUTH,
         participle="clamped",
     ),
@@ -284,7 +293,9 @@ ROWS = (
         COMPOSITE_HEADER,
         dtype=False,
         commutes=True,
-        tile=binary_tiles("binary_min_tile", int32="binary_min_int32_tile"),
+        tile=binary_tiles(
+            "binary_min_tile", int32="binary_min_int32_tile", uint32="binary_min_uint32_tile"
+        ),
         traits=Trait.EXACT_ON_INTEGERS | Trait.INDEX_ARITHMETIC | Trait.ADJUSTS | Trait.KEEPS_TRUTH,
         participle="clamped",
     ),
@@ -316,7 +327,7 @@ ROWS = (
         data_types=FLOATS,
         dtype=False,
         scalar=False,
-        tile=binary_tiles("atan2_binary_tile"),
+        tile=tile_function("atan2_binary_tile"),
     ),
     Row("eq", lambda a, b: a == b, commutes=True, tile=_comparison_tiles("eq"), traits=COMPARISON),
     Row("ne", lambda a, b: a != b, commutes=True, tile=_comparison_tiles("ne"), traits=COMPARISON),

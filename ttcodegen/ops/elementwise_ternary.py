@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
-from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.attribute_kinds import NUMBER
 from ttcodegen.dialects.datatypes import DataType, shape_of
@@ -36,7 +35,7 @@ from ttcodegen.ops.definition import (
 from ttcodegen.ops.dimensions import of_elements
 from ttcodegen.ops.elementwise import counted, same_op, verify_broadcast
 from ttcodegen.ops.op_builder import OpBuilder, broadcast_shapes
-from ttcodegen.ops.tile_lowering import Tile, TileBuilder, require_float, tile_function_with
+from ttcodegen.ops.tile_lowering import Tile, TileBuilder, in_floats, widened
 from ttcodegen.ops.traits import Trait
 
 # where
@@ -64,14 +63,12 @@ def _lower_where(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 def _where_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
     """The op takes the three in one format; what a condition is compared with is 0 in each."""
-    condition, first, second = tiles
+    condition, first, second = widened(builder, tiles)
     data_type = first.data_type
-    if not data_type.is_float and data_type is not DataType.INT32:
-        raise VerifyException(f"'{op.name}' of {data_type.mlir} has no operation on tiles")
     if condition.data_type.is_float != data_type.is_float:
         condition = builder.convert(condition, data_type)
-    # The registers hold floats of 32 bits in either format.
-    dtype = DataType.FLOAT32 if data_type.is_float else data_type
+    # The registers hold 32 bits of either format, whose meaning does not matter here.
+    dtype = DataType.FLOAT32 if data_type.is_float else DataType.INT32
     return builder.call("where_tile", condition, first, second, data_type=data_type, dtype=dtype)
 
 
@@ -167,6 +164,19 @@ def _bounds_on_cpu(op: CatalogueOp) -> dict[str, float]:
     return {name: number_of(op.parameter(name), data_type) for name in ("min", "max")}
 
 
+def _bounded_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+    (tile,) = widened(builder, tiles)
+    low, high = op.parameter("min"), op.parameter("max")
+    if tile.data_type.is_float:
+        return builder.call("clamp_tile", tile, parameters=(float(low), float(high)))
+    low, high = (int(number_of(number, tile.data_type)) for number in (low, high))
+    if tile.data_type is DataType.INT32:
+        bits = [number & 0xFFFFFFFF for number in (low, high)]
+        return builder.call("clamp_tile_int32", tile, parameters=bits)
+    raised = builder.call("binary_max_uint32_tile", tile, builder.fill(low, tile.data_type))
+    return builder.call("binary_min_uint32_tile", raised, builder.fill(high, tile.data_type))
+
+
 register(
     TTIRDefinition(
         "ttir.clamp_scalar",
@@ -176,9 +186,7 @@ register(
         dimensions=of_elements,
         numpy=_clamp,
         lower=same_op("clamp_scalar", "min", "max"),
-        tile=tile_function_with(
-            "clamp_tile", lambda op: (op.parameter("min"), op.parameter("max")), "clamp_tile_int32"
-        ),
+        tile=_bounded_tiles,
         cpu=cpu_call("elementwise", _bounds_on_cpu),
         counts=True,
         traits=Trait.INDEX_ARITHMETIC,
@@ -231,9 +239,14 @@ _CLAMPED = (
 
 
 def _clamp_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
-    require_float(op, tiles)
+    kind = {DataType.INT32: "_int32", DataType.UINT32: "_uint32"}
+    tiles = widened(builder, tiles)
+    if any(tile.data_type.is_float for tile in tiles):
+        tiles = in_floats(builder, tiles)
     value, low, high = tiles
-    return builder.call("binary_min_tile", builder.call("binary_max_tile", value, low), high)
+    suffix = f"{kind.get(value.data_type, '')}_tile"
+    raised = builder.call(f"binary_max{suffix}", value, low)
+    return builder.call(f"binary_min{suffix}", raised, high)
 
 
 def _clamp_meaning(call: Call) -> Array:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from xdsl.utils.exceptions import VerifyException
-
 from ttcodegen.dialects.attribute_kinds import NUMBER
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.operation import CatalogueOp
@@ -46,10 +44,11 @@ from ttcodegen.ops.tile_lowering import (
     Tile,
     TileBuilder,
     TileLowering,
-    require_float,
     tile_function,
     tile_function_with,
+    widened,
 )
+from ttcodegen.ops.tile_lowering import in_floats as in_float_tiles
 from ttcodegen.ops.traits import Trait
 from ttcodegen.ops.work import VECTOR_CYCLES
 
@@ -84,26 +83,57 @@ def softplus(x: Array) -> Array:
 
 def mish_tile(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
     """x * tanh(softplus(x)); beyond the threshold softplus is x itself."""
-    require_float(op, tiles)
-    plus = builder.call("softplus_tile", tiles[0], parameters=(1.0, 1.0, 20.0))
-    return builder.call("mul_binary_tile", tiles[0], builder.call("tanh_tile", plus))
+    (x,) = in_float_tiles(builder, tiles)
+    plus = builder.call("softplus_tile", x, parameters=(1.0, 1.0, 20.0))
+    return builder.call("mul_binary_tile", x, builder.call("tanh_tile", plus))
 
 
 def logical_not_tile(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
     """1 where the operand is 0."""
-    if tiles[0].data_type is DataType.INT32:
-        return builder.call("eqz_tile_int32", tiles[0])
-    require_float(op, tiles)
-    return builder.call("eqz_tile", tiles[0])
+    (tile,) = widened(builder, tiles)
+    return builder.call("eqz_tile" if tile.data_type.is_float else "eqz_tile_int32", tile)
 
 
 def bitwise_not_tile(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
-    """All bits of signed integers inverted."""
-    if tiles[0].data_type is not DataType.INT32:
-        raise VerifyException(
-            f"'{op.name}' of {tiles[0].data_type.mlir} has no operation on tiles, only of si32"
-        )
-    return builder.call("bitwise_not_tile", tiles[0])
+    """All bits of integers inverted."""
+    return builder.call("bitwise_not_tile", *widened(builder, tiles))
+
+
+def _itself(builder: TileBuilder, tile: Tile) -> Tile:
+    """What has no sign is its own absolute value."""
+    return tile
+
+
+def _opposite(builder: TileBuilder, tile: Tile) -> Tile:
+    zero = builder.fill(0, tile.data_type)
+    return builder.call("sub_int_tile", zero, tile, dtype=tile.data_type)
+
+
+def _zero(builder: TileBuilder, tile: Tile) -> Tile:
+    return builder.fill(0, tile.data_type)
+
+
+def _isfinite_tile(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+    """All integers are finite."""
+    if tiles[0].data_type.is_float:
+        return builder.call("isfinite_tile", *tiles)
+    return builder.fill(1, DataType.INT32)
+
+
+def _relu6_tile(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+    (tile,) = widened(builder, tiles)
+    if tile.data_type.is_float:
+        return builder.call("relu_max_tile", tile, parameters=(6.0,))
+    if tile.data_type is DataType.INT32:
+        return builder.call("clamp_tile_int32", tile, parameters=(0, 6))
+    return builder.call("binary_min_uint32_tile", tile, builder.fill(6, tile.data_type))
+
+
+def _square_tile(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+    (tile,) = widened(builder, tiles)
+    if tile.data_type.is_float:
+        return builder.call("square_tile", tile)
+    return builder.call("mul_int_tile", tile, tile, dtype=tile.data_type)
 
 
 @dataclass(frozen=True)
@@ -146,7 +176,7 @@ ROWS = (
         "abs",
         lambda x: np.abs(counted(x)),
         data_types=None,
-        tile=tile_function("abs_tile", "abs_tile_int32"),
+        tile=tile_function("abs_tile", "abs_tile_int32", _itself),
         traits=Trait.EXACT_ON_INTEGERS
         | Trait.IDEMPOTENT
         | Trait.KEEPS_TRUTH
@@ -228,7 +258,13 @@ ROWS = (
         traits=Trait.ACTIVATES,
         vector_cycles=12,
     ),
-    Row("isfinite", lambda x: np.isfinite(x), data_types=None, traits=Trait.TRUTH),
+    Row(
+        "isfinite",
+        lambda x: np.isfinite(x),
+        data_types=None,
+        tile=_isfinite_tile,
+        traits=Trait.TRUTH,
+    ),
     Row(
         "log",
         lambda x: np.log(x),
@@ -260,7 +296,7 @@ ROWS = (
         "neg",
         lambda x: np.negative(counted(x)),
         data_types=None,
-        tile=tile_function("negative_tile", "negative_tile_int32"),
+        tile=tile_function("negative_tile", "negative_tile_int32", _opposite),
         traits=Trait.SELF_INVERSE | Trait.ALTERS | Trait.OUTGROWS,
         vector_cycles=3,
     ),
@@ -277,7 +313,7 @@ ROWS = (
         "relu",
         lambda x: np.maximum(x, 0),
         data_types=None,
-        tile=tile_function("relu_tile", "relu_tile_int32"),
+        tile=tile_function("relu_tile", "relu_tile_int32", _itself),
         traits=Trait.IDEMPOTENT | Trait.KEEPS_TRUTH | Trait.ACTIVATES,
         vector_cycles=3,
     ),
@@ -285,7 +321,7 @@ ROWS = (
         "relu6",
         lambda x: np.clip(x, 0, 6),
         data_types=None,
-        tile=tile_function_with("relu_max_tile", lambda _: (6.0,)),
+        tile=_relu6_tile,
         traits=Trait.IDEMPOTENT | Trait.KEEPS_TRUTH | Trait.ACTIVATES,
         vector_cycles=3,
     ),
@@ -313,7 +349,7 @@ ROWS = (
         "signbit",
         lambda x: np.signbit(x),
         data_types=None,
-        tile=tile_function("signbit_tile", "signbit_tile_int32"),
+        tile=tile_function("signbit_tile", "signbit_tile_int32", _zero),
     ),
     Row(
         "silu",
@@ -343,6 +379,7 @@ ROWS = (
         "square",
         lambda x: np.square(counted(x)),
         data_types=None,
+        tile=_square_tile,
         vector_cycles=3,
         traits=Trait.KEEPS_TRUTH | Trait.OUTGROWS,
     ),

@@ -41,7 +41,7 @@ from ttcodegen.ops.sliding_window import (
     window_on_cpu,
 )
 from ttcodegen.ops.traits import Trait
-from ttcodegen.ops.windows import pooled, window_axes_of
+from ttcodegen.ops.windows import ARGMAX, pooled, window_axes_of
 
 if TYPE_CHECKING:
     import numpy
@@ -364,6 +364,42 @@ def _pool_program(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     return builder.reshape(builder.typecast(value, element), op.result_shape)
 
 
+_MOST_PLACES = 1 << 24
+"""Elements of an image that float32 can number."""
+
+
+def _indices_program(builder: OpBuilder, op: CatalogueOp) -> list[SSAValue] | None:
+    """A program finds the maxima, another one which elements of the kernel see them, whose places
+    in the image it computes."""
+    n, height, width, channels = image_shape(op)
+    if not declared_data_type(op.operands[0]).is_float or height * width > _MOST_PLACES:
+        return None
+    window = _window(op)
+    image = builder.reshape(builder.operand(op, "input"), [n, height, width, channels])
+    axes = window_axes_of(window, (height, width))
+    elements = [element_of(result.type) for result in op.results]
+    maxima = pooled(builder, image, axes, "max", elements[0])
+    rows, columns = axes
+    first_rows, first_columns = (
+        np.arange(axis.count, dtype=np.float32) * axis.stride - axis.before for axis in axes
+    )
+    first = first_rows[:, None] * width + first_columns[None]
+    tap = pooled(builder, image, axes, ARGMAX, f32)
+
+    def scaled(name: str, value: SSAValue, number: float) -> SSAValue:
+        return builder.broadcasting(name, value, builder.full([1] * 4, number, f32))
+
+    place = tap if columns.spacing == 1 else scaled("multiply", tap, float(columns.spacing))
+    place = builder.broadcasting("add", place, builder.constant(first[None, :, :, None]))
+    further = rows.spacing * width - columns.spacing * columns.taps
+    if rows.taps > 1 and further:
+        row = scaled("multiply", scaled("add", tap, 0.5), 1.0 / columns.taps)
+        row = scaled("multiply", builder.like("floor", row), float(further))
+        place = builder.like("add", place, row)
+    found = [maxima, builder.typecast(place, elements[1])]
+    return [builder.reshape(value, op.result_shape) for value in found]
+
+
 _POOL = (
     attribute("kernel", INTEGERS),
     *window_attributes(),
@@ -403,6 +439,7 @@ register(
         results=2,
         verify=_verify_pool,
         numpy=_max_pool2d_with_indices,
+        program=_indices_program,
         lower=_lower_max_pool2d_with_indices,
         cpu=cpu_call("pooling", _pooling_on_cpu, operands=["input"]),
     )

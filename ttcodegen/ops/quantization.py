@@ -216,6 +216,78 @@ def _lower_unrolled(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     return _finished(builder, op, builder.emit(name, operands, _result(op), axis=axis))
 
 
+# Programs of the device
+
+
+def _in_shape(builder: OpBuilder, op: CatalogueOp, name: str) -> SSAValue:
+    """A scale or zero point as f32, in a shape that broadcasts with the input."""
+    rank, axis = len(op.shape("input")), op.parameter("axis")
+    if name in {spec.name for spec in op.definition.attributes}:
+        numbers = np.asarray(op.parameter(name), dtype=np.float32)
+        value = None
+        count = numbers.size
+    else:
+        value = builder.typecast(builder.operand(op, name), f32)
+        numbers = None
+        (count,) = shape_of(value.type) or (1,)
+    shape = [1] * rank
+    if axis is not None and count > 1:
+        shape[axis % rank] = count
+    if value is not None:
+        return builder.reshape(value, shape)
+    assert numbers is not None
+    if count == 1:
+        return builder.full(shape, float(numbers[0]), f32)
+    return builder.constant(numbers.reshape(shape))
+
+
+def _rounded(builder: OpBuilder, value: SSAValue) -> SSAValue:
+    """To the nearest integer, of two to the even one, which no operation on tiles does: one more
+    than the floor where the rest is more than a half, or a half after an odd number."""
+
+    def number(value: float) -> SSAValue:
+        return builder.full([1] * len(shape), value, f32)
+
+    shape = shape_of(value.type)
+    low = builder.like("floor", value)
+    rest = builder.like("subtract", value, low)
+    half = builder.broadcasting("multiply", low, number(0.5))
+    is_odd = builder.like("ne", half, builder.like("floor", half))
+    at_half = builder.broadcasting("eq", rest, number(0.5))
+    raised = builder.like("multiply", at_half, is_odd)
+    raised = builder.like("add", raised, builder.broadcasting("gt", rest, number(0.5)))
+    return builder.like("add", low, raised)
+
+
+def _quantized(builder: OpBuilder, op: CatalogueOp, value: SSAValue, prefix: str) -> SSAValue:
+    scale, zero = (_in_shape(builder, op, f"{prefix}{name}") for name in ("scale", "zero_point"))
+    value = _rounded(builder, builder.broadcasting("div", value, scale))
+    value = builder.broadcasting("add", value, zero)
+    low, high = op.parameter("storage_min"), op.parameter("storage_max")
+    if low is not None and high is not None:
+        value = builder.like("clamp_scalar", value, min=low, max=high)
+    return value
+
+
+def _real(builder: OpBuilder, op: CatalogueOp, value: SSAValue, prefix: str) -> SSAValue:
+    scale, zero = (_in_shape(builder, op, f"{prefix}{name}") for name in ("scale", "zero_point"))
+    value = builder.broadcasting("subtract", value, zero)
+    return builder.broadcasting("multiply", value, scale)
+
+
+def _program(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """Ops on tiles of f32."""
+    value = builder.typecast(builder.operand(op, "input"), f32)
+    match op.definition.short_name.removesuffix("_unrolled"):
+        case "quantize":
+            value = _quantized(builder, op, value, "")
+        case "dequantize":
+            value = _real(builder, op, value, "")
+        case _:
+            value = _quantized(builder, op, _real(builder, op, value, "in_"), "out_")
+    return builder.typecast(value, op.result_type.element_type)
+
+
 # The library's calls
 
 
@@ -272,6 +344,7 @@ def _register(name: str, parameters: tuple[str, ...]) -> None:
             (*(attribute(p, kind) for p, kind in kinds.items()), _AXIS, *storage),
             verify=_verify,
             numpy=meaning,
+            program=_program,
             lower=_lower,
             cpu=cpu_call("quantization", *_numbers_on_cpu(name), _storage_on_cpu),
         )
@@ -286,6 +359,7 @@ def _register(name: str, parameters: tuple[str, ...]) -> None:
             (_AXIS, *storage),
             verify=_verify_unrolled,
             numpy=meaning,
+            program=_program,
             lower=_lower_unrolled,
             cpu=cpu_call("quantization", _storage_on_cpu),
         )

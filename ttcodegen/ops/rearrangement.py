@@ -31,6 +31,7 @@ from ttcodegen.ops.definition import (
 from ttcodegen.ops.elementwise import UNARY_HEADER
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape
+from ttcodegen.ops.traits import Trait
 from ttcodegen.ops.work import no_flops
 
 if TYPE_CHECKING:
@@ -230,6 +231,7 @@ register(
         lower=_lower_bitcast,
         refused_form=_other_bits,
         cpu=cpu_call("elementwise"),
+        traits=Trait.READS_BITS,
     )
 )
 

@@ -12,9 +12,10 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from ttcodegen.dialects.attribute_kinds import BOOLEAN, INTEGER, INTEGERS
-from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of
+from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of, si32
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
+from ttcodegen.dialects.tile import tiles_along
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.cpp_calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
@@ -168,8 +169,12 @@ def _reduce_in_engine(reduction: str, function: Callable[..., Array]) -> Callabl
 
 _SCANS = {"sum": "cumsum", "prod": "cumprod"}
 _PAIRWISE = {"max": "maximum", "min": "minimum"}
-"""What the vector engine computes of integers, exactly: of the running sums and products the last
-covers all, and extremes are found pair by pair."""
+"""What the vector engine computes of integers, exactly: of the running sums and products of the
+library the last covers all, and extremes are found pair by pair."""
+_JOINED = {**_PAIRWISE, "sum": "add", "prod": "multiply"}
+_WIDE = {DataType.INT32, DataType.UINT32}
+_FEW_TILES = 64
+"""A core each, at least."""
 _ENGINE_WIDTH = 8
 """Bits of integers that the matrix engine has all of: a mantissa there has one more."""
 
@@ -191,19 +196,85 @@ def _reduce_integers(
     name = op.definition.short_name
     value = builder.typecast(value, op.result_type.element_type)
     for dim in dims:
-        if name in _SCANS:
-            size = shape_of(value.type)[dim]
-            if size > 1:
-                value = builder.emit(_SCANS[name], [value], value.type, dim=dim)
-            value = builder.slice_dim(value, dim, size - 1, size)
+        size = shape_of(value.type)[dim]
+        if name not in _SCANS:
+            value = _extreme_by_halves(builder, name, value, dim)
             continue
-        while (size := shape_of(value.type)[dim]) > 1:
-            # The halves of an odd number share one element, which changes no extreme.
-            half = (size + 1) // 2
-            first = builder.slice_dim(value, dim, 0, half)
-            second = builder.slice_dim(value, dim, size - half, size)
-            value = builder.emit(_PAIRWISE[name], [first, second], first.type)
+        if size > 1:
+            value = builder.emit(_SCANS[name], [value], value.type, dim=dim)
+        value = builder.slice_dim(value, dim, size - 1, size)
     return builder.reshape(value, op.result_shape)
+
+
+def _extreme_by_halves(builder: OpBuilder, name: str, value: SSAValue, dim: int) -> SSAValue:
+    """The halves of an odd number share one element, which changes no extreme."""
+    while (size := shape_of(value.type)[dim]) > 1:
+        half = (size + 1) // 2
+        first = builder.slice_dim(value, dim, 0, half)
+        second = builder.slice_dim(value, dim, size - half, size)
+        value = builder.emit(_PAIRWISE[name], [first, second], first.type)
+    return value
+
+
+def is_on_integer_tiles(op: CatalogueOp) -> bool:
+    """Whether a program adds up, multiplies or compares whole tiles of integers of 32 bits: along
+    dimensions that are not within tiles."""
+    name = op.definition.short_name
+    types = {declared_data_type(value) for value in (*op.operands[:1], *op.results)}
+    if name not in (*_SCANS, *_PAIRWISE) or len(types) > 1 or not types <= _WIDE:
+        return False
+    last = len(op.shape("input")) - 2
+    dims = reduced_dims(op)
+    return bool(dims) and bool(op.parameter("keep_dim")) and all(dim < last for dim in dims)
+
+
+def _reduce_integers_on_tiles(
+    builder: OpBuilder, op: CatalogueOp, value: SSAValue, dims: Sequence[int]
+) -> SSAValue:
+    """Dimension by dimension, each of which becomes the first one. Integers of less than 32 bits
+    are wrapped at the end."""
+    name, element = op.definition.short_name, op.result_type.element_type
+    data_type = declared_data_type(op.results[0])
+    is_narrow = data_type not in _WIDE
+    value = builder.typecast(value, si32 if is_narrow else element)
+    for dim in dims:
+        value = _reduce_tiles(builder, name, value, dim)
+    if is_narrow:
+        mask = builder.full([1] * len(shape_of(value.type)), 0xFFFF, si32)
+        value = builder.broadcasting("bitwise_and", value, mask)
+    return builder.reshape(builder.typecast(value, element), op.result_shape)
+
+
+def _reduce_tiles(builder: OpBuilder, name: str, value: SSAValue, dim: int) -> SSAValue:
+    """Tiles together along a dimension. Where that would be tiles with few elements each, halves
+    come together first: what a second half lacks to be one changes nothing."""
+    while (size := shape_of(value.type)[dim]) > 1:
+        shape = shape_of(value.type)
+        others = [axis for axis in range(len(shape)) if axis != dim]
+        moved = [1] * (2 - len(others)) + [shape[axis] for axis in others]
+        if size * _tiles(moved) <= max(_FEW_TILES, 4 * _tiles(shape)):
+            kept = [1 if axis == dim else length for axis, length in enumerate(shape)]
+            value = builder.permute(value, [dim, *others])
+            value = builder.reduce(name, builder.reshape(value, [size, *moved]), [0])
+            return builder.reshape(value, kept)
+        half = (size + 1) // 2
+        first = builder.slice_dim(value, dim, 0, half)
+        if name in _PAIRWISE or size % 2 == 0:
+            second = builder.slice_dim(value, dim, size - half, size)
+        else:
+            widths = [0] * (2 * len(shape))
+            widths[2 * dim + 1] = 1
+            second = builder.slice_dim(value, dim, half, size)
+            neutral = 0.0 if name == "sum" else 1.0
+            second = builder.emit("pad", [second], first.type, padding=widths, value=neutral)
+        value = builder.emit(_JOINED[name], [first, second], first.type)
+    return value
+
+
+def _tiles(shape: Sequence[int]) -> int:
+    """Those of a tensor."""
+    *batch, height, width = (1, *shape)
+    return prod(batch) * tiles_along(height) * tiles_along(width)
 
 
 def _lower_reduction(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
@@ -233,11 +304,12 @@ def _reduction_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Non
     is_float = declared_data_type(op.operands[0]).is_float
     # The maps of a generic do not show dimensions of one element.
     dims = [dim for dim in dims if op.shape("input")[dim] > 1] or dims[:1]
-    if op.parameter("keep_dim") and list(op.parameter("dim_arg") or ()) == dims and is_float:
+    stays = is_float or is_on_integer_tiles(op)
+    if op.parameter("keep_dim") and list(op.parameter("dim_arg") or ()) == dims and stays:
         return None
     value = builder.operand(op, "input")
     if op.definition.short_name != "mean" and _is_wide_integer(op):
-        return _reduce_integers(builder, op, value, dims)
+        return _reduce_integers_on_tiles(builder, op, value, dims)
     if not is_float:
         # The matrix engine adds and compares floats.
         value = builder.typecast(value, f32)
@@ -340,11 +412,12 @@ def _prod_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     kept = [axis for axis in range(len(shape)) if axis not in dims]
     is_float = declared_data_type(op.operands[0]).is_float
     leading = all(axis < len(shape) - 2 for axis in dims)
-    if op.parameter("keep_dim") and op.parameter("dim_arg") == dims and is_float and leading:
+    stays = (is_float and leading) or is_on_integer_tiles(op)
+    if op.parameter("keep_dim") and op.parameter("dim_arg") == dims and stays:
         return None
     value = builder.operand(op, "input")
     if _is_wide_integer(op):
-        return _reduce_integers(builder, op, value, dims)
+        return _reduce_integers_on_tiles(builder, op, value, dims)
     if not is_float:
         value = builder.typecast(value, f32)
     if not leading:

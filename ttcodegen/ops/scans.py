@@ -6,10 +6,10 @@ from collections.abc import Callable
 from math import prod
 
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from ttcodegen.dialects.attribute_kinds import DATA_TYPE, INTEGER
-from ttcodegen.dialects.datatypes import element_of, shape_of
+from ttcodegen.dialects.datatypes import DataType, element_of, f32, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
@@ -57,7 +57,7 @@ _MOST_SUMMED = 4096
 
 def _cumsum_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     """A product with the matrix whose row i sums up the elements up to i. None for integers, of
-    which the matrix engine sees the upper bits only."""
+    which the matrix engine sees the upper bits only, and for long sums."""
     shape = op.shape("input")
     if not declared_data_type(op.operands[0]).is_float or 0 in shape or not shape:
         return None
@@ -86,31 +86,69 @@ def _cumsum_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
 
 _MOST_MULTIPLIED = 1024
 """Elements of a running product: each is multiplied with all before it anew."""
+_WIDE_INTEGERS = (DataType.INT32, DataType.UINT32)
 
 
 def _cumprod_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """For each position the product along a leading dimension of the elements up to it, and of ones
-    for those after it. None for integers, whose products are no op on tiles."""
+    """None for integers and long products."""
+    is_float = declared_data_type(op.operands[0]).is_float
+    return _at_once(builder, op, element_of(op.operands[0].type)) if is_float else None
+
+
+def _at_once(builder: OpBuilder, op: CatalogueOp, element: Attribute) -> SSAValue | None:
+    """For each position what the elements up to it come to, and ones or zeros for those after it:
+    reduced along a leading dimension. None for long rows."""
     shape = op.shape("input")
-    if not declared_data_type(op.operands[0]).is_float or 0 in shape or not shape:
+    if 0 in shape or not shape:
         return None
     axis: int = op.parameter("dim") % len(shape)
     size = shape[axis]
     if size > _MOST_MULTIPLIED:
         return None
+    is_sum = op.definition.short_name == "cumsum"
     order = [axis, *(each for each in range(len(shape)) if each != axis)]
-    value = builder.permute(builder.operand(op, "input"), order)
+    value = builder.permute(builder.typecast(builder.operand(op, "input"), element), order)
     moved = shape_of(value.type)
     value = builder.reshape(value, [size, 1, prod(shape) // size])
-    element = element_of(value.type)
     line = np.arange(size)
     is_before = (line[:, None] <= line[None]).astype(np.float32).reshape(size, size, 1)
     mask = builder.typecast(builder.constant(is_before), element)
-    one = builder.full([1, 1, 1], 1.0, element)
-    factors = builder.broadcasting("where", mask, value, one, element=element)
-    value = builder.reshape(builder.reduce("prod", factors, [0]), moved)
+    neutral = builder.full([1, 1, 1], 0.0 if is_sum else 1.0, element)
+    parts = builder.broadcasting("where", mask, value, neutral, element=element)
+    value = builder.reshape(builder.reduce("sum" if is_sum else "prod", parts, [0]), moved)
     value = builder.permute(value, [order.index(each) for each in range(len(shape))])
     return builder.typecast(value, element_of(op.result_type))
+
+
+def _scan_program(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """As above, also of integers, and of long rows in steps: what each position has of itself and
+    those before it, together with what the one 1, 2, 4, 8 ... places before has."""
+    shape = op.shape("input")
+    if 0 in shape or not shape:
+        return None
+    is_sum = op.definition.short_name == "cumsum"
+    found = (_cumsum_primitives if is_sum else _cumprod_primitives)(builder, op)
+    if found is not None:
+        return found
+    axis: int = op.parameter("dim") % len(shape)
+    # Many numbers of 16 bits would lose more with each step.
+    data_type = declared_data_type(op.results[0])
+    computed = f32 if data_type.is_float else op.result_type.element_type
+    if data_type in _WIDE_INTEGERS:
+        found = _at_once(builder, op, computed)
+        if found is not None:
+            return found
+    value = builder.typecast(builder.operand(op, "input"), computed)
+    distance = 1
+    while distance < shape[axis]:
+        widths = [0] * (2 * len(shape))
+        widths[2 * axis] = distance
+        before = builder.slice_dim(value, axis, 0, shape[axis] - distance)
+        neutral = 0.0 if is_sum else 1.0
+        before = builder.emit("pad", [before], value.type, padding=widths, value=neutral)
+        value = builder.like("add" if is_sum else "multiply", value, before)
+        distance *= 2
+    return builder.typecast(value, op.result_type.element_type)
 
 
 for _name in ("cumsum", "cumprod"):
@@ -125,6 +163,7 @@ for _name in ("cumsum", "cumprod"):
             counts=_name == "cumsum",
             traits=Trait.SUMS | Trait.EXACT_ON_INTEGERS if _name == "cumsum" else Trait.NONE,
             primitives=_cumsum_primitives if _name == "cumsum" else _cumprod_primitives,
+            program=_scan_program,
             lower=same_op(_name, "dim"),
             cpu=cpu_call("reduction", dimension("dim")),
         )

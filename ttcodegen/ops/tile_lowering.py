@@ -94,6 +94,12 @@ class TileBuilder:
         """The number that fills a tile, None unless it came from `fill`."""
         return self._filled.get(tile)
 
+    def wrap(self, tile: Tile, data_type: DataType) -> Tile:
+        """Integers of 32 bits as what is left of them in a narrower data type."""
+        mask = self.fill(NARROW_INTEGERS[data_type], tile.data_type)
+        kept = self.call("bitwise_and_binary_tile", tile, mask, dtype=tile.data_type)
+        return self.convert(kept, data_type)
+
     def convert(self, tile: Tile, data_type: DataType) -> Tile:
         """The tile in another data type, itself if it has it.
 
@@ -107,10 +113,6 @@ class TileBuilder:
         if (tile.data_type, data_type) == (DataType.UINT32, DataType.INT32):
             most = self.fill(0x7FFFFFFF, tile.data_type)
             return self.call("binary_min_uint32_tile", tile, most, data_type=data_type)
-        if {tile.data_type, data_type} <= _INTEGERS and not _WIDENING & {tile.data_type, data_type}:
-            raise VerifyException(
-                f"no tile operation turns {tile.data_type.mlir} into {data_type.mlir}"
-            )
         if tile.data_type.is_float and data_type is DataType.UINT16:
             # To 16 bits it rounds, to others it cuts the fraction off.
             tile = self.call("trunc_tile", tile)
@@ -123,8 +125,8 @@ class TileBuilder:
         )
 
 
-_INTEGERS = {DataType.INT32, DataType.UINT32, DataType.UINT16, DataType.UINT8}
-_WIDENING = {DataType.UINT16}
+NARROW_INTEGERS = {DataType.UINT16: 0xFFFF, DataType.UINT8: 0xFF}
+"""Those of less than 32 bits, with the greatest of each."""
 
 TileLowering = Callable[[TileBuilder, "CatalogueOp", Sequence[Tile]], Tile]
 """The tile of the only result of an op, given those of its operands.
@@ -132,64 +134,100 @@ TileLowering = Callable[[TileBuilder, "CatalogueOp", Sequence[Tile]], Tile]
 Raises VerifyException where there is no such operation for the operands' data types."""
 
 
-def require_float(op: CatalogueOp, tiles: Sequence[Tile]) -> None:
-    """Raises VerifyException if a tile holds integers."""
+def in_floats(builder: TileBuilder, tiles: Sequence[Tile]) -> list[Tile]:
+    """Tiles of integers as float32, in which what is no op of integers computes with them."""
+    found: list[Tile] = []
     for tile in tiles:
-        if not tile.data_type.is_float:
-            raise VerifyException(f"'{op.name}' of {tile.data_type.mlir} has no operation on tiles")
+        number = builder.value_of(tile)
+        if tile.data_type.is_float:
+            found.append(tile)
+        elif number is not None:
+            found.append(builder.fill(number, DataType.FLOAT32))
+        else:
+            found.append(builder.convert(tile, DataType.FLOAT32))
+    return found
 
 
-def tile_function(name: str, int32: str = "", **attributes: Any) -> TileLowering:
+def widened(builder: TileBuilder, tiles: Sequence[Tile]) -> list[Tile]:
+    """Tiles of integers of less than 32 bits, which no ops have, as signed ones of 32 bits."""
+    return [
+        builder.convert(tile, DataType.INT32) if tile.data_type in NARROW_INTEGERS else tile
+        for tile in tiles
+    ]
+
+
+def is_all(tiles: Sequence[Tile], data_type: DataType) -> bool:
+    return all(tile.data_type is data_type for tile in tiles)
+
+
+def no_operation(op: CatalogueOp, data_type: DataType) -> VerifyException:
+    return VerifyException(f"'{op.name}' of {data_type.mlir} has no operation on tiles")
+
+
+def tile_function(
+    name: str,
+    int32: str = "",
+    uint32: Callable[[TileBuilder, Tile], Tile] | None = None,
+    **attributes: Any,
+) -> TileLowering:
     """The lowering to one op on as many registers as there are operands, plus a result.
 
-    `int32` names the op for signed integers, if there is one.
+    `int32` names the op for signed integers, if there is one; then `uint32` says what there is for
+    unsigned ones.
     """
 
     def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
-        if int32 and all(tile.data_type is DataType.INT32 for tile in tiles):
+        tiles = widened(builder, tiles)
+        if int32 and is_all(tiles, DataType.INT32):
             return builder.call(int32, *tiles)
-        require_float(op, tiles)
-        return builder.call(name, *tiles, **attributes)
+        if uint32 is not None and is_all(tiles, DataType.UINT32):
+            return uint32(builder, *tiles)
+        return builder.call(name, *in_floats(builder, tiles), **attributes)
 
     return lower
 
 
-def binary_tiles(name: str, scalar: str = "", int32: str = "", typed: str = "") -> TileLowering:
+def binary_tiles(
+    name: str, scalar: str = "", int32: str = "", uint32: str = "", typed: str = ""
+) -> TileLowering:
     """The lowering of an op of two operands.
 
     Args:
         name: the op on floats.
         scalar: the op on one register of floats and the bits of a number, if there is one.
         int32: the op on signed integers.
+        uint32: the op on unsigned integers.
         typed: the op on integers that takes their data type.
+
+    Where integers have no such op, VerifyException is raised.
     """
 
     def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
-        first, second = tiles
-        if not first.data_type.is_float:
-            if int32 and first.data_type is DataType.INT32:
-                return builder.call(int32, first, second)
-            if typed and first.data_type in (DataType.INT32, DataType.UINT32):
-                return builder.call(typed, first, second, dtype=first.data_type)
-        require_float(op, tiles)
-        number = builder.value_of(second) if scalar else None
-        if number is not None:
-            return builder.call(scalar, first, parameters=(float(number),))
-        return builder.call(name, first, second)
+        tiles = widened(builder, tiles)
+        if any(tile.data_type.is_float for tile in tiles):
+            tiles = in_floats(builder, tiles)
+            number = builder.value_of(tiles[1]) if scalar else None
+            if number is not None:
+                return builder.call(scalar, tiles[0], parameters=(float(number),))
+            return builder.call(name, *tiles)
+        data_type = tiles[0].data_type
+        if typed:
+            return builder.call(typed, *tiles, dtype=data_type)
+        of_integers = int32 if data_type is DataType.INT32 else uint32
+        if not of_integers:
+            raise no_operation(op, data_type)
+        return builder.call(of_integers, *tiles)
 
     return lower
 
 
 def tile_function_with(
-    name: str, parameters: Callable[[CatalogueOp], Sequence[float]], int32: str = ""
+    name: str, parameters: Callable[[CatalogueOp], Sequence[float]]
 ) -> TileLowering:
-    """The same with parameters that come from the op's attributes."""
+    """The lowering to an op on floats with parameters that come from the op's attributes."""
 
     def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
-        if int32 and all(tile.data_type is DataType.INT32 for tile in tiles):
-            whole = [int(parameter) & 0xFFFFFFFF for parameter in parameters(op)]
-            return builder.call(int32, *tiles, parameters=whole)
-        require_float(op, tiles)
-        return builder.call(name, *tiles, parameters=[float(p) for p in parameters(op)])
+        floats = in_floats(builder, tiles)
+        return builder.call(name, *floats, parameters=[float(p) for p in parameters(op)])
 
     return lower

@@ -36,7 +36,7 @@ from ttcodegen.ops.elementwise import require_floats, verify_broadcast
 from ttcodegen.ops.elementwise_unary import erf
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape
-from ttcodegen.ops.tile_lowering import Tile, TileBuilder, require_float
+from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 from ttcodegen.ops.traits import Trait
 
 # gelu_bw
@@ -95,7 +95,6 @@ def _lower_gelu_bw(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 def _gelu_bw_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
     """By the exact slope, which the one with tanh is an approximation of."""
-    require_float(op, tiles)
     slope = builder.call("gelu_derivative_tile", tiles[1], fast_and_approx=False)
     return builder.call("mul_binary_tile", tiles[0], slope)
 

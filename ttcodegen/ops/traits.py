@@ -74,6 +74,8 @@ class Trait(Flag):
     """The result is one operand, adjusted, where the other one is a weight or smaller."""
     TAKES_PART = auto()
     """The result is a part of the operand, from `begins` to `ends`."""
+    READS_BITS = auto()
+    """The op reads the bits of elements, which depend on their data type."""
     ATTENDS = auto()
     """The op is an attention: of queries, keys, values and a mask, in this order."""
     OF_LAYER = auto()

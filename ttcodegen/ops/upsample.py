@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.attribute_kinds import INTEGERS, STRING
-from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
+from ttcodegen.dialects.datatypes import DataType, element_of, f32, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.lazy_numpy import Array, np
@@ -145,6 +145,42 @@ def _lower_upsample2d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     return builder.slice_dim(value, len(shape_of(value.type)) - 1, 0, channels)
 
 
+def _bilinear_program(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """Products with the shares of rows, then with those of columns. None for what only moves
+    elements."""
+    if op.parameter("mode") == "nearest":
+        return None
+    images, height, width, channels = op.shape("input")
+    high, wide = (_shares(builder, *of) for of in zip((height, width), _factors(op), strict=True))
+    value = builder.typecast(builder.operand(op, "input"), f32)
+    value = _product(builder, high, builder.reshape(value, [images, height, width * channels]))
+    rows = images * op.result_shape[1]
+    value = _product(builder, wide, builder.reshape(value, [rows, width, channels]))
+    value = builder.typecast(value, element_of(op.result_type))
+    return builder.reshape(value, op.result_shape)
+
+
+def _factors(op: CatalogueOp) -> tuple[int, int]:
+    first, second = per_dimension(op, "scale_factor", 2)
+    return first, second
+
+
+def _shares(builder: OpBuilder, size: int, factor: int) -> SSAValue | None:
+    """What each position of the result has of each of the source; None where nothing changes."""
+    if factor == 1:
+        return None
+    shares = _interpolated(np.eye(size, dtype=np.float32), 0, factor)
+    return builder.constant(shares)
+
+
+def _product(builder: OpBuilder, shares: SSAValue | None, value: SSAValue) -> SSAValue:
+    if shares is None:
+        return value
+    *batch, _, columns = shape_of(value.type)
+    shape = [*batch, shape_of(shares.type)[0], columns]
+    return builder.emit("matmul", [shares, value], TensorType(f32, shape))
+
+
 register(
     TTIRDefinition(
         "ttir.upsample2d",
@@ -152,6 +188,7 @@ register(
         (attribute("scale_factor", INTEGERS), attribute("mode", STRING, "nearest")),
         verify=_verify_upsample2d,
         numpy=_upsample2d,
+        program=_bilinear_program,
         lower=_lower_upsample2d,
         cpu=cpu_call("pooling", _upsampling_on_cpu),
     )

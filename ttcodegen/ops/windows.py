@@ -30,7 +30,10 @@ from ttcodegen.ops.sliding_window import Window, convolution, taps
 
 WINDOW_PRODUCT = "ttir.window_product"
 WINDOW_REDUCTION = "ttir.window_reduction"
-METHODS = ("max", "sum")
+ARGMAX = "argmax"
+"""The method that gives which element of the kernel sees the greatest one, the first if there are
+several; elements of the kernel are counted row by row."""
+METHODS = ("max", "sum", ARGMAX)
 
 
 @dataclass(frozen=True)
@@ -180,11 +183,14 @@ def _product(call: Call) -> Array:
 def _reduction(call: Call) -> Array:
     x = call.array("input")
     axes = window_axes(call, x.shape[1:-1], call["kernel"])
-    combine, fill = (np.maximum, -np.inf) if call["method"] == "max" else (np.add, 0.0)
+    combine, fill = (np.add, 0.0) if call["method"] == "sum" else (np.maximum, -np.inf)
     window, sizes = _window(axes), [axis.count for axis in axes]
     dilated = _dilated(x, axes, fill)
     places = product(*(range(axis.taps) for axis in axes))
-    return reduce(combine, (taps(dilated, window, sizes, place) for place in places))
+    seen = (taps(dilated, window, sizes, place) for place in places)
+    if call["method"] == ARGMAX:
+        return np.argmax(np.stack(list(seen)), axis=0).astype(np.float32)
+    return reduce(combine, seen)
 
 
 # What they are among the ops of the sources
@@ -210,6 +216,9 @@ def _as_convolution(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _as_pooling(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    if op.parameter("method") == ARGMAX:
+        raise VerifyException(f"{op.name}: only programs of the device compute '{ARGMAX}'")
+
     def whole(name: str) -> list[int]:
         return [1, *op.parameter(name), 1]
 
@@ -319,7 +328,8 @@ def convolved(builder: OpBuilder, source: Convolved) -> SSAValue:
 def pooled(
     builder: OpBuilder, image: SSAValue, axes: Sequence[WindowAxis], method: str, element: Attribute
 ) -> SSAValue:
-    """The greatest element, or the sum, of what each window sees of (N, positions..., C)."""
+    """The greatest element, its number, or the sum, of what each window sees of (N, positions...,
+    C)."""
     images, *_, channels = shape_of(image.type)
     result = TensorType(element, [images, *(axis.count for axis in axes), channels])
     kernel = [axis.taps for axis in axes]

@@ -79,6 +79,7 @@ WITHOUT_RECIPE = {
     "moe_gpt": _EXPERTS,
     "selective_reduce_combine": _EXPERTS,
     "sparse_matmul": _EXPERTS,
+    "slice_at": _LOWERED,
     "window_product": _LOWERED,
     "window_reduction": _LOWERED,
     "all_reduce_async": _MESH,

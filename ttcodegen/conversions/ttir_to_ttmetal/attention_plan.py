@@ -23,7 +23,7 @@ from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
-from ttcodegen.dialects.programs import ComputeSettings, Costs
+from ttcodegen.dialects.programs import ComputeSettings, Costs, UnitTiles
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder, Value
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
@@ -57,6 +57,7 @@ class AttentionPlan:
         self.values = TiledShape(op.shape("value"))
         self.parts = ProgramParts(self.names, list(op.operands), op.results)
         self._add_buffers()
+        self._divide()
 
     def _add_buffers(self) -> None:
         parts, data_type = self.parts, declared_data_type(self.query)
@@ -84,6 +85,18 @@ class AttentionPlan:
         parts.buffers.add(SCALER, DataType.BFLOAT16, 1)
         if self.hiding:
             parts.buffers.add(self.hiding, DataType.BFLOAT16, 1)
+
+    def _divide(self) -> None:
+        """Which tiles each core needs: queries and results of its units, and the heads of keys and
+        values that no other units share."""
+        divisions = self.parts.divisions
+        divisions[self.query] = UnitTiles(self.unit_rows * self.inner)
+        divisions[self.op.results[0]] = UnitTiles(self.unit_rows * self.width)
+        if self.units_of_group == 1:
+            divisions[self.key] = UnitTiles(self.columns * self.inner)
+            divisions[self.value] = UnitTiles(self.columns * self.width)
+        if len({self.query, self.key, self.value}) < 3:
+            del divisions[self.query]
 
     @cached_property
     def settings(self) -> ComputeSettings:

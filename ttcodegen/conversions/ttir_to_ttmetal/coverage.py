@@ -32,6 +32,7 @@ from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.ops.attention_form import ATTENTION, is_one_program
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.definition import has_trait
+from ttcodegen.ops.reduction import is_on_integer_tiles
 from ttcodegen.ops.traits import Trait
 from ttcodegen.ops.tt_lang import CALLED_OPERATION
 from ttcodegen.transforms.rewriting import functions
@@ -52,6 +53,8 @@ def unsupported_reason(op: Operation) -> str | None:
         return f"'{op.name}' of a tensor without elements has no lowering"
     if is_elementwise(op):
         return unsupported_on_tiles(op)
+    if op.name in REDUCTIONS and is_on_integer_tiles(op):
+        return None
     if op.name in REDUCTIONS or op.name == "ttir.matmul":
         integers = [v for v in op.operands if not declared_data_type(v).is_float]
         return f"'{op.name}' of integers has no lowering" if integers else None

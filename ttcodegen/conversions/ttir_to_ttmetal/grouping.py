@@ -23,7 +23,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.index_maps import (
     is_view,
     reordering,
 )
-from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
+from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS, accumulated_type
 from ttcodegen.conversions.ttir_to_ttmetal.registers import allocate, capacity
 from ttcodegen.conversions.ttir_to_ttmetal.row_plan import (
     plan_rows,
@@ -37,19 +37,20 @@ from ttcodegen.conversions.ttir_to_ttmetal.tile_chains import (
 )
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.cores import CoreRange
-from ttcodegen.dialects.datatypes import DataType, shape_of
+from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.programs import CIRCULAR_BUFFERS
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.ops.attention_form import ATTENTION
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.definition import TTIRDefinition, has_trait
+from ttcodegen.ops.dynamic_slicing import SLICE_AT
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 from ttcodegen.ops.traits import Trait
 from ttcodegen.ops.tt_lang import CALLED_OPERATION
 from ttcodegen.ops.windows import WINDOW_PRODUCT, WINDOW_REDUCTION
 
-INDEXED = ("ttir.embedding", "ttir.gather")
+INDEXED = ("ttir.embedding", "ttir.gather", SLICE_AT)
 """Ops that take elements from where indices say."""
 SCATTER = "ttir.scatter"
 WINDOWS = (WINDOW_PRODUCT, WINDOW_REDUCTION)
@@ -213,7 +214,7 @@ def fits(group: Group) -> bool:
         held: dict[Tile, int] = {}
         if group.root is not None:
             # The accumulator before the root, what it gives after it.
-            tile = builder.new_tile(DataType.FLOAT32)
+            tile = builder.new_tile(accumulated_type(group.root))
             held[tile] = 0
             if ops is not group.producers:
                 known[group.root.results[0]] = tile

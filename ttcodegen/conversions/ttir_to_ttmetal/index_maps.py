@@ -14,8 +14,9 @@ from xdsl.ir import Operation
 
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.tile import TILE_SIDE
-from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides
+from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides, tile_bytes_of
 
 
 @dataclass(frozen=True)
@@ -66,17 +67,22 @@ def _whole(op: CatalogueOp, base: int, terms: Sequence[Sequence[Term]]) -> Piece
     return Piece(0, (0,) * len(shape), shape, base, tuple(tuple(t) for t in terms))
 
 
-def _slice(op: CatalogueOp) -> Piece:
-    sizes = shape_of(op.operands[0].type)
-    strides = row_major_strides(sizes)
-    begins: list[int] = [
-        begin + size if begin < 0 else begin
-        for begin, size in zip(op.parameter("begins"), sizes, strict=True)
-    ]
+def slice_from(op: CatalogueOp, begins: Sequence[int]) -> Piece:
+    """Every so manieth element of the first operand from these positions on."""
+    strides = row_major_strides(shape_of(op.operands[0].type))
     base = sum(begin * stride for begin, stride in zip(begins, strides, strict=True))
     steps = op.parameter("step")
     terms = [[Term(stride * step)] for stride, step in zip(strides, steps, strict=True)]
     return _whole(op, base, terms)
+
+
+def _slice(op: CatalogueOp) -> Piece:
+    sizes = shape_of(op.operands[0].type)
+    begins: list[int] = [
+        begin + size if begin < 0 else begin
+        for begin, size in zip(op.parameter("begins"), sizes, strict=True)
+    ]
+    return slice_from(op, begins)
 
 
 def _reverse(op: CatalogueOp) -> Piece:
@@ -149,6 +155,7 @@ def _pad(op: CatalogueOp) -> list[Piece]:
 
 
 MOVEMENTS: Mapping[str, Callable[[CatalogueOp], list[Piece]]] = {
+    "ttir.bitcast_convert": _reshape,
     "ttir.broadcast": lambda op: [_repeat(op)],
     "ttir.concat": _concat,
     "ttir.pad": _pad,
@@ -165,8 +172,13 @@ MOVEMENTS: Mapping[str, Callable[[CatalogueOp], list[Piece]]] = {
 
 def is_movement(op: Operation) -> bool:
     """Whether device kernels are made for an op that moves elements."""
+    if not isinstance(op, CatalogueOp):
+        return False
     if op.name == "ttir.upsample2d":
-        return isinstance(op, CatalogueOp) and op.parameter("mode") == "nearest"
+        return op.parameter("mode") == "nearest"
+    if op.name == "ttir.bitcast_convert":
+        sizes = {tile_bytes_of(declared_data_type(v)) for v in (*op.operands, *op.results)}
+        return len(sizes) == 1
     return op.name in MOVEMENTS
 
 

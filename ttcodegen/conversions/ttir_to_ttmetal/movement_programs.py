@@ -24,6 +24,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.index_maps import (
     Term,
     pieces_of,
     reordering,
+    slice_from,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import Coordinate
 from ttcodegen.conversions.ttir_to_ttmetal.movement_costs import tiles_and_rows_read
@@ -44,6 +45,7 @@ from ttcodegen.dialects.ttkernel.attributes import TileCacheType
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides, tile_bytes_of
 from ttcodegen.naming.programs import kernel_name
+from ttcodegen.ops.dynamic_slicing import SLICE_AT
 
 SLOTS = 32
 """Tiles that a kernel keeps of each of its sources."""
@@ -51,7 +53,7 @@ MOST_CACHED_BYTES = 512 * 1024
 """Of L1, for the tiles kept of all sources."""
 
 
-INDEX_OPERANDS = {"ttir.embedding": "input", "ttir.gather": "index"}
+INDEX_OPERANDS = {"ttir.embedding": "input", "ttir.gather": "index", SLICE_AT: "begins"}
 """Which operand says where elements come from."""
 TABLE_OPERANDS = {"ttir.embedding": "weight", "ttir.gather": "input"}
 
@@ -121,9 +123,12 @@ def _reads(
 def lower_indexed(
     group: Group, names: Mapping[SSAValue, str], name: str, cores: CoreRange
 ) -> Lowered:
-    """The program of a group that is one embedding or gather; the indices are 32-bit integers."""
+    """The program of a group that is one embedding or gather, or a slice from where a tensor says;
+    the indices are 32-bit integers."""
     op = group.root
     assert op is not None
+    if op.name == SLICE_AT:
+        return _lower_slice(group, names, name, cores)
     indexed, table_of = op.operand(INDEX_OPERANDS[op.name]), op.operand(TABLE_OPERANDS[op.name])
     parts = ProgramParts(names, op.operands, op.results)
     slots = slots_for(2, DataType.FLOAT32)
@@ -157,6 +162,47 @@ def lower_indexed(
     return _program(group, parts, reader, name, cores, reads)
 
 
+def _lower_slice(
+    group: Group, names: Mapping[SSAValue, str], name: str, cores: CoreRange
+) -> Lowered:
+    """The program of a slice that is a movement, but for where it begins."""
+    op = group.root
+    assert op is not None
+    value, begins = op.operand("input"), op.operand("begins")
+    data_type, sizes = declared_data_type(value), op.shape("input")
+    parts = ProgramParts(names, [value, begins], op.results)
+    piece = slice_from(op, [0] * len(sizes))
+    reads, by_row = _reads([piece], [value], TiledShape(op.result_shape))
+    source = source_of(parts, value, slots_for(2, data_type), by_row=value in by_row)
+    places = source_of(parts, begins, 1)
+    output = parts.buffers.add_tensor(op.results[0])
+    reader = _reader(op, parts, name, cores)
+    builder = reader.builder
+    elements = cache_tiles(reader, source, element_word(data_type))
+    indices = cache_tiles(reader, places, element_word(DataType.INT32))
+    terms: list[Value] = []
+    for axis, (size, stride) in enumerate(zip(sizes, row_major_strides(sizes), strict=True)):
+        begin: Value = builder.get(
+            "blocks.tile_cache.element", indices, axis, name_hint=f"begin{axis}"
+        )
+        if declared_data_type(begins) is DataType.INT32:
+            # Below zero they count from the end; the first bit says so.
+            is_negative = builder.quotient(begin, 2**31)
+            begin = builder.sum(begin, builder.product(is_negative, size))
+        terms.append(builder.product(begin, stride) if stride > 1 else begin)
+    first = builder.named(builder.value(reader.sum(terms)), "first")
+    _TileAssembly(op, reader, output, element_word(data_type), first).write([(piece, elements)])
+    used = min(cores.cores, TiledShape(op.result_shape).tiles)
+    return _program(
+        group,
+        parts,
+        reader,
+        name,
+        cores,
+        {**reads, begins: used * tile_bytes_of(DataType.INT32)},
+    )
+
+
 @dataclass
 class _TileAssembly:
     """Puts the tiles of a result together from single elements, row by row."""
@@ -165,6 +211,8 @@ class _TileAssembly:
     kernel: MovementKernel
     output: str
     element: IntegerType
+    origin: SSAValue | None = None
+    """The number of the element of the source that all pieces count from, if not the first."""
 
     def __post_init__(self) -> None:
         self.builder = self.kernel.builder
@@ -309,7 +357,7 @@ class _TileAssembly:
         terms = ((),) * missing + piece.terms
         conditions = self._conditions(low, high, known)
         is_whole = (low[-1], high[-1]) == (0, self.width)
-        end: Value = self._sum(self.first_column, self.columns)
+        self.end = end = self._sum(self.first_column, self.columns)
         if not is_whole:
             if isinstance(self.first_column, SSAValue):
                 conditions.append(builder.compare("ult", self.first_column, high[-1]))
@@ -329,6 +377,7 @@ class _TileAssembly:
             ]  # fmt: skip
             base: list[Value] = [builder.pattern(piece.base % 2**32)] if piece.base < 0 else []
             base += [piece.base] if piece.base > 0 else []
+            base += [] if self.origin is None else [self.origin]
             self._copy_columns(cache, [*base, *outer], terms[-1], low[-1], begin, end, tile_row)
 
     def _copy_columns(
@@ -347,7 +396,8 @@ class _TileAssembly:
         if step is not None:
             number = self._sum(*start, *self._terms(begin, low, self.width, last))
             stride = step
-            count = self._difference(end, begin)
+            is_whole = begin is self.first_column and isinstance(begin, SSAValue)
+            count = self.columns if is_whole and end is self.end else self._difference(end, begin)
             column = self._difference(begin, self.first_column)
             self._copy_row(cache, number, stride, count, tile_row, column)
             return

@@ -12,7 +12,7 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.definition import TTIRDefinition
-from ttcodegen.ops.tile_lowering import Tile, TileBuilder
+from ttcodegen.ops.tile_lowering import NARROW_INTEGERS, Tile, TileBuilder
 
 
 def is_elementwise(op: Operation) -> bool:
@@ -46,6 +46,8 @@ def lower_to_tiles(builder: TileBuilder, op: CatalogueOp, tiles: list[Tile]) -> 
     wanted = declared_data_type(op.results[0])
     if tile.data_type.is_float and wanted.is_float:
         return tile
+    if wanted in NARROW_INTEGERS and not definition.moves and not tile.data_type.is_float:
+        return builder.wrap(tile, wanted)
     return builder.convert(tile, wanted)
 
 

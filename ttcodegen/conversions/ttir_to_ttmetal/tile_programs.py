@@ -23,7 +23,11 @@ from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     ProgramParts,
     purpose_of,
 )
-from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS, reduced_elements
+from ttcodegen.conversions.ttir_to_ttmetal.reductions import (
+    REDUCTIONS,
+    accumulated_type,
+    reduced_elements,
+)
 from ttcodegen.conversions.ttir_to_ttmetal.registers import Allocation, allocate, capacity
 from ttcodegen.conversions.ttir_to_ttmetal.row_reduction import PARTIAL, SCALER
 from ttcodegen.conversions.ttir_to_ttmetal.tile_chains import lower_chain, needs_fp32
@@ -169,7 +173,7 @@ class _TileProgram:
             known[source] = producer_inputs[source]
         self.reduced = reduction.prepared(self._builder, known[source])
         self.wide = True
-        self.accumulator = self._builder.new_tile(DataType.FLOAT32)
+        self.accumulator = self._builder.new_tile(accumulated_type(root))
         known[root.results[0]] = reduction.finished(
             self._builder, self.accumulator, reduced_elements(root)
         )
@@ -285,7 +289,7 @@ class _TileProgram:
         reduction = self.reduction
         assert reduction is not None
         builder = TileBuilder(tiles=self._builder.tiles)
-        start = builder.fill(reduction.neutral, DataType.FLOAT32)
+        start = reduction.start(builder, self.accumulator.data_type)
         kernel.call(builder.calls[-1], [0])
         allocation = self._allocate([self.reduced], {self.accumulator: 0})
         place = allocation.results[self.reduced]
@@ -294,7 +298,7 @@ class _TileProgram:
             kernel.forget()
             kernel.wait(inner)
             kernel.run(allocation, sources)
-            builder.call(reduction.combine, start, start)
+            reduction.combined(builder, start, start)
             kernel.call(builder.calls[-1], [0, place, 0])
             kernel.pop(inner)
         kernel.forget()

@@ -242,7 +242,8 @@ class _Gathering:
         """The bits of what windows see in the padding."""
         if self.plan.is_product:
             return 0
-        reduction = REDUCTIONS[f"ttir.{self.plan.root.parameter('method')}"]
+        method = "max" if self.plan.finds_place else self.plan.root.parameter("method")
+        reduction = REDUCTIONS[f"ttir.{method}"]
         return element_bits(reduction.neutral, declared_data_type(self.plan.image))
 
 

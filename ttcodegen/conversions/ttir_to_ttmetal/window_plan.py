@@ -21,7 +21,7 @@ from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import Costs
 from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
-from ttcodegen.ops.windows import WINDOW_PRODUCT, axes_of
+from ttcodegen.ops.windows import ARGMAX, WINDOW_PRODUCT, axes_of
 
 _MOST_GATHERED_BYTES = 320 * 1024
 """Of L1, for all that the windows of a row of output tiles see."""
@@ -54,6 +54,7 @@ class WindowPlan:
         assert root is not None
         self.root = root
         self.is_product = root.name == WINDOW_PRODUCT
+        self.finds_place = not self.is_product and root.parameter("method") == ARGMAX
         self.image = root.operand("input")
         self.weight = root.operand("weight") if self.is_product else None
         self.axes = axes_of(root)

@@ -7,7 +7,7 @@ the channels' matrix for that element and adds up; a pool compares or adds them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.func import FuncOp
@@ -26,7 +26,7 @@ from ttcodegen.dialects.programs import (
     Kernel,
 )
 from ttcodegen.naming.programs import kernel_name
-from ttcodegen.ops.tile_lowering import TileBuilder
+from ttcodegen.ops.tile_lowering import TileBuilder, TileCall
 
 
 def lower_window(
@@ -44,6 +44,64 @@ def lower_window(
         ComputeSettings(fp32_destination=True, unpack_to_fp32=plan.full_width()),
         work_units=plan.units,
         work_unit="output tile" if plan.unit_columns == 1 else "row of output tiles",
+    )
+
+
+_Calls = Sequence[tuple[TileCall, Sequence[int]]]
+"""Ops on registers, and which ones."""
+
+
+@dataclass(frozen=True)
+class _PoolSteps:
+    """What becomes of the elements that windows see, which come to register 1, in register 0."""
+
+    first: _Calls
+    each: _Calls
+    last: _Calls = ()
+
+
+def _call(kernel: ComputeKernel, calls: _Calls) -> None:
+    for call, registers in calls:
+        kernel.call(call, registers)
+
+
+def _tile_call(op: str, *parameters: float) -> TileCall:
+    """An op on tiles, whichever they are."""
+    tiles = TileBuilder()
+    tiles.call(op, tiles.new_tile(DataType.FLOAT32), parameters=parameters)
+    return tiles.calls[0]
+
+
+def _combined(plan: WindowPlan) -> _PoolSteps:
+    """The greatest of them, or their sum."""
+    reduction = REDUCTIONS[f"ttir.{plan.root.parameter('method')}"]
+    return _PoolSteps(
+        [(_tile_call("fill_tile", reduction.neutral), [0])],
+        [(_tile_call(reduction.combine), [0, 1, 0])],
+    )
+
+
+def _argmax(taps: int) -> _PoolSteps:
+    """Which of them is the greatest one: register 0 counts those that came since, register 2 holds
+    the greatest one so far, and register 3 is 0 where the next one is greater."""
+    greatest, since, next_one, stays = 2, 0, 1, 3
+    return _PoolSteps(
+        [
+            (_tile_call("fill_tile", 0.0), [since]),
+            (_tile_call("fill_tile", float("-inf")), [greatest]),
+        ],
+        [
+            (_tile_call("le_binary_tile"), [next_one, greatest, stays]),
+            (_tile_call("binary_max_tile"), [greatest, next_one, greatest]),
+            (_tile_call("add_unary_tile", 1.0), [since]),
+            (_tile_call("mul_binary_tile"), [since, stays, since]),
+        ],
+        [
+            (_tile_call("mul_unary_tile", -1.0), [since]),
+            (_tile_call("add_unary_tile", float(taps - 1)), [since]),
+            # Where all elements are minus infinity, none was greater than that.
+            (_tile_call("relu_tile"), [since]),
+        ],
     )
 
 
@@ -67,7 +125,7 @@ class _WindowCompute:
             self._multiply(kernel, count)
         else:
             purpose = "Reduces the elements of each window."
-            self._pool(kernel, count)
+            self._pool(kernel, count, _argmax(plan.taps) if plan.finds_place else _combined(plan))
         return plan.parts.compute(kernel, purpose, plan.cores, buffers, COUNT)
 
     def _multiply(self, kernel: ComputeKernel, count: SSAValue) -> None:
@@ -95,25 +153,21 @@ class _WindowCompute:
         kernel.op("matmul_tiles", "left", "right", step if self.plan.keeps_rows else 0, 0, 0)
         kernel.pop(brought)
 
-    def _pool(self, kernel: ComputeKernel, count: SSAValue) -> None:
+    def _pool(self, kernel: ComputeKernel, count: SSAValue, steps: _PoolSteps) -> None:
         plan, builder = self.plan, kernel.builder
-        reduction = REDUCTIONS[f"ttir.{plan.root.parameter('method')}"]
-        tiles = TileBuilder()
-        start = tiles.fill(reduction.neutral, DataType.FLOAT32)
-        tiles.call(reduction.combine, start, start)
-        fill, combine = tiles.calls
         kernel.start(["seen"], plan.output_names[0])
         with builder.loop(count, name_hint="tile"):
             kernel.forget()
             with builder.destination_registers():
-                kernel.call(fill, [0])
+                _call(kernel, steps.first)
                 with builder.loop(plan.taps, name_hint="tap"):
                     kernel.forget()
                     kernel.wait(["seen"])
                     kernel.load("seen", 1)
-                    kernel.call(combine, [0, 1, 0])
+                    _call(kernel, steps.each)
                     kernel.pop(["seen"])
                 kernel.forget()
+                _call(kernel, steps.last)
                 self._finish(kernel)
             kernel.push(plan.output_names)
 

@@ -1,0 +1,38 @@
+"""What is left to the CPU: nothing that programs of the device compute."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.ttmetal.function_text import call, function, tensor
+from tests.ttmetal.modules import text_of
+from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
+from ttcodegen.diagnostics import Source
+
+
+def compiled(text: str) -> CompiledModule:
+    return compile_module(Source("in.mlir", text), CompileOptions("in", target="ttmetal"))
+
+
+@pytest.mark.parametrize("name", ["integers", "places", "scans"])
+def test_programs_compute_everything(name: str) -> None:
+    files = compiled(text_of(name)).files
+    assert "src/cpu_functions.cpp" not in files
+
+
+@pytest.mark.parametrize(
+    ("op", "element"),
+    [
+        ("pow", "si32"),
+        ("div", "ui32"),
+        ("div", "ui8"),
+        ("remainder", "ui32"),
+        ("matmul", "si32"),
+    ],
+)
+def test_what_the_vector_and_the_matrix_engine_lack_is_left(op: str, element: str) -> None:
+    """As docs/ttmetal.md says ("Limits")."""
+    square = tensor((32, 32), element)
+    lone = function("f", [square] * 2, [call(op, ["%a0", "%a1"], [square] * 2, square)])
+    files = compiled(f"module {{\n{lone}}}\n").files
+    assert f"cpu::{op}(" in files["src/cpu_functions.cpp"]

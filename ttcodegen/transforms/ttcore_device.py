@@ -19,9 +19,10 @@ from ttcodegen.dialects.mesh import (
     require_possible,
     set_mesh,
     sizes_in,
+    two_dimensional,
 )
 from ttcodegen.dialects.system import DeviceOp, devices, one_chip, set_system, system_of
-from ttcodegen.dialects.ttcore_device import DeviceAttr, MeshesAttr
+from ttcodegen.dialects.ttcore_device import DeviceAttr, DeviceDescription, MeshesAttr
 from ttcodegen.dialects.ttcore_layouts import shape_text
 from ttcodegen.layout.device import Device
 from ttcodegen.systems.description import (
@@ -59,7 +60,7 @@ def _register_device(module: ModuleOp, mesh_shape: str, is_described: bool) -> N
         set_mesh(module, sizes_in(mesh_shape))
     mesh = _mesh_of(module)
     system = _system_for(module, mesh, is_described)
-    _refuse_missing_chips(module, system)
+    _refuse_other_devices(module, mesh, system)
     for old in devices(module):
         module.body.block.erase_op(old)
     description = one_chip(system.chip.grid, system.chip.dram_grid)
@@ -102,21 +103,38 @@ def _system_for(module: ModuleOp, mesh: MeshShape, is_described: bool) -> System
     return system
 
 
-def _refuse_missing_chips(module: ModuleOp, system: SystemDescription) -> None:
+def _refuse_other_devices(module: ModuleOp, mesh: MeshShape, system: SystemDescription) -> None:
     """Raises CompileError if a device is described, by an op or by an attribute of the module, with
-    chips that the system does not have."""
+    chips that the system does not have, with one of them twice, or as another mesh of several
+    chips than the module names."""
     described: list[tuple[Attribute | None, Operation]]
     described = [(op.device_attr, op) for op in devices(module)]
     described += [(attribute, module) for attribute in module.attributes.values()]
-    chips = len(system.chip_indices)
     for attribute, place in described:
-        if isinstance(attribute, DeviceAttr) and max(attribute.data.chip_ids, default=0) >= chips:
-            found = ", ".join(map(str, attribute.data.chip_ids))
-            raise CompileError(
-                f"the device has the chips {found}, the system has {chips}, counted from 0",
-                place,
-                remedy="describe the system with ttcore.system_desc or --system-desc",
-            )
+        if isinstance(attribute, DeviceAttr):
+            _refuse_other_device(attribute.data, mesh, len(system.chip_indices), place)
+
+
+def _refuse_other_device(
+    device: DeviceDescription, mesh: MeshShape, chips: int, place: Operation
+) -> None:
+    found = ", ".join(map(str, device.chip_ids))
+    if any(not 0 <= chip < chips for chip in device.chip_ids):
+        raise CompileError(
+            f"the device has the chips {found}, the system has {chips}, counted from 0",
+            place,
+            remedy="describe the system with ttcore.system_desc or --system-desc",
+        )
+    if len(set(device.chip_ids)) < len(device.chip_ids):
+        raise CompileError(f"the device has a chip twice: {found}", place)
+    shape = two_dimensional(device.mesh_shape)
+    if mesh != ONE_CHIP and shape not in (None, ONE_CHIP, mesh):
+        raise CompileError(
+            f"the device is a mesh of {shape_text(device.mesh_shape)}, and the module is for one "
+            f"of {shape_text(mesh)}",
+            place,
+            remedy="leave the device out: it follows from the mesh",
+        )
 
 
 @dataclass(frozen=True)

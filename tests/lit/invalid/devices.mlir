@@ -17,6 +17,27 @@ func.func @op(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
+module attributes {ttcore.meshes = #ttcore.meshes<[<"mesh" = 1x2>]>} {
+  // expected-error @+1 {{the device has a chip twice: 0, 0}}
+  ttcore.device @default_device = <workerGrid = #ttcore.grid<8x8, (d0, d1) -> (0, d0, d1)>, l1Map = (d0, d1, d2)[s0] -> (0, d0, d1, d2 + s0), meshShape = 1x2, chipIds = [0, 0]>
+}
+
+// -----
+
+module attributes {ttcore.meshes = #ttcore.meshes<[<"mesh" = 1x2>]>} {
+  // expected-error @+1 {{the device has the chips -1, 0, the system has 2, counted from 0}}
+  ttcore.device @default_device = <workerGrid = #ttcore.grid<8x8, (d0, d1) -> (0, d0, d1)>, l1Map = (d0, d1, d2)[s0] -> (0, d0, d1, d2 + s0), meshShape = 1x2, chipIds = [-1, 0]>
+}
+
+// -----
+
+module attributes {ttcore.meshes = #ttcore.meshes<[<"mesh" = 2x2>]>} {
+  // expected-error @+1 {{the device is a mesh of 1x2, and the module is for one of 2x2}}
+  ttcore.device @default_device = <workerGrid = #ttcore.grid<8x8, (d0, d1) -> (0, d0, d1)>, l1Map = (d0, d1, d2)[s0] -> (0, d0, d1, d2 + s0), meshShape = 1x2, chipIds = [0, 1]>
+}
+
+// -----
+
 #l1 = #ttcore.memory_space<l1>
 #map = affine_map<(d0, d1) -> (d0, d1)>
 #parallel = #ttcore.iterator_type<parallel>

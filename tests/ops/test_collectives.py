@@ -17,6 +17,7 @@ from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.frontends import source_module
 from ttcodegen.numerics.golden import Golden
 from ttcodegen.numerics.interpreter import Interpreter
+from ttcodegen.numerics.lowered import interpreter_of, read_flatbuffer
 from ttcodegen.ops.chip_movement import ChipMovement
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.ops.definition import TTIRDefinition
@@ -398,3 +399,54 @@ def test_chips_send_to_each_other(pairs: list[list[int]], sent: int, copies: int
             assert np.array_equal(part, expected)
         else:
             assert not part.any()
+
+
+NUMBERS = {
+    "all_gather": ("all_gather_dim = 0 : si32, cluster_axis = 1 : ui32", "32x8"),
+    "all_reduce": ("reduce_type = #ttcore.reduce_type<sum>", "8x8"),
+    "reduce_scatter": (
+        "reduce_type = #ttcore.reduce_type<max>, scatter_dim = 0 : si32, cluster_axis = 0 : ui32",
+        "4x8",
+    ),
+    "mesh_partition": ("dim = 1 : si32, cluster_axis = 1 : ui32", "8x2"),
+    "collective_permute": (f"source_target_pairs = {PAIRS}", "8x8"),
+}
+"""Ops of a tensor of one number, and the shapes of their results."""
+
+
+@pytest.mark.parametrize("target", ["ttnn", "ttmetal"])
+@pytest.mark.parametrize(("element", "number"), [("bf16", "1.5 : f32"), ("si32", "3 : i32")])
+def test_chips_need_not_send_a_number(element: str, number: str, target: str) -> None:
+    functions = "".join(
+        f"""func.func @{name}() -> tensor<{result}x{element}> {{
+  %0 = "ttir.full"() <{{shape = array<i32: 8, 8>, fill_value = {number}}}>
+      : () -> tensor<8x8x{element}>
+  %1 = "ttir.{name}"(%0) <{{{given}}}> : (tensor<8x8x{element}>) -> tensor<{result}x{element}>
+  return %1 : tensor<{result}x{element}>
+}}
+"""
+        for name, (given, result) in NUMBERS.items()
+    )
+    source = Source("in.mlir", f"module attributes {{{MESH}}} {{\n{functions}}}\n")
+    compiled = compile_module(source, CompileOptions("m", target=target))
+    golden = Golden(source_module(source))
+    lowered = interpreter_of(read_flatbuffer(compiled.flatbuffer))
+    for name in NUMBERS:
+        assert np.array_equal(lowered.run(name, [])[0], golden.run(name, [])[0])
+    code = compiled.files["src/m.cpp"]
+    for word in (
+        "ttnn::all_",
+        "ttnn::reduce_scatter",
+        "point_to_point",
+        "cpu_all",
+        ".joins = true",
+    ):
+        assert word not in code
+
+
+def test_bytes_are_no_bytes_while_they_are_gathered() -> None:
+    """Of parts that are no whole tiles the library makes rows, and tiles of bytes it does not."""
+    text = between(CASES["gather along columns"][0], (8, 8)).replace("f32", "ui8")
+    code = compile_module(Source("in.mlir", text), CompileOptions("m")).files["src/m.cpp"]
+    before = code[: code.index("ttnn::all_gather(")]
+    assert before.rindex("DataType::UINT32)") > before.rfind("DataType::UINT8)")

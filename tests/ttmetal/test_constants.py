@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.diagnostics import Source
+from ttcodegen.numerics.lowered import interpreter_of, read_flatbuffer
 
 WEIGHT = "{ttcore.argument_type = #ttcore.argument_type<parameter>}"
 
@@ -104,3 +107,23 @@ def test_random_numbers_are_drawn_in_each_call() -> None:
     bodies = functions(module)
     assert "cpu_rand" in bodies["f"]
     assert "cpu_rand" not in bodies["prepare_f"]
+
+
+def test_what_a_program_reads_of_one_number_is_a_tensor() -> None:
+    """Programs of rows read tensors; those of single tiles make a number themselves."""
+    module = compiled(
+        """
+        func.func @f(%x: tensor<2x2x8xbf16>) -> tensor<2x2x8xbf16> {
+          %0 = "ttir.full"() <{shape = array<i32: 2, 2, 8>, fill_value = 0.5 : f32}>
+              : () -> tensor<2x2x8xbf16>
+          %1 = "ttir.softmax"(%0) <{dimension = 2 : si32}>
+              : (tensor<2x2x8xbf16>) -> tensor<2x2x8xbf16>
+          %2 = "ttir.multiply"(%1, %x)
+              : (tensor<2x2x8xbf16>, tensor<2x2x8xbf16>) -> tensor<2x2x8xbf16>
+          return %2 : tensor<2x2x8xbf16>
+        }
+        """
+    )
+    x = np.arange(32, dtype=np.float32).reshape(2, 2, 8)
+    (found,) = interpreter_of(read_flatbuffer(module.flatbuffer)).run("f", [x])
+    np.testing.assert_allclose(found, x / 8, rtol=1e-2)

@@ -16,7 +16,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.attribute_kinds import ENUMERATOR, INTEGER, INTEGERS
-from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.mesh import (
     ONE_CHIP,
     MeshShape,
@@ -75,6 +75,7 @@ from ttcodegen.ops.definition import (
     with_trait,
 )
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.same_on_chips import of_one_number
 from ttcodegen.ops.steps_between_chips import (
     axis_of_pairs,
     broadcast_in_steps,
@@ -182,6 +183,11 @@ def _mesh_around(op: Operation) -> MeshShape:
 def keep_local(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     """The operand, on one chip."""
     return builder.operand(op, "input") if is_local(op) else None
+
+
+def _decompose(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    local = keep_local(builder, op)
+    return of_one_number(builder, op) if local is None else local
 
 
 Lower = Callable[[Chips, CatalogueOp, SSAValue], SSAValue]
@@ -340,7 +346,7 @@ def _register(
             verify=verify,
             numpy=same_values,
             chips=chips,
-            decompose=keep_local,
+            decompose=_decompose,
             lower=_lowering(lower),
             cpu=cpu,
             primitives=primitives,
@@ -469,6 +475,9 @@ _NOUNS = {
 }
 
 _OPTIONAL_AXIS = attribute_("cluster_axis")
+_GATHERED = tuple(each for each in DataType if each is not DataType.UINT8)
+"""What the library gathers: where parts are no whole tiles it joins rows, and makes tiles of them
+again, which it does not of bytes (docs/library-rules.md)."""
 
 
 def _call(name: str, *rules: ArgumentRule, axis: ArgumentRule = _OPTIONAL_AXIS) -> CppEmission:
@@ -489,7 +498,13 @@ for _name, _attributes, _verify, _chips, _cpp, _layout in (
     register(
         TTNNDefinition(
             f"ttnn.{_name}",
-            (operand("input", layout=_layout),),
+            (
+                operand(
+                    "input",
+                    layout=_layout,
+                    data_types=_GATHERED if _name == "all_gather" else None,
+                ),
+            ),
             (*_attributes, MESH_SHAPE),
             verify=_verify,
             numpy=same_values,

@@ -35,6 +35,7 @@ from ttcodegen.ops.definition import (
 from ttcodegen.ops.mesh_values import composed, distributed, mesh_of
 from ttcodegen.ops.needed_chips import NeededChips
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.same_on_chips import of_one_number
 from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
 from ttcodegen.ops.steps_between_chips import has_whole_tiles
 from ttcodegen.ops.tensor_parts import TensorParts
@@ -182,7 +183,7 @@ def _shard_on_chips(calls: Sequence[Call]) -> list[Array]:
 
 def _decompose(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     """Chips that have the whole tensor have what the host has."""
-    return builder.operand(op, "input") if _is_whole(op) else None
+    return builder.operand(op, "input") if _is_whole(op) else of_one_number(builder, op)
 
 
 def _in_steps(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:

@@ -26,9 +26,16 @@ from ttcodegen.conversions.ttir_to_ttmetal.row_programs import lower_rows
 from ttcodegen.conversions.ttir_to_ttmetal.scatter_programs import lower_scatter
 from ttcodegen.conversions.ttir_to_ttmetal.tile_programs import lower_tiles
 from ttcodegen.conversions.ttir_to_ttmetal.window_programs import lower_window
-from ttcodegen.diagnostics import CompileError, Diagnostic, set_source_offset, source_offset
+from ttcodegen.diagnostics import (
+    CompileError,
+    Diagnostic,
+    copy_source_offset,
+    set_source_offset,
+    source_offset,
+)
+from ttcodegen.dialects.constants import elements
 from ttcodegen.dialects.cores import CoreRange
-from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.datatypes import element_of, numpy_name, shape_of
 from ttcodegen.dialects.device_module import MEANING
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.operation import CatalogueOp, operation_name
@@ -40,7 +47,7 @@ from ttcodegen.dialects.ttir_generic import GenericOp
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.naming.cpu_functions import cpu_function_name
 from ttcodegen.naming.programs import host_name, kernel_names, program_name, tensor_names_of
-from ttcodegen.ops.constant_values import splat_of
+from ttcodegen.ops.constant_values import number_as, splat_of
 from ttcodegen.ops.tt_lang import CALLED_OPERATION, called_name
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
 from ttcodegen.transforms.inline import is_entry
@@ -236,9 +243,24 @@ class _FunctionConverter:
         self._add(made, op)
         self._mapping[op.results[0]] = result
 
+    def _keep_number(self, op: Operation, number: float) -> None:
+        """Keeps a tensor of one number, which programs make themselves where they can."""
+        import ml_dtypes  # registers bfloat16 with numpy
+
+        assert ml_dtypes is not None
+        (result,) = op.results
+        element = element_of(result.type)
+        data = number_as(number, str(numpy_name(element))).tobytes()
+        constant = self._create("ttir.constant", [], [result.type])
+        constant.properties["value"] = elements(element, shape_of(result.type), data)
+        copy_source_offset(op, constant)
+        self._names[constant.results[0]] = self._names[result]
+        self._keep_constant(constant)
+        self._mapping[result] = self._mapping[constant.results[0]]
+
     def _value(self, value: SSAValue) -> SSAValue:
-        """The device value of a value of the source, made now if it is a free reshape, or not on
-        the device yet."""
+        """The device value of a value of the source, made now if it is a free reshape, a number
+        that a program reads as a tensor, or not on the device yet."""
         chain: list[SSAValue] = []
         while value not in self._mapping:
             if value in self._on_host:
@@ -246,6 +268,9 @@ class _FunctionConverter:
                 break
             op = value.owner
             assert isinstance(op, CatalogueOp)
+            if (number := splat_of(value)) is not None:
+                self._keep_number(op, number)
+                break
             assert is_free_reshape(op), op.name
             chain.append(value)
             value = op.operands[0]

@@ -111,7 +111,7 @@ def test_a_project_holds_the_programs_of_the_model_and_of_the_operation(made: Pa
     assert compiled(TWICE, made.parent) == 0
     written = (made.parent / "out" / "src" / "model.cpp").read_text()
     written = " ".join(written.split())
-    assert "scaled = run_scaled(*constants.programs, inputs.x, last_use(s_neg), device);" in written
+    assert "scaled = run_scaled(*constants.programs, inputs.x, last_use(s), device);" in written
     # The other operand is in DRAM.
     assert "scaled = run_scaled_96x64(*constants.programs, scaled, inputs.s, device);" in written
     kernels = {path.name for path in (made.parent / "out" / "kernels").iterdir()}

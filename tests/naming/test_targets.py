@@ -44,6 +44,51 @@ def test_layers_and_nouns(target: str) -> None:
     assert not any(name.startswith(("matmul", "relu")) for name in found)
 
 
+ATTENTION = """
+func.func @attend(%x: tensor<64x64xf32>, %0: tensor<64x64xf32>, %1: tensor<64x64xf32>,
+                  %2: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %3 = "ttir.matmul"(%x, %0) : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %4 = "ttir.matmul"(%x, %1) : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %5 = "ttir.matmul"(%3, %4) <{transpose_b = true}>
+    : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %6 = "ttir.softmax"(%5) <{dimension = 1 : si32}> : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %7 = "ttir.matmul"(%x, %2) : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %8 = "ttir.matmul"(%6, %7) : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  return %8 : tensor<64x64xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["ttnn", "ttmetal"])
+def test_roles_outlive_what_passes_make_of_ops(target: str) -> None:
+    found = names(ATTENTION, target)
+    assert {"queries", "keys", "scores", "probabilities", "values", "attention"} <= found
+
+
+SHIFTED = """
+func.func @forward(%x: tensor<32x64xf32>) -> tensor<32x64xf32> {
+  %fc_weight = "ttir.constant"() <{value = dense<1.5> : tensor<64x64xf32>}>
+    : () -> tensor<64x64xf32>
+  %c = "ttir.constant"() <{value = dense<[[BIAS]]> : tensor<1x64xf32>}> : () -> tensor<1x64xf32>
+  %1 = "ttir.matmul"(%x, %fc_weight)
+    : (tensor<32x64xf32>, tensor<64x64xf32>) -> tensor<32x64xf32>
+  %fc = "ttir.add"(%1, %c) : (tensor<32x64xf32>, tensor<1x64xf32>) -> tensor<32x64xf32>
+  %3 = "ttir.softmax"(%fc) <{dimension = 1 : si32}> : (tensor<32x64xf32>) -> tensor<32x64xf32>
+  return %3 : tensor<32x64xf32>
+}
+""".replace("BIAS", ", ".join(f"{number * number}.0" for number in range(64)))
+
+
+@pytest.mark.parametrize("target", ["ttnn", "ttmetal"])
+def test_a_constant_is_called_after_the_layer_that_it_is_the_bias_of(target: str) -> None:
+    for constant in ("%0", "%fc_bias"):
+        text = SHIFTED.replace("%c ", f"{constant} ").replace("%c)", f"{constant})")
+        files = compile_module(Source("model.mlir", text), CompileOptions("model", target)).files
+        assert re.search(r"Tensor fc_bias;", files["src/model.hpp"])
+        assert " fc =" in files["src/model.cpp"]
+        assert "fc_shifted" not in files["src/model.cpp"]
+
+
 @pytest.mark.parametrize("target", ["ttnn", "ttmetal"])
 def test_the_interface_is_named_once(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []

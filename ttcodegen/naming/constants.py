@@ -16,7 +16,7 @@ from ttcodegen.dialects.ttcore import LoadCachedOp
 from ttcodegen.naming.layers import stem_of_weight
 from ttcodegen.naming.sources import GENERIC, given_name
 from ttcodegen.naming.values import ValueNames, operand_noun
-from ttcodegen.ops.definition import has_trait
+from ttcodegen.ops.definition import library_definition, traits_of
 from ttcodegen.ops.traits import Trait
 
 _CONSTANT = "ttnn.constant"
@@ -48,7 +48,7 @@ def constant_names(
         return tuple(known[value] for value in load.results)
     order = {op: index for index, op in enumerate(load.parent.ops)} if load.parent else {}
     return tuple(
-        name or _bias_name(value, known) or _use_name(value, order) or "constant"
+        name or bias_name(value, known) or _use_name(value, order) or "constant"
         for value, name in by_value.items()
     )
 
@@ -96,13 +96,15 @@ def _counts_up(op: Operation) -> bool:
     return all(number == index for index, number in enumerate(numbers))
 
 
-def _bias_name(value: SSAValue, names: Mapping[SSAValue, str]) -> str | None:
+def bias_name(value: SSAValue, names: Mapping[SSAValue, str]) -> str | None:
     """The name of a constant that an op takes as its bias, after the weight of that op."""
     for use in value.uses:
         op = use.operation
-        if not isinstance(op, CatalogueOp) or not has_trait(op, Trait.OF_LAYER):
+        if not isinstance(op, CatalogueOp) or Trait.OF_LAYER not in traits_of(
+            library_definition(op)
+        ):
             continue
-        weight = next((names[o] for o in op.operands[: use.index] if o in names), None)
+        weight = next((names[o] for o in op.operands[1 : use.index] if o in names), None)
         if use.index >= 2 and weight is not None:
             stem = stem_of_weight(weight)
             return f"{stem or weight}_bias"

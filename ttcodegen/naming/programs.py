@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import takewhile
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
@@ -33,6 +34,8 @@ from ttcodegen.ops.device_constants import device_constants, written_by
 from ttcodegen.ops.tt_lang import CALLED_OPERATION, called_name
 
 _ADDRESS = "_address"
+_PLAIN_NAME = "ttcodegen.name"
+"""The attribute of an op that makes a tensor of the host: its name, which others may have too."""
 _FINAL_NUMBER = re.compile(r"_\d+$")
 _ENDINGS = ("address", "elements", "kept", "layout", "row", "tensor")
 """What names after a tensor end in."""
@@ -77,11 +80,32 @@ def tensor_name(hint: str) -> str:
     return identifier(re.sub("^(cb_)+", "", identifier(hint))).rstrip("_")
 
 
-def tensor_names_of(function: FuncOp, called: dict[SSAValue, str]) -> dict[SSAValue, str]:
-    """What the values of a function that becomes programs are called: identifiers that kernels can
-    make their names of, all different.
+@dataclass(frozen=True)
+class TensorNames:
+    """What the values of a function that becomes programs are called."""
 
-    `called` are names of values that are no results of ops of the catalogue.
+    names: ValueNames
+    """Several values may have one."""
+    distinct: Mapping[SSAValue, str]
+    """Identifiers that kernels can make their names of, all different."""
+
+    def name_tensor(self, tensor: SSAValue, value: SSAValue) -> None:
+        """Names a tensor of the host that holds a value."""
+        tensor.name_hint = self.distinct[value]
+        plain = tensor_name(self.names[value])
+        if plain != tensor.name_hint and isinstance(tensor.owner, Operation):
+            tensor.owner.attributes[_PLAIN_NAME] = StringAttr(plain)
+
+
+def tensor_names_of(
+    function: FuncOp, called: dict[SSAValue, str], written: Iterable[SSAValue]
+) -> TensorNames:
+    """What the values of a function that becomes programs are called.
+
+    Args:
+        function: the function.
+        called: names of values that are no results of ops of the catalogue.
+        written: what programs write. Values within programs give way to them.
     """
     block = body_of(function)
     arguments = dict(zip(block.args, argument_titles(function, lambda _: None), strict=True))
@@ -99,10 +123,15 @@ def tensor_names_of(function: FuncOp, called: dict[SSAValue, str]) -> dict[SSAVa
     pairs = zip(terminator.operands, result_names(function), strict=True)
     results = {value: name for value, name in pairs if not name.startswith("output")}
     names = ValueNames(block.ops, members, {**weights, **constants}, results)
-    return distinct_names(values_of(function), names, called, tensor_name)
+    values = values_of(function)
+    lasting = {*values[: len(block.args)], *written}
+    order = sorted(values, key=lambda value: value not in lasting)
+    distinct = distinct_names(order, names, called, tensor_name)
+    return TensorNames(names.renamed(called), distinct)
 
 
 _LAYER = re.compile(r"^.*?(?:layers?|blocks?|stages?)_?\d+_(?=[a-z])")
+_LAYER_ALONE = re.compile(r"(layer|block|stage)s?(?:_?\d+)?")
 _NUMBER = re.compile(r"(?<=[a-z])_\d+$")
 
 
@@ -116,10 +145,12 @@ def kernel_names(values: Iterable[SSAValue], names: Mapping[SSAValue, str]) -> d
         names: what the function calls them: identifiers, all different.
     """
     scope = NameScope()
-    return {
-        value: scope.unique(tensor_name(_NUMBER.sub("", _LAYER.sub("", names[value]))))
-        for value in values
-    }
+    return {value: scope.unique(tensor_name(_without_layer(names[value]))) for value in values}
+
+
+def _without_layer(name: str) -> str:
+    alone = _LAYER_ALONE.fullmatch(name)
+    return alone[1] if alone is not None else _NUMBER.sub("", _LAYER.sub("", name))
 
 
 def _form_names(
@@ -172,10 +203,10 @@ def host_name(name: str) -> str:
     return f"{name}_on_host"
 
 
-def buffer_names(ops: Iterable[Operation]) -> dict[SSAValue, str]:
+def buffer_names(ops: Iterable[Operation]) -> tuple[dict[SSAValue, str], dict[SSAValue, str]]:
     """What the tensors of a host function are called: as the lowering named them, else after the
-    program that computes them. Numbers that only distinguish values are left out: not all of them
-    are alive at once."""
+    program that computes them; and what else, while others have these names. Numbers that only
+    distinguish values are left out: not all of them are alive at once."""
     names: dict[SSAValue, str] = {}
     for op in ops:
         if operation_name(op) == VIEW:
@@ -186,8 +217,15 @@ def buffer_names(ops: Iterable[Operation]) -> dict[SSAValue, str]:
         for value in launch.outputs:
             names.setdefault(value, value.name_hint or launch.program.name)
     known = set(names.values())
-    plain = {value: _NUMBER.sub("", name) for value, name in names.items()}
-    return {value: plain[value] if plain[value] in known else names[value] for value in names}
+    unnumbered = {value: _NUMBER.sub("", name) for value, name in names.items()}
+    longer = {v: unnumbered[v] if unnumbered[v] in known else name for v, name in names.items()}
+    return {value: _plain_name(value) or name for value, name in longer.items()}, longer
+
+
+def _plain_name(value: SSAValue) -> str | None:
+    """What a tensor of the host is called if no other one is alive that is."""
+    found = value.owner.attributes.get(_PLAIN_NAME) if isinstance(value.owner, Operation) else None
+    return found.data if isinstance(found, StringAttr) else None
 
 
 def names_of_host_function(function: FuncOp) -> FunctionNames:
@@ -204,11 +242,13 @@ def names_of_host_function(function: FuncOp) -> FunctionNames:
     forms = _form_names(prepared.ops, weights, meanings)
     # What the CPU computes of nothing is no form of a weight: only the lowering has named it.
     lowered = {value: value.name_hint or "constant" for value in prepared.values}
-    names = {**lowered, **given.names, **buffer_names(ops), **called, **forms}
+    buffers, longer = buffer_names(ops)
+    names = {**lowered, **given.names, **buffers, **called, **forms}
     constants = tuple(names[value] for value in prepared.values)
     for value, name in zip(prepared.values, constants, strict=True):
         given.give(value, name, is_weight=True)
-    values = ValueNames((), names, given.weight_names, {})
+    longer = {value: name for value, name in longer.items() if value not in forms}
+    values = ValueNames((), names, given.weight_names, {}, longer=longer)
     return FunctionNames(function, titles, constants, given, values)
 
 

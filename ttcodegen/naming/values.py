@@ -81,6 +81,7 @@ class ValueNames:
         results: Mapping[SSAValue, str],
         *,
         of_weights: bool = False,
+        longer: Mapping[SSAValue, str] | None = None,
     ) -> None:
         """
         Args:
@@ -90,8 +91,11 @@ class ValueNames:
             results: what the function's results are called, if the source says it.
             of_weights: whether the function only computes constants: whatever is made of a weight
                 is that weight in another form.
+            longer: what values that no op of the catalogue makes are called while others have their
+                names.
         """
         self.of_weights = of_weights
+        self._longer = longer or {}
         self._names = {value: plain_name(name) for value, name in members.items()}
         self._members = members
         self._weights = weight_names
@@ -139,7 +143,7 @@ class ValueNames:
         name = self[value]
         op = value.owner
         if not isinstance(op, CatalogueOp):
-            return name
+            return self._longer.get(value, name)
         if Trait.TAKES_PART in _traits(op):
             return name
         if name != noun_of(op):

@@ -1,4 +1,4 @@
-"""What arguments are to a function, written down before other ops hide it."""
+"""What arguments and values are to a function, written down before other ops hide it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from xdsl.passes import ModulePass
 from ttcodegen.dialects.functions import attributes_at
 from ttcodegen.naming.arguments import TITLE, argument_titles
 from ttcodegen.naming.interface import argument_names
+from ttcodegen.naming.recorded import name_values
 from ttcodegen.transforms.inline import is_entry
 from ttcodegen.transforms.rewriting import functions
 
 
 @dataclass(frozen=True)
 class NameArguments(ModulePass):
-    """Records the names of arguments that the source does not name, or a compiler did: after what
-    the ops of TTIR do with them. Programs of the device no longer say it."""
+    """Records the names of arguments and values that the source does not name, or a compiler did:
+    after what the ops of TTIR do with them. Programs of the device no longer say it."""
 
     name = "ttmetal-name-arguments"
 
@@ -27,6 +28,7 @@ class NameArguments(ModulePass):
         for function in functions(op):
             if is_entry(function):
                 _record(function)
+                name_values(function)
 
 
 def _record(function: FuncOp) -> None:

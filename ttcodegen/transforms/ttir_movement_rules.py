@@ -60,7 +60,9 @@ def reshape_once(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     if not source.has_one_use():
         return None
     value = reshaped(producer.parameter("value"), op.result_shape)
-    return rewriter.emit("constant", [], op.result_type, value=value)
+    made = rewriter.emit("constant", [], op.result_type, value=value)
+    made.name_hint = source.name_hint
+    return made
 
 
 @MOVEMENT.on("ttir.reshape")

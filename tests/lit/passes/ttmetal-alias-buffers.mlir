@@ -6,12 +6,12 @@
 // BEFORE-LABEL: func.func @read_max_subtract_div
 // BEFORE: ttkernel.noc_async_read_page
 // CHECK-LABEL: func.func @rows
-// CHECK: name = "product", data_type = bfloat16, pages = 16, page_size = 2048, operand = 0
+// CHECK: name = "scores_tiles", data_type = bfloat16, pages = 16, page_size = 2048, operand = 0
 // CHECK-LABEL: func.func @read_max_subtract_div
 // CHECK: %[[COUNT:.*]] = ttkernel.get_arg_val
 // CHECK: %[[TILES:.*]] = arith.muli %[[COUNT]]
 // CHECK-NOT: ttkernel.noc_async_read_page
-// CHECK: ttkernel.cb_push_back(%cb_product, %[[TILES]])
+// CHECK: ttkernel.cb_push_back(%cb_scores_tiles, %[[TILES]])
 // CHECK: func.return
 func.func @rows(%x: tensor<512x512xbf16>, %w: tensor<512x512xbf16>) -> tensor<512x512xbf16> {
   %0 = "ttir.matmul"(%x, %w) : (tensor<512x512xbf16>, tensor<512x512xbf16>) -> tensor<512x512xbf16>

@@ -73,7 +73,9 @@ class CircularBuffers:
 
     def add_value(self, value: SSAValue, data_type: DataType, pages: Size) -> str:
         """A circular buffer for tiles of a value that never leaves the core; gives its name."""
-        return self._add(self._scope.unique(self.names[value]), data_type, pages)
+        name = self.names[value]
+        name = f"{name}_tiles" if name in _WITHOUT_TENSOR else name
+        return self._add(self._scope.unique(name), data_type, pages)
 
     def add_kept(self, buffer: str, slots: int) -> str:
         """Room for tiles that are kept to go through another circular buffer; gives its name."""

@@ -46,7 +46,13 @@ from ttcodegen.dialects.system import system_of
 from ttcodegen.dialects.ttir_generic import GenericOp
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.naming.cpu_functions import cpu_function_name
-from ttcodegen.naming.programs import host_name, kernel_names, program_name, tensor_names_of
+from ttcodegen.naming.programs import (
+    TensorNames,
+    host_name,
+    kernel_names,
+    program_name,
+    tensor_names_of,
+)
 from ttcodegen.ops.constant_values import number_as, splat_of
 from ttcodegen.ops.tt_lang import CALLED_OPERATION, called_name
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
@@ -173,7 +179,7 @@ class _FunctionConverter:
     _mapping: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     _on_host: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     """Values of the source that were brought to the host, or computed there."""
-    _names: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
+    _tensor_names: TensorNames = field(init=False)
     _ops: list[Operation] = field(default_factory=list[Operation])
     _made: list[FuncOp] = field(default_factory=list[FuncOp])
     _call_op: Operation = field(init=False)
@@ -183,7 +189,7 @@ class _FunctionConverter:
         """Replaces the body; gives the functions that belong to its programs."""
         block = body_of(self.function)
         groups = list(self._groups(block))
-        self._name_values(block)
+        self._name_values(block, groups)
         entry = Block(arg_types=[given_type(argument, self.by_cpu) for argument in block.args])
         for old, new in zip(block.args, entry.args, strict=True):
             self._mapping[old] = new
@@ -220,7 +226,11 @@ class _FunctionConverter:
             elif isinstance(op, CallOp):
                 yield Group(0, Kind.CPU, (), call=op)
 
-    def _name_values(self, block: Block) -> None:
+    @property
+    def _names(self) -> Mapping[SSAValue, str]:
+        return self._tensor_names.distinct
+
+    def _name_values(self, block: Block, groups: Iterable[Group]) -> None:
         called: dict[SSAValue, str] = {
             result: cpu_function_name(op.callee.string_value())
             for op in block.ops
@@ -233,7 +243,8 @@ class _FunctionConverter:
             if isinstance(op, CatalogueOp) and op.name == CALLED_OPERATION
             for result in op.results
         }
-        self._names = tensor_names_of(self.function, called)
+        written = [value for group in groups for value in group.outputs()]
+        self._tensor_names = tensor_names_of(self.function, called, written)
 
     def _keep_constant(self, op: Operation) -> None:
         made = op.clone()
@@ -281,7 +292,7 @@ class _FunctionConverter:
             assert isinstance(origin, Operation)
             self._add(made, origin)
             found = self._mapping[view] = made.results[0]
-            found.name_hint = self._names[view]
+            self._tensor_names.name_tensor(found, view)
         return found
 
     def _host_value(self, value: SSAValue) -> SSAValue:
@@ -306,7 +317,7 @@ class _FunctionConverter:
         origin = value.owner
         assert isinstance(origin, Operation)
         buffer = self._create("ttmetal.create_buffer", [], [device_type(value)])
-        buffer.results[0].name_hint = self._names[value]
+        self._tensor_names.name_tensor(buffer.results[0], value)
         self._add(buffer, origin)
         self._mapping[value] = buffer.results[0]
 
@@ -368,7 +379,7 @@ class _FunctionConverter:
                 self._forget_copies(value)
                 continue
             buffer = self._create("ttmetal.create_buffer", [], [device_type(value)])
-            buffer.results[0].name_hint = self._names[value]
+            self._tensor_names.name_tensor(buffer.results[0], value)
             self._add(buffer, group.ops[-1])
             self._mapping[value] = buffer.results[0]
             outputs.append(buffer.results[0])

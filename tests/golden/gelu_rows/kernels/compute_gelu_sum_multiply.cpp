@@ -23,7 +23,7 @@ void kernel_main() {
     // Circular buffer: pages of 4096 bytes, f32.
     constexpr uint32_t cb_scale = get_named_compile_time_arg_val("cb_scale");
     // Circular buffer: pages of 4096 bytes, f32.
-    constexpr uint32_t cb_sum_scaled = get_named_compile_time_arg_val("cb_sum_scaled");
+    constexpr uint32_t cb_sum_tiles = get_named_compile_time_arg_val("cb_sum_tiles");
     // Circular buffer: pages of 2048 bytes, bf16.
     constexpr uint32_t cb_scaler = get_named_compile_time_arg_val("cb_scaler");
     // Circular buffer: pages of 4096 bytes, f32.
@@ -34,7 +34,7 @@ void kernel_main() {
     constexpr uint32_t dst0 = 0;
     constexpr uint32_t dst1 = 1;
 
-    unary_op_init_common(cb_x, cb_sum_scaled);
+    unary_op_init_common(cb_x, cb_sum_tiles);
     cb_wait_front(cb_scaler, 1);
 
     for (uint32_t tile = 0; tile < count; ++tile) {
@@ -62,7 +62,7 @@ void kernel_main() {
 
         cb_push_back(cb_partial, 1);
         reconfig_data_format(cb_partial, cb_scaler);
-        reduce_init<PoolType::SUM, ReduceDim::REDUCE_ROW>(cb_partial, cb_scaler, cb_sum_scaled);
+        reduce_init<PoolType::SUM, ReduceDim::REDUCE_ROW>(cb_partial, cb_scaler, cb_sum_tiles);
 
         tile_regs_acquire();
         cb_wait_front(cb_partial, 1);
@@ -74,14 +74,14 @@ void kernel_main() {
         copy_tile(cb_scale, 0, dst1);
         mul_binary_tile_init();
         mul_binary_tile(dst0, dst1, dst0);
-        cb_reserve_back(cb_sum_scaled, 1);
+        cb_reserve_back(cb_sum_tiles, 1);
         tile_regs_commit();
         tile_regs_wait();
-        pack_tile(dst0, cb_sum_scaled);
+        pack_tile(dst0, cb_sum_tiles);
         reduce_uninit();
         cb_pop_front(cb_scale, 1);
         tile_regs_release();
 
-        cb_push_back(cb_sum_scaled, 1);
+        cb_push_back(cb_sum_tiles, 1);
     }
 }

@@ -9,19 +9,19 @@
 
 void kernel_main() {
     // Circular buffer: pages of 4096 bytes, f32.
-    constexpr uint32_t cb_sum_scaled = get_named_compile_time_arg_val("cb_sum_scaled");
+    constexpr uint32_t cb_sum_tiles = get_named_compile_time_arg_val("cb_sum_tiles");
     // Runtime arguments.
-    const uint32_t sum_scaled_address = get_arg_val<uint32_t>(0);
+    const uint32_t sum_address = get_arg_val<uint32_t>(0);
     const uint32_t first = get_arg_val<uint32_t>(1);
     const uint32_t count = get_arg_val<uint32_t>(2);
 
-    constexpr auto sum_scaled_layout = TensorAccessorArgs<0>();
-    const auto sum_scaled_tensor = TensorAccessor(sum_scaled_layout, sum_scaled_address);
+    constexpr auto sum_layout = TensorAccessorArgs<0>();
+    const auto sum_tensor = TensorAccessor(sum_layout, sum_address);
 
     for (uint32_t tile = first; tile < first + count; ++tile) {
-        cb_wait_front(cb_sum_scaled, 1);
-        noc_async_write_page(tile, sum_scaled_tensor, get_read_ptr(cb_sum_scaled));
+        cb_wait_front(cb_sum_tiles, 1);
+        noc_async_write_page(tile, sum_tensor, get_read_ptr(cb_sum_tiles));
         noc_async_write_barrier();
-        cb_pop_front(cb_sum_scaled, 1);
+        cb_pop_front(cb_sum_tiles, 1);
     }
 }

@@ -20,9 +20,9 @@ ForwardConstants prepare_forward(tt::tt_metal::distributed::MeshDevice& /*device
 
 ForwardOutputs forward(const ForwardInputs& inputs, const ForwardConstants& constants,
                        tt::tt_metal::distributed::MeshDevice& device) {
-    support::DeviceTensor sum_scaled =
+    support::DeviceTensor sum =
         run_gelu_sum_multiply(*constants.programs, inputs.x, inputs.scale, device);
-    return ForwardOutputs{.output = sum_scaled};
+    return ForwardOutputs{.output = sum};
 }
 
 }  // namespace gelu_rows

@@ -64,13 +64,13 @@ constexpr std::uint32_t output_tiles = 2;
 enum CircularBuffers : std::uint8_t {
     cb_x = 0,
     cb_scale = 1,
-    cb_sum_scaled = 2,
+    cb_sum_tiles = 2,
     cb_scaler = 3,
     cb_partial = 4,
 };
 enum Kernels : std::size_t { reader, compute, writer };
 
-Workload build(const DeviceTensor& x, const DeviceTensor& scale, const DeviceTensor& sum_scaled,
+Workload build(const DeviceTensor& x, const DeviceTensor& scale, const DeviceTensor& sum,
                const MeshDevice& device) {
     Program program = tt::tt_metal::CreateProgram();
 
@@ -81,7 +81,7 @@ Workload build(const DeviceTensor& x, const DeviceTensor& scale, const DeviceTen
                                     4096);
     support::create_circular_buffer(program, cores, cb_scale, DataFormat::Float32,
                                     Tuning::buffer_depth, 4096);
-    support::create_circular_buffer(program, cores, cb_sum_scaled, DataFormat::Float32,
+    support::create_circular_buffer(program, cores, cb_sum_tiles, DataFormat::Float32,
                                     Tuning::buffer_depth, 4096);
     support::create_circular_buffer(program, cores, cb_scaler, DataFormat::Float16_b, 1, 2048);
     support::create_circular_buffer(program, cores, cb_partial, DataFormat::Float32,
@@ -104,7 +104,7 @@ Workload build(const DeviceTensor& x, const DeviceTensor& scale, const DeviceTen
     }
     compute_config.named_compile_args = {{"cb_x", cb_x},
                                          {"cb_scale", cb_scale},
-                                         {"cb_sum_scaled", cb_sum_scaled},
+                                         {"cb_sum_tiles", cb_sum_tiles},
                                          {"cb_scaler", cb_scaler},
                                          {"cb_partial", cb_partial}};
     const KernelHandle compute_kernel =
@@ -113,21 +113,21 @@ Workload build(const DeviceTensor& x, const DeviceTensor& scale, const DeviceTen
     // Writes the output tiles of gelu, sum, multiply.
     const KernelHandle writer_kernel =
         CreateKernel(program, kernel_path("write_gelu_sum_multiply.cpp"), cores,
-                     WriterDataMovementConfig(support::accessor_args({&sum_scaled}), {},
-                                              {{"cb_sum_scaled", cb_sum_scaled}}));
+                     WriterDataMovementConfig(support::accessor_args({&sum}), {},
+                                              {{"cb_sum_tiles", cb_sum_tiles}}));
 
     return {device, std::move(program), {reader_kernel, compute_kernel, writer_kernel}};
 }
 
 void set_arguments(Workload& workload, const DeviceTensor& x, const DeviceTensor& scale,
-                   const DeviceTensor& sum_scaled) {
+                   const DeviceTensor& sum) {
     Program& program = workload.program();
     for (const support::CoreWork& share : support::split_work(cores, output_tiles)) {
         SetRuntimeArgs(program, workload.kernel(reader), share.core,
                        {x.address(), scale.address(), share.first, share.count});
         SetRuntimeArgs(program, workload.kernel(compute), share.core, {share.count});
         SetRuntimeArgs(program, workload.kernel(writer), share.core,
-                       {sum_scaled.address(), share.first, share.count});
+                       {sum.address(), share.first, share.count});
     }
 }
 
@@ -137,15 +137,14 @@ void set_arguments(Workload& workload, const DeviceTensor& x, const DeviceTensor
 
 DeviceTensor run_gelu_sum_multiply(Programs& programs, const DeviceTensor& x,
                                    const DeviceTensor& scale, MeshDevice& device) {
-    DeviceTensor sum_scaled =
-        support::create_tensor({64, 1}, DataType::FLOAT32, Layout::TILE, device);
+    DeviceTensor sum = support::create_tensor({64, 1}, DataType::FLOAT32, Layout::TILE, device);
     Workload& workload = programs.gelu_sum_multiply;
     if (!workload.is_built()) {
-        workload = gelu_sum_multiply_program::build(x, scale, sum_scaled, device);
+        workload = gelu_sum_multiply_program::build(x, scale, sum, device);
     }
-    gelu_sum_multiply_program::set_arguments(workload, x, scale, sum_scaled);
+    gelu_sum_multiply_program::set_arguments(workload, x, scale, sum);
     workload.enqueue(device);
-    return sum_scaled;
+    return sum;
 }
 
 }  // namespace gelu_rows

@@ -35,7 +35,7 @@ from ttcodegen.dialects.programs import (
     RuntimeArgument,
 )
 from ttcodegen.emission.device_manifest import kernel_entries, page_size
-from ttcodegen.emission.program_sources import PROGRAMS_IN_FILE, render_programs
+from ttcodegen.emission.program_sources import KINDS_IN_FILE, render_programs
 from ttcodegen.flatbuffer.writer import Origin
 
 ORIGIN = Origin("abc", "wormhole_b0", "0.70.1")
@@ -101,7 +101,20 @@ def test_the_circular_buffer_of_a_long_name_is_called_as_kernels_call_it() -> No
     module = exp_module()
     buffers = exp_program().circular_buffers
     renamed = (dataclasses.replace(buffers[0], name=long), *buffers[1:])
-    launch_all(module, [dataclasses.replace(exp_program(), circular_buffers=renamed)])
+    kernels = [
+        dataclasses.replace(
+            kernel,
+            constants=tuple(
+                dataclasses.replace(constant, name=renamed[0].constant)
+                if constant.name == buffers[0].constant
+                else constant
+                for constant in kernel.constants
+            ),
+        )
+        for kernel in exp_program().kernels
+    ]
+    program = dataclasses.replace(exp_program(), circular_buffers=renamed, kernels=tuple(kernels))
+    launch_all(module, [program])
     text = programs_text_of(module)
     assert f"enum CircularBuffers : std::uint8_t {{ cb_{long} = 0," in text
 
@@ -246,7 +259,7 @@ def test_the_same_module_gives_the_same_bytes() -> None:
 
 def test_many_programs_are_divided_among_files() -> None:
     module = exp_module()
-    names = [f"exp_of_{'x' * number}" for number in range(1, PROGRAMS_IN_FILE + 2)]
+    names = [f"exp_of_{'x' * number}" for number in range(1, KINDS_IN_FILE + 2)]
     # What they compute is not the same.
     programs = [dataclasses.replace(exp_program(), name=n, purpose=f"{n} exp") for n in names]
     launch_all(module, programs)
@@ -306,7 +319,7 @@ def test_programs_that_do_not_run_alike_are_called_after_shapes() -> None:
     files = emitted(module, ORIGIN).files
     assert " run_exp(" in files["src/programs.hpp"]
     assert " run_exp_64x96(" in files["src/programs.hpp"]
-    assert "struct exp_64x96 {" in files["src/tuning.hpp"]
+    assert "struct exp_64x96 : exp {};" in files["src/tuning.hpp"]
 
 
 def test_a_tensor_that_is_there_already_is_passed_to_the_program() -> None:

@@ -19,9 +19,16 @@ from ttcodegen.dialects.device_op_names import CREATE_BUFFER, RUN_PROGRAM
 from ttcodegen.dialects.functions import body_of
 from ttcodegen.dialects.operation import operation_name
 from ttcodegen.dialects.placement import TensorPlacement, placement_of
-from ttcodegen.dialects.programs import CircularBuffer, Kernel, Program
+from ttcodegen.dialects.programs import Kernel, Program
 from ttcodegen.emitc.identifiers import NameScope
-from ttcodegen.naming.programs import name_in_kernels, operand_names, shared_program_names
+from ttcodegen.naming.programs import (
+    kernel_name,
+    name_in_kernels,
+    named_shapes,
+    operand_names,
+    shared_program_names,
+    task_of_kernel,
+)
 
 KernelPaths = Mapping[tuple[str, str], str]
 """The file of each kernel, by the names of its program and its own."""
@@ -72,20 +79,19 @@ def share_programs(functions: Sequence[FuncOp], paths: KernelPaths) -> SharedPro
     for program in device_programs(functions):
         equal.setdefault(_key(program, paths), []).append(program)
     made = _made_operands(functions)
-    names = shared_program_names(_named_shapes(members[0]) for members in equal.values())
+    names = shared_program_names(named_shapes(members[0]) for members in equal.values())
     shared: list[SharedProgram] = []
     known: dict[tuple[str, str], str] = {}
     by_name: dict[str, SharedProgram] = {}
     for name, members in zip(names, equal.values(), strict=True):
         first = members[0]
-        buffers = _buffers([member.program for member in members])
-        renamed = replace(first.program, name=name, circular_buffers=buffers)
+        renamed = _renamed(first.program, name)
         common = set[int].intersection(*(made[member.program.name] for member in members))
         program = SharedProgram(replace(first, program=renamed), tuple(sorted(common)))
         shared.append(program)
         by_name.update((member.program.name, program) for member in members)
-        for kernel in renamed.kernels:
-            known[name, kernel.name] = paths[first.program.name, kernel.name]
+        for kernel, named in zip(first.program.kernels, renamed.kernels, strict=True):
+            known[name, named.name] = paths[first.program.name, kernel.name]
     values = {
         value
         for launch, value in _created(functions)
@@ -128,14 +134,6 @@ def _made_operands(functions: Sequence[FuncOp]) -> dict[str, set[int]]:
     return found
 
 
-def _named_shapes(described: DeviceProgram) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
-    """What the name of a program follows from: its own, and the shapes of its first operand and
-    its first output."""
-    first, *_ = described.placements
-    written = next(iter(described.placements[described.program.inputs :]), first)
-    return described.program.name, first.shape, written.shape
-
-
 def _key(described: DeviceProgram, paths: KernelPaths) -> object:
     """What the C++ of a program follows from, but for names."""
     program = described.program
@@ -154,14 +152,16 @@ def _key(described: DeviceProgram, paths: KernelPaths) -> object:
     )
 
 
-def _buffers(programs: Sequence[Program]) -> tuple[CircularBuffer, ...]:
-    """The circular buffers of equal programs: called as their kernels call them where the programs
-    have several names."""
-    first = programs[0]
+def _renamed(program: Program, name: str) -> Program:
+    """A program under another name, after which its kernels are called; its circular buffers as
+    they call them, which may be what they are for several programs."""
     scope = NameScope()
-    made: list[CircularBuffer] = []
-    for place, buffer in enumerate(first.circular_buffers):
-        names = {program.circular_buffers[place].name for program in programs}
-        name = buffer.name if len(names) == 1 else name_in_kernels(first, buffer)
-        made.append(replace(buffer, name=scope.unique(name)))
-    return tuple(made)
+    buffers = tuple(
+        replace(buffer, name=scope.unique(name_in_kernels(program, buffer)))
+        for buffer in program.circular_buffers
+    )
+    kernels = tuple(
+        replace(kernel, name=kernel_name(task_of_kernel(kernel.name, program.name), name))
+        for kernel in program.kernels
+    )
+    return replace(program, name=name, circular_buffers=buffers, kernels=kernels)

@@ -32,17 +32,25 @@ from ttcodegen.dialects.programs import (
     RuntimeValue,
 )
 from ttcodegen.dialects.tile import TILE_FORMATS
+from ttcodegen.emission.program_kinds import program_kinds
 from ttcodegen.emission.templates import template_environment, template_text
 from ttcodegen.emission.tuning_header import TUNING_HEADER, cpp_size, render_tuning
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.emitc.spelling import comment_line, string_literal
-from ttcodegen.naming.programs import kernel_variables, operand_names, work_name
+from ttcodegen.naming.programs import (
+    kernel_file_name,
+    kernel_variables,
+    named_shapes,
+    operand_names,
+    work_name,
+)
+from ttcodegen.transforms.ttmetal_shared_kernels import general_purpose
 
 KERNELS = "kernels"
 """The folder of the kernels in a project."""
 
-PROGRAMS_IN_FILE = 24
-"""The most programs of one file."""
+KINDS_IN_FILE = 24
+"""The most kinds of programs in one file."""
 
 LONGEST_BUILD = 100
 """The most lines, about, of a function that builds a program with all of its kernels; in others
@@ -86,12 +94,14 @@ def kernel_files(programs: Sequence[DeviceProgram], texts: Mapping[str, str]) ->
     paths: dict[tuple[str, str], str] = {}
     known: dict[str, str] = {}
     names = NameScope()
-    for program in (device_program.program for device_program in programs):
+    for described in programs:
+        program = described.program
         for kernel in program.kernels:
             text = texts[kernel.function]
             path = known.get(text)
             if path is None:
-                path = f"{KERNELS}/{names.unique(identifier(kernel.name))}.cpp"
+                stem = kernel_file_name(kernel.name, named_shapes(described), names)
+                path = f"{KERNELS}/{stem}.cpp"
                 known[text] = path
                 files[path] = text
             paths[program.name, kernel.name] = path
@@ -135,12 +145,14 @@ def render_programs(
     """`src/programs.hpp` and `src/programs.cpp`, with a function for each program, and
     `src/tuning.hpp` with their tuning knobs, by path.
 
-    Many programs are divided among several files: `programs_2.cpp` and so on. `exchanges` is how
-    many there are between chips of a mesh. With `trace`, calls become traces.
+    Programs of a kind share the functions that build them. Many kinds are divided among several
+    files: `programs_2.cpp` and so on. `exchanges` is how many there are between chips of a mesh.
+    With `trace`, calls become traces.
     """
     environment = template_environment()
     programs = shared.programs
-    rows = [_shared_row(program, shared.paths) for program in programs]
+    kinds = program_kinds([_shared_row(program, shared.paths) for program in programs])
+    rows = [row for kind in kinds for row in kind.programs]
     lines = [comment_line(line) for line in title.splitlines()]
     context = {"name": name, "title": lines, "exchanges": exchanges}
     context["uses_array"] = any(len(program.made) > 1 for program in programs)
@@ -150,11 +162,11 @@ def render_programs(
         "src/programs.hpp": header.render({**context, "programs": rows}),
         TUNING_HEADER: render_tuning(name, [found.program for found in programs], title, trace),
     }
-    for start in range(0, max(1, len(rows)), PROGRAMS_IN_FILE):
-        number = start // PROGRAMS_IN_FILE + 1
+    for start in range(0, max(1, len(kinds)), KINDS_IN_FILE):
+        number = start // KINDS_IN_FILE + 1
         path = "src/programs.cpp" if number == 1 else f"src/programs_{number}.cpp"
-        part = rows[start : start + PROGRAMS_IN_FILE]
-        files[path] = source.render({**context, "programs": part, "is_first": number == 1})
+        part = kinds[start : start + KINDS_IN_FILE]
+        files[path] = source.render({**context, "kinds": part, "is_first": number == 1})
     if exchanges:
         kernel = f"{KERNELS}/{EXCHANGE_KERNEL}"
         files[kernel] = kernel_blocks().joinpath(EXCHANGE_KERNEL).read_text("utf-8")
@@ -212,6 +224,7 @@ def program_row(
     return {
         "name": identifier(program.name),
         "head": _head(program),
+        "computes": comment_line(f"Computes {program.purpose}."),
         "operands": names,
         "used_to_build": {names[operand] for operand in _built_with(program)},
         "cores": _core_range(program.cores),
@@ -277,7 +290,7 @@ def _buffer(buffer: CircularBuffer, operands: Sequence[str]) -> dict[str, Any]:
         "name": buffer.constant,
         "tensor": operands[buffer.operand] if buffer.is_alias else "",
         "index": buffer.index,
-        "format": TILE_FORMATS[buffer.data_type.mlir].cpp,
+        "format": f"DataFormat::{TILE_FORMATS[buffer.data_type.mlir].cpp}",
         "pages": cpp_size(buffer.pages, _SCOPE),
         "page_size": buffer.page_size,
     }
@@ -316,6 +329,7 @@ def _kernel(
         "variable": variable,
         "file": string_literal(path.removeprefix(f"{KERNELS}/")),
         "purpose": comment_line(kernel.purpose),
+        "general_purpose": comment_line(general_purpose(kernel)),
         "is_compute": kernel.processor is Processor.COMPUTE,
         "config": {
             Processor.READER: "ReaderDataMovementConfig",

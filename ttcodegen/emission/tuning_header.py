@@ -80,11 +80,26 @@ def render_tuning(name: str, programs: Sequence[Program], title: str, trace: boo
     return template.render(
         name=name,
         title=[comment_line(line) for line in title.splitlines()],
-        programs=[_struct(program) for program in programs],
+        programs=list(_structs(programs)),
         trace_region=TRACE_REGION if trace else "",
         trace_region_comment=comment_line(TRACE_REGION_COMMENT),
         has_fidelity=any(program.has_compute for program in programs),
     )
+
+
+def _structs(programs: Sequence[Program]) -> Iterator[dict[str, Any]]:
+    """What the template says of each program; one with the settings of an earlier one that computes
+    the same refers to that."""
+    known: dict[str, str] = {}
+    for program in programs:
+        struct = _struct(program)
+        settings = {key: value for key, value in struct.items() if key not in ("name", "head")}
+        base = known.setdefault(repr((program.purpose, settings)), struct["name"])
+        if base == struct["name"]:
+            yield {**struct, "base": ""}
+        else:
+            title = f"{program.title} Tuned as {base}; to tune it apart, give it its own constants."
+            yield {**struct, "base": base, "head": comment_line(title)}
 
 
 def _struct(program: Program) -> dict[str, Any]:

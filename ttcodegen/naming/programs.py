@@ -11,7 +11,13 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from ttcodegen.dialects.device_module import Launch, functions_of, is_meaning, launch_of
+from ttcodegen.dialects.device_module import (
+    DeviceProgram,
+    Launch,
+    functions_of,
+    is_meaning,
+    launch_of,
+)
 from ttcodegen.dialects.device_op_names import CONSTANT, RUN_PROGRAM, VIEW
 from ttcodegen.dialects.functions import argument_type, body_of
 from ttcodegen.dialects.operation import CatalogueOp, operation_name
@@ -62,6 +68,14 @@ def kernel_name(task: str, program: str) -> str:
         program: the name of the program.
     """
     return f"{task}_{program}"
+
+
+def task_of_kernel(kernel: str, program: str) -> str:
+    """What a kernel does, by its name and that of a program that it was made for; the whole name
+    if it does not say that."""
+    base = _FINAL_NUMBER.sub("", program)
+    found = re.fullmatch(rf"(\w+?)_{re.escape(base)}(?:_\d+)?", kernel)
+    return kernel if found is None else found[1]
 
 
 def address_name(tensor: str) -> str:
@@ -295,7 +309,7 @@ def operand_names(program: Program, count: int) -> list[str]:
 
 def _names_around(program: Program) -> Iterator[str]:
     """What the C++ that builds a program and sets its arguments calls its own things."""
-    yield from "Tuning config core cores device program programs share workload".split()
+    yield from "Tuning config core cores device program programs share variant workload".split()
     yield from ("build", "kernel_path", "set_arguments", work_name(program))
     yield from (buffer.constant for buffer in program.circular_buffers)
     yield from (f"{semaphore}_semaphore" for semaphore in program.semaphores)
@@ -313,7 +327,7 @@ def kernel_variables(program: Program) -> list[str]:
     """What the kernels are called in the C++ that builds the program: by what they do, if that is
     enough."""
     roles = [kernel.processor.value for kernel in program.kernels]
-    scope = NameScope(["cores", "program", "workload", "device"])
+    scope = NameScope(["cores", "program", "variant", "workload", "device"])
     ending = f"_{program.name}"
     return [
         scope.unique(
@@ -323,25 +337,60 @@ def kernel_variables(program: Program) -> list[str]:
     ]
 
 
-def shared_program_names(
-    programs: Iterable[tuple[str, Sequence[int], Sequence[int]]],
-) -> list[str]:
+@dataclass(frozen=True)
+class NamedShapes:
+    """What the names of programs and kernels follow from."""
+
+    program: str
+    """What the program is called in one function."""
+    source: Sequence[int]
+    """The shape of its first operand."""
+    output: Sequence[int]
+    """The shape of what it writes first."""
+
+    def names(self, name: str) -> Iterator[str]:
+        """Names, best first: after these shapes where others are called the same."""
+        output, source = shape_text(self.output), shape_text(self.source)
+        yield name
+        yield f"{name}_{output}"
+        yield f"{name}_{source}_to_{output}"
+
+
+def named_shapes(described: DeviceProgram) -> NamedShapes:
+    """The shapes that a program is called after."""
+    first, *_ = described.placements
+    written = next(iter(described.placements[described.program.inputs :]), first)
+    return NamedShapes(described.program.name, first.shape, written.shape)
+
+
+def _free_name(names: Iterable[str], scope: NameScope) -> str:
+    """The first name that is free, else the last with a number."""
+    wanted = list(names)
+    free = next((each for each in wanted if not scope.is_taken(each)), wanted[-1])
+    return scope.unique(free)
+
+
+def shared_program_names(programs: Iterable[NamedShapes]) -> list[str]:
     """Names of programs that several functions share: after their ops, and after the shape of what
-    they compute from the second on that has these ops.
+    they compute from the second on that has these ops."""
+    scope = NameScope()
+    return [_free_name(each.names(_FINAL_NUMBER.sub("", each.program)), scope) for each in programs]
+
+
+def kernel_file_name(kernel: str, shapes: NamedShapes, scope: NameScope) -> str:
+    """The stem of the file of a kernel: its name, with the shapes of the first program that it is
+    for where other kernels do the same.
 
     Args:
-        programs: of each the name in one function, the shape of its first operand, and of what it
-            writes first.
+        kernel: its name.
+        shapes: those of the program.
+        scope: the names of the other files.
     """
-    scope = NameScope()
-    names: list[str] = []
-    for called, source_shape, output_shape in programs:
-        name = _FINAL_NUMBER.sub("", called)
-        output, source = shape_text(output_shape), shape_text(source_shape)
-        wanted = (name, f"{name}_{output}", f"{name}_{source}_to_{output}")
-        free = next((each for each in wanted if not scope.is_taken(each)), wanted[-1])
-        names.append(scope.unique(free))
-    return names
+    task = task_of_kernel(kernel, shapes.program)
+    if task == kernel:
+        return scope.unique(identifier(kernel))
+    name = kernel_name(task, _FINAL_NUMBER.sub("", shapes.program))
+    return _free_name(map(identifier, shapes.names(name)), scope)
 
 
 def shared_kernel_name(names: list[str]) -> str:

@@ -1,13 +1,14 @@
 """Which programs of the device have the same kernels: those that differ in names only.
 
 Such kernels become one, which calls tensors by what they are for the program: `input`, `output`.
-Kernels that only programs with the same names have keep these.
+So do the kernels of programs that are put together alike, so that the C++ has one function that
+builds them all. Kernels that only programs with the same names have keep these.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -43,15 +44,27 @@ class ShareKernels(ModulePass):
         functions = {function.sym_name.data: function for function in functions_of(op)}
         hosts = [function for function in functions.values() if is_host_function(function)]
         found: dict[str, list[_Use]] = {}
+        alike: dict[object, list[list[_Use]]] = {}
         for launch in launches(hosts):
             names = neutral_names(launch.program)
-            for place, kernel in enumerate(launch.program.kernels):
-                use = _Use(launch, place, functions[kernel.function], names)
+            of_program = [
+                _Use(launch, place, functions[kernel.function], names)
+                for place, kernel in enumerate(launch.program.kernels)
+            ]
+            for use in of_program:
                 found.setdefault(use.neutral_text, []).append(use)
+            alike.setdefault(_structure(of_program), []).append(of_program)
+        neutral = {
+            use
+            for programs in alike.values()
+            if len({tuple(members[0].names) for members in programs}) > 1
+            for members in programs
+            for use in members
+        }
         kept: list[_Use] = []
         shared: list[list[_Use]] = []
         for uses in found.values():
-            if len({use.text for use in uses}) > 1:
+            if len({use.text for use in uses}) > 1 or not neutral.isdisjoint(uses):
                 shared.append(uses)
             else:
                 kept += uses
@@ -129,6 +142,25 @@ class _Use:
         return renamed_after_tensor(name, self.names)
 
 
+def _structure(uses: Sequence[_Use]) -> object:
+    """How a program is put together: of which buffers and kernels with which arguments, whatever
+    their sizes, and whatever the kernels do with them."""
+    program = uses[0].launch.program
+    buffers = tuple((uses[0].renamed(b.name), b.operand) for b in program.circular_buffers)
+    kernels = tuple(
+        (
+            use.kernel.processor,
+            use.kernel.cores,
+            tuple(constant.name for constant in use.neutral.constants),
+            use.kernel.semaphores,
+            use.kernel.accessors,
+            tuple((argument.name, argument.value) for argument in use.neutral.arguments),
+        )
+        for use in uses
+    )
+    return program.purpose, program.semaphores, buffers, kernels
+
+
 def _text(program: Program, kernel: Kernel, function: FuncOp) -> str:
     """What decides over the text of a kernel, but for its purpose."""
     parts = [constant.name for constant in kernel.constants]
@@ -152,13 +184,13 @@ def _share(
     function.sym_name = StringAttr(name)
     block.insert_op_before(function, first.function)
     purposes = {use.kernel.purpose for use in uses}
-    purpose = purposes.pop() if len(purposes) == 1 else _purpose(first.kernel)
+    purpose = purposes.pop() if len(purposes) == 1 else general_purpose(first.kernel)
     for use in uses:
         kernel = replace(use.neutral, name=name, function=name, purpose=purpose)
         changed[use.launch.op, use.place] = kernel
 
 
-def _purpose(kernel: Kernel) -> str:
+def general_purpose(kernel: Kernel) -> str:
     """What can be said of a kernel for any program."""
     whose = "input" if kernel.processor is Processor.READER else "output"
     return f"{_VERBS[kernel.processor]} tiles of {whose} tensors."

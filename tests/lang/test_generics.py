@@ -18,7 +18,7 @@ from ttcodegen.lang.functions import MATH_FUNCTIONS
 from ttcodegen.lang.generic_modules import GenericModule, generic_module
 from ttcodegen.lang.programs import run_program_text
 from ttcodegen.lang.projects import Projects
-from ttcodegen.lang.recording import Recording
+from ttcodegen.lang.recording import record
 
 
 def lifted(source: Source, *arguments: object) -> GenericModule:
@@ -27,7 +27,7 @@ def lifted(source: Source, *arguments: object) -> GenericModule:
     found: list[GenericModule] = []
 
     def watch(launch: Launch) -> Callable[[], None]:
-        launch.recording = Recording()
+        record(launch)
         compiled = compile_operation(launch)
         inputs = [tensor.stored().copy() for tensor in compiled.inputs]
 
@@ -192,7 +192,7 @@ def test_tiles_of_a_column_that_is_broadcast_have_a_map_of_their_own() -> None:
 )
 def test_why_an_operation_is_no_function_of_whole_tensors(source: Source, reason: str) -> None:
     def watch(launch: Launch) -> Callable[[], None]:
-        launch.recording = Recording()
+        record(launch)
 
         def finish() -> None:
             compiled = compile_operation(launch)

@@ -116,7 +116,7 @@ def fill(*arguments: object, value: object = None, shape: int | Shape | None = N
     if rest or not isinstance(value, int | float):
         raise error(f"{what} takes a number and a shape")
     sizes = _target_shape(what, target, given)
-    buffers = running_kernel(what).node.buffers
+    buffers = running_kernel(what).node.made.of(DataflowBuffer)
     is_tiled = target.is_tiled if target is not None else filled_layout(sizes, buffers)
     array = np.full(element_shape(sizes, is_tiled), value, np.float32)
     origin = computed("fill", sizes, [], [float(value)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from math import prod
 from types import TracebackType
 from typing import Self
@@ -26,17 +27,16 @@ from ttcodegen.lang.block_states import (
     remedy,
 )
 from ttcodegen.lang.context import (
+    Awaitable,
     Kernel,
     KernelKind,
     Node,
     building_node,
-    current_recording,
     running_kernel,
 )
 from ttcodegen.lang.expressions import Array, BlockExpr, element_shape, elementwise
 from ttcodegen.lang.places import Instruction, ProgramError, assigned_name, error, here, place
-from ttcodegen.lang.recording import RecordedValue
-from ttcodegen.lang.scheduling import Awaitable
+from ttcodegen.lang.recording import RecordedValue, current_recording
 from ttcodegen.lang.shapes import Shape, checked_shape, is_integer, shape_text
 from ttcodegen.lang.tensors import Tensor
 from ttcodegen.layout.collapse import align_up
@@ -68,7 +68,7 @@ class DataflowBuffer(Awaitable):
         self.shape = shape
         self.block_count = block_count
         self.node = node
-        self.number = len(node.buffers)
+        self.number = len(node.made.of(DataflowBuffer))
         self.name = assigned_name() or f"dfb{self.number}"
         self.is_computed_with = False
         """Whether a compute kernel acquires its blocks; those of row-major buffers are whole tiles
@@ -340,17 +340,18 @@ def make_dataflow_buffer_like(
     if not is_integer(block_count) or int(block_count) < 1:
         raise error(f"block_count is a positive integer, not {block_count!r}")
     buffer = DataflowBuffer(likeness_tensor, sizes, int(block_count), node)
-    node.buffers.append(buffer)
-    _check_room(node)
+    buffers = node.made.of(DataflowBuffer)
+    buffers.append(buffer)
+    _check_room(buffers)
     return buffer
 
 
-def _check_room(node: Node) -> None:
-    if len(node.buffers) > CIRCULAR_BUFFERS:
+def _check_room(buffers: Sequence[DataflowBuffer]) -> None:
+    if len(buffers) > CIRCULAR_BUFFERS:
         raise error(f"a node has at most {CIRCULAR_BUFFERS} dataflow buffers")
-    taken = sum(buffer.bytes for buffer in node.buffers)
+    taken = sum(buffer.bytes for buffer in buffers)
     if taken > L1_BYTES:
-        sizes = ", ".join(f"'{buffer.name}' {buffer.bytes}" for buffer in node.buffers)
+        sizes = ", ".join(f"'{buffer.name}' {buffer.bytes}" for buffer in buffers)
         raise error(
             f"the dataflow buffers take {plural(taken, 'byte')} of L1, but a node has {L1_BYTES}",
             remedy=f"make blocks smaller, or fewer; bytes by buffer: {sizes}",

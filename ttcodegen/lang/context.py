@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from math import prod
-from typing import TYPE_CHECKING
+from typing import Any, Protocol, TypeVar, cast
+
+from greenlet import greenlet
 
 from ttcodegen.lang.places import Instruction, error
-
-if TYPE_CHECKING:
-    from ttcodegen.lang.buffers import DataflowBuffer
-    from ttcodegen.lang.pipes import PipeNet
-    from ttcodegen.lang.recording import Recording
-    from ttcodegen.lang.scheduling import Scheduler
-    from ttcodegen.lang.semaphores import Semaphore
-    from ttcodegen.lang.tensors import WrittenUnits
+from ttcodegen.lang.written_units import WrittenUnits
 
 Coordinates = tuple[int, ...]
+_Kept = TypeVar("_Kept")
 
 
 class KernelKind(Enum):
@@ -29,6 +25,51 @@ class KernelKind(Enum):
     DATA_MOVEMENT = "data movement"
 
 
+class Belongings:
+    """What a node or a launch has, by class: buffers, nets of pipes, semaphores, a recording."""
+
+    def __init__(self) -> None:
+        self._by_class: dict[type, list[Any]] = {}
+
+    def of(self, kind: type[_Kept]) -> list[_Kept]:
+        """Those of a class, in the order in which they were added; the list can be added to."""
+        return cast("list[_Kept]", self._by_class.setdefault(kind, []))
+
+
+class Awaitable:
+    """Something that kernels wait for."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Task] = []
+
+
+@dataclass(eq=False)
+class Task:
+    """A kernel under way."""
+
+    kernel: Kernel
+    thread: greenlet
+    waits_for: Callable[[], str] | None = None
+
+
+class Schedule(Protocol):
+    """What runs the kernels of a launch."""
+
+    def run(self, kernels: Sequence[Kernel]) -> None:
+        """Runs kernels to their ends."""
+        ...
+
+    def wait_until(
+        self, thing: Awaitable, is_so: Callable[[], bool], what: Callable[[], str]
+    ) -> None:
+        """Lets others run until a condition holds; `what` says what is waited for."""
+        ...
+
+    def changed(self, thing: Awaitable) -> None:
+        """Lets those that wait for a thing look at it again."""
+        ...
+
+
 @dataclass
 class Node:
     """A node of the grid, with what the body of the operation made on it."""
@@ -36,9 +77,8 @@ class Node:
     coordinates: Coordinates
     launch: Launch
     kernels: list[Kernel] = field(default_factory=list["Kernel"])
-    buffers: list[DataflowBuffer] = field(default_factory=list["DataflowBuffer"])
-    nets: list[PipeNet] = field(default_factory=list["PipeNet"])
-    semaphores: list[Semaphore] = field(default_factory=list["Semaphore"])
+    made: Belongings = field(default_factory=Belongings)
+    """Its buffers, nets of pipes and semaphores."""
 
     def __str__(self) -> str:
         return f"({', '.join(map(str, self.coordinates))})"
@@ -66,17 +106,17 @@ class Launch:
 
     name: str
     grid: Coordinates
-    scheduler: Scheduler
+    scheduler: Schedule
     nodes: dict[Coordinates, Node] = field(default_factory=dict[Coordinates, Node])
     arguments: dict[str, object] = field(default_factory=dict[str, object])
     """What the operation was called with, by the names of its arguments."""
-    written: dict[int, WrittenUnits] = field(default_factory=dict[int, "WrittenUnits"])
+    written: dict[int, WrittenUnits] = field(default_factory=dict[int, WrittenUnits])
     """Tensors that kernels wrote, by identity."""
     traffic: dict[object, object] = field(default_factory=dict[object, object])
     """What pipes and semaphores keep between nodes."""
     more_devices: int = 0
     """On how many devices of a mesh the operation runs after this one."""
-    recording: Recording | None = None
+    made: Belongings = field(default_factory=Belongings)
     """What the simulator records, on request."""
 
 
@@ -119,11 +159,6 @@ def building_node(what: str) -> Node:
             f"{what} can be used in the scope of the operation function only, not in a kernel"
         )
     return node
-
-
-def current_recording() -> Recording | None:
-    """What the launch that runs is recorded in."""
-    return current.node.launch.recording if current.node is not None else None
 
 
 def running_kernel(what: str, kind: KernelKind | None = None) -> Kernel:

@@ -13,6 +13,7 @@ from typing import Any
 
 from ttcodegen.diagnostics import Note
 from ttcodegen.lang.block_states import NEVER_RELEASED_REMEDY, never_released
+from ttcodegen.lang.buffers import DataflowBuffer
 from ttcodegen.lang.context import (
     Coordinates,
     Kernel,
@@ -117,7 +118,7 @@ class Operation:
 
 def _check_released(launch: Launch) -> None:
     for node in launch.nodes.values():
-        for buffer in node.buffers:
+        for buffer in node.made.of(DataflowBuffer):
             for block in buffer.unreleased():
                 raise error(
                     f"{never_released(buffer.name, block.acquisition)} on node {node}",

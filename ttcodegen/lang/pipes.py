@@ -12,6 +12,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ttcodegen.lang.context import (
+    Awaitable,
     Coordinates,
     KernelKind,
     Launch,
@@ -24,7 +25,7 @@ from ttcodegen.lang.context import (
 )
 from ttcodegen.lang.expressions import Array
 from ttcodegen.lang.places import Instruction, assigned_name, error, here
-from ttcodegen.lang.scheduling import Awaitable
+from ttcodegen.lang.recording import recording_of
 from ttcodegen.lang.shapes import Shape, is_integer, is_range, is_tuple, sequence_of, shape_text
 
 if TYPE_CHECKING:
@@ -157,8 +158,9 @@ class PipeNet:
             )
         if current.node is not None:
             # Each node makes its own; those made at the same location are the same net.
-            self.key = len(current.node.nets)
-            current.node.nets.append(self)
+            nets = current.node.made.of(PipeNet)
+            self.key = len(nets)
+            nets.append(self)
             if not any(current.node.coordinates):
                 self._check_places(current.node)
 
@@ -227,8 +229,8 @@ def send(identity: SrcPipeIdentity, block: Block) -> None:
     identity.check()
     launch = running_kernel("ttl.copy").node.launch
     array = block.content().copy()
-    if launch.recording is not None:
-        launch.recording.stored(array, launch.recording.content(block.content()))
+    if (recording := recording_of(launch)) is not None:
+        recording.stored(array, recording.content(block.content()))
     for node in sorted(identity.pipe.receivers(launch.grid)):
         channel = _channel(identity, launch, node)
         channel.blocks.append((array, block.shape, block.is_tiled))
@@ -254,8 +256,8 @@ def receive(identity: DstPipeIdentity, block: Block) -> None:
             f"received into one of the shape {shape_text(block.shape)}"
         )
     block.content()[...] = array
-    if launch.recording is not None:
-        launch.recording.stored(block.content(), launch.recording.content(array))
+    if (recording := recording_of(launch)) is not None:
+        recording.stored(block.content(), recording.content(array))
 
 
 def check_balance(launch: Launch) -> None:

@@ -20,7 +20,7 @@ from ttcodegen.lang.compiler.lifting import NotRegularError
 from ttcodegen.lang.compiler.operations import CompiledOperation, compile_operation
 from ttcodegen.lang.context import Launch
 from ttcodegen.lang.generic_modules import generic_module
-from ttcodegen.lang.recording import Recording
+from ttcodegen.lang.recording import record
 from ttcodegen.lang.tensors import Tensor
 from ttcodegen.numerics.comparison import Agreement, compare
 from ttcodegen.numerics.tolerances import MATRIX_ENGINE, SIXTEEN_BITS
@@ -92,7 +92,7 @@ class Projects:
         """Compiles an operation before the simulator runs it; compares afterwards, on a mesh what
         all devices computed."""
         if self.has_modules:
-            launch.recording = Recording()
+            record(launch)
         operation = compile_operation(launch)
         key = (launch.name, launch.grid, str(operation.module))
         if key in self._known:

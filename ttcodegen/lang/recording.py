@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ttcodegen.lang.context import Launch, current
 from ttcodegen.lang.shapes import Shape
-
-if TYPE_CHECKING:
-    from ttcodegen.lang.tensors import Tensor, TensorSlice
+from ttcodegen.lang.tensors import Tensor, TensorSlice
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +78,21 @@ class Recording:
         """The memory of a block was copied to a part of a tensor."""
         write = RecordedWrite(part, part.axes_of(shape), self.content(memory))
         self.writes.setdefault(id(part.tensor), []).append(write)
+
+
+def record(launch: Launch) -> None:
+    """Has the simulator record a launch, from now on."""
+    launch.made.of(Recording).append(Recording())
+
+
+def recording_of(launch: Launch) -> Recording | None:
+    """What a launch is recorded in; None if it is not."""
+    return next(iter(launch.made.of(Recording)), None)
+
+
+def current_recording() -> Recording | None:
+    """What the launch that runs is recorded in."""
+    return None if current.node is None else recording_of(current.node.launch)
 
 
 def computed(

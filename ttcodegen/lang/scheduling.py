@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import FrameType
 
@@ -16,28 +15,12 @@ from greenlet import GreenletExit, getcurrent, greenlet
 
 from ttcodegen.diagnostics import Note
 from ttcodegen.lang import progress
-from ttcodegen.lang.context import Kernel, current
+from ttcodegen.lang.context import Awaitable, Kernel, Task, current
 from ttcodegen.lang.places import ProgramError, error, place, user_frame
 from ttcodegen.numerics.blas_threads import one_blas_thread
 
 MOST_NOTES = 12
 """Waiting kernels that a deadlock names."""
-
-
-class Awaitable:
-    """Something that kernels wait for."""
-
-    def __init__(self) -> None:
-        self.waiting: list[Task] = []
-
-
-@dataclass(eq=False)
-class Task:
-    """A kernel under way."""
-
-    kernel: Kernel
-    thread: greenlet
-    waits_for: Callable[[], str] | None = None
 
 
 class Scheduler:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ttcodegen.lang.context import (
+    Awaitable,
     Coordinates,
     KernelKind,
     Launch,
@@ -16,7 +17,6 @@ from ttcodegen.lang.context import (
 )
 from ttcodegen.lang.pipes import NodeCoord, NodeRange, nodes_of
 from ttcodegen.lang.places import assigned_name, error
-from ttcodegen.lang.scheduling import Awaitable
 from ttcodegen.lang.shapes import is_integer
 
 
@@ -42,9 +42,10 @@ class Semaphore:
     def __init__(self, initial_value: int = 0) -> None:
         node = building_node("ttl.Semaphore")
         self.initial = checked_value(initial_value)
-        self.number = len(node.semaphores)
+        semaphores = node.made.of(Semaphore)
+        self.number = len(semaphores)
         self.name = assigned_name() or f"semaphore{self.number}"
-        node.semaphores.append(self)
+        semaphores.append(self)
 
     def cell(self, launch: Launch, node: Coordinates) -> _Cell:
         """Its value on a node."""

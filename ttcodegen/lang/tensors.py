@@ -211,23 +211,6 @@ class TensorSlice:
         return f"a slice of the shape {shape_text(self.sizes)}"
 
 
-class WrittenUnits:
-    """Which units of a tensor were written."""
-
-    def __init__(self, tensor: Tensor) -> None:
-        self._is_written = np.zeros(tensor.units, bool)
-
-    def add(self, part: TensorSlice) -> None:
-        """A slice was written."""
-        ends = zip(part.starts, part.sizes, strict=True)
-        self._is_written[tuple(slice(start, start + size) for start, size in ends)] = True
-
-    @property
-    def is_all(self) -> bool:
-        """Whether all were."""
-        return bool(self._is_written.all())
-
-
 def wrong_indices(count: int, tensor: Tensor) -> str:
     """The error of a program that gives a slice another number of indices."""
     return (

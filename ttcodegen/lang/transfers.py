@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 from ttcodegen.lang.block_states import Event
 from ttcodegen.lang.buffers import Block, DataflowBuffer
-from ttcodegen.lang.context import KernelKind, current_recording, running_kernel
+from ttcodegen.lang.context import KernelKind, running_kernel
 from ttcodegen.lang.pipes import DstPipeIdentity, Pipe, SrcPipeIdentity, receive, send
 from ttcodegen.lang.places import error
+from ttcodegen.lang.recording import current_recording
 from ttcodegen.lang.shapes import shape_text
-from ttcodegen.lang.tensors import Tensor, TensorSlice, WrittenUnits
+from ttcodegen.lang.tensors import Tensor, TensorSlice
+from ttcodegen.lang.written_units import WrittenUnits
 
 HANDLE_AFTER_WAIT = "a transfer handle cannot be used after wait was called"
 GROUP_AFTER_WAIT = "a group transfer cannot be used after wait_all was called"
@@ -160,8 +162,8 @@ def _save(block: Block, part: TensorSlice) -> Transfer:
         recording.saved(block.content(), part, block.shape)
     written = running_kernel("ttl.copy").node.launch.written
     if id(part.tensor) not in written:
-        written[id(part.tensor)] = WrittenUnits(part.tensor)
-    written[id(part.tensor)].add(part)
+        written[id(part.tensor)] = WrittenUnits(part.tensor.units)
+    written[id(part.tensor)].add(part.starts, part.sizes)
     return Transfer(lambda: block.happens(Event.END_COPY_FROM))
 
 

@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.lang import block_functions
 from ttcodegen.lang.block_functions import filled_layout
-from ttcodegen.lang.buffers import packed_tiles
+from ttcodegen.lang.buffers import DataflowBuffer, packed_tiles
 from ttcodegen.lang.compiler.captured import Captured
 from ttcodegen.lang.compiler.compute import BlockWriter
 from ttcodegen.lang.compiler.expressions import (
@@ -200,7 +200,7 @@ class ExpressionTranslator(KernelTranslator):
         is_tiled = (
             target.elements is None
             if isinstance(target, Expression)
-            else filled_layout(sizes, self.kernel.node.buffers)
+            else filled_layout(sizes, self.kernel.node.made.of(DataflowBuffer))
         )
         if is_tiled:
             return Fill(sizes, number, holds=held)

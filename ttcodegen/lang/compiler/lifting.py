@@ -16,7 +16,7 @@ from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.lang.compiler.tensor_functions import TENSOR_FUNCTIONS
 from ttcodegen.lang.compiler.tensor_text import TensorText, Value
 from ttcodegen.lang.context import Launch
-from ttcodegen.lang.recording import RecordedSlice, RecordedValue, RecordedWrite
+from ttcodegen.lang.recording import RecordedSlice, RecordedValue, RecordedWrite, recording_of
 from ttcodegen.lang.shapes import Shape
 from ttcodegen.lang.tensors import Tensor
 
@@ -115,7 +115,7 @@ class _Lifting:
         return "\n".join(lines) + "\n"
 
     def _output(self, tensor: Tensor) -> Value:
-        recording = self.launch.recording
+        recording = recording_of(self.launch)
         writes = recording.writes.get(id(tensor), []) if recording is not None else []
         _check_whole(self.launch, tensor, writes)
         values = [write.value for write in writes]

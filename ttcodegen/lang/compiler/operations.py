@@ -138,7 +138,7 @@ class _OperationCompiler:
         self._symbols = f"{name}_" if name else ""
         """What the symbols of their functions begin with."""
         first = next(iter(launch.nodes.values()))
-        self.buffers = first.buffers
+        self.buffers = first.made.of(DataflowBuffer)
         if len(launch.grid) > 2:
             raise CompileError("the compiler takes grids of one chip: one or two dimensions")
         columns, rows = (*launch.grid, 1)[:2]

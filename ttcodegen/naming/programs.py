@@ -100,7 +100,7 @@ class TensorNames:
 
     names: ValueNames
     """Several values may have one."""
-    distinct: Mapping[SSAValue, str]
+    distinct: dict[SSAValue, str]
     """Identifiers that kernels can make their names of, all different."""
 
     def name_tensor(self, tensor: SSAValue, value: SSAValue) -> None:

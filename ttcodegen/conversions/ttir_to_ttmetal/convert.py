@@ -227,7 +227,7 @@ class _FunctionConverter:
                 yield Group(0, Kind.CPU, (), call=op)
 
     @property
-    def _names(self) -> Mapping[SSAValue, str]:
+    def _names(self) -> dict[SSAValue, str]:
         return self._tensor_names.distinct
 
     def _name_values(self, block: Block, groups: Iterable[Group]) -> None:

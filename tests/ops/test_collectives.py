@@ -292,6 +292,8 @@ WRONG = [
      "4 chips participate"),
     ('"ttir.all_gather"(%a) <{all_gather_dim = 1 : si32, cluster_axis = 2 : ui32}>', "8x8",
      "axes 0 and 1"),
+    ('"ttir.all_gather"(%a) <{all_gather_dim = 1 : si32, cluster_axis = 1 : ui32, '
+     'num_links = 0 : ui32}>', "8x16", "over links, found num_links 0"),
     ('"ttir.all_reduce"(%a) <{reduce_type = #ttcore.reduce_type<var>}>', "8x4", "chips reduce by"),
     ('"ttir.all_reduce"(%a) <{reduce_type = #ttcore.reduce_type<sum>}>', "8x5", "shape"),
     ('"ttir.collective_permute"(%a) <{source_target_pairs = dense<[[0, 8]]> : tensor<1x2xi64>}>',

@@ -46,10 +46,13 @@ MESH_SHAPE = attribute("mesh_shape", INTEGERS, None)
 
 def mesh_axis(op: CatalogueOp) -> int | None:
     """The axis of the mesh that an op goes along; None for all of it. Raises VerifyException if a
-    mesh has no such axis."""
-    axis = op.parameter("cluster_axis")
+    mesh has no such axis, or the op goes over no links."""
+    given = op.parameters()
+    axis, links = given["cluster_axis"], given.get("num_links")
     if axis is not None and not 0 <= axis < 2:
         raise VerifyException(f"{op.name}: a mesh has the axes 0 and 1, found cluster_axis {axis}")
+    if links is not None and links < 1:
+        raise VerifyException(f"{op.name}: chips exchange over links, found num_links {links}")
     return axis
 
 

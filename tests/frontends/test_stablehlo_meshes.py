@@ -108,7 +108,9 @@ ADD = """({
       ^bb0(%m: tensor<f32>, %n: tensor<f32>):
         %s = stablehlo.add %m, %n : tensor<f32>
         %t = sdy.sharding_constraint %s <@mesh, []> : tensor<f32>
-        stablehlo.return %t : tensor<f32>
+        %u = stablehlo.custom_call @Sharding(%t) {mhlo.sharding = "{replicated}"}
+            : (tensor<f32>) -> tensor<f32>
+        stablehlo.return %u : tensor<f32>
       })"""
 
 

@@ -66,9 +66,15 @@ def reducer(block: Block) -> str | None:
 
 
 def _without_conversions(value: SSAValue) -> SSAValue:
-    while isinstance(op := value.owner, StableHLOOp) and op.short_name in _PASSING:
+    while isinstance(op := value.owner, StableHLOOp) and _passes(op):
         value = op.operands[0]
     return value
+
+
+def _passes(op: StableHLOOp) -> bool:
+    """Whether an op gives the number that it is given, in another type or with a sharding."""
+    is_sharding = op.short_name == "custom_call" and op.get("call_target_name") == "Sharding"
+    return op.short_name in _PASSING or is_sharding
 
 
 _PASSING = frozenset(

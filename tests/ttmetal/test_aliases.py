@@ -64,6 +64,21 @@ CHAIN = function(
 """A reduction of rows of which a core has several tiles for each unit of its work."""
 
 
+TOKENS, CACHES = tensor((32, 2, 1, 64), "bf16"), tensor((32, 2, 96, 64), "bf16")
+ATTENTION = function(
+    "attention",
+    [TOKENS, CACHES, CACHES],
+    [
+        call("exp", ["%a0"], [TOKENS], TOKENS),
+        call("sin", ["%a1"], [CACHES], CACHES),
+        call("cos", ["%a2"], [CACHES], CACHES),
+        call("scaled_dot_product_attention", ["%0", "%1", "%2"], [TOKENS, CACHES, CACHES], TOKENS,
+             is_causal="false", operandSegmentSizes="array<i32: 1, 1, 1, 0, 0>"),
+    ],
+)  # fmt: skip
+"""An attention of which each core has the queries, keys and values of a head."""
+
+
 TWO = f"""func.func @two(%x: {T}, %other: {T}) -> ({T}, {T}) {{
   %empty = ttir.empty() : {T}
   %half = "ttir.exp"(%x) : ({T}) -> {T}
@@ -120,6 +135,13 @@ def test_a_writer_waits_last_for_what_stays() -> None:
     [function] = [f for f in functions_of(module) if f.sym_name.data == writer.function]
     waits = [op.operands[0].name_hint for op in function.walk() if "cb_wait_front" in op.name]
     assert waits == ["cb_sign", "cb_half"]
+
+
+def test_heads_are_where_they_are_attended_to() -> None:
+    files = compile_module(Source("m.mlir", ATTENTION), CompileOptions("m", target="ttmetal")).files
+    [reader] = [text for path, text in files.items() if path.startswith("kernels/read_scaled")]
+    assert "noc_async_read_page" not in reader
+    assert reader.count("cb_push_back") == 3, "queries, keys and values"
 
 
 def test_other_grids_are_refused() -> None:
@@ -179,7 +201,7 @@ def test_an_edited_program_says_where_its_circular_buffers_are(operand: int, rea
 @pytest.mark.slow
 def test_aliases_hold_what_programs_computed(cpu_backend: CPUBackend, tmp_path: Path) -> None:
     source, out = tmp_path / "aliases.mlir", tmp_path / "out"
-    text = _sum("kept") + _sum("streamed", stream=True) + CHAIN + TWO
+    text = _sum("kept") + _sum("streamed", stream=True) + CHAIN + ATTENTION + TWO
     source.write_text(text, "utf-8")
     assert main([str(source), "-o", str(out), "--target", "ttmetal", "--trace", "--check"]) == 0
     assert "create_circular_buffer_in" in (out / "src" / "programs.cpp").read_text("utf-8")

@@ -87,16 +87,15 @@ class AttentionPlan:
             parts.buffers.add(self.hiding, DataType.BFLOAT16, 1)
 
     def _divide(self) -> None:
-        """Which tiles each core needs: queries and results of its units, and the heads of keys and
-        values that no other units share."""
+        """Which tiles each core needs, and takes once, in order: the queries of its units, and the
+        heads of keys and values that no other units share. What comes in parts is not so."""
+        if self.in_parts or len({self.query, self.key, self.value}) < 3:
+            return
         divisions = self.parts.divisions
         divisions[self.query] = UnitTiles(self.unit_rows * self.inner)
-        divisions[self.op.results[0]] = UnitTiles(self.unit_rows * self.width)
         if self.units_of_group == 1:
             divisions[self.key] = UnitTiles(self.columns * self.inner)
             divisions[self.value] = UnitTiles(self.columns * self.width)
-        if len({self.query, self.key, self.value}) < 3:
-            del divisions[self.query]
 
     @cached_property
     def settings(self) -> ComputeSettings:

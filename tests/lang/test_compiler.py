@@ -61,6 +61,13 @@ def test_sums_over_blocks_are_kept_in_a_buffer_with_the_name_of_the_variable(
     assert "cb_y_final, DataFormat::Float32, 4, 4096);" in programs.read_text()
 
 
+def test_pipes_that_follow_no_rule_are_in_tables(tmp_path: Path) -> None:
+    written = kernels(tmp_path, "pipes", "permutation", 8, 8)["dm"]
+    assert written.count("noc_async_write(") == 1
+    assert "constexpr uint32_t net_first_column[] = {" in written
+    assert "= net_first_column[node_column * 8 + node_row];" in written
+
+
 def test_the_same_operation_is_one_project_for_tensors_of_the_same_kinds(tmp_path: Path) -> None:
     text = operation(KERNELS.replace("\n    ", "\n").replace("EXPRESSION", "-x_blk"))
     text += "op(x, y)\nop(ttnn.rand((96, 32)), ttnn.zeros((32, 32)))\n"
@@ -293,6 +300,7 @@ CHECKED = [
     ("pipes", ("scatter", 3, 5)),
     ("pipes", ("scatter-gather", 2, 3)),
     ("pipes", ("forward", 8, 8)),
+    ("pipes", ("permutation", 8, 8)),
     ("accumulated", (3,)),
     ("counters", ()),
     ("planes", (3, 2, 2)),

@@ -54,7 +54,7 @@ def test_batched_matmul_with_bias(blocks: str, block: str, grid: tuple[int, int]
 
 
 @pytest.mark.parametrize("grid", [(1, 2), (8, 8), (3, 5)])
-@pytest.mark.parametrize("kind", ["scatter", "scatter-gather", "forward"])
+@pytest.mark.parametrize("kind", ["scatter", "scatter-gather", "forward", "permutation"])
 def test_nets_of_pipes(kind: str, grid: tuple[int, int]) -> None:
     check("pipes", kind, *grid, tolerance=0)
 

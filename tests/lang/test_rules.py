@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -138,6 +139,30 @@ OTHERS = [
 @pytest.mark.parametrize(("kind", "text", "message"), OTHERS)
 def test_what_a_kernel_may_not_do(kind: str, text: str, message: str) -> None:
     assert failure(operation(kernel(kind, text))).splitlines()[0].partition("error: ")[2] == message
+
+
+REMOTE = [
+    ("s.get_remote_multicast().inc(1)",
+     "a semaphore of several nodes can be set only, not incremented"),
+    ("many.inc(1)", "a semaphore of several nodes can be set only, not incremented"),
+    ("s.get_remote((9, 0)).inc(1)",
+     "the node of a remote semaphore, (9, 0), is not on the grid of (1, 1) nodes"),
+    ("ttl.copy(x_dfb.reserve(), pipe)", "there is no ttl.copy from a Block to a Pipe"),
+    ("if ttl.node(dims=1) == 0:\n    xf = ttl.copy(x[0, 0], x_dfb.reserve())\n    xf.wait()\n"
+     "    xf.wait()", "a transfer handle cannot be used after wait was called"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), REMOTE)
+@pytest.mark.parametrize("report", [failure, compiler_refusal])
+def test_what_is_wrong_with_other_nodes(
+    text: str, message: str, report: Callable[[str], str]
+) -> None:
+    made = "s = ttl.Semaphore()\nmany = s.get_remote_multicast()\npipe = ttl.Pipe((0, 0), (0, 0))\n"
+    reported = report(operation(made + kernel("DM", text))).splitlines()
+    assert reported[0].partition("error: ")[2] == message
+    assert reported[1].strip() in text
+    assert reported[2].strip() == "^"
 
 
 @pytest.mark.parametrize(("kind", "text", "message"), [*STATES, *OTHERS])

@@ -91,7 +91,7 @@ class Semaphore:
 def _on_grid(place: object) -> list[Coordinates]:
     """The nodes of the grid that a coordinate or a range names in its own dimensions."""
     launch = current_node("a remote semaphore").launch
-    named = set(nodes_of(place, launch.grid, "the node of a remote semaphore"))
+    named = set(nodes_of(place, launch.grid, REMOTE_NODE))
     rank = len(next(iter(named)))
     every = nodes_of(tuple(slice(None) for _ in launch.grid), launch.grid, "the grid")
     assert len(grid_in_dimensions(launch.grid, rank)) == rank
@@ -107,6 +107,8 @@ def _set(semaphore: Semaphore, launch: Launch, nodes: Sequence[Coordinates], val
 
 
 NO_MULTICAST_INCREMENT = "a semaphore of several nodes can be set only, not incremented"
+INCREMENT_REMEDY = "increment it on each node: get_remote(...).inc"
+REMOTE_NODE = "the node of a remote semaphore"
 
 
 class RemoteSemaphore:
@@ -142,4 +144,4 @@ class MulticastRemoteSemaphore(RemoteSemaphore):
 
     def inc(self, value: int) -> None:
         """Raises ProgramError: there is no such change of several nodes."""
-        raise error(NO_MULTICAST_INCREMENT, remedy="increment it on each node: get_remote(...).inc")
+        raise error(NO_MULTICAST_INCREMENT, remedy=INCREMENT_REMEDY)

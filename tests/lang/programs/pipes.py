@@ -1,5 +1,5 @@
-"""The nets of the specification: gather, scatter, scatter-gather and forward. Each node has a tile
-of its number; what it receives it adds up."""
+"""The nets of the specification: gather, scatter, scatter-gather and forward, and one that follows
+no rule. Each node has a tile of its number; what it receives it adds up."""
 
 import sys
 
@@ -11,7 +11,15 @@ KIND = sys.argv[1]
 COLS, ROWS = map(int, sys.argv[2:])
 
 
+ORDER = [int(n) for n in np.random.default_rng(5).permutation(COLS * ROWS)]
+
+
 def pipes(grid_x, grid_y):
+    if KIND == "permutation":
+        return [
+            ttl.Pipe(src=divmod(n, grid_y), dst=divmod(ORDER[n], grid_y))
+            for n in range(grid_x * grid_y)
+        ]
     if KIND == "gather":
         return [ttl.Pipe(src=(x, y), dst=(0, y)) for x in range(1, COLS) for y in range(ROWS)]
     if KIND == "scatter":
@@ -98,6 +106,9 @@ elif KIND == "scatter":
     expected[1:] = numbers[0]
 elif KIND == "scatter-gather":
     expected[:] = numbers.sum(axis=0)
+elif KIND == "permutation":
+    for n, target in enumerate(ORDER):
+        expected.T[divmod(target, ROWS)] = numbers.T[divmod(n, ROWS)]
 else:
     expected = np.roll(numbers, 1, axis=0)
 results = {"sums": (sums.elements()[::TILE, ::TILE], expected)}

@@ -16,7 +16,7 @@ import numpy as np
 from ttcodegen.lang.buffers import DataflowBuffer
 from ttcodegen.lang.compiler.fitting import Formula, fitted
 from ttcodegen.lang.context import Coordinates
-from ttcodegen.lang.pipes import PipeNet
+from ttcodegen.lang.pipes import Pipe, PipeNet
 from ttcodegen.lang.semaphores import (
     MulticastRemoteSemaphore,
     RemoteSemaphore,
@@ -77,6 +77,7 @@ class RemoteOfPlace:
     first: tuple[Any, Any]
     last: tuple[Any, Any]
     count: int
+    is_multicast: bool
 
 
 _OTHER_PACKAGES = frozenset({"builtins", "numpy", "torch", "ttcodegen"})
@@ -239,7 +240,8 @@ def _remote(name: str, values: Mapping[Coordinates, RemoteSemaphore]) -> RemoteO
 
     semaphore = next(iter(values.values())).semaphore
     assert semaphore.number == number
-    return RemoteOfPlace(semaphore, end(0), end(1), counts.pop())
+    is_multicast = isinstance(next(iter(values.values())), MulticastRemoteSemaphore)
+    return RemoteOfPlace(semaphore, end(0), end(1), counts.pop(), is_multicast)
 
 
 def _corners(nodes: list[tuple[int, int]]) -> tuple[tuple[int, int], tuple[int, int]] | None:
@@ -280,6 +282,8 @@ def is_same(value: Any, first: Any) -> bool:
             return (value.semaphore.number, value.nodes) == (first.semaphore.number, first.nodes)
         case PipeNet():
             return value.key == first.key
+        case Pipe():
+            return (value.src, value.dst) == (first.src, first.dst)
         case FunctionType():
             if value.__code__ is not first.__code__:
                 return False

@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 from ttcodegen.dialects.ttkernel.attribute_kinds import PRINTED
 from ttcodegen.lang.block_states import Acquisition, Event
 from ttcodegen.lang.buffers import DRAM_ALIGNMENT, DataflowBuffer
-from ttcodegen.lang.compiler.block_lives import BlockLife, BlockLives
+from ttcodegen.lang.compiler.block_lives import BlockLife, BlockLives, Regions
 from ttcodegen.lang.compiler.captured import Captured
 from ttcodegen.lang.compiler.numbers import SPELLINGS, Number, is_computed
 from ttcodegen.lang.compiler.pipe_calls import MovedPipe, PipeCalls
@@ -80,7 +80,8 @@ class MovedTransfer:
     """The op that waits for it."""
     finish: Callable[[], None] | None = None
     """What is done instead."""
-    is_done: bool = False
+    done_in: Regions | None = None
+    """The loops and conditions that were open when it was waited for."""
 
 
 @dataclass(eq=False)
@@ -273,7 +274,8 @@ class MovementTranslator(KernelTranslator):
     def _wait(self, transfers: Sequence[MovedTransfer]) -> None:
         """A barrier for each direction; it also ends other copies of that direction."""
         for transfer in transfers:
-            if transfer.is_done and not self.is_conditional:
+            done_in = transfer.done_in
+            if done_in is not None and self.regions[: len(done_in)] == done_in:
                 self.refuse(HANDLE_AFTER_WAIT)
         for barrier in dict.fromkeys(t.barrier for t in transfers if t.barrier):
             if not self.builder.is_last(barrier):
@@ -282,7 +284,7 @@ class MovementTranslator(KernelTranslator):
             if transfer.finish is not None:
                 transfer.finish()
             self.happens(transfer.block, transfer.end)
-            transfer.is_done = True
+            transfer.done_in = self.regions
 
     def subscript(self, value: Any, index: Any, node: ast.AST) -> Any:
         if not isinstance(value, Tensor):

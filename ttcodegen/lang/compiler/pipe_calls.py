@@ -16,8 +16,16 @@ from typing import Any
 from xdsl.ir import SSAValue
 
 from ttcodegen.lang.buffers import DataflowBuffer
-from ttcodegen.lang.compiler.numbers import Number, is_condition
-from ttcodegen.lang.compiler.pipe_nets import Branch, Line, NetUse, has_range
+from ttcodegen.lang.compiler.fitting import Formula
+from ttcodegen.lang.compiler.numbers import Number, is_computed, is_condition
+from ttcodegen.lang.compiler.pipe_nets import (
+    LINE_NUMBERS,
+    Branch,
+    Line,
+    NetUse,
+    Table,
+    has_range,
+)
 from ttcodegen.lang.compiler.resources import MovementResources
 from ttcodegen.lang.compiler.translation import KernelTranslator
 from ttcodegen.lang.pipes import PipeNet
@@ -79,8 +87,10 @@ class PipeCalls:
     def _pipe(
         self, use: NetUse, branch: Branch, point: tuple[Number, ...], is_source: bool
     ) -> MovedPipe:
-        formula = self.translator.arithmetic.formula
-        found = [formula(each, point) for each in branch.formulas]
+        found = [
+            self._number(each, use, branch, point, what)
+            for each, what in zip(branch.formulas, LINE_NUMBERS, strict=True)
+        ]
         place = self.translator.column, self.translator.row
         source = place if is_source else (found[0], found[1])
         return MovedPipe(
@@ -93,6 +103,26 @@ class PipeCalls:
             found[6],
             found[7],
         )
+
+    def _number(
+        self,
+        formula: Formula | Table,
+        use: NetUse,
+        branch: Branch,
+        point: tuple[Number, ...],
+        what: str,
+    ) -> Number:
+        arithmetic = self.translator.arithmetic
+        if isinstance(formula, Formula):
+            return arithmetic.formula(formula, point)
+        first, last = branch.nodes.first, branch.nodes.last
+        place = tuple(
+            arithmetic.subtract(here, start) for here, start in zip(point, (*first, 0), strict=True)
+        )
+        sizes = (1 + last[0] - first[0], 1 + last[1] - first[1], branch.count)
+        position = arithmetic.index(place, sizes)
+        found = arithmetic.looked_up(formula.numbers, position, f"{use.name}_{what}")
+        return self.builder.named(found, what) if is_computed(found) else found
 
     def end_of(self, pipe: MovedPipe, name: str) -> Any:
         """The other end of a pipe, as `src` or `dst`."""

@@ -93,6 +93,21 @@ class Line:
         return (self.source in self.target, self.target.size)
 
 
+LINE_NUMBERS = (
+    "source_column", "source_row", "first_column", "first_row", "last_column", "last_row", "slot",
+    "turn",
+)  # fmt: skip
+"""What the numbers of a `Line` are."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers that follow no formula, by the number of the node among those of a rectangle, and of
+    the pipe among those of the node, which is counted fastest."""
+
+    numbers: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class Branch:
     """Nodes that do the same: the pipes of each, by formulas of its column, its row and the number
@@ -100,7 +115,7 @@ class Branch:
 
     nodes: Rectangle
     count: int
-    formulas: tuple[Formula, ...]
+    formulas: tuple[Formula | Table, ...]
     """Of the numbers of a `Line`."""
     example: Line
 
@@ -263,8 +278,8 @@ def _branches_of(at: Mapping[Place, Sequence[Line]], grid: Place, kinds: bool) -
         mine = {place: lines for place, lines in at.items() if place in nodes}
         (count,) = {len(lines) for lines in mine.values()}
         alike = not kinds or len({line.kind for lines in mine.values() for line in lines}) == 1
-        formulas = _formulas(mine, grid) if alike else None
-        if formulas is not None:
+        if alike:
+            formulas = _formulas(mine, grid)
             yield Branch(nodes, count, formulas, next(iter(mine.values()))[0])
             continue
         for place, lines in mine.items():
@@ -273,16 +288,15 @@ def _branches_of(at: Mapping[Place, Sequence[Line]], grid: Place, kinds: bool) -
                 yield Branch(Rectangle(place, place), 1, constants, line)
 
 
-def _formulas(at: Mapping[Place, Sequence[Line]], grid: Place) -> tuple[Formula, ...] | None:
+def _formulas(at: Mapping[Place, Sequence[Line]], grid: Place) -> tuple[Formula | Table, ...]:
     points = {
         (*place, n): line.numbers for place, lines in at.items() for n, line in enumerate(lines)
     }
-    found: list[Formula] = []
+    found: list[Formula | Table] = []
     for position in range(len(next(iter(points.values())))):
-        formula = fitted({point: each[position] for point, each in points.items()}, grid)
-        if formula is None:
-            return None
-        found.append(formula)
+        numbers = {point: each[position] for point, each in points.items()}
+        formula = fitted(numbers, grid)
+        found.append(formula or Table(tuple(numbers[point] for point in sorted(numbers))))
     return tuple(found)
 
 

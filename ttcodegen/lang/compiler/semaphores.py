@@ -14,7 +14,12 @@ from ttcodegen.lang.compiler.numbers import Condition, Number, joined
 from ttcodegen.lang.compiler.pipe_nets import Rectangle
 from ttcodegen.lang.compiler.resources import MovementResources
 from ttcodegen.lang.compiler.translation import KernelTranslator
+from ttcodegen.lang.pipes import nodes_of
 from ttcodegen.lang.semaphores import (
+    INCREMENT_REMEDY,
+    NO_MULTICAST_INCREMENT,
+    REMOTE_NODE,
+    MulticastRemoteSemaphore,
     RemoteSemaphore,
     Semaphore,
     UnicastRemoteSemaphore,
@@ -38,6 +43,7 @@ class MovedRemote:
     first: tuple[Number, Number]
     last: tuple[Number, Number]
     count: int
+    is_multicast: bool = False
 
 
 def _value(given: Any) -> Number:
@@ -66,11 +72,15 @@ class SemaphoreCalls:
                 return partial(self._set, self._on_grid(value))
             case UnicastRemoteSemaphore(), "inc":
                 return partial(self._increment, self._on_grid(value))
-            case RemoteOfPlace(of, first, last, count), "set" | "inc":
-                return self.method(MovedRemote(of, first, last, count), name)
+            case MulticastRemoteSemaphore(), "inc":
+                return self._refuse_increment
+            case RemoteOfPlace(of, first, last, count, is_multicast), "set" | "inc":
+                return self.method(MovedRemote(of, first, last, count, is_multicast), name)
             case MovedRemote(), "set":
                 return partial(self._set, value)
-            case MovedRemote(count=1), "inc":
+            case MovedRemote(is_multicast=True), "inc":
+                return self._refuse_increment
+            case MovedRemote(), "inc":
                 return partial(self._increment, value)
             case _:
                 return None
@@ -81,16 +91,24 @@ class SemaphoreCalls:
         found = Rectangle.of(places)
         if found is None:
             self.translator.refuse("the nodes of this semaphore are no rectangle of the grid")
-        return MovedRemote(remote.semaphore, found.first, found.last, found.size)
+        return MovedRemote(
+            remote.semaphore,
+            found.first,
+            found.last,
+            found.size,
+            is_multicast=isinstance(remote, MulticastRemoteSemaphore),
+        )
 
     def _remote(self, semaphore: Semaphore, node: Any) -> MovedRemote:
+        self._check_on_grid(node)
         place = self._place(node)
         return MovedRemote(semaphore, place, place, 1)
 
     def _multicast(self, semaphore: Semaphore, node_range: Any = None) -> MovedRemote:
         if node_range is None:
             columns, rows = (*self.translator.kernel.node.launch.grid, 1)[:2]
-            return MovedRemote(semaphore, (0, 0), (columns - 1, rows - 1), columns * rows)
+            last = (columns - 1, rows - 1)
+            return MovedRemote(semaphore, (0, 0), last, columns * rows, is_multicast=True)
         grid = self.translator.kernel.node.launch.grid
         parts = (*sequence_of(node_range), 0)[:2]
         if len(sequence_of(node_range)) != len(grid):
@@ -107,8 +125,17 @@ class SemaphoreCalls:
                 self.translator.refuse("the size of a range of nodes is known to the compiler")
             ends.append((first, self.translator.arithmetic.subtract(after, 1)))
             sizes.append(count)
+        self._check_on_grid(node_range)
         first, last = zip(*ends, strict=True)
-        return MovedRemote(semaphore, first, last, prod(sizes))
+        return MovedRemote(semaphore, first, last, prod(sizes), is_multicast=True)
+
+    def _refuse_increment(self, _value: object) -> None:
+        self.translator.refuse(NO_MULTICAST_INCREMENT, remedy=INCREMENT_REMEDY)
+
+    def _check_on_grid(self, node: Any) -> None:
+        """Refuses coordinates that are known not to be on the grid."""
+        if is_known(node):
+            list(nodes_of(node, self.translator.kernel.node.launch.grid, REMOTE_NODE))
 
     def _place(self, node: Any) -> tuple[Number, Number]:
         parts, grid = sequence_of(node), self.translator.kernel.node.launch.grid

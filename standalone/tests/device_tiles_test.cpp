@@ -100,6 +100,36 @@ void test_block_float() {
     }
 }
 
+/// The first numbers of a row of block floats that the packer writes.
+std::vector<float> packed(DataFormat format, PackSource source, std::vector<float> row) {
+    Tile tile{};
+    std::copy(row.begin(), row.end(), tile.floats());
+    std::vector<std::byte> memory(tile_bytes(format));
+    pack_destination(tile.words.data(), format, source, memory.data());
+    std::vector<float> read(kTileElements);
+    unpack_floats(memory.data(), format, SourcePrecision::Float32, read.data());
+    read.resize(row.size());
+    return read;
+}
+
+void test_packer() {
+    // Ties go away from zero, where the host takes the even neighbour.
+    const float tie = 1.0F + 1.0F / 128;
+    expect(packed(DataFormat::Bfp8_b, PackSource::BlockFloat, {1.0F, tie, -tie}) ==
+               std::vector<float>{1.0F, 1.0F + 1.0F / 64, -1.0F - 1.0F / 64},
+           "ties are rounded away from zero");
+    // 1.0078 is 1.015625 in seven bits, half of which is a tie under the exponent of 1: two
+    // roundings go up where one does not.
+    expect(packed(DataFormat::Bfp8_b, PackSource::BlockFloat, {1.0F, tie / 2})[1] == 33.0F / 64,
+           "the packer rounds twice");
+    expect(packed(DataFormat::Bfp8_b, PackSource::Precise, {1.0F, tie / 2})[1] == 0.5F,
+           "a precise packer rounds once");
+    // 0.9375 is 60 of 64 in eight bits, whose first three are 7 of 8 with the sign apart.
+    expect(packed(DataFormat::Bfp4_b, PackSource::BlockFloat, {1.0F, 0.9375F, -0.24F}) ==
+               std::vector<float>{1.0F, 0.75F, 0.0F},
+           "narrow block floats are cut off");
+}
+
 void test_precision() {
     const float value = std::bit_cast<float>(0x3f8fffffU);
     const std::vector<float> values(kTileElements, value);
@@ -572,6 +602,7 @@ int main() {
     test_offsets();
     test_formats();
     test_block_float();
+    test_packer();
     test_precision();
     test_products();
     test_transposes();

@@ -151,7 +151,9 @@ void pack_to_page(Processor& processor, const Tile& tile, Domain domain, std::ui
         change_values(processor, state.pack, format, memory, here, state.packed);
         source = &state.packed;
     }
-    pack_words(source->words.data(), format, memory);
+    const bool precise = processor.compute_settings->bfp8_pack_precise;
+    pack_destination(source->words.data(), format,
+                     precise ? PackSource::Precise : PackSource::BlockFloat, memory);
     ++processor.counters.packed_tiles;
 }
 

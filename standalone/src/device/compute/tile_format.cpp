@@ -111,23 +111,48 @@ void unpack_block_float(const std::byte* source, std::uint32_t mantissa_bits, fl
     }
 }
 
-/// Sign and mantissa of `bits` under a shared exponent; rounding is to nearest, ties to even.
-std::uint32_t block_float_of(std::uint32_t bits, std::uint32_t shared,
-                             std::uint32_t mantissa_bits) {
-    const std::uint32_t exponent = (bits >> 23) & 0xffU;
-    const std::uint32_t shift = shared - exponent + (24 - mantissa_bits);
-    if (exponent == 0 || shift > 25) {
-        return 0;  // zero, a denormal, which the device flushes, or far below the others
-    }
-    const std::uint32_t full = (bits & 0x7fffffU) | 0x800000U;
-    const std::uint32_t half = 1U << (shift - 1);
-    const std::uint32_t odd = (full >> shift) & 1U;
-    const std::uint32_t highest = (1U << mantissa_bits) - 1;
-    const std::uint32_t mantissa = std::min((full + half - 1 + odd) >> shift, highest);
-    return mantissa == 0 ? 0 : ((bits >> 31) << mantissa_bits) | mantissa;
+/// Sign and mantissa of a float under a shared exponent.
+using BlockRounding = std::uint32_t (*)(std::uint32_t bits, std::uint32_t shared,
+                                        std::uint32_t mantissa_bits);
+
+std::uint32_t with_sign(std::uint32_t bits, std::uint32_t mantissa, std::uint32_t mantissa_bits) {
+    const std::uint32_t kept = std::min(mantissa, (1U << mantissa_bits) - 1);
+    return kept == 0 ? 0 : ((bits >> 31) << mantissa_bits) | kept;
 }
 
-void pack_block_float(const std::uint32_t* words, std::uint32_t mantissa_bits, std::byte* target) {
+/// As the host packs (tt-metal 0.70.1, `convert_u32_to_bfp` in blockfloat_common.cpp): the mantissa
+/// is cut where it is shifted to the shared exponent, and then rounded to nearest, ties to even.
+std::uint32_t rounded_by_host(std::uint32_t bits, std::uint32_t shared,
+                              std::uint32_t mantissa_bits) {
+    const std::uint32_t exponent = (bits >> 23) & 0xffU;
+    const std::uint32_t shift = shared - exponent;
+    if (exponent == 0 || shift > 24) {
+        return 0;  // zero, a denormal, which the device flushes, or far below the others
+    }
+    const std::uint32_t aligned = ((bits & 0x7fffffU) | 0x800000U) >> shift;
+    const std::uint32_t dropped = 24 - mantissa_bits;
+    const std::uint32_t odd = (aligned >> dropped) & 1U;
+    const std::uint32_t half = 1U << (dropped - 1);
+    return with_sign(bits, (aligned + half - 1 + odd) >> dropped, mantissa_bits);
+}
+
+/// As the packer rounds: to 7 bits under the shared exponent, ties away from zero, of which the
+/// narrower formats get the first ones. Source: Packers/FormatConversion.md ("Late format
+/// conversion") of tenstorrent/tt-isa-documentation.
+std::uint32_t rounded_by_packer(std::uint32_t bits, std::uint32_t shared,
+                                std::uint32_t mantissa_bits) {
+    const std::uint32_t exponent = (bits >> 23) & 0xffU;
+    const std::uint32_t shift = shared - exponent + 17;
+    if (exponent == 0 || shift > 24) {
+        return 0;
+    }
+    const std::uint32_t full = (bits & 0x7fffffU) | 0x800000U;
+    const std::uint32_t byte = std::min((full + (1U << (shift - 1))) >> shift, 127U);
+    return with_sign(bits, byte >> (7 - mantissa_bits), mantissa_bits);
+}
+
+void pack_block_float(const std::uint32_t* words, std::uint32_t mantissa_bits,
+                      BlockRounding rounded, std::byte* target) {
     auto* exponents = reinterpret_cast<std::uint8_t*>(target);
     std::uint8_t* mantissas = exponents + kGroups;
     const std::uint32_t width = mantissa_bits + 1;
@@ -143,8 +168,7 @@ void pack_block_float(const std::uint32_t* words, std::uint32_t mantissa_bits, s
         for (std::size_t byte = 0; byte < kGroup / in_a_byte; ++byte) {
             std::uint32_t packed = 0;
             for (std::uint32_t i = 0; i < in_a_byte; ++i) {
-                packed |= block_float_of(row[byte * in_a_byte + i], shared, mantissa_bits)
-                          << (i * width);
+                packed |= rounded(row[byte * in_a_byte + i], shared, mantissa_bits) << (i * width);
             }
             bytes[byte] = static_cast<std::uint8_t>(packed);
         }
@@ -277,10 +301,30 @@ void pack_row(const std::uint32_t* words, DataFormat format, std::size_t count, 
 void pack_words(const std::uint32_t* words, DataFormat format, std::byte* target) {
     const FormatRow& row = row_of(format);
     if (row.mantissa != 0) {
-        pack_block_float(words, row.mantissa, target);
+        pack_block_float(words, row.mantissa, rounded_by_host, target);
     } else {
         pack_row(words, format, kTileElements, target);
     }
+}
+
+void pack_destination(const std::uint32_t* words, DataFormat format, PackSource source,
+                      std::byte* target) {
+    const FormatRow& row = row_of(format);
+    if (row.mantissa == 0) {
+        pack_row(words, format, kTileElements, target);
+        return;
+    }
+    std::array<std::uint32_t, kTileElements> taken{};
+    std::transform(words, words + kTileElements, taken.begin(), [source](std::uint32_t word) {
+        if (source == PackSource::Precise) {
+            return word & 0xffff0000U;
+        }
+        // Seven bits with the leading one; a denormal is zero.
+        const std::uint32_t magnitude = word & 0x7fffffffU;
+        const std::uint32_t kept = magnitude < (1U << 23) ? 0 : (magnitude + 0x10000U) & ~0x1ffffU;
+        return (word & 0x80000000U) | kept;
+    });
+    pack_block_float(taken.data(), row.mantissa, rounded_by_packer, target);
 }
 
 void round_to_bfloat16(float* values, std::size_t count) {

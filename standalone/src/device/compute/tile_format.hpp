@@ -43,10 +43,23 @@ void unpack_floats(const std::byte* source, DataFormat format, SourcePrecision p
 void unpack_words(const std::byte* source, DataFormat format, SourcePrecision precision,
                   std::uint32_t* words);
 
-/// Writes a tile to L1: floats rounded to nearest even, integers cut to the width of the format.
+/// Writes a tile as the host does: floats rounded to nearest even, integers cut to the width of the
+/// format.
 ///
 /// Words are floats for a float format and integers for an integer format.
 void pack_words(const std::uint32_t* words, DataFormat format, std::byte* target);
+
+/// What the packer takes of a float that becomes a block float: seven bits, rounded to nearest with
+/// ties away from zero, or with `bfp8_pack_precise` a bfloat16, cut off.
+///
+/// Source: get_single_pack_src_format in jit_build/data_format.cpp of tt-metal 0.70.1, and
+/// Packers/FormatConversion.md ("Early format conversion") of tenstorrent/tt-isa-documentation.
+enum class PackSource : std::uint8_t { BlockFloat, Precise };
+
+/// Writes a tile of DST to L1 as the packer does: block floats are rounded twice, once to what it
+/// takes and once to the shared exponent, ties away from zero.
+void pack_destination(const std::uint32_t* words, DataFormat format, PackSource source,
+                      std::byte* target);
 
 /// Rounds floats in place to bfloat16, to nearest even.
 void round_to_bfloat16(float* values, std::size_t count);

@@ -82,6 +82,10 @@ MemoryConfig elementwise_memory(std::span<const Tensor* const> operands, const S
     const Tensor& first = *operands.front();
     const Tensor* widest = nullptr;
     std::size_t most = 0;
+    // A kind without shards is ignored where an operand has some: the first one's are taken.
+    if (is_bare(asked) && has_shards(first)) {
+        operands = operands.first(1);
+    }
     for (const Tensor* operand : operands) {
         if (has_shards(*operand) && operand->memory_config().shard_spec()->num_cores() > most) {
             most = operand->memory_config().shard_spec()->num_cores();
@@ -101,9 +105,21 @@ MemoryConfig elementwise_memory(std::span<const Tensor* const> operands, const S
                : spread_over(memory, memory.memory_layout(), shape, layout);
 }
 
+bool is_sharded_in_dram(const Tensor& tensor) {
+    return on_device(tensor) && tensor.is_sharded() && tensor.memory_config().is_dram();
+}
+
 MemoryConfig reduced_memory(const Tensor& input, bool rows, bool columns,
                             const std::optional<MemoryConfig>& asked) {
     MemoryConfig memory = output_memory_config(input, asked);
+    if (is_sharded_in_dram(input)) {
+        TT_FATAL(input.layout() == Layout::TILE,
+                 "Only L1 buffers can have an associated circular buffer!");
+        TT_FATAL(!rows && !columns,
+                 "reduce: sharded input memory layout {} is only supported with L1 buffers, got "
+                 "buffer type {}",
+                 input.memory_config().memory_layout(), input.memory_config().buffer_type());
+    }
     if (!memory.is_sharded()) {
         return memory;
     }
@@ -114,7 +130,10 @@ MemoryConfig reduced_memory(const Tensor& input, bool rows, bool columns,
              "Sharded memory layout {} requires either nd_shard_spec or shard_spec to be set on "
              "the output memory config",
              memory.memory_layout());
-    TT_FATAL(!memory.is_dram(), "Reductions into shards in DRAM are not supported, got {}", memory);
+    TT_FATAL(!memory.is_dram() || (!rows && !columns),
+             "reduce: sharded output memory layout {} is only supported with L1 buffers, got "
+             "buffer type {}",
+             memory.memory_layout(), memory.buffer_type());
     const bool kept = memory == input.memory_config() && input.layout() == Layout::TILE;
     MemoryConfig result =
         kept ? memory

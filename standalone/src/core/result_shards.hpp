@@ -27,6 +27,9 @@ MemoryConfig unary_memory(const Tensor& input, const std::optional<MemoryConfig>
 MemoryConfig elementwise_memory(std::span<const Tensor* const> operands, const Shape& shape,
                                 Layout layout, const std::optional<MemoryConfig>& asked);
 
+/// Whether a tensor is divided among the banks of the DRAM, where programs put no circular buffers.
+bool is_sharded_in_dram(const Tensor& tensor);
+
 /// The result, in tiles, of a reduction of these dimensions (rows: the second to last) of the
 /// input.
 MemoryConfig reduced_memory(const Tensor& input, bool rows, bool columns,

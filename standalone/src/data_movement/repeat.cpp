@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/chips.hpp"
+#include "core/result_shards.hpp"
 #include "data_movement/reshape.hpp"
 #include "data_movement/strided_copy.hpp"
 #include "ttnn/operations/data_movement/concat/concat.hpp"
@@ -53,6 +54,7 @@ bool all_ones(const Extents& counts) {
 Tensor repeat(const Tensor& input, ttsl::Span<const std::uint32_t> repetitions,
               const std::optional<MemoryConfig>& memory_config) {
     require_on_device(input, "Tensor to repeat");
+    TT_FATAL(!is_sharded_in_dram(input), "Input tensor must be in L1");
     const Shape& shape = input.logical_shape();
     const std::size_t rank = std::max(shape.rank(), repetitions.size());
     const Tensor tensor =

@@ -51,6 +51,11 @@ Tensor reshape(const Tensor& tensor, const Shape& shape,
     const bool device = on_device(tensor);
     const bool keeps = !memory_config || *memory_config == tensor.memory_config() ||
                        (tensor.is_sharded() && is_bare(memory_config));
+    const bool bare = device && memory_config && is_bare(memory_config);
+    TT_FATAL(!bare || tensor.is_sharded(), "Shard spec has no value");
+    TT_FATAL(!is_sharded_in_dram(tensor) || (memory_config && !bare) ||
+                 (!bare && is_view(tensor, shape)),
+             "Input tensor must be in L1");
     const MemoryConfig target = !device || (keeps && is_view(tensor, shape))
                                     ? (keeps ? tensor.memory_config() : *memory_config)
                                     : moved_memory(tensor, shape, memory_config, false);

@@ -93,6 +93,12 @@ Tensor slice(const Tensor& input, const Extents& begins, const Extents& ends, co
         return input;
     }
     TT_FATAL(on_device(input), "Device Operations expect tensor with Device storage in inputs");
+    if (is_sharded_in_dram(input)) {
+        TT_FATAL(input.layout() == Layout::TILE,
+                 "Only L1 buffers can have an associated circular buffer!");
+        TT_FATAL(begins_at_tile(shape, begins, steps),
+                 "Multicore implementation doesn't support DRAM sharding");
+    }
     const DataType dtype = sliced_type(input, begins, steps, result.volume() == 0);
     const Tensor output = output_tensor
                               ? *output_tensor

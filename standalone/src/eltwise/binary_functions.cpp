@@ -236,6 +236,10 @@ Tensor binary_output(const Tensor& first, const Tensor* second, const Shape& sha
         const MemoryConfig memory_config =
             elementwise_memory(std::span(operands).first(second != nullptr ? 2 : 1), shape, layout,
                                options.memory_config);
+        // Rows are computed in tiles, which become rows again where the result is.
+        TT_FATAL(
+            !row_major || second == nullptr || !memory_config.is_sharded() || memory_config.is_l1(),
+            "Multicore implementation doesn't support DRAM sharding");
         return allocate_like(first, shape, options.dtype.value_or(first.dtype()), layout,
                              memory_config);
     }

@@ -6,6 +6,7 @@
 #include "compute/product.hpp"
 #include "core/chips.hpp"
 #include "core/l1.hpp"
+#include "core/result_shards.hpp"
 #include "core/tensor_data.hpp"
 #include "operations/product_program.hpp"
 
@@ -275,6 +276,10 @@ Placed place(const Tensor& a, const Tensor& b, const Tensor* bias, DataType dtyp
     call.config = options.program;
     const MatmulProgramConfig config = program_of(call);
     check_program(call, config);
+    // These programs read shards in place, by circular buffers on them.
+    TT_FATAL(!std::holds_alternative<MatmulMultiCoreReuseMultiCast1DProgramConfig>(config) ||
+                 (!is_sharded_in_dram(a) && !is_sharded_in_dram(b)),
+             "Only L1 buffers can have an associated circular buffer!");
     return {result_memory(call, config), is_untilized(config) ? Layout::ROW_MAJOR : Layout::TILE,
             circular_buffer_bytes(call, config)};
 }

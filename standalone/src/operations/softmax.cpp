@@ -7,6 +7,7 @@
 #include "compute/approximation.hpp"
 #include "compute/rows.hpp"
 #include "core/chips.hpp"
+#include "core/result_shards.hpp"
 #include "core/tensor_data.hpp"
 
 namespace ttnn {
@@ -270,6 +271,8 @@ Tensor softmax(const Tensor& input_tensor, int dim,
     const std::size_t rank = shape.rank();
     const std::size_t position = checked_dim(dim, rank);
     check_input(input_tensor, (rank == 4 && position == 3) || (rank == 3 && position == 1));
+    TT_FATAL(!is_sharded_in_dram(input_tensor) || input_tensor.layout() == Layout::TILE,
+             "Only L1 buffers can have an associated circular buffer!");
     const Tensor output =
         allocate_like(input_tensor, shape, input_tensor.dtype(),
                       input_tensor.logical_volume() == 0 ? input_tensor.layout() : Layout::TILE,

@@ -64,7 +64,7 @@ class SourceOp(Operation):
 def source_context(dialects: Mapping[str, Mapping[str, Form | None]]) -> Context:
     """The dialects of the compiler, and those of the source: the operations of each by their short
     names, with the syntax of those that have one of their own."""
-    context = load_dialects()
+    context = load_dialects(without=dialects)
     for dialect, forms in dialects.items():
         classes: list[type[Operation]] = [
             source_operation(f"{dialect}.{name}", form) for name, form in forms.items()

@@ -10,13 +10,16 @@ from xdsl.dialects.func import Func
 from xdsl.ir import Dialect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
 
 
-def load_dialects() -> Context:
+def load_dialects(without: Container[str] = ()) -> Context:
     """A context with all dialects that modules are made of; unregistered ops are kept.
 
     Those of the stages after TTIR and TTNN are loaded when a module has them.
+
+    Args:
+        without: Names of such later dialects for which the caller loads its own.
     """
     from ttcodegen.dialects.ttcore import TTCore
     from ttcodegen.ops.ttir import ttir_dialect
@@ -26,7 +29,8 @@ def load_dialects() -> Context:
     for dialect in (Builtin, Func, TTCore, ttir_dialect(), ttnn_dialect()):
         context.load_dialect(dialect)
     for name, factory in _LOWER_DIALECTS.items():
-        context.register_dialect(name, factory)
+        if name not in without:
+            context.register_dialect(name, factory)
     return context
 
 

@@ -6,11 +6,12 @@ import dataclasses
 import re
 
 import pytest
-from xdsl.dialects.builtin import SymbolRefAttr
+from xdsl.dialects.builtin import SymbolRefAttr, f32
 
 from tests.dialects.texts import parse, refusal, text_of
 from tests.ttmetal.exp_module import exp_module, exp_program
 from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.device_module import (
     functions_of,
     is_host_function,
@@ -18,8 +19,9 @@ from ttcodegen.dialects.device_module import (
     verify_programs,
 )
 from ttcodegen.dialects.program_attribute import ProgramAttr
-from ttcodegen.dialects.programs import NocX, Place, Program, RuntimeArgument
+from ttcodegen.dialects.programs import CircularBuffer, NocX, Place, Program, RuntimeArgument
 from ttcodegen.dialects.records import print_record
+from ttcodegen.dialects.tile import TileType
 
 
 def program_in(text: str) -> Program:
@@ -176,3 +178,10 @@ def test_two_programs_do_not_share_a_name() -> None:
     assert other != line
     with pytest.raises(CompileError, match="another program is called 'exp' too"):
         verify_programs(parse(text.replace(line, f"{line}\n{other}")))
+
+
+def test_pages_that_are_no_tiles_are_taken_for_elements() -> None:
+    tiles = CircularBuffer(0, "x", DataType.FLOAT32, 2, 4096)
+    rows = dataclasses.replace(tiles, page_size=160)
+    assert tiles.page_type == TileType(DataType.FLOAT32)
+    assert rows.page_type == f32

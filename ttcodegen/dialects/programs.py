@@ -13,9 +13,12 @@ from enum import StrEnum
 from functools import cached_property
 from typing import ClassVar
 
+from xdsl.ir import Attribute
+
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.math_fidelity import MathFidelity
+from ttcodegen.dialects.tile import TileType
 from ttcodegen.dialects.tuning import Size, Tuning, evaluate
 
 CIRCULAR_BUFFERS = 32
@@ -82,6 +85,12 @@ class CircularBuffer:
     def constant(self) -> str:
         """What the C++ of the host and of the kernels calls the index."""
         return f"cb_{self.name}"
+
+    @property
+    def page_type(self) -> Attribute:
+        """What kernels take a page for: a tile, or elements where it has another size."""
+        tile = TileType(self.data_type)
+        return tile if self.page_size == tile.size else self.data_type.element_type
 
 
 @dataclass(frozen=True)

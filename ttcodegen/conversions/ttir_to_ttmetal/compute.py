@@ -19,7 +19,6 @@ from ttcodegen.conversions.ttir_to_ttmetal.registers import (
 )
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.programs import CircularBuffer, NamedConstant
-from ttcodegen.dialects.tile import TileType
 from ttcodegen.dialects.ttkernel.attributes import ThreadType
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder, Value
 from ttcodegen.dialects.ttkernel.table import kernel_ops
@@ -69,7 +68,7 @@ class ComputeKernel:
         for buffer in buffers:
             pages = max(1, evaluate(buffer.pages, values or {}))
             self._buffers[buffer.name] = self.builder.circular_buffer(
-                buffer.constant, pages, TileType(buffer.data_type)
+                buffer.constant, pages, buffer.page_type
             )
             self._formats[buffer.name] = buffer.data_type
 

@@ -24,7 +24,7 @@ from ttcodegen.dialects.programs import (
     Processor,
     RuntimeArgument,
 )
-from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE, TileType
+from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
 from ttcodegen.dialects.ttkernel.attributes import (
     L1PointerType,
     NocAddressType,
@@ -126,7 +126,7 @@ class MovementKernel:
             self._numbers.append(NamedConstant(buffer.constant, buffer.index))
             pages = max(1, evaluate(buffer.pages, values or {}))
             self._buffers[buffer.name] = self.builder.circular_buffer(
-                buffer.constant, pages, TileType(buffer.data_type)
+                buffer.constant, pages, buffer.page_type
             )
         self._sizes.know(constants or {})
         self._known.update(self._sizes.values)

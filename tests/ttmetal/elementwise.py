@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.utils.exceptions import VerifyException
 
 from tests.random_programs.recipes.regular import is_regular, result_kind
 from ttcodegen import ops
@@ -113,7 +114,12 @@ def _domain(spec: OperandSpec, element: Attribute) -> Domain:
 def _has_program(candidate: Candidate, element: Attribute) -> bool:
     types = [TensorType(i1 if mask else element, SHAPE) for mask in candidate.masks]
     block = Block(arg_types=types)
-    return unsupported_reason(_emit(block, candidate, block.args)) is None
+    op = _emit(block, candidate, block.args)
+    try:
+        op.verify_()
+    except VerifyException:
+        return False
+    return unsupported_reason(op) is None
 
 
 def _emit(block: Block, candidate: Candidate, operands: Sequence[SSAValue]) -> CatalogueOp:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tests.ttmetal.function_text import array, call, function, integers, tensor
 from tests.ttmetal.matrix_functions import attention, hidden, matmuls, windows
-from tests.ttmetal.moving_functions import caches, movements, reorderings
+from tests.ttmetal.moving_functions import caches, movements, reorderings, scatters
 from tests.ttmetal.other_functions import of_bits_and_places, of_integers
 from tests.ttmetal.row_functions import layers, reductions, rows, scans
 
@@ -159,6 +159,7 @@ MODULES = {
     "broadcasts": broadcasts,
     "names": names,
     "caches": caches,
+    "scatters": scatters,
     "scans": scans,
     "windows": windows,
     "integers": of_integers,

@@ -6,6 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from tests.ttmetal.function_text import Shape, array, call, function, integers, single, tensor
 
+REDUCTIONS = ("invalid", "sum", "prod", "min", "max")
+"""How elements that a scatter writes to one place are combined."""
+
 _SLICES = {
     "slice_rows": ((5, 0), (70, 50), (1, 1)),
     "slice_columns": ((0, 33), (70, 50), (1, 1)),
@@ -101,3 +104,38 @@ def caches() -> Iterator[str]:
     parts = {"operandSegmentSizes": "array<i32: 1, 1, 1, 0>"}
     op = call("paged_update_cache", ["%a0", "%a1", "%a2"], types, rows, **parts)
     yield function("without_pages", types, [op])
+
+
+def scatter(
+    name: str, shapes: tuple[Shape, Shape, Shape], element: str, reduction: str, dim: int,
+    index: str = "si32",
+) -> str:  # fmt: skip
+    """A function that scatters: shapes of the input, the indices and the source."""
+    of_input, of_index, of_source = shapes
+    types = [tensor(of_input, element), tensor(of_index, index), tensor(of_source, element)]
+    words = {
+        "dim": f"{dim} : i32",
+        "scatter_reduce_type": f"#ttcore.reduce_type<{reduction}>",
+    }
+    line = call("scatter", ["%a0", "%a1", "%a2"], types, types[0], **words)
+    return function(name, types, [line])
+
+
+def gradient(name: str, indices: Shape, rows: int, columns: int, element: str) -> str:
+    """A function that adds up the rows of a gradient."""
+    types = [
+        tensor(indices, "si32"),
+        tensor((rows, columns), element),
+        tensor((*indices, columns), element),
+    ]
+    line = call("embedding_backward", ["%a0", "%a1", "%a2"], types, types[1])
+    return function(name, types, [line])
+
+
+def scatters() -> Iterator[str]:
+    """Elements and rows that are written, or added, by index."""
+    shapes = (64, 48), (8, 48), (8, 48)
+    for element, reductions in {"bf16": REDUCTIONS, "f32": ("sum",), "si32": ("invalid",)}.items():
+        for reduction in reductions:
+            yield scatter(f"{reduction}_{element}", shapes, element, reduction, 0)
+    yield gradient("gradient", (2, 20), 70, 40, "bf16")

@@ -6,38 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.ttmetal.function_text import call, function, tensor
+from tests.ttmetal.moving_functions import REDUCTIONS, gradient, scatter
 from tests.ttmetal.test_grouping import programs
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.project.cpu_backend import CPUBackend
-
-Shape = tuple[int, ...]
-
-
-def scatter(
-    name: str, shapes: tuple[Shape, Shape, Shape], element: str, reduction: str, dim: int,
-    index: str = "si32",
-) -> str:  # fmt: skip
-    """A function that scatters: shapes of the input, the indices and the source."""
-    of_input, of_index, of_source = shapes
-    types = [tensor(of_input, element), tensor(of_index, index), tensor(of_source, element)]
-    words = {
-        "dim": f"{dim} : i32",
-        "scatter_reduce_type": f"#ttcore.reduce_type<{reduction}>",
-    }
-    line = call("scatter", ["%a0", "%a1", "%a2"], types, types[0], **words)
-    return function(name, types, [line])
-
-
-def gradient(name: str, indices: Shape, rows: int, columns: int, element: str) -> str:
-    """A function that adds up the rows of a gradient."""
-    types = [
-        tensor(indices, "si32"),
-        tensor((rows, columns), element),
-        tensor((*indices, columns), element),
-    ]
-    line = call("embedding_backward", ["%a0", "%a1", "%a2"], types, types[1])
-    return function(name, types, [line])
 
 
 def test_a_row_that_does_not_fit_into_l1_is_several_units_of_work() -> None:
@@ -62,7 +34,6 @@ def test_a_gradient_of_rows_is_added_up_by_the_device() -> None:
     assert "scatter" in [program.purpose for program in found]
 
 
-REDUCTIONS = ("invalid", "sum", "prod", "min", "max")
 SHAPES = (
     ((3, 40, 70), (3, 40, 33), (3, 40, 33), 2),
     ((100,), (300,), (300,), 0),

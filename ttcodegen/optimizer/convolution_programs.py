@@ -30,10 +30,7 @@ from ttcodegen.optimizer.circular_buffers import moved, sorted_rows
 from ttcodegen.optimizer.convolution_cores import DividedCores
 from ttcodegen.optimizer.convolution_plan import Plan, Setting, element_bytes
 from ttcodegen.optimizer.convolutions import Convolution, most_pixels
-from ttcodegen.optimizer.footprint import (
-    ROW_ALIGNMENT,
-    bank_bytes,
-)
+from ttcodegen.optimizer.footprint import ROW_ALIGNMENT, bank_bytes
 from ttcodegen.optimizer.product_work import product_call_buffers
 
 NARROW_IMAGE = 200

@@ -404,9 +404,15 @@ class TTNNLayoutAttr(Data[TensorPlacement]):
         printer.print_string(layout_text(self.data))
 
 
+def given_placement(value: SSAValue) -> TensorPlacement | None:
+    """The placement that the type of a tensor has, None if its layout is not decided."""
+    encoding = getattr(value.type, "encoding", None)
+    return encoding.data if isinstance(encoding, TTNNLayoutAttr) else None
+
+
 def has_placement(value: SSAValue) -> bool:
     """Whether the layout of a tensor is decided."""
-    return isinstance(getattr(value.type, "encoding", None), TTNNLayoutAttr)
+    return given_placement(value) is not None
 
 
 def placement_of(value: SSAValue) -> TensorPlacement:

@@ -14,6 +14,7 @@ from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.dialects.math_fidelity import MathFidelity
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import given_placement
 from ttcodegen.dialects.system import system_of
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.optimizer.call_names import CallNames
@@ -21,7 +22,6 @@ from ttcodegen.optimizer.calls import call_of
 from ttcodegen.optimizer.cost import CostModel
 from ttcodegen.optimizer.optimize import Optimize, placed_calls
 from ttcodegen.optimizer.overrides import PLACES, choice
-from ttcodegen.optimizer.search import placement_of
 from ttcodegen.optimizer.ways import Ways
 from ttcodegen.suggestions import closest
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
@@ -97,7 +97,7 @@ class _Recorder:
 
 
 def _ways(op: CatalogueOp, ways: Ways) -> list[dict[str, Any]]:
-    if any(placement_of(value) is None for value in (*op.operands, *op.results)):
+    if any(given_placement(value) is None for value in (*op.operands, *op.results)):
         return []
     found: dict[str, dict[str, Any]] = {}
     call = call_of(op)

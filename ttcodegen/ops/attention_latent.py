@@ -19,7 +19,7 @@ from ttcodegen.ops.attention_decode import (
     verify_sink,
 )
 from ttcodegen.ops.attention_meaning import default_scale
-from ttcodegen.ops.attention_primitives import latent_decode_primitives
+from ttcodegen.ops.attention_primitives import latent_decode_primitives, latent_vectors
 from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.definition import (
     Call,
@@ -67,12 +67,7 @@ def _attention(call: Call) -> Array:
 def _lower(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     """The pages of each user are put together; the rest is attention as for any other cache."""
     table = builder.operand(op, "page_table")
-    key = gathered(builder, builder.operand(op, "key"), table)
-    value = builder.optional(op, "value")
-    if value is None:
-        value = builder.slice_dim(key, 3, 0, op.parameter("head_dim_v"))
-    else:
-        value = gathered(builder, value, table)
+    key, value = latent_vectors(builder, op, lambda pages: gathered(builder, pages, table))
     scale = op.parameter("scale")
     factor = default_scale(op.shape("query")[3]) if scale is None else scale
     return decode_spelled_out(builder, op, key, value, factor, op.result_type.element_type)

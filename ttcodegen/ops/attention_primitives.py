@@ -3,6 +3,8 @@ for what is not there yet, over keys and values whose pages were looked up row b
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
@@ -35,13 +37,18 @@ def latent_decode_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | 
     rows = _rows_of_users(builder, op)
     if rows is None:
         return None
-    key = _rows_of_pages(builder, builder.operand(op, "key"), rows)
-    value = builder.optional(op, "value")
-    if value is None:
-        value = builder.slice_dim(key, 3, 0, op.parameter("head_dim_v"))
-    else:
-        value = _rows_of_pages(builder, value, rows)
+    key, value = latent_vectors(builder, op, lambda pages: _rows_of_pages(builder, pages, rows))
     return _decoded(builder, op, key, value)
+
+
+def latent_vectors(
+    builder: OpBuilder, op: CatalogueOp, unpaged: Callable[[SSAValue], SSAValue]
+) -> tuple[SSAValue, SSAValue]:
+    """Keys and values of attention to latent vectors, which `unpaged` brings out of their pages."""
+    key, value = unpaged(builder.operand(op, "key")), builder.optional(op, "value")
+    if value is None:
+        return key, builder.slice_dim(key, 3, 0, op.parameter("head_dim_v"))
+    return key, unpaged(value)
 
 
 def chunked_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:

@@ -10,7 +10,7 @@ from ttcodegen.dialects.attribute_kinds import INTEGERS
 from ttcodegen.dialects.datatypes import element_of
 from ttcodegen.dialects.mesh import MeshShape, declared_mesh
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr
+from ttcodegen.dialects.placement import given_placement
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.chip_groups import MESH_SHAPE
 from ttcodegen.ops.collectives import same_values
@@ -87,7 +87,7 @@ def _kept(calls: CppCalls, op: CatalogueOp) -> Argument:
     """The tensor into which the call writes: what nothing else reads of another such call, else a
     copy, which is where the operand is."""
     kept = op.operand("kept")
-    placed, wanted = (_placement(op, name) for name in ("kept", "input"))
+    placed, wanted = (given_placement(op.operand(name)) for name in ("kept", "input"))
     readers = [use for use in kept.uses if use.operation.name != "ttnn.deallocate"]
     is_received = isinstance(kept.owner, CatalogueOp) and kept.owner.name == op.name
     if is_received and len(readers) == 1 and placed == wanted:
@@ -95,11 +95,6 @@ def _kept(calls: CppCalls, op: CatalogueOp) -> Argument:
     memory = NULLOPT if placed == wanted or wanted is None else calls.memory_config(wanted)
     calls.include("ttnn/operations/data_movement/clone/clone.hpp")
     return calls.nested("ttnn::clone", calls[kept], NULLOPT, memory, NULLOPT)
-
-
-def _placement(op: CatalogueOp, name: str) -> TensorPlacement | None:
-    layout = getattr(op.operand(name).type, "encoding", None)
-    return layout.data if isinstance(layout, TTNNLayoutAttr) else None
 
 
 register(

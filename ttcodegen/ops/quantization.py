@@ -8,6 +8,7 @@ many, and `axis` names the dimension.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
@@ -222,23 +223,20 @@ def _lower_unrolled(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 def _in_shape(builder: OpBuilder, op: CatalogueOp, name: str) -> SSAValue:
     """A scale or zero point as f32, in a shape that broadcasts with the input."""
     rank, axis = len(op.shape("input")), op.parameter("axis")
-    if name in {spec.name for spec in op.definition.attributes}:
-        numbers = np.asarray(op.parameter(name), dtype=np.float32)
-        value = None
-        count = numbers.size
-    else:
+
+    def shape(count: int) -> list[int]:
+        sizes = [1] * rank
+        if axis is not None and count > 1:
+            sizes[axis % rank] = count
+        return sizes
+
+    if name not in {spec.name for spec in op.definition.attributes}:
         value = builder.typecast(builder.operand(op, name), f32)
-        numbers = None
-        (count,) = shape_of(value.type) or (1,)
-    shape = [1] * rank
-    if axis is not None and count > 1:
-        shape[axis % rank] = count
-    if value is not None:
-        return builder.reshape(value, shape)
-    assert numbers is not None
-    if count == 1:
-        return builder.full(shape, float(numbers[0]), f32)
-    return builder.constant(numbers.reshape(shape))
+        return builder.reshape(value, shape(prod(shape_of(value.type))))
+    numbers = np.asarray(op.parameter(name), dtype=np.float32)
+    if numbers.size == 1:
+        return builder.full(shape(1), float(numbers.flat[0]), f32)
+    return builder.constant(numbers.reshape(shape(numbers.size)))
 
 
 def _rounded(builder: OpBuilder, value: SSAValue) -> SSAValue:

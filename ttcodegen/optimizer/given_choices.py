@@ -14,7 +14,7 @@ from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.math_fidelity import MathFidelity
 from ttcodegen.dialects.memory import Memory
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.dialects.placement import TensorPlacement, given_placement
 from ttcodegen.dialects.program_configs import (
     PROGRAM_CONFIGS,
     Conv2dConfig,
@@ -32,7 +32,6 @@ from ttcodegen.ops.fused_activations import activation_name
 from ttcodegen.optimizer.calls import COMPUTE_CONFIG, LibraryCall
 from ttcodegen.optimizer.norm_programs import norm_misfit
 from ttcodegen.optimizer.overrides import PLACES, Entry, FunctionOverrides, is_fused, place
-from ttcodegen.optimizer.search import placement_of
 from ttcodegen.optimizer.way import Way, interleaved
 from ttcodegen.optimizer.ways import Ways, sharded_as
 
@@ -243,7 +242,7 @@ class GivenChoices:
         a configuration needs them."""
         asked = {int(index): wanted for index, wanted in entry.get("operands", {}).items()}
         # A value that is an operand twice is in one place.
-        values = [value for value in op.operands if placement_of(value) is not None]
+        values = [value for value in op.operands if given_placement(value) is not None]
         first = [values.index(value) for value in values]
         for index in list(asked):
             asked.update({i: asked[index] for i, f in enumerate(first) if f == first[index]})

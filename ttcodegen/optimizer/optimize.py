@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.placement import TensorPlacement, placed_type
+from ttcodegen.dialects.placement import TensorPlacement, given_placement, placed_type
 from ttcodegen.dialects.system import system_of
 from ttcodegen.ops.definition import TTNNDefinition
 from ttcodegen.ops.op_builder import OpBuilder
@@ -31,7 +31,7 @@ from ttcodegen.optimizer.overrides import (
     read_overrides,
     written,
 )
-from ttcodegen.optimizer.search import Decision, Search, placement_of
+from ttcodegen.optimizer.search import Decision, Search
 from ttcodegen.optimizer.ways import Ways
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
 from ttcodegen.transforms.const_eval_hoist import (
@@ -137,7 +137,7 @@ class _Writer:
             if not isinstance(op, CatalogueOp):
                 continue
             for result, placement in zip(op.results, decision.way.results, strict=False):
-                if placement_of(result) is not None:
+                if given_placement(result) is not None:
                     set_type(result, placed_type(placement))
             for name, value in decision.way.attributes.items():
                 op.properties.pop(name, None)
@@ -152,7 +152,7 @@ class _Writer:
 
     def _move(self, builder: OpBuilder, value: SSAValue, wanted: TensorPlacement) -> None:
         found = self.current.get(value, value)
-        if placement_of(found) == wanted:
+        if given_placement(found) == wanted:
             return
         moved = builder.emit("composite_to_layout", [found], placed_type(wanted))
         moved.name_hint = value.name_hint

@@ -16,7 +16,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr
+from ttcodegen.dialects.placement import TensorPlacement, given_placement
 from ttcodegen.ops.definition import call_kind
 from ttcodegen.ops.traits import CallKind
 from ttcodegen.optimizer.allocation import shortages
@@ -125,7 +125,7 @@ class Search:
                 self._last_use[value] = index
         start: Placements = {}
         for value in (*arguments, *_results(op for op in ops if op in self.skipped)):
-            placement = placement_of(value)
+            placement = given_placement(value)
             if placement is not None and placement.buffer_type != "l1":
                 if value in first_use:
                     self._arriving.setdefault(first_use[value], {})[value] = placement
@@ -266,19 +266,19 @@ class Search:
         placements = dict(state.placements)
         moves: list[tuple[SSAValue, TensorPlacement]] = []
         for value in dict.fromkeys(op.operands):
-            declared = placement_of(value)
+            declared = given_placement(value)
             if value in placements and declared is not None and placements[value] != declared:
                 seconds += self._moving(value, placements[value], declared)
                 moves.append((value, declared))
                 placements[value] = declared
         for result in op.results:
-            placement = placement_of(result)
+            placement = given_placement(result)
             if placement is not None and not (op in self.skipped and placement.buffer_type != "l1"):
                 placements[result] = placement
         self._forget(placements, index, op)
         if isinstance(op, CatalogueOp) and op not in self.skipped:
             seconds += self._declared_seconds(op)
-        way = Way((), tuple(p for p in map(placement_of, op.results) if p is not None))
+        way = Way((), tuple(p for p in map(given_placement, op.results) if p is not None))
         decision = Decision(op, way, tuple(moves), seconds - state.seconds, 0, None)
         return _State(seconds, placements, decision, state)
 
@@ -388,9 +388,3 @@ def _takes_all(op: CatalogueOp, way: Way) -> bool:
     return call_kind(op.definition.short_name) in UNKNOWN and all(
         p.shards is None for p in way.results
     )
-
-
-def placement_of(value: SSAValue) -> TensorPlacement | None:
-    """The layout of a value; None if it is no tensor with a layout."""
-    encoding = getattr(value.type, "encoding", None)
-    return encoding.data if isinstance(encoding, TTNNLayoutAttr) else None

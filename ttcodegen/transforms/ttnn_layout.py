@@ -20,8 +20,8 @@ from ttcodegen.dialects.memory import LAYOUTS_WANTED
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import (
     TensorPlacement,
-    TTNNLayoutAttr,
     declared_data_type,
+    given_placement,
     placed_type,
     placement_of,
 )
@@ -94,12 +94,6 @@ def _return_operands(function: FuncOp, assigner: _Assigner) -> Sequence[SSAValue
     terminator = body_of(function).last_op
     assert isinstance(terminator, ReturnOp)
     return terminator.operands
-
-
-def given_placement(value: SSAValue) -> TensorPlacement | None:
-    """The placement that the source wants for a tensor, None if it leaves that to the compiler."""
-    encoding = getattr(value.type, "encoding", None)
-    return encoding.data if isinstance(encoding, TTNNLayoutAttr) else None
 
 
 def _argument_placement(function: FuncOp, argument: BlockArgument) -> TensorPlacement:

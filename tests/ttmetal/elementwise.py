@@ -74,8 +74,11 @@ class Candidate:
 
 
 def tile_ops() -> list[str]:
-    """The ops that the catalogue has operations on tiles for, but those that only convert."""
-    return sorted(n for n, d in TTIR.items() if d.tile is not None and n not in ("to_layout",))
+    """The ops that the catalogue has operations on tiles for, but those that only convert or draw
+    random numbers."""
+    return sorted(
+        n for n, d in TTIR.items() if d.tile is not None and not d.draws and n != "to_layout"
+    )
 
 
 def candidates(element: Attribute) -> Iterator[Candidate]:

@@ -145,6 +145,42 @@ def names() -> Iterator[str]:
         yield function(f"names_{number // 4}", types, ops, f"%1, %3 : {square}, {square}")
 
 
+def draws() -> Iterator[str]:
+    """Random numbers, which are the same in all three runs."""
+    for element, shape, low, high in (
+        ("bf16", (64, 70), -1.0, 3.0),
+        ("f32", (2, 3, 40, 33), 0.0, 1.0),
+        ("f32", (50,), -2.0, -1.5),
+    ):
+        numbers = tensor(shape, element)
+        size = f"[{', '.join(f'{each} : i32' for each in shape)}]"
+        of_rand = {"size": size, "low": f"{low} : f32", "high": f"{high} : f32", "seed": "3 : ui32"}
+        of_dropout = {"prob": "0.25 : f32", "scale": "1.25 : f32", "seed": "4294967295 : ui32"}
+        yield function(
+            f"drawn_{element}_{len(shape)}",
+            [numbers],
+            [
+                call("rand", [], [], numbers, **of_rand),
+                call("multiply", ["%a0", "%0"], [numbers] * 2, numbers),
+                call("dropout", ["%1"], [numbers], numbers, **of_dropout),
+                call("exp", ["%2"], [numbers], numbers),
+            ],
+            f"%0, %2, %3 : {numbers}, {numbers}, {numbers}",
+        )
+    scores, total = tensor((3, 64, 40), "bf16"), tensor((3, 64, 1), "bf16")
+    half = {"prob": "0.5 : f32", "scale": "2.0 : f32"}
+    yield function(
+        "dropped_rows",
+        [scores],
+        [
+            call("softmax", ["%a0"], [scores], scores, dimension="2 : si32"),
+            call("dropout", ["%0"], [scores], scores, **half),
+            call("sum", ["%1"], [scores], total, dim_arg=integers((2,)), keep_dim="true"),
+        ],
+        f"%1, %2 : {scores}, {total}",
+    )
+
+
 MODULES = {
     "reductions": reductions,
     "matmuls": matmuls,
@@ -164,6 +200,7 @@ MODULES = {
     "windows": windows,
     "integers": of_integers,
     "places": of_bits_and_places,
+    "draws": draws,
 }
 
 

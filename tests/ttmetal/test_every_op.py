@@ -14,7 +14,7 @@ def compiled(text: str) -> CompiledModule:
     return compile_module(Source("in.mlir", text), CompileOptions("in", target="ttmetal"))
 
 
-@pytest.mark.parametrize("name", ["integers", "places", "scans"])
+@pytest.mark.parametrize("name", ["integers", "places", "scans", "draws"])
 def test_programs_compute_everything(name: str) -> None:
     files = compiled(text_of(name)).files
     assert "src/cpu_functions.cpp" not in files

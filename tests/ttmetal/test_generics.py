@@ -304,8 +304,18 @@ func.func @f(%0: {typed}, %1: {typed}, %2: {typed}) -> {typed} {{
     ("text", "reason"),
     [
         (
-            MERGED.replace('"ttir.exp"(%s)', '"ttir.dropout"(%s)'),
-            "'ttir.dropout' has no lowering for --target ttmetal",
+            MERGED.replace(f'"ttir.exp"(%s) : ({T})', f'"ttir.pow"(%s, %s) : ({T}, {T})').replace(
+                "bf16", "si32"
+            ),
+            "'ttir.pow' of si32 has no operation on tiles for --target ttmetal",
+        ),
+        (
+            MERGED.replace(
+                f'%e = "ttir.exp"(%s) : ({T}) -> {T}',
+                f'%m = "ttir.dropout"(%s) : ({T}) -> {T}\n'
+                f'    %e = "ttir.softmax"(%m) <{{dimension = 1 : si32}}> : ({T}) -> {T}',
+            ),
+            "'ttir.dropout' only goes with elementwise ops, not with 'ttir.max'",
         ),
         (MERGED.replace("#map, #row, #map", "#map, #row, #column"), "says of its loops"),
         (MERGED.replace("grid<8x8>", "grid<9x9>"), "its grid is <9x9>, that of the chip <8x8>"),
@@ -351,7 +361,7 @@ func.func @f(%0: {typed}, %1: {typed}, %2: {typed}) -> {typed} {{
 def test_what_is_no_program_is_refused_at_its_line(text: str, reason: str) -> None:
     message = refusal(text)
     assert reason in message
-    place = "%e = " if "dropout" in reason else "%0 = ttir.generic"
+    place = "%e = " if "pow" in reason else "%0 = ttir.generic"
     assert message.startswith(f"in.mlir:{text[: text.index(place)].count(chr(10)) + 1}:")
 
 

@@ -57,7 +57,11 @@ def compiled_ops() -> list[str]:
     """Ops that are likely to have a program, whatever they work on."""
     moved = "reshape permute transpose slice_static concat pad repeat squeeze unsqueeze".split()
     return sorted(
-        {name for name, op in TTIR.items() if op.tile is not None or op.primitives is not None}
+        {
+            name
+            for name, op in TTIR.items()
+            if (op.tile is not None or op.primitives is not None) and not op.draws
+        }
         | set(moved)
     )
 

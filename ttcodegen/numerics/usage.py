@@ -159,17 +159,21 @@ def depends_on_floats(module: ModuleOp, function: FuncOp) -> list[bool]:
     return _reaching(module, function, lambda v: _is_float(v) and not _is_boolean(v))
 
 
-def depends_on_draws(module: ModuleOp, function: FuncOp) -> list[bool]:
-    """For each result of a function, whether random numbers took part in computing it."""
-    return _reaching(module, function, _is_drawn)
+def depends_on_draws(module: ModuleOp, function: FuncOp, *, in_programs: bool) -> list[bool]:
+    """For each result of a function, whether random numbers took part in computing it that are
+    others in each run: not those of device programs (`in_programs`), nor of the functions for the
+    CPU that they do without."""
 
+    def is_drawn(value: SSAValue) -> bool:
+        owner = value.owner
+        if not isinstance(owner, CatalogueOp):
+            return False
+        meant = _meant(owner)
+        if in_programs and isinstance(meant, TTIRDefinition) and meant.tile is not None:
+            return False
+        return isinstance(meant, TTIRDefinition | TTNNDefinition) and meant.draws
 
-def _is_drawn(value: SSAValue) -> bool:
-    owner = value.owner
-    if not isinstance(owner, CatalogueOp):
-        return False
-    meant = _meant(owner)
-    return isinstance(meant, TTIRDefinition | TTNNDefinition) and meant.draws
+    return _reaching(module, function, is_drawn)
 
 
 def _reaching(module: ModuleOp, function: FuncOp, wanted: Callable[[SSAValue], bool]) -> list[bool]:

@@ -12,7 +12,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.attribute_kinds import CONSTANT, INTEGER, INTEGERS, NUMBER
 from ttcodegen.dialects.constants import constant_array, elements, splat_bytes, splat_value
-from ttcodegen.dialects.datatypes import f32, si32
+from ttcodegen.dialects.datatypes import DataType, f32, si32
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
@@ -38,6 +38,8 @@ from ttcodegen.ops.definition import (
 from ttcodegen.ops.dimensions import Dimensions, Labels, Shape, of_filling
 from ttcodegen.ops.elementwise import UNARY_HEADER
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.random_numbers import scale_of_range, uniform_numbers
+from ttcodegen.ops.tile_lowering import Tile, TileBuilder, no_operation
 from ttcodegen.ops.traits import Trait
 from ttcodegen.ops.work import no_flops
 
@@ -367,8 +369,9 @@ register(
 
 def _random(call: Call) -> Array:
     info = call.results[0]
-    generator = np.random.default_rng(call["seed"])
-    return generator.uniform(call["low"], call["high"], info.shape).astype(_computing(info.dtype))
+    low = float(call["low"])
+    scale = scale_of_range(low, float(call["high"]), info.dtype == "bfloat16")
+    return uniform_numbers(call["seed"], info.shape, low, scale).astype(_computing(info.dtype))
 
 
 _RANDOM = (
@@ -379,9 +382,24 @@ _RANDOM = (
 )
 
 
-def _rand_on_cpu(op: CatalogueOp) -> dict[str, float | int]:
+def _range_of(op: CatalogueOp) -> tuple[float, float]:
+    """Where the numbers start, and how far they go."""
     low, high = (float(op.parameter(name)) for name in ("low", "high"))
-    return {"low": low, "high": high, "seed": op.parameter("seed")}
+    is_bfloat16 = declared_data_type(op.results[0]) is DataType.BFLOAT16
+    return low, scale_of_range(low, high, is_bfloat16)
+
+
+def _rand_on_cpu(op: CatalogueOp) -> dict[str, float | int]:
+    low, scale = _range_of(op)
+    return {"low": low, "scale": scale, "seed": op.parameter("seed")}
+
+
+def _rand_tiles(builder: TileBuilder, op: CatalogueOp, _: Sequence[Tile]) -> Tile:
+    data_type = declared_data_type(op.results[0])
+    if not data_type.is_float:
+        raise no_operation(op, data_type)
+    seed = op.parameter("seed")
+    return builder.call("rand_tile", parameters=_range_of(op), data_type=data_type, seed=seed)
 
 
 def _verify_rand(op: CatalogueOp) -> None:
@@ -410,6 +428,7 @@ register(
         numpy=_random,
         lower=_lower_rand,
         draws=True,
+        tile=_rand_tiles,
         cpu=cpu_call("random", _rand_on_cpu),
     )
 )

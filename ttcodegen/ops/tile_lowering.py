@@ -41,6 +41,9 @@ class TileCall:
     result: Tile
     parameters: tuple[Parameter, ...] = ()
     attributes: tuple[tuple[str, Any], ...] = ()
+    seed: int | None = None
+    """Of an op that draws random numbers: its generator starts anew in each tile, from this plus
+    the number of the tile."""
 
 
 @dataclass
@@ -62,12 +65,13 @@ class TileBuilder:
         *reads: Tile,
         parameters: Sequence[Parameter] = (),
         data_type: DataType | None = None,
+        seed: int | None = None,
         **attributes: Any,
     ) -> Tile:
         """The result of an op; `data_type` defaults to the data type of the first tile it reads."""
         result = self.new_tile(data_type if data_type is not None else reads[0].data_type)
         pairs = tuple(sorted(attributes.items()))
-        self.calls.append(TileCall(op, reads, result, tuple(parameters), pairs))
+        self.calls.append(TileCall(op, reads, result, tuple(parameters), pairs, seed))
         return result
 
     def fill(self, value: float | SSAValue, data_type: DataType) -> Tile:

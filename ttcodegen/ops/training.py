@@ -35,6 +35,7 @@ from ttcodegen.ops.definition import (
 from ttcodegen.ops.elementwise import require_floats, verify_broadcast
 from ttcodegen.ops.elementwise_unary import erf
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.random_numbers import are_kept, dropout_threshold
 from ttcodegen.ops.shape_checks import expect_shape
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 from ttcodegen.ops.traits import Trait
@@ -147,7 +148,7 @@ def _verify_dropout(op: CatalogueOp) -> None:
 
 def _dropout(call: Call) -> Array:
     x = call.array("input")
-    kept = np.random.default_rng(call["seed"]).random(x.shape) >= call["prob"]
+    kept = are_kept(call["seed"], x.shape, call["prob"])
     return np.where(kept, x * np.float32(call["scale"]), np.float32(0))
 
 
@@ -157,6 +158,12 @@ def _dropout_on_cpu(op: CatalogueOp) -> dict[str, float | int]:
         "scale": float(op.parameter("scale")),
         "seed": op.parameter("seed"),
     }
+
+
+def _dropout_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+    threshold = dropout_threshold(op.parameter("prob"))
+    parameters = (threshold, float(op.parameter("scale")))
+    return builder.call("dropout_tile", tiles[0], parameters=parameters, seed=op.parameter("seed"))
 
 
 def _lower_dropout(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
@@ -183,6 +190,7 @@ register(
         numpy=_dropout,
         lower=_lower_dropout,
         draws=True,
+        tile=_dropout_tiles,
         cpu=cpu_call("random", _dropout_on_cpu),
     )
 )

@@ -232,6 +232,7 @@ def run_in_numpy(
     chosen = ChosenValues()
     interpreter = interpreter_of(read_flatbuffer(compiled.flatbuffer), chosen.observe)
     runs: list[FunctionRuns] = []
+    in_programs = compiled.description.target == "ttmetal"
     for each in given:
         op = functions[each.function.name]
         decisions = tuple(depends_on_floats(module, op))
@@ -241,7 +242,7 @@ def run_in_numpy(
         ]
         chosen.watch(interpreter, each.function.name, places)
         expected, lowered = _run_both(golden, interpreter, each, op)
-        drawn = tuple(depends_on_draws(module, op))
+        drawn = tuple(depends_on_draws(module, op, in_programs=in_programs))
         tolerances = tuple(interpreter.output_tolerances(each.function.name))
         runs.append(
             FunctionRuns(

@@ -19,7 +19,7 @@ from ttcodegen.dialects.datatypes import element_of, shape_of
 from ttcodegen.dialects.functions import is_cpu_function
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.layout.tiled_shape import TiledShape
-from ttcodegen.ops.definition import TTIR
+from ttcodegen.ops.definition import TTIR, TTIRDefinition
 from ttcodegen.ops.ttir import ttir_op_classes
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter, functions
 
@@ -47,12 +47,17 @@ class ReshapeLater(ModulePass):
 def _rules() -> PatternSet:
     ttir_op_classes()
     rules = PatternSet()
-    rules.on(*(d.name for d in TTIR.values() if d.tile is not None))(_after_elementwise)
+    rules.on(*(d.name for d in TTIR.values() if _moves_in_tiles(d)))(_after_elementwise)
     rules.on("ttir.softmax")(_after_softmax)
     rules.on(*_NORMS)(_after_norm)
     reductions = [d.name for d in TTIR.values() if {a.name for a in d.attributes} == _REDUCING]
     rules.on(*reductions)(_after_reduction)
     return rules
+
+
+def _moves_in_tiles(definition: TTIRDefinition) -> bool:
+    """Whether ops give the same elements wherever these are in tiles: not what is drawn."""
+    return definition.tile is not None and not definition.draws
 
 
 def _gathered(rewriter: Rewriter, value: SSAValue) -> SSAValue | None:

@@ -43,6 +43,8 @@ class ComputeKernel:
     name: str
     fp32_destination: bool
     builder: KernelBuilder = field(init=False)
+    tile: Value | None = None
+    """The number of the tile that is computed, where random numbers follow from it."""
     _buffers: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
     _formats: dict[str, DataType] = field(default_factory=dict[str, DataType])
     _sizes: KernelSizes = field(init=False)
@@ -179,7 +181,12 @@ class ComputeKernel:
             self._parameter(kind, number)
             for kind, number in zip(kinds, call.parameters, strict=True)
         ]
-        if definition.init is not None:
+        if call.seed is not None:
+            assert definition.init is not None
+            assert self.tile is not None, "ops that draw are in kernels that count tiles"
+            self.op(definition.init, self.builder.sum(self.tile, call.seed % 2**32))
+            self._vector = None
+        elif definition.init is not None:
             init = kernel_ops()[definition.init]
             taken = {k: v for k, v in attributes.items() if init.attribute(k) is not None}
             numbers = call.parameters if init.signatures[0] else ()

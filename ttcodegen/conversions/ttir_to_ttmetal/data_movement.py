@@ -13,8 +13,13 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.compute import float_bits
 from ttcodegen.conversions.ttir_to_ttmetal.kernel_sizes import KernelSizes
-from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import Coordinate, LoopNest, Page
-from ttcodegen.conversions.ttir_to_ttmetal.work_split import WorkOrder
+from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import (
+    Coordinate,
+    Page,
+    computed_coordinates,
+    page_number,
+    sum_of,
+)
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.programs import (
     CircularBuffer,
@@ -34,7 +39,7 @@ from ttcodegen.dialects.ttkernel.attributes import (
 )
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder, Value, number_of
 from ttcodegen.dialects.tuning import Size, evaluate
-from ttcodegen.layout.tiled_shape import row_major_strides, tile_bytes_of
+from ttcodegen.layout.tiled_shape import tile_bytes_of
 from ttcodegen.naming.programs import address_name
 
 
@@ -262,34 +267,15 @@ class MovementKernel:
         self, coordinates: Iterable[Coordinate], known: Mapping[str, SSAValue]
     ) -> dict[str, SSAValue]:
         """Coordinates computed from the counters that are known, and these."""
-        found = dict(known)
-        for coordinate in coordinates:
-            value = coordinate.value(self.builder, found)
-            value.name_hint = coordinate.name
-            found[coordinate.name] = value
-        return found
-
-    def ordered_page(self, order: WorkOrder, tile: SSAValue) -> Value:
-        """The page of the tile that has that number in an order."""
-        moves = order.moves(row_major_strides(order.grid))
-        none = [0] * len(moves)
-        nest = LoopNest.of(order.sizes, [1] * len(moves), [(moves, none)], names=order.names)
-        return self.page(nest.pages[0], self.coordinates(nest.tile_coordinates, {"tile": tile}))
+        return computed_coordinates(self.builder, coordinates, known)
 
     def page(self, page: Page, known: Mapping[str, SSAValue]) -> Value:
         """The number of a page, from coordinates."""
-        return self.sum(self.builder.product(known[name], step) if step != 1 else known[name]
-                        for name, step in page)  # fmt: skip
+        return page_number(self.builder, page, known)
 
     def sum(self, terms: Iterable[Value]) -> Value:
         """The sum of values that are not written where they are 0."""
-        total: Value = 0
-        for term in terms:
-            if isinstance(term, int) and term == 0:
-                continue
-            is_none = isinstance(total, int) and total == 0
-            total = term if is_none else self.builder.sum(total, term)
-        return total
+        return sum_of(self.builder, terms)
 
     def product(self, value: Value, factor: int, name: str = "") -> Value:
         """A value times a number, a number if the value is one; C++ declares it under that name."""

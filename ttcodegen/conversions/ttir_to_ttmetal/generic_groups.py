@@ -14,6 +14,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.grouping import (
     WINDOWS,
     Group,
     Kind,
+    draws,
     fits,
     is_fill,
     is_reordering,
@@ -46,7 +47,7 @@ def complete(group: Group) -> None:
             raise NoProgram(reason)
     if not group.ops:
         raise NoProgram("it computes nothing")
-    if (rows := begins_rows(group.ops)) is not None:
+    if not group.draws and (rows := begins_rows(group.ops)) is not None:
         group.kind, group.root, group.shape = Kind.ROWS, None, rows
         if fits(group):
             return
@@ -55,6 +56,11 @@ def complete(group: Group) -> None:
         group.shape = shape_of(group.ops[0].operands[0].type)
         return
     roots = [op for op in group.ops if not is_elementwise(op) and not is_fill(op)]
+    if group.draws and roots:
+        drawing = next(op for op in group.ops if draws(op))
+        raise NoProgram(
+            f"'{drawing.name}' only goes with elementwise ops, not with '{roots[0].name}'"
+        )
     if len(roots) > 1:
         names = " and ".join(f"'{op.name}'" for op in roots[:2])
         raise NoProgram(f"a program has one reduction, product or movement, not {names}")

@@ -133,6 +133,12 @@ class Group:
         return not self.outputs() and self.overwritten is None
 
     @property
+    def draws(self) -> bool:
+        """Whether it draws random numbers: its kernels count tiles from the first of the tensor on,
+        and compute each of them once."""
+        return any(draws(op) for op in self.ops)
+
+    @property
     def producers(self) -> list[CatalogueOp]:
         """The elementwise ops before the root; all if there is none."""
         return self.ops if self.root is None else self.ops[: self.ops.index(self.root)]
@@ -163,6 +169,11 @@ class Group:
             for result in op.results
             if any(use.operation not in inside for use in result.uses)
         ]
+
+
+def draws(op: CatalogueOp) -> bool:
+    """Whether an op draws random numbers."""
+    return isinstance(op.definition, TTIRDefinition) and op.definition.draws
 
 
 def overwritten_operand(op: CatalogueOp) -> SSAValue | None:
@@ -363,6 +374,8 @@ class _Grouping:
             return False
         if group.result_shape != op.result_shape:
             return False
+        if draws(op) and group.root is not None:
+            return False
         group.ops.append(op)
         if len(group.ops) <= MAX_OPS and fits(group):
             return True
@@ -407,6 +420,8 @@ class _Grouping:
         tiles gets in between."""
         if group.kind is not Kind.TILES or group.root is not None or group.generic is not None:
             return False
+        if group.draws:
+            return False
         shape = shape_of(op.operands[0].type)
         if group.shape != shape:
             return False
@@ -419,6 +434,8 @@ class _Grouping:
 def _continues_rows(group: Group, op: CatalogueOp) -> bool:
     """Whether an op goes on with the rows that a group works on, or goes over them again."""
     if group.generic is not None or group.kind not in (Kind.TILES, Kind.ROWS):
+        return False
+    if group.draws or draws(op):
         return False
     if group.root is not None and not reduces_rows(group.root):
         return False

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.ttkernel.builder import KernelBuilder
+from ttcodegen.conversions.ttir_to_ttmetal.work_split import WorkOrder
+from ttcodegen.dialects.ttkernel.builder import KernelBuilder, Value
 from ttcodegen.layout.tiled_shape import row_major_strides
 from ttcodegen.naming.programs import dimension_names
 
@@ -83,6 +84,48 @@ class LoopNest:
         return cls(
             _coordinates(outer, tile_names, tile), _coordinates(inner, step_names, "step"), pages
         )
+
+
+def computed_coordinates(
+    builder: KernelBuilder, coordinates: Iterable[Coordinate], known: Mapping[str, SSAValue]
+) -> dict[str, SSAValue]:
+    """Coordinates computed from the counters that are known, and these."""
+    found = dict(known)
+    for coordinate in coordinates:
+        value = coordinate.value(builder, found)
+        value.name_hint = coordinate.name
+        found[coordinate.name] = value
+    return found
+
+
+def sum_of(builder: KernelBuilder, terms: Iterable[Value]) -> Value:
+    """The sum of values that are not written where they are 0."""
+    total: Value = 0
+    for term in terms:
+        if isinstance(term, int) and term == 0:
+            continue
+        is_none = isinstance(total, int) and total == 0
+        total = term if is_none else builder.sum(total, term)
+    return total
+
+
+def page_number(builder: KernelBuilder, page: Page, known: Mapping[str, SSAValue]) -> Value:
+    """The number of a page, from coordinates."""
+    return sum_of(
+        builder,
+        (builder.product(known[name], step) if step != 1 else known[name] for name, step in page),
+    )
+
+
+def page_of_tile(builder: KernelBuilder, order: WorkOrder, tile: SSAValue) -> Value:
+    """The page of the tile that has that number in an order."""
+    if order.is_row_by_row:
+        return tile
+    moves = order.moves(row_major_strides(order.grid))
+    none = [0] * len(moves)
+    nest = LoopNest.of(order.sizes, [1] * len(moves), [(moves, none)], names=order.names)
+    known = computed_coordinates(builder, nest.tile_coordinates, {"tile": tile})
+    return page_number(builder, nest.pages[0], known)
 
 
 def _merged(

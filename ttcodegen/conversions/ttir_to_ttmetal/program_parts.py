@@ -12,6 +12,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.buffers import CircularBuffers
 from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
 from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel
 from ttcodegen.conversions.ttir_to_ttmetal.grouping import Group
+from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import page_of_tile
 from ttcodegen.conversions.ttir_to_ttmetal.registers import capacity, named_registers
 from ttcodegen.conversions.ttir_to_ttmetal.work_split import WorkOrder
 from ttcodegen.dialects.cores import CoreRange
@@ -229,7 +230,7 @@ class ProgramParts:
             if order is None or order.is_row_by_row:
                 first = builder.product(unit, columns)
             else:
-                first = kernel.ordered_page(order, unit)
+                first = page_of_tile(builder, order, unit)
             with builder.loop(columns, name_hint="tile_column") as column:
                 tile = builder.sum(first, column)
                 kernel.write_tiles(tile, [self.names[value] for value in outputs], buffers)

@@ -15,7 +15,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
 from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel, element_bits
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_strides
 from ttcodegen.conversions.ttir_to_ttmetal.grouping import Group
-from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import LoopNest, Page
+from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import LoopNest, Page, page_of_tile
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     COUNT,
     SHARE,
@@ -93,7 +93,7 @@ class _TileProgram:
             self.name,
             self.purpose,
             self.cores,
-            (self._reader(), self._compute(settings), writer),
+            (*self._reader(), self._compute(settings), writer),
             self._costs(),
             settings,
             work_units=self.result.tiles,
@@ -230,27 +230,33 @@ class _TileProgram:
         buffers = [b for b in self.parts.buffers if b.name not in kept]
         kernel.declare(buffers, self.parts.tuning.values())
         kernel.unpacks([b.name for b in buffers if b.name not in self.output_names])
-        count = kernel.builder.argument(0, "count")
+        arguments = SHARE if self.group.draws else COUNT
+        places = [argument.name for argument in arguments]
+        numbers = {name: kernel.builder.argument(i, name) for i, name in enumerate(places)}
         if self.reduction is None:
-            self._write_elementwise(kernel, count)
+            self._write_elementwise(kernel, numbers["count"], numbers.get("first", 0))
         else:
-            self._write_reduction(kernel, count)
-        purpose = f"Computes {self.purpose}, tile by tile."
-        return self.parts.compute(kernel, purpose, self.cores, buffers, COUNT)
+            self._write_reduction(kernel, numbers["count"])
+        order = self._order_text if self.group.draws else ""
+        purpose = f"Computes {self.purpose}, tile by tile{order}."
+        return self.parts.compute(kernel, purpose, self.cores, buffers, arguments)
 
     def _allocate(self, results: Sequence[Tile], held: Mapping[Tile, int]) -> Allocation:
         found = allocate(self._builder.calls, results, capacity(self.wide), held)
         assert found is not None, "groups are formed so that they fit"
         return found
 
-    def _write_elementwise(self, kernel: ComputeKernel, count: SSAValue) -> None:
+    def _write_elementwise(self, kernel: ComputeKernel, count: SSAValue, first: Value) -> None:
         inputs = [operand.name for operand in self.inner]
         sources = {operand.tile: operand.name for operand in self.inner}
         allocation = self._allocate(self.results, {})
         kernel.start(inputs, self.output_names[0])
         kernel.packs(self.output_names)
-        with kernel.builder.loop(count, name_hint="tile"):
+        end = kernel.builder.sum(first, count)
+        with kernel.builder.loop(end, start=first, name_hint="tile") as tile:
             kernel.forget()
+            if self.group.draws:
+                kernel.tile = page_of_tile(kernel.builder, self.reads.order, tile)
             kernel.wait(inputs)
             with kernel.builder.destination_registers():
                 kernel.run(allocation, sources)
@@ -338,8 +344,11 @@ class _TileProgram:
 
     # Data movement
 
-    def _reader(self) -> tuple[Kernel, FuncOp]:
+    def _reader(self) -> list[tuple[Kernel, FuncOp]]:
+        """The kernel that brings the operands, if there are any."""
         operands = self.operands
+        if not operands:
+            return []
         order = self.reads.order
         nest = LoopNest.of(
             order.sizes,
@@ -361,12 +370,11 @@ class _TileProgram:
         self._keep_tiles(kernel)
         for name in scaler:
             kernel.builder.op("blocks.push_reduce_scaler", kernel.buffer(name))
-        if operands:
-            with kernel.share("tile") as tile:
-                known = kernel.coordinates(nest.tile_coordinates, {"tile": tile})
-                self._read_inner(kernel, nest, pages, known)
-                self._read(kernel, self.outer, pages, known)
-        return kernel.finish()
+        with kernel.share("tile") as tile:
+            known = kernel.coordinates(nest.tile_coordinates, {"tile": tile})
+            self._read_inner(kernel, nest, pages, known)
+            self._read(kernel, self.outer, pages, known)
+        return [kernel.finish()]
 
     def _keep_tiles(self, kernel: MovementKernel) -> None:
         """Declares the tiles that the reader keeps."""

@@ -107,7 +107,7 @@ def plan_reads(
     least = sum(o.pattern(row_by_row.order).pages * o.brought_bytes for o in operands)
     read = row_by_row.bytes(operands)
     enough = read - read // LEAST_SPARED
-    if least > enough:
+    if not read or least > enough:
         return row_by_row
     best = min(
         map(reads, row_by_row.order.others()), key=lambda r: r.bytes(operands), default=row_by_row

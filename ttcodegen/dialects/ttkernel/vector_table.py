@@ -240,6 +240,13 @@ CASTS_AND_FILLS: tuple[KernelOp, ...] = (
         calls(_API + "eltwise_unary/rand.h"),
         "rand_tile_init",
     ),
+    _init("dropout_kernel_init", "eltwise_unary/dropout.h", "seed?:int"),
+    _sfpu(
+        "dropout_tile",
+        f"{_ONE} probability:int scale_factor:int",
+        calls(_API + "eltwise_unary/dropout.h"),
+        "dropout_kernel_init",
+    ),
     _init("copy_dest_values_init", "copy_dest_values.h"),
     _sfpu(
         "copy_dest_values",

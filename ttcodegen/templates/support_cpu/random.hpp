@@ -13,18 +13,64 @@ inline double drawn(std::mt19937_64& generator) {
     return static_cast<double>(generator() >> 11) * 0x1p-53;
 }
 
+/// A generator of 32 random bits for each element of a tile.
+class TileGenerator {
+  public:
+    explicit TileGenerator(std::uint32_t seed) : state_(seed) {}
+
+    std::uint32_t operator()() {
+        state_ = state_ * 1664525U + 1013904223U;
+        std::uint32_t bits = state_;
+        bits = (bits ^ (bits >> 16)) * 0x7feb352dU;
+        return bits ^ (bits >> 15);
+    }
+
+  private:
+    std::uint32_t state_;
+};
+
+/// Random bits for the elements of a tensor: those of device programs, which draw a tile at a time,
+/// face by face, with a seed that is `seed` plus the number of the tile.
+inline std::vector<std::uint32_t> random_bits(const Shape& shape, std::uint64_t seed) {
+    constexpr std::size_t side = 32;
+    constexpr std::size_t face = side / 2;
+    const std::size_t width = shape.empty() ? 1 : shape.back();
+    const std::size_t height = shape.size() < 2 ? 1 : shape[shape.size() - 2];
+    std::vector<std::uint32_t> found(count_of(shape));
+    auto tile_seed = static_cast<std::uint32_t>(seed);
+    for (std::size_t batch = 0; batch < found.size(); batch += height * width) {
+        for (std::size_t row = 0; row < height; row += side) {
+            for (std::size_t column = 0; column < width; column += side) {
+                TileGenerator next(tile_seed++);
+                for (std::size_t i = 0; i < side * side; ++i) {
+                    const std::uint32_t bits = next();
+                    const std::size_t part = i / (face * face);
+                    const std::size_t y = row + part / 2 * face + i / face % face;
+                    const std::size_t x = column + part % 2 * face + i % face;
+                    if (y < height && x < width) {
+                        found[batch + y * width + x] = bits;
+                    }
+                }
+            }
+        }
+    }
+    return found;
+}
+
 struct Rand {
     double low = 0;
-    double high = 1;
+    double scale = 1;
     std::uint64_t seed = 0;
 };
 
-/// Uniformly distributed numbers.
+/// Uniformly distributed numbers from `low` to below `low + scale`.
 inline Tensor rand(const Type& type, const Rand& attributes) {
-    std::mt19937_64 generator(attributes.seed);
-    std::vector<double> values(count_of(type.shape));
-    for (double& value : values) {
-        value = attributes.low + (attributes.high - attributes.low) * drawn(generator);
+    const auto low = static_cast<float>(attributes.low);
+    const auto scale = static_cast<float>(attributes.scale);
+    std::vector<double> values;
+    for (const std::uint32_t bits : random_bits(type.shape, attributes.seed)) {
+        const float part = static_cast<float>(bits >> 9) * 0x1p-23F * scale;
+        values.push_back(part + low);
     }
     return rounded(type, std::move(values));
 }
@@ -37,10 +83,11 @@ struct Dropout {
 
 /// Elements become 0 with a probability, the others are scaled.
 inline Tensor dropout(const Type& type, const Tensor& input, const Dropout& attributes) {
-    std::mt19937_64 generator(attributes.seed);
+    const auto threshold = static_cast<std::uint32_t>(0x7fffffff * attributes.prob);
+    const std::vector<std::uint32_t> bits = random_bits(input.shape, attributes.seed);
     std::vector<double> values = input.elements;
-    for (double& value : values) {
-        value = drawn(generator) >= attributes.prob ? value * attributes.scale : 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        values[i] = bits[i] >> 1 >= threshold ? values[i] * attributes.scale : 0;
     }
     return rounded(type, std::move(values));
 }

@@ -22,12 +22,16 @@
 #include "ttnn/distributed/distributed_tensor.hpp"
 #include "ttnn/operations/ccl/all_gather/all_gather.hpp"
 #include "ttnn/operations/ccl/all_reduce/all_reduce.hpp"
+#include "ttnn/operations/ccl/all_to_all_combine/all_to_all_combine.hpp"
+#include "ttnn/operations/ccl/all_to_all_dispatch/all_to_all_dispatch.hpp"
+#include "ttnn/operations/ccl/broadcast/broadcast.hpp"
 #include "ttnn/operations/ccl/mesh_partition/mesh_partition.hpp"
 #include "ttnn/operations/ccl/reduce_scatter/reduce_scatter.hpp"
 #include "ttnn/operations/core/core.hpp"
 #include "ttnn/operations/creation/creation.hpp"
 #include "ttnn/operations/eltwise/binary/binary.hpp"
 #include "ttnn/operations/eltwise/unary/unary.hpp"
+#include "ttnn/operations/experimental/ccl/all_to_all_async_generic/all_to_all_async_generic.hpp"
 #include "ttnn/operations/matmul/matmul.hpp"
 #include "ttnn/operations/normalization/softmax/softmax.hpp"
 #include "ttnn/operations/point_to_point/point_to_point.hpp"
@@ -151,6 +155,118 @@ void test_point_to_point(MeshDevice& mesh) {
     expect_refused([&] { send(first, MeshCoordinate(2, 0), kept); }, "sender coordinate");
     const Tensor other = host(Shape({2, 3})).to_device(&mesh);
     expect_refused([&] { send(MeshCoordinate(0, 1), first, other); }, "does not match");
+}
+
+void test_exchange(MeshDevice& mesh) {
+    using ttnn::experimental::all_to_all_async_generic;
+    const auto exchange = [&](const Tensor& tensor, int joined, int divided, int axis) {
+        return all_to_all_async_generic(tensor, joined, divided, std::nullopt, std::nullopt,
+                                        std::nullopt, std::nullopt, std::nullopt,
+                                        static_cast<std::uint32_t>(axis));
+    };
+    // Chip (1, 2) gets the last third of the columns of the chips of the second row.
+    const Tensor tall = sharded(mesh, Shape({96, 96}), 0, 1);
+    const Tensor wide = exchange(tall, 0, 1, 1);
+    expect(wide.logical_shape() == Shape({96, 32}), "three parts of 32 rows, and 32 columns");
+    std::vector<float> expected;
+    for (int row = 0; row < 96; ++row) {
+        for (int column = 64; column < 96; ++column) {
+            expected.push_back(static_cast<float>((row * 96) + column));
+        }
+    }
+    expect_close(on_chip(wide, 5), expected, 0);
+    expect_refused([&] { exchange(tall, 0, 0, 1); }, "are both 0");
+    expect_refused([&] { exchange(tall, -1, 0, 1); }, "in_dim out of range");
+    expect_refused([&] { exchange(host(Shape({32, 80})).to_device(&mesh), 0, 1, 0); },
+                   "must be divisible by 32");
+    expect_refused([&] { exchange(host(Shape({8, 96})).to_device(&mesh), 0, 1, 1); },
+                   "must be divisible by 16");
+    expect_refused([&] { exchange(host(Shape({32, 64})).to_device(&mesh), 0, 1, 1); },
+                   "must be divisible by num_devices 3");
+}
+
+/// What one device has, on all of a line; rows of a mesh that have no sender would wait for ever.
+void test_broadcast(MeshDevice& mesh) {
+    using ttnn::MeshCoordinate;
+    const auto line = open_mesh(1, 3);
+    const Tensor parts = sharded(*line, Shape({2, 6}), 1, 1);
+    expect_close(on_chip(ttnn::broadcast(parts, MeshCoordinate(0, 1)), 2), {2, 3, 8, 9}, 0);
+    expect_refused([&] { ttnn::broadcast(parts, MeshCoordinate(0, 3)); }, "sender coordinate");
+    const Tensor rows = sharded(mesh, Shape({2, 6}), 1, 1);
+    expect_refused([&] { ttnn::broadcast(rows, MeshCoordinate(0, 0)); }, "linear tensor topology");
+    expect_refused(
+        [&] {
+            ttnn::broadcast(rows, MeshCoordinate(0, 0), std::nullopt, std::nullopt,
+                            Topology::Linear, 1);
+        },
+        "2 lines would wait");
+    line->close();
+}
+
+Tensor rows_of_host(const Shape& shape, DataType dtype, const std::vector<float>& values) {
+    const tt::tt_metal::TensorSpec spec(
+        shape, tt::tt_metal::TensorLayout(dtype, tt::tt_metal::PageConfig(Layout::ROW_MAJOR), {}));
+    if (dtype == DataType::UINT16) {
+        return Tensor::from_vector(std::vector<std::uint16_t>(values.begin(), values.end()), spec);
+    }
+    return Tensor::from_vector(std::vector<bfloat16>(values.begin(), values.end()), spec);
+}
+
+/// Tokens of three devices of a row go to six experts, one on each device of the mesh, and back:
+/// along a row there are three of them.
+void test_experts(MeshDevice& mesh) {
+    constexpr std::uint32_t kExperts = 6;
+    std::vector<float> homes;
+    for (std::uint32_t expert = 0; expert < kExperts; ++expert) {
+        for (std::uint32_t device = 0; device < kExperts; ++device) {
+            homes.push_back(expert == device ? 1.0F : 0.0F);
+        }
+    }
+    const Tensor mapping =
+        rows_of_host(Shape({1, 1, kExperts, kExperts}), DataType::UINT16, homes).to_device(&mesh);
+    const auto divided = [&](const Tensor& whole) {
+        return distribute_tensor(whole, *shard_tensor_to_mesh_mapper(mesh, 0, 1), mesh);
+    };
+    const Tensor tokens =
+        divided(rows_of_host(Shape({3, 1, 1, 2}), DataType::BFLOAT16, {1, 2, 3, 4, 5, 6}));
+    // The last of the experts of the third token is on the other row.
+    const Tensor named =
+        divided(rows_of_host(Shape({3, 1, 1, 2}), DataType::UINT16, {0, 2, 1, 0, 2, 4}));
+    const auto [everywhere, experts] = ttnn::all_to_all_dispatch(tokens, named, mapping, 1);
+    expect(everywhere.logical_shape() == Shape({1, 3, 1, 2}), "the tokens of a row");
+    expect_close(on_chip(experts, 4), {0, 2, 1, 0, 2, 4}, 0);
+    // Each device adds ten times its number.
+    std::vector<float> numbers = {0, 10, 20, 30, 40, 50};
+    MeshMapperConfig config;
+    config.placements = {MeshMapperConfig::Shard{0}, MeshMapperConfig::Shard{1}};
+    const Tensor number =
+        distribute_tensor(rows_of_host(Shape({2, 3, 1, 1}), DataType::BFLOAT16, numbers),
+                          *create_mesh_mapper(mesh, config), mesh);
+    const Tensor made = ttnn::to_layout(
+        ttnn::add(ttnn::to_layout(everywhere, Layout::TILE), ttnn::to_layout(number, Layout::TILE)),
+        Layout::ROW_MAJOR);
+    const auto combined = [&](const Tensor& results, std::uint32_t dim) {
+        return ttnn::all_to_all_combine(results, mapping, experts, false, std::nullopt,
+                                        std::nullopt, std::nullopt, 1, dim);
+    };
+    const Tensor results = combined(made, 1);
+    expect(results.logical_shape() == Shape({2, 1, 1, 2}), "two experts of one token");
+    expect_close(on_chip(results, 0), {1, 2, 21, 22}, 0);
+    expect_close(on_chip(results, 1), {13, 14, 3, 4}, 0);
+    // The devices of the first row have no expert 4, those of the second one no expert 2.
+    expect_close(on_chip(results, 2), {25, 26, 0, 0}, 0);
+    expect_close(on_chip(results, 5), {0, 0, 45, 46}, 0);
+    expect_refused([&] { ttnn::all_to_all_dispatch(tokens, named, mapping); }, "Axis must be");
+    expect_refused([&] { ttnn::all_to_all_dispatch(tokens, tokens, mapping, 1); },
+                   "must be DataType::UINT16");
+    expect_refused(
+        [&] {
+            ttnn::all_to_all_dispatch(ttnn::to_layout(tokens, Layout::TILE), named, mapping, 1);
+        },
+        "row major");
+    expect_refused([&] { ttnn::all_to_all_dispatch(tokens, named, named, 1); }, "names 2 devices");
+    expect_refused([&] { combined(made, 2); }, "Sequence length 1 must be divisible");
+    expect_refused([&] { combined(made, 3); }, "must be 1 or 2");
 }
 
 /// Where threads wait for each other; one that waits for ten minutes is alone.
@@ -326,6 +442,44 @@ void test_bytes_of_links() {
     // Two tiles, from chip to chip.
     expect_links(links_of(FabricConfig::FABRIC_1D, 1, 4, send),
                  "0>1:0 1>2:0 1>0:0 2>3:0 2>1:2 3>2:2 ");
+    // One packet passes all devices of a direction; round a ring half of them.
+    const auto broadcast = [](MeshDevice& mesh) {
+        ttnn::broadcast(host(Shape({32, 32})).to_device(&mesh), ttnn::MeshCoordinate(0, 1),
+                        std::nullopt, std::nullopt, Topology::Linear);
+    };
+    expect_links(links_of(FabricConfig::FABRIC_1D, 1, 4, broadcast),
+                 "0>1:0 1>2:1 1>0:1 2>3:1 2>1:0 3>2:0 ");
+    const auto round = [](MeshDevice& mesh) {
+        ttnn::broadcast(host(Shape({32, 32})).to_device(&mesh), ttnn::MeshCoordinate(0, 1),
+                        std::nullopt, std::nullopt, Topology::Ring);
+    };
+    expect_links(links_of(FabricConfig::FABRIC_1D_RING, 1, 4, round),
+                 "0>1:0 0>3:0 1>2:1 1>0:1 2>3:1 2>1:0 3>0:0 3>2:0 ");
+    // A tile for each of the others: the devices in the middle pass on those of the ends.
+    const auto exchange = [](MeshDevice& mesh) {
+        ttnn::experimental::all_to_all_async_generic(host(Shape({32, 96})).to_device(&mesh), 0, 1);
+    };
+    expect_links(links_of(FabricConfig::FABRIC_1D, 1, 3, exchange), "0>1:2 1>2:2 1>0:2 2>1:2 ");
+    expect_links(links_of(FabricConfig::FABRIC_1D_RING, 1, 3, exchange),
+                 "0>1:1 0>2:1 1>2:1 1>0:1 2>0:1 2>1:1 ");
+    // Rows of 4096 bytes: the first token's experts are on the last device, the others' at home.
+    const auto tokens = [](MeshDevice& mesh) {
+        const auto divided = [&](const Tensor& whole) {
+            return distribute_tensor(whole, *shard_tensor_to_mesh_mapper(mesh, 0, 1), mesh);
+        };
+        const Tensor mapping =
+            rows_of_host(Shape({1, 1, 3, 3}), DataType::UINT16, {1, 0, 0, 0, 1, 0, 0, 0, 1})
+                .to_device(&mesh);
+        const Tensor named = divided(rows_of_host(Shape({3, 1, 1, 2048}), DataType::UINT16, [] {
+            std::vector<float> experts(std::size_t{3} * 2048, 2);
+            std::fill_n(experts.begin() + 2048, 2048, 1.0F);
+            return experts;
+        }()));
+        const Tensor rows = divided(rows_of_host(Shape({3, 1, 1, 2048}), DataType::BFLOAT16,
+                                                 std::vector<float>(std::size_t{3} * 2048)));
+        ttnn::all_to_all_dispatch(rows, named, mapping, 1);
+    };
+    expect_links(links_of(FabricConfig::FABRIC_1D, 1, 3, tokens), "0>1:2 1>2:3 1>0:2 2>1:1 ");
     links_of(FabricConfig::FABRIC_1D, 1, 4, [&](MeshDevice& mesh) {
         expect_refused([&] { gather(1, Topology::Ring)(mesh); }, "A ring of 4 devices");
     });
@@ -385,6 +539,9 @@ int main() {
     test_creation_and_replication(*mesh);
     test_collectives(*mesh);
     test_point_to_point(*mesh);
+    test_exchange(*mesh);
+    test_broadcast(*mesh);
+    test_experts(*mesh);
     test_chips_compute_as_one_device(*mesh);
     test_drawn_numbers(*mesh);
     mesh->close();

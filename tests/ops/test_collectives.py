@@ -169,6 +169,57 @@ def test_golden_and_lowered_program_agree_on_a_mesh(case: str) -> None:
     np.testing.assert_allclose(lowered, expected, rtol=1e-3, atol=1e-3)
 
 
+EXCHANGES = [
+    pytest.param("1x4", (64, 128), 1, 0, "all_to_all_async_generic", id="tiles"),
+    pytest.param("4x1", (8, 32, 128), 0, 1, "all_to_all_async_generic", id="of three dimensions"),
+    pytest.param("1x4", (64, 64), 1, 0, "all_gather", id="parts of tiles"),
+    pytest.param("1x4", (16, 128), 1, 0, "all_gather", id="rows that fill no tile"),
+    pytest.param("1x4", (64, 128), 1, 1, "all_gather", id="one dimension"),
+]
+
+
+@pytest.mark.parametrize(("mesh", "shape", "split", "concat", "call"), EXCHANGES)
+def test_chips_exchange_whole_tiles_by_one_call(
+    mesh: str, shape: tuple[int, ...], split: int, concat: int, call: str
+) -> None:
+    """The call of the library takes whole tiles; anything else is gathered and divided."""
+    result = list(shape)
+    result[split] //= 4
+    result[concat] *= 4
+    before, after = (f"tensor<{'x'.join(map(str, each))}xbf16>" for each in (shape, result))
+    text = (
+        f'module attributes {{ttcore.meshes = #ttcore.meshes<[<"mesh" = {mesh}>]>}} {{\n'
+        f"func.func @f(%a: {before}) -> {after} {{\n"
+        f'  %0 = "ttir.all_to_all"(%a) <{{split_dim = {split} : si32, concat_dim = {concat} : '
+        f"si32, split_count = 4 : si32, replica_groups = {groups([0, 1, 2, 3])}}}> : ({before}) "
+        f"-> {after}\n  return %0 : {after}\n}}\n}}\n"
+    )
+    x = np.random.default_rng(0).integers(-8, 8, shape).astype(np.float32)
+    expected = np.concatenate([np.split(x, 4, axis=split)[0]] * 4, axis=concat)
+    compiled = compile_module(Source("in.mlir", text), CompileOptions("m"))
+    assert f"{call}(" in compiled.files["src/m.cpp"]
+    (lowered,) = Interpreter(read_ttnn(compiled.flatbuffer)).run("f", [x])
+    np.testing.assert_array_equal(lowered, expected)
+
+
+@pytest.mark.parametrize(("mesh", "broadcasts"), [("1x4", True), ("4x1", True), ("2x2", False)])
+def test_one_chip_sends_to_a_line(mesh: str, broadcasts: bool) -> None:
+    """The library's call has one sender: rows of a mesh of several would wait for theirs."""
+    rows = groups([0, 1], [2, 3]) if mesh == "2x2" else groups([0, 1, 2, 3])
+    type_ = "tensor<32x32xbf16>"
+    text = (
+        f'module attributes {{ttcore.meshes = #ttcore.meshes<[<"mesh" = {mesh}>]>}} {{\n'
+        f"func.func @f(%a: {type_}) -> {type_} {{\n"
+        f'  %0 = "ttir.collective_broadcast"(%a) <{{replica_groups = {rows}}}> : ({type_}) -> '
+        f"{type_}\n  return %0 : {type_}\n}}\n}}\n"
+    )
+    compiled = compile_module(Source("in.mlir", text), CompileOptions("m"))
+    assert ("ttnn::broadcast(" in compiled.files["src/m.cpp"]) == broadcasts
+    x = np.arange(1024, dtype=np.float32).reshape(32, 32) % 8
+    (lowered,) = Interpreter(read_ttnn(compiled.flatbuffer)).run("f", [x])
+    np.testing.assert_array_equal(lowered, x)
+
+
 @pytest.mark.parametrize("centers", [False, True])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_rows_are_normalized_over_chips(axis: int, centers: bool) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.frontends import source_module
+from ttcodegen.numerics.drawing import draw_inputs
 from ttcodegen.numerics.golden import Golden
 from ttcodegen.numerics.interpreter import Interpreter
 
@@ -68,8 +73,9 @@ def program(mesh: tuple[int, int], axis: int, tokens: tuple[int, int], owners: i
     [((1, 4), 1, (8, 4)), ((2, 2), 0, (4, 3)), ((2, 4), 1, (4, 1))],
 )
 @pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize("element", ["f32", "bf16"])
 def test_tokens_go_to_their_experts_and_back(
-    mesh: tuple[int, int], axis: int, tokens: tuple[int, int], shuffled: bool
+    mesh: tuple[int, int], axis: int, tokens: tuple[int, int], shuffled: bool, element: str
 ) -> None:
     generator = np.random.default_rng(0)
     devices = mesh[axis]
@@ -85,12 +91,67 @@ def test_tokens_go_to_their_experts_and_back(
     inputs = [x, named, owners, given.reshape(-1, 1, 1, 1)]
     expected = (x * scale[named[..., 0, :]][..., np.newaxis]).transpose(2, 0, 1, 3)
 
-    text = program(mesh, axis, tokens, devices)
+    text = program(mesh, axis, tokens, devices).replace("xf32", f"x{element}")
     (golden,) = Golden(source_module(Source("in.mlir", text))).run("main", inputs)
     assert np.array_equal(golden, expected)
     binary = read_ttnn(compile_module(Source("in.mlir", text), CompileOptions("m")).flatbuffer)
     (lowered,) = Interpreter(binary).run("main", inputs)
     np.testing.assert_allclose(lowered, expected, rtol=0.02)
+
+
+def _function(module: ModuleOp) -> FuncOp:
+    return next(op for op in module.walk() if isinstance(op, FuncOp))
+
+
+def _calls(text: str) -> set[str]:
+    """Which of the calls for experts the C++ makes."""
+    source = compile_module(Source("in.mlir", text), CompileOptions("m")).files["src/m.cpp"]
+    return set(re.findall(r"ttnn::(all_to_all_\w+)\(", source))
+
+
+def test_rows_of_bf16_travel_by_calls_of_the_library() -> None:
+    text = program((1, 4), 1, (8, 4), 4).replace("xf32", "xbf16")
+    assert _calls(text) == {"all_to_all_dispatch", "all_to_all_combine"}
+    # The library has experts on all devices of a mesh, in rows of bf16.
+    assert not _calls(program((1, 4), 1, (8, 4), 4))
+    assert not _calls(program((2, 2), 0, (4, 3), 2).replace("xf32", "xbf16"))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "part", "calls"),
+    [
+        pytest.param("1x2x4", "1x2x2", set[str](), id="sequences of several batches"),
+        pytest.param("1x1x4", "1x1x2", {"all_to_all_combine"}, id="a sequence"),
+        pytest.param("1x4x3", "1x2x3", {"all_to_all_combine"}, id="batches"),
+    ],
+)
+def test_the_library_counts_tokens_device_after_device(
+    tokens: str, part: str, calls: set[str]
+) -> None:
+    """What is divided along the sequences of several batches is not what a device has in turn."""
+    made, named = f"2x{tokens[2:]}x32xbf16", f"{tokens}x2xi32"
+    result = f"2x{part[2:]}x32xbf16"
+    text = f"""module attributes {{ttcore.meshes = #ttcore.meshes<[<"mesh" = 1x2>]>}} {{
+  func.func @main(%made: tensor<{made}>, %named: tensor<{named}>, %owners: tensor<1x1x4x2xi32>) -> tensor<{result}> {{
+    %0 = "ttir.all_to_all_combine"(%made, %named, %owners) <{{num_devices = 2 : i64, cluster_axis = 1 : i64, num_experts_per_tok = 2 : i64}}> : (tensor<{made}>, tensor<{named}>, tensor<1x1x4x2xi32>) -> tensor<{result}>
+    return %0 : tensor<{result}>
+  }}
+}}"""  # noqa: E501
+    assert _calls(text) == calls
+    module = source_module(Source("in.mlir", text))
+    inputs = draw_inputs(module, _function(module), 0)
+    (golden,) = Golden(module).run("main", list(inputs.values()))
+    binary = read_ttnn(compile_module(Source("in.mlir", text), CompileOptions("m")).flatbuffer)
+    (lowered,) = Interpreter(binary).run("main", list(inputs.values()))
+    np.testing.assert_allclose(lowered, golden, rtol=0.02)
+
+
+def test_a_drawn_mapping_has_each_expert_on_one_device() -> None:
+    text = program((1, 4), 1, (8, 4), 4)
+    module = source_module(Source("in.mlir", text))
+    owners = draw_inputs(module, _function(module), 0)["owners"]
+    assert np.array_equal(owners[0, 0].argmax(1), np.repeat(np.arange(4), EXPERTS // 4))
+    assert owners.sum() == EXPERTS
 
 
 def test_devices_are_those_of_the_mesh() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.examples.mesh_models import Mesh, llama_layer
+from tests.ops.test_experts_on_meshes import HIDDEN, K, program
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.cost.estimates import FunctionEstimate
 from ttcodegen.diagnostics import CompileError, Source
@@ -65,6 +66,33 @@ def test_a_tensor_goes_from_chip_to_chip() -> None:
     speed = performance("wormhole_b0")
     least = SIZE / (2 * speed.link_bandwidth)
     assert least + 3 * speed.link_latency <= call.cost.link_seconds < least + 1e-5
+
+
+def test_chips_exchange_shares() -> None:
+    """Two chips of the one half of a line have a quarter for each of the two of the other."""
+    given = (
+        "split_dim = 1 : si32, concat_dim = 0 : si32, split_count = 4 : si32, "
+        "replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>"
+    )
+    found = estimate(collective("all_to_all", given, "4096x256"))
+    (call,) = [call for call in found.calls if call.op == "ttnn.all_to_all_async_generic"]
+    assert call.cost.link_bytes == SIZE
+
+
+def test_one_packet_passes_all_chips_of_a_line() -> None:
+    given = "replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>"
+    found = estimate(collective("collective_broadcast", given, "1024x1024"))
+    (call,) = [call for call in found.calls if call.op == "ttnn.broadcast"]
+    assert call.cost.link_bytes == SIZE
+
+
+def test_tokens_travel_to_some_of_the_chips() -> None:
+    """Two of four chips on average have an expert of a token, and all get the list of them."""
+    text = program((1, 4), 1, (8, 4), 4).replace("xf32", "xbf16")
+    calls = {call.op: call.cost for call in estimate(text).calls}
+    tokens, row, results = 2 * 4, HIDDEN * 2, K * 2 * 4
+    assert calls["ttnn.all_to_all_dispatch"].link_bytes == 3 * (tokens * row // 2 + tokens * K * 2)
+    assert calls["ttnn.all_to_all_combine"].link_bytes == 4 * results * row // 4
 
 
 def test_a_program_on_one_chip_has_no_links() -> None:

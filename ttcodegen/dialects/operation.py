@@ -53,11 +53,12 @@ class OperandSpec:
     """How the library needs the rows of the tensor divided among cores; None if it does not."""
     domain: tuple[float, float] | None = None
     """The range of drawn inputs in which the op is well conditioned."""
-    input_kind: Literal["activation", "weight", "index", "mask", "attention_mask", "variance"] = (
-        "activation"
-    )
+    input_kind: Literal[
+        "activation", "weight", "index", "mask", "attention_mask", "variance", "expert_mapping"
+    ] = "activation"
     """How values are drawn for an argument that feeds this operand: a mask holds 0 and 1, an
-    attention mask, which is added to scores, 0 and large negative numbers."""
+    attention mask, which is added to scores, 0 and large negative numbers; a mapping (..., experts,
+    devices) a one for the device of each expert."""
     fan_in: Callable[[CatalogueOp], int] | None = None
     """For a weight: how many products with its elements one element of the result sums up."""
     places: Callable[[CatalogueOp], int] | None = None

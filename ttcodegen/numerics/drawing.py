@@ -102,6 +102,8 @@ def _drawing(
     digest = hashlib.sha256("\0".join([str(seed), function.sym_name.data, name]).encode()).digest()
 
     def drawn() -> np.ndarray:
+        if len(shape) > 1 and any(use.spec.input_kind == "expert_mapping" for use in uses):
+            return np.broadcast_to(_expert_mapping(*shape[-2:]), shape).astype(np.dtype(dtype))
         array = _fill(shape, dtype, data_type, draw, np.random.default_rng(list(digest)))
         if masks_scores and array.ndim and array.size:
             # A row of which nothing is left has no softmax.
@@ -201,6 +203,12 @@ def _inverse_frequencies(rng: np.random.Generator, count: int) -> np.ndarray:
 
 def _attention_mask(rng: np.random.Generator, count: int) -> np.ndarray:
     return np.where(rng.random(count, dtype=np.float32) < _MASKED_PART, MASKED, 0.0)
+
+
+def _expert_mapping(experts: int, devices: int) -> np.ndarray:
+    """Each device has as many experts as the others, one after the other."""
+    homes = np.arange(experts) * devices // max(experts, 1)
+    return homes[:, np.newaxis] == np.arange(devices)
 
 
 def _booleans(probability: float) -> Draw:

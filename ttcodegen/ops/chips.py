@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.mesh import declared_mesh
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.steps_between_chips import has_whole_tiles
 
 
 class Chips:
@@ -98,8 +99,19 @@ class Chips:
         return value if self.participants(axis) == 1 else self._on_rows(value, dim, call)
 
     def first_of_group(self, value: SSAValue, axis: int | None) -> SSAValue:
-        """What the first chip along an axis has."""
+        """What the first chip along an axis has. The library has one sender: only a mesh that is a
+        line has one for each line."""
         shape = shape_of(value.type)
+        if self.participants(axis) == 1:
+            return value
+        if 1 in self._mesh:
+            return self._on_rows(
+                value,
+                0,
+                lambda value, _: self._emit(
+                    "broadcast", value, shape_of(value.type), sender_coord=[0, 0]
+                ),
+            )
         gathered = self.gather_aside(value, axis)
         return self._builder.reshape(self._builder.slice_dim(gathered, 0, 0, 1), shape)
 
@@ -153,12 +165,38 @@ class Chips:
         ordered = self._builder.concat(parts, 0)
         return self._builder.reshape(self.partition(ordered, 0, None), shape)
 
+    def _only_axis(self, axis: int | None) -> int | None:
+        """The axis that a call goes along, if it is one of several chips."""
+        several = [each for each in (0, 1) if self._mesh[each] > 1]
+        if axis is None and len(several) == 1:
+            return several[0]
+        return axis if axis in several else None
+
     def exchange(self, value: SSAValue, split: int, concat: int, axis: int | None) -> SSAValue:
         """For each chip the parts that those along an axis have for it, side by side."""
         chips, shape = self.participants(axis), list(shape_of(value.type))
+        along = self._only_axis(axis)
+        if along is not None and _exchanges_tiles(shape, split, concat, chips):
+            shape[split] //= chips
+            shape[concat] *= chips
+            given = {"in_dim": concat, "out_dim": split, "cluster_axis": along}
+            return self._emit("all_to_all_async_generic", value, shape, **given)
         if split != concat:
             return self.partition(self.gather(value, concat, axis), split, axis)
         # The parts get a dimension of their own.
         parts = [*shape[:split], chips, shape[split] // chips, *shape[split + 1 :]]
         gathered = self.gather(self._builder.reshape(value, parts), split + 1, axis)
         return self._builder.reshape(self.partition(gathered, split, axis), shape)
+
+
+def _exchanges_tiles(shape: Sequence[int], split: int, concat: int, chips: int) -> bool:
+    """Whether a tensor of that shape goes from chip to chip in whole tiles, as the call of the
+    library wants it."""
+    part = list(shape)
+    part[split] //= chips
+    return (
+        len(shape) >= 2
+        and split != concat
+        and has_whole_tiles(part, split)
+        and has_whole_tiles(part, concat)
+    )

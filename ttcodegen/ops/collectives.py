@@ -16,7 +16,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.attribute_kinds import ENUMERATOR, INTEGER, INTEGERS
-from ttcodegen.dialects.datatypes import DataType, shape_of
+from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.mesh import (
     ONE_CHIP,
     MeshShape,
@@ -50,25 +50,11 @@ from ttcodegen.ops.collective_forms import (
     verify_permute,
     verify_reduce_scatter,
 )
-from ttcodegen.ops.cpp_calls import (
-    Argument,
-    ArgumentRule,
-    CppCalls,
-    CppEmission,
-    Text,
-    attribute_,
-    cpp_call,
-    cpp_text,
-    operand_,
-)
 from ttcodegen.ops.cpu_lowering import CpuLowering, cpu_call
 from ttcodegen.ops.definition import (
     Call,
-    Layout,
     PrimitiveLowering,
-    ResultRule,
     TTIRDefinition,
-    TTNNDefinition,
     attribute,
     operand,
     register,
@@ -85,7 +71,7 @@ from ttcodegen.ops.steps_between_chips import (
     permute_in_steps,
     reduce_in_steps,
 )
-from ttcodegen.ops.traits import CallKind, Trait
+from ttcodegen.ops.traits import Trait
 
 
 def _named(*names: str) -> tuple[AttributeSpec, ...]:
@@ -101,23 +87,23 @@ _PAIRS = attribute("source_target_pairs", CHIP_GROUPS, None)
 # Meanings
 
 
-def _all_gather(calls: Sequence[Call]) -> list[Array]:
+def all_gather(calls: Sequence[Call]) -> list[Array]:
     dim = first_given(calls[0].attributes.get, GATHER_DIMS)
     return mesh_values.gathered(calls, dim or 0, calls[0]["cluster_axis"])
 
 
-def _all_reduce(calls: Sequence[Call]) -> list[Array]:
+def all_reduce(calls: Sequence[Call]) -> list[Array]:
     first = calls[0]
     return mesh_values.all_reduced(calls, first["reduce_type"], first["cluster_axis"])
 
 
-def _reduce_scatter(calls: Sequence[Call]) -> list[Array]:
+def reduce_scatter(calls: Sequence[Call]) -> list[Array]:
     first = calls[0]
     dim = first_given(first.attributes.get, SCATTER_DIMS) or 0
     return mesh_values.reduce_scattered(calls, first["reduce_type"], dim, first["cluster_axis"])
 
 
-def _mesh_partition(calls: Sequence[Call]) -> list[Array]:
+def mesh_partition(calls: Sequence[Call]) -> list[Array]:
     return mesh_values.partitioned(calls, calls[0]["dim"], calls[0]["cluster_axis"])
 
 
@@ -359,16 +345,16 @@ def _register(
     )
 
 
-_GATHER = (*_named(*GATHER_DIMS), *_AXIS)
-_SUM = (_REDUCTION, *_named("scatter_dim", "scatter_num"), *_AXIS)
-_SCATTER = (_REDUCTION, *_named(*SCATTER_DIMS), *_AXIS)
-_PARTITION = (attribute("dim", INTEGER), attribute("cluster_axis", INTEGER, None))
+GATHER = (*_named(*GATHER_DIMS), *_AXIS)
+SUM = (_REDUCTION, *_named("scatter_dim", "scatter_num"), *_AXIS)
+SCATTER = (_REDUCTION, *_named(*SCATTER_DIMS), *_AXIS)
+PARTITION = (attribute("dim", INTEGER), attribute("cluster_axis", INTEGER, None))
 
 _register(
     "all_gather",
-    _GATHER,
+    GATHER,
     verify_all_gather,
-    _all_gather,
+    all_gather,
     lambda chips, op, value: chips.gather(value, dim_of(op, *GATHER_DIMS), mesh_axis(op)),
     _exchange_on_cpu(*GATHER_DIMS, first_axis=1),
     primitives=lambda builder, op: gather_in_steps(
@@ -379,9 +365,9 @@ _register(
 for _name in ("all_reduce", "all_reduce_async"):
     _register(
         _name,
-        _SUM,
+        SUM,
         verify_all_reduce,
-        _all_reduce,
+        all_reduce,
         lambda chips, op, value: chips.reduce(value, op.parameter("reduce_type"), mesh_axis(op)),
         _exchange_on_cpu(reduces=True, function="all_reduce"),
         moves=False,
@@ -389,9 +375,9 @@ for _name in ("all_reduce", "all_reduce_async"):
     )
 _register(
     "reduce_scatter",
-    _SCATTER,
+    SCATTER,
     verify_reduce_scatter,
-    _reduce_scatter,
+    reduce_scatter,
     _lower_reduce_scatter,
     _exchange_on_cpu(*SCATTER_DIMS, reduces=True),
     moves=False,
@@ -401,9 +387,9 @@ _register(
 )
 _register(
     "mesh_partition",
-    _PARTITION,
+    PARTITION,
     verify_partition,
-    _mesh_partition,
+    mesh_partition,
     lambda chips, op, value: chips.partition(value, dim_of(op, "dim"), mesh_axis(op)),
     _exchange_on_cpu("dim"),
     primitives=lambda builder, op: partition_in_steps(
@@ -449,70 +435,3 @@ _register(
     primitives=lambda builder, op: permute_in_steps(builder, op, _pairs(op)),
     between_chips=_sending,
 )
-
-
-def _first_attribute(*names: str) -> ArgumentRule:
-    """The attribute of the first of the names that is there."""
-    return lambda calls, op: attribute_(
-        next((name for name in names if op.parameter(name) is not None), names[0])
-    )(calls, op)
-
-
-_CCL = "ttnn/operations/ccl"
-
-
-def _required_axis(calls: CppCalls, op: CatalogueOp) -> Argument:
-    """The axis of the mesh for a function that assumes none."""
-    axis = op.parameter("cluster_axis")
-    return Text("/*cluster_axis=*/std::nullopt" if axis is None else cpp_text(axis))
-
-
-_NOUNS = {
-    "all_gather": "gathered",
-    "all_reduce": "reduced",
-    "reduce_scatter": "reduced_shards",
-    "mesh_partition": "shards",
-}
-
-_OPTIONAL_AXIS = attribute_("cluster_axis")
-_GATHERED = tuple(each for each in DataType if each is not DataType.UINT8)
-"""What the library gathers: where parts are no whole tiles it joins rows, and makes tiles of them
-again, which it does not of bytes (docs/library-rules.md)."""
-
-
-def _call(name: str, *rules: ArgumentRule, axis: ArgumentRule = _OPTIONAL_AXIS) -> CppEmission:
-    header = f"{_CCL}/{name}/{name}.hpp"
-    return cpp_call(f"ttnn::{name}", header, operand_("input"), *rules, axis)
-
-
-for _name, _attributes, _verify, _chips, _cpp, _layout in (
-    ("all_gather", _GATHER, verify_all_gather, _all_gather,
-     _call("all_gather", _first_attribute(*GATHER_DIMS)), Layout.TILE),
-    ("all_reduce", _SUM, verify_all_reduce, _all_reduce, _call("all_reduce"), Layout.TILE),
-    ("reduce_scatter", _SCATTER, verify_reduce_scatter, _reduce_scatter,
-     _call("reduce_scatter", _first_attribute(*SCATTER_DIMS)), Layout.TILE),
-    # In tiles the library divides whole tiles only.
-    ("mesh_partition", _PARTITION, verify_partition, _mesh_partition,
-     _call("mesh_partition", attribute_("dim"), axis=_required_axis), Layout.ROW_MAJOR),
-):  # fmt: skip
-    register(
-        TTNNDefinition(
-            f"ttnn.{_name}",
-            (
-                operand(
-                    "input",
-                    layout=_layout,
-                    data_types=_GATHERED if _name == "all_gather" else None,
-                ),
-            ),
-            (*_attributes, MESH_SHAPE),
-            verify=_verify,
-            numpy=same_values,
-            chips=_chips,
-            cpp=_cpp,
-            result_rules=(ResultRule(layout=_layout),),
-            traits=Trait.COLLECTIVE,
-            call_kind=CallKind.COPY if _name == "mesh_partition" else CallKind.COLLECTIVE,
-            nouns=(_NOUNS[_name],),
-        )
-    )

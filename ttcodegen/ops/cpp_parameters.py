@@ -94,6 +94,10 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
         "scatter": "input_tensor dim index_tensor source_tensor memory_config reduction "
         "sub_core_grid",
         "gather": "input_tensor dim index_tensor sparse_grad memory_config output sub_core_grids",
+        "all_to_all_async_generic": "input_tensor in_dim out_dim persistent_output_buffer "
+        "num_links memory_config topology subdevice_id cluster_axis",
+        "all_to_all_combine": "input_tensor expert_mapping_tensor expert_metadata_tensor "
+        "locally_reduced num_links topology memory_config axis output_shard_dim",
         "slice": "input_tensor begins ends step memory_config output_tensor pad_value",
     }.items()
 }

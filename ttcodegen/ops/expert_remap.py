@@ -16,7 +16,7 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.chip_groups import MESH_SHAPE
 from ttcodegen.ops.definition import Call, TTIRDefinition, attribute, operand, register
-from ttcodegen.ops.experts import chosen_experts, expert_operand
+from ttcodegen.ops.experts import chosen_experts, expert_operand, mapping_operand
 from ttcodegen.ops.experts_on_meshes import experts_here, experts_of_device, needed_devices
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.places import places
@@ -128,7 +128,7 @@ register(
         "ttir.moe_expert_token_remap",
         (
             operand("topk_tensor"),
-            operand("expert_mapping"),
+            mapping_operand(),
             expert_operand("expert_metadata", _experts_remapped),
         ),
         (attribute("reduction_size", INTEGER), MESH_SHAPE),

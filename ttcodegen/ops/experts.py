@@ -35,6 +35,11 @@ def expert_operand(name: str, count: Callable[[CatalogueOp], int]) -> OperandSpe
     return operand(name, input_kind="index", places=count)
 
 
+def mapping_operand() -> OperandSpec:
+    """An operand (..., experts, devices) with a one for the device of each expert."""
+    return operand("expert_mapping", input_kind="expert_mapping")
+
+
 def chosen_experts(builder: OpBuilder, indices: SSAValue, count: int) -> SSAValue:
     """(tokens, k, experts), true where the expert is the one that the index names; of indices
     (tokens, k)."""

@@ -107,6 +107,17 @@ def gathered_tokens(
     return parts.gather(builder.reshape(value, part), dim, op.parameter("cluster_axis"))
 
 
+def tokens_of_device(
+    shape: Sequence[int], result: Sequence[int], devices: int
+) -> tuple[int, int] | None:
+    """The tokens that a device has, as (batch, sequence), where those of one device come after
+    those of the other; None if they do not. `result` are those of all devices."""
+    dim, part = _places(shape, result, devices)
+    if prod(part[:dim]) != 1:
+        return None
+    return (part[1], part[2]) if dim == 1 else (prod(shape[:-1]), 1)
+
+
 # Combining
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
+from xdsl.dialects.builtin import bf16
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.attribute_kinds import INTEGER
-from ttcodegen.dialects.datatypes import element_of, shape_of
+from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type, ui16
 from ttcodegen.dialects.mesh import declared_mesh, groups_along
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import Array, np
@@ -25,7 +27,7 @@ from ttcodegen.ops.definition import (
     operand,
     register,
 )
-from ttcodegen.ops.experts import expert_operand, picked, picked_results
+from ttcodegen.ops.experts import expert_operand, mapping_operand, picked, picked_results
 from ttcodegen.ops.experts_on_meshes import (
     experts_here,
     gathered_tokens,
@@ -36,10 +38,12 @@ from ttcodegen.ops.experts_on_meshes import (
     other_devices,
     own_tokens,
     token_dim,
+    tokens_of_device,
 )
 from ttcodegen.ops.mesh_values import mesh_of
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_rank, require
+from ttcodegen.ops.sorting import MOST_UINT16
 
 
 def _expect_volume(op: CatalogueOp, index: int, like: Sequence[int]) -> None:
@@ -49,6 +53,32 @@ def _expect_volume(op: CatalogueOp, index: int, like: Sequence[int]) -> None:
         raise VerifyException(
             f"{op.name}: expected a result of as many elements as {tuple(like)}, found {found}"
         )
+
+
+# As calls of the library
+
+
+def _travels_by_library(op: CatalogueOp) -> bool:
+    """Whether tokens go between the devices of an axis as the library takes them."""
+    if op.parameter("num_devices") == 1 or element_of(op.operands[0].type) != bf16:
+        return False
+    *_, known, owners = op.shape("expert_mapping")
+    devices = prod(declared_mesh(op))
+    return owners == devices and known % devices == 0 and known <= MOST_UINT16
+
+
+def _homes(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """Which devices have which experts, in the data type that the library reads."""
+    return builder.typecast(builder.operand(op, "expert_mapping"), ui16)
+
+
+def _between(op: CatalogueOp) -> dict[str, Any]:
+    """Between which devices of the mesh a call goes."""
+    return {
+        "num_devices": op.parameter("num_devices"),
+        "cluster_axis": op.parameter("cluster_axis"),
+        "mesh_shape": list(declared_mesh(op)),
+    }
 
 
 # all_to_all_dispatch, all_to_all_dispatch_metadata
@@ -70,7 +100,7 @@ def _dispatched_names(op: CatalogueOp) -> tuple[str, ...]:
     return ("input_tensor", "expert_indices", *scores)
 
 
-def _verify_dispatch(op: CatalogueOp) -> None:
+def verify_dispatch(op: CatalogueOp) -> None:
     """Tokens, the experts of each, and perhaps their scores; results hold those of all devices."""
     names = _dispatched_names(op)
     expect_rank(op, 4, *names, "expert_mapping")
@@ -84,17 +114,17 @@ def _verify_dispatch(op: CatalogueOp) -> None:
         _expect_volume(op, index, (devices * tokens, shape[3]))
 
 
-def _dispatch(call: Call) -> list[Array]:
+def dispatch(call: Call) -> list[Array]:
     """What one device has is what all have."""
     moved = [call.array(name) for name in _TRAVELLERS if name in call.operands]
     return [x.reshape(info.shape) for x, info in zip(moved, call.results, strict=True)]
 
 
-def _dispatch_on_chips(calls: Sequence[Call]) -> list[list[Array]]:
+def dispatch_on_chips(calls: Sequence[Call]) -> list[list[Array]]:
     """What the devices along an axis have is what all of them have."""
     first = calls[0]
     if first["num_devices"] == 1:
-        return [_dispatch(call) for call in calls]
+        return [dispatch(call) for call in calls]
     names = [name for name in _TRAVELLERS if name in first.operands]
     found: list[list[Array]] = [[] for _ in calls]
     for group in groups_along(mesh_of(first), first["cluster_axis"]):
@@ -105,7 +135,49 @@ def _dispatch_on_chips(calls: Sequence[Call]) -> list[list[Array]]:
     return found
 
 
-def _decompose_dispatch(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
+def _dispatched_by_library(op: CatalogueOp) -> bool:
+    """Whether the call of the library does it: bf16 goes to several devices, and all of the mesh
+    are named."""
+    # That of scores as well leaves its results in shards of cores that it is given.
+    return (
+        not op.name.endswith("metadata") and _travels_by_library(op) and _own_tokens(op) is not None
+    )
+
+
+def _own_tokens(op: CatalogueOp) -> tuple[int, int] | None:
+    devices = op.parameter("num_devices")
+    return tokens_of_device(op.shape("input_tensor"), op.result_shape, devices)
+
+
+def _decompose_dispatch(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue] | None:
+    return None if _dispatched_by_library(op) else _dispatch_in_steps(builder, op)
+
+
+def _lower_dispatch(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
+    """The library counts the tokens of a device over batches and sequences."""
+    devices, hidden = op.parameter("num_devices"), op.shape("input_tensor")[3]
+    *_, k = op.shape("expert_indices")
+    own = _own_tokens(op)
+    assert own is not None
+    batch, sequence = own
+    tokens = builder.reshape(builder.operand(op, "input_tensor"), (batch, sequence, 1, hidden))
+    named = builder.reshape(builder.operand(op, "expert_indices"), (batch, sequence, 1, k))
+    made = builder.emit_op(
+        "all_to_all_dispatch",
+        [tokens, builder.typecast(named, ui16), _homes(builder, op)],
+        [
+            tensor_type(bf16, (1, devices * batch, sequence, hidden)),
+            tensor_type(ui16, (1, devices * batch, sequence, k)),
+        ],
+        **_between(op),
+    )
+    return [
+        builder.typecast(builder.reshape(value, shape_of(result.type)), element_of(result.type))
+        for value, result in zip(made.results, op.results, strict=True)
+    ]
+
+
+def _dispatch_in_steps(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
     values: list[SSAValue] = []
     for name, result in zip(_dispatched_names(op), op.results, strict=True):
         value, shape = builder.operand(op, name), shape_of(result.type)
@@ -122,7 +194,17 @@ def _experts_mapped(op: CatalogueOp) -> int:
     return op.shape("expert_mapping")[3 if op.name.endswith("metadata") else 2]
 
 
-_TRAVEL = (attribute("num_devices", INTEGER), attribute("cluster_axis", INTEGER))
+TRAVEL = (
+    attribute("num_devices", INTEGER),
+    attribute("cluster_axis", INTEGER),
+    MESH_SHAPE,
+)
+COMBINE = (
+    *TRAVEL,
+    attribute("num_experts_per_tok", INTEGER),
+    attribute("output_shard_dim", INTEGER, 2),
+)
+"""Attributes of the ops and of the calls."""
 
 for _name, _more in (
     ("all_to_all_dispatch", ()),
@@ -135,14 +217,17 @@ for _name, _more in (
                 operand("input_tensor"),
                 expert_operand("expert_indices", _experts_mapped),
                 *_more,
-                operand("expert_mapping"),
+                # With scores it has the number of the device of each expert.
+                operand("expert_mapping") if _more else mapping_operand(),
             ),
-            (*_TRAVEL, MESH_SHAPE),
+            TRAVEL,
             results=2 + len(_more),
-            verify=_verify_dispatch,
-            numpy=_dispatch,
-            chips=_dispatch_on_chips,
+            verify=verify_dispatch,
+            numpy=dispatch,
+            chips=dispatch_on_chips,
             decompose=_decompose_dispatch,
+            primitives=_dispatch_in_steps,
+            lower=_lower_dispatch,
             refused_form=other_devices,
             needed_chips=needed_devices(2 + len(_more), -2 if _more else -1),
         )
@@ -151,7 +236,7 @@ for _name, _more in (
 # all_to_all_combine
 
 
-def _verify_combine(op: CatalogueOp) -> None:
+def verify_combine(op: CatalogueOp) -> None:
     """What experts made of all tokens (experts, batch, sequence, hidden), and the experts of each
     token (1, batch, sequence, k), to (k, batch, sequence, hidden)."""
     expect_rank(op, 4, "input_tensor", "expert_metadata", "expert_mapping")
@@ -176,18 +261,18 @@ def _verify_combine(op: CatalogueOp) -> None:
     _expect_volume(op, 0, (k, tokens // devices, hidden))
 
 
-def _combine(call: Call) -> Array:
+def combine(call: Call) -> Array:
     made = call.array("input_tensor")
     made = made.reshape(made.shape[0], -1, made.shape[3])
     return picked(made, call.array("expert_metadata")).reshape(call.results[0].shape)
 
 
-def _combine_on_chips(calls: Sequence[Call]) -> list[Array]:
+def combine_on_chips(calls: Sequence[Call]) -> list[Array]:
     """Each device gets, for its own tokens, what their experts made on whatever device they are;
     zeros for experts that no device along the axis has."""
     first, mesh = calls[0], mesh_of(calls[0])
     if first["num_devices"] == 1:
-        return [_combine(call) for call in calls]
+        return [combine(call) for call in calls]
     found: list[Array] = [np.zeros(0)] * len(calls)
     for group in groups_along(mesh, first["cluster_axis"]):
         made = [calls[chip].array("input_tensor") for chip in group]
@@ -204,7 +289,48 @@ def _combine_on_chips(calls: Sequence[Call]) -> list[Array]:
     return found
 
 
-def _decompose_combine(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+def _combined_by_library(op: CatalogueOp) -> bool:
+    """Whether the call of the library does it, which knows the experts of each device."""
+    experts, known = op.shape("input_tensor")[0], op.shape("expert_mapping")[2]
+    whole = known == experts * prod(declared_mesh(op))
+    in_turn = _divided_dim(op) == 1 or op.shape("expert_metadata")[1] == 1
+    return _travels_by_library(op) and whole and in_turn
+
+
+def _divided_dim(op: CatalogueOp) -> int:
+    devices, tokens = op.parameter("num_devices"), op.shape("expert_metadata")[1:3]
+    return token_dim(tokens, op.result_shape, devices)
+
+
+def _decompose_combine(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    return None if _combined_by_library(op) else _combine_in_steps(builder, op)
+
+
+def _lower_combine(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """The library counts the tokens of all devices over batches and sequences."""
+    experts, *_, hidden = op.shape("input_tensor")
+    _, batch, sequence, k = op.shape("expert_metadata")
+    devices = op.parameter("num_devices")
+    if _divided_dim(op) == 2:
+        batch, sequence = sequence, 1
+    made = builder.operand(op, "input_tensor")
+    named = builder.typecast(builder.operand(op, "expert_metadata"), ui16)
+    found = builder.emit(
+        "all_to_all_combine",
+        [
+            builder.reshape(made, (experts, batch, sequence, hidden)),
+            builder.reshape(named, (1, batch, sequence, k)),
+            _homes(builder, op),
+        ],
+        tensor_type(bf16, (k, batch // devices, sequence, hidden)),
+        num_experts_per_tok=k,
+        **_between(op),
+    )
+    found = builder.reshape(found, op.result_shape)
+    return builder.typecast(found, op.result_type.element_type)
+
+
+def _combine_in_steps(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     made, named = builder.operand(op, "input_tensor"), builder.operand(op, "expert_metadata")
     experts, *_, hidden = shape_of(made.type)
     k = shape_of(named.type)[3]
@@ -227,18 +353,15 @@ register(
         (
             operand("input_tensor"),
             expert_operand("expert_metadata", _experts_mapped),
-            operand("expert_mapping"),
+            mapping_operand(),
         ),
-        (
-            *_TRAVEL,
-            attribute("num_experts_per_tok", INTEGER),
-            attribute("output_shard_dim", INTEGER, 2),
-            MESH_SHAPE,
-        ),
-        verify=_verify_combine,
-        numpy=_combine,
-        chips=_combine_on_chips,
+        COMBINE,
+        verify=verify_combine,
+        numpy=combine,
+        chips=combine_on_chips,
         decompose=_decompose_combine,
+        primitives=_combine_in_steps,
+        lower=_lower_combine,
         refused_form=other_devices,
         needed_chips=needed_devices(2, -1),
     )

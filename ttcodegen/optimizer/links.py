@@ -50,8 +50,8 @@ size of the tensor after it."""
 
 def link_work(call: LibraryCall) -> LinkWork | None:
     """What a call sends over links; None for one that does not."""
-    if call.name == "point_to_point":
-        return _sent(call)
+    if (own := _OWN_RULES.get(call.name)) is not None:
+        return own(call)
     rule = _RULES.get(call.name)
     mesh: Sequence[int] = call.attributes.get("mesh_shape") or ()
     if rule is None or prod(mesh) <= 1:
@@ -74,3 +74,49 @@ def _sent(call: LibraryCall) -> LinkWork:
     ends = [call.attributes[name] for name in ("send_coord", "receive_coord")]
     hops = sum(abs(sender - receiver) for sender, receiver in zip(*ends, strict=True))
     return LinkWork(whole_bytes(call.operands[0]), hops)
+
+
+def _chips(call: LibraryCall) -> int:
+    """How many chips a call along one axis joins."""
+    rows, columns = (1, 1, *(call.attributes.get("mesh_shape") or ()))[-2:]
+    axis = call.attributes.get("cluster_axis")
+    return rows * columns if axis is None else (rows, columns)[axis]
+
+
+def _exchanged(call: LibraryCall) -> LinkWork:
+    """Between the halves of a line each chip of the one has a share for each of the other."""
+    chips = _chips(call)
+    share = -(-whole_bytes(call.operands[0]) // chips)
+    return LinkWork((chips // 2) * -(-chips // 2) * share, chips - 1)
+
+
+def _broadcast(call: LibraryCall) -> LinkWork:
+    """One packet passes all chips of a line."""
+    return LinkWork(whole_bytes(call.operands[0]), _chips(call) - 1)
+
+
+def _dispatched(call: LibraryCall) -> LinkWork:
+    """All chips get the experts of all tokens, and the tokens of their own experts: of k experts
+    that are spread evenly over n chips, k / n of the tokens."""
+    chips = _chips(call)
+    tokens, experts = (whole_bytes(each) for each in call.operands[:2])
+    reached = min(call.operands[1].shape[-1], chips)
+    return _gathered(-(-tokens * reached // chips) + experts, chips)
+
+
+def _combined(call: LibraryCall) -> LinkWork:
+    """Of each chip's results, which are a row for each expert of each of its tokens, all chips have
+    the same share."""
+    chips = _chips(call)
+    share = -(-whole_bytes(call.result) // chips)
+    return LinkWork((chips // 2) * -(-chips // 2) * share, chips - 1)
+
+
+_OWN_RULES: dict[str, Callable[[LibraryCall], LinkWork]] = {
+    "point_to_point": _sent,
+    "all_to_all_async_generic": _exchanged,
+    "broadcast": _broadcast,
+    "all_to_all_dispatch": _dispatched,
+    "all_to_all_combine": _combined,
+}
+"""Calls that go along one axis."""

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <tuple>
@@ -33,6 +35,12 @@ class ArgumentVisitor {
     }
     template <typename T>
     void see(const std::vector<T>& values) {
+        for (const T& value : values) {
+            self().see(value);
+        }
+    }
+    template <typename T, std::size_t size>
+    void see(const std::array<T, size>& values) {
         for (const T& value : values) {
             self().see(value);
         }

@@ -1,17 +1,21 @@
 // Operations that join the devices of a mesh.
 
+#include <array>
+
 #include "core/chips.hpp"
 #include "core/convert.hpp"
 #include "core/device.hpp"
 #include "core/memory_use.hpp"
 #include "core/parallel.hpp"
 #include "data_movement/slice.hpp"
-#include "mesh/fabric.hpp"
+#include "mesh/linked_mesh.hpp"
 #include "ttnn/operations/ccl/all_gather/all_gather.hpp"
 #include "ttnn/operations/ccl/all_reduce/all_reduce.hpp"
+#include "ttnn/operations/ccl/broadcast/broadcast.hpp"
 #include "ttnn/operations/ccl/mesh_partition/mesh_partition.hpp"
 #include "ttnn/operations/ccl/reduce_scatter/reduce_scatter.hpp"
 #include "ttnn/operations/data_movement/concat/concat.hpp"
+#include "ttnn/operations/experimental/ccl/all_to_all_async_generic/all_to_all_async_generic.hpp"
 #include "ttnn/operations/point_to_point/point_to_point.hpp"
 
 namespace ttcodegen::cpu {
@@ -21,74 +25,8 @@ namespace {
 /// Elements a thread adds up at least.
 constexpr std::size_t kGrain = std::size_t{1} << 14;
 
-/// The mesh of a collective.
-struct Mesh {
-    MeshDevice* device;
-    Fabric& fabric;
-};
-
-/// What each device of a mesh makes of what there is on the others.
-Tensor on_all(const Mesh& mesh, const std::function<Tensor(std::size_t)>& make) {
-    std::vector<Tensor> results(mesh.device->num_devices());
-    for_each_chip(results.size(), ChipOrder::Any,
-                  [&](std::size_t chip) { results[chip] = make(chip); });
-    return joined(results, mesh.device);
-}
-
-/// The mesh of a tensor on devices; none if it is on a single one.
-std::optional<Mesh> mesh_of(const Tensor& tensor, const char* name) {
-    const std::vector<Tensor>& parts = parts_of(tensor);
-    require_on_device(parts.empty() ? tensor : parts.front(), name);
-    if (parts.empty()) {
-        return std::nullopt;
-    }
-    MeshDevice* device = device_of(tensor);
-    return Mesh{device, *device->impl().fabric};
-}
-
-/// The mesh whose links a collective uses.
-/// @throws std::runtime_error as the library does, for what it does not take.
-Mesh linked_mesh_of(const Tensor& tensor, const char* name,
-                    std::optional<std::uint32_t> cluster_axis,
-                    std::optional<std::uint32_t> num_links) {
-    const std::optional<Mesh> mesh = mesh_of(tensor, name);
-    TT_FATAL(num_links != 0, "num_links should be more than 0 but has 0");
-    TT_FATAL(mesh.has_value(), "{} op will only work for num_devices > 1, but has 1", name);
-    TT_FATAL(!cluster_axis || *cluster_axis < 2, "Cluster axis {} is not one of the mesh: 0 or 1",
-             cluster_axis.value_or(0));
-    TT_FATAL(!cluster_axis || mesh->fabric.size(*cluster_axis) > 1,
-             "{} op will only work for num_devices > 1, but has 1 along axis {}", name,
-             cluster_axis.value_or(0));
-    TT_FATAL(mesh->fabric.is_enabled(),
-             "{} needs the fabric: call tt::tt_fabric::SetFabricConfig before the mesh is opened",
-             name);
-    return *mesh;
-}
-
 void require_rows(const Tensor& tensor, const char* name) {
     TT_FATAL(tensor.logical_shape().rank() >= 2, "{} requires tensor of rank 2 or greater", name);
-}
-
-/// The axes that a collective goes along, beginning with `first` if it is to go along all.
-std::vector<std::size_t> axes(const Mesh& mesh, std::optional<std::uint32_t> cluster_axis,
-                              std::size_t first) {
-    if (cluster_axis) {
-        return {*cluster_axis};
-    }
-    std::vector<std::size_t> found;
-    for (const std::size_t axis : {first, 1 - first}) {
-        if (mesh.fabric.size(axis) > 1) {
-            found.push_back(axis);
-        }
-    }
-    return found;
-}
-
-/// What a tensor becomes on another device of the mesh.
-Tensor sent(const Tensor& part, MeshDevice* device) {
-    return device_of(part) == device
-               ? part
-               : convert(part, part.dtype(), part.layout(), part.memory_config(), device);
 }
 
 Tensor gathered(const Mesh& mesh, const Tensor& tensor, std::size_t dim, std::size_t axis,
@@ -175,27 +113,34 @@ Tensor shared_out(const Mesh& mesh, const Tensor& whole, std::size_t dim, std::s
     });
 }
 
-/// The number of a device at a position of the mesh.
-std::size_t chip_at(const Mesh& mesh, const ttnn::MeshCoordinate& coord, const char* name) {
-    TT_FATAL(coord.dims() == 2 && coord[0] < mesh.fabric.size(0) && coord[1] < mesh.fabric.size(1),
-             "Mesh device must contain {} coordinate device", name);
-    return coord[0] * mesh.fabric.size(1) + coord[1];
-}
-
-/// Counts what goes over the links between two devices of a line.
+/// Counts what goes over the links between two devices of one row or one column.
 void count_sent(const Mesh& mesh, std::size_t sender, std::size_t receiver, std::uint64_t bytes) {
     for (const std::size_t axis : {1, 0}) {
-        const std::vector<std::size_t> line = mesh.fabric.line_of(sender, axis);
-        const std::size_t from = mesh.fabric.place_of(sender, axis);
-        const std::size_t to = mesh.fabric.place_of(receiver, axis);
-        if (line[to] == receiver) {
-            const std::size_t hops = from < to ? to - from : from - to;
-            mesh.fabric.send(sender, line[from < to ? from + 1 : from - 1], hops, bytes);
+        if (mesh.fabric.line_of(sender, axis)[mesh.fabric.place_of(receiver, axis)] == receiver) {
+            mesh.fabric.count_sent(axis, sender, receiver, bytes, false);
             return;
         }
     }
     TT_FATAL(false, "Routing coordinates of devices {} and {} invalid for 1D fabric", sender,
              receiver);
+}
+
+/// Refuses shards that the kernels of `all_to_all_async_generic` cannot divide: the dimension of
+/// rows goes in halves of tiles, that of columns in whole ones.
+void require_divisible(const Tensor& tensor, std::size_t joined, std::size_t divided,
+                       std::size_t devices) {
+    const auto& shape = tensor.logical_shape().view();
+    TT_FATAL(shape[divided] % devices == 0,
+             "AllToAllAsync: input tensor dimension {} must be divisible by num_devices {}",
+             shape[divided], devices);
+    for (const auto& [dim, size] :
+         {std::pair{joined, std::size_t{shape[joined]}}, {divided, shape[divided] / devices}}) {
+        const std::size_t from_last = shape.size() - 1 - dim;
+        TT_FATAL(from_last != 1 || size % 16 == 0,
+                 "{} dimension support only 0 or 16 padding, so must be divisible by 16", dim);
+        TT_FATAL(from_last != 0 || size % 32 == 0,
+                 "{} dimension doesn't support padding, so must be divisible by 32", dim);
+    }
 }
 
 }  // namespace
@@ -345,5 +290,93 @@ Tensor point_to_point(const Tensor& input_tensor, const MeshCoordinate& receiver
     cpu::convert_into(parts[sender], cpu::parts_of(result)[receiver]);
     return result;
 }
+
+Tensor broadcast(const Tensor& input_tensor, const MeshCoordinate& sender_coord,
+                 std::optional<std::uint32_t> num_links,
+                 const std::optional<MemoryConfig>& memory_config, ccl::Topology topology,
+                 std::optional<std::uint32_t> cluster_axis,
+                 std::optional<tt::tt_metal::SubDeviceId> /*subdevice_id*/) {
+    TTCODEGEN_CALL(broadcast, input_tensor, sender_coord, num_links, memory_config, topology,
+                   cluster_axis);
+    const cpu::Mesh mesh = cpu::linked_mesh_of(input_tensor, "broadcast", cluster_axis, num_links);
+    const std::vector<std::size_t> along = cpu::axes(mesh, cluster_axis, 1);
+    TT_FATAL(along.size() == 1,
+             "broadcast op is only supported for a linear tensor topology shape");
+    TT_FATAL(mesh.fabric.size(1 - along.front()) == 1,
+             "The devices of {} lines would wait for a sender, and there is one",
+             mesh.fabric.size(1 - along.front()));
+    const std::size_t sender = cpu::chip_at(mesh, sender_coord, "sender");
+    const std::vector<Tensor>& parts = cpu::parts_of(input_tensor);
+    const MemoryConfig& memory = cpu::output_memory_config(input_tensor, memory_config);
+    const std::uint64_t bytes = cpu::bytes_on_device(input_tensor.tensor_spec());
+    const std::size_t count = parts.size();
+    const bool round = mesh.fabric.goes_round(along.front(), topology);
+    // One packet passes all devices of a direction.
+    const std::array<std::size_t, 2> ends = {
+        round ? (sender + count / 2) % count : count - 1,
+        round ? (sender + count - (count - 1) / 2) % count : 0};
+    for (const std::size_t end : ends) {
+        mesh.fabric.count_sent(along.front(), sender, end, bytes, round);
+    }
+    return cpu::on_all(mesh, [&](std::size_t chip) {
+        const Tensor& source = parts[sender];
+        return cpu::convert(source, source.dtype(), source.layout(), memory,
+                            cpu::device_of(parts[chip]));
+    });
+}
+
+namespace experimental {
+
+Tensor all_to_all_async_generic(const Tensor& input_tensor, std::int32_t in_dim,
+                                std::int32_t out_dim,
+                                const std::optional<Tensor>& persistent_output_buffer,
+                                std::optional<std::uint32_t> num_links,
+                                const std::optional<MemoryConfig>& memory_config,
+                                std::optional<ccl::Topology> topology,
+                                std::optional<tt::tt_metal::SubDeviceId> /*subdevice_id*/,
+                                std::optional<std::uint32_t> cluster_axis) {
+    TTCODEGEN_CALL(all_to_all_async_generic, input_tensor, in_dim, out_dim,
+                   persistent_output_buffer, num_links, memory_config, topology, std::nullopt,
+                   cluster_axis);
+    TT_FATAL(!persistent_output_buffer, "The CPU backend exchanges into a new tensor");
+    const cpu::Mesh mesh =
+        cpu::linked_mesh_of(input_tensor, "all_to_all_async", cluster_axis, num_links);
+    const auto rank = static_cast<std::int32_t>(input_tensor.logical_shape().rank());
+    TT_FATAL(in_dim >= 0 && in_dim < rank, "in_dim out of range");
+    TT_FATAL(out_dim >= 0 && out_dim < rank, "out_dim out of range");
+    TT_FATAL(in_dim != out_dim, "in_dim and out_dim are both {}", in_dim);
+    TT_FATAL(input_tensor.layout() == tt::tt_metal::Layout::TILE, "Unsupported input layout {}.",
+             input_tensor.layout());
+    const std::vector<std::size_t> along = cpu::axes(mesh, cluster_axis, 1);
+    TT_FATAL(along.size() == 1, "all_to_all_async goes along one axis of the mesh");
+    const std::size_t axis = along.front();
+    const std::size_t devices = mesh.fabric.size(axis);
+    const auto joined = static_cast<std::size_t>(in_dim);
+    const auto divided = static_cast<std::size_t>(out_dim);
+    cpu::require_divisible(input_tensor, joined, divided, devices);
+    const bool round = mesh.fabric.goes_round(axis, topology);
+    const std::uint64_t share = cpu::share_bytes(mesh, input_tensor, axis);
+    for (const auto& line : mesh.fabric.lines(axis)) {
+        for (const std::size_t sender : line) {
+            for (const std::size_t receiver : line) {
+                mesh.fabric.count_sent(axis, sender, receiver, share, round);
+            }
+        }
+    }
+    const std::vector<Tensor>& parts = cpu::parts_of(input_tensor);
+    const std::size_t size = input_tensor.logical_shape().view()[divided] / devices;
+    return cpu::on_all(mesh, [&](std::size_t chip) {
+        const std::size_t place = mesh.fabric.place_of(chip, axis);
+        std::vector<Tensor> all;
+        for (const std::size_t other : mesh.fabric.line_of(chip, axis)) {
+            const Tensor share =
+                cpu::slice_along(parts[other], divided, place * size, (place + 1) * size);
+            all.push_back(cpu::sent(share, cpu::device_of(parts[chip])));
+        }
+        return ttnn::concat(all, in_dim, cpu::output_memory_config(input_tensor, memory_config));
+    });
+}
+
+}  // namespace experimental
 
 }  // namespace ttnn

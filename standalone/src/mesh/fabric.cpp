@@ -105,6 +105,21 @@ void Fabric::count_reduce_scatter(std::size_t axis, std::uint64_t bytes, bool ro
     count(axis, bytes, true, round);
 }
 
+void Fabric::count_sent(std::size_t axis, std::size_t sender, std::size_t receiver,
+                        std::uint64_t bytes, bool round) {
+    const std::vector<std::size_t> line = line_of(sender, axis);
+    const std::size_t length = line.size();
+    const std::size_t from = place_of(sender, axis);
+    const std::size_t to = place_of(receiver, axis);
+    const std::size_t ahead = (to + length - from) % length;
+    const bool forward = round ? 2 * ahead <= length : from < to;
+    const std::size_t hops = forward ? ahead : (from + length - to) % length;
+    for (std::size_t hop = 0; hop < hops; ++hop) {
+        const std::size_t place = (forward ? from + hop : from + length - hop) % length;
+        (forward ? forward_ : backward_)[axis][line[place]] += bytes;
+    }
+}
+
 std::optional<std::size_t> Fabric::send(std::size_t device, std::size_t next, std::size_t hops,
                                         std::uint64_t bytes) {
     for (std::size_t axis = 0; axis < 2; ++axis) {

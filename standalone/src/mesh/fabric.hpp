@@ -46,6 +46,9 @@ class Fabric {
     void count_gather(std::size_t axis, std::uint64_t bytes, bool round);
     /// Each device of each line gets from all others its share of the sum; a share has `bytes`.
     void count_reduce_scatter(std::size_t axis, std::uint64_t bytes, bool round);
+    /// One device of a line sends `bytes` to another one: the shorter way where that goes round.
+    void count_sent(std::size_t axis, std::size_t sender, std::size_t receiver, std::uint64_t bytes,
+                    bool round);
 
     /// Sends a packet over `hops` links of a line, the first to the device `next`, and counts it.
     /// @return Where it arrives; nothing if `next` is no neighbour, or the line is shorter.

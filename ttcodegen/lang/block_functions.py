@@ -59,7 +59,7 @@ def broadcast(
     array = given.value()
     first = tuple(slice(1) if axis in axes else slice(None) for axis in range(len(sizes)))
     repeated = np.broadcast_to(array[first], element_shape(sizes, True)).copy()
-    return BlockExpr(repeated, sizes, True, computed("broadcast", sizes, [given.origin], axes))
+    return BlockExpr(repeated, sizes, True, computed("broadcast", sizes, [given], axes))
 
 
 def _reduce(
@@ -68,12 +68,11 @@ def _reduce(
     what = f"ttl.math.{name}"
     given = _tiled(what, expr)
     sizes, axes = shape_rules.reduced(what, given.shape, dims, shape)
-    with np.errstate(all="ignore"):
-        reduced = function(given.value(), axis=axes, keepdims=True)
+    reduced = function(given.value(), axis=axes, keepdims=True)
     # The result is in the first row, column or element of the tiles.
     array = np.zeros(element_shape(sizes, True), reduced.dtype)
     array[tuple(slice(size) for size in reduced.shape)] = reduced
-    return BlockExpr(array, sizes, True, computed(name, sizes, [given.origin], axes))
+    return BlockExpr(array, sizes, True, computed(name, sizes, [given], axes))
 
 
 def reduce_sum(expr: BlockExpr, dims: Sequence[int], shape: int | Shape) -> BlockExpr:
@@ -90,7 +89,7 @@ def transpose(expr: BlockExpr) -> BlockExpr:
     """The transposed block, of two dimensions."""
     given = _tiled("ttl.block.transpose", expr)
     shape = transposed_shape(given.shape)
-    origin = computed("transpose", shape, [given.origin])
+    origin = computed("transpose", shape, [given])
     return BlockExpr(given.value().T.copy(), shape, True, origin)
 
 
@@ -164,7 +163,7 @@ def where(condition: BlockExpr, true_value: BlockExpr, false_value: BlockExpr) -
 def _reshaped(given: BlockExpr, shape: Shape, kept: Shape) -> BlockExpr:
     """The same elements in a shape that has dimensions of 1 more or less; `kept` are the dimensions
     of the longer shape that the shorter one has, too."""
-    origin = computed("reshape", shape, [given.origin], kept)
+    origin = computed("reshape", shape, [given], kept)
     if not given.is_tiled:
         return BlockExpr(given.value().reshape(shape).copy(), shape, False, origin)
     grid = (*given.shape[:-2], given.shape[-2], TILE_SIDE, given.shape[-1], TILE_SIDE)

@@ -32,6 +32,7 @@ from ttcodegen.lang.context import (
     KernelKind,
     Node,
     building_node,
+    current,
     running_kernel,
 )
 from ttcodegen.lang.expressions import Array, BlockExpr, element_shape, elementwise
@@ -42,13 +43,18 @@ from ttcodegen.lang.tensors import Tensor
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import page_bytes
 from ttcodegen.layout.tiled_shape import tile_bytes_of
-from ttcodegen.numerics.rounding import rounded_for_device
+from ttcodegen.numerics.rounding import store_rounded
 
 DRAM_ALIGNMENT = 32
 """Bytes that addresses of reads from DRAM are multiples of, there and in L1 (tt-metal 0.70.1)."""
 NARROWEST = 2
 """Bytes of an element of the smallest data type of row-major blocks in block expressions."""
 TILE_ELEMENTS = TILE_SIDE * TILE_SIDE
+_COMPUTE = KernelKind.COMPUTE
+_RESERVE, _WAIT = Acquisition.RESERVE, Acquisition.WAIT
+_READ, _STORE, _PUSH, _POP = Event.READ, Event.STORE, Event.PUSH, Event.POP
+_BEGIN_COPY_FROM, _BEGIN_COPY_TO = Event.BEGIN_COPY_FROM, Event.BEGIN_COPY_TO
+_OF_COPIES = (_BEGIN_COPY_FROM, _BEGIN_COPY_TO, Event.END_COPY_FROM, Event.END_COPY_TO)
 L1_BYTES = 1464 * 1024
 """L1 of a node (TT-Lang specification 0.17, "Platform limitations")."""
 
@@ -130,15 +136,17 @@ class DataflowBuffer(Awaitable):
 
     def reserve(self) -> Block:
         """A free block, to be written and pushed; waits until there is one."""
-        return self._acquire(Acquisition.RESERVE, self._free, "free")
+        return self._acquire(_RESERVE, self._free, "free")
 
     def wait(self) -> Block:
         """A block that was pushed, to be read and popped; waits until there is one."""
-        return self._acquire(Acquisition.WAIT, self._filled, "filled")
+        return self._acquire(_WAIT, self._filled, "filled")
 
     def _acquire(self, acquisition: Acquisition, source: deque[Array], kind: str) -> Block:
-        kernel = running_kernel(f"ttl.DataflowBuffer.{acquisition.value}")
-        if kernel.kind is KernelKind.COMPUTE:
+        kernel = current.kernel
+        if kernel is None:
+            kernel = running_kernel(f"ttl.DataflowBuffer.{acquisition.value}")
+        if kernel.kind is _COMPUTE:
             self.is_computed_with = True
         held = self._held[acquisition]
         if held is not None:
@@ -147,23 +155,27 @@ class DataflowBuffer(Awaitable):
                 notes=[Note("it was acquired here", place(held.acquired))],
             )
         if not source:
-            kernel.node.launch.scheduler.wait_until(
-                self, lambda: bool(source), lambda: f"a {kind} block of '{self.name}'"
-            )
+            self._await(kernel, source, kind)
         block = Block(self, source.popleft(), acquisition, kernel, here())
         self._held[acquisition] = block
         return block
 
+    def _await(self, kernel: Kernel, source: deque[Array], kind: str) -> None:
+        kernel.node.launch.scheduler.wait_until(
+            self, lambda: bool(source), lambda: f"a {kind} block of '{self.name}'"
+        )
+
     def release(self, block: Block, array: Array) -> None:
         """Takes a block back: the next filled one after a push, a free one after a pop."""
-        if block.acquisition is Acquisition.RESERVE:
+        if block.acquisition is _RESERVE:
             self._filled.append(array)
             self._pushed += 1
         else:
             self._free.append(array)
             self._popped += 1
         self._held[block.acquisition] = None
-        self.node.launch.scheduler.changed(self)
+        if self.waiting:
+            self.node.launch.scheduler.changed(self)
 
     def unreleased(self) -> list[Block]:
         """Blocks that are still acquired."""
@@ -191,6 +203,11 @@ class DataflowBuffer(Awaitable):
 class Block(BlockExpr):
     """Memory acquired from a dataflow buffer."""
 
+    __slots__ = (
+        "_kernel", "_last_copy", "_transitions", "acquired", "acquisition", "buffer", "readers",
+        "state",
+    )  # fmt: skip
+
     def __init__(
         self,
         buffer: DataflowBuffer,
@@ -199,7 +216,12 @@ class Block(BlockExpr):
         kernel: Kernel,
         acquired: Instruction | None,
     ) -> None:
-        super().__init__(array, buffer.shape, buffer.is_tiled)
+        # Kernels acquire blocks more often than they do anything else.
+        self._array = array
+        self.shape = buffer.shape
+        self.is_tiled = buffer.is_tiled
+        self.is_number = False
+        self._origin = None
         self.buffer = buffer
         self.acquisition = acquisition
         self.acquired = acquired
@@ -212,13 +234,20 @@ class Block(BlockExpr):
 
     def happens(self, event: Event) -> None:
         """Goes to the next state; raises ProgramError if the event is not allowed in this one."""
-        found = following(self._transitions, self.state, self.readers, event)
-        if found is None:
-            raise self._refusal(event)
-        self.state, self.readers = found
         self._kernel.steps += 1
-        if event in (Event.BEGIN_COPY_FROM, Event.BEGIN_COPY_TO):
-            self._last_copy = here()
+        if event in _OF_COPIES:
+            found = following(self._transitions, self.state, self.readers, event)
+            if found is None:
+                raise self._refusal(event)
+            self.state, self.readers = found
+            if event is _BEGIN_COPY_FROM or event is _BEGIN_COPY_TO:
+                self._last_copy = here()
+            return
+        # No copies are counted, so there is no need for a call.
+        after = self._transitions.get((self.state, event))
+        if after is None:
+            raise self._refusal(event)
+        self.state = after
 
     def _refusal(self, event: Event) -> Exception:
         notes = [Note(f"it was acquired by {self.acquisition.value} here", place(self.acquired))]
@@ -236,8 +265,10 @@ class Block(BlockExpr):
         return None if recording is None else recording.content(self._array)
 
     def value(self) -> Array:
-        running_kernel("a block expression", KernelKind.COMPUTE)
-        self.happens(Event.READ)
+        kernel = current.kernel
+        if kernel is None or kernel.kind is not _COMPUTE:
+            running_kernel("a block expression", KernelKind.COMPUTE)
+        self.happens(_READ)
         return self._array
 
     def store(self, expr: BlockExpr) -> None:
@@ -256,9 +287,9 @@ class Block(BlockExpr):
                 f"an expression of {array.dtype} does not fit into a block of "
                 f"'{self.buffer.name}', which holds {self._array.dtype}: kernels do not convert"
             )
-        self.happens(Event.STORE)
+        self.happens(_STORE)
         origin = expr.origin
-        self._array[...] = rounded_for_device(array, self.buffer.data_type)
+        store_rounded(self._array, array, self.buffer.data_type)
         if (recording := current_recording()) is not None:
             recording.stored(self._array, origin)
 
@@ -273,12 +304,12 @@ class Block(BlockExpr):
 
     def push(self) -> None:
         """Hands the block to the consumer of the buffer."""
-        self.happens(Event.PUSH)
+        self.happens(_PUSH)
         self.buffer.release(self, self._array)
 
     def pop(self) -> None:
         """Gives the block back to the producer of the buffer."""
-        self.happens(Event.POP)
+        self.happens(_POP)
         self.buffer.release(self, self._array)
 
     def __enter__(self) -> Self:
@@ -291,7 +322,7 @@ class Block(BlockExpr):
         trace: TracebackType | None,
     ) -> None:
         if kind is None:
-            self.push() if self.acquisition is Acquisition.RESERVE else self.pop()
+            self.push() if self.acquisition is _RESERVE else self.pop()
 
 
 def no_expression(value: object) -> ProgramError:

@@ -21,6 +21,9 @@ _Kept = TypeVar("_Kept")
 class KernelKind(Enum):
     """What a kernel function does, by the decorator that says so."""
 
+    # Each acquisition of a block looks its rules up; hashing names would take longer than that.
+    __hash__ = object.__hash__
+
     COMPUTE = "compute"
     DATA_MOVEMENT = "data movement"
 
@@ -116,6 +119,7 @@ class Launch:
     """What pipes and semaphores keep between nodes."""
     more_devices: int = 0
     """On how many devices of a mesh the operation runs after this one."""
+    is_recorded: bool = False
     made: Belongings = field(default_factory=Belongings)
     """What the simulator records, on request."""
 

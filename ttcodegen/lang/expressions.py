@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from ttcodegen.dialects.tile import TILE_SIDE
-from ttcodegen.lang.context import KernelKind, running_kernel
+from ttcodegen.lang.context import KernelKind, current, running_kernel
 from ttcodegen.lang.places import ProgramError, error
 from ttcodegen.lang.recording import RecordedValue, computed
 from ttcodegen.lang.shape_rules import product_shape, same_layouts, same_shapes, tiled_only
@@ -16,6 +16,7 @@ from ttcodegen.lang.shapes import Shape
 
 Array = np.ndarray
 ALL = slice(None)
+_COMPUTE = KernelKind.COMPUTE
 
 
 class BlockExpr:
@@ -26,6 +27,8 @@ class BlockExpr:
         is_tiled: which of both.
         is_number: whether it is one number, which is an integer beside integers.
     """
+
+    __slots__ = ("_array", "_origin", "is_number", "is_tiled", "shape")
 
     def __init__(
         self,
@@ -154,7 +157,9 @@ def no_operand(what: str, value: object) -> ProgramError:
 
 def operand(what: str, value: object) -> BlockExpr:
     """Raises ProgramError unless a value is a block expression in a compute kernel."""
-    running_kernel(f"{what} of block expressions", KernelKind.COMPUTE)
+    kernel = current.kernel
+    if kernel is None or kernel.kind is not _COMPUTE:
+        running_kernel(f"{what} of block expressions", KernelKind.COMPUTE)
     if not isinstance(value, BlockExpr):
         raise no_operand(what, value)
     return value
@@ -165,10 +170,9 @@ def mapped(
 ) -> BlockExpr:
     """A function of each element; `numbers` are those that it was given besides."""
     given = operand(what, value)
-    origin = computed(what, given.shape, [given.origin], numbers)
+    origin = computed(what, given.shape, [given], numbers)
     array = given.value()
-    with np.errstate(all="ignore"):
-        found = function(array)
+    found = function(array)
     if array.dtype.kind in "iu" and found.dtype.kind in "biu":
         found = found.astype(array.dtype)
     return BlockExpr(_computed(found), given.shape, given.is_tiled, origin)
@@ -176,7 +180,9 @@ def mapped(
 
 def _computed(array: Array) -> Array:
     """The device computes in float32, or integers."""
-    return array.astype(np.float32, copy=False) if array.dtype.kind in "fb" else array
+    if array.dtype == np.float32 or array.dtype.kind not in "fb":
+        return array
+    return array.astype(np.float32)
 
 
 def elementwise(
@@ -191,15 +197,31 @@ def elementwise(
         typed: which of them have the same data type: floats, or integers of one kind, beside which
             a number is an integer.
     """
+    if len(values) == 2 and typed is ALL:
+        return _of_two(what, function, operand(what, values[0]), operand(what, values[1]))
     given = [operand(what, value) for value in values]
     same_layouts(what, [each.is_tiled for each in given])
     same_shapes(what, [each.shape for each in given])
-    origin = computed(what, given[0].shape, [each.origin for each in given])
+    origin = computed(what, given[0].shape, given)
     arrays = [each.value() for each in given]
-    with np.errstate(all="ignore"):
-        arrays[typed] = _of_one_type(what, given[typed], arrays[typed])
-        array = function(*arrays)
+    arrays[typed] = _of_one_type(what, given[typed], arrays[typed])
+    array = function(*arrays)
     return BlockExpr(_computed(array), given[0].shape, given[0].is_tiled, origin)
+
+
+def _of_two(
+    what: str, function: Callable[..., Array], left: BlockExpr, right: BlockExpr
+) -> BlockExpr:
+    """The same for two expressions, which most functions have, without lists of them."""
+    if left.is_tiled is not right.is_tiled:
+        same_layouts(what, [left.is_tiled, right.is_tiled])
+    if left.shape != right.shape:
+        same_shapes(what, [left.shape, right.shape])
+    origin = computed(what, left.shape, [left, right])
+    a, b = left.value(), right.value()
+    if a.dtype != b.dtype:
+        a, b = _of_one_type(what, [left, right], [a, b])
+    return BlockExpr(_computed(function(a, b)), left.shape, left.is_tiled, origin)
 
 
 def _of_one_type(what: str, given: Sequence[BlockExpr], arrays: Sequence[Array]) -> Sequence[Array]:
@@ -221,9 +243,8 @@ def matmul(left: object, right: object) -> BlockExpr:
     a, b = operand("@", left), operand("@", right)
     tiled_only("@", a.is_tiled and b.is_tiled)
     shape = product_shape(a.shape, b.shape)
-    with np.errstate(all="ignore"):
-        origin = computed("@", shape, [a.origin, b.origin])
-        return BlockExpr(np.matmul(a.value(), b.value()), shape, True, origin)
+    origin = computed("@", shape, [a, b])
+    return BlockExpr(np.matmul(a.value(), b.value()), shape, True, origin)
 
 
 def elements(value: BlockExpr) -> int:

@@ -20,22 +20,35 @@ class ProgramError(CompileError):
     """A program breaks a rule of the language."""
 
 
-_is_of_user = cache(is_of_user)
-"""Called for each frame between a rule of the language and the program."""
+class _UserFiles(dict[str, bool]):
+    """Whether files are the user's, by their names: asked for each frame between a rule of the
+    language and the program."""
+
+    def __missing__(self, file: str) -> bool:
+        self[file] = is_of_user(file)
+        return self[file]
+
+
+_IS_OF_USER = _UserFiles()
 
 
 def user_frame(frame: FrameType | None = None) -> FrameType | None:
     """The innermost frame of the user's code, from `frame` or the caller on outwards."""
     frame = frame if frame is not None else sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    while frame is not None and not _is_of_user(frame.f_code.co_filename):
+    while frame is not None and not _IS_OF_USER[frame.f_code.co_filename]:
         frame = frame.f_back
     return frame
 
 
 def here() -> Instruction | None:
     """The instruction of the user's program that is being carried out."""
-    frame = user_frame(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
-    return (frame.f_code, frame.f_lasti) if frame is not None else None
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    # As `user_frame` does, without a call: blocks remember where they were acquired.
+    while not _IS_OF_USER[frame.f_code.co_filename]:
+        if frame.f_back is None:
+            return None
+        frame = frame.f_back
+    return frame.f_code, frame.f_lasti
 
 
 @cache

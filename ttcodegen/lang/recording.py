@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
@@ -82,27 +83,38 @@ class Recording:
 
 def record(launch: Launch) -> None:
     """Has the simulator record a launch, from now on."""
+    launch.is_recorded = True
     launch.made.of(Recording).append(Recording())
 
 
 def recording_of(launch: Launch) -> Recording | None:
     """What a launch is recorded in; None if it is not."""
-    return next(iter(launch.made.of(Recording)), None)
+    return launch.made.of(Recording)[0] if launch.is_recorded else None
 
 
 def current_recording() -> Recording | None:
     """What the launch that runs is recorded in."""
-    return None if current.node is None else recording_of(current.node.launch)
+    node = current.node
+    return recording_of(node.launch) if node is not None and node.launch.is_recorded else None
+
+
+class HasOrigin(Protocol):
+    """A block expression."""
+
+    @property
+    def origin(self) -> RecordedValue | None:
+        """What it was computed from, if that is recorded and known."""
+        ...
 
 
 def computed(
-    kind: str,
-    shape: Shape,
-    operands: Sequence[RecordedValue | None],
-    details: Sequence[object] = (),
+    kind: str, shape: Shape, operands: Sequence[HasOrigin], details: Sequence[object] = ()
 ) -> RecordedValue | None:
-    """A computed value; None if it is not known what an operand is."""
-    known = [each for each in operands if each is not None]
+    """A computed value; None if nothing is recorded, or if it is not known what an operand is."""
+    if current_recording() is None:
+        return None
+    origins = [each.origin for each in operands]
+    known = [each for each in origins if each is not None]
     if len(known) != len(operands):
         return None
     return RecordedValue(kind, shape, tuple(known), tuple(details))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from types import FrameType
 
+import numpy as np
 from greenlet import GreenletExit, getcurrent, greenlet
 
 from ttcodegen.diagnostics import Note
@@ -108,8 +109,10 @@ def returned_value(kernel: Kernel) -> ProgramError:
 
 
 def _carry_out(kernel: Kernel) -> None:
-    # The annotation of the user's function is the user's.
-    returned: object = kernel.function()
+    # The device says nothing of infinities; each greenlet has a setting of its own.
+    with np.errstate(all="ignore"):
+        # The annotation of the user's function is the user's.
+        returned: object = kernel.function()
     if returned is not None:
         raise returned_value(kernel)
 

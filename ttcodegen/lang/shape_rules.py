@@ -24,7 +24,7 @@ def same_shapes(what: str, shapes: Sequence[Shape]) -> None:
 
 def same_layouts(what: str, are_tiled: Sequence[bool]) -> None:
     """Operands of `what` are all tiled, or all row-major."""
-    if len(set(are_tiled)) > 1:
+    if are_tiled.count(are_tiled[0]) < len(are_tiled):
         raise error(f"operands of {what} are tiled and row-major blocks")
 
 
@@ -36,6 +36,8 @@ def tiled_only(what: str, is_tiled: bool) -> None:
 
 def product_shape(left: Shape, right: Shape) -> Shape:
     """The shape of a product of matrices, [..., M, K] and [..., K, N]."""
+    if len(left) == 2 == len(right) and left[1] == right[0]:
+        return left[0], right[1]
     fits = (
         len(left) == len(right) >= 2 and left[:-2] == right[:-2] and left[-1] == right[-2]
     )  # fmt: skip

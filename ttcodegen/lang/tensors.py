@@ -65,6 +65,10 @@ class Tensor:
             # Raises what is wrong with its shards where it is made.
             _ = self.placement
         self.padded = _padded(rounded_for_device(elements, data_type), self.is_tiled)
+        self._units: Shape = self.padded.shape
+        if self.is_tiled:
+            *outer, rows, columns = self.padded.shape
+            self._units = (*outer, rows // TILE_SIDE, columns // TILE_SIDE)
 
     @property
     def is_tiled(self) -> bool:
@@ -122,10 +126,7 @@ class Tensor:
     @property
     def units(self) -> Shape:
         """Its size in units: tiles in the last two dimensions of tiled tensors."""
-        sizes = self.padded.shape
-        if not self.is_tiled:
-            return sizes
-        return (*sizes[:-2], sizes[-2] // TILE_SIDE, sizes[-1] // TILE_SIDE)
+        return self._units
 
     @property
     def unit(self) -> str:
@@ -165,7 +166,7 @@ def _padded(elements: Array, is_tiled: bool) -> Array:
     return padded
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, slots=True)
 class TensorSlice:
     """A part of a tensor: a start and a size in each dimension, in units; `single` says which
     dimensions the program gave a value for instead of a range."""
@@ -177,6 +178,8 @@ class TensorSlice:
 
     def has_shape(self, shape: Shape) -> bool:
         """Whether a block of that shape fits: dimensions with a single value may be left out."""
+        if shape == self.sizes:
+            return True
         left = list(shape)
         for size, single in zip(self.sizes, self.single, strict=True):
             if left and left[0] == size and len(left) > 0:
@@ -197,14 +200,17 @@ class TensorSlice:
 
     def view(self) -> Array:
         """The elements, in the memory of the tensor."""
-        steps = [1] * len(self.starts)
-        if self.tensor.is_tiled:
-            steps[-2:] = [TILE_SIDE, TILE_SIDE]
-        return self.tensor.padded[
-            tuple(
-                slice(start * step, (start + size) * step)
-                for start, size, step in zip(self.starts, self.sizes, steps, strict=True)
-            )
+        array = self.tensor.padded
+        starts, sizes = self.starts, self.sizes
+        if not self.tensor.is_tiled:
+            ends = zip(starts, sizes, strict=True)
+            return array[tuple([slice(start, start + size) for start, size in ends])]
+        if len(starts) > 2:
+            outer = zip(starts[:-2], sizes[:-2], strict=True)
+            array = array[tuple([slice(start, start + size) for start, size in outer])]
+        row, column = starts[-2] * TILE_SIDE, starts[-1] * TILE_SIDE
+        return array[
+            ..., row : row + sizes[-2] * TILE_SIDE, column : column + sizes[-1] * TILE_SIDE
         ]
 
     def __str__(self) -> str:
@@ -230,19 +236,17 @@ def out_of_range(axis: int, first: int, end: int, size: int, unit: str) -> str:
 def slice_of(tensor: Tensor, index: tuple[Any, ...]) -> TensorSlice:
     """A slice, whose indices count units; raises ProgramError if it is not inside of the tensor."""
     units = tensor.units
-    unit = tensor.unit
     if len(index) != len(units):
         raise error(wrong_indices(len(index), tensor))
-    found = [
-        _range(part, size, axis, unit)
-        for axis, (part, size) in enumerate(zip(index, units, strict=True))
-    ]
-    return TensorSlice(
-        tensor,
-        tuple(start for start, _ in found),
-        tuple(stop - start for start, stop in found),
-        tuple(not isinstance(part, slice) for part in index),
-    )
+    starts: list[int] = []
+    sizes: list[int] = []
+    single: list[bool] = []
+    for part, size in zip(index, units, strict=True):
+        start, stop = _range(part, size, len(starts), tensor)
+        starts.append(start)
+        sizes.append(stop - start)
+        single.append(not isinstance(part, slice))
+    return TensorSlice(tensor, tuple(starts), tuple(sizes), tuple(single))
 
 
 def ends_of(part: Any, size: int, is_number: Callable[[Any], bool]) -> tuple[Any, Any]:
@@ -270,9 +274,11 @@ def ends_of(part: Any, size: int, is_number: Callable[[Any], bool]) -> tuple[Any
     return start, stop
 
 
-def _range(part: Any, size: int, axis: int, unit: str) -> tuple[int, int]:
+def _range(part: Any, size: int, axis: int, tensor: Tensor) -> tuple[int, int]:
+    if type(part) is int and 0 <= part < size:
+        return part, part + 1
     start, stop = ends_of(part, size, is_integer)
     first, end = int(start), int(start) + 1 if stop is None else int(stop)
     if not 0 <= first < end <= size:
-        raise error(out_of_range(axis, first, end, size, unit))
+        raise error(out_of_range(axis, first, end, size, tensor.unit))
     return first, end

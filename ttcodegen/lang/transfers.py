@@ -14,6 +14,7 @@ from ttcodegen.lang.shapes import shape_text
 from ttcodegen.lang.tensors import Tensor, TensorSlice
 from ttcodegen.lang.written_units import WrittenUnits
 
+_BEGIN_COPY_TO, _END_COPY_TO = Event.BEGIN_COPY_TO, Event.END_COPY_TO
 HANDLE_AFTER_WAIT = "a transfer handle cannot be used after wait was called"
 GROUP_AFTER_WAIT = "a group transfer cannot be used after wait_all was called"
 ADDED_AFTER_WAIT = "ttl.GroupTransfer.add cannot be called after wait_all was called"
@@ -74,9 +75,9 @@ def copy(src: object, dst: object) -> Transfer:
     The transfer that it returns has to be waited for before the block is used or released.
     """
     running_kernel("ttl.copy", KernelKind.DATA_MOVEMENT)
+    if isinstance(src, TensorSlice) and isinstance(dst, Block):
+        return _load(src, dst)
     match src, dst:
-        case TensorSlice(), Block():
-            return _load(src, dst)
         case Block(), TensorSlice():
             return _save(src, dst)
         case Block(), SrcPipeIdentity():
@@ -145,12 +146,13 @@ def _check_shapes(block: Block, part: TensorSlice) -> None:
 
 def _load(part: TensorSlice, block: Block) -> Transfer:
     _check_shapes(block, part)
-    block.happens(Event.BEGIN_COPY_TO)
+    block.happens(_BEGIN_COPY_TO)
     target = block.content()
-    target[...] = part.view().reshape(target.shape)
+    given = part.view()
+    target[...] = given if given.shape == target.shape else given.reshape(target.shape)
     if (recording := current_recording()) is not None:
         recording.loaded(target, part, block.shape)
-    return Transfer(lambda: block.happens(Event.END_COPY_TO))
+    return Transfer(lambda: block.happens(_END_COPY_TO))
 
 
 def _save(block: Block, part: TensorSlice) -> Transfer:

@@ -48,6 +48,15 @@ def rounded_for_device(array: np.ndarray, data_type: DataType) -> np.ndarray:
     return _once_per_element(lambda part: _rounded(part, data_type), array)
 
 
+def store_rounded(target: np.ndarray, array: np.ndarray, data_type: DataType) -> None:
+    """Writes elements into an array in the compute dtype of a device tensor, rounded to its data
+    type."""
+    if data_type is DataType.BFLOAT16 and array.dtype == np.float32 and array.size <= _PART:
+        target[...] = array.astype(ml_dtypes.bfloat16)
+    else:
+        target[...] = rounded_for_device(array, data_type)
+
+
 def in_storage_dtype(array: np.ndarray, data_type: DataType) -> np.ndarray:
     """A rounded array in the numpy dtype of its data type (bfloat16 for bf16)."""
     dtype = np.dtype(data_type.numpy)

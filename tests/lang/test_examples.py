@@ -41,6 +41,8 @@ def test_elementwise_with_more_blocks_than_y_has_room_for_is_a_deadlock() -> Non
         "the compute kernel 'elwise_compute' on node (0, 0) waits for a free block of 'y_dfb'",
         "the data movement kernel 'elwise_write' on node (0, 0) waits for a filled block of "
         "'z_dfb'",
+        "the compute kernel 'elwise_compute' on node (0, 0) has not pushed the block of 'z_dfb' "
+        "that it acquired by reserve here",
     ]
 
 

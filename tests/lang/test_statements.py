@@ -78,7 +78,7 @@ def program(statements: str) -> str:
             "'f' dep",
             "f()",
         ),
-        ("n = row\nwhile n < 4: n -= 1", "may become negative here", "n -= 1"),
+        ("n = row\nwhile n < 4: n -= 1", "this loop changes never makes its", "while"),
         ("n = row\nwhile n < 4: put(n)", "never ends: nothing in this loop", "while"),
         ("n = 0\nwhile n < row: n += 2\nprint(n)", "'n' depends on the way", "n)"),
         (

@@ -110,11 +110,16 @@ def remedy(event: Event, state: BlockState, acquisition: Acquisition) -> str | N
     return None
 
 
+def released_word(acquisition: Acquisition) -> str:
+    """What becomes of a block that was acquired so."""
+    return "pushed" if acquisition is Acquisition.RESERVE else "popped"
+
+
 def acquired_twice(buffer: str, acquisition: Acquisition) -> str:
     """The error of a program that acquires a second block before it releases the first."""
-    release = "pushed" if acquisition is Acquisition.RESERVE else "popped"
     return (
-        f"{acquisition.value} of '{buffer}' while a block of it is acquired and not {release} yet"
+        f"{acquisition.value} of '{buffer}' while a block of it is acquired and not "
+        f"{released_word(acquisition)} yet"
     )
 
 
@@ -123,5 +128,4 @@ NEVER_RELEASED_REMEDY = "acquire it in a with statement, which releases it at it
 
 def never_released(buffer: str, acquisition: Acquisition) -> str:
     """The error of a program that keeps a block."""
-    release = "pushed" if acquisition is Acquisition.RESERVE else "popped"
-    return f"a block of '{buffer}' is never {release}"
+    return f"a block of '{buffer}' is never {released_word(acquisition)}"

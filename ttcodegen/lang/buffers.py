@@ -23,7 +23,9 @@ from ttcodegen.lang.block_states import (
     Event,
     acquired_twice,
     following,
+    never_released,
     refusal,
+    released_word,
     remedy,
 )
 from ttcodegen.lang.context import (
@@ -83,7 +85,8 @@ class DataflowBuffer(Awaitable):
         self._free = deque(np.zeros(sizes, likeness.compute_dtype) for _ in range(block_count))
         self._filled: deque[Array] = deque()
         self._held: dict[Acquisition, Block | None] = dict.fromkeys(Acquisition)
-        self._pushed = self._popped = 0
+        self._released = dict.fromkeys(Acquisition, 0)
+        self._last_to_release: dict[Acquisition, Kernel] = {}
 
     @property
     def unit_bytes(self) -> int:
@@ -165,14 +168,42 @@ class DataflowBuffer(Awaitable):
             self, lambda: bool(source), lambda: f"a {kind} block of '{self.name}'"
         )
 
+    def forgotten(self) -> str | None:
+        """That a block is never released, if the kernel that acquired it has ended."""
+        for block in self.unreleased():
+            if block.kernel.has_ended:
+                return never_released(self.name, block.acquisition)
+        return None
+
+    def held_up_by(self) -> list[Note]:
+        """The blocks that are acquired and not released; else which kernels have ended after their
+        last blocks."""
+        held = [
+            Note(
+                f"{block.kernel} has not {released_word(block.acquisition)} the block of "
+                f"'{self.name}' that it acquired by {block.acquisition.value} here",
+                place(block.acquired),
+            )
+            for block in self.unreleased()
+        ]
+        ended = [
+            Note(
+                f"{kernel} has ended; it {released_word(acquisition)} "
+                f"{plural(self._released[acquisition], 'block')} of '{self.name}'"
+            )
+            for acquisition, kernel in self._last_to_release.items()
+            if kernel.has_ended
+        ]
+        return held or ended
+
     def release(self, block: Block, array: Array) -> None:
         """Takes a block back: the next filled one after a push, a free one after a pop."""
         if block.acquisition is _RESERVE:
             self._filled.append(array)
-            self._pushed += 1
         else:
             self._free.append(array)
-            self._popped += 1
+        self._released[block.acquisition] += 1
+        self._last_to_release[block.acquisition] = block.kernel
         self._held[block.acquisition] = None
         if self.waiting:
             self.node.launch.scheduler.changed(self)
@@ -192,10 +223,11 @@ class DataflowBuffer(Awaitable):
         """Its state, for debug printing; pointers count pages from the start of its memory."""
         turn = self.pages * self.block_count
         held = self._held[Acquisition.RESERVE] is not None
-        write = self._pushed * self.pages % turn
+        write = self._released[_RESERVE] * self.pages % turn
+        read = self._released[_WAIT] * self.pages % turn
         return (
             f"{self.describe_size()}, "
-            f"rd_ptr={self._popped * self.pages % turn}, wr_ptr={write}, "
+            f"rd_ptr={read}, wr_ptr={write}, "
             f"wr_tile_ptr={0 if not held else write}, filled={len(self._filled)}"
         )
 
@@ -204,7 +236,7 @@ class Block(BlockExpr):
     """Memory acquired from a dataflow buffer."""
 
     __slots__ = (
-        "_kernel", "_last_copy", "_transitions", "acquired", "acquisition", "buffer", "readers",
+        "_last_copy", "_transitions", "acquired", "acquisition", "buffer", "kernel", "readers",
         "state",
     )  # fmt: skip
 
@@ -228,13 +260,13 @@ class Block(BlockExpr):
         self.state = FIRST[acquisition]
         self.readers = 0
         """Copies that are reading."""
-        self._kernel = kernel
+        self.kernel = kernel
         self._transitions = TRANSITIONS[kernel.kind, acquisition]
         self._last_copy: Instruction | None = None
 
     def happens(self, event: Event) -> None:
         """Goes to the next state; raises ProgramError if the event is not allowed in this one."""
-        self._kernel.steps += 1
+        self.kernel.steps += 1
         if event in _OF_COPIES:
             found = following(self._transitions, self.state, self.readers, event)
             if found is None:

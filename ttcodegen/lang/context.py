@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from greenlet import greenlet
 
+from ttcodegen.diagnostics import Note
 from ttcodegen.lang.places import Instruction, error
 from ttcodegen.lang.written_units import WrittenUnits
 
@@ -45,6 +46,14 @@ class Awaitable:
     def __init__(self) -> None:
         self.waiting: list[Task] = []
 
+    def forgotten(self) -> str | None:
+        """What nobody will do any more although others wait for it, if that is known."""
+        return None
+
+    def held_up_by(self) -> list[Note]:
+        """Why those that wait for it do, where that is known."""
+        return []
+
 
 @dataclass(eq=False)
 class Task:
@@ -53,6 +62,7 @@ class Task:
     kernel: Kernel
     thread: greenlet
     waits_for: Callable[[], str] | None = None
+    waits_at: Awaitable | None = None
 
 
 class Schedule(Protocol):
@@ -98,6 +108,7 @@ class Kernel:
     defined: Instruction | None = None
     steps: int = 0
     """How often it has done something with a block."""
+    has_ended: bool = False
 
     def __str__(self) -> str:
         return f"the {self.kind.value} kernel '{self.name}' on node {self.node}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import linecache
 import sys
@@ -13,6 +14,7 @@ from types import CodeType, ModuleType, TracebackType
 
 from ttcodegen.diagnostics import CompileError, Note, Source, SourceLocation
 from ttcodegen.lang.context import Launch, current
+from ttcodegen.lang.counted_loops import COUNTERS, with_counted_loops
 from ttcodegen.lang.places import place
 from ttcodegen.user_files import is_of_user
 
@@ -68,6 +70,7 @@ def run_program_text(
     code = _compiled(source)
     main = ModuleType(name)
     main.__file__ = source.name
+    main.__dict__.update(COUNTERS)
     lines = source.text.splitlines(keepends=True)
     linecache.cache[source.name] = (len(source.text), None, lines, source.name)
     saved = sys.argv, sys.path[:], sys.modules.get(name)
@@ -99,7 +102,8 @@ def _run(code: CodeType, main: ModuleType) -> None:
 
 def _compiled(source: Source) -> CodeType:
     try:
-        return compile(source.text, source.name, "exec", dont_inherit=True)
+        module = ast.parse(source.text, source.name)
+        return compile(with_counted_loops(module), source.name, "exec", dont_inherit=True)
     except SyntaxError as wrong:
         where = SourceLocation(source.name, wrong.lineno or 1, wrong.offset or 1)
         raise CompileError(f"the program is no Python: {wrong.msg}", where) from None

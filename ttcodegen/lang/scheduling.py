@@ -90,10 +90,10 @@ class Scheduler:
         task = self._running
         assert task is not None
         while not is_so():
-            task.waits_for = what
+            task.waits_for, task.waits_at = what, thing
             thing.waiting.append(task)
             self._hub.switch()
-        task.waits_for = None
+        task.waits_for = task.waits_at = None
 
     def changed(self, thing: Awaitable) -> None:
         """Lets those that wait for a thing look at it again."""
@@ -113,6 +113,7 @@ def _carry_out(kernel: Kernel) -> None:
     with np.errstate(all="ignore"):
         # The annotation of the user's function is the user's.
         returned: object = kernel.function()
+    kernel.has_ended = True
     if returned is not None:
         raise returned_value(kernel)
 
@@ -132,6 +133,12 @@ def _deadlock(stuck: Sequence[Task]) -> ProgramError:
         notes.append(Note(f"{task.kernel} waits for {task.waits_for()}", where))
     if len(stuck) > MOST_NOTES:
         notes.append(Note(f"and {len(stuck) - MOST_NOTES} more kernels wait"))
-    first = notes[0]
+    where = notes[0].place
+    awaited = {id(task.waits_at): task.waits_at for task in stuck if task.waits_at is not None}
+    explained = [note for thing in awaited.values() for note in thing.held_up_by()]
+    notes += explained[:MOST_NOTES]
     message = "deadlock: no kernel can go on"
-    return ProgramError(message, first.place, notes=notes)
+    forgotten = next(filter(None, (thing.forgotten() for thing in awaited.values())), None)
+    if forgotten is not None:
+        message += f"; {forgotten}"
+    return ProgramError(message, where, notes=notes)

@@ -205,13 +205,13 @@ class TensorSlice:
         if not self.tensor.is_tiled:
             ends = zip(starts, sizes, strict=True)
             return array[tuple([slice(start, start + size) for start, size in ends])]
-        if len(starts) > 2:
-            outer = zip(starts[:-2], sizes[:-2], strict=True)
-            array = array[tuple([slice(start, start + size) for start, size in outer])]
-        row, column = starts[-2] * TILE_SIDE, starts[-1] * TILE_SIDE
-        return array[
-            ..., row : row + sizes[-2] * TILE_SIDE, column : column + sizes[-1] * TILE_SIDE
-        ]
+        *outer, row, column = starts
+        *_, rows, columns = sizes
+        if outer:
+            ends = zip(outer, sizes, strict=False)
+            array = array[tuple([slice(start, start + size) for start, size in ends])]
+        row, column = row * TILE_SIDE, column * TILE_SIDE
+        return array[..., row : row + rows * TILE_SIDE, column : column + columns * TILE_SIDE]
 
     def __str__(self) -> str:
         return f"a slice of the shape {shape_text(self.sizes)}"

@@ -56,6 +56,9 @@ from ttcodegen.lang.scheduling import returned_value
 from ttcodegen.lang.shapes import is_tuple
 from ttcodegen.lang.signposts import ONLY_WITH
 
+MOST_TURNS = 1_000
+"""Of a `while` loop that does not count in a way that kernels do: each becomes statements of its
+own."""
 _MISSING = object()
 _OF_PYTHON = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
@@ -249,7 +252,7 @@ class KernelTranslator(VariableTranslator):
         if counting is not None and is_number(self.name(counting.name, node)):
             self._counting(counting, node)
             return
-        while True:
+        for _ in range(MOST_TURNS):
             if is_condition(self.test(node.test)) or has_breaks(node):
                 self._repeated(node)
                 return
@@ -258,6 +261,12 @@ class KernelTranslator(VariableTranslator):
             with self._iteration(node.body):
                 self.body(node.body)
             self.here = node
+        self.refuse(
+            f"this loop has not ended after {MOST_TURNS:,} turns, which the compiler goes through "
+            "one by one",
+            node,
+            remedy="go over a range: the kernel counts then",
+        )
 
     def _repeated(self, node: ast.While) -> None:
         """A loop that goes on as long as the running kernel finds a condition to hold."""

@@ -93,21 +93,41 @@ def test_what_depends_on_the_node_in_another_way_is_refused_at_its_line(
 
 
 @pytest.mark.parametrize(
-    ("chosen", "used", "instead"),
+    ("chosen", "used", "instead", "text"),
     [
-        ("x if is_first else y", "y[PLACE]", "chosen[0, 0]"),
-        ("x_dfb if is_first else y_dfb", "y_dfb.wait", "chosen.wait"),
+        ("x if is_first else y", "y[PLACE]", "chosen[PLACE]",
+         "if (node_column == 0 && node_row == 0) {"),
+        ("x_dfb if is_first else y_dfb", "y_dfb.", "chosen.", "cb_wait_front(cb_x_dfb, 1);"),
     ],
-)
-def test_a_tensor_or_buffer_that_depends_on_the_node_is_refused(
-    tmp_path: Path, chosen: str, used: str, instead: str
+)  # fmt: skip
+def test_a_tensor_or_buffer_that_depends_on_the_node_is_a_part_of_the_kernel(
+    tmp_path: Path, chosen: str, used: str, instead: str, text: str
 ) -> None:
     body = f"is_first = ttl.node(dims=1) == 0\nchosen = {chosen}" + WRITE.replace(used, instead)
     source = Source("program.py", operation(body.replace("PLACE", "0, 0"), grid="(2, 2)"))
-    with pytest.raises(CompileError, match="'chosen' is not the same on all nodes") as raised:
-        run_program_text(source, [], Projects(source.digest, tmp_path).watch)
-    assert "    " + used.partition("[")[0] not in raised.value.render(source)
-    assert instead.partition("[")[0] in raised.value.render(source)
+    projects = Projects(source.digest, tmp_path)
+    run_program_text(source, [], projects.watch)
+    written = (projects.written[0] / "kernels" / "write.cpp").read_text()
+    assert text in written
+    assert written.count("cb_wait_front") == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("if ttl.node(dims=1):\n    z_dfb = ttl.make_dataflow_buffer_like(x, shape=(1, 2))",
+         "node (0, 1) makes other dataflow buffers than node (0, 0): circular buffers are the same "
+         "on all cores"),
+        ("if ttl.node(dims=1):\n    @ttl.datamovement()\n    def read(): pass",
+         "node (0, 1) has the kernels read, compute, write, but node (0, 0) has compute, write"),
+    ],
+)  # fmt: skip
+def test_nodes_that_have_other_buffers_or_kernels_are_refused(
+    tmp_path: Path, body: str, message: str
+) -> None:
+    with pytest.raises(CompileError) as raised:
+        writer(tmp_path, body, "0, 0")
+    assert raised.value.diagnostics[0].message == message
 
 
 def test_a_truth_that_depends_on_the_node_is_a_condition_of_the_kernel(tmp_path: Path) -> None:

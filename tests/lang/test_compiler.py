@@ -306,6 +306,7 @@ CHECKED = [
     ("planes", (3, 2, 2)),
     ("meshes", ("sums",)),
     ("branches", ()),
+    ("choices", ()),
     ("indices", (2, 3)),
     ("indices", (8, 8)),
     ("split_k", ()),

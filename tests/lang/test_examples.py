@@ -145,6 +145,7 @@ def test_formulas_of_models(sizes: tuple[int, ...]) -> None:
     ("name", "arguments"),
     [
         ("branches", ()),
+        ("choices", ()),
         ("conditional", ()),
         ("gather_rows", ()),
         *(("halo", (nodes,)) for nodes in (1, 4, 8)),

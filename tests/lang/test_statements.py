@@ -17,8 +17,10 @@ def op(y):
     dfb = ttl.make_dataflow_buffer_like(y, shape=(1, 1))
     first, second = lambda a: a + 1, lambda a: a + 2
     options = dict(scale=3)
+    shared, own = 0, ttl.node(dims=1)
     @ttl.compute()
     def compute():
+        assert shared == 0
         for _ in range(2):
             with dfb.reserve() as blk:
                 blk.store(ttl.block.fill(1, shape=(1, 1)))
@@ -68,11 +70,16 @@ def program(statements: str) -> str:
         ("for i in range(2):\n    a = i == 1\n    put(i)\nif a: print(a)", "'a' depends", "a:"),
         ("for i in [r for r in range(2) if r != row]: put(i)", "takes a choice that is", "r !="),
         (
-            "n = 0\ndef f():\n    nonlocal n\n    n = 1\nf()\nput(n)",
-            "does not assign to 'n'",
-            "n =",
+            "n = 'a'\ndef f():\n    nonlocal n\n    n = 'b'\nf()\nprint(n)",
+            "'n' is a variable of a function around this one",
+            "n = 'b'",
         ),
-        ("for i in range(2): put(row or 1)", "does not choose between numbers", "row or"),
+        ("nonlocal shared\nshared += 1", "'write' and 'compute' share the variable", "nonlocal"),
+        ("nonlocal first\nfirst = 1", "'first' is no number", "nonlocal"),
+        ("print(row or 'a')", "does not choose between these", "row or"),
+        ("match row:\n    case [1, *_]: put(1)", "values, | and names only", "match"),
+        ("try: put(1)\nexcept ValueError: pass", "have no statement 'try'", "try"),
+        ("if row: raise ValueError", "have no statement 'raise'", "raise"),
         (
             "if row:\n    def f(): return 0\nelse:\n    def f(): return 1\nput(f())",
             "'f' dep",
@@ -82,13 +89,8 @@ def program(statements: str) -> str:
         ("n = row\nwhile n < 4: put(n)", "never ends: nothing in this loop", "while"),
         ("n = 0\nwhile n < row: n += 2\nprint(n)", "'n' depends on the way", "n)"),
         (
-            "for i in range(2):\n    if row:\n        if i: continue\n        put(i)",
-            "takes 'continue'",
-            "continue",
-        ),
-        (
-            "for i in range(2):\n    put(i)\n    if row:\n        if i: break",
-            "takes 'break' at the end of",
+            "for i in range(2):\n    if row: continue\n    if i: break\nelse: put(0)",
+            "takes 'break' in conditions",
             "break",
         ),
         ("print(-row & 1)", "operators of bits of numbers that are 0 or more", "-row &"),
@@ -174,6 +176,34 @@ def test_what_a_kernel_cannot_do_as_python_does_is_refused(
         ("print([(a, b) for a in range(3) if a for b in range(a)])", "[(1, 0), (2, 0), (2, 1)]"),
         ("print(*divmod(row + 5, 3))", "DPRINT << sum / 3 <<"),
         ("range = lambda n: (1, 0)", "noc_async_write_page(node_row * 2 + 1,"),
+        (
+            "for k in range(5):\n    if row:\n        if k: continue\n        print(k)\n"
+            "    print(9)",
+            "    if (live != 0) {",
+        ),
+        (
+            "for k in range(5):\n    if k == row: continue\n    if k > 2: break\n    print(k)",
+            "going",
+        ),
+        (
+            "n = k = 0\nwhile n < 4:\n    k += 1\n    if k % 2: continue\n    n += 1\nprint(k)",
+            "while (n < 4) {",
+        ),
+        ("match row:\n    case 0: print(5)\n    case _: print(6)", "if (node_row == 0) {"),
+        (
+            "match row + 1:\n    case 1 | 3: print(5)\n    case n if n > 1: print(n)",
+            "if (matched == 1 || matched == 3) {",
+        ),
+        (
+            "match ttl.node(dims=2):\n    case (0, r) if r > 0: print(r)\n    case _: pass",
+            "if (node_column == 0 && node_row > 0) {",
+        ),
+        ("match (row, 2):\n    case (1, 3) | (0, 2): print(4)", "if (node_row == 0) {"),
+        ("print(row or 3, row and 4)", '(node_row != 0 ? node_row : 3) << " " <<'),
+        ("n = 0\ndef f():\n    nonlocal n\n    n += row\nf()\nprint(n)", "n = n + node_row;"),
+        ("nonlocal own\nown += 1\nprint(own)", "own = own + 1;"),
+        ("import math\nprint(math.ceil(row / 3))", "(node_row + 2) / 3"),
+        ("from math import floor as down\nprint(down(row / 3))", "node_row / 3"),
     ],
 )
 def test_kernels_do_what_python_does(statements: str, expected: str, tmp_path: Path) -> None:

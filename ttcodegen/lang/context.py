@@ -133,6 +133,9 @@ class Launch:
     is_recorded: bool = False
     made: Belongings = field(default_factory=Belongings)
     """What the simulator records, on request."""
+    initial: dict[tuple[str, str], object] = field(default_factory=dict[tuple[str, str], object])
+    """What kernels found in variables of the operation's body that they change, before they ran: by
+    the kernel and the variable."""
 
 
 @dataclass

@@ -15,9 +15,11 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ttcodegen.diagnostics import CompileError, SourceLocation
-from ttcodegen.lang.compiler.merging import merged, plain, variables_of
+from ttcodegen.lang.buffers import DataflowBuffer
+from ttcodegen.lang.compiler.merging import is_same, merged, plain, variables_of
 from ttcodegen.lang.compiler.rewriting import without_breaks
 from ttcodegen.lang.context import Coordinates, Kernel
+from ttcodegen.lang.tensors import Tensor
 
 
 def function_of(kernel: Kernel) -> FunctionType:
@@ -106,9 +108,26 @@ class Captured:
             found = known[name]
             return plain(found)
         values = self._values(name)
-        if len(values) < len(self._functions):
+        if len(values) < len(self._functions) and not _is_object(name, values):
             raise ValueError(f"'{name}' is not set on all nodes")
         return merged(name, values)
+
+    def groups(self) -> list[tuple[dict[str, Any], list[Coordinates]]]:
+        """The tensors and dataflow buffers that are not the same on all nodes, by the names of
+        variables, with the nodes that have those; a single group if all are the same."""
+        names = [
+            name
+            for name in self._names
+            if all(isinstance(v, Tensor | DataflowBuffer) for v in self._values(name).values())
+            and not _is_object(name, self._values(name))
+        ]
+        found: dict[tuple[object, ...], tuple[dict[str, Any], list[Coordinates]]] = {}
+        for place, function in self._functions.items():
+            held = variables_of(function)
+            mine = {name: held[name] for name in names if name in held}
+            key = tuple((name, _identity(value)) for name, value in mine.items())
+            found.setdefault(key, (mine, []))[1].append(place)
+        return list(found.values())
 
     def _values(self, name: str) -> dict[Coordinates, Any]:
         """What a variable holds, on the nodes on which it is set."""
@@ -133,6 +152,16 @@ class Captured:
                     where = location(self.file, syntax_of(self._first))
                     raise CompileError(str(wrong), where) from None
         return found
+
+
+def _identity(value: Tensor | DataflowBuffer) -> int:
+    return value.number if isinstance(value, DataflowBuffer) else id(value)
+
+
+def _is_object(name: str, values: Mapping[Coordinates, Any]) -> bool:
+    """Whether a variable holds one tensor or dataflow buffer, on the nodes on which it is set."""
+    first, *others = values.values()
+    return isinstance(first, Tensor | DataflowBuffer) and all(is_same(v, first) for v in others)
 
 
 def stored_names(nodes: Sequence[ast.AST]) -> list[str]:

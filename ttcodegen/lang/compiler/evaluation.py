@@ -230,17 +230,21 @@ class ExpressionTranslator:
                 self.noted(frame, name, node)
                 return self.read_variable(found) if isinstance(found, Variable) else found
             frame = frame.enclosing
+        found = self.captured_value(name, node)
+        placed = self.placed(name, found)
+        if placed is not found and not self.is_conditional:
+            self.names[name] = placed
+        return placed
+
+    def captured_value(self, name: str, node: ast.AST) -> Any:
+        """What the function finds outside of itself; what depends on the node says how."""
         captured = self.frame.captured
         if name not in captured:
             self.refuse(f"the name '{name}' is not known", node)
         try:
-            found = captured[name]
+            return captured[name]
         except ValueError as wrong:
             self.refuse(str(wrong), node)
-        placed = self._placed(name, found)
-        if placed is not found and not self.is_conditional:
-            self.names[name] = placed
-        return placed
 
     def read_variable(self, variable: Variable) -> SSAValue:
         """What a variable of the kernel holds now."""
@@ -255,7 +259,7 @@ class ExpressionTranslator:
         after it."""
         return False
 
-    def _placed(self, name: str, found: Any) -> Any:
+    def placed(self, name: str, found: Any) -> Any:
         """A captured value, with what depends on the node computed from its position."""
         here = Place(self.arithmetic, self.column, self.row, self.node_of_kernel)
         return here.value(name, found)
@@ -400,13 +404,24 @@ class ExpressionTranslator:
                 found.append(value)
             if decides:
                 break
+        if len(found) > 1 and all(is_number(x) and not isinstance(x, bool) for x in found):
+            return self._deciding(found, needs_all=needs_all)
         if len(found) > 1 and not all(is_condition(x) or isinstance(x, bool) for x in found):
             self.refuse(
-                "the compiler does not choose between numbers that the running kernel knows",
+                "the compiler does not choose between these: they are not all numbers",
                 node,
                 remedy="use an if statement",
             )
         return found[0] if len(found) == 1 else joined(found, needs_all=needs_all)
+
+    def _deciding(self, numbers: Sequence[Number], *, needs_all: bool) -> Number:
+        """The first of several numbers that is 0 (`and`), or is not (`or`); else the last one."""
+        *others, last = numbers
+        for number in reversed(others):
+            is_set = Comparison("ne", number, 0)
+            left, right = (last, number) if needs_all else (number, last)
+            last = self.arithmetic.chosen(is_set, left, right)
+        return last
 
     def _known_test(self, node: ast.expr) -> bool:
         """Whether an expression is true, which is known when the kernel is compiled."""

@@ -7,6 +7,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from ttcodegen.lang.compiler.captured import Captured, syntax_of
@@ -40,6 +41,16 @@ class Frame:
 
     def __post_init__(self) -> None:
         self.rest = self.body
+
+    @cached_property
+    def shared_names(self) -> frozenset[str]:
+        """Its variables that functions inside of it declare to change."""
+        return frozenset(
+            name
+            for part in ast.walk(self.syntax)
+            if isinstance(part, ast.Nonlocal) and part not in self.body
+            for name in part.names
+        )
 
     @property
     def name(self) -> str:

@@ -139,6 +139,8 @@ class _OperationCompiler:
         """What the symbols of their functions begin with."""
         first = next(iter(launch.nodes.values()))
         self.buffers = first.made.of(DataflowBuffer)
+        for node in launch.nodes.values():
+            _check_alike(first, node)
         if len(launch.grid) > 2:
             raise CompileError("the compiler takes grids of one chip: one or two dimensions")
         columns, rows = (*launch.grid, 1)[:2]
@@ -439,6 +441,31 @@ def _erase_unused(function: FuncOp) -> None:
         if is_pure and op.results[0].first_use is None:
             op.detach()
             op.erase()
+
+
+def _check_alike(first: context.Node, node: context.Node) -> None:
+    """Raises CompileError if a node has other kernels or dataflow buffers than the first one."""
+    names, others = ([each.name for each in one.kernels] for one in (first, node))
+    if names != others:
+        raise CompileError(
+            f"node {node} has the kernels {', '.join(others) or 'none'}, but node {first} has "
+            f"{', '.join(names) or 'none'}",
+            remedy="make the same kernels on all nodes; what some of them leave out is a condition "
+            "in the kernel",
+        )
+    kinds, of_node = (
+        [
+            (each.name, each.shape, each.data_type, each.is_tiled, each.block_count)
+            for each in one.made.of(DataflowBuffer)
+        ]
+        for one in (first, node)
+    )
+    if kinds != of_node:
+        raise CompileError(
+            f"node {node} makes other dataflow buffers than node {first}: circular buffers are the "
+            "same on all cores",
+            remedy="make all of them on all nodes, and choose the one to use",
+        )
 
 
 def _circular_buffer(buffer: DataflowBuffer) -> CircularBuffer:

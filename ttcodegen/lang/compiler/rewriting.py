@@ -14,8 +14,21 @@
                                         else:
                                             ...
 
-What is written stays at its lines, so that errors point there. A `break` anywhere else than at the
-end of an `if` statement of the loop's own body stays, and is refused.
+A `break` or `continue` in other conditions, and beside each other, leaves the rest of an iteration
+out by another variable:
+
+    for i in range(n):          for i in range(n):
+        if found:                   live = True
+            if wanted:              if found:
+                continue                if wanted:
+            ...                             live = False
+        ...                             if live:
+                                            ...
+                                    if live:
+                                        ...
+
+What is written stays at its lines, so that errors point there. What stays is refused: in loops with
+an `else`, and in statements that kernels do not have.
 """
 
 from __future__ import annotations
@@ -24,8 +37,12 @@ import ast
 from collections.abc import Sequence
 from copy import deepcopy
 
+from ttcodegen.lang.compiler.matching import MatchesAsConditions
+
 GOING = "going"
 """The variable that says whether a loop goes on."""
+LIVE = "live"
+"""The variable that says whether an iteration does."""
 
 _BROKEN = "had_breaks"
 """Marks loops that were rewritten."""
@@ -48,32 +65,47 @@ class WithoutBreaks(ast.NodeTransformer):
     def visit_For(self, node: ast.For) -> ast.AST | list[ast.stmt]:
         """A loop over a sequence: what is left of it is skipped."""
         self.generic_visit(node)
-        if not _breaks(node.body) or node.orelse:
+        if node.orelse or not _ends_early(node.body):
             return node
-        going = self._name()
-        body = _guarded(node.body, going)
-        if _breaks(body):
+        has_break = _has(node.body, ast.Break)
+        going = self._name(GOING) if has_break else ""
+        node.body = self._without_ends(node.body, going)
+        if not has_break:
             return node
-        node.body = [_if(_read(going, node), body, [], node)]
+        node.body = [_if(_read(going, node), node.body, [], node)]
         return [_assigned(going, True, node), node]
+
+    def _without_ends(self, body: list[ast.stmt], going: str) -> list[ast.stmt]:
+        """The body of a loop without `break`, and without `continue` where statements cannot be
+        left out by turning a condition around."""
+        if not _has(body, ast.Continue):
+            guarded = _guarded(body, going)
+            if not _has(guarded, ast.Break):
+                return guarded
+        live = self._name(LIVE)
+        return [_assigned(live, True, body[0]), *_left_out(body, live, going)]
 
     def visit_While(self, node: ast.While) -> ast.AST | list[ast.stmt]:
         """A loop with a condition, which becomes another one."""
         self.generic_visit(node)
-        if not _breaks(node.body) or node.orelse:
+        if node.orelse or not _ends_early(node.body):
             return node
         first, *rest = node.body
         is_true = isinstance(node.test, ast.Constant) and bool(node.test.value)
         match first:
-            case ast.If(test, [ast.Break()], orelse) if is_true and not _breaks([*orelse, *rest]):
+            case ast.If(test, [ast.Break()], orelse) if is_true and not _ends_early(
+                [*orelse, *rest]
+            ):
                 node.test = _opposite(test)
                 node.body = [*orelse, *rest] or [ast.copy_location(ast.Pass(), first)]
                 return node
             case _:
                 pass
-        going = self._name()
-        body = _guarded(node.body, going)
-        if _breaks(body):
+        has_break = _has(node.body, ast.Break)
+        going = self._name(GOING) if has_break else ""
+        body = self._without_ends(node.body, going)
+        if not has_break:
+            node.body = body
             return node
         goes_on = _read(going, node)
         node.test = (
@@ -85,11 +117,11 @@ class WithoutBreaks(ast.NodeTransformer):
         setattr(node, _BROKEN, True)
         return [_assigned(going, True, node), node]
 
-    def _name(self) -> str:
-        name, number = GOING, 1
+    def _name(self, wanted: str) -> str:
+        name, number = wanted, 1
         while name in self._names:
             number += 1
-            name = f"{GOING}_{number}"
+            name = f"{wanted}_{number}"
         self._names.add(name)
         return name
 
@@ -100,9 +132,9 @@ def has_breaks(loop: ast.While) -> bool:
 
 
 def without_breaks(module: ast.Module) -> ast.Module:
-    """A program whose loops have no `break` where that can be."""
+    """A program whose loops have no `break` where that can be, and no `match` statements."""
     names = {node.id for node in ast.walk(module) if isinstance(node, ast.Name)}
-    return WithoutBreaks(names).visit(module)
+    return WithoutBreaks(names).visit(MatchesAsConditions(names).visit(module))
 
 
 class _Choice(ast.NodeTransformer):
@@ -129,22 +161,73 @@ def with_choice(statement: ast.stmt, test: ast.AST, which: bool) -> ast.stmt | N
     return found if rewriting.is_found else None
 
 
-def _breaks(statements: Sequence[ast.stmt]) -> bool:
-    """Whether statements have a `break` of the loop that they are in."""
+def _has(statements: Sequence[ast.stmt], kind: type[ast.Break | ast.Continue]) -> bool:
+    """Whether statements have a `break` or a `continue` of the loop that they are in."""
     for statement in statements:
         match statement:
-            case ast.Break():
-                return True
+            case ast.Break() | ast.Continue():
+                if isinstance(statement, kind):
+                    return True
             case ast.For(orelse=orelse) | ast.While(orelse=orelse):
-                if _breaks(orelse):
+                if _has(orelse, kind):
                     return True
             case ast.FunctionDef():
                 pass
             case _:
                 inner = [each for each in ast.iter_child_nodes(statement)]
-                if _breaks([each for each in inner if isinstance(each, ast.stmt)]):
+                if _has([each for each in inner if isinstance(each, ast.stmt)], kind):
                     return True
     return False
+
+
+def has_continue(statements: Sequence[ast.stmt]) -> bool:
+    """Whether statements have a `continue` of the loop that they are in."""
+    return _has(statements, ast.Continue)
+
+
+def _ends_early(body: Sequence[ast.stmt]) -> bool:
+    """Whether the body of a loop has a `break`, or a `continue` anywhere else than at the end of
+    conditions that the rest of the iteration becomes part of."""
+    if _has(body, ast.Break):
+        return True
+    simple = [
+        statement
+        for statement in body
+        if isinstance(statement, ast.If)
+        and not statement.orelse
+        and isinstance(statement.body[-1], ast.Continue)
+        and not _has(statement.body[:-1], ast.Continue)
+    ]
+    return _has([statement for statement in body if statement not in simple], ast.Continue)
+
+
+def _left_out(statements: Sequence[ast.stmt], live: str, going: str) -> list[ast.stmt]:
+    """Statements that note where an iteration ends, and ask for it afterwards."""
+    found: list[ast.stmt] = []
+    for number, statement in enumerate(statements):
+        rest = statements[number + 1 :]
+        match statement:
+            case ast.Break():
+                ends = [_assigned(live, False, statement), _assigned(going, False, statement)]
+                return [*found, *ends]
+            case ast.Continue():
+                return [*found, _assigned(live, False, statement)]
+            case ast.If() | ast.With() if _has([statement], ast.Break) or _has(
+                [statement], ast.Continue
+            ):
+                statement.body = _left_out(statement.body, live, going)
+                if isinstance(statement, ast.If):
+                    statement.orelse = _left_out(statement.orelse, live, going)
+                found.append(statement)
+                if rest:
+                    others = _left_out(rest, live, going)
+                    asked = _if(_read(live, rest[0]), others, [], rest[0])
+                    asked.end_lineno = rest[-1].end_lineno
+                    found.append(asked)
+                return found
+            case _:
+                found.append(statement)
+    return found
 
 
 def _guarded(statements: Sequence[ast.stmt], going: str) -> list[ast.stmt]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 from xdsl.ir import SSAValue
@@ -17,19 +18,22 @@ from xdsl.ir import SSAValue
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder
 from ttcodegen.lang import context
+from ttcodegen.lang.buffers import DataflowBuffer
 from ttcodegen.lang.compiler.calls import Signpost
 from ttcodegen.lang.compiler.captured import Captured, stored_names
 from ttcodegen.lang.compiler.evaluation import UNKNOWN, Undecided, is_below, is_known
 from ttcodegen.lang.compiler.frames import LocalFunction, Returned
 from ttcodegen.lang.compiler.loops import Loop
+from ttcodegen.lang.compiler.merging import in_grid
 from ttcodegen.lang.compiler.numbers import (
     Condition,
     Number,
     is_condition,
     is_number,
+    joined,
 )
-from ttcodegen.lang.compiler.pipe_nets import NetUses
-from ttcodegen.lang.compiler.rewriting import has_breaks, with_choice
+from ttcodegen.lang.compiler.pipe_nets import NetUses, covered
+from ttcodegen.lang.compiler.rewriting import has_breaks, has_continue, with_choice
 from ttcodegen.lang.compiler.sequences import (
     KernelRange,
     element_of,
@@ -39,26 +43,34 @@ from ttcodegen.lang.compiler.sequences import (
 from ttcodegen.lang.compiler.variable_translation import (
     VariableTranslator,
     cpp_name,
-    is_changeable,
 )
 from ttcodegen.lang.compiler.variables import (
     CountingLoop,
     Variable,
-    assigned_on_all_ways,
-    assigned_values,
     counting_loop,
-    last_line,
-    read_after,
 )
-from ttcodegen.lang.context import Kernel
+from ttcodegen.lang.context import Coordinates, Kernel
 from ttcodegen.lang.places import ProgramError
 from ttcodegen.lang.scheduling import returned_value
 from ttcodegen.lang.shapes import is_tuple
 from ttcodegen.lang.signposts import ONLY_WITH
 
+MOST_GROUPS = 8
+"""Groups of nodes with tensors and dataflow buffers of their own: each is a part of the kernel."""
 MOST_TURNS = 1_000
 """Of a `while` loop that does not count in a way that kernels do: each becomes statements of its
 own."""
+_WORDS: dict[type[ast.stmt], str] = {
+    ast.Try: "try",
+    ast.TryStar: "try",
+    ast.Raise: "raise",
+    ast.Global: "global",
+    ast.ClassDef: "class",
+    ast.AsyncFunctionDef: "async",
+    ast.AsyncFor: "async",
+    ast.AsyncWith: "async",
+}
+"""How statements are written that no kernel has."""
 _MISSING = object()
 _OF_PYTHON = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
@@ -81,11 +93,55 @@ class KernelTranslator(VariableTranslator):
     def kernel_body(self) -> None:
         """The whole kernel."""
         with context.inside_of(self.kernel):
-            try:
-                self.inside(self.frame.rest)
-            except Returned as ending:
-                if ending.value is not None:
-                    raise returned_value(self.kernel) from None
+            groups = self.frame.captured.groups()
+            if len(groups) > MOST_GROUPS:
+                names = " and ".join(f"'{name}'" for name in groups[0][0])
+                self.refuse(
+                    f"the nodes have {len(groups)} different tensors or dataflow buffers in "
+                    f"{names}: the kernel would have a part for each, more than {MOST_GROUPS}",
+                    self.frame.syntax,
+                )
+            self._of_groups(groups)
+
+    def _of_groups(self, groups: Sequence[tuple[dict[str, Any], list[Coordinates]]]) -> None:
+        """The kernel, once for each group of nodes that have the same tensors and buffers."""
+        (held, nodes), *others = groups
+        body, names = self.frame.body, [*held]
+        if not others:
+            self._of_nodes(held)
+            return
+        grid = self.kernel.node.launch.grid
+        size = (grid[0], grid[1] if len(grid) > 1 else 1)
+        parts = [
+            each.holds((self.column, self.row), size) for each in covered([*map(in_grid, nodes)])
+        ]
+        condition = joined(parts, needs_all=False)
+        assert is_condition(condition)
+        holds = self.arithmetic.condition(condition)
+        with (
+            self.scope([*names, *stored_names(body)]),
+            self.builder.when(holds),
+            self.arithmetic.assuming(condition),
+        ):
+            self._of_nodes(held)
+        with self.scope([*names, *stored_names(body)]), self.builder.otherwise():
+            self._of_groups(others)
+
+    def _of_nodes(self, held: dict[str, Any]) -> None:
+        """The kernel, for nodes with certain tensors and dataflow buffers."""
+        made = next(iter(self.kernel.node.launch.nodes.values())).made.of(DataflowBuffer)
+        frame = self.frame
+        frame.names.clear()
+        frame.names |= {
+            name: made[value.number] if isinstance(value, DataflowBuffer) else value
+            for name, value in held.items()
+        }
+        frame.rest, frame.regions = frame.body, len(self.regions)
+        try:
+            self.inside(frame.rest)
+        except Returned as ending:
+            if ending.value is not None:
+                raise returned_value(self.kernel) from None
 
     def body(self, statements: Sequence[ast.stmt]) -> None:
         """Statements, one after the other."""
@@ -140,7 +196,8 @@ class KernelTranslator(VariableTranslator):
                         self.refuse("kernels delete variables only", target)
                     self.names.pop(target.id, None)
             case ast.Nonlocal(names):
-                self.frame.outer_names |= {*names}
+                for name in names:
+                    self.declare_outer(name, node)
             case ast.Expr(value):
                 if isinstance(self.value(value), Signpost):
                     self.refuse(ONLY_WITH)
@@ -172,20 +229,31 @@ class KernelTranslator(VariableTranslator):
                     self.leave_out("the assertion: the simulator makes it", node)
                 elif not found:
                     self.refuse("this assertion fails", node)
-            case ast.Break():
+            case ast.Import(modules):
+                for each in modules:
+                    module = import_module(each.name)
+                    name, _, rest = each.name.partition(".")
+                    held = import_module(name) if rest and not each.asname else module
+                    self.store_name(each.asname or name, held)
+            case ast.ImportFrom(str(name), modules, 0):
+                for each in modules:
+                    found = getattr(import_module(name), each.name)
+                    self.store_name(each.asname or each.name, found)
+            case ast.Break() | ast.Continue():
+                word = type(node).__name__.lower()
                 self.refuse(
-                    "the compiler takes 'break' at the end of an if statement of the loop's own "
-                    "body only, and in loops without else",
+                    f"the compiler takes '{word}' in conditions and with statements of loops "
+                    "without else only",
                     node,
                 )
-            case ast.Continue():
+            case ast.Match():
                 self.refuse(
-                    "the compiler takes 'continue' at the end of an if statement of the loop's own "
-                    "body only",
+                    "a kernel matches numbers, and tuples of them, with values, | and names only",
                     node,
                 )
             case _:
-                self.refuse(f"the compiler does not take a statement {type(node).__name__}", node)
+                word = _WORDS.get(type(node), type(node).__name__)
+                self.refuse(f"kernels of the device have no statement '{word}'", node)
 
     def bind(self, target: ast.expr, value: Any) -> None:
         match target:
@@ -253,7 +321,7 @@ class KernelTranslator(VariableTranslator):
             self._counting(counting, node)
             return
         for _ in range(MOST_TURNS):
-            if is_condition(self.test(node.test)) or has_breaks(node):
+            if is_condition(self.test(node.test)) or has_breaks(node) or has_continue(node.body):
                 self._repeated(node)
                 return
             if not self.test(node.test):
@@ -416,7 +484,7 @@ class KernelTranslator(VariableTranslator):
             self.body(body if condition else orelse)
             return
         self.before_condition([*body, *orelse])
-        joined = self._joined(body, orelse)
+        joined = self.joined_names(body, orelse)
         self.when(condition, body, joined)
         if orelse:
             with self.scope(stored_names(orelse)), self.builder.otherwise():
@@ -437,36 +505,6 @@ class KernelTranslator(VariableTranslator):
             self.arithmetic.assuming(condition),
         ):
             self.inside(body, joined)
-
-    def _joined(self, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]) -> list[str]:
-        """Variables that both branches of a condition assign to, and that are read after it. Those
-        that are numbers become variables of C++."""
-        end = last_line([*body, *orelse])
-        found: list[str] = []
-        for name in stored_names([*body, *orelse]) if orelse else ():
-            is_new = self.names.get(name, UNKNOWN) is UNKNOWN
-            if not is_new or not read_after(self.frame.syntax, end, name):
-                continue
-            if assigned_on_all_ways((body, orelse), name):
-                values = assigned_values([*body, *orelse], name)
-                if all(value is not None and self._looks_like_number(value) for value in values):
-                    self.names[name] = Variable(self.builder.variable(0, cpp_name(name)))
-                else:
-                    found.append(name)
-        return found
-
-    def _looks_like_number(self, value: ast.expr) -> bool:
-        """Whether an expression has integers and operators of integers only."""
-        match value:
-            case ast.Constant(number):
-                return is_changeable(number)
-            case ast.Name(name):
-                held = self.names.get(name)
-                return is_changeable(held) or isinstance(held, Variable)
-            case ast.BinOp(left, operator, right) if not isinstance(operator, ast.Div):
-                return self._looks_like_number(left) and self._looks_like_number(right)
-            case _:
-                return False
 
     def join(self, name: str) -> None:
         """After a condition: what a variable holds that both branches assigned to."""

@@ -10,14 +10,22 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder
 from ttcodegen.lang.compiler.calls import CallTranslator
-from ttcodegen.lang.compiler.captured import Captured, stored_names
-from ttcodegen.lang.compiler.evaluation import is_known
+from ttcodegen.lang.compiler.captured import Captured, function_of, stored_names
+from ttcodegen.lang.compiler.evaluation import UNKNOWN, is_known
 from ttcodegen.lang.compiler.frames import Frame
 from ttcodegen.lang.compiler.loops import Loop
 from ttcodegen.lang.compiler.numbers import Number, is_number
 from ttcodegen.lang.compiler.pipe_nets import NetUses
-from ttcodegen.lang.compiler.variables import Variable, last_line, read_after, reads_first
+from ttcodegen.lang.compiler.variables import (
+    Variable,
+    assigned_on_all_ways,
+    assigned_values,
+    last_line,
+    read_after,
+    reads_first,
+)
 from ttcodegen.lang.context import Kernel
+from ttcodegen.lang.shapes import is_tuple
 
 
 def is_changeable(value: object) -> TypeGuard[Number]:
@@ -47,19 +55,63 @@ class VariableTranslator(CallTranslator):
     def store_name(self, name: str, value: Any) -> None:
         """Binds a name."""
         if name in self.frame.outer_names:
-            self.refuse(
-                f"the compiler does not assign to '{name}', a variable of a function around it",
-                remedy="return the value",
-            )
+            self._store_outside(name, value)
+            return
         for loop in self.loops:
             loop.assigns(self.frame, name, self.regions)
         held = self.names.get(name)
         if isinstance(held, Variable) and is_changeable(value):
             self._change(name, held, value)
             return
+        if is_changeable(value) and name in self.frame.shared_names:
+            # Functions inside of this one change it whenever they are called.
+            self._check_natural(name, value)
+            self.names[name] = Variable(self.builder.variable(value, cpp_name(name)))
+            return
         if isinstance(value, SSAValue) and value.name_hint is None and SSAValue.is_valid_name(name):
             value.name_hint = name
         self.names[name] = value
+
+    def declare_outer(self, name: str, node: ast.stmt) -> None:
+        """A function declares that it changes a variable of one around it. A variable of the
+        operation's body that only this kernel uses is a variable of the kernel."""
+        if len(self.frames) > 1:
+            self.frame.outer_names.add(name)
+            return
+        others = [
+            other.name
+            for other in self.kernel.node.kernels
+            if other is not self.kernel and name in function_of(other).__code__.co_freevars
+        ]
+        if others:
+            self.refuse(
+                f"the kernels '{self.kernel.name}' and '{others[0]}' share the variable '{name}', "
+                "which one of them changes",
+                node,
+                remedy="hand it on in a dataflow buffer, or let each kernel count for itself",
+            )
+        initial = self.kernel.node.launch.initial
+        if (self.kernel.name, name) not in initial:
+            initial[self.kernel.name, name] = self.captured_value(name, node)
+        value = self.placed(name, initial[self.kernel.name, name])
+        if not is_changeable(value):
+            self.refuse(f"'{name}' is no number: kernels change numbers only", node)
+        self._check_natural(name, value)
+        self.names[name] = Variable(self.builder.variable(value, cpp_name(name)))
+
+    def _store_outside(self, name: str, value: Any) -> None:
+        """Gives a variable of a function around this one another value."""
+        frame = self.frame.enclosing
+        while frame is not None and (name not in frame.names or name in frame.outer_names):
+            frame = frame.enclosing
+        held = None if frame is None else frame.names[name]
+        if not isinstance(held, Variable) or not is_changeable(value):
+            self.refuse(
+                f"'{name}' is a variable of a function around this one: a kernel changes numbers "
+                "of its own only",
+                remedy="give the variable a number in the kernel before, or return the value",
+            )
+        self._change(name, held, value)
 
     def read_variable(self, variable: Variable) -> SSAValue:
         found = self.builder.load(variable.slot)
@@ -97,6 +149,60 @@ class VariableTranslator(CallTranslator):
                 if isinstance(value, SSAValue) and value.name_hint == name:
                     value.name_hint = None
                 self.names[name] = Variable(self.builder.variable(value, cpp_name(name)))
+
+    def joined_names(self, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]) -> list[str]:
+        """Variables that both branches of a condition assign to, and that are read after it. Those
+        that are numbers become variables of C++."""
+        end = last_line([*body, *orelse])
+        found: list[str] = []
+        for name in stored_names([*body, *orelse]) if orelse else ():
+            is_new = self.names.get(name, UNKNOWN) is UNKNOWN
+            if not is_new or not read_after(self.frame.syntax, end, name):
+                continue
+            if assigned_on_all_ways((body, orelse), name):
+                if self._are_numbers(name, [*body, *orelse], frozenset()):
+                    self.names[name] = Variable(self.builder.variable(0, cpp_name(name)))
+                else:
+                    found.append(name)
+        return found
+
+    def _are_numbers(
+        self, name: str, statements: Sequence[ast.stmt], asked: frozenset[str]
+    ) -> bool:
+        """Whether statements assign nothing but numbers to a variable; of those that were asked
+        for it is known."""
+        values = assigned_values(statements, name)
+        return name in asked or (
+            bool(values)
+            and all(
+                value is not None and self._looks_like_number(value, statements, asked | {name})
+                for value in values
+            )
+        )
+
+    def _looks_like_number(
+        self, value: ast.expr, statements: Sequence[ast.stmt], asked: frozenset[str]
+    ) -> bool:
+        """Whether an expression in statements has integers and operators of integers only."""
+        match value:
+            case ast.Constant(number):
+                return is_changeable(number)
+            case ast.Name(name) if name in self.names:
+                held = self.names[name]
+                return is_changeable(held) or isinstance(held, Variable)
+            case ast.Name(name) if name in asked or assigned_values(statements, name):
+                return self._are_numbers(name, statements, asked)
+            case ast.Name(name):
+                captured = self.frame.captured
+                return name in captured and is_changeable(self.name(name, value))
+            case ast.Subscript(ast.Name(name), ast.Constant(int(place))):
+                held = self.names.get(name)
+                return is_tuple(held) and len(held) > place and is_changeable(held[place])
+            case ast.BinOp(left, operator, right) if not isinstance(operator, ast.Div):
+                parts = (left, right)
+                return all(self._looks_like_number(part, statements, asked) for part in parts)
+            case _:
+                return False
 
     def survives(self, name: str, before: Any) -> bool:
         """Whether what a name holds outlives the loop or condition that it is assigned in."""

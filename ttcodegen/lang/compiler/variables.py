@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 
 from ttcodegen.lang.compiler.block_lives import Regions
+from ttcodegen.lang.compiler.rewriting import has_continue
 
 
 @dataclass(eq=False)
@@ -81,6 +82,8 @@ def counting_loop(node: ast.While) -> CountingLoop | None:
     adds_to = last.value.left.id if isinstance(last, ast.Assign) else name  # pyright: ignore
     fixed = {name, *(each.id for each in (*ast.walk(limit), *ast.walk(step))
                      if isinstance(each, ast.Name))}  # fmt: skip
+    if has_continue(body):
+        return None
     changes = any(_stores(statement, each) for statement in body for each in fixed)
     if adds_to != name or changes or (_loads(limit, name) or _loads(step, name)):
         return None

@@ -74,6 +74,36 @@ def test_a_sum_over_an_axis() -> None:
     np.testing.assert_allclose(found, X[:8] + X[8:], rtol=1e-6)
 
 
+ROWS_JOINED = "replica_groups = dense<[[0, 4], [1, 5], [2, 6], [3, 7]]> : tensor<4x2xi64>"
+
+
+def test_a_product_over_an_axis() -> None:
+    body = f"""%1 = "stablehlo.all_reduce"(%p) <{{{ROWS_JOINED}}}> ({{
+      ^bb0(%m: tensor<f32>, %n: tensor<f32>):
+        %s = stablehlo.multiply %m, %n : tensor<f32>
+        stablehlo.return %s : tensor<f32>
+      }}) : (tensor<8x2xf32>) -> tensor<8x2xf32>
+      sdy.return %1 : tensor<8x2xf32>"""
+    found = run(shardy('{"x"}, {"y"}', '{}, {"y"}', "8x2", body, "8x8"))
+    np.testing.assert_allclose(found, X[:8] * X[8:], rtol=1e-6)
+
+
+@pytest.mark.parametrize("how", ["or", "and", "maximum"])
+def test_booleans_of_chips(how: str) -> None:
+    body = f"""%z = stablehlo.constant dense<0.0> : tensor<8x2xf32>
+      %b = stablehlo.compare GT, %p, %z : (tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<8x2xi1>
+      %1 = "stablehlo.all_reduce"(%b) <{{{ROWS_JOINED}}}> ({{
+      ^bb0(%m: tensor<i1>, %n: tensor<i1>):
+        %s = stablehlo.{how} %m, %n : tensor<i1>
+        stablehlo.return %s : tensor<i1>
+      }}) : (tensor<8x2xi1>) -> tensor<8x2xi1>
+      %2 = stablehlo.convert %1 : (tensor<8x2xi1>) -> tensor<8x2xf32>
+      sdy.return %2 : tensor<8x2xf32>"""
+    found = run(shardy('{"x"}, {"y"}', '{}, {"y"}', "8x2", body, "8x8"))
+    above, below = X[:8] > 0, X[8:] > 0
+    assert np.array_equal(found, above & below if how == "and" else above | below)
+
+
 CHANNEL = ", channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
 WHOLE = sum(X[i : i + 8, j : j + 2] for i in (0, 8) for j in range(0, 8, 2))
 COLUMNS = np.tile(X[:8] + X[8:], (2, 1))

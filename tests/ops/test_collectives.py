@@ -112,6 +112,18 @@ CASES: dict[str, tuple[str, tuple[int, int], Callable[[Parts, int, int], np.ndar
         (4, 8),
         lambda p, r, c: np.max(p[r], axis=0),
     ),
+    "product along rows": (
+        '"ttir.all_reduce"(%0) <{reduce_type = #ttcore.reduce_type<prod>, '
+        "cluster_axis = 1 : ui32}>",
+        (4, 8),
+        lambda p, r, c: np.prod(p[r], axis=0),
+    ),
+    "share of the product": (
+        '"ttir.reduce_scatter"(%0) <{reduce_type = #ttcore.reduce_type<prod>, '
+        "scatter_dim = 0 : si32, cluster_axis = 0 : ui32}>",
+        (2, 8),
+        lambda p, r, c: (p[0][c] * p[1][c])[2 * r : 2 * r + 2],
+    ),
     "share of the sum": (
         '"ttir.reduce_scatter"(%0) <{reduce_type = #ttcore.reduce_type<sum>, '
         "scatter_dim = 1 : si32, cluster_axis = 1 : ui32}>",

@@ -7,7 +7,7 @@ Semantics: TTIROps.td and the goldens of tt-mlir (2026).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, reduce
 from math import prod
 from typing import Any
 
@@ -71,6 +71,7 @@ from ttcodegen.ops.steps_between_chips import (
     permute_in_steps,
     reduce_in_steps,
 )
+from ttcodegen.ops.tensor_parts import TensorParts
 from ttcodegen.ops.traits import Trait
 
 
@@ -174,6 +175,24 @@ def keep_local(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
 def _decompose(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     local = keep_local(builder, op)
     return of_one_number(builder, op) if local is None else local
+
+
+def _decompose_reduction(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """No call of the library multiplies what chips have: they gather, and each does it, in the type
+    of the operand (the library's product of a dimension is one of bf16)."""
+    found = _decompose(builder, op)
+    if found is not None or op.parameter("reduce_type") != "prod":
+        return found
+    parts, axis = TensorParts(builder, declared_mesh(op)), mesh_axis(op)
+    value, shape = builder.operand(op, "input"), op.shape("input")
+    gathered = parts.gather(builder.reshape(value, (1, *shape)), 0, axis)
+    count = shape_of(gathered.type)[0]
+    factors = [builder.slice_dim(gathered, 0, chip, chip + 1) for chip in range(count)]
+    product = reduce(lambda a, b: builder.broadcasting("multiply", a, b), factors)
+    product = builder.reshape(product, shape)
+    if op.result_shape == shape:
+        return product
+    return parts.partition(product, dim_of(op, *SCATTER_DIMS), axis)
 
 
 Lower = Callable[[Chips, CatalogueOp, SSAValue], SSAValue]
@@ -323,6 +342,7 @@ def _register(
     moves: bool = True,
     primitives: PrimitiveLowering | None = None,
     between_chips: ChipMovementRule | None = None,
+    decompose: PrimitiveLowering = _decompose,
 ) -> None:
     register(
         TTIRDefinition(
@@ -332,7 +352,7 @@ def _register(
             verify=verify,
             numpy=same_values,
             chips=chips,
-            decompose=_decompose,
+            decompose=decompose,
             lower=_lowering(lower),
             cpu=cpu,
             primitives=primitives,
@@ -372,6 +392,7 @@ for _name in ("all_reduce", "all_reduce_async"):
         _exchange_on_cpu(reduces=True, function="all_reduce"),
         moves=False,
         primitives=lambda builder, op: reduce_in_steps(builder, op, mesh_axis(op), None),
+        decompose=_decompose_reduction,
     )
 _register(
     "reduce_scatter",
@@ -384,6 +405,7 @@ _register(
     primitives=lambda builder, op: reduce_in_steps(
         builder, op, mesh_axis(op), dim_of(op, *SCATTER_DIMS)
     ),
+    decompose=_decompose_reduction,
 )
 _register(
     "mesh_partition",

@@ -9,7 +9,7 @@ from ttcodegen.dialects.mesh import ONE_CHIP, MeshShape, coordinates, groups_alo
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.definition import Call
 
-REDUCTIONS = ("sum", "max", "min", "mean")
+REDUCTIONS = ("sum", "max", "min", "mean", "prod")
 """How values of several chips become one."""
 
 
@@ -29,7 +29,11 @@ def axes_of(mesh: MeshShape, axis: int | None, first: int = 0) -> list[int]:
 def reduced(arrays: Iterable[Array], how: str) -> Array:
     """Arrays of several chips as one; sums are added up in the order of the chips."""
     several = list(arrays)
-    functions: dict[str, Callable[[Array, Array], Array]] = {"max": np.maximum, "min": np.minimum}
+    functions: dict[str, Callable[[Array, Array], Array]] = {
+        "max": np.maximum,
+        "min": np.minimum,
+        "prod": np.multiply,
+    }
     result = reduce(functions.get(how, np.add), several)
     return result / len(several) if how == "mean" else result
 

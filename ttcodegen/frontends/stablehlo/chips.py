@@ -20,6 +20,7 @@ from ttcodegen.frontends.stablehlo.conversion import Complex, Conversion, Result
 from ttcodegen.frontends.stablehlo.meshes import shardings_in
 from ttcodegen.frontends.stablehlo.operations import StableHLOOp
 from ttcodegen.lazy_numpy import np
+from ttcodegen.ops.mesh_values import REDUCTIONS
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.tensor_parts import TensorParts
 
@@ -227,13 +228,18 @@ def _require_same(op: StableHLOOp) -> None:
             )
 
 
+_OF_BOOLEANS = {"or": "max", "and": "min"}
+"""What a reduction of booleans is as one of numbers."""
+
+
 def _how(op: StableHLOOp) -> str:
     """What a collective makes of what chips have."""
     how = reducer(block_of(op))
-    if how not in ("sum", "max", "min"):
+    how = _OF_BOOLEANS.get(how or "", how)
+    if how not in REDUCTIONS:
         raise CompileError(
-            f"'{op.name}' reduces by {how or 'a body of its own'}, and chips reduce by sum, max "
-            "or min",
+            f"'{op.name}' reduces by {how or 'a body of its own'}, and chips reduce by sum, prod, "
+            "max or min",
             op,
         )
     return how

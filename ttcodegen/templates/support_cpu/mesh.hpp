@@ -76,7 +76,7 @@ struct Exchange {
     MeshSizes mesh = {1, 1};
     std::vector<std::size_t> axes = {};
     std::size_t dim = 0;
-    /// How the values of several chips become one: sum, max, min or mean.
+    /// How the values of several chips become one: sum, max, min, mean or prod.
     std::string_view reduction = "sum";
 };
 
@@ -111,9 +111,10 @@ inline Tensor reduced(const std::vector<const Tensor*>& tensors, std::string_vie
         for (std::size_t i = 0; i < result.elements.size(); ++i) {
             const double value = tensors[chip]->elements[i];
             double& sum = result.elements[i];
-            sum = how == "max"   ? std::max(sum, value)
-                  : how == "min" ? std::min(sum, value)
-                                 : sum + value;
+            sum = how == "max"    ? std::max(sum, value)
+                  : how == "min"  ? std::min(sum, value)
+                  : how == "prod" ? sum * value
+                                  : sum + value;
         }
     }
     if (how == "mean") {

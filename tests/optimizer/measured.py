@@ -31,6 +31,7 @@ from ttcodegen.dialects.program_configs import (
 )
 from ttcodegen.dialects.shards import Orientation, Shards, filled_core_ranges
 from ttcodegen.optimizer.calls import LibraryCall
+from ttcodegen.optimizer.pool_shards import SCHEME
 
 ROOT = Path(__file__).parents[2]
 DATA_TYPES = {
@@ -168,6 +169,8 @@ def _call(name: str, row: dict[str, str]) -> LibraryCall | None:
     attributes = _attributes(name, variant, rank, known)
     if attributes is None:
         return None
+    if row["op"].endswith(("_in_place", "add_")):
+        results = []
     return LibraryCall(name, known, tuple(r for r in results if r is not None), attributes)
 
 
@@ -217,8 +220,8 @@ def _attributes(
         a, b = (int(axes[1]) % rank, int(axes[2]) % rank) if axes else (rank - 2, rank - 1)
         order[a], order[b] = order[b], order[a]
         attributes["permutation"] = order
-    if (window := re.search(r"k=(\d+)", variant)) is not None and name == "max_pool2d":
-        attributes["kernel_size"] = [int(window[1])] * 2
+    if name == "max_pool2d":
+        attributes |= _pool(variant)
     if (token := re.search(r"token_idx=(\d+)", variant)) is not None:
         attributes["token_index"] = int(token[1])
     if (turns := re.search(r"transpose_key=(\w+)", variant)) is not None:
@@ -227,6 +230,8 @@ def _attributes(
         attributes["dimension"] = int(dimension[1])
     if (listed := re.search(r"dim=\[?(-?\d(?:, -?\d)*)", variant)) is not None:
         attributes["dim_arg"] = [int(axis) for axis in listed[1].split(",")]
+    if (kept := re.search(r"keepdim=(\w+)", variant)) is not None:
+        attributes["keep_dim"] = kept[1] == "True"
     if (step := re.match(r"step (\d)", variant)) is not None:
         attributes["step"] = [int(step[1])]
     attributes["is_causal"] = variant.startswith(("causal,", "causal=True"))
@@ -253,6 +258,21 @@ def _attributes(
         if config is None:
             return None
         attributes["matmul_program_config"] = config
+    return attributes
+
+
+def _pool(variant: str) -> dict[str, Any]:
+    """`1x32x32x64 k=2 s=2 p=0 scheme=hs`."""
+    sizes = re.match(r"(\d+)x(\d+)x(\d+)x(\d+) ", variant)
+    assert sizes is not None
+    names = ("batch_size", "input_height", "input_width", "channels")
+    attributes: dict[str, Any] = dict(zip(names, map(int, sizes.groups()), strict=True))
+    for name, key in (("kernel_size", "k"), ("stride", "s"), ("padding", "p"), ("dilation", "d")):
+        if (number := re.search(rf"\b{key}=(\d+)", variant)) is not None:
+            attributes[name] = [int(number[1])] * 2
+    attributes["ceil_mode"] = "ceil_mode=True" in variant
+    if (scheme := re.search(r"scheme=(hs|ws|bs)", variant)) is not None:
+        attributes[SCHEME] = KINDS[scheme[1]]
     return attributes
 
 

@@ -234,6 +234,12 @@ def call_has_trait(name: str, trait: Trait) -> bool:
     return definition is not None and trait in definition.traits
 
 
+def takes_two_tensors(name: str) -> bool:
+    """Whether the TTNN op of that short name is of two tensors, or of one and a number."""
+    definition = TTNN.get(name)
+    return definition is not None and len(definition.operands) == 2
+
+
 def call_kind(name: str) -> CallKind:
     """What kind of call the TTNN op of that short name is."""
     definition = TTNN.get(name)

@@ -10,6 +10,8 @@ from ttcodegen.optimizer import products
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.convolution_programs import convolution_footprint
 from ttcodegen.optimizer.footprint import bank_bytes
+from ttcodegen.optimizer.pool_buffers import pool_buffers, shards_of_pool
+from ttcodegen.optimizer.pool_shards import pool_tensors
 from ttcodegen.optimizer.work import Machine, Work, cores_of, traffic
 
 
@@ -70,4 +72,11 @@ def pooled(chip: Machine, call: LibraryCall) -> Work:
     traffic(work, call)
     work.movement_cycles = -(-tiles(call.result) // cores) * TILE_SIDE * kernel * 8
     work.engine_cycles = -(-tiles(call.result) // cores) * kernel * chip.pass_cycles([call.result])
+    description = chip.description
+    work.intermediates = pool_tensors(call, description, shards_of_pool(call, description))
+    if call.operands[0].buffer_type == "dram":
+        # It is cut so that all of it fits.
+        room = chip.speed.usable_l1 - pool_buffers(call, description)
+        room -= bank_bytes(call.result, description.cores)
+        work.intermediates = max(min(work.intermediates, room), 0)
     return work

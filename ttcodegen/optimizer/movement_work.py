@@ -5,12 +5,14 @@ from __future__ import annotations
 from math import prod
 
 from ttcodegen.dialects.memory import Layout
+from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.layout.placements import tiles, whole_bytes
-from ttcodegen.ops.definition import call_has_trait, vector_cycles
+from ttcodegen.ops.definition import call_has_trait, takes_two_tensors, vector_cycles
 from ttcodegen.ops.traits import Trait
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.circular_buffers import elementwise as elementwise_buffers
+from ttcodegen.optimizer.footprint import bank_bytes
 from ttcodegen.optimizer.links import link_work
 from ttcodegen.optimizer.work import Machine, Work, cores_of, page_bytes, traffic
 
@@ -36,7 +38,16 @@ def elementwise(chip: Machine, call: LibraryCall) -> Work:
     if wide or not call_has_trait(call.name, Trait.ON_MATRIX_ENGINE):
         steps = TILE_SIDE * TILE_SIDE // chip.speed.vector_lanes
         work.vector_cycles = each * steps * vector_cycles(call.name)
+    in_rows = any(p.layout is Layout.ROW_MAJOR for p in placements)
+    if takes_two_tensors(call.name) and in_rows and any(p.shards for p in placements):
+        # Rows in shards become tiles, and tiles rows.
+        work.intermediates = sum(_in_tiles(chip, placement) for placement in placements)
     return work
+
+
+def _in_tiles(chip: Machine, placement: TensorPlacement) -> int:
+    """Bytes of each L1 of a copy in tiles, where the tensor is."""
+    return bank_bytes(placement.with_(layout=Layout.TILE), chip.description.cores)
 
 
 # Data movement
@@ -55,7 +66,24 @@ def _moving(chip: Machine, call: LibraryCall, whole_pages: bool) -> Work:
 
 
 def copied(chip: Machine, call: LibraryCall) -> Work:
-    return _moving(chip, call, whole_pages=True)
+    work = _moving(chip, call, whole_pages=True)
+    if call.name == "repeat":
+        work.intermediates = _repeated_rows(chip, call)
+    return work
+
+
+def _repeated_rows(chip: Machine, call: LibraryCall) -> int:
+    """Bytes of each L1 that `repeat` takes besides its tensors: rows are repeated, into which tiles
+    are taken apart before."""
+    source, target = call.operands[0], call.result
+    if source.layout is Layout.ROW_MAJOR:
+        return 0 if source.shards is None else _gathered_in_l1(chip, source)
+    cores = chip.description.cores
+    rows = [each.with_(layout=Layout.ROW_MAJOR) for each in (source, target)]
+    if source.shards is not None:
+        return _gathered_in_l1(chip, rows[1])
+    before, after = (bank_bytes(each, cores) for each in rows)
+    return max(before + after - bank_bytes(target, cores), after)
 
 
 def changed_layout(chip: Machine, call: LibraryCall) -> Work:
@@ -74,7 +102,24 @@ def changed_layout(chip: Machine, call: LibraryCall) -> Work:
 
 
 def reshaped(chip: Machine, call: LibraryCall) -> Work:
-    return _moving(chip, call, whole_pages=call.operands[0].layout is Layout.ROW_MAJOR)
+    source, target = call.operands[0], call.result
+    work = _moving(chip, call, whole_pages=source.layout is Layout.ROW_MAJOR)
+    if source.layout is Layout.ROW_MAJOR or _is_cut_in_columns(target):
+        # Shards are gathered before, and distributed after it.
+        for sharded in (source, target):
+            if sharded.shards is not None and sharded.buffer_type == "l1":
+                work.intermediates += _gathered_in_l1(chip, sharded)
+    return work
+
+
+def _is_cut_in_columns(placement: TensorPlacement) -> bool:
+    """Whether rows of a tensor are divided among cores."""
+    return placement.memory_layout in ("width_sharded", "block_sharded")
+
+
+def _gathered_in_l1(chip: Machine, placement: TensorPlacement) -> int:
+    """Bytes of each L1 of the same tensor without shards."""
+    return bank_bytes(placement.interleaved().with_(buffer_type="l1"), chip.description.cores)
 
 
 def permuted(chip: Machine, call: LibraryCall) -> Work:
@@ -108,7 +153,7 @@ def gathered(chip: Machine, call: LibraryCall) -> Work:
     size = whole_bytes(call.result)
     cores = min(chip.description.cores, tiles(call.result))
     rows = prod(call.result.shape[:-1])
-    work = Work(cores, 4 * 2048, 2 * size, noc_bytes=2 * size)
+    work = Work(cores, 4 * 2048, dram_bytes=2 * size, noc_bytes=2 * size)
     work.movement_cycles = -(-rows // cores) * 2 * chip.speed.transaction
     return work
 
@@ -118,7 +163,7 @@ def written(chip: Machine, call: LibraryCall) -> Work:
     taken = call.operands[1]
     cores = min(chip.description.cores, tiles(taken))
     size = whole_bytes(taken)
-    work = Work(cores, 6 * page_bytes(taken), 3 * size, noc_bytes=3 * size)
+    work = Work(cores, 6 * page_bytes(taken), dram_bytes=3 * size, noc_bytes=3 * size)
     work.movement_cycles = -(-tiles(taken) // cores) * 4 * chip.speed.transaction
     if call.name == "update_cache":
         work.launches += HOST_READ  # The position is an argument.
@@ -160,4 +205,19 @@ def reduced(chip: Machine, call: LibraryCall) -> Work:
     work = Work(cores)
     traffic(work, call)
     work.engine_cycles = -(-units // cores) * chip.pass_cycles([source])
+    work.intermediates = _between_reductions(chip, call)
     return work
+
+
+def _between_reductions(chip: Machine, call: LibraryCall) -> int:
+    """Bytes of each L1 that a reduction takes besides its operand and its result: a copy of rows in
+    tiles; what is reduced along rows before it is along columns; a result in another shape."""
+    source, cores = call.operands[0], chip.description.cores
+    rank = len(source.shape)
+    dims = sorted(dim % rank for dim in call.attributes.get("dim_arg") or ())
+    copied = _in_tiles(chip, source) if source.layout is Layout.ROW_MAJOR else 0
+    both = dims[-2:] == [rank - 2, rank - 1] and rank >= 2
+    by_rows = source.with_(layout=Layout.TILE, shape=(*source.shape[:-1], 1))
+    first = bank_bytes(by_rows, cores) if both and source.shards is None else 0
+    removed = not call.attributes.get("keep_dim", True) and rank - 1 in dims
+    return max(copied + first, bank_bytes(call.result, cores) if removed else 0)

@@ -15,6 +15,7 @@ from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import tile_bytes
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.footprint import STREAM_ALIGNMENT, STREAM_TAIL
+from ttcodegen.optimizer.pool_shards import PoolShards, pool_shards
 from ttcodegen.systems.description import ChipDescription
 
 TILE_ELEMENTS = TILE_SIDE * TILE_SIDE
@@ -22,19 +23,13 @@ TILE_ELEMENTS = TILE_SIDE * TILE_SIDE
 
 def pool_buffers(call: LibraryCall, chip: ChipDescription) -> int:
     """Bytes of the largest of the programs that a pool is made of."""
-    image = call.operands[0]
-    width = _shard_width(call, chip)
+    image, width = call.operands[0], shards_of_pool(call, chip).width
     return max(_streamed(image, width), _halo(image, width), _pooled(call, width))
 
 
-def _shard_width(call: LibraryCall, chip: ChipDescription) -> int:
-    """Channels on each core. Where neither image nor result is sharded the release chooses the
-    scheme that takes least of L1: blocks, on as many columns of cores as there are tiles."""
-    for placement in (call.operands[0], call.result):
-        if placement.shards is not None:
-            return placement.shards.shape[1]
-    across = tiles_along(call.operands[0].shape[-1])
-    return -(-across // min(across, chip.grid[1])) * TILE_SIDE
+def shards_of_pool(call: LibraryCall, chip: ChipDescription) -> PoolShards:
+    """How a pool divides its image."""
+    return pool_shards(call, chip, _pooled)
 
 
 def _streamed(image: TensorPlacement, width: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from ttcodegen.dialects.memory import Layout, Memory
 from ttcodegen.dialects.placement import TensorPlacement
@@ -22,6 +22,7 @@ class Work:
 
     cores: int = 1
     circular_buffers: int = 0
+    _: KW_ONLY
     intermediates: int = 0
     dram_bytes: int = 0
     dram_share: float = 0.0

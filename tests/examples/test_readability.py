@@ -50,6 +50,19 @@ def sources(name: str) -> dict[str, str]:
     return compile_module(Source(path.name, path.read_text()), options).files
 
 
+def function_lengths(text: str) -> dict[str, int]:
+    """The lines of the functions of a file, by the beginnings of their signatures."""
+    lengths: dict[str, int] = {}
+    signature, start = "", 0
+    for number, line in enumerate(text.splitlines()):
+        if re.match(r"(static )?\w[\w:<>, ]* \w+\(", line):
+            signature, start = line, number
+        elif line == "}" and signature:
+            lengths[signature] = number - start + 1
+            signature = ""
+    return lengths
+
+
 def cpp(name: str) -> str:
     (found,) = [text for path, text in sources(name).items() if path.endswith(".cpp")]
     return found
@@ -118,13 +131,7 @@ def test_parts_of_functions_are_named_for_what_they_compute(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*MODELS, *OTHERS])
 def test_functions_fit_on_a_page_or_two(name: str) -> None:
-    lengths: dict[str, int] = {}
-    signature, start = "", 0
-    for number, line in enumerate(cpp(name).splitlines()):
-        if re.match(r"(static )?\w[\w:<>, ]* \w+\(", line):
-            signature, start = line, number
-        elif line == "}":
-            lengths[signature] = number - start + 1
+    lengths = function_lengths(cpp(name))
     assert lengths
     assert max(lengths.values()) <= LONGEST_FUNCTION, lengths
 
@@ -214,19 +221,16 @@ def test_programs_of_the_device_have_names_not_numbers(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
-def test_host_functions_of_programs_of_the_device_fit_on_a_page_or_two(name: str) -> None:
+def test_functions_of_programs_of_the_device_fit_on_a_page_or_two(name: str) -> None:
     files = device_sources(name)
-    texts = {path: text for path, text in files.items() if re.match(r"src/\w+\.cpp$", path)}
+    texts = {
+        path: text for path, text in files.items() if re.match(r"(src|kernels)/\w+\.cpp$", path)
+    }
     lengths: dict[str, int] = {}
     for path, text in format_files(texts, clang_format_style()).items():
-        signature, start = "", 0
-        for number, line in enumerate(text.splitlines()):
-            if re.match(r"(static )?\w[\w:<>, ]* \w+\(", line):
-                signature, start = line, number
-            elif line == "}" and signature:
-                lengths[f"{path}: {signature}"] = number - start + 1
-                signature = ""
-    assert any("Workload build(" in signature for signature in lengths)
+        lengths |= {f"{path}: {head}": length for head, length in function_lengths(text).items()}
+    assert any("Workload build(" in head for head in lengths)
+    assert any("kernel_main()" in head for head in lengths)
     assert max(lengths.values()) <= LONGEST_FUNCTION, lengths
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import pytest
 from xdsl.dialects import arith, memref
@@ -15,6 +16,7 @@ from xdsl.dialects.builtin import (
     i32,
 )
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
 
 from tests.ttmetal.exp_module import compute_kernel, exp_program
 from ttcodegen.conversions.ttkernel_to_emitc import write_kernel
@@ -265,6 +267,114 @@ def test_an_op_of_another_dialect_is_refused() -> None:
     kernel.function.body.block.add_ops([number, arith.CeilDivUIOp(number, number)])
     with pytest.raises(CompileError, match=r"cannot run 'arith\.ceildivui'"):
         text_of(kernel.finish())
+
+
+def long_kernel(stage: Callable[[KernelBuilder, SSAValue], None], steps: int = 100) -> FuncOp:
+    """A kernel of so many lines and a loop with what `stage` adds; it knows `columns`."""
+    builder = KernelBuilder("exp", ThreadType.COMPUTE, destination_tiles=8)
+    source = builder.circular_buffer("cb_x", 2, BF16)
+    columns = builder.compile_time_argument("columns")
+    width = builder.named(builder.product(columns, 2), "width")
+    count = builder.argument(0, "count")
+    for _ in range(steps):
+        builder.op("cb_wait_front", source, 1)
+    with builder.loop(count, name_hint="row") as row:
+        first = builder.named(builder.sum(row, width), "first")
+        builder.op("cb_wait_front", source, first)
+        stage(builder, first)
+        builder.op("cb_pop_front", source, columns)
+    return builder.finish()
+
+
+def text_of_stages(function: FuncOp) -> str:
+    kernel = exp_program().kernels[1]
+    constants = (*kernel.constants, NamedConstant("columns", 4))
+    return text_of(function, dataclasses.replace(kernel, constants=constants))
+
+
+def pop_rows(builder: KernelBuilder, first: SSAValue) -> None:
+    with builder.stage("pop_rows", "Pops rows."):
+        with builder.loop(first, name_hint="column") as column:
+            builder.comment("One by one.")
+            builder.op("cb_pop_front", builder.circular_buffer("cb_x", 2, BF16), column)
+
+
+def test_a_stage_of_a_long_kernel_is_a_function() -> None:
+    text = text_of_stages(long_kernel(pop_rows))
+    assert (
+        """\
+// Circular buffer: pages of 2048 bytes, bf16.
+constexpr uint32_t cb_x = get_named_compile_time_arg_val("cb_x");
+constexpr uint32_t columns = get_named_compile_time_arg_val("columns");
+
+constexpr uint32_t width = columns * 2;
+
+// Pops rows.
+ALWI void pop_rows(uint32_t first) {
+    for (uint32_t column = 0; column < first; ++column) {
+        // One by one.
+        cb_pop_front(cb_x, column);
+    }
+}
+
+void kernel_main() {
+    // Runtime arguments.
+    const uint32_t count = get_arg_val<uint32_t>(0);
+
+"""
+        in text
+    )
+    assert text.endswith(
+        """\
+    for (uint32_t row = 0; row < count; ++row) {
+        const uint32_t first = row + width;
+        cb_wait_front(cb_x, first);
+        pop_rows(first);
+        cb_pop_front(cb_x, columns);
+    }
+}
+"""
+    )
+
+
+def test_a_short_kernel_is_one_function() -> None:
+    text = text_of_stages(long_kernel(pop_rows, steps=3))
+    assert "pop_rows" not in text
+    assert "Pops rows" not in text
+    assert "    constexpr uint32_t columns = get" in text
+
+
+def test_a_stage_whose_values_are_used_after_it_stays_where_it_is() -> None:
+    def stage(builder: KernelBuilder, first: SSAValue) -> None:
+        with builder.stage("pop_rows", "Pops rows."):
+            last = builder.named(builder.sum(first, 1), "last")
+        builder.op("cb_pop_front", builder.circular_buffer("cb_x", 2, BF16), last)
+
+    text = text_of_stages(long_kernel(stage))
+    assert "pop_rows" not in text
+    assert "const uint32_t last = first + 1;" in text
+
+
+def test_a_stage_that_changes_a_variable_stays_where_it_is() -> None:
+    def stage(builder: KernelBuilder, first: SSAValue) -> None:
+        rows = builder.variable(0, "rows")
+        with builder.stage("count_rows", "Counts rows."):
+            builder.assign(rows, builder.sum(builder.load(rows), first))
+
+    assert "count_rows" not in text_of_stages(long_kernel(stage))
+
+
+def test_a_number_without_a_name_is_computed_in_each_stage() -> None:
+    def stage(builder: KernelBuilder, first: SSAValue) -> None:
+        rest = builder.difference(first, 3)
+        buffer = builder.circular_buffer("cb_x", 2, BF16)
+        for name in ("wait_for_rows", "pop_rows"):
+            with builder.stage(name, ""):
+                builder.op("cb_wait_front" if "wait" in name else "cb_pop_front", buffer, rest)
+
+    text = text_of_stages(long_kernel(stage))
+    for name, op in (("wait_for_rows", "wait_front"), ("pop_rows", "pop_front")):
+        assert f"ALWI void {name}(uint32_t first) {{\n    cb_{op}(cb_x, first - 3);\n}}" in text
 
 
 def test_a_constant_that_the_host_does_not_pass_is_a_bug() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, cast
 
 from xdsl.dialects import arith
@@ -35,14 +34,18 @@ class KernelArguments:
         self, body: EmitCBuilder, kernel: Kernel, program: Program, thread: ThreadType
     ) -> None:
         self.body = body
+        self.declarations = body
+        """Where constants are declared: the file, if the kernel has several functions."""
+        self.constants: dict[SSAValue, tuple[str, str]] = {}
+        """What is declared there: the name and the type."""
         self.thread = thread
         self.kernel = kernel
         self.program = program
         self.headers: set[str] = set()
         self.values: dict[SSAValue, SSAValue] = {}
         self.names = NameScope(["kernel_main"])
-        self.registers: dict[int, SSAValue] = {}
-        """The destination registers that the kernel names, by number."""
+        self.registers: dict[int, str] = {}
+        """The names of the destination registers that the kernel uses, by number."""
 
     def write_arguments(self, function: FuncOp) -> None:
         """The arguments at the top, named; those that the compiler knows first."""
@@ -64,22 +67,31 @@ class KernelArguments:
         for name, values in known.items():
             remark = describe_pages(buffers[name]) if name in buffers else ""
             call = f"get_named_compile_time_arg_val({string_literal(name)})"
-            self._define(values, name, f"constexpr uint32_t {name} = {call}", remark)
+            if remark:
+                self.declarations.comment(remark)
+            self.names.reserve(name)
+            self.declarations.verbatim(f"constexpr uint32_t {name} = {call};")
+            for value in values:
+                self._declared(value, name, "uint32_t")
         if passed and is_compute:
             self.headers.add(ARGUMENTS_HEADER)
         if passed:
             self.body.comment("Runtime arguments.")
         for index, values in sorted(passed.items()):
             name = self.kernel.arguments[index].name
-            call = f"get_arg_val<uint32_t>({index})"
-            self._define(values, name, f"const uint32_t {name} = {call}", "")
+            self.names.reserve(name)
+            self.body.verbatim(f"const uint32_t {name} = get_arg_val<uint32_t>({index});")
+            literal = self.body.literal(name, "uint32_t")
+            self.values.update((value, literal) for value in values)
         self._write_buffers(function)
         registers = _registers(function)
         if registers:
-            self.body.comment("Destination registers.")
+            self.declarations.comment("Destination registers.")
         for number in registers:
             self.registers[number] = self._constant(f"dst{number}", number)
-        if known or passed or registers:
+        if known or registers:
+            self.declarations.blank()
+        if passed and (self.declarations is not self.body or not (known or registers)):
             self.body.blank()
 
     def _write_buffers(self, function: FuncOp) -> None:
@@ -92,7 +104,7 @@ class KernelArguments:
                     f"a kernel cannot take an argument of type {argument.type}", argument
                 )
         if arguments:
-            self.body.comment("Circular buffers.")
+            self.declarations.comment("Circular buffers.")
         for position, argument in enumerate(arguments):
             place = cast(CBType, argument.type).place
             number, remark = position, ""
@@ -103,37 +115,34 @@ class KernelArguments:
                 number = found
                 remark = f"at {place.data.address:#x} in L1" if place.data.address else ""
             name = identifier(name_in_text(argument, f"cb_{number}"))
-            self.values[argument] = self._constant(name, number, remark)
+            self._declared(argument, self._constant(name, number, remark), "uint32_t")
         if arguments:
-            self.body.blank()
+            self.declarations.blank()
 
-    def _constant(self, name: str, number: int, remark: str = "") -> SSAValue:
-        """A number with a name; gives the name as a value."""
+    def _constant(self, name: str, number: int, remark: str = "") -> str:
+        """Declares a number; gives its name in C++."""
         unique = self.names.unique(name)
         comment = f"  // {remark}" if remark else ""
-        self.body.verbatim(f"constexpr uint32_t {unique} = {spelled(number)};{comment}")
-        return self.body.literal(unique, "uint32_t")
+        self.declarations.verbatim(f"constexpr uint32_t {unique} = {spelled(number)};{comment}")
+        return unique
+
+    def _declared(self, value: SSAValue, name: str, type_: str) -> None:
+        """Lets a value be a constant that is declared under a name."""
+        self.constants[value] = name, type_
+        self.values[value] = self.body.literal(name, type_)
 
     def table(self, op: arith.ConstantOp, value: DenseIntOrFPElementsAttr[Any]) -> None:
         """Numbers that the kernel looks up."""
         name = self.names.unique(identifier(name_in_text(op.result, "table")))
         numbers = ", ".join(spelled(int(number)) for number in value.get_values())
-        self.body.verbatim(f"constexpr uint32_t {name}[] = {{{numbers}}};")
-        self.values[op.result] = self.body.literal(name, "uint32_t*")
+        self.declarations.verbatim(f"constexpr uint32_t {name}[] = {{{numbers}}};")
+        self._declared(op.result, name, "uint32_t*")
 
     def _check(self, names: set[str]) -> None:
         declared = {constant.name for constant in self.kernel.constants}
         declared |= {f"{semaphore}_semaphore" for semaphore in self.kernel.semaphores}
         if unknown := sorted(names - declared):
             raise ValueError(f"'{self.kernel.name}' has no constant '{unknown[0]}'")
-
-    def _define(self, values: Iterable[SSAValue], name: str, text: str, remark: str) -> None:
-        self.names.reserve(name)
-        if remark:
-            self.body.comment(remark)
-        self.body.verbatim(f"{text};")
-        literal = self.body.literal(name, "uint32_t")
-        self.values.update((value, literal) for value in values)
 
 
 def declared_position(op: Operation) -> int | None:

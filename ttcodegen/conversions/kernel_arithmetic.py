@@ -44,9 +44,9 @@ CASTS = (
     arith.SIToFPOp,
 )
 """Ops that change the type of a number only."""
-_COMPUTED = (*OPERATORS, *FUNCTIONS, *CASTS, arith.CmpiOp, arith.SelectOp)
+COMPUTED = (*OPERATORS, *FUNCTIONS, *CASTS, arith.CmpiOp, arith.SelectOp)
 """Ops that compute numbers of numbers."""
-OF_CONDITIONS = (*_COMPUTED, memref.LoadOp, tensor.ExtractOp)
+OF_CONDITIONS = (*COMPUTED, memref.LoadOp, tensor.ExtractOp)
 """What conditions of loops are computed with."""
 
 
@@ -81,7 +81,7 @@ def _users(load: memref.LoadOp) -> set[Operation]:
     while pending:
         for use in pending.pop().uses:
             user = use.operation
-            if isinstance(user, _COMPUTED) and user.results[0].name_hint is None:
+            if isinstance(user, COMPUTED) and user.results[0].name_hint is None:
                 pending.append(user.results[0])
             else:
                 found.add(user)

@@ -20,11 +20,7 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from ttcodegen.conversions.kernel_arguments import (
-    KernelArguments,
-    declared_position,
-    spelled,
-)
+from ttcodegen.conversions.kernel_arguments import declared_position, spelled
 from ttcodegen.conversions.kernel_arithmetic import (
     CASTS,
     FUNCTIONS,
@@ -35,6 +31,7 @@ from ttcodegen.conversions.kernel_arithmetic import (
     is_written_at_use,
 )
 from ttcodegen.conversions.kernel_forms import chosen, looked_up, repeated
+from ttcodegen.conversions.kernel_functions import KernelFunctions
 from ttcodegen.conversions.kernel_zones import BEGIN_ZONE, END_ZONE, ZONE_HEADER, settle_zones
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.device_op_names import (
@@ -58,7 +55,6 @@ from ttcodegen.dialects.ttkernel.operation import (
     COMMENT,
     TTKernelOp,
     constant_integer,
-    kernel_thread,
 )
 from ttcodegen.emitc.builder import Argument, EmitCBuilder
 from ttcodegen.emitc.expressions import LiteralOp
@@ -116,11 +112,10 @@ def write_kernel(
         ValueError: if the function uses arguments that the kernel has not.
     """
     settle_zones(function)
-    body = file.function("kernel_main", [])
-    writer = _KernelWriter(body, kernel, program, kernel_thread(function))
+    writer = _KernelWriter(file, function, kernel, program)
     writer.write_arguments(function)
     writer.write_ops(body_of(function).ops)
-    body.return_()
+    writer.finish()
     _prepend(file, f"{title}\n\n{kernel.purpose}", writer.headers)
 
 
@@ -150,30 +145,46 @@ def _prepend(file: EmitCBuilder, title: str, headers: set[str]) -> None:
     file.block.insert_ops_before(ops, first)
 
 
-class _KernelWriter(KernelArguments):
+class _KernelWriter(KernelFunctions):
     """Writes the body of a kernel."""
 
     def __init__(
-        self, body: EmitCBuilder, kernel: Kernel, program: Program, thread: ThreadType
+        self, file: EmitCBuilder, function: FuncOp, kernel: Kernel, program: Program
     ) -> None:
-        super().__init__(body, kernel, program, thread)
+        super().__init__(file, function, kernel, program)
         self._around_zones: list[EmitCBuilder] = []
         """The builders that contain the open zones."""
 
     def write_ops(self, ops: Iterable[Operation]) -> None:
-        """Writes ops in order."""
+        """Writes ops in order; of stages that are functions the calls."""
+        called: frozenset[Operation] = frozenset()
         for op in ops:
-            self._set_off(op)
-            rule = _RULES.get(type(op))
-            if rule is not None:
-                rule(self, op)
-            elif isinstance(op, TTKernelOp):
-                self._call(op)
-            else:
-                raise CompileError(f"a kernel cannot run '{op.name}'", op)
+            stage = self.stage_at(op)
+            if stage is not None:
+                called = frozenset(stage.ops)
+                self.call_stage(stage, self._write_stage)
+            elif op not in called:
+                self._set_off(op, is_first=op.prev_op in called)
+                self._write_op(op)
 
-    def _set_off(self, op: Operation) -> None:
-        """An empty line where another step begins, and the comment that the op has."""
+    def _write_stage(self, ops: Iterable[Operation]) -> None:
+        """Writes ops of a function that begins with them."""
+        for number, op in enumerate(ops):
+            self._set_off(op, is_first=number == 0)
+            self._write_op(op)
+
+    def _write_op(self, op: Operation) -> None:
+        rule = _RULES.get(type(op))
+        if rule is not None:
+            rule(self, op)
+        elif isinstance(op, TTKernelOp):
+            self._call(op)
+        else:
+            raise CompileError(f"a kernel cannot run '{op.name}'", op)
+
+    def _set_off(self, op: Operation, *, is_first: bool) -> None:
+        """An empty line where another step begins, unless it is the first of a function or comes
+        after the call of one; and the comment that the op has."""
         comment = op.attributes.get(COMMENT)
         before = op.prev_op
         while isinstance(before, arith.ConstantOp):
@@ -182,13 +193,14 @@ class _KernelWriter(KernelArguments):
         ended = before is not None and (before.name in _ENDING or isinstance(before, _BRACED))
         written = before is not None and before.name not in (NAMED_ARGUMENT, RUN_TIME_ARGUMENT)
         is_end = isinstance(op, scf.YieldOp | ReturnOp)
-        if written and not is_end and (begins or ended or comment is not None):
+        if written and not is_first and not is_end and (begins or ended or comment is not None):
             self.body.blank()
         if isinstance(comment, StringAttr):
             self.body.comment(comment.data)
 
     def __getitem__(self, value: SSAValue) -> SSAValue:
-        return self.values[value]
+        found = self.values.get(value)
+        return self.body.literal(*self.constants[value]) if found is None else found
 
     def constant(self, op: arith.ConstantOp) -> None:
         """A number: written where it is used, unless it has a name; a table."""
@@ -207,8 +219,9 @@ class _KernelWriter(KernelArguments):
             literal = self.body.constant(value, type_)
         name = constant_name(result, int(value)) if type_ == "uint32_t" else None
         if name is not None:
-            literal = self._constant(identifier(name), int(value))
-        self.values[result] = literal
+            self._declared(result, self._constant(identifier(name), int(value)), type_)
+        else:
+            self.values[result] = literal
 
     def element(self, op: tensor.ExtractOp) -> None:
         """A number of a table."""
@@ -251,6 +264,8 @@ class _KernelWriter(KernelArguments):
         type_ = cpp_type(result.type)
         if name is None:
             self.values[result] = make(type_)
+            return
+        if type_ == "uint32_t" and self.declared_size(result, name):
             return
         value = make(f"const {type_}")
         self.values[result] = self.body.named(value, self._variable(name))
@@ -485,7 +500,7 @@ class _KernelWriter(KernelArguments):
     def _operand(self, value: SSAValue, *, is_register: bool) -> SSAValue:
         number = constant_integer(value)
         if is_register and number is not None and constant_name(value, number) is None:
-            return self.registers[number]
+            return self.body.literal(self.registers[number], "uint32_t")
         return self[value]
 
     def _element(self, op: TTKernelOp, text: str) -> bool:

@@ -70,6 +70,21 @@ def kernel_name(task: str, program: str) -> str:
     return f"{task}_{program}"
 
 
+def reduction_names(ops: Sequence[Operation]) -> list[str]:
+    """What kernels call the stages that reduce rows by some ops: `reduce_max`; the second of a kind
+    after what is reduced as well, `reduce_mean_of_square`."""
+    kinds = [operation_name(op).partition(".")[2] for op in ops]
+    scope = NameScope()
+    names: list[str] = []
+    for kind, op in zip(kinds, ops, strict=True):
+        source = op.operands[0].owner
+        name = f"reduce_{kind}"
+        if name in names and isinstance(source, Operation):
+            name += f"_of_{operation_name(source).partition('.')[2]}"
+        names.append(scope.unique(name))
+    return names
+
+
 def task_of_kernel(kernel: str, program: str) -> str:
     """What a kernel does, by its name and that of a program that it was made for; the whole name
     if it does not say that."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
@@ -27,6 +27,19 @@ from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.naming.programs import kernel_name
 from ttcodegen.ops.softmax import LEAST_SCORE
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
+
+_STAGES = {
+    "begin_row": "Sets what is kept of a row of queries before any key was seen.",
+    "compute_scores": "Multiplies queries and keys.",
+    "find_greatest": "Finds the greatest score of each query.",
+    "compute_weights": "Computes the exponentials of the distances from the greatest score.",
+    "invert_sums": "Computes what the weights of each query are divided by.",
+    "sum_values": "Multiplies the weights by the values.",
+    "add_weights": "Adds the weights of a part of the keys to their sums.",
+    "add_values": "Adds the values of a part of the keys to their sums.",
+    "finish_row": "Computes the result of a row of queries that has seen all keys.",
+}
+"""The stages of the kernel by name, and what they do."""
 
 
 def _comparable(builder: TileBuilder, score: Tile) -> Tile:
@@ -77,17 +90,26 @@ class AttentionCompute:
             if plan.is_causal and plan.units > 1:
                 whole = builder.sum(builder.product(unit, plan.unit_rows), row)
             visible = plan.visible(builder, whole)
-            self._scores(visible)
+            with self.stage("compute_scores"):
+                self._scores(visible)
             kernel.op("cb_pop_front", *queries)
-            self._greatest(visible)
-            self.weights(visible)
-            self._inverse(visible)
-            self._products(visible)
+            with self.stage("find_greatest"):
+                self._greatest(visible)
+            with self.stage("compute_weights"):
+                self.weights(visible)
+            with self.stage("invert_sums"):
+                self._inverse(visible)
+            with self.stage("sum_values"):
+                self._products(visible)
             for name, pages in (("scores", plan.columns), ("weights", plan.columns),
                                 ("greatest", 1), ("inverse", 1)):  # fmt: skip
                 kernel.op("cb_pop_front", name, pages)
         kernel.op("cb_pop_front", *keys)
         kernel.op("cb_pop_front", *values)
+
+    def stage(self, name: str) -> AbstractContextManager[None]:
+        """A part of the kernel that is a function if that is long."""
+        return self.kernel.builder.stage(name, _STAGES[name])
 
     # Scores
 

@@ -33,13 +33,15 @@ class AttentionInParts(AttentionCompute):
         # With a causal mask a unit of work is one row.
         visible = plan.visible(builder, unit)
         with builder.loop(plan.unit_rows, name_hint="row"):
-            self._begin()
+            with self.stage("begin_row"):
+                self._begin()
         kernel.op("cb_wait_front", *queries)
         with builder.loop(visible, step=plan.part, name_hint="first_key_row") as first:
             count = builder.smaller(plan.part, builder.difference(visible, first))
             self._part(first, builder.named(count, "key_rows"), visible)
         with builder.loop(plan.unit_rows, name_hint="row"):
-            self._finish()
+            with self.stage("finish_row"):
+                self._finish()
         kernel.op("cb_pop_front", *queries)
 
     def _part(self, first: SSAValue, count: SSAValue, visible: Value) -> None:
@@ -57,18 +59,23 @@ class AttentionInParts(AttentionCompute):
             whole = builder.named(builder.smaller(count, before), "whole")
         with builder.loop(plan.unit_rows, name_hint="row") as row:
             query: Value = builder.product(row, plan.inner) if plan.unit_rows > 1 else 0
-            kernel.op("cb_reserve_back", "scores", plan.part)
-            with builder.loop(whole, name_hint="column") as column:
-                self.score(column, "", query)
-            if plan.hiding:
-                with builder.when(builder.compare("ne", whole, count)):
-                    self.score(whole, plan.hiding, query)
-            kernel.op("cb_push_back", "scores", plan.part)
-            kernel.op("cb_wait_front", "scores", plan.part)
-            self._raise(count)
-            self.weights(count, "latest")
-            self._add_weights(count)
-            self._add_products(count)
+            with self.stage("compute_scores"):
+                kernel.op("cb_reserve_back", "scores", plan.part)
+                with builder.loop(whole, name_hint="column") as column:
+                    self.score(column, "", query)
+                if plan.hiding:
+                    with builder.when(builder.compare("ne", whole, count)):
+                        self.score(whole, plan.hiding, query)
+                kernel.op("cb_push_back", "scores", plan.part)
+                kernel.op("cb_wait_front", "scores", plan.part)
+            with self.stage("find_greatest"):
+                self._raise(count)
+            with self.stage("compute_weights"):
+                self.weights(count, "latest")
+            with self.stage("add_weights"):
+                self._add_weights(count)
+            with self.stage("add_values"):
+                self._add_products(count)
             for name, pages in (("scores", plan.part), ("weights", plan.part), ("latest", 1),
                                 ("factor", 1), ("greatest", 1), ("sum", 1),
                                 ("products", plan.width)):  # fmt: skip

@@ -52,7 +52,8 @@ class ComputeKernel:
     _unpacked: DataType | None = None
     """The format that tiles are known to be unpacked from."""
     _vector: InitKey | None = None
-    _reconfigures_packer: bool = False
+    reconfigures_packer: bool = False
+    """Whether it packs into several formats."""
     _only_format: DataType | None = None
 
     def __post_init__(self) -> None:
@@ -211,7 +212,7 @@ class ComputeKernel:
 
     def packs(self, names: Sequence[str]) -> None:
         """Declares what the kernel packs into: if formats differ, the packer is set up for each."""
-        self._reconfigures_packer = len({self._formats[name] for name in names}) > 1
+        self.reconfigures_packer = len({self._formats[name] for name in names}) > 1
 
     def pack(self, results: Sequence[tuple[int, str]]) -> None:
         """Puts registers into circular buffers that have room."""
@@ -227,5 +228,5 @@ class ComputeKernel:
 
     def set_up_packer(self, name: str) -> None:
         """Sets the packer up for a circular buffer, if it packs into several formats."""
-        if self._reconfigures_packer:
+        if self.reconfigures_packer:
             self.op("pack_reconfig_data_format", name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from xdsl.dialects.func import FuncOp
@@ -74,7 +75,7 @@ class MatmulCompute:
         builder = kernel.builder
         kernel.op("cb_wait_front", "left", left_tiles)
         kernel.op("cb_wait_front", "right", right_tiles)
-        with builder.loop(rows, name_hint="row") as row:
+        with self._stage(kernel, inner_block is None), builder.loop(rows, name_hint="row") as row:
             first_left = builder.named(builder.product(row, inner_size), "first_left")
             with builder.loop(columns, step=width, name_hint="column") as column:
                 with builder.destination_registers():
@@ -98,6 +99,18 @@ class MatmulCompute:
                 self._push(kernel, inner_block is None)
         kernel.op("cb_pop_front", "left", left_tiles)
         kernel.op("cb_pop_front", "right", right_tiles)
+
+    def _stage(self, kernel: ComputeKernel, is_last: bool) -> AbstractContextManager[None]:
+        """What is done with a block of each operand."""
+        if not is_last:
+            return kernel.builder.stage(
+                "add_products",
+                "Adds the products of a block of each operand to the partial sums.",
+            )
+        return kernel.builder.stage(
+            "finish_block",
+            "Adds the products of the last blocks, and computes the result of them.",
+        )
 
     def _load_sums(self, kernel: ComputeKernel, inner_block: SSAValue | None) -> None:
         """What the blocks before came to, unless there are none."""
@@ -167,6 +180,8 @@ class MatmulCompute:
 
     def _set_up_packer(self, kernel: ComputeKernel, output: str) -> None:
         """Sets the packer up for a result, if it has packed something else since the last time."""
+        if not kernel.reconfigures_packer:
+            return
         if self.plan.has_sums and len(self.plan.output_names) == 1:
             with kernel.builder.when(self._has_several_blocks(kernel)):
                 kernel.set_up_packer(output)

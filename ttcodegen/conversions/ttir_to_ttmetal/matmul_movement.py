@@ -211,7 +211,10 @@ class MatmulMovement:
     ) -> None:
         builder = kernel.builder
         stream.begin_reading()
-        with builder.loop(kernel["block_inner"], name_hint="i") as i:
+        with (
+            builder.stage("read_block", "Reads the tiles of a block of the right operand."),
+            builder.loop(kernel["block_inner"], name_hint="i") as i,
+        ):
             line = builder.sum(builder.product(inner_block, kernel["block_inner"]), i)
             builder.named(line, "inner_row")
             with builder.loop(kernel["block_columns"], name_hint="j") as j:
@@ -254,7 +257,11 @@ class MatmulMovement:
     ) -> None:
         """Writes the tiles of a block of the result, after reading what their epilogue needs."""
         builder = kernel.builder
+        purpose = "Writes a block of the result"
+        if self.plan.outer:
+            purpose += ", and reads what else is needed for each of its tiles"
         with (
+            builder.stage("write_block", f"{purpose}."),
             builder.loop(kernel["block_rows"], name_hint="i") as i,
             builder.loop(kernel["block_columns"], name_hint="j") as j,
         ):

@@ -17,6 +17,8 @@ from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 class Reduction:
     """What an op of the catalogue sums up or compares, and along what."""
 
+    noun: str
+    """What it leaves, in a sentence."""
     combine: str
     """The op on two registers that the partial results come together by."""
     neutral: float
@@ -79,9 +81,12 @@ def reduced_elements(op: CatalogueOp) -> int:
 _LEAST, _GREATEST = (-(2**31), 0), (2**31 - 1, 2**32 - 1)
 
 REDUCTIONS = {
-    "ttir.sum": Reduction("add_binary_tile", 0.0, ReduceType.SUM, of_integers="add_int_tile"),
-    "ttir.mean": Reduction("add_binary_tile", 0.0, ReduceType.SUM, averages=True),
+    "ttir.sum": Reduction(
+        "sum", "add_binary_tile", 0.0, ReduceType.SUM, of_integers="add_int_tile"
+    ),
+    "ttir.mean": Reduction("mean", "add_binary_tile", 0.0, ReduceType.SUM, averages=True),
     "ttir.max": Reduction(
+        "maximum",
         "binary_max_tile",
         float("-inf"),
         ReduceType.MAX,
@@ -90,6 +95,7 @@ REDUCTIONS = {
     ),
     # Over leading dimensions only, so that no elements of a tile come together.
     "ttir.prod": Reduction(
+        "product",
         "mul_binary_tile",
         1.0,
         ReduceType.SUM,
@@ -97,6 +103,7 @@ REDUCTIONS = {
         neutral_integers=(1, 1),
     ),
     "ttir.min": Reduction(
+        "minimum",
         "binary_max_tile",
         float("-inf"),
         ReduceType.MAX,

@@ -25,7 +25,7 @@ from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import Kernel
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.layout.tiled_shape import TiledShape
-from ttcodegen.naming.programs import kernel_name
+from ttcodegen.naming.programs import kernel_name, reduction_names
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 
 
@@ -103,10 +103,14 @@ class RowCompute:
         with kernel.builder.loop(count, name_hint="tile_row"):
             for operand in staying:
                 kernel.op("cb_wait_front", operand.name, operand.columns)
-            for number, each in enumerate(self.plan.passes):
-                self._reduce(each)
-                self._finish(each, self.plan.results[number])
-            self._results()
+            names = reduction_names([each.op for each in self.plan.passes])
+            for each, name, results in zip(self.plan.passes, names, self.plan.results, strict=True):
+                purpose = f"Computes the {each.reduction.noun} of a row, and what follows from it."
+                with kernel.builder.stage(name, purpose):
+                    self._reduce(each)
+                    self._finish(each, results)
+            with kernel.builder.stage("finish_row", "Computes the results of a row."):
+                self._results()
             for operand in staying:
                 if not operand.is_constant:
                     kernel.op("cb_pop_front", operand.name, operand.columns)

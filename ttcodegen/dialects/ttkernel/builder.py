@@ -46,6 +46,8 @@ from ttcodegen.dialects.ttkernel.operation import (
     BITS,
     COMMENT,
     DESTINATION_TILES,
+    STAGE,
+    STAGE_PURPOSE,
     TTKernelOp,
     constant_integer,
     create,
@@ -92,6 +94,8 @@ class KernelBuilder:
         self._bits: dict[float, SSAValue] = {}
         self._last_constant: Operation | None = None
         self._comment: str | None = None
+        self._stage: tuple[Block, str] | None = None
+        self._stage_purpose: str | None = None
 
     def op(self, name: str, *operands: Value, **attributes: object) -> TTKernelOp:
         """Adds `ttkernel.<name>`, which has no result; attributes are Python values."""
@@ -134,7 +138,23 @@ class KernelBuilder:
         if self._comment is not None:
             op.attributes[COMMENT] = StringAttr(self._comment)
             self._comment = None
+        if self._stage is not None and self._stage[0] is self._builder.insertion_point.block:
+            op.attributes[STAGE] = StringAttr(self._stage[1])
+            if self._stage_purpose is not None:
+                op.attributes[STAGE_PURPOSE] = StringAttr(self._stage_purpose)
+                self._stage_purpose = None
         return self._builder.insert(op)
+
+    @contextmanager
+    def stage(self, name: str, purpose: str) -> Generator[None]:
+        """What is added inside is a function of that name in C++, if the kernel is long; `purpose`
+        is a sentence on it. The name is not used again in the same block; one of another block may
+        be inside."""
+        outer = self._stage, self._stage_purpose
+        self._stage = (self._builder.insertion_point.block, name)
+        self._stage_purpose = purpose
+        yield
+        self._stage, self._stage_purpose = outer
 
     # Arguments
 

@@ -30,6 +30,11 @@ DESTINATION_TILES = "ttkernel.dst_tiles"
 """The attribute (i64) of a compute kernel: how many tiles its destination registers hold."""
 COMMENT = "ttkernel.comment"
 """The attribute of an op with the comment above it."""
+STAGE = "ttkernel.stage"
+"""The attribute of the ops of a block that are a stage of the kernel: the name of the function that
+they become where the kernel is too long for one."""
+STAGE_PURPOSE = "ttkernel.stage_purpose"
+"""The attribute of the first of them: what the stage does."""
 BITS = "ttkernel.bits"
 """Marks a constant that is a pattern of bits, which C++ writes to the base of 16."""
 MOST_DESTINATION_TILES = 16

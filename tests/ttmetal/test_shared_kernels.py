@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+from xdsl.dialects.func import FuncOp
+
 from tests.ttmetal.function_text import call, function, tensor
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.diagnostics import Source
+from ttcodegen.naming.operand_roles import operand_roles
+from ttcodegen.parsing.module import parse_module
 
 SMALL, LARGE = tensor((64, 96), "bf16"), tensor((512, 512), "bf16")
 
@@ -56,3 +61,47 @@ def test_kernels_of_other_data_types_differ() -> None:
     ops = [call("exp", ["%a0"], [SMALL], SMALL), call("exp", ["%a1"], [wide], wide)]
     writers = [text for name, text in kernels_of([SMALL, wide], ops).items() if "write" in name]
     assert sorted("f32" in text for text in writers) == [False, True]
+
+
+MATRIX, ROW = tensor((128, 128), "bf16"), tensor((1, 128), "bf16")
+
+
+@pytest.mark.parametrize(
+    ("types", "ops", "roles"),
+    [
+        pytest.param(
+            [MATRIX, MATRIX, ROW],
+            [("matmul", "ab"), ("add", "0c")],
+            ["left", "right", "bias"],
+            id="product",
+        ),
+        pytest.param(
+            [MATRIX, MATRIX, MATRIX],
+            [("matmul", "ab"), ("add", "c0")],
+            ["left", "right", "residual"],
+            id="residual",
+        ),
+        pytest.param([MATRIX, ROW], [("multiply", "ab")], ["input", "scale"], id="scale"),
+        pytest.param([MATRIX, MATRIX], [("subtract", "ab")], ["left", "right"], id="sides"),
+        pytest.param(
+            [MATRIX, MATRIX, MATRIX],
+            [("exp", "a"), ("where", "0bc")],
+            ["condition", "first", "second"],
+            id="ternary",
+        ),
+        pytest.param([MATRIX], [("exp", "a"), ("sin", "0")], ["input"], id="unary"),
+    ],
+)
+def test_tensors_of_shared_kernels_are_called_by_their_roles(
+    types: list[str], ops: list[tuple[str, str]], roles: list[str]
+) -> None:
+    """Operands: `a` is the first tensor that the function takes, `0` the first result."""
+    lines = [
+        call(name, [f"%a{'abc'.index(x)}" if x in "abc" else f"%{x}" for x in operands],
+             [types["abc".index(x)] if x in "abc" else MATRIX for x in operands], MATRIX)
+        for name, operands in ops
+    ]  # fmt: skip
+    last = f"%{len(ops) - 1} : {MATRIX}"
+    module = parse_module(Source("roles.mlir", function("roles", types, lines, last)))
+    (meaning,) = (op for op in module.ops if isinstance(op, FuncOp))
+    assert operand_roles(meaning) == roles

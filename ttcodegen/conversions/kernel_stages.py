@@ -1,8 +1,8 @@
 """The stages of a kernel, which become functions where it would be too long for one.
 
-The builder of a kernel declares which ops of a block are a stage (`KernelBuilder.stage`). What a stage
-uses of the kernel around it is declared at file scope if it is known when the kernel is compiled;
-the rest are the parameters of its function.
+The builder of a kernel declares which ops of a block are a stage (`KernelBuilder.stage`). What a
+stage uses of the kernel around it is declared at file scope if it is known when the kernel is
+compiled; the rest are the parameters of its function.
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ from ttcodegen.naming.arguments import argument_titles
 from ttcodegen.naming.functions import shape_text
 from ttcodegen.naming.interface import result_names
 from ttcodegen.naming.modules import FunctionNames, distinct_names, given_names, values_of
+from ttcodegen.naming.operand_roles import INPUT, SIDES, operand_roles
 from ttcodegen.naming.sources import name_or_kind
 from ttcodegen.naming.values import ValueNames
 from ttcodegen.ops.device_constants import device_constants, written_by
@@ -43,7 +44,7 @@ _ADDRESS = "_address"
 _PLAIN_NAME = "ttcodegen.name"
 """The attribute of an op that makes a tensor of the host: its name, which others may have too."""
 _FINAL_NUMBER = re.compile(r"_\d+$")
-_ENDINGS = ("address", "elements", "kept", "layout", "row", "tensor")
+_ENDINGS = ("address", "elements", "kept", "layout", "row", "tensor", "tiles")
 """What names after a tensor end in."""
 
 
@@ -418,16 +419,25 @@ def shared_kernel_name(names: list[str]) -> str:
     return "_".join(common if len(common) > 1 else [words[0][0], "tiles"])
 
 
-def neutral_names(program: Program) -> dict[str, str]:
+def neutral_names(program: Program, meaning: FuncOp | None) -> dict[str, str]:
     """What kernels may call the tensors of a program whatever it is made for, and the values that
-    wait in its circular buffers."""
+    wait in its circular buffers: what they are to it, as `meaning` says, which computes the same.
+    """
     operands = known_names(program)
     tensors = set(operands.values())
-    scope = NameScope(b.name for b in program.circular_buffers if b.name not in tensors)
+    roles = operand_roles(meaning)
+    # Blocks of the operands of a product are in circular buffers that are called as the operands.
+    scope = NameScope(
+        b.name for b in program.circular_buffers if b.name not in tensors and b.name not in SIDES
+    )
     return {
-        name: scope.unique("input" if operand < program.inputs else "output")
+        name: scope.unique(
+            "output" if operand >= program.inputs
+            else roles[operand] if operand < len(roles)
+            else INPUT
+        )
         for operand, name in sorted(operands.items())
-    }
+    }  # fmt: skip
 
 
 def renamed_after_tensor(name: str, tensors: Mapping[str, str]) -> str:

@@ -1,6 +1,6 @@
 """Which programs of the device have the same kernels: those that differ in names only.
 
-Such kernels become one, which calls tensors by what they are for the program: `input`, `output`.
+Such kernels become one, which calls tensors by what they are for the program: `left`, `bias`.
 So do the kernels of programs that are put together alike, so that the C++ has one function that
 builds them all. Kernels that only programs with the same names have keep these.
 """
@@ -46,7 +46,7 @@ class ShareKernels(ModulePass):
         found: dict[str, list[_Use]] = {}
         alike: dict[object, list[list[_Use]]] = {}
         for launch in launches(hosts):
-            names = neutral_names(launch.program)
+            names = neutral_names(launch.program, functions.get(launch.meaning))
             of_program = [
                 _Use(launch, place, functions[kernel.function], names)
                 for place, kernel in enumerate(launch.program.kernels)

@@ -219,6 +219,27 @@ def test_programs_of_the_device_have_names_not_numbers(name: str) -> None:
     assert len(numbered) <= len(programs) / 10, numbered
 
 
+DECLARED_ON_DEVICE = {
+    "variables": (r"src/(?!programs)\w+\.cpp", r"DeviceTensor (\w+) ="),
+    "members": (r"src/(?!programs)\w+\.hpp", r"DeviceTensor (\w+);"),
+    "tensors of programs": (r"src/programs\w*\.cpp", r"DeviceTensor&? (\w+)"),
+    "variables of kernels": (r"kernels/\w+\.cpp", r"(?:constexpr|const) (?:uint32_t|auto) (\w+) ="),
+}
+"""Where things of the device have names: files, and how they are declared there."""
+
+
+@pytest.mark.parametrize("kind", DECLARED_ON_DEVICE)
+@pytest.mark.parametrize("name", MODELS)
+def test_what_is_on_the_device_has_names_not_numbers(name: str, kind: str) -> None:
+    path, declaration = DECLARED_ON_DEVICE[kind]
+    files = device_sources(name).items()
+    texts = "".join(text for each, text in files if re.fullmatch(path, each))
+    declared = re.findall(declaration, texts)
+    numbered = [each for each in declared if re.search(r"_\d{1,2}$", each)]
+    assert declared
+    assert len(numbered) < len(declared) / 10, numbered
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_functions_of_programs_of_the_device_fit_on_a_page_or_two(name: str) -> None:

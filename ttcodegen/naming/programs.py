@@ -36,7 +36,7 @@ from ttcodegen.naming.interface import result_names
 from ttcodegen.naming.modules import FunctionNames, distinct_names, given_names, values_of
 from ttcodegen.naming.operand_roles import INPUT, SIDES, operand_roles
 from ttcodegen.naming.sources import name_or_kind
-from ttcodegen.naming.values import ValueNames
+from ttcodegen.naming.values import ValueNames, qualifier
 from ttcodegen.ops.device_constants import device_constants, written_by
 from ttcodegen.ops.tt_lang import CALLED_OPERATION, called_name
 
@@ -278,8 +278,32 @@ def names_of_host_function(function: FuncOp) -> FunctionNames:
     for value, name in zip(prepared.values, constants, strict=True):
         given.give(value, name, is_weight=True)
     longer = {value: name for value, name in longer.items() if value not in forms}
-    values = ValueNames((), names, given.weight_names, {}, longer=longer)
+    others = dict(_names_after_roots(ops, names, meanings))
+    values = ValueNames((), names, given.weight_names, {}, longer=longer, others=others)
     return FunctionNames(function, titles, constants, given, values)
+
+
+def _names_after_roots(
+    ops: Iterable[Operation], names: Mapping[SSAValue, str], meanings: Mapping[str, FuncOp]
+) -> Iterator[tuple[SSAValue, str]]:
+    """What programs write, by the names of the values with what the first op of the program did."""
+    for op in ops:
+        if operation_name(op) != RUN_PROGRAM:
+            continue
+        launch = launch_of(op)
+        meaning = meanings.get(launch.meaning)
+        computed = (
+            body_of(meaning).ops if meaning is not None and not meaning.is_declaration else ()
+        )
+        root = next((each for each in computed if _computes(each)), None)
+        if isinstance(root, CatalogueOp):
+            for value in launch.outputs:
+                if value in names:
+                    yield value, f"{names[value]}_{qualifier(root)}"
+
+
+def _computes(op: Operation) -> bool:
+    return isinstance(op, CatalogueOp) and bool(op.operands) and not op.definition.rearranges
 
 
 def host_tensor_names(function: FuncOp) -> dict[SSAValue, str]:

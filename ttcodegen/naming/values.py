@@ -82,6 +82,7 @@ class ValueNames:
         *,
         of_weights: bool = False,
         longer: Mapping[SSAValue, str] | None = None,
+        others: Mapping[SSAValue, str] | None = None,
     ) -> None:
         """
         Args:
@@ -93,9 +94,11 @@ class ValueNames:
                 is that weight in another form.
             longer: what values that no op of the catalogue makes are called while others have their
                 names.
+            others: what they are called while others have the longer ones, too.
         """
         self.of_weights = of_weights
         self._longer = longer or {}
+        self._others = others or {}
         self._names = {value: plain_name(name) for value, name in members.items()}
         self._members = members
         self._weights = weight_names
@@ -119,7 +122,7 @@ class ValueNames:
         """Names for a value, best first: those after the first are for while others are in use."""
         yield self[value]
         yield self._qualified(value)
-        placed = self._placed(value)
+        placed = self._others.get(value) or self._placed(value)
         if placed is not None:
             yield placed
 
@@ -147,7 +150,7 @@ class ValueNames:
         if Trait.TAKES_PART in _traits(op):
             return name
         if name != noun_of(op):
-            return f"{name}_{_qualifier(op) if _reordered(op) is None else 'rotated'}"
+            return f"{name}_{qualifier(op) if _reordered(op) is None else 'rotated'}"
         source = self[op.operands[0]] if op.operands else name
         return name if source.endswith(name) else f"{source}_{name}"
 
@@ -320,7 +323,7 @@ def _only_product(value: SSAValue) -> CatalogueOp | None:
         value = user.results[0]
 
 
-def _qualifier(op: CatalogueOp) -> str:
+def qualifier(op: CatalogueOp) -> str:
     short = op.definition.short_name
     match short:
         case "to_layout" if has_placement(op.results[0]):

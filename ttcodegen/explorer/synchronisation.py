@@ -15,6 +15,8 @@ from typing import Any
 
 from ttcodegen.explorer.graph import Graph, GraphNode
 from ttcodegen.explorer.origins import NOWHERE, Node, Origins, Places
+from ttcodegen.ops.definition import call_kind
+from ttcodegen.ops.traits import CallKind
 
 LAYER_SUFFIX = "___group___"
 """What the page adds to the path of a layer for the id of its node."""
@@ -23,9 +25,9 @@ _MOST_FOR_LAYER = 24
 that graph."""
 _MOST_HIGHLIGHTED = 64
 """Nodes that one leads to, as a call of a function that has all of a model does."""
-_BESIDE = frozenset({"create_buffer", "literal", "member", "to_layout", "composite_to_layout"})
-"""What is beside the op that it belongs to, as what makes nothing does: it leads to what the op
-was made of, and only what has nothing else leads to it."""
+_BESIDE = frozenset({"create_buffer", "literal", "member"})
+"""What belongs to another op, as conversions of layouts do and what makes nothing: it leads to what
+that op was made of, and only what has nothing else leads to it."""
 _KIND = re.compile(r"^(?:input|weight|constant):")
 _WORD = re.compile(r"\W")
 Related = dict[str, dict[str, None]]
@@ -184,7 +186,8 @@ def _followed(one: Graph, other: Graph, related: Related) -> dict[str, list[str]
 
 
 def _is_beside(node: GraphNode) -> bool:
-    return node.label in _BESIDE or not node.outputsMetadata
+    is_conversion = call_kind(node.label) is CallKind.LAYOUT
+    return is_conversion or node.label in _BESIDE or not node.outputsMetadata
 
 
 def _reversed(related: Related) -> Related:

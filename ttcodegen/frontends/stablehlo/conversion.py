@@ -55,6 +55,7 @@ from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.ttir import ttir_op_classes
 from ttcodegen.parsing.structure import refuse_elements
 from ttcodegen.transforms.evaluation import evaluate
+from ttcodegen.transforms.rewriting import is_repeatable
 
 _LARGEST_KNOWN = 1 << 16
 """How many elements of a value are computed while a program is read."""
@@ -407,7 +408,7 @@ class Conversion:
         op = value.owner
         if not isinstance(op, CatalogueOp) or not is_tensor(value.type):
             return None
-        if prod(shape_of(value.type)) > _LARGEST_KNOWN or op.name in _CHANCE:
+        if prod(shape_of(value.type)) > _LARGEST_KNOWN or not is_repeatable(op):
             return None
         if op.name == "ttir.constant":
             return constant_array(op.parameter("value"))
@@ -484,7 +485,6 @@ class Conversion:
 
 _RETURNS = frozenset({"stablehlo.return", "mhlo.return", "sdy.return"})
 _CONSTRAINTS = frozenset({"sharding_constraint", "reshard"})
-_CHANCE = frozenset({"ttir.rand", "ttir.dropout", "ttir.sampling", "ttir.empty"})
 
 
 def is_tensor(type_: Attribute) -> bool:

@@ -34,7 +34,7 @@ from ttcodegen.naming.arguments import argument_titles
 from ttcodegen.naming.functions import shape_text
 from ttcodegen.naming.interface import result_names
 from ttcodegen.naming.modules import FunctionNames, distinct_names, given_names, values_of
-from ttcodegen.naming.operand_roles import INPUT, SIDES, operand_roles
+from ttcodegen.naming.operand_roles import INPUT, SIDES
 from ttcodegen.naming.sources import name_or_kind
 from ttcodegen.naming.values import ValueNames, qualifier
 from ttcodegen.ops.device_constants import device_constants, written_by
@@ -443,13 +443,11 @@ def shared_kernel_name(names: list[str]) -> str:
     return "_".join(common if len(common) > 1 else [words[0][0], "tiles"])
 
 
-def neutral_names(program: Program, meaning: FuncOp | None) -> dict[str, str]:
+def neutral_names(program: Program, roles: Sequence[str]) -> dict[str, str]:
     """What kernels may call the tensors of a program whatever it is made for, and the values that
-    wait in its circular buffers: what they are to it, as `meaning` says, which computes the same.
-    """
+    wait in its circular buffers: by the roles of what it reads."""
     operands = known_names(program)
     tensors = set(operands.values())
-    roles = operand_roles(meaning)
     # Blocks of the operands of a product are in circular buffers that are called as the operands.
     scope = NameScope(
         b.name for b in program.circular_buffers if b.name not in tensors and b.name not in SIDES

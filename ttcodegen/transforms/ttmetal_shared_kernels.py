@@ -27,6 +27,7 @@ from ttcodegen.dialects.programs import (
     Program,
 )
 from ttcodegen.emitc.identifiers import NameScope
+from ttcodegen.naming.operand_roles import operand_roles
 from ttcodegen.naming.programs import neutral_names, renamed_after_tensor, shared_kernel_name
 
 _PAGES = re.compile(r"(?<=!ttkernel\.cb<)\d+, ")
@@ -45,8 +46,11 @@ class ShareKernels(ModulePass):
         hosts = [function for function in functions.values() if is_host_function(function)]
         found: dict[str, list[_Use]] = {}
         alike: dict[object, list[list[_Use]]] = {}
+        roles: dict[str, list[str]] = {}
         for launch in launches(hosts):
-            names = neutral_names(launch.program, functions.get(launch.meaning))
+            if launch.meaning not in roles:
+                roles[launch.meaning] = operand_roles(functions.get(launch.meaning))
+            names = neutral_names(launch.program, roles[launch.meaning])
             of_program = [
                 _Use(launch, place, functions[kernel.function], names)
                 for place, kernel in enumerate(launch.program.kernels)

@@ -214,6 +214,34 @@ func.func @forward(%x: tensor<4xi32>) -> tensor<4xi32> {{
     assert f"ttnn::Tensor {expected};" in header
 
 
+def test_constants_of_layers_are_their_weights() -> None:
+    """Those of a module of `linalg`, whose values MLIR has named after what makes them."""
+    text = """
+func.func @forward(%x: tensor<32x64xbf16>, %y: tensor<1x8x8x4xbf16>)
+    -> (tensor<32x32xbf16>, tensor<1x8x8x4xbf16>) {
+  %transposed = "ttir.constant"() <{value = dense_resource<w> : tensor<64x32xbf16>}>
+    : () -> tensor<64x32xbf16>
+  %padded_0 = "ttir.constant"() <{value = dense_resource<b> : tensor<32xbf16>}>
+    : () -> tensor<32xbf16>
+  %1 = "ttir.linear"(%x, %transposed, %padded_0)
+    : (tensor<32x64xbf16>, tensor<64x32xbf16>, tensor<32xbf16>) -> tensor<32x32xbf16>
+  %expanded = "ttir.constant"() <{value = dense_resource<c> : tensor<4x4x1x1xbf16>}>
+    : () -> tensor<4x4x1x1xbf16>
+  %2 = "ttir.conv2d"(%y, %expanded) <{stride = 1 : i32, padding = 0 : i32, dilation = 1 : i32,
+    groups = 1 : i32}> : (tensor<1x8x8x4xbf16>, tensor<4x4x1x1xbf16>) -> tensor<1x8x8x4xbf16>
+  return %1, %2 : tensor<32x32xbf16>, tensor<1x8x8x4xbf16>
+}
+"""
+    sizes = {"w": 64 * 32, "b": 32, "c": 16}
+    blobs = ", ".join(
+        f'{name}: "0x02000000{"803f0040" * (size // 2)}"' for name, size in sizes.items()
+    )
+    text += f"{{-# dialect_resources: {{ builtin: {{ {blobs} }} }} #-}}\n"
+    files = compile_module(Source("model.mlir", text), CompileOptions("model")).files
+    members = re.findall(r"ttnn::Tensor (\w+);", files["src/model.hpp"])
+    assert {"projection_weight", "projection_bias", "convolution_weight"} <= set(members)
+
+
 def test_scores_are_scores_under_a_mask_and_in_a_layer() -> None:
     text = """
 func.func @forward(%q: tensor<1x4x32x32xf32>, %k: tensor<1x4x32x32xf32>,

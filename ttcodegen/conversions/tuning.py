@@ -25,6 +25,7 @@ from ttcodegen.dialects.program_configs import (
 from ttcodegen.dialects.shards import Orientation
 from ttcodegen.emitc.builder import EmitCBuilder, open_file
 from ttcodegen.emitc.identifiers import NameScope
+from ttcodegen.naming.sources import name_or_kind
 from ttcodegen.naming.tuning import (
     NAMESPACE,
     PRODUCT_COMPUTE,
@@ -34,7 +35,7 @@ from ttcodegen.naming.tuning import (
     TRACE_REGION,
     compute_name,
     memory_name,
-    program_config_name,
+    program_config_names,
     qualified,
     sharded_memory_names,
 )
@@ -169,6 +170,8 @@ class Tuning:
     def __init__(self) -> None:
         self._computes: dict[ComputeConfig, str] = {}
         self._programs: dict[ProgramConfig, str] = {}
+        self._program_ops: dict[str, CatalogueOp] = {}
+        """The first call with each of these."""
         self._memories: dict[tuple[str, str], str] = {}
         self._sharded: dict[str, TensorPlacement] = {}
         """Sharded memory configurations by their names, with a tensor that has each."""
@@ -239,7 +242,10 @@ class Tuning:
                 if isinstance(config, ComputeConfig) and config not in self._computes:
                     self._computes[config] = scope.unique(compute_name(config))
                 elif isinstance(config, ProgramConfig) and config not in self._programs:
-                    self._programs[config] = scope.unique(program_config_name(op))
+                    names = program_config_names(op)
+                    name = next(each for each in names if not scope.is_taken(each))
+                    self._programs[config] = scope.unique(name)
+                    self._program_ops[name] = op
         if products:
             self._undecided |= {PRODUCT_MEMORY, PRODUCT_PROGRAM, PRODUCT_COMPUTE}
             ((most, _),) = products.most_common(1)
@@ -323,7 +329,9 @@ class Tuning:
             if not is_first:
                 file.blank()
             is_first = False
-            file.comment(f"Program configuration of {name.removesuffix('_program')}.")
+            op = self._program_ops[name]
+            sizes = " by ".join(map(str, op.result_shape))
+            file.comment(f"Program configuration of {name_or_kind(op)} with a result of {sizes}.")
             file.global_constant(name, config.cpp, program_initializer(config))
 
 

@@ -15,7 +15,7 @@ from ttcodegen.dialects.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.ttcore import LoadCachedOp
 from ttcodegen.naming.layers import stem_of_weight
 from ttcodegen.naming.sources import GENERIC, given_name
-from ttcodegen.naming.values import ValueNames, operand_noun
+from ttcodegen.naming.values import ValueNames, noun_of, operand_noun
 from ttcodegen.ops.definition import library_definition, traits_of
 from ttcodegen.ops.traits import Trait
 
@@ -78,9 +78,20 @@ def _use_name(value: SSAValue, order: Mapping[Operation, int]) -> str | None:
         for use in value.uses
         if isinstance(op := use.operation, CatalogueOp)
         and op in order
-        and (name := operand_noun(op)) is not None
+        and (name := _learned_name(op, use.index) or operand_noun(op)) is not None
     }
     return named[min(named)] if named else None
+
+
+def _learned_name(op: CatalogueOp, index: int) -> str | None:
+    """The name of an operand of a layer that the source has learned: `convolution_weight`."""
+    groups = op.operand_groups()
+    if index == 0 or "bias" not in groups or Trait.OF_LAYER not in traits_of(
+        library_definition(op)
+    ):  # fmt: skip
+        return None
+    role = next(name for name, group in groups.items() if op.operands[index] in group)
+    return f"{noun_of(op)}_{'bias' if role == 'bias' else 'weight'}"
 
 
 def _counts_up(op: Operation) -> bool:

@@ -45,6 +45,14 @@ _PRIMITIVES = frozenset(
     """.split()
 )
 """The primitives of JAX, which its locations end in. Source: the names that jax._src.lax gives."""
+_PRINTED = frozenset(
+    """
+    broadcasted cast collapsed concat dim expanded extracted extracted_slice from_elements generated
+    inserted inserted_slice mapped padded reduced reshape splat transposed
+    """.split()
+)
+"""How MLIR prints results of the dialects `tensor` and `linalg` that have no name. Source: their
+functions `getAsmResultNames`."""
 _MADE_BY_PASS = re.compile(
     r"(?:_(?:permute|reshape|broadcast|transpose|squeeze|unsqueeze|slice|pad|typecast)[A-Z]\w*?)+$"
 )
@@ -59,7 +67,7 @@ def _op_names() -> frozenset[str]:
 def given_name(value: SSAValue) -> str | None:
     """What the source calls a value, None if that says nothing."""
     hint = value.name_hint and _MADE_BY_PASS.sub("", value.name_hint)
-    if hint and not is_generic(hint) and hint not in _op_names():
+    if hint and not is_generic(hint) and not _is_printed(hint) and hint not in _op_names():
         return hint
     owner = value.owner
     if not isinstance(owner, Operation):
@@ -73,6 +81,10 @@ def given_name(value: SSAValue) -> str | None:
     last = _COUNTER.sub("", _MADE_BY_PASS.sub("", end))
     named = last and not last.isdigit() and not is_generic(last) and last not in _op_names()
     return last if named else None
+
+
+def _is_printed(hint: str) -> bool:
+    return _NUMBER.sub("", hint) in _PRINTED
 
 
 _DEFAULT_CONSTANT = re.compile(r"c(m?)(\d+)(?:_\w+)?$")

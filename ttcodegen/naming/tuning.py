@@ -8,8 +8,10 @@ from itertools import chain, count
 from xdsl.ir import Operation
 
 from ttcodegen.dialects.compute_config import ComputeConfig
+from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.placement import TensorPlacement
 from ttcodegen.emitc.identifiers import identifier
+from ttcodegen.naming.functions import shape_text
 from ttcodegen.naming.sources import name_or_kind
 
 NAMESPACE = "tuning"
@@ -33,9 +35,13 @@ def compute_name(config: ComputeConfig) -> str:
     return "exact_compute" if config.is_exact else f"{config.math_fidelity.value}_compute"
 
 
-def program_config_name(op: Operation) -> str:
-    """A program configuration: after what the first call with it makes."""
-    return identifier(f"{name_or_kind(op)}_program")
+def program_config_names(op: Operation) -> Iterator[str]:
+    """Names for a program configuration, best first: after what the first call with it makes, with
+    the shape of that, numbered."""
+    made = name_or_kind(op)
+    shaped = f"{made}_{shape_text(shape_of(op.results[0].type))}"
+    names = chain((made, shaped), (f"{shaped}_{number}" for number in count(2)))
+    return (identifier(f"{name}_program") for name in names)
 
 
 def memory_name(kind: str, buffer: str) -> str:

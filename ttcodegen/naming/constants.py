@@ -14,12 +14,14 @@ from ttcodegen.dialects.functions import body_of
 from ttcodegen.dialects.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.ttcore import LoadCachedOp
 from ttcodegen.naming.layers import stem_of_weight
-from ttcodegen.naming.sources import GENERIC, given_name
+from ttcodegen.naming.sources import GENERIC, given_name, is_generic, name_or_kind
 from ttcodegen.naming.values import ValueNames, noun_of, operand_noun
 from ttcodegen.ops.definition import library_definition, traits_of
 from ttcodegen.ops.traits import Trait
 
-_CONSTANT = "ttnn.constant"
+_CONSTANTS = frozenset({"ttir.constant", "ttnn.constant"})
+_LEARNED = frozenset({"weight", "bias"})
+"""What the catalogue calls operands of layers that models have learned."""
 _MOST_POSITIONS = 1 << 16
 """The most elements that are looked at."""
 
@@ -51,6 +53,34 @@ def constant_names(
         name or bias_name(value, known) or _use_name(value, order) or "constant"
         for value, name in by_value.items()
     )
+
+
+def constant_title(op: Operation, order: Mapping[Operation, int]) -> str:
+    """What a constant of a function of programs is called: by the source, or after its contents or
+    its use there.
+
+    Args:
+        op: the constant.
+        order: the positions of the ops of the function.
+    """
+    value = op.results[0]
+    if value.name_hint and not is_generic(value.name_hint):
+        return value.name_hint
+    if _counts_up(op):
+        return "positions"
+    return _use_name(_used_form(value), order) or name_or_kind(op)
+
+
+def _used_form(value: SSAValue) -> SSAValue:
+    """The form of a constant that a layer takes: after it was put into another order, or computed
+    with other constants."""
+    while (use := value.get_user_of_unique_use()) is not None:
+        others = [operand.owner for operand in use.operands if operand is not value]
+        is_form = isinstance(use, CatalogueOp) and len(use.results) == 1
+        if not is_form or any(not isinstance(o, CatalogueOp) or o.operands for o in others):
+            break
+        value = use.results[0]
+    return value
 
 
 def _constant_name(
@@ -86,9 +116,7 @@ def _use_name(value: SSAValue, order: Mapping[Operation, int]) -> str | None:
 def _learned_name(op: CatalogueOp, index: int) -> str | None:
     """The name of an operand of a layer that the source has learned: `convolution_weight`."""
     groups = op.operand_groups()
-    if index == 0 or "bias" not in groups or Trait.OF_LAYER not in traits_of(
-        library_definition(op)
-    ):  # fmt: skip
+    if index == 0 or _LEARNED.isdisjoint(groups):
         return None
     role = next(name for name, group in groups.items() if op.operands[index] in group)
     return f"{noun_of(op)}_{'bias' if role == 'bias' else 'weight'}"
@@ -96,7 +124,7 @@ def _learned_name(op: CatalogueOp, index: int) -> str | None:
 
 def _counts_up(op: Operation) -> bool:
     """Whether a constant is 0, 1, 2, ...: the positions along a dimension."""
-    if operation_name(op) != _CONSTANT:
+    if operation_name(op) not in _CONSTANTS:
         return False
     if not 1 < prod(shape_of(op.results[0].type)) <= _MOST_POSITIONS:
         return False

@@ -31,6 +31,7 @@ from ttcodegen.dialects.programs import (
 )
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.naming.arguments import argument_titles
+from ttcodegen.naming.constants import constant_title
 from ttcodegen.naming.functions import shape_text
 from ttcodegen.naming.interface import result_names
 from ttcodegen.naming.modules import FunctionNames, distinct_names, given_names, values_of
@@ -144,10 +145,12 @@ def tensor_names_of(
         for value, name in arguments.items()
         if argument_type(function, value.index).value in ("parameter", "constant")
     }
+    order = {op: number for number, op in enumerate(block.ops)}
     constants = {
-        op.results[0]: name_or_kind(op) for op in block.ops if operation_name(op) == CONSTANT
+        op.results[0]: constant_title(op, order) for op in order if operation_name(op) == CONSTANT
     }
-    members: dict[SSAValue, str] = {**arguments, **constants, **called}
+    called = {**called, **constants}
+    members: dict[SSAValue, str] = {**arguments, **called}
     terminator = block.last_op
     assert terminator is not None
     pairs = zip(terminator.operands, result_names(function), strict=True)
@@ -155,8 +158,8 @@ def tensor_names_of(
     names = ValueNames(block.ops, members, {**weights, **constants}, results)
     values = values_of(function)
     lasting = {*values[: len(block.args)], *written}
-    order = sorted(values, key=lambda value: value not in lasting)
-    distinct = distinct_names(order, names, called, tensor_name)
+    by_lifetime = sorted(values, key=lambda value: value not in lasting)
+    distinct = distinct_names(by_lifetime, names, called, tensor_name)
     return TensorNames(names.renamed(called), distinct)
 
 

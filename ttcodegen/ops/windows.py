@@ -257,6 +257,7 @@ register(
         numpy=_product,
         decompose=_as_convolution,
         matrix_engine=True,
+        nouns=("convolution",),
     )
 )
 register(
@@ -267,6 +268,7 @@ register(
         verify=_verify_reduction,
         numpy=_reduction,
         decompose=_as_pooling,
+        nouns=("pooled",),
     )
 )
 

@@ -303,3 +303,39 @@ def test_values_that_are_alive_at_once_are_called_after_the_place_of_their_layer
     declared = re.findall(r"ttnn::Tensor (\w*sum) =", source)
     # The first sum is fused into the product before it.
     assert declared == ["sum", "blocks_2_sum"]
+
+
+@pytest.mark.parametrize("target", ["ttnn", "ttmetal"])
+def test_field_and_file_of_a_constant_have_one_name(target: str) -> None:
+    """The constants are used in another order than they are defined in."""
+    text = """
+func.func @forward(%x: tensor<32x32xbf16>) -> tensor<32x32xbf16> {
+  %1 = "ttir.constant"() <{value = dense_resource<a> : tensor<32x32xbf16>}>
+    : () -> tensor<32x32xbf16>
+  %2 = "ttir.constant"() <{value = dense_resource<b> : tensor<32x64xbf16>}>
+    : () -> tensor<32x64xbf16>
+  %3 = "ttir.matmul"(%x, %2)
+    : (tensor<32x32xbf16>, tensor<32x64xbf16>) -> tensor<32x64xbf16>
+  %4 = "ttir.constant"() <{value = dense_resource<c> : tensor<64x32xbf16>}>
+    : () -> tensor<64x32xbf16>
+  %5 = "ttir.matmul"(%3, %4)
+    : (tensor<32x64xbf16>, tensor<64x32xbf16>) -> tensor<32x32xbf16>
+  %6 = "ttir.matmul"(%5, %1)
+    : (tensor<32x32xbf16>, tensor<32x32xbf16>) -> tensor<32x32xbf16>
+  return %6 : tensor<32x32xbf16>
+}
+"""
+    sizes = {"a": 32 * 32, "b": 32 * 64, "c": 64 * 32}
+    blobs = ", ".join(
+        f'{name}: "0x02000000{"803f0040" * (size // 2)}"' for name, size in sizes.items()
+    )
+    text += f"{{-# dialect_resources: {{ builtin: {{ {blobs} }} }} #-}}\n"
+    compiled = compile_module(Source("model.mlir", text), CompileOptions("model", target))
+    source = compiled.files["src/model.cpp"]
+    named = dict(re.findall(r'\.(\w+)\s*=\s*load_\w+\("(\w+)"', source))
+    variables = dict(re.findall(r'DeviceTensor (\w+) =\s*support::load_tensor\("(\w+)"', source))
+    fields = dict(re.findall(r"constants?\.(\w+) = (\w+);", source))
+    fields |= {f: v for f, v in re.findall(r"\.(\w+) = (\w+)[,}]", source) if v in variables}
+    named |= {field: variables.get(variable, variable) for field, variable in fields.items()}
+    assert len(named) == 3
+    assert all(field == file for field, file in named.items()), named

@@ -174,8 +174,8 @@ def _preparation(
     inner |= names_inside(results, names.__getitem__, "result")
     inner |= names_of_forms(results, names.__getitem__, kept)
     texts = differing_texts(groups, inner, taken)
-    result = first.live_out[0]
-    name = preparation_name(verb, result, inner[result], scope)
+    given = [each.live_out[0] for each in groups]
+    name = preparation_name(verb, given, inner[given[0]], scope)
     function = OutlinedFunction(
         name, groups, tensors, texts, inner, type_of=type_of, context=context
     )

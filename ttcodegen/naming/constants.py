@@ -13,6 +13,7 @@ from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.functions import body_of
 from ttcodegen.dialects.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.ttcore import LoadCachedOp
+from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.naming.layers import stem_of_weight
 from ttcodegen.naming.sources import GENERIC, given_name, is_generic, name_or_kind
 from ttcodegen.naming.values import ValueNames, noun_of, operand_noun
@@ -49,8 +50,10 @@ def constant_names(
     if None not in found:
         return tuple(known[value] for value in load.results)
     order = {op: index for index, op in enumerate(load.parent.ops)} if load.parent else {}
+    # Field, variable and file of a constant have one name.
+    scope = NameScope(map(identifier, known.values()))
     return tuple(
-        name or bias_name(value, known) or _use_name(value, order) or "constant"
+        name or scope.unique(bias_name(value, known) or _use_name(value, order) or "constant")
         for value, name in by_value.items()
     )
 

@@ -152,12 +152,17 @@ def preparation_verb(ops: Iterable[Operation]) -> str:
     return "fold_scale" if "multiply" in kinds else ""
 
 
-def preparation_name(verb: str, result: SSAValue, called: str, scope: NameScope) -> str:
+def preparation_name(verb: str, results: Iterable[SSAValue], called: str, scope: NameScope) -> str:
     """What a function is called that computes constants: after what it does, else after what it
-    gives; with the shape of that where this is not enough."""
+    gives. Where this is not enough with the shape of that, or, if it gives several shapes, after
+    the last word for it: `load_bias`."""
     name = identifier(verb or f"prepare_{called}")
-    sized = f"{name}_{shape_text(shape_of(result.type))}"
-    return scope.unique(sized if scope.is_taken(name) else name)
+    if not scope.is_taken(name):
+        return scope.unique(name)
+    shapes = {shape_text(shape_of(result.type)) for result in results}
+    if len(shapes) == 1:
+        return scope.unique(f"{name}_{shapes.pop()}")
+    return scope.unique(identifier(f"{name.partition('_')[0]}_{called.rpartition('_')[2]}"))
 
 
 def shape_text(shape: Sequence[int]) -> str:

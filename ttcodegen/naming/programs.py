@@ -267,7 +267,13 @@ def names_of_host_function(function: FuncOp) -> FunctionNames:
     given = given_names(function, titles)
     ops = body_of(function).ops
     prepared = device_constants(function)
-    called = {op.results[0]: name_or_kind(op) for op in ops if operation_name(op) == CONSTANT}
+    # Fields, variables and files of one constant have one name.
+    scope = NameScope()
+    called = {
+        op.results[0]: scope.unique(identifier(name_or_kind(op)))
+        for op in ops
+        if operation_name(op) == CONSTANT
+    }
     weights = {**given.weight_names, **called}
     module = function.parent_op()
     symbols = functions_of(module) if isinstance(module, ModuleOp) else ()

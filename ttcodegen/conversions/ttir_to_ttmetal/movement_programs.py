@@ -227,6 +227,11 @@ class _TileAssembly:
             self._begin(tile)
             known = self._batch_indices(tile, [piece for piece, _ in pieces])
             self._reserve(_fill(self.op))
+            self.end = self._sum(self.first_column, self.columns)
+            if isinstance(self.end, SSAValue) and not all(
+                self._is_whole(piece) for piece, _ in pieces
+            ):
+                self.builder.named(self.end, "end_column")
             with self.builder.loop(self.rows, name_hint="tile_row") as tile_row:
                 known["row"] = tile_row
                 if isinstance(self.first_row, SSAValue):
@@ -356,12 +361,12 @@ class _TileAssembly:
         high = (1,) * missing + piece.high
         terms = ((),) * missing + piece.terms
         conditions = self._conditions(low, high, known)
-        is_whole = (low[-1], high[-1]) == (0, self.width)
-        self.end = end = self._sum(self.first_column, self.columns)
+        is_whole = self._is_whole(piece)
+        end = self.end
         if not is_whole:
             if isinstance(self.first_column, SSAValue):
                 conditions.append(builder.compare("ult", self.first_column, high[-1]))
-            if isinstance(end, SSAValue):
+            if isinstance(end, SSAValue) and low[-1]:
                 conditions.append(builder.compare("ugt", end, low[-1]))
         with ExitStack() as stack:
             if conditions:
@@ -379,6 +384,11 @@ class _TileAssembly:
             base += [piece.base] if piece.base > 0 else []
             base += [] if self.origin is None else [self.origin]
             self._copy_columns(cache, [*base, *outer], terms[-1], low[-1], begin, end, tile_row)
+
+    def _is_whole(self, piece: Piece) -> bool:
+        """Whether a piece has all columns of the result."""
+        last = (piece.low[-1], piece.high[-1]) if piece.low else (0, 1)
+        return last == (0, self.width)
 
     def _copy_columns(
         self,

@@ -110,11 +110,10 @@ class KernelFunctions(KernelArguments):
         if number is not None and constant_name(value, number) is None:
             return spelled(number)
         op = value.owner
-        symbol = _SYMBOLS.get(type(op))
+        symbol = _SYMBOLS.get(type(op)) if isinstance(op, Operation) else None
         if symbol is None or not isinstance(op, Operation):
             return None
-        parts = [self._constant_text(operand) for operand in op.operands]
-        left, right = parts
+        left, right = (self._constant_text(operand) for operand in op.operands)
         if left is None or right is None:
             return None
         if " " in left and not (symbol == "*" and isinstance(op.operands[0].owner, arith.MuliOp)):

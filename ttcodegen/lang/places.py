@@ -21,7 +21,7 @@ class ProgramError(CompileError):
 
 
 class _UserFiles(dict[str, bool]):
-    """Whether files are the user's, by their names: asked for each frame between a rule of the
+    """Whether files are the user's, by their names: looked up at each frame between a rule of the
     language and the program."""
 
     def __missing__(self, file: str) -> bool:

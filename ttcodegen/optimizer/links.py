@@ -97,7 +97,7 @@ def _broadcast(call: LibraryCall) -> LinkWork:
 
 def _dispatched(call: LibraryCall) -> LinkWork:
     """All chips get the experts of all tokens, and the tokens of their own experts: of k experts
-    that are spread evenly over n chips, k / n of the tokens."""
+    that are distributed evenly over n chips, k / n of the tokens."""
     chips = _chips(call)
     tokens, experts = (whole_bytes(each) for each in call.operands[:2])
     reached = min(call.operands[1].shape[-1], chips)

@@ -14,7 +14,7 @@ namespace ttcodegen::cpu {
 
 namespace {
 
-/// Which devices have which experts, as each device of a mesh is told.
+/// Which devices have which experts, by the table that each device of a mesh is given.
 class ExpertHomes {
   public:
     explicit ExpertHomes(const Tensor& mapping)

@@ -243,3 +243,34 @@ def most_l1(module: CompiledModule) -> int:
             used += model.cost(call_in_file(program, operation)).circular_buffers
         most = max(most, used)
     return most
+
+
+ONE_TOKEN = """
+func.func @f(%cache: tensor<1x8x16x128xbf16>, %token: tensor<1x8x1x128xbf16>, %at: tensor<1xi32>)
+    -> tensor<1x8x16x128xbf16> {
+  "ttir.update_cache"(%cache, %token, %at) <{batch_offset = 0 : i32}> : (tensor<1x8x16x128xbf16>, tensor<1x8x1x128xbf16>, tensor<1xi32>) -> ()
+  return %cache : tensor<1x8x16x128xbf16>
+}
+"""
+"""A token is written where a number on the device says."""
+
+
+def _head(name: str, projected: str, order: str, result: str) -> str:
+    return f"""
+  %{name}0 = "ttir.matmul"(%x, %{name}) <{{transpose_b = true}}> : (tensor<61x512xbf16>, tensor<384x512xbf16>) -> tensor<61x384xbf16>
+  %{name}1 = "ttir.reshape"(%{name}0) <{{shape = [{projected.replace("x", " : i32, ")} : i32]}}> : (tensor<61x384xbf16>) -> tensor<{projected}xbf16>
+  %{name}2 = "ttir.permute"(%{name}1) <{{permutation = array<i64: {order}>}}> : (tensor<{projected}xbf16>) -> tensor<{result}xbf16>"""
+
+
+_HEADS = (
+    ("q", "1x61x6x64", "0, 1, 3, 2", "1x61x64x6"),
+    ("k", "1x61x6x64", "0, 2, 3, 1", "1x6x64x61"),
+    ("v", "1x61x6x64", "0, 2, 1, 3", "1x6x61x64"),
+)
+ODD_HEADS = f"""
+func.func @f(%x: tensor<61x512xbf16>, %q: tensor<384x512xbf16>, %k: tensor<384x512xbf16>, %v: tensor<384x512xbf16>)
+    -> (tensor<1x61x64x6xbf16>, tensor<1x6x64x61xbf16>, tensor<1x6x61x64xbf16>) {{{"".join(_head(*each) for each in _HEADS)}
+  return %q2, %k2, %v2 : tensor<1x61x64x6xbf16>, tensor<1x6x64x61xbf16>, tensor<1x6x61x64xbf16>
+}}
+"""
+"""Heads that no call of the library splits."""

@@ -17,6 +17,8 @@ from tests.optimizer.modules import (
     GATED,
     INPUT,
     LAST_ROWS,
+    ODD_HEADS,
+    ONE_TOKEN,
     PADDED,
     PROJECTIONS,
     SMALL_IMAGE,
@@ -86,7 +88,9 @@ def test_levels_take_less_time_each(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [GATED, SMALL_IMAGE, CHANNEL_SCALES], ids=["mlp", "image", "scales"]
+    "text",
+    [GATED, SMALL_IMAGE, CHANNEL_SCALES, ONE_TOKEN, ODD_HEADS],
+    ids=["mlp", "image", "scales", "token", "heads"],
 )
 def test_no_level_takes_more_time_than_the_one_before(text: str) -> None:
     """Register blocks for shards are not those of other results; reshapes and permutations of

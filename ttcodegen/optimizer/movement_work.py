@@ -95,8 +95,8 @@ def changed_layout(chip: Machine, call: LibraryCall) -> Work:
         work.engine_cycles = -(-units // work.cores) * chip.pass_cycles(
             [*call.operands, *call.results]
         )
-        # Rows of tensors that are a single tile wide are small pieces.
-        narrow = max(1, 512 // max(1, rows * 2))
+        # Rows of tensors that are a single tile wide are small pieces, a tile has as many.
+        narrow = min(max(1, 512 // max(1, rows * 2)), TILE_SIDE)
         work.movement_cycles *= narrow
     return work
 

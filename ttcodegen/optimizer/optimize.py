@@ -107,8 +107,15 @@ def decide(
     skipped = constant_calls(function)
     placed = placed_calls()
     choices = GivenChoices(overrides, Ways(model, True, placed))
-    search = Search(model, Ways(model, level > 1, placed), skipped, constants, choices)
-    return search.run(list(block.args), list(block.ops))
+
+    def found(shards: bool) -> list[Decision]:
+        search = Search(model, Ways(model, shards, placed), skipped, constants, choices)
+        return search.run(list(block.args), list(block.ops))
+
+    if level < 2:
+        return found(False)
+    # Where shards leave too little room for what comes after them, none may be better.
+    return min(found(True), found(False), key=lambda each: sum(made.seconds for made in each))
 
 
 @dataclass

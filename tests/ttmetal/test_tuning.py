@@ -15,7 +15,9 @@ from tests.ttmetal.function_text import single
 from tests.ttmetal.modules import MODULES, text_of
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.conversions.ttir_to_ttmetal.blocking import Blocking
 from ttcodegen.diagnostics import Source
+from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.toolchain import find_toolchain
 
@@ -90,6 +92,15 @@ def test_products_of_other_sizes_share_their_kernels() -> None:
     assert kernels[0] == kernels[1]
 
 
+@pytest.mark.parametrize(
+    ("inner", "block", "blocks"), [(17, 6, 3), (16, 8, 2), (20, 7, 3), (7, 7, 1), (1, 1, 1)]
+)
+def test_the_inner_dimension_is_brought_in_few_blocks(inner: int, block: int, blocks: int) -> None:
+    """Whatever its number of tiles: the last block has what is left."""
+    found = Blocking.of(1, 16, 16, inner, CoreRange(0, 0, 7, 7))
+    assert (found.block_inner, found.inner_blocks) == (block, blocks)
+
+
 def test_a_product_of_single_tiles_has_no_loops() -> None:
     files = files_of(single("vector", "matmul", [(1, 20), (20, 30)], (1, 30), "bf16"))
     assert "block_rows" not in files["src/tuning.hpp"]
@@ -123,7 +134,7 @@ def compiled(header: str, folder: Path) -> str:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("block_inner = 8", "block_inner = 5", "block_inner must divide the 16 tiles of the inner"),
+        ("block_inner = 8", "block_inner = 0", "block_inner is at least 1"),
         (
             "subblock_columns = 2",
             "subblock_columns = 3",
@@ -160,7 +171,7 @@ def test_a_block_of_nothing_is_what_is_reported_first(tmp_path: Path) -> None:
 def test_settings_that_fit_are_compiled(tmp_path: Path) -> None:
     header = files_of(PRODUCT)["src/tuning.hpp"]
     changed = (
-        header.replace("block_inner = 8", "block_inner = 4")
+        header.replace("block_inner = 8", "block_inner = 5")
         .replace("subblock_columns = 2", "subblock_columns = 1")
         .replace("fp32_dest_acc_en = true", "fp32_dest_acc_en = false")
     )
@@ -210,6 +221,11 @@ def test_one_number_tunes_a_product(cpu_backend: CPUBackend, tmp_path: Path) -> 
 
     # The whole inner dimension at once: no sums wait in L1.
     assert tuned("block_inner = 8", "block_inner = 16")["packed_tiles"] == tiles
+    # Three blocks, the last with what is left: the same is read, and a third more sums wait.
+    ragged = tuned("block_inner = 8", "block_inner = 7")
+    assert ragged["packed_tiles"] == 3 * tiles
+    assert ragged["dram_read_bytes"] == before["dram_read_bytes"]
+    assert ragged["matmul_tiles"] == before["matmul_tiles"]
     # Cores compute two blocks one after the other, so that the right operand is read twice.
     read = tuned("block_rows = 2", "block_rows = 1")["dram_read_bytes"]
     assert read == before["dram_read_bytes"] * 3 // 2

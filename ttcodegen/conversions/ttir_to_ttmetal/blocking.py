@@ -62,7 +62,7 @@ class Blocking:
         grid_columns = min(most_columns, -(-columns // block_columns))
         slice_bytes = 2 * (block_rows * tile_bytes[0] + block_columns * tile_bytes[1])
         most = max(1, min(MOST_INNER, MOST_OPERAND_BYTES // slice_bytes))
-        divisors = [n for n in range(1, most + 1) if inner % n == 0]
+        inner_blocks = -(-inner // most)
         return cls(
             batches,
             rows,
@@ -70,7 +70,7 @@ class Blocking:
             inner,
             block_rows,
             block_columns,
-            divisors[-1],
+            -(-inner // inner_blocks),
             grid_rows,
             grid_columns,
         )
@@ -87,8 +87,8 @@ class Blocking:
 
     @property
     def inner_blocks(self) -> int:
-        """Blocks that the inner dimension is brought in."""
-        return self.inner // self.block_inner
+        """Blocks that the inner dimension is brought in; the last has what is left."""
+        return -(-self.inner // self.block_inner)
 
     @property
     def passes(self) -> int:

@@ -16,7 +16,7 @@ from ttcodegen.naming.programs import kernel_name
 
 _SIZES = (
     "batches block_rows block_columns block_inner subblock_columns row_blocks column_blocks "
-    "inner_blocks"
+    "inner_blocks last_inner"
 )
 
 
@@ -68,9 +68,10 @@ class MatmulCompute:
     ) -> None:
         """Adds the products of one block of each operand, of so many tiles, to the sums;
         `inner_block` is None for the last, after which the sums are the result."""
+        inner_tiles = "last_inner" if inner_block is None else "block_inner"
         rows, columns, inner_size, width = (
             kernel.size(name)
-            for name in ("block_rows", "block_columns", "block_inner", "subblock_columns")
+            for name in ("block_rows", "block_columns", inner_tiles, "subblock_columns")
         )
         builder = kernel.builder
         kernel.op("cb_wait_front", "left", left_tiles)

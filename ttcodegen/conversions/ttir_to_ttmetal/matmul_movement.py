@@ -90,6 +90,7 @@ class MatmulMovement:
             with builder.loop(_passes(kernel), name_hint="pass") as number:
                 first_row = self._first(kernel, number, "row")
                 with builder.loop(kernel["inner_blocks"], name_hint="inner_block") as inner_block:
+                    inner_tiles = self._inner_tiles(kernel, inner_block)
                     stream.begin_reading()
                     with builder.loop(kernel["block_rows"], name_hint="i") as i:
                         if number_of(kernel["rows"]) is None:
@@ -102,17 +103,30 @@ class MatmulMovement:
                             line, builder.product(inner_block, kernel["block_inner"])
                         )
                         builder.named(line, "first_page")
-                        with builder.loop(kernel["block_inner"], name_hint="j") as j:
-                            place = builder.sum(builder.product(i, kernel["block_inner"]), j)
+                        with builder.loop(inner_tiles, name_hint="j") as j:
+                            place = builder.sum(builder.product(i, inner_tiles), j)
                             stream.read(
                                 builder.sum(line, j), self.plan.names[self.plan.left], place
                             )
                     stream.end_reading()
-                    self._pad_left(kernel, stream, inner_block)
-                    stream.send()
+                    self._pad_left(kernel, stream, inner_block, inner_tiles)
+                    stream.send(builder.product(kernel["block_rows"], inner_tiles))
+
+    def _inner_tiles(self, kernel: MovementKernel, inner_block: SSAValue) -> SSAValue:
+        """How many tiles of the inner dimension a block has."""
+        builder = kernel.builder
+        if self.plan.sizes["inner"] == 1:
+            return kernel["block_inner"]
+        before = builder.product(inner_block, kernel["block_inner"])
+        left = builder.difference(kernel["inner"], before)
+        return builder.named(builder.smaller(kernel["block_inner"], left), "inner_tiles")
 
     def _pad_left(
-        self, kernel: MovementKernel, stream: _BlockStream, inner_block: SSAValue
+        self,
+        kernel: MovementKernel,
+        stream: _BlockStream,
+        inner_block: SSAValue,
+        inner_tiles: SSAValue,
     ) -> None:
         """Zeros after the last column of the left operand."""
         columns = self.plan.inner % TILE_SIDE
@@ -121,7 +135,7 @@ class MatmulMovement:
         builder = kernel.builder
         with _in_last_block(kernel, inner_block):
             with builder.loop(kernel["block_rows"], name_hint="i") as i:
-                next_row = builder.product(builder.sum(i, 1), kernel["block_inner"])
+                next_row = builder.product(builder.sum(i, 1), inner_tiles)
                 stream.pad(builder.difference(next_row, 1), (TILE_SIDE, columns),
                            element_word(declared_data_type(self.plan.left)))  # fmt: skip
 
@@ -142,7 +156,7 @@ class MatmulMovement:
         place = (*self._place("row"), *self._place("column"))
         words = (
             "batches rows columns block_rows block_columns block_inner grid_rows grid_columns "
-            "row_blocks column_blocks inner_blocks"
+            "row_blocks column_blocks inner_blocks inner"
         )
         # NoC 1 goes the other way: its rectangles begin at their last core.
         sends = _rectangle(Place.COLUMN, Place.LAST_ROW, Place.COLUMN, 1) if last else ()
@@ -157,7 +171,7 @@ class MatmulMovement:
             buffers=buffers,
             arguments=(*place, *sends),
             semaphores=self.plan.semaphores("right"),
-            constants=self.plan.constants(words + " inner" * self.plan.transposed),
+            constants=self.plan.constants(words),
         )
         self._write_right(reader, _BlockStream(
             reader, "right", self._block_tiles(reader, "right"), "grid_rows"
@@ -210,10 +224,11 @@ class MatmulMovement:
         inner_block: SSAValue,
     ) -> None:
         builder = kernel.builder
+        inner_tiles = self._inner_tiles(kernel, inner_block)
         stream.begin_reading()
         with (
             builder.stage("read_block", "Reads the tiles of a block of the right operand."),
-            builder.loop(kernel["block_inner"], name_hint="i") as i,
+            builder.loop(inner_tiles, name_hint="i") as i,
         ):
             line = builder.sum(builder.product(inner_block, kernel["block_inner"]), i)
             builder.named(line, "inner_row")
@@ -228,11 +243,15 @@ class MatmulMovement:
                 place = builder.sum(builder.product(i, kernel["block_columns"]), j)
                 stream.read(kernel.sum(terms), self.plan.names[self.plan.right], place)
         stream.end_reading()
-        self._pad_right(kernel, stream, inner_block)
-        stream.send()
+        self._pad_right(kernel, stream, inner_block, inner_tiles)
+        stream.send(builder.product(inner_tiles, kernel["block_columns"]))
 
     def _pad_right(
-        self, kernel: MovementKernel, stream: _BlockStream, inner_block: SSAValue
+        self,
+        kernel: MovementKernel,
+        stream: _BlockStream,
+        inner_block: SSAValue,
+        inner_tiles: SSAValue,
     ) -> None:
         """Zeros after the last row of the right operand."""
         rows = self.plan.inner % TILE_SIDE
@@ -243,7 +262,7 @@ class MatmulMovement:
         kept = (TILE_SIDE, rows) if self.plan.transposed else (rows, TILE_SIDE)
         with _in_last_block(kernel, inner_block):
             with builder.loop(kernel["block_columns"], name_hint="j") as j:
-                last_row = builder.difference(kernel["block_inner"], 1)
+                last_row = builder.difference(inner_tiles, 1)
                 place = builder.sum(builder.product(last_row, kernel["block_columns"]), j)
                 stream.pad(place, kept, element)
 
@@ -402,8 +421,8 @@ class _BlockStream:
         builder = self.kernel.builder
         return builder.sum(self.block, builder.product(place, self.tile_bytes))
 
-    def send(self) -> None:
-        """Hands the block that was read to this core and the others."""
+    def send(self, tiles: SSAValue) -> None:
+        """Hands the block to this core and the others, of which so many tiles were read."""
         kernel, builder = self.kernel, self.kernel.builder
         if self.sends:
             builder.comment(
@@ -411,7 +430,7 @@ class _BlockStream:
             )
             builder.op("noc_semaphore_wait", self.ready, self.receivers)
             builder.op("noc_semaphore_set", self.ready, 0)
-            size = builder.product(self.tiles, self.tile_bytes)
+            size = builder.product(tiles, self.tile_bytes)
             target = self._multicast_address(self.block)
             builder.op("noc_async_write_multicast", self.block, target, size, self.receivers)
             builder.op("noc_async_write_barrier")

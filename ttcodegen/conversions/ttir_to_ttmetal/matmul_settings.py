@@ -69,7 +69,7 @@ def _blocks(parts: ProgramParts, blocking: Blocking, sizes: dict[str, Size], sub
         "operands less often, but need more L1.",
         "columns": "Columns of tiles in a block.",
         "inner": "Tiles of the inner dimension in a block. Larger blocks need fewer but longer "
-        "transfers, and more L1. Must divide the inner dimension.",
+        "transfers, and more L1. The last block has what is left.",
     }
     for line, remark in remarks.items():
         name = f"block_{line}"
@@ -77,11 +77,6 @@ def _blocks(parts: ProgramParts, blocking: Blocking, sizes: dict[str, Size], sub
         sizes[name] = 1
         if whole > 1:
             sizes[name] = parts.setting(name, getattr(blocking, name), remark)
-    if isinstance(sizes["block_inner"], Name):
-        parts.rule(
-            equal(remainder(blocking.inner, sizes["block_inner"]), 0),
-            f"block_inner must divide the {blocking.inner} tiles of the inner dimension",
-        )
     sizes["subblock_columns"] = 1
     if subblock and blocking.columns > 1:
         columns = parts.setting(
@@ -122,6 +117,8 @@ def _counts(parts: ProgramParts, sizes: dict[str, Size]) -> None:
         name = f"{line}_blocks"
         sizes[name] = count if isinstance(count, int) else parts.derive(name, count)
     inner, block = sizes["inner"], sizes["block_inner"]
-    sizes["inner_blocks"] = 1
+    sizes["inner_blocks"] = sizes["last_inner"] = 1
     if isinstance(inner, Name):
-        sizes["inner_blocks"] = parts.derive("inner_blocks", ceil_quotient(inner, block))
+        blocks = parts.derive("inner_blocks", ceil_quotient(inner, block))
+        sizes["inner_blocks"] = blocks
+        sizes["last_inner"] = parts.derive("last_inner", inner - (blocks - 1) * block)

@@ -10,6 +10,7 @@
 using namespace compute_testing;
 using namespace tile_testing;
 using tt::DataFormat;
+using ttcodegen::cpu::BlockRounding;
 
 namespace {
 
@@ -60,7 +61,8 @@ void test_block_float() {
     for (const auto& [format, dtype] : {std::pair{DataFormat::Bfp8_b, DataType::BFLOAT8_B},
                                         {DataFormat::Bfp4_b, DataType::BFLOAT4_B}}) {
         std::vector<float> expected = vector_of(tile.floats());
-        ttcodegen::cpu::quantize_block_float(expected.data(), kTileElements / 16, 16, dtype);
+        ttcodegen::cpu::quantize_block_float(expected.data(), kTileElements / 16, 16, dtype,
+                                             BlockRounding::Host);
         expect(vector_of(through(format, tile).floats()) == expected,
                "blocks of 16 share exponents");
     }
@@ -96,6 +98,26 @@ void test_packer() {
            "narrow block floats are cut off");
 }
 
+/// What operations of the library give is rounded as device programs round it.
+void test_library_packs_as_the_packer() {
+    Tile tile = draw_tile(6, -4.0F, 4.0F);
+    tile.floats()[17] = 1e-20F;
+    tile.floats()[40] = 1e6F;
+    tile.floats()[41] = 1.0F + 1.0F / 128;
+    for (const auto& [format, dtype] : {std::pair{DataFormat::Bfp8_b, DataType::BFLOAT8_B},
+                                        {DataFormat::Bfp4_b, DataType::BFLOAT4_B}}) {
+        std::vector<float> expected = vector_of(tile.floats());
+        const std::vector<float> found = packed(format, PackSource::BlockFloat, expected);
+        ttcodegen::cpu::quantize_block_float(expected.data(), kTileElements / 16, 16, dtype,
+                                             BlockRounding::Packer);
+        expect(found == expected, "the library rounds as the packer");
+        const std::vector<float> once = expected;
+        ttcodegen::cpu::quantize_block_float(expected.data(), kTileElements / 16, 16, dtype,
+                                             BlockRounding::Packer);
+        expect(once == expected, "what is rounded stays");
+    }
+}
+
 void test_precision() {
     const float value = std::bit_cast<float>(0x3f8fffffU);
     const std::vector<float> values(kTileElements, value);
@@ -116,5 +138,6 @@ int main() {
     test_formats();
     test_block_float();
     test_packer();
+    test_library_packs_as_the_packer();
     test_precision();
 }

@@ -133,6 +133,28 @@ def test_special_values_of_block_floats() -> None:
     assert zeros.tolist() == [0.0, 0.0, 0.0]
 
 
+def test_the_packer_rounds_twice_and_away_from_zero() -> None:
+    """The numbers are those of the emulated device's tests (device_formats_test.cpp)."""
+    tie = 1.0 + 2.0**-7
+    values = row(1.0, tie, -tie)
+    assert block_rounded(values, 7).tolist() == [1.0, 1.0, -1.0]
+    assert block_rounded(values, 7, packed=True).tolist() == [1.0, 1.015625, -1.015625]
+    assert block_rounded(row(1.0, tie / 2), 7, packed=True)[1] == 33 / 64
+    narrow = block_rounded(row(1.0, 0.9375, -0.24), 3, packed=True)
+    assert narrow.tolist() == [1.0, 0.75, 0.0]
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(-(2.0**60), 2.0**60, width=32), min_size=1, max_size=40))
+def test_what_one_rounds_is_rounded_for_the_other(values: list[float]) -> None:
+    """So a tensor of the host stays what it is on the device, and back."""
+    array = np.array(values, np.float32)
+    for first, second in ((False, True), (True, False), (True, True)):
+        for bits in (7, 3):
+            once = block_rounded(array, bits, packed=first)
+            np.testing.assert_array_equal(block_rounded(once, bits, packed=second), once)
+
+
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0), (5,), (2, 3, 17)])
 def test_block_floats_of_any_shape(shape: tuple[int, ...]) -> None:
     assert block_rounded(np.ones(shape, np.float32), 7).tolist() == np.ones(shape).tolist()

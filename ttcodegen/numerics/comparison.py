@@ -29,9 +29,13 @@ Measure = Literal["correlation", "relative error", "agreement", "statistics", "n
 
 _GOLDEN_BF16 = Tolerance(0.99, math.inf, 0.05, deviation=2.0**-6, rounding=0.0)
 _GOLDEN_F32 = Tolerance(0.99, math.inf, 0.05, deviation=2.0**-12, rounding=0.0)
+# The packer cuts off all but three bits of a mantissa; of numbers between two powers of two that
+# leaves a correlation of 0.985.
+_GOLDEN_BFP4 = Tolerance(0.97, math.inf, 0.25, deviation=2.0**-2, rounding=0.0)
 # What a framework computes is rounded otherwise, but no less.
 _REFERENCE_BF16 = Tolerance(0.99, math.inf, 0.05, deviation=2.0**-6, rounding=0.0)
 _REFERENCE_F32 = Tolerance(0.9999, math.inf, 0.01, deviation=2.0**-12, rounding=0.0)
+_GOLDEN_FLOATS = {DataType.FLOAT32: _GOLDEN_F32, DataType.BFLOAT4_B: _GOLDEN_BFP4}
 # Where floats decide (argmax, comparisons), rounding flips the close ones; that is no error of the
 # program, but most have to be right.
 _GOLDEN_DECISIONS = Tolerance(0.99, 0.0, 0.0, deviation=0.0, rounding=0.0, agreement=0.75)
@@ -45,7 +49,7 @@ NEGLIGIBLE = 1e-6
 def golden_tolerance(data_type: DataType, exact: bool, depends_on_floats: bool) -> Tolerance:
     """What the flatbuffer run may differ from the golden; `exact` for integers and booleans."""
     if not exact:
-        return _GOLDEN_F32 if data_type is DataType.FLOAT32 else _GOLDEN_BF16
+        return _GOLDEN_FLOATS.get(data_type, _GOLDEN_BF16)
     return _GOLDEN_DECISIONS if depends_on_floats else EQUAL
 
 

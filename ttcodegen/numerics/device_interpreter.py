@@ -132,7 +132,11 @@ class _FunctionReader:
 
     def host_function(self, function: file.Program) -> Function:
         """A function that launches programs; buffers come to be with what is written to them."""
-        tensors = [DeviceTensor(tensor.type.placement) for tensor in function.tensors]
+        written = {tensor for op in function.operations for tensor in self._written(op)}
+        tensors = [
+            DeviceTensor(tensor.type.placement, is_packed=number in written)
+            for number, tensor in enumerate(function.tensors)
+        ]
         steps: list[Step] = []
         ended: set[int] = set()
         for operation in function.operations:
@@ -154,6 +158,12 @@ class _FunctionReader:
                 tensors[tensor] = PerturbedTensor(tensors[tensor].placement, self._perturbation)
         steps = [self._step(operation) for operation in function.operations]
         return _function(function, tensors, _inputs(function), steps)
+
+    def _written(self, operation: file.Operation) -> Sequence[int]:
+        """The tensors that a program writes."""
+        if operation.name != RUN_PROGRAM:
+            return ()
+        return operation.operands[self._programs[_index(operation)].inputs :]
 
     def _host_step(self, operation: file.Operation) -> Step:
         if operation.callee is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -15,6 +15,9 @@ class DeviceTensor:
     """A tensor of a program."""
 
     placement: TensorPlacement
+    is_packed: bool = field(default=False, kw_only=True)
+    """Whether cores compute it, so that their packers round its block floats; those of the host are
+    rounded before they come to the device."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -26,7 +29,7 @@ class DeviceTensor:
 
     def rounded(self, array: np.ndarray) -> np.ndarray:
         """The array rounded to the data type of the tensor."""
-        return rounded_for_device(array, self.placement.data_type)
+        return rounded_for_device(array, self.placement.data_type, packed=self.is_packed)
 
     def keeps(self, moved: DeviceTensor) -> bool:
         """Moved elements of a block float share their exponents with others."""

@@ -18,6 +18,7 @@ from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.arithmetic import Arithmetic, default_config
 from ttcodegen.dialects.compute_config import ComputeConfig
 from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.memory import Memory
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.numerics.device_tensor import DeviceTensor
 from ttcodegen.numerics.execution import ExecutionError, Executor, Function, Observer, Step
@@ -179,10 +180,15 @@ def _function(
     """`arch` is the architecture whose engines compute; None for exact ones."""
     placements = {tensor.type: tensor.type.placement for tensor in program.tensors}
     tensors = [tensor_class(placements[tensor.type]) for tensor in program.tensors]
+    for tensor in _computed_on_device(program):
+        if tensors[tensor].placement.memory is Memory.DEVICE:
+            tensors[tensor] = replace(tensors[tensor], is_packed=True)
     if perturbation is not None:
         computed = {tensor for operation in program.operations for tensor in operation.results}
         for tensor in computed:
-            tensors[tensor] = PerturbedTensor(tensors[tensor].placement, perturbation)
+            tensors[tensor] = PerturbedTensor(
+                tensors[tensor].placement, perturbation, is_packed=tensors[tensor].is_packed
+            )
     deallocated: set[int] = set()
     steps: list[Step] = []
     for operation in program.operations:
@@ -202,6 +208,17 @@ def _function(
         steps,
         [output.tensor for output in program.outputs],
     )
+
+
+def _computed_on_device(program: file.Program) -> set[int]:
+    """The results of ops that cores compute if they are on the device; the host makes constants and
+    fills."""
+    found: set[int] = set()
+    for operation in program.operations:
+        definition = TTNN.get(operation.name.partition(".")[2])
+        if definition is not None and (operation.operands or definition.draws):
+            found.update(operation.results)
+    return found
 
 
 def _step(

@@ -40,21 +40,26 @@ def in_compute_dtype(array: np.ndarray, dtype: str) -> np.ndarray:
     return _once_per_element(lambda part: converted(part, dtype), array)
 
 
-def rounded_for_device(array: np.ndarray, data_type: DataType) -> np.ndarray:
+def rounded_for_device(
+    array: np.ndarray, data_type: DataType, *, packed: bool = False
+) -> np.ndarray:
     """The elements in the compute dtype of a device tensor, rounded to nearest even (floats), cut
-    off and saturated (floats to integers) or wrapped (integers to integers)."""
+    off and saturated (floats to integers) or wrapped (integers to integers).
+
+    Block floats are rounded as the host does, or as the packer of a core if they are `packed`.
+    """
     if array.dtype == ml_dtypes.bfloat16 and data_type is DataType.BFLOAT16:
         return widened(array)
-    return _once_per_element(lambda part: _rounded(part, data_type), array)
+    return _once_per_element(lambda part: _rounded(part, data_type, packed), array)
 
 
 def store_rounded(target: np.ndarray, array: np.ndarray, data_type: DataType) -> None:
     """Writes elements into an array in the compute dtype of a device tensor, rounded to its data
-    type."""
+    type as a core packs them."""
     if data_type is DataType.BFLOAT16 and array.dtype == np.float32 and array.size <= _PART:
         target[...] = array.astype(ml_dtypes.bfloat16)
     else:
-        target[...] = rounded_for_device(array, data_type)
+        target[...] = rounded_for_device(array, data_type, packed=True)
 
 
 def in_storage_dtype(array: np.ndarray, data_type: DataType) -> np.ndarray:
@@ -63,7 +68,7 @@ def in_storage_dtype(array: np.ndarray, data_type: DataType) -> np.ndarray:
     return _once_per_element(lambda part: part.astype(dtype, copy=False), array)
 
 
-def _rounded(array: np.ndarray, data_type: DataType) -> np.ndarray:
+def _rounded(array: np.ndarray, data_type: DataType, packed: bool) -> np.ndarray:
     if not data_type.is_float:
         return array if array.dtype.name == data_type.numpy else converted(array, data_type.numpy)
     # Some meanings compute in float64; the device computes in float32.
@@ -71,7 +76,7 @@ def _rounded(array: np.ndarray, data_type: DataType) -> np.ndarray:
     if data_type is DataType.BFLOAT16:
         return _bfloat16_rounded(wide)
     if (bits := MANTISSA_BITS.get(data_type)) is not None:
-        return block_rounded(wide, bits)
+        return block_rounded(wide, bits, packed=packed)
     return wide
 
 
@@ -100,7 +105,7 @@ def _once_per_element(
     return np.broadcast_to(function(distinct), array.shape)
 
 
-def block_rounded(array: np.ndarray, mantissa_bits: int) -> np.ndarray:
+def block_rounded(array: np.ndarray, mantissa_bits: int, *, packed: bool = False) -> np.ndarray:
     """float32 values as a block float holds them.
 
     The 16 elements of a block of the last dimension share the largest of their exponents; each
@@ -110,6 +115,10 @@ def block_rounded(array: np.ndarray, mantissa_bits: int) -> np.ndarray:
 
     Source: tt-metal's packing of float32 tiles as Bfp8_b and Bfp4_b (blockfloat_common.cpp): bits
     that the shift to the shared exponent loses are not part of the rounding.
+
+    The packer of a core (`packed`) takes seven bits of each element, ties away from zero, and then
+    rounds to seven bits under the shared exponent, of which narrower formats get the first ones
+    (Packers/FormatConversion.md of tenstorrent/tt-isa-documentation).
     """
     if array.size == 0:
         return array
@@ -119,22 +128,39 @@ def block_rounded(array: np.ndarray, mantissa_bits: int) -> np.ndarray:
     if padded != width:
         rows = np.pad(rows, ((0, 0), (0, padded - width)))
     blocks = rows.reshape(-1, FACE_SIDE).view(np.uint32)
-    rounded = _round_blocks(blocks, mantissa_bits)
+    rounded = _round_blocks(_taken_by_packer(blocks) if packed else blocks, mantissa_bits, packed)
     return rounded.reshape(-1, padded)[:, :width].reshape(array.shape)
 
 
-def _round_blocks(blocks: np.ndarray, mantissa_bits: int) -> np.ndarray:
+def _taken_by_packer(blocks: np.ndarray) -> np.ndarray:
+    """The bits of floats with seven bits of mantissa, leading one included."""
+    magnitudes = blocks & np.uint32(0x7FFFFFFF)
+    kept = (magnitudes + np.uint32(0x10000)) & np.uint32(0xFFFE0000)
+    kept[magnitudes < 1 << 23] = 0
+    return (blocks & np.uint32(0x80000000)) | kept
+
+
+def _round_blocks(blocks: np.ndarray, mantissa_bits: int, packed: bool) -> np.ndarray:
     exponents = ((blocks >> 23) & 0xFF).astype(np.int32)
     shared = exponents.max(axis=1, keepdims=True)
     mantissas = (blocks & 0x007FFFFF) | 0x00800000
     mantissas[exponents == 0] = 0
-    mantissas >>= np.minimum(shared - exponents, 31).astype(np.uint32)
-    dropped = 24 - mantissa_bits
-    lost = mantissas & ((1 << dropped) - 1)
-    mantissas >>= dropped
-    half = 1 << (dropped - 1)
-    mantissas += (lost > half) | ((lost == half) & ((mantissas & 1) == 1))
-    np.minimum(mantissas, (1 << mantissa_bits) - 1, out=mantissas)
+    shift = np.minimum(shared - exponents, 31).astype(np.uint32)
+    if packed:
+        # Half of the last of seven bits, under the shared exponent.
+        shift = np.minimum(shift + np.uint32(17), np.uint32(31))
+        mantissas += np.uint32(1) << (shift - np.uint32(1))
+        mantissas >>= shift
+        np.minimum(mantissas, 127, out=mantissas)
+        mantissas >>= np.uint32(7 - mantissa_bits)
+    else:
+        mantissas >>= shift
+        dropped = 24 - mantissa_bits
+        lost = mantissas & ((1 << dropped) - 1)
+        mantissas >>= dropped
+        half = 1 << (dropped - 1)
+        mantissas += (lost > half) | ((lost == half) & ((mantissas & 1) == 1))
+        np.minimum(mantissas, (1 << mantissa_bits) - 1, out=mantissas)
     unit = shared - (127 + mantissa_bits - 1)
     with np.errstate(over="ignore"):
         values: np.ndarray = np.ldexp(mantissas.astype(np.float32), unit)

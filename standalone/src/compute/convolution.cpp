@@ -147,7 +147,7 @@ std::vector<float> weight_matrices(const Tensor& weights, const WeightStrides& s
     }
     if (is_block(dtype)) {
         quantize_block_float(matrices.data(), matrices.size() / static_cast<std::size_t>(columns),
-                             static_cast<std::size_t>(columns), dtype);
+                             static_cast<std::size_t>(columns), dtype, BlockRounding::Host);
     } else if (dtype == DataType::BFLOAT16) {
         std::transform(matrices.begin(), matrices.end(), matrices.begin(), round_to_bf16);
     }

@@ -25,10 +25,19 @@ inline float bf16_value(std::uint16_t bits) {
 /// `value` rounded to bfloat16.
 inline float round_to_bf16(float value) { return bf16_value(bf16_bits(value)); }
 
+/// How floats become block floats.
+///
+/// Host: cut where they are shifted to the shared exponent, then rounded to nearest, ties to even
+/// (`convert_u32_to_bfp` in blockfloat_common.cpp of tt-metal 0.70.1).
+/// Packer: as the cores of the device write the results of operations, rounded twice, ties away
+/// from zero (Packers/FormatConversion.md of tenstorrent/tt-isa-documentation).
+enum class BlockRounding : std::uint8_t { Host, Packer };
+
 /// Quantises rows of `width` floats in place: every 16 neighbours along a row share an exponent.
 ///
-/// The mantissa has 7 (BFLOAT8_B) or 3 (BFLOAT4_B) bits besides the sign; rounding is to nearest,
-/// ties to even. The last group of a row may be short: padding holds zeros.
-void quantize_block_float(float* values, std::size_t rows, std::size_t width, DataType dtype);
+/// The mantissa has 7 (BFLOAT8_B) or 3 (BFLOAT4_B) bits besides the sign. The last group of a row
+/// may be short: padding holds zeros.
+void quantize_block_float(float* values, std::size_t rows, std::size_t width, DataType dtype,
+                          BlockRounding rounding);
 
 }  // namespace ttcodegen::cpu

@@ -68,7 +68,7 @@ Tensor Tensor::from_span(ttsl::Span<const T> buffer, const TensorSpec& spec,
     if (!buffer.empty()) {
         std::memcpy(ttcodegen::cpu::buffer_of(tensor).data(), buffer.data(), buffer.size_bytes());
     }
-    ttcodegen::cpu::finish_block_float(tensor);
+    ttcodegen::cpu::finish_block_float(tensor, ttcodegen::cpu::BlockRounding::Host);
     return tensor;
 }
 

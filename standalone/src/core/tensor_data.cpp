@@ -151,12 +151,16 @@ void store_floats(const float* values, std::size_t count, DataType dtype, std::b
 }
 
 void finish_block_float(const Tensor& tensor) {
+    finish_block_float(tensor, on_device(tensor) ? BlockRounding::Packer : BlockRounding::Host);
+}
+
+void finish_block_float(const Tensor& tensor, BlockRounding rounding) {
     if (!is_block(tensor.dtype()) || tensor.logical_volume() == 0) {
         return;
     }
     const auto values = mutable_elements<float>(tensor);
     const std::size_t width = tensor.logical_shape()[-1];
-    quantize_block_float(values.data(), values.size() / width, width, tensor.dtype());
+    quantize_block_float(values.data(), values.size() / width, width, tensor.dtype(), rounding);
 }
 
 FloatElements::FloatElements(const Tensor& tensor) {

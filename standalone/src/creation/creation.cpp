@@ -38,7 +38,8 @@ void fill(const Tensor& tensor, double value) {
                          fill_elements(first, end - begin, dtype, static_cast<float>(value));
                      }
                  });
-    finish_block_float(tensor);
+    // The host makes the values.
+    finish_block_float(tensor, BlockRounding::Host);
 }
 
 /// Refuses a call that a trace cannot capture: the host makes the values and writes them.

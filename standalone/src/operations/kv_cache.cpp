@@ -44,7 +44,8 @@ class RowWriter {
         for (std::size_t i = 0; i < count; ++i) {
             load_floats(from + i * source_bytes, source_type_, width_, values_.data());
             if (is_block(target_type_)) {
-                quantize_block_float(values_.data(), 1, width_, target_type_);
+                quantize_block_float(values_.data(), 1, width_, target_type_,
+                                     BlockRounding::Packer);
             }
             store_floats(values_.data(), width_, target_type_, to + i * target_bytes);
         }

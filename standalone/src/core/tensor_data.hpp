@@ -207,8 +207,8 @@ void load_floats(const std::byte* stored, DataType dtype, std::size_t count, flo
 /// Rounds floats to `dtype` (ties to even; integers truncate and saturate) without the shared
 /// exponents of block floats: `finish_block_float` adds those.
 void store_floats(const float* values, std::size_t count, DataType dtype, std::byte* stored);
-/// Quantises the elements of a block-float tensor; does nothing for other types. Without a rounding
-/// it is that of the place: the packer writes what is computed on the device.
+/// Quantises the elements of a block-float tensor; does nothing for other types. Without a
+/// rounding, the packer does it on the device, and the host where it has the tensor.
 void finish_block_float(const Tensor& tensor);
 void finish_block_float(const Tensor& tensor, BlockRounding rounding);
 

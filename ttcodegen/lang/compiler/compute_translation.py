@@ -31,7 +31,7 @@ from ttcodegen.lang.compiler.expressions import (
 )
 from ttcodegen.lang.compiler.frames import Frame, Returned
 from ttcodegen.lang.compiler.pipe_nets import NetUses
-from ttcodegen.lang.compiler.variables import last_line, read_after
+from ttcodegen.lang.compiler.variables import last_line
 from ttcodegen.lang.context import Kernel, KernelKind
 from ttcodegen.lang.expressions import no_operand
 from ttcodegen.lang.shapes import Shape, is_tuple, shape_text
@@ -265,7 +265,7 @@ class ComputeTranslator(ExpressionTranslator):
                 isinstance(value, Expression)
                 and name not in self.homes
                 and name in stored_names(body)
-                and read_after(self.frame.syntax, end, name)
+                and self.frame.reads_later(name, end)
             ):
                 self._give_home(name, value)
 
@@ -325,7 +325,7 @@ class ComputeTranslator(ExpressionTranslator):
 
     def _is_read_later(self, name: str, frame: Frame) -> bool:
         end = getattr(frame.here, "end_lineno", 0)
-        return name == self.result_name or read_after(frame.syntax, end, name)
+        return name == self.result_name or frame.reads_later(name, end)
 
     def inside(self, body: Sequence[ast.stmt], joined: Sequence[str] = ()) -> None:
         """A body, at whose end the variables that it made are given back."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from ttcodegen.lang.compiler.captured import Captured, syntax_of
 from ttcodegen.lang.compiler.merging import CapturedFunction
+from ttcodegen.lang.compiler.variables import read_after, reads_first
 from ttcodegen.lang.context import inside_of
 from ttcodegen.lang.places import ProgramError
 
@@ -36,6 +37,9 @@ class Frame:
     """The names that it declares to be variables of the functions around it."""
     iteration: Sequence[ast.stmt] = ()
     """The statements that the end of an iteration of the innermost loop follows."""
+    again: list[Sequence[ast.stmt]] = field(default_factory=list[Sequence[ast.stmt]])
+    """The bodies of loops that Python goes through and has not done with: their statements come
+    again, after those that follow them."""
     rest: Sequence[ast.stmt] = field(init=False)
     """The statements that its end follows."""
 
@@ -50,6 +54,12 @@ class Frame:
             for part in ast.walk(self.syntax)
             if isinstance(part, ast.Nonlocal) and part not in self.body
             for name in part.names
+        )
+
+    def reads_later(self, name: str, line: int) -> bool:
+        """Whether it reads a variable, as it is after a line."""
+        return read_after(self.syntax, line, name) or any(
+            reads_first(body, name) for body in self.again
         )
 
     @property

@@ -307,9 +307,9 @@ class KernelTranslator(VariableTranslator):
                     self._over(target, sequence, body, node)
                     return
                 values = self.known_sequence(sequence, iterated)
-        for value in values:
+        for number, value in enumerate(values, 1):
             self.bind(target, value)
-            with self._iteration(body):
+            with self._iteration(body, comes_again=number < len(values)):
                 self.body(body)
             self.here = node
 
@@ -326,7 +326,7 @@ class KernelTranslator(VariableTranslator):
                 return
             if not self.test(node.test):
                 return
-            with self._iteration(node.body):
+            with self._iteration(node.body, comes_again=True):
                 self.body(node.body)
             self.here = node
         self.refuse(
@@ -462,12 +462,13 @@ class KernelTranslator(VariableTranslator):
             self.check_carried(self.loops.pop())
 
     @contextmanager
-    def _iteration(self, body: Sequence[ast.stmt]) -> Generator[None]:
-        """The body of a loop."""
+    def _iteration(self, body: Sequence[ast.stmt], *, comes_again: bool = False) -> Generator[None]:
+        """The body of a loop; of one that Python goes through it may come again."""
         frame = self.frame
         outer, frame.iteration = frame.iteration, body
+        outer_again, frame.again = frame.again, [*frame.again, *([body] if comes_again else [])]
         yield
-        frame.iteration = outer
+        frame.iteration, frame.again = outer, outer_again
 
     def inside(self, body: Sequence[ast.stmt], joined: Sequence[str] = ()) -> None:
         """The body of a loop, of a condition or of a function; `joined` are variables that are

@@ -21,7 +21,6 @@ from ttcodegen.lang.compiler.variables import (
     assigned_on_all_ways,
     assigned_values,
     last_line,
-    read_after,
     reads_first,
 )
 from ttcodegen.lang.context import Kernel
@@ -143,7 +142,7 @@ class VariableTranslator(CallTranslator):
             if isinstance(value, Variable):
                 value.read = None
             elif is_changeable(value) and (
-                (is_loop and reads_first(body, name)) or read_after(self.frame.syntax, end, name)
+                (is_loop and reads_first(body, name)) or self.frame.reads_later(name, end)
             ):
                 self._check_natural(name, value)
                 if isinstance(value, SSAValue) and value.name_hint == name:
@@ -157,7 +156,7 @@ class VariableTranslator(CallTranslator):
         found: list[str] = []
         for name in stored_names([*body, *orelse]) if orelse else ():
             is_new = self.names.get(name, UNKNOWN) is UNKNOWN
-            if not is_new or not read_after(self.frame.syntax, end, name):
+            if not is_new or not self.frame.reads_later(name, end):
                 continue
             if assigned_on_all_ways((body, orelse), name):
                 if self._are_numbers(name, [*body, *orelse], frozenset()):

@@ -72,7 +72,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ("operators `+ - * / // %` and unary `-`, `abs`, `**`", _OPERATORS, _ON_DEVICE),
     ("operator `@`", _OPERATORS, _ON_DEVICE),
     ("blocks of integers: `+ - * // % ^ **`, `ttl.math.max`, `min`, `abs`, `neg`, `square`, `rsub`,"
-     " `sign`, `clamp` and its like, rounding, `ttl.block` but for reductions",
+     " `sign`, `clamp` and its like, rounding, sums and maxima, `ttl.block`",
      f"{_EXAMPLES}::test_operations_of_other_kinds", _CHECKED),
     ("`ttl.math.max`, `min`", _OPERATORS, _ON_DEVICE),
     ("`ttl.math.reduce_sum`, `reduce_max`, over any dimensions",

@@ -315,6 +315,7 @@ CHECKED = [
     ("halo", (4,)),
     ("formulas", (2, 2, 5, 2)),
     ("integers", ()),
+    ("integer_sums", ()),
     ("integer_functions", ("int32", "TILE")),
     ("integer_functions", ("int32", "ROW_MAJOR")),
     ("integer_functions", ("uint32", "TILE")),

@@ -151,6 +151,7 @@ def test_formulas_of_models(sizes: tuple[int, ...]) -> None:
         *(("halo", (nodes,)) for nodes in (1, 4, 8)),
         ("histogram", ()),
         ("integers", ()),
+        ("integer_sums", ()),
         *(
             ("integer_functions", (kind, layout))
             for kind in ("int32", "uint32")

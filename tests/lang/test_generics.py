@@ -163,6 +163,22 @@ def test_blocks_of_integers(expression: str, op: str) -> None:
     assert op in ops(found)
 
 
+@pytest.mark.parametrize("operator", ["//", "%"])
+@pytest.mark.parametrize("divisor", [7, -7])
+def test_integers_are_divided_downwards(operator: str, divisor: int) -> None:
+    text = of_type("ttnn.int32").text
+    drawn = (
+        "ttnn.from_torch(np.arange(-2048, 2048, dtype=np.int32).reshape(64, 64), "
+        "layout=ttnn.TILE_LAYOUT)"
+    )
+    text = text.replace("ttnn.ones((64, 64), ttnn.int32)", drawn)
+    text = "import numpy as np\n" + text.replace(
+        "store(x_blk)", f"store(x_blk {operator} ttl.block.fill({divisor}, shape=(1, 1)))"
+    )
+    assert "arange" in text
+    lifted(Source("program.py", text))
+
+
 def test_tiles_of_a_column_that_is_broadcast_have_a_map_of_their_own() -> None:
     text = lifted(program("elementwise"), 256, 64, 4, 1, 1).text
     assert "affine_map<(d0, d1) -> (d0, 0)>" in text

@@ -68,7 +68,9 @@ def _reduce(
     what = f"ttl.math.{name}"
     given = _tiled(what, expr)
     sizes, axes = shape_rules.reduced(what, given.shape, dims, shape)
-    reduced = function(given.value(), axis=axes, keepdims=True)
+    elements = given.value()
+    # numpy adds integers up in 64 bits.
+    reduced = function(elements, axis=axes, keepdims=True).astype(elements.dtype, copy=False)
     # The result is in the first row, column or element of the tiles.
     array = np.zeros(element_shape(sizes, True), reduced.dtype)
     array[tuple(slice(size) for size in reduced.shape)] = reduced

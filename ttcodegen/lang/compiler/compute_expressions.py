@@ -30,6 +30,7 @@ from ttcodegen.lang.compiler.numbers import SPELLINGS, KernelFloat, is_computed
 from ttcodegen.lang.compiler.pipe_nets import NetUses
 from ttcodegen.lang.compiler.tile_functions import (
     binary_call,
+    inner_reduction,
     masked,
     math_call,
     outer_reduction,
@@ -238,12 +239,27 @@ class ExpressionTranslator(KernelTranslator):
     def _reduce(self, kind: str, expr: Any, dims: Any, shape: Any) -> Expression:
         of = self._tiled(f"ttl.math.reduce_{kind}", expr)
         sizes, axes = reduced(f"ttl.math.reduce_{kind}", of.shape, dims, shape)
+        if not of.data_type.is_float:
+            return self._reduce_integers(kind, of, axes)
         inner = tuple(axis for axis in axes if axis >= len(of.shape) - 2)
         outer = [axis for axis in axes if axis not in inner]
         brought = outer_reduction(kind, of, outer)
         if not inner:
             return brought
-        return Reduction(sizes, self._of_floats(f"ttl.math.reduce_{kind}", brought), kind, inner)
+        return Reduction(sizes, brought, kind, inner)
+
+    def _reduce_integers(self, kind: str, of: Expression, axes: Sequence[int]) -> Expression:
+        """A reduction that the vector engine computes: whole tiles first, then their elements."""
+        brought = outer_reduction(kind, of, axes)
+        inner = [axis - len(of.shape) for axis in axes if axis >= len(of.shape) - 2]
+        if not inner:
+            return brought
+        if kind == "max" and of.data_type is DataType.UINT32:
+            self.refuse(
+                "kernels find the maximum of the elements of a tile of floats and of int32, not of "
+                "uint32"
+            )
+        return inner_reduction(kind, brought, inner)
 
     def _transpose(self, expr: Any) -> Expression:
         of = self._tiled("ttl.block.transpose", expr)

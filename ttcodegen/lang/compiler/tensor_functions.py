@@ -108,6 +108,10 @@ def _plus(text: TensorText, x: Value, number: float) -> Value:
 
 
 def _floored(text: TensorText, x: Value, y: Value) -> Value:
+    if text.element == DataType.INT32.mlir:
+        # The division of integers cuts off, so it is given what it divides without a rest.
+        whole = text.elementwise("subtract", x, _remainder(text, x, y))
+        return text.elementwise("div", whole, y)
     return text.elementwise("floor", text.elementwise("div", x, y))
 
 

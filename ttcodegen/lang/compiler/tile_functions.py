@@ -7,6 +7,7 @@ from itertools import product
 from typing import Any
 
 from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.ttkernel.attributes import ReduceDim, ReduceType
 from ttcodegen.lang.compiler.expressions import Apply, Expression, Fill, Picked
 from ttcodegen.lang.functions import MathFunction
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
@@ -186,7 +187,8 @@ def binary_call(symbol: str, left: Expression, right: Expression) -> Expression 
 
 
 def outer_reduction(kind: str, of: Expression, axes: Sequence[int]) -> Expression:
-    """The sum or the maximum (`max`) of the tiles along dimensions before the last two."""
+    """The sum or the maximum (`max`) of the tiles along dimensions; no elements of a tile come
+    together."""
     places = product(*(range(of.shape[axis]) for axis in axes))
     shape = tuple(1 if axis in axes else size for axis, size in enumerate(of.shape))
     if shape == of.shape:
@@ -199,6 +201,27 @@ def outer_reduction(kind: str, of: Expression, axes: Sequence[int]) -> Expressio
     return total
 
 
+def inner_reduction(kind: str, of: Expression, dims: Sequence[int]) -> Expression:
+    """The sum or the maximum of the elements of each tile of integers, along rows, columns or both:
+    dimensions counted from the innermost, -1. The first column, row or element has the result."""
+
+    def lower(builder: TileBuilder, tiles: Sequence[Tile]) -> Tile:
+        (found,) = tiles
+        for dim in sorted(dims):
+            found = builder.call(
+                "sfpu_reduce",
+                found,
+                reduce_type=_POOLS[kind],
+                data_format=of.data_type,
+                reduce_dim=_DIRECTIONS[dim],
+            )
+        return found
+
+    return Apply(of.shape, lower, (of,))
+
+
+_POOLS = {"sum": ReduceType.SUM, "max": ReduceType.MAX}
+_DIRECTIONS = {-2: ReduceDim.COL, -1: ReduceDim.ROW}
 _OF_REDUCTION = {"sum": "Add", "max": "max"}
 """The operator that a reduction repeats."""
 

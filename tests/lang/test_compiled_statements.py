@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.lang.compiling import refusal
-from tests.lang.running import compiler_refusal, failure, operation
+from tests.lang.running import compiler_refusal, failure, operation, run_text
 from tests.lang.test_functions import KERNELS
 from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.lang.programs import run_program_text
@@ -222,3 +222,20 @@ def test_branches_give_a_variable_values_of_one_kind(second: str) -> None:
     body = _JOINED.replace("FIRST", "1").replace("SECOND", second)
     reported = refusal(operation(body))
     assert "'value' has another shape in each branch of the condition, or is a block" in reported
+
+
+def test_a_buffer_that_two_kernels_push_is_refused_where_it_is_compiled() -> None:
+    body = (
+        "@ttl.datamovement()\ndef read():\n    with x_dfb.reserve() as blk:\n"
+        "        ttl.copy(x[0, 0], blk).wait()\n"
+        "@ttl.datamovement()\ndef write():\n    with x_dfb.wait() as blk:\n"
+        "        ttl.copy(blk, y[0, 0]).wait()\n    with x_dfb.reserve() as blk:\n"
+        "        ttl.copy(x[0, 1], blk).wait()"
+    )
+    run_text(operation(body))
+    reported = refusal(operation(body)).splitlines()
+    assert reported[0].endswith(
+        "the kernels 'read' and 'write' both have reserve of 'x_dfb' on node (0, 0): on the "
+        "device, one kernel pushes the blocks of a buffer, and one pops them"
+    )
+    assert reported[1].strip() == "with x_dfb.reserve() as blk:"

@@ -86,7 +86,8 @@ class DataflowBuffer(Awaitable):
         self._filled: deque[Array] = deque()
         self._held: dict[Acquisition, Block | None] = dict.fromkeys(Acquisition)
         self._released = dict.fromkeys(Acquisition, 0)
-        self._last_to_release: dict[Acquisition, Kernel] = {}
+        self._users: dict[Acquisition, Kernel] = {}
+        """The kernels that acquired its last blocks."""
 
     @property
     def unit_bytes(self) -> int:
@@ -151,6 +152,8 @@ class DataflowBuffer(Awaitable):
             kernel = running_kernel(f"ttl.DataflowBuffer.{acquisition.value}")
         if kernel.kind is _COMPUTE:
             self.is_computed_with = True
+        if self._users.get(acquisition) is not kernel:
+            self._is_used_by(kernel, acquisition)
         held = self._held[acquisition]
         if held is not None:
             raise error(
@@ -162,6 +165,19 @@ class DataflowBuffer(Awaitable):
         block = Block(self, source.popleft(), acquisition, kernel, here())
         self._held[acquisition] = block
         return block
+
+    def _is_used_by(self, kernel: Kernel, acquisition: Acquisition) -> None:
+        """Another kernel than before acquires a block; on the device only one does, for it alone
+        knows how far it is."""
+        before = self._users.get(acquisition)
+        if before is not None and kernel.node.launch.is_compiled:
+            raise error(
+                f"the kernels '{before.name}' and '{kernel.name}' both have {acquisition.value} of "
+                f"'{self.name}' on node {kernel.node}: on the device, one kernel pushes the blocks "
+                "of a buffer, and one pops them",
+                remedy="give each of them a dataflow buffer of its own",
+            )
+        self._users[acquisition] = kernel
 
     def _await(self, kernel: Kernel, source: deque[Array], kind: str) -> None:
         kernel.node.launch.scheduler.wait_until(
@@ -191,7 +207,7 @@ class DataflowBuffer(Awaitable):
                 f"{kernel} has ended; it {released_word(acquisition)} "
                 f"{plural(self._released[acquisition], 'block')} of '{self.name}'"
             )
-            for acquisition, kernel in self._last_to_release.items()
+            for acquisition, kernel in self._users.items()
             if kernel.has_ended
         ]
         return held or ended
@@ -203,7 +219,6 @@ class DataflowBuffer(Awaitable):
         else:
             self._free.append(array)
         self._released[block.acquisition] += 1
-        self._last_to_release[block.acquisition] = block.kernel
         self._held[block.acquisition] = None
         if self.waiting:
             self.node.launch.scheduler.changed(self)

@@ -131,6 +131,8 @@ class Launch:
     more_devices: int = 0
     """On how many devices of a mesh the operation runs after this one."""
     is_recorded: bool = False
+    is_compiled: bool = False
+    """Whether it is compiled, too: then it does nothing that the device cannot do."""
     made: Belongings = field(default_factory=Belongings)
     """What the simulator records, on request."""
     initial: dict[tuple[str, str], object] = field(default_factory=dict[tuple[str, str], object])

@@ -93,6 +93,7 @@ class Projects:
         all devices computed."""
         if self.has_modules:
             record(launch)
+        launch.is_compiled = True
         operation = compile_operation(launch)
         key = (launch.name, launch.grid, str(operation.module))
         if key in self._known:

@@ -269,6 +269,15 @@ def test_functions_run_programs_as_calls_that_give_tensors(name: str) -> None:
     assert len(re.findall(r"^ *run_\w+\(", text, re.MULTILINE)) == 0
 
 
+def test_equal_sequences_of_programs_are_one_function_for_all_shapes() -> None:
+    text = device_sources("models__resnet_hf")["src/models_resnet_hf.cpp"]
+    functions = re.findall(r"^static support::DeviceTensor (fold_\w+)\(", text, re.MULTILINE)
+    settings = re.findall(r"^const (Fold\w+)Settings ", text, re.MULTILINE)
+    assert len(functions) <= 3, functions
+    assert len(settings) > 3 * len(functions)
+    assert len(re.findall(r"= (?:fold_scale|fold_weight)\(", text)) > 40
+
+
 @pytest.mark.slow
 def test_few_variables_of_all_modules_have_numbers() -> None:
     """Over every module of the corpus that compiles, unformatted; a tenth at most."""

@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from ttcodegen.conversions.chip_exchange import ChipExchange
 from ttcodegen.conversions.cpp_interface import DEVICE, ConstantFile, returned_type
 from ttcodegen.conversions.cpu_functions_to_emitc import HOST_PARTS, HOST_TENSOR, CppFunction
+from ttcodegen.conversions.expression_forms import DIMENSIONS, NamedConstant
 from ttcodegen.conversions.recording import SourceFacts, Statement, StatementRecorder
 from ttcodegen.conversions.shards import shards_text
 from ttcodegen.conversions.shared_programs import SharedPrograms
@@ -30,7 +31,8 @@ from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr, placem
 from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.emitc.spelling import string_literal
 from ttcodegen.emitc.text import Text
-from ttcodegen.naming.programs import run_name
+from ttcodegen.naming.cpu_functions import purpose_of_cpu_function
+from ttcodegen.naming.programs import purpose_of_program, run_name
 from ttcodegen.ops.cpp_calls import Argument, Call, Use
 from ttcodegen.parsing.structure import operation_name
 
@@ -62,7 +64,7 @@ def placement_arguments(placement: TensorPlacement) -> list[Text]:
     """Shape, data type and layout as the support functions take them."""
     sizes = ", ".join(str(size) for size in placement.shape)
     return [
-        Text(f"{{{sizes}}}"),
+        NamedConstant(f"{{{sizes}}}", DIMENSIONS),
         Text(f"DataType::{placement.data_type.cpp}"),
         Text(f"Layout::{placement.layout.name}"),
     ]
@@ -143,7 +145,9 @@ class DeviceRecorder(StatementRecorder):
         labels = ("", *(names[place] for place in given))
         name = run_name(shared.program.name)
         type_ = returned_type(types) or "void"
-        self._add(Call(name, arguments, type_, parameters=labels), results, types)
+        purpose = purpose_of_program(shared.program.name)
+        call = Call(name, arguments, type_, parameters=labels, purpose=purpose)
+        self._add(call, results, types)
 
     def read(self, op: Operation) -> None:
         """A copy of a tensor on the host."""
@@ -187,7 +191,9 @@ class DeviceRecorder(StatementRecorder):
         function = self._cpu_function(op)
         operands: list[Argument] = [*map(Use, op.operands)]
         if not self._on_mesh or function.joins_chips:
-            self._call(op, function.name, *operands, type=type_)
+            purpose = purpose_of_cpu_function(function.name)
+            call = Call(function.name, tuple(operands), type_, purpose=purpose)
+            self._add(call, op.results, (type_,) * len(op.results))
         else:
             # The device says for how many chips a function without operands is called.
             among = operands or [Text(DEVICE)]

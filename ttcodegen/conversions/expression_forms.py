@@ -26,6 +26,7 @@ _TYPES: Sequence[tuple[re.Pattern[str], str, str]] = tuple(
         (r"ttnn::DataType::|tuning::\w+_type$", "ttnn::DataType", "data_type"),
         (_SHARDED_MEMORY, "const ttnn::MemoryConfig&", "memory_config"),
         (r"ttnn::Layout::", "ttnn::Layout", "layout"),
+        (r"\{[\d, ]*\}$", "const std::vector<std::uint64_t>&", "shape"),
     )
 )
 """Pieces of C++ that a parameter can replace: their form, the type and a name for it."""
@@ -40,6 +41,11 @@ class NamedConstant(Text):
     type: str
 
 
+DIMENSIONS = "std::vector<std::uint64_t>"
+"""The type of the shape of a tensor on the device."""
+SHAPE = f"const {DIMENSIONS}&"
+_FUNCTION = "function "
+"""What marks the parameter that takes a function, before its name."""
 _VALUE = "\x1c"
 _OPEN = "\x1d"
 _CLOSE = "\x1e"
@@ -90,7 +96,12 @@ def form_of(expression: Argument) -> Form:
             take_call(argument)
 
     def take_call(call: Call) -> None:
-        skeleton.extend((_OPEN, call.callee, call.form, str(call.index), *call.fields, _OPEN))
+        callee = call.callee
+        if call.purpose:
+            texts.append((callee, f"const {_FUNCTION}{call.purpose}"))
+            constants.append(callee)
+            callee = ""
+        skeleton.extend((_OPEN, callee, call.form, str(call.index), *call.fields, _OPEN))
         arguments = call.arguments
         for each in arguments:
             if isinstance(each, Use):
@@ -121,6 +132,8 @@ def kind_of(text: str, parameter: str) -> tuple[str, str]:
     constant of the file: an integer is one only where it is known that the library takes it as a
     size.
     """
+    if parameter.startswith(f"const {_FUNCTION}"):
+        return f"decltype(&{text})", parameter.removeprefix(f"const {_FUNCTION}")
     if parameter.startswith("const "):
         type_ = parameter.removeprefix("const ").removesuffix("&")
         return parameter, re.sub(r"(?<=\w)(?=[A-Z])", "_", type_).lower()

@@ -27,7 +27,12 @@ def write_outlined(
             (field.name, f"const {field.type}&" if _is_owned(field, function) else field.type)
             for field in struct.fields
         ]
-        source.file.struct(struct.type, fields, f"Arguments of {function.name}.")
+        remark = (
+            f"What {function.name} runs for tensors of certain shapes."
+            if any(field.type.startswith("decltype(") for field in struct.fields)
+            else f"Arguments of {function.name}."
+        )
+        source.file.struct(struct.type, fields, remark)
         source.file.blank()
     for value in function.values:
         braced = ", ".join(f".{name} = {text}" for name, text in value.fields.items())

@@ -10,13 +10,20 @@ from xdsl.ir import SSAValue
 from ttcodegen.conversions.cpp_interface import DEVICE, returned_type
 from ttcodegen.conversions.expression_forms import NamedConstant, kind_of
 from ttcodegen.conversions.recording import TENSOR, Statement
-from ttcodegen.conversions.statement_groups import Group, pieces_of, signature, texts_of
+from ttcodegen.conversions.statement_groups import (
+    Group,
+    general_signature,
+    pieces_of,
+    signature,
+    texts_of,
+)
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.emitc.text import Text
-from ttcodegen.naming.functions import preparation_name, preparation_verb
+from ttcodegen.naming.functions import preparation_name, preparation_verb, settings_name
 from ttcodegen.naming.interface import struct_name
 from ttcodegen.naming.parameters import (
     ARGUMENTS,
+    SETTINGS,
     names_inside,
     names_of_forms,
     prepared_parameter_name,
@@ -25,6 +32,7 @@ from ttcodegen.naming.values import ValueNames
 from ttcodegen.ops.cpp_calls import Argument, Call, Use
 from ttcodegen.ops.cpp_parameters import MOST_UNNAMED
 
+_FUNCTION_TYPE = "decltype("
 SHORTEST = 2
 """The fewest statements that are worth a function."""
 
@@ -138,17 +146,27 @@ def outline(
     Returns:
         The function of each group that has one, by the index of the group.
     """
-    alike: dict[object, list[int]] = {}
+    alike: dict[object, dict[object, list[int]]] = {}
     for index, each in enumerate(groups):
         if len(each.statements) >= SHORTEST and each.live_out:
-            alike.setdefault(signature(each), []).append(index)
+            equal = alike.setdefault(general_signature(each), {})
+            equal.setdefault(signature(each), []).append(index)
     found: dict[int, OutlinedFunction] = {}
-    for indices in alike.values():
-        if len(indices) > 1:
-            equal = [groups[index] for index in indices]
-            function = _preparation(equal, names, scope, type_of, context)
-            found.update(dict.fromkeys(indices, function))
+    for equal in alike.values():
+        for indices in _together(list(equal.values())):
+            if len(indices) > 1:
+                members = [groups[index] for index in indices]
+                function = _preparation(members, names, scope, type_of, context)
+                found.update(dict.fromkeys(indices, function))
     return found
+
+
+def _together(equal: Sequence[list[int]]) -> Sequence[list[int]]:
+    """Which groups become one function: those that differ in constants of the file as well, if
+    there are more of them than of such constants."""
+    if len(equal) > 1 and sum(map(len, equal)) > len(equal):
+        return [sorted(index for indices in equal for index in indices)]
+    return equal
 
 
 def _preparation(
@@ -179,12 +197,34 @@ def _preparation(
     function = OutlinedFunction(
         name, groups, tensors, texts, inner, type_of=type_of, context=context
     )
-    if len(function.parameters) > MOST_UNNAMED:
+    if any(p.type.startswith(_FUNCTION_TYPE) for p in texts):
+        _settle(function, scope)
+    elif len(function.parameters) > MOST_UNNAMED:
         tensors[:] = [Parameter(p.name, f"const {p.type}&") for p in tensors]
         fields = (*tensors, *texts)
         function.structs = [ParameterStruct(ARGUMENTS, struct_name(name, ARGUMENTS), fields)]
     add_calls(function)
     return function
+
+
+def _settle(function: OutlinedFunction, scope: NameScope) -> None:
+    """Lets a function take what it runs for certain sizes, and these, as one structure; the file
+    has a constant of it for each set of sizes."""
+    fields = [
+        replace(p, type=p.type.removeprefix("const ").removesuffix("&")) for p in function.texts
+    ]
+    function.texts = fields
+    struct = ParameterStruct(SETTINGS, struct_name(function.name, SETTINGS), tuple(fields))
+    function.structs = [struct]
+    values: dict[tuple[str, ...], NamedValue] = {}
+    for each in function.groups:
+        texts = pieces_of(each)
+        found = tuple(texts[min(field.places)] for field in fields)
+        if found not in values:
+            name = settings_name(function.name, each.live_out[0])
+            named = dict(zip((field.name for field in fields), found, strict=True))
+            values[found] = NamedValue(scope.unique(name), struct.type, named)
+    function.values = list(values.values())
 
 
 def differing_texts(
@@ -209,7 +249,7 @@ def differing_texts(
         given = [texts[index][0][1] for index in indices]
         kinds = [kind_of(values[0], each) for each in given]
         type_, noun = next(kind for kind in kinds if kind[0])
-        name = next((each for each in given if each and each != type_), noun)
+        name = next((each for each in given if each and not each.startswith("const ")), noun)
         parameters.append(Parameter(scope.unique(identifier(name)), type_, frozenset(indices)))
     return parameters
 
@@ -268,7 +308,12 @@ def body_of(function: OutlinedFunction) -> list[Statement]:
             return argument
         if id(argument) not in done:
             start = position
-            made = replace(argument, arguments=tuple(map(replaced, argument.arguments)))
+            callee = argument.callee
+            if argument.purpose:
+                callee = named.get(position, callee)
+                position += 1
+            arguments = tuple(map(replaced, argument.arguments))
+            made = replace(argument, callee=callee, arguments=arguments, purpose="")
             done[id(argument)] = made, position - start
             return made
         # What is written once, for several statements, stays one.

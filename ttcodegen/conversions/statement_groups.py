@@ -9,7 +9,7 @@ from itertools import chain
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.conversions.expression_forms import form_of, is_sharded_memory
+from ttcodegen.conversions.expression_forms import SHAPE, form_of, is_sharded_memory
 from ttcodegen.conversions.recording import TENSOR, Statement
 from ttcodegen.naming.parameters import shape_parameter_name
 from ttcodegen.ops.cpp_calls import Argument, Call
@@ -115,7 +115,8 @@ def texts_of(each: Group, names: Mapping[SSAValue, str]) -> list[tuple[str, str]
     found: list[tuple[str, str]] = []
     for statement in each.statements:
         for text, name in statement.form.texts:
-            if not name and text.startswith("ttnn::Shape(") and statement.results:
+            is_shape = name == SHAPE if name else text.startswith("ttnn::Shape(")
+            if is_shape and statement.results:
                 result = statement.results[0]
                 source = next(iter(statement.uses), None)
                 name = shape_parameter_name(result, source, names.get(result, "result"))

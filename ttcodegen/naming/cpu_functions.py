@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+_FINAL_NUMBER = re.compile(r"_\d+$")
 _HOISTED = re.compile(r"cpu_hoisted_(?:ttir_)?(\w+?)_[0-9a-f]{8,64}")
 
 
@@ -27,3 +28,9 @@ def cpu_function_name(symbol: str) -> str:
 def cpu_function_title(symbol: str) -> str:
     """The C++ name of a function for the CPU, which several may have."""
     return f"cpu_{cpu_function_name(symbol)}"
+
+
+def purpose_of_cpu_function(name: str) -> str:
+    """What a function for the CPU does, by its C++ name, which may have a number:
+    `reshape_on_cpu`."""
+    return f"{_FINAL_NUMBER.sub('', name).removeprefix('cpu_')}_on_cpu"

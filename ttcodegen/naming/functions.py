@@ -165,6 +165,11 @@ def preparation_name(verb: str, results: Iterable[SSAValue], called: str, scope:
     return scope.unique(identifier(f"{name.partition('_')[0]}_{called.rpartition('_')[2]}"))
 
 
+def settings_name(function: str, result: SSAValue) -> str:
+    """What the settings of a function are called with which it gives a result of that shape."""
+    return f"{function}_{shape_text(shape_of(result.type))}"
+
+
 def shape_text(shape: Sequence[int]) -> str:
     """A shape as a part of a name: two dimensions at least, no further ones of one element at its
     start."""

@@ -105,6 +105,14 @@ def run_name(program: str) -> str:
     return f"run_{identifier(program)}"
 
 
+_SHAPES = re.compile(r"_\d+(?:x\d+)+(?:_to_\d+(?:x\d+)+)?(?:_\d+)?$|_\d+$")
+
+
+def purpose_of_program(program: str) -> str:
+    """What a program does, by its name, which may have shapes and a number."""
+    return identifier(_SHAPES.sub("", program))
+
+
 def tensor_name(hint: str) -> str:
     """An identifier that reads like `hint` and that kernels can make their names of."""
     # Two underscores in a row, as after `class_`, are not for programs.

@@ -54,6 +54,9 @@ class Call:
     """The name of the variable that holds the value, if it is to have one."""
     parameters: tuple[str, ...] = ()
     """The names of the parameters, if it is not the library that knows them."""
+    purpose: str = ""
+    """What the function does, of one that is made for certain sizes: others do the same for other
+    sizes, so that a function for all of them takes it as an argument of that name."""
 
 
 Argument = Use | Call | Text

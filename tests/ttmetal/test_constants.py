@@ -105,8 +105,8 @@ def test_random_numbers_are_drawn_in_each_call() -> None:
         """
     )
     bodies = functions(module)
-    assert "cpu_rand" in bodies["f"]
-    assert "cpu_rand" not in bodies["prepare_f"]
+    assert "run_rand_add" in bodies["f"]
+    assert "rand" not in bodies["prepare_f"]
 
 
 def test_what_a_program_reads_of_one_number_is_a_tensor() -> None:

@@ -55,8 +55,8 @@ default after `=`; without one it has to be there.
 - `sampling` multiplies the values by `temp`; it does not divide by it.
 - `mean` of integers cuts the fraction off, towards zero, if the result is an integer.
 - `logical_left_shift` and `logical_right_shift` by a negative amount, or by as many bits as there
-  are or more, give 0. `right_shift` gives 0 or -1 for too large an amount, and leaves the number
-  as it is for a negative one.
+  are or more, give 0. `right_shift` gives 0 or -1 then: copies of the sign. A card shifts numbers
+  to the left if it is to shift them to the right by a negative amount.
 - `sum`, `prod`, `cumsum` and `cumprod` of integers and booleans have the room of their result:
   booleans are counted, bytes do not wrap.
 - `pow` of integers is exact in the golden run; a negative exponent leaves 0 of all but 1 and -1.

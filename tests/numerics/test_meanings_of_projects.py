@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,45 @@ def test_all_meanings_give_the_same(folder: Path, name: str) -> None:
     for golden, device, cpp in zip(expected, lowered, results, strict=True):
         np.testing.assert_array_equal(np.asarray(device, golden.dtype), golden)
         np.testing.assert_array_equal(np.asarray(cpp, golden.dtype), golden)
+
+
+SHIFTS = ("right_shift", "logical_right_shift", "logical_left_shift")
+SHIFTED = "".join(
+    f"""
+func.func @{op}_{element}(%a: tensor<3x7x{element}>, %b: tensor<3x7x{element}>)
+    -> tensor<3x7x{element}> {{
+  %0 = "ttir.{op}"(%a, %b)
+    : (tensor<3x7x{element}>, tensor<3x7x{element}>) -> tensor<3x7x{element}>
+  return %0 : tensor<3x7x{element}>
+}}"""
+    for op in SHIFTS
+    for element in ("i32", "i16", "i8", "ui32", "ui8")
+)
+
+
+@pytest.mark.parametrize("target", ["ttnn", "ttmetal"])
+def test_shifts_by_any_amount_give_the_same(target: str, tmp_path: Path) -> None:
+    """Negative ones, too, and those that shift everything out."""
+    source = Source("m.mlir", SHIFTED)
+    path, out = tmp_path / "m.mlir", tmp_path / "out"
+    path.write_text(SHIFTED)
+    assert compile_file([str(path), "-o", str(out), "-q", "--target", target]) == 0
+    flatbuffer = compile_module(source, CompileOptions("m", target=target)).flatbuffer
+    lowered = interpreter_of(read_flatbuffer(flatbuffer))
+    golden = Golden(read_module(source))
+    amounts = [-1, -40, 0, 3, 7, 31, 40]
+    with ttcodegen.load(out) as model:
+        for name in re.findall(r"@(\w+)", SHIFTED):
+            element = np.dtype(name.rpartition("_")[2].replace("i", "int"))
+            limits = np.iinfo(element)
+            numbers = [[limits.max], [limits.min], [limits.max // 3]]
+            a = np.broadcast_to(np.array(numbers), (3, 7)).astype(element)
+            b = np.broadcast_to(np.clip(amounts, limits.min, None), (3, 7)).astype(element)
+            [expected] = golden.run(name, [a, b])
+            [device] = lowered.run(name, [a, b])
+            cpp: Any = getattr(model, name)(a, b)
+            np.testing.assert_array_equal(np.asarray(device, element), expected, name)
+            np.testing.assert_array_equal(np.asarray(cpp, element), expected, name)
 
 
 PRODUCT = """

@@ -460,3 +460,28 @@ def test_what_nothing_reads_is_no_program() -> None:
     )
     first, second = generics_of(grouped(text))
     assert [len(each.outputs) for each in (first, second)] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("loops", "row", "axis", "size", "names"),
+    [
+        ("#parallel, #reduction", "d0", 1, 64, ["exp_sum", "reshape"]),
+        ("#reduction, #parallel", "d1", 0, 96, ["exp_sum"]),
+    ],
+)
+def test_a_generic_may_reduce_to_one_dimension(
+    loops: str, row: str, axis: int, size: int, names: list[str]
+) -> None:
+    """The tiles of a row are others than those of a column: these are put together after it."""
+    given = f"tensor<{size}xbf16>"
+    body = f"""    %e = "ttir.exp"(%b0) : ({T}) -> {T}
+    %s = "ttir.sum"(%e) <{{dim_arg = [{axis} : i32], keep_dim = false}}> : ({T}) -> {given}
+    ttir.yield %s : {given}"""
+    maps = f"#map, affine_map<(d0, d1) -> ({row})>"
+    reduced = generic(given, f"%x: {T}", maps, body, types=loops)
+    text = function(f"%0 = {reduced}", given, "%0", f"%x: {T}")
+    assert [program.name for program in programs(text)] == names
+    first = grouped(text)
+    assert grouped(first) == first
+    assert [program.name for program in programs(first)] == names
+    assert "says of its loops" in refusal(text.replace(f"({row})>", "(0)>"))

@@ -25,8 +25,6 @@ from ttcodegen.project.toolchain import Toolchain
 SEEDS = range(60)
 CI = settings(
     max_examples=40,
-    derandomize=True,
-    deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

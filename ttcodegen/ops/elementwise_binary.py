@@ -208,8 +208,16 @@ def _shift_right_logical(a: Array, b: Array) -> Array:
 
 def _shift_right(a: Array, b: Array) -> Array:
     bits = a.dtype.itemsize * 8
-    shifted = np.right_shift(a, np.clip(b, 0, bits - 1).astype(a.dtype))
-    return np.where((b >= bits) & (a >= 0), 0, shifted).astype(a.dtype)
+    outside = (b < 0) | (b >= bits)
+    shifted = np.right_shift(a, np.where(outside, bits - 1, b).astype(a.dtype))
+    return np.where(outside & (a >= 0), 0, shifted).astype(a.dtype)
+
+
+def _shift_right_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+    """The vector engine fills in the first bit, which is no sign of unsigned integers."""
+    is_signed = widened(builder, tiles)[0].data_type is DataType.INT32
+    name = "binary_right_shift_tile" if is_signed else "binary_logical_right_shift_tile"
+    return _typed_tiles(name)(builder, op, tiles)
 
 
 def verify_remainder(op: CatalogueOp) -> None:
@@ -411,7 +419,7 @@ ROWS = (
         dtype=False,
         scalar=False,
         **SHIFTED,
-        tile=_typed_tiles("binary_right_shift_tile"),
+        tile=_shift_right_tiles,
     ),
 )
 

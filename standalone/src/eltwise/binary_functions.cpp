@@ -60,7 +60,7 @@ bool shifts_out(Int bits) { return bits < 0 || bits >= 32; }
 Int shift_left(Int a, Int b) {
     return shifts_out(b) ? 0 : static_cast<Int>(static_cast<std::uint64_t>(a) << b);
 }
-Int shift_right(Int a, Int b) { return a >> (b < 0 ? 0 : b > 31 ? 31 : b); }
+Int shift_right(Int a, Int b) { return shifts_out(b) ? (a < 0 ? -1 : 0) : a >> b; }
 Int logical_shift_right(Int a, Int b) {
     return shifts_out(b) ? 0 : static_cast<Int>(static_cast<std::uint32_t>(a) >> b);
 }

@@ -50,20 +50,29 @@ class Loops:
         iterator_types: ArrayAttr[Attribute],
         indexing_maps: ArrayAttr[Attribute],
         shapes: Sequence[Sequence[int]],
+        given_shapes: Sequence[Sequence[int]],
     ) -> bool:
-        """Whether these attributes say the same of operands of those shapes, perhaps of loops in
-        another order, or nothing."""
+        """Whether these attributes say the same of operands, perhaps of loops in another order, or
+        nothing.
+
+        Args:
+            iterator_types: the kinds of the loops.
+            indexing_maps: those of the operands.
+            shapes: those that the operands have here.
+            given_shapes: those that they have for the attributes, with other dimensions of one
+                element.
+        """
         if not indexing_maps.data or not self.maps:
             return not indexing_maps.data and not self.maps
         types = [a.data for a in iterator_types.data if isinstance(a, IteratorTypeAttr)]
         maps = [_places_of(attribute) for attribute in indexing_maps.data]
         given = [each for each in maps if each is not None]
         if len(given) != len(self.maps) or any(
-            len(places) != len(shape) for places, shape in zip(given, shapes, strict=True)
+            len(places) != len(shape) for places, shape in zip(given, given_shapes, strict=True)
         ):
             return False
         ours, order = _renumbered(_moving(self.maps, shapes))
-        theirs, other = _renumbered(_moving(given, shapes))
+        theirs, other = _renumbered(_moving(given, given_shapes))
         return ours == theirs and [self.types[p] for p in order] == [types[p] for p in other]
 
 
@@ -176,8 +185,8 @@ def _renumbered(maps: Sequence[Places]) -> tuple[list[Places], list[int]]:
 
 
 def _moving(maps: Sequence[Places], shapes: Sequence[Sequence[int]]) -> list[Places]:
-    """The maps without loops of one step: index 0 and that of the loop are the same there."""
+    """The maps without dimensions of one element: index 0 and that of a loop are the same there."""
     return [
-        tuple(None if size == 1 else place for place, size in zip(places, shape, strict=True))
+        tuple(place for place, size in zip(places, shape, strict=True) if size != 1)
         for places, shape in zip(maps, shapes, strict=True)
     ]

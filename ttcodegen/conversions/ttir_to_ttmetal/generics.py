@@ -43,13 +43,15 @@ from ttcodegen.conversions.ttir_to_ttmetal.grouping import (
     is_free_reshape,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.index_maps import REORDERINGS
+from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
+from ttcodegen.conversions.ttir_to_ttmetal.tile_chains import is_elementwise
 from ttcodegen.diagnostics import CompileError, copy_source_offset
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.functions import GENERIC, body_of, is_generic_function
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.system import system_of
-from ttcodegen.dialects.ttcore_layouts import Grid, GridAttr
+from ttcodegen.dialects.ttcore_layouts import Grid, GridAttr, Shape
 from ttcodegen.dialects.ttir_generic import GenericOp, YieldOp
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
@@ -159,8 +161,9 @@ def _check_loops(
     loops: Loops,
     given: tuple[ArrayAttr[Attribute], ArrayAttr[Attribute]],
     shapes: Sequence[Sequence[int]],
+    given_shapes: Sequence[Sequence[int]] | None = None,
 ) -> None:
-    if given[1].data and not loops.agrees_with(*given, shapes):
+    if given[1].data and not loops.agrees_with(*given, shapes, given_shapes or shapes):
         expected = ", ".join(str(map_) for map_ in loops.indexing_maps.data)
         types = ", ".join(type_.value for type_ in loops.types)
         raise CompileError(
@@ -183,7 +186,9 @@ class _Wrapping:
     _mapping: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     _ops: list[Operation] = field(default_factory=list[Operation])
     _yielded: dict[CallOp, list[SSAValue]] = field(default_factory=dict[CallOp, list[SSAValue]])
-    """What the ops give that took the place of a call."""
+    """What the ops give that took the place of a call, before it is given another shape."""
+    _given_shapes: dict[SSAValue, Shape] = field(default_factory=dict[SSAValue, Shape])
+    """The shape that a result has in a generic of the source, if a program gives it another."""
 
     def run(self) -> None:
         """Replaces the ops of the function."""
@@ -216,9 +221,9 @@ class _Wrapping:
             for op in inner.ops:
                 if isinstance(op, ReturnOp):
                     given = [values.get(value, value) for value in op.operands]
+                    self._yielded[call] = [self._before_reshape(value, found) for value in given]
                     for old, new in zip(call.results, given, strict=True):
                         old.replace_all_uses_with(new)
-                    self._yielded[call] = given
                     continue
                 copy = op.clone(values)
                 copy_source_offset(op, copy)
@@ -228,6 +233,26 @@ class _Wrapping:
                     found[copy] = call
             call.detach()
         return found
+
+    def _before_reshape(self, value: SSAValue, generics: dict[Operation, CallOp]) -> SSAValue:
+        """What a program gives for a result of a generic: without dimensions of one element that a
+        reduction leaves, the result may need other tiles, and another program."""
+        op = value.owner
+        is_reshape = isinstance(op, CatalogueOp) and op.name == "ttir.reshape"
+        if not is_reshape or value.first_use is not None:
+            return value
+        before = op.operands[0]
+        made = before.owner
+        if not isinstance(made, CatalogueOp) or generics.get(made) is not generics[op]:
+            return value
+        longer, shorter = (
+            [size for size in shape_of(each.type) if size != 1] for each in (before, value)
+        )
+        if longer != shorter or not (made.name in REDUCTIONS or is_elementwise(made)):
+            return value
+        del generics[op]
+        self._given_shapes[before] = shape_of(value.type)
+        return before
 
     def _copy(self, op: Operation) -> None:
         operands = [self._value(value) for value in op.operands]
@@ -301,8 +326,8 @@ class _Wrapping:
         assert isinstance(said, DictionaryAttr)
         return said
 
-    @staticmethod
     def _check_said(
+        self,
         place: Operation,
         said: DictionaryAttr,
         loops: Loops,
@@ -315,10 +340,12 @@ class _Wrapping:
         assert isinstance(maps, ArrayAttr)
         assert isinstance(types, ArrayAttr)
         loops_said = cast("ArrayAttr[Attribute]", types), cast("ArrayAttr[Attribute]", maps)
-        shapes = [shape_of(value.type) for value in (*inputs, *outputs)]
+        values = (*inputs, *outputs)
+        shapes = [shape_of(value.type) for value in values]
+        given_shapes = [self._given_shapes.get(value, shape_of(value.type)) for value in values]
         turned = any(_is_turned(value) for value in inputs)
         if len(loops_said[1].data) == len(shapes) and not turned:
-            _check_loops(place, loops, loops_said, shapes)
+            _check_loops(place, loops, loops_said, shapes, given_shapes)
 
     def _empty(self, value: SSAValue, place: Operation) -> SSAValue:
         made = self.context.get_op("ttir.empty").create(result_types=[value.type])

@@ -421,7 +421,7 @@ inline Tensor right_shift(const Type& type, const Tensor& lhs, const Tensor& rhs
     return map(
         type,
         [&](double a, double b) {
-            const double places = std::clamp(b, 0.0, width - 1);
+            const double places = b >= 0 && b < width ? b : width;
             return std::floor(std::ldexp(a, -static_cast<int>(places)));
         },
         lhs, rhs);

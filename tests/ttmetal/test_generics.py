@@ -180,6 +180,21 @@ def test_generics_read_back_and_stay_what_they_are() -> None:
     assert grouped(text) == text
 
 
+@pytest.mark.parametrize("shape", ["64x96xbf16", "2x3x40x96xf32"])
+def test_a_softmax_reads_back(shape: str) -> None:
+    """Its rows of lowest scores are looked after once."""
+    t = f"tensor<{shape}>"
+    dimension = shape.count("x") - 1
+    text = grouped(
+        f"""func.func @f(%x: {t}) -> {t} {{
+  %0 = "ttir.softmax"(%x) <{{dimension = {dimension} : si32}}> : ({t}) -> {t}
+  return %0 : {t}
+}}"""
+    )
+    assert text.count("ttir.maximum") == 1
+    assert grouped(text) == text
+
+
 def test_generics_of_random_functions_read_back() -> None:
     found = 0
     for seed in range(12):

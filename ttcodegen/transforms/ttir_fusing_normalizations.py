@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import inf, prod
 
 from xdsl.ir import SSAValue
 
@@ -10,6 +10,7 @@ from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.reduction import reduced_dims
+from ttcodegen.ops.softmax import LEAST_SCORE
 from ttcodegen.transforms import ttir_row_statistics as statistics
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
 from ttcodegen.transforms.ttir_arithmetic_rules import is_lossless
@@ -132,7 +133,7 @@ def _inverse_factor(rewriter: Rewriter, op: CatalogueOp) -> tuple[SSAValue, SSAV
 
 def _before_maximum(rewriter: Rewriter, value: SSAValue, dim: int) -> SSAValue | None:
     """x, if `value` is x less its maximum along the dimension."""
-    producer = rewriter.sole(value, "ttir.subtract")
+    producer = rewriter.sole(_without_floor(rewriter, value), "ttir.subtract")
     if producer is None:
         return None
     source, maximum = producer.operands
@@ -141,6 +142,19 @@ def _before_maximum(rewriter: Rewriter, value: SSAValue, dim: int) -> SSAValue |
         return None
     is_kept = reduced.parameter("keep_dim") and reduced_dims(reduced) == [dim]
     return source if is_kept and same_type(source, producer) else None
+
+
+def _without_floor(rewriter: Rewriter, value: SSAValue) -> SSAValue:
+    """What programs of the device compute of the distance from the maximum before they take rows of
+    the lowest scores for equal (`LEAST_SCORE`)."""
+    floored = rewriter.sole(value, "ttir.maximum")
+    choice = None if floored is None else rewriter.defining(floored.operands[1], "ttir.where")
+    if floored is None or choice is None or splat_of(choice.operands[2]) != -inf:
+        return value
+    is_low = rewriter.defining(choice.operands[0], "ttir.lt")
+    if is_low is None or splat_of(is_low.operands[1]) != LEAST_SCORE:
+        return value
+    return floored.operands[0]
 
 
 def _unguarded(rewriter: Rewriter, maximum: SSAValue) -> SSAValue:

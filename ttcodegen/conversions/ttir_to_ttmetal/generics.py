@@ -238,12 +238,11 @@ class _Wrapping:
         """What a program gives for a result of a generic: without dimensions of one element that a
         reduction leaves, the result may need other tiles, and another program."""
         op = value.owner
-        is_reshape = isinstance(op, CatalogueOp) and op.name == "ttir.reshape"
-        if not is_reshape or value.first_use is not None:
+        if not isinstance(op, CatalogueOp) or op.name != "ttir.reshape" or value.first_use:
             return value
-        before = op.operands[0]
+        before, call = op.operands[0], generics.get(op)
         made = before.owner
-        if not isinstance(made, CatalogueOp) or generics.get(made) is not generics[op]:
+        if call is None or not isinstance(made, CatalogueOp) or generics.get(made) is not call:
             return value
         longer, shorter = (
             [size for size in shape_of(each.type) if size != 1] for each in (before, value)

@@ -23,7 +23,8 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TensorPlacement, placement_of
 from ttcodegen.dialects.system import system_of
 from ttcodegen.emission.convert_ttkernel_to_emitc import kernel_cpp
-from ttcodegen.emission.program_sources import LIBRARY_TENSORS, kernel_files, program_row
+from ttcodegen.emission.program_sources import LIBRARY_TENSORS, kernel_files, program_text
+from ttcodegen.emission.program_texts import CalledText, WrittenTensor
 from ttcodegen.emission.templates import template_environment
 from ttcodegen.emitc.builder import open_file
 from ttcodegen.emitc.identifiers import NameScope, identifier
@@ -159,12 +160,12 @@ def _sources(
     name: str, called: Sequence[_Called], paths: Mapping[tuple[str, str], str], title: str
 ) -> dict[str, str]:
     environment = template_environment()
-    rows = [_row(each, paths) for each in called]
+    texts = [_text(each, paths) for each in called]
     context = {
         "name": name,
         "title": [comment_line(line) for line in title.splitlines()],
-        "programs": rows,
-        "several": any(len(row["written"]) > 1 for row in rows),
+        "programs": texts,
+        "several": any(len(text.written) > 1 for text in texts),
     }
     return {
         f"src/{path}": environment.get_template(f"ttnn/{path}.jinja").render(context)
@@ -172,29 +173,30 @@ def _sources(
     }
 
 
-def _row(called: _Called, paths: Mapping[tuple[str, str], str]) -> dict[str, Any]:
+def _text(called: _Called, paths: Mapping[tuple[str, str], str]) -> CalledText:
     """What the templates say of a program, with its tensors in the order of the call."""
     program = called.program.program.settled()
     places = called.program.inputs + called.program.outputs
-    row = program_row(program, len(places), paths, LIBRARY_TENSORS)
-    names = dict(zip(places, row["operands"], strict=True))
+    text = program_text(program, len(places), paths, LIBRARY_TENSORS)
+    names = dict(zip(places, text.operands, strict=True))
     tensors = [names[place] for place in range(len(called.placements))]
     written = [
-        {
-            "name": tensors[place],
-            "shape": ", ".join(map(str, called.placements[place].shape)),
-            "data_type": called.placements[place].data_type.cpp,
-            "memory": _MEMORIES[called.placements[place].buffer_type],
-        }
+        WrittenTensor(
+            tensors[place],
+            ", ".join(map(str, called.placements[place].shape)),
+            called.placements[place].data_type.cpp,
+            _MEMORIES[called.placements[place].buffer_type],
+        )
         for place in range(called.read, len(tensors))
     ]
-    return {
-        **row,
-        "tensors": tensors,
-        "read": tensors[: called.read],
-        "written": written,
-        "returned": "ttnn::Tensor" if len(written) == 1 else "std::vector<ttnn::Tensor>",
-        "fidelity": program.compute.fidelity.cpp,
-        "fp32_destination": str(program.compute.fp32_destination).lower(),
-        "approximate": str(program.compute.approximate).lower(),
-    }
+    returned = "ttnn::Tensor" if len(written) == 1 else "std::vector<ttnn::Tensor>"
+    parts: dict[str, Any] = {**vars(text), "returned": returned}
+    return CalledText(
+        **parts,
+        tensors=tensors,
+        read=tensors[: called.read],
+        written=written,
+        fidelity=program.compute.fidelity.cpp,
+        fp32_destination=str(program.compute.fp32_destination).lower(),
+        approximate=str(program.compute.approximate).lower(),
+    )

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from ttcodegen.conversions.chip_exchange import EXCHANGE_KERNEL
 from ttcodegen.conversions.cpp_interface import returned_type
@@ -33,6 +32,14 @@ from ttcodegen.dialects.programs import (
 )
 from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.emission.program_kinds import program_kinds
+from ttcodegen.emission.program_texts import (
+    ArgumentLoop,
+    ArgumentRow,
+    BufferText,
+    KernelText,
+    MadeTensor,
+    ProgramText,
+)
 from ttcodegen.emission.templates import template_environment, template_text
 from ttcodegen.emission.tuning_header import TUNING_HEADER, cpp_size, render_tuning
 from ttcodegen.emitc.identifiers import NameScope, identifier
@@ -151,15 +158,15 @@ def render_programs(
     """
     environment = template_environment()
     programs = shared.programs
-    kinds = program_kinds([_shared_row(program, shared.paths) for program in programs])
-    rows = [row for kind in kinds for row in kind.programs]
+    kinds = program_kinds([_shared_text(program, shared.paths) for program in programs])
+    texts = [text for kind in kinds for text in kind.programs]
     lines = [comment_line(line) for line in title.splitlines()]
     context = {"name": name, "title": lines, "exchanges": exchanges}
     context["uses_array"] = any(len(program.made) > 1 for program in programs)
     header = environment.get_template("ttmetal/programs.hpp.jinja")
     source = environment.get_template("ttmetal/programs.cpp.jinja")
     files = {
-        "src/programs.hpp": header.render({**context, "programs": rows}),
+        "src/programs.hpp": header.render({**context, "programs": texts}),
         TUNING_HEADER: render_tuning(name, [found.program for found in programs], title, trace),
     }
     for start in range(0, max(1, len(kinds)), KINDS_IN_FILE):
@@ -174,21 +181,21 @@ def render_programs(
     return files
 
 
-def _shared_row(shared: SharedProgram, paths: KernelPaths) -> dict[str, Any]:
+def _shared_text(shared: SharedProgram, paths: KernelPaths) -> ProgramText:
     """What templates say of a program, and of the tensors that the function makes which runs it."""
     placements = shared.described.placements
-    row = program_row(shared.program, len(placements), paths)
-    names = row["operands"]
+    text = program_text(shared.program, len(placements), paths)
+    names = text.operands
     made = [
-        {
-            "name": names[place],
-            "arguments": ", ".join(each.text for each in creation_arguments(placements[place])),
-        }
+        MadeTensor(
+            names[place],
+            ", ".join(each.text for each in creation_arguments(placements[place])),
+        )
         for place in shared.made
     ]
     taken = [name for place, name in enumerate(names) if place not in shared.made]
     returned = returned_type([TENSOR] * len(made)) or "void"
-    return {**row, "made": made, "taken": taken, "returned": returned}
+    return replace(text, made=made, taken=taken, returned=returned)
 
 
 def _uses_noc(program: Program) -> bool:
@@ -196,12 +203,12 @@ def _uses_noc(program: Program) -> bool:
     return any(isinstance(value, NocX | NocY) for value in values)
 
 
-def program_row(
+def program_text(
     program: Program,
     tensors: int,
     paths: Mapping[tuple[str, str], str],
     style: ArgumentStyle = DEVICE_TENSORS,
-) -> dict[str, Any]:
+) -> ProgramText:
     """What templates say of a program.
 
     Args:
@@ -212,33 +219,28 @@ def program_row(
     """
     constants = _shared_constants(program)
     variables = kernel_variables(program)
-    rows = [
-        _kernel(kernel, program, paths[program.name, kernel.name], variable, constants)
+    names = operand_names(program, tensors)
+    kernels = [
+        _kernel(kernel, program, paths[program.name, kernel.name], variable, constants, names)
         for kernel, variable in zip(program.kernels, variables, strict=True)
     ]
-    names = operand_names(program, tensors)
-    for row, kernel in zip(rows, program.kernels, strict=True):
-        accessed = [names[operand] for operand in kernel.accessors]
-        row["accessors"] = ", ".join(f"&{name}" for name in accessed)
-        row["tensors"] = list(dict.fromkeys(accessed))
-    return {
-        "name": identifier(program.name),
-        "head": _head(program),
-        "computes": comment_line(f"Computes {program.purpose}."),
-        "operands": names,
-        "used_to_build": {names[operand] for operand in _built_with(program)},
-        "cores": _core_range(program.cores),
-        "work_units": program.work_units,
-        "work": work_name(program),
-        "buffers": [_buffer(buffer, names) for buffer in program.circular_buffers],
-        "aliases": [_buffer(each, names) for each in program.circular_buffers if each.is_alias],
-        "constants": sorted(constants.items()),
-        "semaphores": [(identifier(s), program.initial_value(s)) for s in program.semaphores],
-        "kernels": rows,
-        "loops": _argument_loops(program, variables, names, style),
-        "uses_noc": _uses_noc(program),
-        "has_kernel_functions": _lines_to_build(program) > LONGEST_BUILD,
-    }
+    return ProgramText(
+        name=identifier(program.name),
+        head=_head(program),
+        computes=comment_line(f"Computes {program.purpose}."),
+        operands=names,
+        used_to_build=frozenset(names[operand] for operand in _built_with(program)),
+        cores=_core_range(program.cores),
+        work_units=program.work_units,
+        work=work_name(program),
+        buffers=[_buffer(buffer, names) for buffer in program.circular_buffers],
+        constants=[(name, str(value)) for name, value in sorted(constants.items())],
+        semaphores=[(identifier(s), program.initial_value(s)) for s in program.semaphores],
+        kernels=kernels,
+        loops=_argument_loops(program, variables, names, style),
+        uses_noc=_uses_noc(program),
+        has_kernel_functions=_lines_to_build(program) > LONGEST_BUILD,
+    )
 
 
 def _lines_to_build(program: Program) -> int:
@@ -285,15 +287,15 @@ def _core_range(area: CoreArea) -> str:
     return f"{{{first_column}, {first_row}}}, {{{last_column}, {last_row}}}"
 
 
-def _buffer(buffer: CircularBuffer, operands: Sequence[str]) -> dict[str, Any]:
-    return {
-        "name": buffer.constant,
-        "tensor": operands[buffer.operand] if buffer.is_alias else "",
-        "index": buffer.index,
-        "format": f"DataFormat::{TILE_FORMATS[buffer.data_type.mlir].cpp}",
-        "pages": cpp_size(buffer.pages, _SCOPE),
-        "page_size": buffer.page_size,
-    }
+def _buffer(buffer: CircularBuffer, operands: Sequence[str]) -> BufferText:
+    return BufferText(
+        buffer.constant,
+        operands[buffer.operand] if buffer.is_alias else "",
+        buffer.index,
+        f"DataFormat::{TILE_FORMATS[buffer.data_type.mlir].cpp}",
+        cpp_size(buffer.pages, _SCOPE),
+        str(buffer.page_size),
+    )
 
 
 def _shared_constants(program: Program) -> dict[str, int]:
@@ -308,9 +310,21 @@ def _shared_constants(program: Program) -> dict[str, int]:
     return {name: found.pop() for name, found in values.items() if len(found) == 1}
 
 
+_CONFIGURATIONS = {
+    Processor.READER: "ReaderDataMovementConfig",
+    Processor.WRITER: "WriterDataMovementConfig",
+    Processor.COMPUTE: "ComputeConfig",
+}
+
+
 def _kernel(
-    kernel: Kernel, program: Program, path: str, variable: str, shared: Mapping[str, int]
-) -> dict[str, Any]:
+    kernel: Kernel,
+    program: Program,
+    path: str,
+    variable: str,
+    shared: Mapping[str, int],
+    operands: Sequence[str],
+) -> KernelText:
     buffers = program.buffers_of(kernel)
 
     def value(constant: NamedConstant) -> str:
@@ -323,43 +337,39 @@ def _kernel(
     named = [(string_literal(c.name), value(c)) for c in kernel.constants]
     named += [(string_literal(f"{s}_semaphore"), f"{identifier(s)}_semaphore")
               for s in kernel.semaphores]  # fmt: skip
-    own_cores = None if kernel.cores == program.cores else _core_range(kernel.cores)
     names = {buffer.index: buffer.constant for buffer in program.circular_buffers}
-    return {
-        "variable": variable,
-        "file": string_literal(path.removeprefix(f"{KERNELS}/")),
-        "purpose": comment_line(kernel.purpose),
-        "general_purpose": comment_line(general_purpose(kernel)),
-        "is_compute": kernel.processor is Processor.COMPUTE,
-        "config": {
-            Processor.READER: "ReaderDataMovementConfig",
-            Processor.WRITER: "WriterDataMovementConfig",
-            Processor.COMPUTE: "ComputeConfig",
-        }[kernel.processor],
-        "cores": own_cores,
-        "named": named,
-        "semaphores": [f"{identifier(s)}_semaphore" for s in kernel.semaphores],
-        "unpack_to_fp32": [names[index] for index in program.compute.unpack_to_fp32],
-    }
+    accessed = [operands[operand] for operand in kernel.accessors]
+    return KernelText(
+        variable=variable,
+        file=string_literal(path.removeprefix(f"{KERNELS}/")),
+        purpose=comment_line(kernel.purpose),
+        general_purpose=comment_line(general_purpose(kernel)),
+        is_compute=kernel.processor is Processor.COMPUTE,
+        config=_CONFIGURATIONS[kernel.processor],
+        cores="" if kernel.cores == program.cores else _core_range(kernel.cores),
+        named=named,
+        semaphores=[f"{identifier(s)}_semaphore" for s in kernel.semaphores],
+        unpack_to_fp32=[names[index] for index in program.compute.unpack_to_fp32],
+        accessors=", ".join(f"&{name}" for name in accessed),
+        tensors=list(dict.fromkeys(accessed)),
+    )
 
 
 def _argument_loops(
     program: Program, variables: Sequence[str], operands: Sequence[str], style: ArgumentStyle
-) -> list[dict[str, Any]]:
+) -> list[ArgumentLoop]:
     """Loops over cores that set the run-time arguments of kernels: those with the same cores and
     the same needs share one."""
-    loops: dict[tuple[str, CoreArea], dict[str, Any]] = {}
+    found: dict[tuple[str, str], list[ArgumentRow]] = {}
     for kernel, variable in zip(program.kernels, variables, strict=True):
         if not kernel.arguments:
             continue
         values = [argument.value for argument in kernel.arguments]
         kind = _loop_kind(values)
-        loop = loops.setdefault(
-            (kind, kernel.cores), {"kind": kind, "cores": _loop_cores(kernel, program), "rows": []}
-        )
         texts = [_argument_text(value, kind, operands, style) for value in values]
-        loop["rows"].append({"kernel": variable, "values": texts})
-    return list(loops.values())
+        rows = found.setdefault((kind, _loop_cores(kernel, program)), [])
+        rows.append(ArgumentRow(variable, texts))
+    return [ArgumentLoop(kind, cores, rows) for (kind, cores), rows in found.items()]
 
 
 def _loop_cores(kernel: Kernel, program: Program) -> str:

@@ -13,7 +13,7 @@ class BufferText:
     name: str
     """The constant with its number."""
     tensor: str
-    """The tensor whose shards it lies in; empty for none."""
+    """The tensor whose shards hold it; empty for none."""
     index: int
     format: str
     pages: str

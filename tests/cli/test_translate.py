@@ -314,6 +314,25 @@ def test_elements_of_arrays_in_kernels_that_move_data(
         assert f"    {line}\n" in text
 
 
+def test_what_the_firmware_has_in_kernels(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Constants, and elements of arrays: of the kernel's own NoC unless it names one."""
+    module = tmp_path / "move.mlir"
+    module.write_text(
+        MOVE.replace(
+            "  %x = ttkernel.my_x() : () -> i32\n",
+            "  %noc = arith.constant 1 : i8\n  %n = ttkernel.my_x(%noc) : (i8) -> i32\n"
+            "  %base = ttkernel.mem_zeros_base() : () -> i32\n"
+            "  %x = arith.addi %n, %base : i32\n",
+        )
+    )
+    assert main(["--ttkernel-to-cpp", str(module)]) == 0
+    text = capsys.readouterr().out
+    assert "my_x[1]" in text
+    assert "+ MEM_ZEROS_BASE" in text
+
+
 def test_kernels_without_what_launches_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

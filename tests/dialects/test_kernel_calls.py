@@ -27,7 +27,7 @@ from ttcodegen.dialects.ttkernel.attributes import (
     ThreadType,
     TileCacheType,
 )
-from ttcodegen.dialects.ttkernel.cpp_calls import fill_in, kernel_call
+from ttcodegen.dialects.ttkernel.cpp_calls import kernel_call
 from ttcodegen.dialects.ttkernel.definition import CallForm, KernelOp
 from ttcodegen.dialects.ttkernel.operation import TTKernelOp
 from ttcodegen.dialects.ttkernel.table import kernel_ops
@@ -101,17 +101,22 @@ def spelled(value: SSAValue | str) -> str:
 def statement(op: TTKernelOp, thread: ThreadType) -> tuple[str, str]:
     """The header of an op's call, and the call."""
     call = kernel_call(op, thread)
-    if call.form is CallForm.TEXT:
-        text = fill_in(op, call.callee, spelled)
-    else:
-        arguments = [spelled(argument) for argument in call.arguments]
-        callee = call.callee
-        if call.form is CallForm.METHOD:
-            callee = f"{arguments.pop(0)}.{callee}"
-        if call.template_arguments:
-            callee += f"<{', '.join(call.template_arguments)}>"
-        text = f"{callee}({', '.join(arguments)})"
-    return call.header, text if text.endswith(";") else f"(void)({text});"
+    arguments = [spelled(argument) for argument in call.arguments]
+    callee = call.callee
+    match call.form:
+        case CallForm.CONSTANT:
+            text = callee
+        case CallForm.NAMED_ELEMENT:
+            text = f"{callee}[{arguments[0]}]"
+        case CallForm.ELEMENT:
+            text = f"{arguments[0]}[{arguments[1]}]" + "".join(f" = {a}" for a in arguments[2:])
+        case CallForm.FUNCTION | CallForm.METHOD:
+            if call.form is CallForm.METHOD:
+                callee = f"{arguments.pop(0)}.{callee}"
+            if call.template_arguments:
+                callee += f"<{', '.join(call.template_arguments)}>"
+            text = f"{callee}({', '.join(arguments)})"
+    return call.header, f"(void)({text});"
 
 
 def statements(definition: KernelOp, thread: ThreadType) -> set[tuple[str, str]]:

@@ -6,7 +6,6 @@ and arithmetic, and how attributes are spelled. The arguments have a module of t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
@@ -47,7 +46,7 @@ from ttcodegen.dialects.ttkernel.attributes import (
     ThreadType,
     TileCacheType,
 )
-from ttcodegen.dialects.ttkernel.cpp_calls import KernelCall, cpp_type, fill_in, kernel_call
+from ttcodegen.dialects.ttkernel.cpp_calls import KernelCall, cpp_type, kernel_call
 from ttcodegen.dialects.ttkernel.dataflow_table import DATAFLOW_HEADER
 from ttcodegen.dialects.ttkernel.definition import CallForm
 from ttcodegen.dialects.ttkernel.operation import (
@@ -71,9 +70,6 @@ PRINT = "ttkernel.dprint"
 PRINT_HEADER = "api/debug/dprint.h"
 
 _REGISTER = "dst"
-_ELEMENT_TEXT = re.compile(r"\{?(\w+)\}?\[\{(\w+)(?:=\w+)?\}\](?: = \{(\w+)\};)?")
-_CALL_TEXT = re.compile(r"(\w+)\(([^()]*)\)")
-
 _BRACED = (scf.ForOp, scf.IfOp, scf.WhileOp)
 _BEGINNING = frozenset({"ttkernel.tile_regs_acquire", BEGIN_ZONE})
 _ENDING = frozenset({"ttkernel.tile_regs_release", END_ZONE})
@@ -397,9 +393,12 @@ class _KernelWriter(KernelFunctions):
         is_argument = op.name == RUN_TIME_ARGUMENT and self.thread is not ThreadType.COMPUTE
         self.headers.add(DATAFLOW_HEADER if is_argument else call.header)
         self.body.origins = (op,)
-        if call.form is CallForm.TEXT and self._element(op, call.callee):
+        if call.form is CallForm.CONSTANT:
+            self.values[op.results[0]] = self.body.literal(call.callee, "uint32_t")
             return
-        callee = call.callee
+        if call.form in (CallForm.ELEMENT, CallForm.NAMED_ELEMENT):
+            self._element(op, call)
+            return
         kinds = _argument_kinds(op)
         arguments: list[Argument] = [
             Text(argument)
@@ -408,14 +407,12 @@ class _KernelWriter(KernelFunctions):
             for argument, kind in zip(call.arguments, kinds, strict=False)
         ]
         labels: Sequence[str] = ()
-        if call.form is CallForm.TEXT:
-            callee, arguments = self._text_call(op, callee)
-        elif len(arguments) > MOST_UNNAMED:
+        if len(arguments) > MOST_UNNAMED:
             labels = _parameter_names(op)
         if call.form is CallForm.METHOD:
             self._method(op, call, arguments)
         else:
-            self._function_call(op, callee, arguments, call.template_arguments, labels)
+            self._function_call(op, call.callee, arguments, call.template_arguments, labels)
 
     def print(self, op: TTKernelOp) -> None:
         """A line of debug output: the text of the op, `{}` for each operand. All three processors
@@ -503,36 +500,32 @@ class _KernelWriter(KernelFunctions):
             return self.body.literal(self.registers[number], "uint32_t")
         return self[value]
 
-    def _element(self, op: TTKernelOp, text: str) -> bool:
-        """Writes an op whose C++ is an element of an array, or is stored to one; whether it is."""
-        element = _ELEMENT_TEXT.fullmatch(text)
-        if element is None:
-            return False
-        array, index, stored = (op.operand_named(name or "") for name in element.groups())
-        if array is None or index is None:
-            # An array of the firmware, at an address that is known.
-            literal = self.body.literal(fill_in(op, text, lambda _: ""), "uint32_t")
-            self.values[op.results[0]] = literal
-        elif stored is None:
-            result = op.results[0]
-            name = self._variable(name_in_text(result, op.definition.name))
-            type_ = cpp_type(result.type)
-            self.values[result] = self.body.subscript(self[array], self[index], type_, name=name)
+    def _element(self, op: TTKernelOp, call: KernelCall) -> None:
+        """Writes an op whose C++ is an element of an array, or is stored to one."""
+        if call.form is CallForm.NAMED_ELEMENT:
+            [index] = call.arguments
+            array = self.body.literal(call.callee, "uint8_t*")
         else:
-            self.body.store(self[array], self[index], self[stored], cpp_type(stored.type))
-        return True
+            pointer, index, *stored = call.arguments
+            assert isinstance(pointer, SSAValue)
+            array = self[pointer]
+            for value in stored:
+                assert isinstance(value, SSAValue)
+                self.body.store(array, self._index(index), self[value], cpp_type(value.type))
+            if stored:
+                return
+        result = op.results[0]
+        if isinstance(index, str):
+            # Of the firmware, at an address that is known.
+            literal = self.body.literal(f"{call.callee}[{index}]", "uint32_t")
+            self.values[result] = literal
+            return
+        name = self._variable(name_in_text(result, op.definition.name))
+        type_ = cpp_type(result.type)
+        self.values[result] = self.body.subscript(array, self[index], type_, name=name)
 
-    def _text_call(self, op: TTKernelOp, text: str) -> tuple[str, list[Argument]]:
-        """Function and arguments of an expression of the table that is written as a call."""
-        call = _CALL_TEXT.fullmatch(fill_in(op, text, lambda _: "{}").rstrip(";"))
-        if call is None:
-            raise CompileError(f"a kernel cannot run '{op.name}'", op)
-        operands = iter(op.operands)
-        words = [word.strip() for word in call[2].split(",")] if call[2] else []
-        arguments: list[Argument] = [
-            self[next(operands)] if word == "{}" else Text(word) for word in words
-        ]
-        return call[1], arguments
+    def _index(self, index: SSAValue | str) -> SSAValue:
+        return self.body.literal(index, "uint32_t") if isinstance(index, str) else self[index]
 
 
 def _parameter_names(op: TTKernelOp) -> list[str]:

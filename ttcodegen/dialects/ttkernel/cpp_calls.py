@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import (
@@ -41,8 +39,6 @@ from ttcodegen.systems.releases import DEFAULT_RELEASE
 RESULT = "<result>"
 """In place of an attribute: the C++ type of the result."""
 
-_PLACEHOLDER = re.compile(r"\{(\w+)(?:=(\w+))?\}")
-
 
 @dataclass(frozen=True, slots=True)
 class KernelCall:
@@ -55,7 +51,7 @@ class KernelCall:
     arguments: tuple[SSAValue | str, ...]
     """Values of the program, or C++ text."""
     form: CallForm
-    """TEXT: `callee` is the C++ with `{name}` for each operand; `text` fills it in."""
+    """What the callee and the arguments are."""
 
 
 def kernel_call(op: TTKernelOp, thread: ThreadType) -> KernelCall:
@@ -74,7 +70,7 @@ def kernel_call(op: TTKernelOp, thread: ThreadType) -> KernelCall:
         header_of(function, thread, op.definition.threads),
         function.function,
         _template_arguments(op, function),
-        () if function.form is CallForm.TEXT else _arguments(op, function),
+        _arguments(op, function),
         function.form,
     )
 
@@ -110,12 +106,18 @@ def _arguments(op: TTKernelOp, function: KernelFunction) -> tuple[SSAValue | str
     arguments: list[SSAValue | str] = []
     needed = 0
     for word in function.arguments:
+        if word == RESULT:
+            arguments.append(cpp_type(op.results[0].type))
+            needed = len(arguments)
+            continue
         name, optional, default = word.partition("=")
         value = op.operand_named(name)
         argument = value if value is not None else _attribute_text(op, name)
         if argument is None and not optional:
             raise CompileError(f"{op.name}: the function of the kernel API needs '{name}'", op)
         given = argument is not None and argument != default
+        # An element has no index by default.
+        given |= function.form is CallForm.NAMED_ELEMENT
         arguments.append(argument if argument is not None else default)
         if given:
             needed = len(arguments)
@@ -134,21 +136,6 @@ def _attribute_text(op: TTKernelOp, name: str) -> str | None:
         raise CompileError(
             f"{op.name}: {attribute} has no counterpart in tt-metal {DEFAULT_RELEASE}", op
         ) from None
-
-
-def fill_in(op: TTKernelOp, text: str, spell: Callable[[SSAValue], str]) -> str:
-    """The C++ of an op whose form is TEXT; `spell` gives the expression of an operand."""
-
-    def replaced(match: re.Match[str]) -> str:
-        name, default = match.groups()
-        if name == "result":
-            return cpp_type(op.results[0].type)
-        value = op.operand_named(name)
-        if value is None:
-            return default or ""
-        return spell(value)
-
-    return _PLACEHOLDER.sub(replaced, text)
 
 
 def cpp_type(type_: Attribute) -> str:

@@ -35,8 +35,10 @@ def _noc(name: str, operands: str = "", cpp: KernelFunction = _DATAFLOW, **words
     )
 
 
-def _text(header: str, text: str) -> KernelFunction:
-    return calls(header, text, form=CallForm.TEXT)
+def _of_firmware(name: str, index: str = "") -> KernelFunction:
+    """A constant of the firmware, or an element of an array that it has."""
+    form = CallForm.NAMED_ELEMENT if index else CallForm.CONSTANT
+    return calls(DATAFLOW_HEADER, name, arguments=index, form=form)
 
 
 ARGUMENTS: tuple[KernelOp, ...] = (
@@ -81,7 +83,7 @@ ARGUMENTS: tuple[KernelOp, ...] = (
     row(
         "bitcast",
         "input:any",
-        _text(_COMMON_HEADER, "__builtin_bit_cast({result}, {input})"),
+        calls(_COMMON_HEADER, "__builtin_bit_cast", arguments="<result> input"),
         results="result:any",
         threads=ANY_THREAD,
         pure=True,
@@ -89,7 +91,7 @@ ARGUMENTS: tuple[KernelOp, ...] = (
     row(
         "unreachable",
         "",
-        _text(_COMMON_HEADER, "__builtin_unreachable();"),
+        calls(_COMMON_HEADER, "__builtin_unreachable"),
         threads=ANY_THREAD,
         is_terminator=True,
     ),
@@ -113,16 +115,16 @@ MEMORY: tuple[KernelOp, ...] = (
     _noc(
         "store_to_l1",
         "value:word l1_ptr:l1_ptr offset:int",
-        _text(DATAFLOW_HEADER, "{l1_ptr}[{offset}] = {value};"),
+        calls(DATAFLOW_HEADER, arguments="l1_ptr offset value", form=CallForm.ELEMENT),
     ),
     _noc(
         "load_from_l1",
         "l1_ptr:l1_ptr offset:int",
-        _text(DATAFLOW_HEADER, "{l1_ptr}[{offset}]"),
+        calls(DATAFLOW_HEADER, arguments="l1_ptr offset", form=CallForm.ELEMENT),
         results="value:word",
     ),
-    _noc("mem_zeros_base", "", _text(DATAFLOW_HEADER, "MEM_ZEROS_BASE"), results="result:int"),
-    _noc("mem_zeros_size", "", _text(DATAFLOW_HEADER, "MEM_ZEROS_SIZE"), results="result:int"),
+    _noc("mem_zeros_base", "", _of_firmware("MEM_ZEROS_BASE"), results="result:int"),
+    _noc("mem_zeros_size", "", _of_firmware("MEM_ZEROS_SIZE"), results="result:int"),
     _noc(
         "bfloat16_greater",
         "bf16_a:i16 bf16_b:i16",
@@ -141,13 +143,13 @@ CORES: tuple[KernelOp, ...] = (
     _noc(
         "my_x",
         "noc:i8 | ",
-        _text(DATAFLOW_HEADER, "my_x[{noc=noc_index}]"),
+        _of_firmware("my_x", "noc=noc_index"),
         results="x:int",
     ),
     _noc(
         "my_y",
         "noc:i8 | ",
-        _text(DATAFLOW_HEADER, "my_y[{noc=noc_index}]"),
+        _of_firmware("my_y", "noc=noc_index"),
         results="y:int",
     ),
     row(
@@ -248,12 +250,7 @@ TRANSFERS: tuple[KernelOp, ...] = (
     _noc(
         "noc_async_read_one_packet_with_state",
         "srcNocAddr:noc_addr dstLocalL1Addr:l1_addr",
-        # The low half of the address changes; core and size come from the state that was set.
-        _text(
-            DATAFLOW_HEADER,
-            "noc_async_read_one_packet_with_state("
-            "static_cast<uint32_t>({srcNocAddr}), {dstLocalL1Addr});",
-        ),
+        # It takes the low half of the address; core and size come from the state that was set.
     ),
     _noc("noc_async_read_tile", "id:int addrGenStruct:accessor dstLocalL1Addr:l1_addr"),
     _noc(

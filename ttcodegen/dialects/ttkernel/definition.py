@@ -151,8 +151,12 @@ class CallForm(Enum):
     FUNCTION = "function"
     METHOD = "method"
     """The first operand is the object."""
-    TEXT = "text"
-    """`function` is an expression or a statement with operands in braces."""
+    ELEMENT = "element"
+    """An array and the index of an element; what is stored there, if anything is."""
+    NAMED_ELEMENT = "named element"
+    """As that of an array of the firmware, whose name is `function`; the index is the argument."""
+    CONSTANT = "constant"
+    """A constant of the firmware, whose name is `function`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +182,8 @@ class KernelFunction:
     function: str
     template: tuple[TemplateParameter, ...] = ()
     arguments: tuple[str, ...] | None = None
-    """Names of operands and attributes in the order of the call, None for all operands.
+    """Names of operands and attributes in the order of the call, None for all operands; `<result>`
+    is the type of the result.
 
     An absent one with a default, `linked=false`, is written if an argument after it is."""
     form: CallForm = CallForm.FUNCTION

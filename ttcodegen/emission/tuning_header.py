@@ -111,7 +111,7 @@ def _struct(program: Program) -> dict[str, Any]:
     derived = {each.name for each in tuning.derived}
     rules: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
     for rule in tuning.rules:
-        text = cpp_size(rule.condition), string_literal(rule.message)
+        text = _condition(rule.condition), string_literal(rule.message)
         rules[derived.isdisjoint(names_in(rule.condition))].append(text)
     return {
         "name": identifier(program.name),
@@ -123,6 +123,15 @@ def _struct(program: Program) -> dict[str, Any]:
         "rules_of_settings": rules[True],
         "rules": rules[False],
     }
+
+
+def _condition(condition: Size) -> str:
+    """The C++ of a condition; a flag is not compared with a number."""
+    text = cpp_size(condition)
+    flag, _, value = text.partition(" == ")
+    if flag not in (FP32_DESTINATION, MATH_APPROX_MODE) or value not in ("0", "1"):
+        return text
+    return flag if value == "1" else f"!{flag}"
 
 
 def _remark(text: str) -> str:

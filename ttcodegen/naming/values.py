@@ -116,7 +116,20 @@ class ValueNames:
         """The same names, but for some."""
         other = copy(self)
         other._names = {**self._names, **own}
+        other._longer, other._others = (
+            {**longer, **dict(self._endings(longer, own))}
+            for longer in (self._longer, self._others)
+        )
         return other
+
+    def _endings(
+        self, longer: Mapping[SSAValue, str], own: Mapping[SSAValue, str]
+    ) -> Iterator[tuple[SSAValue, str]]:
+        """Longer names for values that get other names: these, with the same ending."""
+        for value, name in own.items():
+            if value in longer:
+                ending = longer[value].removeprefix(self[value])
+                yield value, name if ending == longer[value] else f"{name}{ending}"
 
     def names_of(self, value: SSAValue) -> Iterator[str]:
         """Names for a value, best first: those after the first are for while others are in use."""

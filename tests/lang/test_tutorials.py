@@ -33,7 +33,9 @@ MATMUL = [
     "matmul/step_7_multidevice_shard_k_all_reduce.py",
 ]
 SIZE = "M, K, N = 8192, 8192, 8192"
-"""A product of this size takes minutes, of single tiles hours."""
+"""A product of this size takes 40 to 60 seconds, of single tiles eight minutes."""
+WHOLE = ["matmul/step_4_multinode_grid_auto.py"]
+"""Those that always have their own size."""
 SMALLER = "M, K, N = 1024, 512, 1024"
 
 
@@ -75,7 +77,7 @@ def test_a_tutorial_runs_unchanged(name: str, tutorials: zipfile.ZipFile, tmp_pa
 def test_a_tutorial_of_products_runs(name: str, tutorials: zipfile.ZipFile, tmp_path: Path) -> None:
     text = tutorials.read(FOLDER + name).decode()
     assert SIZE in text
-    if not os.environ.get("TTCODEGEN_WHOLE_TUTORIALS"):
+    if name not in WHOLE and not os.environ.get("TTCODEGEN_WHOLE_TUTORIALS"):
         text = text.replace(SIZE, SMALLER)
     reported = run(text, tmp_path)
     assert "PCC 0.99" in reported or "PCC 1.0" in reported

@@ -20,7 +20,7 @@ from ttcodegen.lang.projects import Projects
     ("expression", "message"),
     [
         ("x_blk ^ x_blk", "the device has no operation ^ of blocks of f32"),
-        ("{1: x_blk}[1]", "the compiler does not take a Dict"),
+        ("(yield x_blk)", "the compiler does not take a Yield"),
     ],
 )  # fmt: skip
 def test_what_the_compiler_refuses_is_reported_at_its_line(expression: str, message: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from xdsl.ir import SSAValue
 
@@ -177,6 +177,15 @@ class ExpressionTranslator:
                 return LocalFunction(node, self.frame, self.defaults(arguments))
             case ast.ListComp(element, generators) | ast.GeneratorExp(element, generators):
                 return self._comprehension(element, generators)
+            case ast.Dict(keys, values):
+                return self._dictionary(keys, values)
+            case ast.DictComp(key, value, generators):
+                pair = ast.copy_location(ast.Tuple([key, value], ast.Load()), key)
+                return dict(self._comprehension(pair, generators))
+            case ast.Set(parts):
+                return tuple(self.values(parts))
+            case ast.SetComp(element, generators):
+                return tuple(self._comprehension(element, generators))
             case ast.JoinedStr():
                 return self.joined_text(node)
             case _:
@@ -190,6 +199,20 @@ class ExpressionTranslator:
                 found += self.known_sequence(self.value(each.value), each)
             else:
                 found.append(self.value(each))
+        return found
+
+    def _dictionary(
+        self, keys: Sequence[ast.expr | None], values: Sequence[ast.expr]
+    ) -> dict[Any, Any]:
+        found: dict[Any, Any] = {}
+        for key, value in zip(keys, values, strict=True):
+            if key is None:
+                found |= self.value(value)
+                continue
+            known = self.value(key)
+            if not is_known(known):
+                self.refuse("a key of a dictionary is known when the kernel is compiled", key)
+            found[known] = self.value(value)
         return found
 
     def call(self, node: ast.Call) -> Any:
@@ -438,7 +461,17 @@ class ExpressionTranslator:
         condition = self.test(test)
         if not is_condition(condition):
             return self.value(body if condition else orelse)
-        return self.chosen(condition, self.value(body), self.value(orelse), test)
+        found: list[Any] = []
+        least: list[int | None] = []
+        for holds, part in ((condition, body), (condition.opposite, orelse)):
+            with self.arithmetic.assuming(holds):
+                found.append(self.value(part))
+                number = found[-1]
+                least.append(self.arithmetic.least(number) if is_number(number) else None)
+        chosen = self.chosen(condition, found[0], found[1], test)
+        if is_computed(chosen) and chosen not in found and None not in least:
+            self.arithmetic.bound_below(chosen, min(each for each in least if each is not None))
+        return chosen
 
     def chosen(self, condition: Condition, left: Any, right: Any, node: ast.AST) -> Any:
         """One of two values, as the running kernel decides."""
@@ -497,6 +530,8 @@ class ExpressionTranslator:
             if not is_number(index):
                 self.refuse("an index of this sequence is an integer", node)
             return element_of(value, index, self.arithmetic)
+        if is_computed(index) and isinstance(value, dict):
+            return self._of_dictionary(cast(dict[Any, Any], value), index, node)
         if is_computed(index) and is_known(value) and hasattr(value, "__len__"):
             if not self.arithmetic.is_natural(index):
                 self.refuse("kernels count the elements of a sequence from 0", node)
@@ -511,6 +546,24 @@ class ExpressionTranslator:
         if not is_known(index):
             self.refuse("an index of a tuple is known when the kernel is compiled", node)
         return value[index]
+
+    def _of_dictionary(self, values: dict[Any, Any], key: SSAValue, node: ast.AST) -> Any:
+        """What a dictionary has for a number that the running kernel computes."""
+        if not values or not all(isinstance(each, int) for each in values):
+            self.refuse("a key that the running kernel computes is one of integers", node)
+        is_counted = sorted(values) == list(range(len(values)))
+        if is_counted and self.arithmetic.is_natural(key):
+            found = looked_up([values[n] for n in range(len(values))], key, self.arithmetic)
+            if found is not None:
+                return found
+        *others, (_, found) = values.items()
+        for each, value in reversed(others):
+            same = self.arithmetic.comparison("eq", key, each)
+            if not is_condition(same):
+                found = value if same else found
+                continue
+            found = self.chosen(same, value, found, node)
+        return found
 
     # Functions that kernels compute
 

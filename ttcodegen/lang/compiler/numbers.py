@@ -137,6 +137,10 @@ class Arithmetic:
         if isinstance(value, SSAValue):
             self._bounds[value] = Bounds(least, most)
 
+    def bound_below(self, value: SSAValue, least: int) -> None:
+        """Records what a value is not below, beside what is known of it."""
+        self._bounds[value] = Bounds(least, self._bounds.get(value, _NATURAL).most)
+
     @contextmanager
     def assuming(self, condition: Condition) -> Generator[None]:
         """What is computed inside is only computed where a condition holds: it bounds values."""

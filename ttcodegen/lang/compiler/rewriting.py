@@ -27,8 +27,8 @@ out by another variable:
                                     if live:
                                         ...
 
-What is written stays at its lines, so that errors point there. What stays is refused: in loops with
-an `else`, and in statements that kernels do not have.
+What is written stays at its lines, so that errors point there. What is in statements that kernels
+do not have stays, and is refused.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class WithoutBreaks(ast.NodeTransformer):
     def visit_For(self, node: ast.For) -> ast.AST | list[ast.stmt]:
         """A loop over a sequence: what is left of it is skipped."""
         self.generic_visit(node)
-        if node.orelse or not _ends_early(node.body):
+        if not _ends_early(node.body):
             return node
         has_break = _has(node.body, ast.Break)
         going = self._name(GOING) if has_break else ""
@@ -73,7 +73,7 @@ class WithoutBreaks(ast.NodeTransformer):
         if not has_break:
             return node
         node.body = [_if(_read(going, node), node.body, [], node)]
-        return [_assigned(going, True, node), node]
+        return [_assigned(going, True, node), node, *_otherwise(node, going)]
 
     def _without_ends(self, body: list[ast.stmt], going: str) -> list[ast.stmt]:
         """The body of a loop without `break`, and without `continue` where statements cannot be
@@ -88,13 +88,13 @@ class WithoutBreaks(ast.NodeTransformer):
     def visit_While(self, node: ast.While) -> ast.AST | list[ast.stmt]:
         """A loop with a condition, which becomes another one."""
         self.generic_visit(node)
-        if node.orelse or not _ends_early(node.body):
+        if not _ends_early(node.body):
             return node
         first, *rest = node.body
         is_true = isinstance(node.test, ast.Constant) and bool(node.test.value)
         match first:
-            case ast.If(test, [ast.Break()], orelse) if is_true and not _ends_early(
-                [*orelse, *rest]
+            case ast.If(test, [ast.Break()], orelse) if (
+                is_true and not node.orelse and not _ends_early([*orelse, *rest])
             ):
                 node.test = _opposite(test)
                 node.body = [*orelse, *rest] or [ast.copy_location(ast.Pass(), first)]
@@ -115,7 +115,7 @@ class WithoutBreaks(ast.NodeTransformer):
         )
         node.body = body
         setattr(node, _BROKEN, True)
-        return [_assigned(going, True, node), node]
+        return [_assigned(going, True, node), node, *_otherwise(node, going)]
 
     def _name(self, wanted: str) -> str:
         name, number = wanted, 1
@@ -124,6 +124,12 @@ class WithoutBreaks(ast.NodeTransformer):
             name = f"{wanted}_{number}"
         self._names.add(name)
         return name
+
+
+def _otherwise(loop: ast.For | ast.While, going: str) -> list[ast.stmt]:
+    """The `else` of a loop, which is not carried out after a `break`."""
+    rest, loop.orelse = loop.orelse, []
+    return [_if(_read(going, rest[0]), rest, [], rest[0])] if rest else []
 
 
 def has_breaks(loop: ast.While) -> bool:

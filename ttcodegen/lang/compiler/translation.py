@@ -242,8 +242,7 @@ class KernelTranslator(VariableTranslator):
             case ast.Break() | ast.Continue():
                 word = type(node).__name__.lower()
                 self.refuse(
-                    f"the compiler takes '{word}' in conditions and with statements of loops "
-                    "without else only",
+                    f"the compiler takes '{word}' in conditions and with statements of loops only",
                     node,
                 )
             case ast.Match():

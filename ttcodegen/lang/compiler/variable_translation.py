@@ -186,14 +186,19 @@ class VariableTranslator(CallTranslator):
         match value:
             case ast.Constant(number):
                 return is_changeable(number)
-            case ast.Name(name) if name in self.names:
-                held = self.names[name]
-                return is_changeable(held) or isinstance(held, Variable)
-            case ast.Name(name) if name in asked or assigned_values(statements, name):
+            case ast.Name(name) if name not in self.names and (
+                name in asked or assigned_values(statements, name)
+            ):
                 return self._are_numbers(name, statements, asked)
             case ast.Name(name):
-                captured = self.frame.captured
-                return name in captured and is_changeable(self.name(name, value))
+                frame = self.frame
+                while frame is not None and name not in frame.names:
+                    frame = frame.enclosing
+                if frame is None:
+                    captured = self.frame.captured
+                    return name in captured and is_changeable(self.name(name, value))
+                held = frame.names[name]
+                return is_changeable(held) or isinstance(held, Variable)
             case ast.Subscript(ast.Name(name), ast.Constant(int(place))):
                 held = self.names.get(name)
                 return is_tuple(held) and len(held) > place and is_changeable(held[place])

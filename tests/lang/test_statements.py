@@ -251,16 +251,32 @@ def computing(statements: str) -> str:
     return text.replace(before, after)
 
 
-def test_blocks_that_change_places_in_a_loop_are_refused() -> None:
-    reported = compiler_refusal(
-        computing(
-            "a = ttl.block.fill(1, shape=(1, 1))\nb = ttl.block.fill(2, shape=(1, 1))\n"
-            "for _ in range(2):\n"
-            "    a, b = b, a\n    with dfb.reserve() as blk: blk.store(a)"
-        )
+def test_blocks_that_change_places_in_a_loop_are_kept_apart(tmp_path: Path) -> None:
+    statements = (
+        "a = ttl.block.fill(1, shape=(1, 1))\nb = ttl.block.fill(2, shape=(1, 1))\n"
+        "for _ in range(2):\n"
+        "    a, b = b, a\n    with dfb.reserve() as blk: blk.store(a)"
     )
-    assert "this is computed from a variable that the same assignment changes before" in reported
-    assert "a, b = b, a\n               ^" in reported
+    source = Source("program.py", computing(statements))
+    projects = Projects(source.digest, tmp_path)
+    run_program_text(source, [], projects.watch)
+    written = (projects.written[0] / "kernels" / "compute.cpp").read_text()
+    kept, first, second = (
+        written.index(f"cb_reserve_back(cb_{name}, 1);", written.index("for (uint32_t"))
+        for name in ("b_before", "a", "b")
+    )
+    assert kept < first < second < written.index("cb_pop_front(cb_b_before, 1);")
+
+
+def test_a_variable_that_holds_a_copy_of_a_block_is_not_stored_into() -> None:
+    statements = (
+        "p = ttl.block.fill(1, shape=(1, 1))\nfor _ in range(2):\n"
+        "    p = -p\n    with dfb.reserve() as blk:\n        blk.store(p)\n"
+        "        p = blk\n        p += p"
+    )
+    reported = compiler_refusal(computing(statements)).splitlines()
+    assert "'p' is a block of 'dfb' here, into which += stores, and another value" in reported[0]
+    assert reported[1].strip() == "p += p"
 
 
 @pytest.mark.parametrize(

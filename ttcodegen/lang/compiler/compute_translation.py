@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from math import prod
 from typing import Any
 
@@ -16,6 +17,7 @@ from ttcodegen.lang.buffers import DataflowBuffer, no_expression
 from ttcodegen.lang.compiler.block_lives import (
     BlockLife,
     BlockLives,
+    Regions,
     reads_as_value,
     stores_into,
 )
@@ -63,6 +65,9 @@ class ComputeTranslator(ExpressionTranslator):
         """The dataflow buffers that the kernel turned out to use."""
         self._lives = BlockLives(KernelKind.COMPUTE)
         self._homes: dict[Frame, dict[str, Resident]] = {}
+        self._copies: dict[tuple[Frame, str], tuple[ComputeBlock, Regions]] = {}
+        """Variables with buffers of their own that hold copies of blocks, and the loops and
+        conditions in which they were assigned."""
         self._brought: dict[tuple[Frame, str], Resident | None] = {}
         """Where branches of conditions left variables that are read after them; None where they
         are no block expressions."""
@@ -197,32 +202,66 @@ class ComputeTranslator(ExpressionTranslator):
     # Variables
 
     def update(self, name: str, old: Any, symbol: str, value: Any) -> None:
+        if (self.frame, name) in self._copies and symbol == "Add":
+            block, _ = self._copies[self.frame, name]
+            self.refuse(
+                f"'{name}' is a block of '{block.buffer}' here, into which += stores, and another "
+                "value elsewhere: the kernel has a copy of the block",
+                remedy="store into the block by a name of its own",
+            )
         if isinstance(old, ComputeBlock) and symbol == "Add":
             self._store(old, value)
         else:
             super().update(name, old, symbol, value)
 
     def bind(self, target: ast.expr, value: Any) -> None:
-        if isinstance(target, ast.Tuple) and is_tuple(value):
-            self._check_order(target, value)
-        super().bind(target, value)
+        if not isinstance(target, ast.Tuple) or not is_tuple(value):
+            super().bind(target, value)
+            return
+        values, kept = self._kept_apart(target, value)
+        super().bind(target, values)
+        for name, place in kept.items():
+            if self.names.get(name) is place:
+                self.homes[name] = place
+            else:
+                self.writer.drop(place)
 
-    def _check_order(self, target: ast.Tuple, values: tuple[Any, ...]) -> None:
-        """Variables with circular buffers of their own are replaced one after the other."""
+    def _kept_apart(
+        self, target: ast.Tuple, values: tuple[Any, ...]
+    ) -> tuple[tuple[Any, ...], dict[str, Resident]]:
+        """What names are given, computed before variables are replaced that it is computed from:
+        those with circular buffers of their own are replaced one after the other."""
         replaced: list[str] = []
-        for each, value in zip(target.elts, values, strict=False):
+        found = list(values)
+        kept: dict[str, Resident] = {}
+        for number, (each, value) in enumerate(zip(target.elts, values, strict=False)):
+            name = each.id if isinstance(each, ast.Name) else ""
             if depends_on(value, replaced):
-                self.refuse(
-                    "this is computed from a variable that the same assignment changes before",
-                    each,
-                    remedy="assign the variables one after the other",
-                )
-            home = self.homes.get(each.id) if isinstance(each, ast.Name) else None
+                given, place = self.expression(value), self._unused(f"{name}_before")
+
+                def fill(name: str = name, given: Expression = given, place: str = place) -> None:
+                    kept[name] = self.writer.fill_scratch(place, given, 2)
+
+                self._write(fill)
+                found[number] = kept[name]
+            home = self.homes.get(name)
             if home is not None and home is not value:
                 replaced.append(home.buffer)
+        return tuple(found), kept
+
+    def _unused(self, stem: str) -> str:
+        """The name of a circular buffer that no variable has a block of."""
+        taken = {home.buffer for homes in self._homes.values() for home in homes.values()}
+        names = (stem if number == 1 else f"{stem}_{number}" for number in count(1))
+        return next(name for name in names if name not in taken)
 
     def store_name(self, name: str, value: Any) -> None:
         home = self.homes.get(name)
+        key = (self.frame, name)
+        if home is not None and isinstance(value, ComputeBlock):
+            self._copies[key] = (value, self.regions)
+        elif key in self._copies and self._copies[key][1][: len(self.regions)] == self.regions:
+            del self._copies[key]
         if home is not None and isinstance(value, Expression) and value is not home:
             if not _alike(value, home):
                 self.refuse(f"'{name}' has another shape than before")

@@ -428,7 +428,7 @@ class ExpressionTranslator:
             if decides:
                 break
         if len(found) > 1 and all(is_number(x) and not isinstance(x, bool) for x in found):
-            return self._deciding(found, needs_all=needs_all)
+            return self.arithmetic.deciding(found, needs_all=needs_all)
         if len(found) > 1 and not all(is_condition(x) or isinstance(x, bool) for x in found):
             self.refuse(
                 "the compiler does not choose between these: they are not all numbers",
@@ -436,15 +436,6 @@ class ExpressionTranslator:
                 remedy="use an if statement",
             )
         return found[0] if len(found) == 1 else joined(found, needs_all=needs_all)
-
-    def _deciding(self, numbers: Sequence[Number], *, needs_all: bool) -> Number:
-        """The first of several numbers that is 0 (`and`), or is not (`or`); else the last one."""
-        *others, last = numbers
-        for number in reversed(others):
-            is_set = Comparison("ne", number, 0)
-            left, right = (last, number) if needs_all else (number, last)
-            last = self.arithmetic.chosen(is_set, left, right)
-        return last
 
     def _known_test(self, node: ast.expr) -> bool:
         """Whether an expression is true, which is known when the kernel is compiled."""

@@ -353,6 +353,14 @@ class Arithmetic:
         )
         return value
 
+    def deciding(self, numbers: Sequence[Number], *, needs_all: bool) -> Number:
+        """The first of several numbers that is 0 (`and`), or is not (`or`); else the last one."""
+        *others, last = numbers
+        for number in reversed(others):
+            left, right = (last, number) if needs_all else (number, last)
+            last = self.chosen(Comparison("ne", number, 0), left, right)
+        return last
+
     def magnitude(self, value: Number) -> Number:
         """A number without its sign."""
         if self.is_natural(value):

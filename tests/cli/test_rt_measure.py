@@ -6,6 +6,7 @@ import csv
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from ttcodegen.flatbuffer.encoding import encode
 from ttcodegen.flatbuffer.system import read_ttsys_file, write_ttsys
 from ttcodegen.rt import Logger
 from ttcodegen.rt.commands import arguments
+from ttcodegen.rt.commands import compare as comparing
 from ttcodegen.rt.commands.perf import COLUMNS
 from ttcodegen.rt.profiler_table import COLUMNS as PROFILER_COLUMNS
 from ttcodegen.systems.description import ARCHITECTURES, default_system
@@ -227,6 +229,25 @@ def test_compare_names_the_first_op_that_drifts(
     assert entry["programs"][0]["first_drift"]["op"] == "ttnn.clamp_scalar"
     assert not entry["passed"]
     assert main(["compare", folders[0], str(tmp_path / "absent")]) == 1
+
+
+def test_compare_says_of_kernels_whose_ops_it_compares(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if the flatbuffer belonged to C++ that had run."""
+    source = EXAMPLES / "device_programs" / "fused_chain.mlir"
+    out = tmp_path / "out"
+    given = [str(source), "-o", str(out), "--no-format", "--target", "ttmetal"]
+    assert compile_main(given) == 0
+    run = comparing._run
+
+    def of_cpp(*arguments: Any) -> comparing.Run:
+        return replace(run(*arguments), of_flatbuffer=True)
+
+    monkeypatch.setattr(comparing, "_run", of_cpp)
+    capsys.readouterr()
+    assert main(["compare", str(out), str(out)]) == 0
+    assert "kernels do not report their ops" in "".join(capsys.readouterr())
 
 
 def test_an_op_is_compared_with_what_was_fused_into_it(

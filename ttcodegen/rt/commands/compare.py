@@ -57,6 +57,8 @@ class Run:
     """What its ops gave; with True also which functions their C++ calls."""
     of_calls: bool = False
     """Whether the ops are calls of C++."""
+    of_flatbuffer: bool = False
+    """Whether the ops are those of the flatbuffer that belongs to C++ of kernels."""
 
 
 class Compare(Command):
@@ -144,6 +146,8 @@ class Compare(Command):
         self.logger.info(
             f"no op drifts, of {both} that both have ({ours_all} and {others_all} in all)"
         )
+        if ours.of_flatbuffer and others.of_flatbuffer:
+            self.logger.info("these are ops of the flatbuffers: kernels do not report their ops")
         return None
 
 
@@ -208,9 +212,8 @@ def _run(side: Side, index: int, arrays: Sequence[np.ndarray], reports: ExitStac
     # Kernels do not say what single ops gave.
     known = side.flatbuffer
     same = _program_named(known, info.name)
-    return Run(
-        outputs, _run_flatbuffer(known, same, _reordered(info, known.programs[same], arrays)).ops
-    )
+    ops = _run_flatbuffer(known, same, _reordered(info, known.programs[same], arrays)).ops
+    return Run(outputs, ops, of_flatbuffer=True)
 
 
 def _run_flatbuffer(

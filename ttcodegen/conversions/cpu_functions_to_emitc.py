@@ -83,7 +83,7 @@ def convert_cpu_functions(
     scope = NameScope(["main"])
     named = {
         function.sym_name.data: CppFunction(
-            scope.unique(identifier(cpu_function_title(function.sym_name.data))),
+            cpu_function_title(function, scope),
             frozenset(overwritten_arguments(function)),
             _joins_chips(function),
         )

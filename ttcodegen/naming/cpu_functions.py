@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import re
 
-_FINAL_NUMBER = re.compile(r"_\d+$")
+from xdsl.dialects.func import FuncOp
+
+from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.emitc.identifiers import NameScope, identifier
+from ttcodegen.naming.functions import shape_text
+
+_SHAPE_OR_NUMBER = re.compile(r"_\d+(?:x\d+)+(?:_\d+)?$|_\d+$")
 _HOISTED = re.compile(r"cpu_hoisted_(?:ttir_)?(\w+?)_[0-9a-f]{8,64}")
 
 
@@ -25,12 +31,17 @@ def cpu_function_name(symbol: str) -> str:
     return found[1] if found is not None else symbol
 
 
-def cpu_function_title(symbol: str) -> str:
-    """The C++ name of a function for the CPU, which several may have."""
-    return f"cpu_{cpu_function_name(symbol)}"
+def cpu_function_title(function: FuncOp, scope: NameScope) -> str:
+    """The C++ name of a function for the CPU: after what it computes, with the shape of the result
+    where another function computes the same."""
+    title = identifier(f"cpu_{cpu_function_name(function.sym_name.data)}")
+    results = function.function_type.outputs.data
+    if scope.is_taken(title) and results:
+        title = f"{title}_{shape_text(shape_of(results[0]))}"
+    return scope.unique(title)
 
 
 def purpose_of_cpu_function(name: str) -> str:
-    """What a function for the CPU does, by its C++ name, which may have a number:
+    """What a function for the CPU does, by its C++ name, which may have a shape and a number:
     `reshape_on_cpu`."""
-    return f"{_FINAL_NUMBER.sub('', name).removeprefix('cpu_')}_on_cpu"
+    return f"{_SHAPE_OR_NUMBER.sub('', name).removeprefix('cpu_')}_on_cpu"

@@ -311,6 +311,7 @@ CHECKED = [
     ("indices", (8, 8)),
     ("split_k", ()),
     ("ring", (4,)),
+    ("replaced", ()),
     ("running_sums", ()),
     ("halo", (4,)),
     ("formulas", (2, 2, 5, 2)),

@@ -159,6 +159,7 @@ def test_formulas_of_models(sizes: tuple[int, ...]) -> None:
         ),
         ("prefix_sum", ()),
         *(("ring", (nodes,)) for nodes in (2, 5, 8)),
+        ("replaced", ()),
         ("running_sums", ()),
         ("split_k", ()),
         ("top1", ()),

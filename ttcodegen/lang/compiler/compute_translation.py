@@ -33,7 +33,7 @@ from ttcodegen.lang.compiler.expressions import (
 )
 from ttcodegen.lang.compiler.frames import Frame, Returned
 from ttcodegen.lang.compiler.pipe_nets import NetUses
-from ttcodegen.lang.compiler.variables import last_line
+from ttcodegen.lang.compiler.variables import assigned_values, last_line
 from ttcodegen.lang.context import Kernel, KernelKind
 from ttcodegen.lang.expressions import no_operand
 from ttcodegen.lang.shapes import Shape, is_tuple, shape_text
@@ -300,6 +300,10 @@ class ComputeTranslator(ExpressionTranslator):
             if isinstance(value, ComputeBlock):
                 if not value.life.is_released and stores_into(list(body), name):
                     self._settle_before(value)
+                elif self._is_replaced(value, name, body) and self.frame.reads_later(name, end):
+                    self._happens(value, Event.READ)
+                    self._give_home(name, value)
+                    self._copies[self.frame, name] = (value, self.regions)
             elif (
                 isinstance(value, Expression)
                 and name not in self.homes
@@ -307,6 +311,23 @@ class ComputeTranslator(ExpressionTranslator):
                 and self.frame.reads_later(name, end)
             ):
                 self._give_home(name, value)
+
+    def _is_replaced(self, block: ComputeBlock, name: str, body: Sequence[ast.stmt]) -> bool:
+        """Whether statements give a variable that holds a readable block a block expression."""
+        values = assigned_values(body, name)
+        return (
+            block.life.state in (BlockState.MR, BlockState.RW)
+            and bool(values)
+            and all(
+                isinstance(value, ast.BinOp | ast.UnaryOp | ast.Call | ast.Name)
+                and not (
+                    isinstance(value, ast.Call)
+                    and isinstance(value.func, ast.Attribute)
+                    and value.func.attr in ("wait", "reserve")
+                )
+                for value in values
+            )
+        )
 
     def _changes(self, block: ComputeBlock, name: str, body: Sequence[ast.stmt]) -> bool:
         """Whether a loop stores into a block that a variable holds before it."""

@@ -45,10 +45,14 @@ def test_norms_of_shards_take_their_operands_out_of_shards() -> None:
     assert moved.start() < cast.start()
 
 
-def test_experts_of_the_library_are_made_of_collectives() -> None:
+def test_experts_of_the_library_have_a_mapping_of_any_rank() -> None:
+    """The call takes rows of numbers of 16 bits, and a mapping of four dimensions."""
     module = source_module(Source("m.mlir", COMBINE))
     assert declared_mesh(module) == (1, 2)
-    assert "ttnn::reduce_scatter(" in cpp_of(COMBINE)
+    source = cpp_of(COMBINE)
+    assert "ttnn::all_to_all_combine(" in source
+    assert "ttnn::Shape({1, 1, 4, 2})" in source
+    assert "ttnn::reduce_scatter(" in cpp_of(COMBINE.replace("bf16", "f32"))
 
 
 def test_norms_along_an_axis_that_no_mesh_has_are_refused() -> None:

@@ -37,36 +37,37 @@ def _summed(size: int, chips: int) -> LinkWork:
     return LinkWork(2 * part.bytes, 2 * part.hops)
 
 
-_Rule = Callable[[int, int], LinkWork]
-
-_RULES: dict[str, tuple[_Rule, int, Callable[[int, int], int]]] = {
-    "all_gather": (_gathered, 1, lambda size, chips: size * chips),
-    "all_reduce": (_summed, 0, lambda size, chips: size),
-    "reduce_scatter": (_scattered, 0, lambda size, chips: -(-size // chips)),
-}
-"""For each call: what goes over an axis, which axis comes first where it goes over both, and the
-size of the tensor after it."""
+_Rule = Callable[[LibraryCall], LinkWork]
 
 
-def link_work(call: LibraryCall) -> LinkWork | None:
-    """What a call sends over links; None for one that does not."""
-    if (own := _OWN_RULES.get(call.name)) is not None:
-        return own(call)
-    rule = _RULES.get(call.name)
-    mesh: Sequence[int] = call.attributes.get("mesh_shape") or ()
-    if rule is None or prod(mesh) <= 1:
-        return None
-    along, first, after = rule
-    rows, columns = (1, 1, *mesh)[-2:]
-    axis = call.attributes.get("cluster_axis")
-    axes = [first, 1 - first] if axis is None else [axis]
-    size, sent, hops = whole_bytes(call.operands[0]), 0, 0
-    for each in axes:
-        chips = (rows, columns)[each]
-        if chips > 1:
-            work = along(size, chips)
-            sent, hops, size = sent + work.bytes, hops + work.hops, after(size, chips)
-    return LinkWork(sent, hops)
+def _along_axes(
+    along: Callable[[int, int], LinkWork], first: int, after: Callable[[int, int], int]
+) -> _Rule:
+    """The rule of a call that may go over both axes, one after the other.
+
+    Args:
+        along: what goes over an axis, by the size of a tensor and the number of chips.
+        first: the axis that comes first where it goes over both.
+        after: the size of the tensor after it.
+    """
+
+    def rule(call: LibraryCall) -> LinkWork:
+        axis = call.attributes.get("cluster_axis")
+        size, sent, hops = whole_bytes(call.operands[0]), 0, 0
+        for each in [first, 1 - first] if axis is None else [axis]:
+            chips = _mesh(call)[each]
+            if chips > 1:
+                work = along(size, chips)
+                sent, hops, size = sent + work.bytes, hops + work.hops, after(size, chips)
+        return LinkWork(sent, hops)
+
+    return rule
+
+
+def _mesh(call: LibraryCall) -> Sequence[int]:
+    """Rows and columns of the mesh that a call runs on."""
+    named: Sequence[int] = call.attributes.get("mesh_shape") or ()
+    return (1, 1, *named)[-2:]
 
 
 def _sent(call: LibraryCall) -> LinkWork:
@@ -78,9 +79,8 @@ def _sent(call: LibraryCall) -> LinkWork:
 
 def _chips(call: LibraryCall) -> int:
     """How many chips a call along one axis joins."""
-    rows, columns = (1, 1, *(call.attributes.get("mesh_shape") or ()))[-2:]
     axis = call.attributes.get("cluster_axis")
-    return rows * columns if axis is None else (rows, columns)[axis]
+    return prod(_mesh(call)) if axis is None else _mesh(call)[axis]
 
 
 def _exchanged(call: LibraryCall) -> LinkWork:
@@ -112,11 +112,19 @@ def _combined(call: LibraryCall) -> LinkWork:
     return LinkWork((chips // 2) * -(-chips // 2) * share, chips - 1)
 
 
-_OWN_RULES: dict[str, Callable[[LibraryCall], LinkWork]] = {
+_RULES: dict[str, _Rule] = {
+    "all_gather": _along_axes(_gathered, 1, lambda size, chips: size * chips),
+    "all_reduce": _along_axes(_summed, 0, lambda size, chips: size),
+    "reduce_scatter": _along_axes(_scattered, 0, lambda size, chips: -(-size // chips)),
     "point_to_point": _sent,
     "all_to_all_async_generic": _exchanged,
     "broadcast": _broadcast,
     "all_to_all_dispatch": _dispatched,
     "all_to_all_combine": _combined,
 }
-"""Calls that go along one axis."""
+
+
+def link_work(call: LibraryCall) -> LinkWork | None:
+    """What a call sends over links; None for one that does not."""
+    rule = _RULES.get(call.name)
+    return None if rule is None or prod(_mesh(call)) <= 1 else rule(call)

@@ -206,11 +206,12 @@ def _respell(op: Operation, name: str) -> None:
             operands = operands[:1]
         if (spell := _SPELLINGS.get(name)) is not None:
             spell(op, properties)
+    if name in EXPERT_CALLS:
+        # Also where the library has the call: its operands may have other shapes there.
+        replace_expert_call(op, name, operands, properties)
+        return
     cls = ttnn_op_classes().get(name)
     if cls is None:
-        if name in EXPERT_CALLS:
-            replace_expert_call(op, name, operands, properties)
-            return
         if name in CALLS_OF_TTIR:
             replace_call_of_ttir(op, name, operands, properties)
             return

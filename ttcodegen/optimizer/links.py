@@ -79,7 +79,7 @@ def _sent(call: LibraryCall) -> LinkWork:
 
 def _chips(call: LibraryCall) -> int:
     """How many chips a call along one axis joins."""
-    axis = call.attributes.get("cluster_axis")
+    axis: int | None = call.attributes.get("cluster_axis")
     return prod(_mesh(call)) if axis is None else _mesh(call)[axis]
 
 

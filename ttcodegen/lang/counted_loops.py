@@ -19,6 +19,7 @@ MOST_TURNS = 1_000_000
 
 _TURNS = "__ttl_turns__"
 _COUNTED = "__ttl_counted__"
+_NEXT = "__ttl_next__"
 
 
 def turns() -> Iterator[None]:
@@ -57,7 +58,7 @@ def with_counted_loops(module: ast.Module) -> ast.Module:
     return ast.fix_missing_locations(_Counting().visit(module))
 
 
-COUNTERS: dict[str, Callable[..., object]] = {_TURNS: turns, _COUNTED: counted}
+COUNTERS: dict[str, Callable[..., object]] = {_TURNS: turns, _COUNTED: counted, _NEXT: next}
 """What programs whose loops are counted call, by name."""
 
 
@@ -81,7 +82,7 @@ class _Counting(ast.NodeTransformer):
         self._loops += 1
         name = f"__ttl_turns_{self._loops}__"
         begin = ast.Assign([ast.Name(name, ast.Store())], _call(_TURNS))
-        turn = ast.Expr(_call("__ttl_next__", ast.Name(name, ast.Load())))
+        turn = ast.Expr(_call(_NEXT, ast.Name(name, ast.Load())))
         for made in (begin, turn):
             _place(made, node)
         node.body.insert(0, turn)
@@ -104,6 +105,3 @@ def _place(made: Any, loop: ast.While | ast.For) -> Any:
         if not hasattr(node, "lineno"):
             ast.copy_location(node, loop)
     return made
-
-
-COUNTERS["__ttl_next__"] = next

@@ -8,9 +8,8 @@ from xdsl.dialects.func import FuncOp
 
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.emitc.identifiers import NameScope, identifier
-from ttcodegen.naming.functions import shape_text
+from ttcodegen.naming.functions import shape_text, without_shapes
 
-_SHAPE_OR_NUMBER = re.compile(r"_\d+(?:x\d+)+(?:_\d+)?$|_\d+$")
 _HOISTED = re.compile(r"cpu_hoisted_(?:ttir_)?(\w+?)_[0-9a-f]{8,64}")
 
 
@@ -44,4 +43,4 @@ def cpu_function_title(function: FuncOp, scope: NameScope) -> str:
 def purpose_of_cpu_function(name: str) -> str:
     """What a function for the CPU does, by its C++ name, which may have a shape and a number:
     `reshape_on_cpu`."""
-    return f"{_SHAPE_OR_NUMBER.sub('', name).removeprefix('cpu_')}_on_cpu"
+    return f"{without_shapes(name).removeprefix('cpu_')}_on_cpu"

@@ -26,6 +26,7 @@ _NOUNS = {
     "embed": "embedding",
 }
 """What the verbs do that functions of layers are named by."""
+_SHAPES_OR_NUMBER = re.compile(r"_\d+(?:x\d+)+(?:_to_\d+(?:x\d+)+)?(?:_\d+)?$|_\d+$")
 _CALLS = {"window_product": "conv2d", "window_reduction": "max_pool2d"}
 """The calls of the library that do what programs of the device are called after."""
 _WRAPPERS = frozenset("model module net network l self".split())
@@ -163,6 +164,11 @@ def preparation_name(verb: str, results: Iterable[SSAValue], called: str, scope:
     if len(shapes) == 1:
         return scope.unique(f"{name}_{shapes.pop()}")
     return scope.unique(identifier(f"{name.partition('_')[0]}_{called.rpartition('_')[2]}"))
+
+
+def without_shapes(name: str) -> str:
+    """A name without the shapes and the number that it may end in."""
+    return _SHAPES_OR_NUMBER.sub("", name)
 
 
 def settings_name(function: str, result: SSAValue) -> str:

@@ -32,7 +32,7 @@ from ttcodegen.dialects.programs import (
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.naming.arguments import argument_titles
 from ttcodegen.naming.constants import constant_title
-from ttcodegen.naming.functions import shape_text
+from ttcodegen.naming.functions import shape_text, without_shapes
 from ttcodegen.naming.interface import result_names
 from ttcodegen.naming.modules import FunctionNames, distinct_names, given_names, values_of
 from ttcodegen.naming.operand_roles import INPUT, SIDES
@@ -105,12 +105,9 @@ def run_name(program: str) -> str:
     return f"run_{identifier(program)}"
 
 
-_SHAPES = re.compile(r"_\d+(?:x\d+)+(?:_to_\d+(?:x\d+)+)?(?:_\d+)?$|_\d+$")
-
-
 def purpose_of_program(program: str) -> str:
     """What a program does, by its name, which may have shapes and a number."""
-    return identifier(_SHAPES.sub("", program))
+    return identifier(without_shapes(program))
 
 
 def tensor_name(hint: str) -> str:

@@ -10,6 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.mesh import declared_mesh
+from ttcodegen.ops.mesh_values import only_axis
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.steps_between_chips import has_whole_tiles
 
@@ -165,17 +166,10 @@ class Chips:
         ordered = self._builder.concat(parts, 0)
         return self._builder.reshape(self.partition(ordered, 0, None), shape)
 
-    def _only_axis(self, axis: int | None) -> int | None:
-        """The axis that a call goes along, if it is one of several chips."""
-        several = [each for each in (0, 1) if self._mesh[each] > 1]
-        if axis is None and len(several) == 1:
-            return several[0]
-        return axis if axis in several else None
-
     def exchange(self, value: SSAValue, split: int, concat: int, axis: int | None) -> SSAValue:
         """For each chip the parts that those along an axis have for it, side by side."""
         chips, shape = self.participants(axis), list(shape_of(value.type))
-        along = self._only_axis(axis)
+        along = only_axis(self._mesh, axis)
         if along is not None and _exchanges_tiles(shape, split, concat, chips):
             shape[split] //= chips
             shape[concat] *= chips

@@ -21,6 +21,7 @@ from ttcodegen.ops.collective_forms import (
     GATHER_DIMS,
     SCATTER_DIMS,
     dim_of,
+    expect_exchanged,
     verify_all_gather,
     verify_all_reduce,
     verify_partition,
@@ -180,16 +181,14 @@ register(
 def _verify_exchange(op: CatalogueOp) -> None:
     """Along one axis of the mesh; a dimension is divided among the chips of a group, another one
     put together of theirs."""
-    shape, chips = list(op.shape("input")), declared_mesh(op)[mesh_axis(op) or 0]
+    shape, chips = op.shape("input"), declared_mesh(op)[mesh_axis(op) or 0]
     joined, divided = (dim_of(op, name) for name in ("in_dim", "out_dim"))
     if joined == divided or shape[divided] % chips:
         raise VerifyException(
             f"{op.name}: divides another dimension than it puts together, among {chips} chips, "
-            f"found dimensions {divided} and {joined} of {tuple(shape)}"
+            f"found dimensions {divided} and {joined} of {shape}"
         )
-    shape[divided] //= chips
-    shape[joined] *= chips
-    expect_shape(op, shape)
+    expect_exchanged(op, divided, joined, chips)
 
 
 def _exchange(calls: Sequence[Call]) -> list[Array]:

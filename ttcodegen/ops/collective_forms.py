@@ -110,6 +110,14 @@ def verify_broadcast(op: CatalogueOp) -> None:
     groups_of(op)
 
 
+def expect_exchanged(op: CatalogueOp, split: int, concat: int, count: int) -> None:
+    """Raises VerifyException unless one dimension is divided by a number and another multiplied."""
+    shape = list(op.shape("input"))
+    shape[split] //= count
+    shape[concat] *= count
+    expect_shape(op, shape)
+
+
 def verify_all_to_all(op: CatalogueOp) -> None:
     """One dimension is divided among the chips of a group, another one put together of theirs."""
     shape = list(op.shape("input"))
@@ -121,6 +129,4 @@ def verify_all_to_all(op: CatalogueOp) -> None:
             f"{op.name}: {tuple(shape)} should divide into {count} parts in dimension {split}, "
             f"one for each chip of a group"
         )
-    shape[split] //= count
-    shape[concat] *= count
-    expect_shape(op, shape)
+    expect_exchanged(op, split, concat, count)

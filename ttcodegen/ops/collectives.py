@@ -249,20 +249,13 @@ def _exchanged_dims(op: CatalogueOp) -> tuple[int, int]:
 # What chips move along one axis of the mesh
 
 
-def _only_axis(op: CatalogueOp) -> int | None:
-    """The axis that an op goes along, if it is one of several chips."""
-    mesh = declared_mesh(op)
-    several = [axis for axis in mesh_values.axes_of(mesh, mesh_axis(op)) if mesh[axis] > 1]
-    return several[0] if len(several) == 1 else None
-
-
 def _gathering(op: CatalogueOp) -> ChipMovement | None:
-    axis = _only_axis(op)
+    axis = mesh_values.only_axis(declared_mesh(op), mesh_axis(op))
     return None if axis is None else ChipMovement(axis, None, dim_of(op, *GATHER_DIMS))
 
 
 def _partition(op: CatalogueOp) -> ChipMovement | None:
-    axis = _only_axis(op)
+    axis = mesh_values.only_axis(declared_mesh(op), mesh_axis(op))
     return None if axis is None else ChipMovement(axis, dim_of(op, "dim"), None)
 
 

@@ -185,6 +185,12 @@ def cpp_call(callee: str, header: str, *rules: ArgumentRule) -> CppEmission:
     return emission
 
 
+def bind_elements(calls: CppCalls, op: CatalogueOp, several: Argument) -> None:
+    """Makes the elements of a vector or an array of tensors the C++ values of the results."""
+    for index, result in enumerate(op.results):
+        calls.bind(result, calls.subscript(several, index))
+
+
 def trimmed(arguments: Iterable[Argument]) -> list[Argument]:
     """The arguments without those at the end that are defaults of the function."""
     result = list(arguments)

@@ -13,6 +13,7 @@ from ttcodegen.ops.cpp_calls import (
     CppCalls,
     Text,
     attribute_,
+    bind_elements,
     cpp_call,
     cpp_text,
     nullopt,
@@ -49,8 +50,7 @@ def _cpp_dispatch(calls: CppCalls, op: CatalogueOp) -> None:
         Text(cpp_text(op.parameter("cluster_axis"))),
         type="std::array<ttnn::Tensor, 2>",
     )
-    for index, result in enumerate(op.results):
-        calls.bind(result, calls.subscript(call, index))
+    bind_elements(calls, op, call)
 
 
 register(

@@ -26,6 +26,12 @@ def axes_of(mesh: MeshShape, axis: int | None, first: int = 0) -> list[int]:
     return [each for each in (first, 1 - first) if mesh[each] > 1]
 
 
+def only_axis(mesh: MeshShape, axis: int | None) -> int | None:
+    """The axis that a collective goes along, if it is one of several chips."""
+    several = [each for each in axes_of(mesh, axis) if mesh[each] > 1]
+    return several[0] if len(several) == 1 else None
+
+
 def reduced(arrays: Iterable[Array], how: str) -> Array:
     """Arrays of several chips as one; sums are added up in the order of the chips."""
     several = list(arrays)

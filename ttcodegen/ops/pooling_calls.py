@@ -16,6 +16,7 @@ from ttcodegen.ops.cpp_calls import (
     Argument,
     CppCalls,
     Text,
+    bind_elements,
     compute_config,
     cpp_text,
     trimmed,
@@ -127,8 +128,7 @@ def _cpp_max_pool2d(calls: CppCalls, op: CatalogueOp) -> None:
         flags = (deallocate_input, reallocate_halo_output, return_indices)
         arguments += [NULLOPT, NULLOPT, *(Text(flag) for flag in flags)]
     call = calls.call("ttnn::max_pool2d", *arguments, type="std::vector<ttnn::Tensor>")
-    for index, result in enumerate(op.results):
-        calls.bind(result, calls.subscript(call, index))
+    bind_elements(calls, op, call)
 
 
 def _cpp_avg_pool2d(calls: CppCalls, op: CatalogueOp) -> None:

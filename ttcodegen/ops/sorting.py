@@ -23,7 +23,15 @@ from ttcodegen.dialects.datatypes import (
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.tile import TILE_SIDE, whole_tiles
 from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.cpp_calls import Argument, CppCalls, Default, Text, cpp_text, trimmed
+from ttcodegen.ops.cpp_calls import (
+    Argument,
+    CppCalls,
+    Default,
+    Text,
+    bind_elements,
+    cpp_text,
+    trimmed,
+)
 from ttcodegen.ops.cpu_lowering import counted_from_front, cpu_call
 from ttcodegen.ops.definition import (
     Call,
@@ -226,8 +234,7 @@ register(
 
 def _bind_pair(calls: CppCalls, op: CatalogueOp, callee: str, arguments: list[Argument]) -> None:
     call = calls.call(callee, *trimmed(arguments), type="std::vector<ttnn::Tensor>")
-    for index, result in enumerate(op.results):
-        calls.bind(result, calls.subscript(call, index))
+    bind_elements(calls, op, call)
 
 
 def _cpp_sort(calls: CppCalls, op: CatalogueOp) -> None:

@@ -31,7 +31,7 @@ from ttcodegen.dialects.operation import Call, CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import Program
 from ttcodegen.lazy_numpy import Array
-from ttcodegen.ops.cpp_calls import CppCalls
+from ttcodegen.ops.cpp_calls import CppCalls, bind_elements
 from ttcodegen.ops.definition import (
     ResultRule,
     TTIRDefinition,
@@ -321,8 +321,7 @@ def _cpp(calls: CppCalls, op: CatalogueOp) -> None:
         calls.bind(op.results[0], calls.call(function, *arguments))
         return
     several = calls.call(function, *arguments, type="std::vector<ttnn::Tensor>")
-    for index, result in enumerate(op.results):
-        calls.bind(result, calls.subscript(several, index))
+    bind_elements(calls, op, several)
 
 
 register(

@@ -17,6 +17,8 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
+from ttcodegen.emitc.identifiers import NameScope
+
 MATCHED = "matched"
 """The variable that holds what is compared, where that has no name."""
 
@@ -36,7 +38,7 @@ class _NoConditionError(Exception):
 class MatchesAsConditions(ast.NodeTransformer):
     """Rewrites the `match` statements of a program."""
 
-    def __init__(self, names: set[str]) -> None:
+    def __init__(self, names: NameScope) -> None:
         self._names = names
 
     def visit_Match(self, node: ast.Match) -> ast.AST | list[ast.stmt]:
@@ -45,7 +47,7 @@ class MatchesAsConditions(ast.NodeTransformer):
         self.generic_visit(node)
         subject, made = node.subject, list[ast.stmt]()
         if not isinstance(subject, ast.Name):
-            name = self._name()
+            name = self._names.unique(MATCHED)
             target = ast.copy_location(ast.Name(name, ast.Store()), subject)
             made.append(ast.copy_location(ast.Assign([target], subject), node))
             subject = ast.copy_location(ast.Name(name, ast.Load()), subject)
@@ -54,14 +56,6 @@ class MatchesAsConditions(ast.NodeTransformer):
         except _NoConditionError:
             return node
         return made
-
-    def _name(self) -> str:
-        name, number = MATCHED, 1
-        while name in self._names:
-            number += 1
-            name = f"{MATCHED}_{number}"
-        self._names.add(name)
-        return name
 
 
 def _conditions(subject: ast.expr, cases: list[ast.match_case], node: ast.Match) -> list[ast.stmt]:

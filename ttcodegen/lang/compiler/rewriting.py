@@ -37,6 +37,7 @@ import ast
 from collections.abc import Sequence
 from copy import deepcopy
 
+from ttcodegen.emitc.identifiers import NameScope
 from ttcodegen.lang.compiler.matching import MatchesAsConditions
 
 GOING = "going"
@@ -59,7 +60,7 @@ _OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
 class WithoutBreaks(ast.NodeTransformer):
     """Rewrites the loops of functions."""
 
-    def __init__(self, names: set[str]) -> None:
+    def __init__(self, names: NameScope) -> None:
         self._names = names
 
     def visit_For(self, node: ast.For) -> ast.AST | list[ast.stmt]:
@@ -68,7 +69,7 @@ class WithoutBreaks(ast.NodeTransformer):
         if not _ends_early(node.body):
             return node
         has_break = _has(node.body, ast.Break)
-        going = self._name(GOING) if has_break else ""
+        going = self._names.unique(GOING) if has_break else ""
         node.body = self._without_ends(node.body, going)
         if not has_break:
             return node
@@ -82,7 +83,7 @@ class WithoutBreaks(ast.NodeTransformer):
             guarded = _guarded(body, going)
             if not _has(guarded, ast.Break):
                 return guarded
-        live = self._name(LIVE)
+        live = self._names.unique(LIVE)
         return [_assigned(live, True, body[0]), *_left_out(body, live, going)]
 
     def visit_While(self, node: ast.While) -> ast.AST | list[ast.stmt]:
@@ -102,7 +103,7 @@ class WithoutBreaks(ast.NodeTransformer):
             case _:
                 pass
         has_break = _has(node.body, ast.Break)
-        going = self._name(GOING) if has_break else ""
+        going = self._names.unique(GOING) if has_break else ""
         body = self._without_ends(node.body, going)
         if not has_break:
             node.body = body
@@ -116,14 +117,6 @@ class WithoutBreaks(ast.NodeTransformer):
         node.body = body
         setattr(node, _BROKEN, True)
         return [_assigned(going, True, node), node, *_otherwise(node, going)]
-
-    def _name(self, wanted: str) -> str:
-        name, number = wanted, 1
-        while name in self._names:
-            number += 1
-            name = f"{wanted}_{number}"
-        self._names.add(name)
-        return name
 
 
 def _otherwise(loop: ast.For | ast.While, going: str) -> list[ast.stmt]:
@@ -139,7 +132,7 @@ def has_breaks(loop: ast.While) -> bool:
 
 def without_breaks(module: ast.Module) -> ast.Module:
     """A program whose loops have no `break` where that can be, and no `match` statements."""
-    names = {node.id for node in ast.walk(module) if isinstance(node, ast.Name)}
+    names = NameScope(node.id for node in ast.walk(module) if isinstance(node, ast.Name))
     return WithoutBreaks(names).visit(MatchesAsConditions(names).visit(module))
 
 

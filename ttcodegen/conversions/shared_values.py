@@ -6,8 +6,8 @@ first layer, which then differs from all others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Collection, Mapping, Sequence
+from itertools import accumulate, pairwise
 from math import prod
 
 from xdsl.ir import SSAValue
@@ -40,6 +40,12 @@ def shared_values(statements: Sequence[Statement]) -> dict[SSAValue, set[int]]:
     """The values that are made of few statements and used far apart, each with the statements that
     make it."""
     made_at = made_by(statements)
+    joined = {
+        index
+        for second, (one, other) in enumerate(pairwise(statements), start=1)
+        if one.op is other.op
+        for index in (second - 1, second)
+    }
     users: dict[SSAValue, list[int]] = {}
     for index, statement in enumerate(statements):
         for value in dict.fromkeys(statement.uses):
@@ -50,7 +56,7 @@ def shared_values(statements: Sequence[Statement]) -> dict[SSAValue, set[int]]:
     for value, index in made_at.items():
         uses = users.get(value, ())
         if len(uses) > 1 and uses[-1] - uses[0] >= LEAST_DISTANCE:
-            makers = _makers(index, statements, made_at)
+            makers = _makers(index, statements, made_at, joined)
             if makers is not None and not any(
                 use in written for each in makers for use in statements[each].uses
             ):
@@ -59,10 +65,14 @@ def shared_values(statements: Sequence[Statement]) -> dict[SSAValue, set[int]]:
 
 
 def _makers(
-    index: int, statements: Sequence[Statement], made_at: Mapping[SSAValue, int]
+    index: int,
+    statements: Sequence[Statement],
+    made_at: Mapping[SSAValue, int],
+    joined: Collection[int],
 ) -> set[int] | None:
-    """The statements that a value needs to be made; None if they are many, or make it of nothing,
-    as random numbers are."""
+    """The statements that a value needs to be made; None if they are many, make it of nothing, as
+    random numbers are, or take one of several results of a call (`joined`): the first such
+    statement writes the call for those after it."""
     found: set[int] = set()
     pending = [index]
     while pending:
@@ -72,6 +82,8 @@ def _makers(
         found.add(each)
         statement = statements[each]
         if len(found) > MOST_STATEMENTS or not statement.uses or len(statement.results) != 1:
+            return None
+        if each in joined:
             return None
         pending += [made_at[value] for value in statement.uses if value in made_at]
     return found

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from tests.optimizer.modules import compiled
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.placement import TensorPlacement
-from ttcodegen.numerics.comparison import compare_decided, compare_drawn
+from ttcodegen.numerics.comparison import (
+    Agreement,
+    OutputCheck,
+    compare_decided,
+    compare_drawn,
+)
 from ttcodegen.numerics.interpreter import PerturbedTensor
 from ttcodegen.numerics.lowered import interpreter_of, read_flatbuffer
 from ttcodegen.numerics.perturbation import unsteady_places
-from ttcodegen.numerics.tolerances import EQUAL
+from ttcodegen.numerics.tolerances import EQUAL, tolerance_of_type
+from ttcodegen.project.checking import check_summary
 
 
 def perturbed(data_type, seed=0):
@@ -20,25 +28,64 @@ def perturbed(data_type, seed=0):
     return PerturbedTensor(placement, np.random.default_rng(seed))
 
 
-def test_an_undecided_element_is_excused():
-    expected = np.array([3, 5, 7, 9, 11])
-    actual = np.array([3, 6, 7, 9, 11])
-    undecided = np.array([False, True, False, False, False])
-    assert compare_decided(actual, expected, EQUAL, undecided).passed
-    assert not compare_decided(actual, expected, EQUAL, np.zeros(5, dtype=bool)).passed
+def truths(wrong: int, size: int = 1000) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What was found and expected of truth values, some of them wrong, and where they are."""
+    expected = np.arange(size) % 2 == 0
+    places = np.arange(size) < wrong
+    return expected ^ places, expected, places
 
 
-def test_a_decided_element_is_never_excused():
-    expected = np.array([3, 5, 7, 9, 11])
-    actual = np.array([4, 6, 7, 9, 11])
-    undecided = np.array([False, True, False, False, False])
-    assert not compare_decided(actual, expected, EQUAL, undecided).passed
+def test_undecided_elements_are_excused_up_to_one_percent() -> None:
+    found = compare_decided(*truths(10)[:2], EQUAL, truths(10)[2])
+    assert found.passed
+    assert found.excused == 10
+    actual, expected, places = truths(11)
+    found = compare_decided(actual, expected, EQUAL, places)
+    assert not found.passed
+    assert "11 hang on rounding, more than 1% of 1000" in found.reason
 
 
-def test_an_output_that_hangs_on_rounding_as_a_whole_is_compared_as_it_is():
-    expected = np.array([3, 5, 7, 9])
-    actual = np.array([4, 5, 7, 9])
-    assert not compare_decided(actual, expected, EQUAL, np.ones(4, dtype=bool)).passed
+def test_a_decided_element_is_never_excused() -> None:
+    actual, expected, places = truths(2)
+    places[0] = False
+    assert not compare_decided(actual, expected, EQUAL, places).passed
+
+
+def test_of_integers_none_is_excused() -> None:
+    expected = np.arange(1000)
+    actual = np.where(expected == 7, 8, expected)
+    assert not compare_decided(actual, expected, EQUAL, expected == 7, 0.0).passed
+
+
+def test_the_only_true_elements_are_not_excused() -> None:
+    """A comparison with the maximum of 1,000 elements that is false everywhere says nothing."""
+    expected = np.arange(1000) == 3
+    found = compare_decided(np.zeros(1000, bool), expected, EQUAL, expected)
+    assert not found.passed
+    assert "all elements that are true" in found.reason
+
+
+def test_the_only_infinite_elements_are_not_excused() -> None:
+    expected = np.where(np.arange(1000) == 3, np.inf, np.arange(1000.0)).astype(np.float32)
+    actual = np.where(np.arange(1000) == 3, 0, expected)
+    tolerance = tolerance_of_type(DataType.FLOAT32)
+    assert not compare_decided(actual, expected, tolerance, expected == np.inf).passed
+
+
+def checked(golden: Agreement) -> OutputCheck:
+    return OutputCheck("main", "out", None, golden)
+
+
+def test_what_was_left_out_is_said() -> None:
+    excused = compare_decided(*truths(10)[:2], EQUAL, truths(10)[2])
+    line = check_summary([checked(excused)], Path("out"))
+    assert "10 elements of 1 output left out, for rounding decides them" in line
+    assert "at most 1%" in line
+    entry = checked(excused).to_json()
+    assert entry["excused"] == {"elements": 10, "at_most": 0.01}
+    plain = checked(compare_decided(*truths(0)[:2], EQUAL, truths(0)[2]))
+    assert "left out" not in check_summary([plain], Path("out"))
+    assert "excused" not in plain.to_json()
 
 
 def test_what_a_data_type_holds_as_it_is_stays():

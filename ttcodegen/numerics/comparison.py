@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -40,8 +40,11 @@ _GOLDEN_FLOATS = {DataType.FLOAT32: _GOLDEN_F32, DataType.BFLOAT4_B: _GOLDEN_BFP
 # program, but most have to be right.
 _GOLDEN_DECISIONS = Tolerance(0.99, 0.0, 0.0, deviation=0.0, rounding=0.0, agreement=0.75)
 
-MOST_UNDECIDED = 0.25
-"""The largest part of an output that may hang on rounding."""
+MOST_UNDECIDED = 0.01
+"""The largest part of an output of floats or booleans that rounding may be taken to have decided.
+Of integers no element is."""
+MOST_ROUNDED = 1 - _GOLDEN_DECISIONS.agreement
+"""The largest part of integers that rounding of 16 bits may have moved away from the golden run."""
 NEGLIGIBLE = 1e-6
 """An error below which even zero is met."""
 
@@ -72,6 +75,8 @@ class Agreement:
     """The largest absolute error of the finite elements; infinite if those are not the same."""
     reason: str = ""
     """Why it did not pass."""
+    excused: int = 0
+    """How many elements were not compared because rounding decides them."""
 
     @property
     def correlation(self) -> float | None:
@@ -103,15 +108,55 @@ def compare(actual: np.ndarray, expected: np.ndarray, tolerance: Tolerance) -> A
 
 
 def compare_decided(
-    actual: np.ndarray, expected: np.ndarray, tolerance: Tolerance, undecided: np.ndarray
+    actual: np.ndarray,
+    expected: np.ndarray,
+    tolerance: Tolerance,
+    undecided: np.ndarray,
+    most: float = MOST_UNDECIDED,
 ) -> Agreement:
-    """Compares the elements of integers or booleans that do not hang on rounding.
+    """Compares without the elements that differ and hang on rounding.
 
-    `undecided` says which do; if those are too many to say anything, nothing is excused.
+    Args:
+        actual: what was found.
+        expected: what should be.
+        tolerance: for the elements that are compared.
+        undecided: which elements rounding decides.
+        most: the largest part that may be left out. If it is more, or if no element would be left
+            of those that are true (false, not finite) in `expected`, nothing is left out, and the
+            comparison fails.
     """
-    if actual.shape != expected.shape or undecided.mean() > MOST_UNDECIDED:
-        return compare(actual, expected, tolerance)
-    return compare(np.where(undecided, expected, actual), expected, tolerance)
+    plain = compare(actual, expected, tolerance)
+    if plain.passed or actual.shape != expected.shape:
+        return plain
+    excused = undecided & _differs(actual, expected)
+    count = int(excused.sum())
+    if count == 0:
+        return plain
+    if count > most * excused.size:
+        limit = f"more than {most:.0%} of {excused.size}" if most else "of integers none may"
+        return replace(plain, reason=f"{plain.reason}; {count} hang on rounding, {limit}")
+    for kind, members in _kinds(expected):
+        if members.any() and not (members & ~excused).any():
+            reason = f"{plain.reason}; all elements that are {kind} hang on rounding"
+            return replace(plain, reason=reason)
+    found = compare(np.where(excused, expected, actual), expected, tolerance)
+    return replace(found, excused=count)
+
+
+def _differs(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """Where two arrays hold different numbers; NaN is one."""
+    both_nan = (actual != actual) & (expected != expected)
+    return (actual != expected) & ~both_nan
+
+
+def _kinds(expected: np.ndarray) -> list[tuple[str, np.ndarray]]:
+    """The elements of each kind that rounding decides between."""
+    if ((expected == 0) | (expected == 1)).all():
+        return [("true", expected == 1), ("false", expected == 0)]
+    if _is_exact(expected):
+        return []
+    finite = np.isfinite(expected)
+    return [("finite", finite), ("not finite", ~finite)]
 
 
 def compare_drawn(actual: np.ndarray, expected: np.ndarray) -> Agreement:
@@ -340,6 +385,12 @@ class OutputCheck:
         return self.golden.passed and all(each.passed for each in others)
 
     @property
+    def excused(self) -> int:
+        """How many elements were not compared because rounding decides them."""
+        compared = (self.device, self.golden, self.reference)
+        return max(0 if each is None else each.excused for each in compared)
+
+    @property
     def reasons(self) -> list[str]:
         """Why the output did not pass, in words for a user."""
         compared = [
@@ -381,6 +432,8 @@ class OutputCheck:
             entry["reference_pcc"] = self.reference.correlation
             entry["reference_max_abs_err"] = _json_number(self.reference.max_abs_err)
             entry["reference_measure"] = self.reference.measure
+        if self.excused:
+            entry["excused"] = {"elements": self.excused, "at_most": MOST_UNDECIDED}
         entry["passed"] = self.passed
         if self.reasons:
             entry["reasons"] = self.reasons

@@ -81,7 +81,7 @@ def unsteady_places(
 ) -> dict[int, np.ndarray]:
     """Where outputs of floats are finite, infinite or no number by rounding, by output: a logarithm
     of what is nearly zero is one or the other. Outputs of zeros and ones alone are truth values,
-    which rounding decides as well.
+    which rounding decides as well, and integers are compared as they are.
 
     They are found by a run of the program without rounding, beside `expected`, the outputs of the
     run with it.
@@ -90,7 +90,7 @@ def unsteady_places(
         unrounded = interpreter_of(binary, rounds=False).run(program, inputs)
     return {
         i: unrounded[i] != expected[i]
-        if holds_truth(expected[i])
+        if expected[i].dtype.kind in "iu" or holds_truth(expected[i])
         else _kinds_of_number(unrounded[i]) != _kinds_of_number(expected[i])
         for i in outputs
     }

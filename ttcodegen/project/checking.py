@@ -22,9 +22,12 @@ from ttcodegen.dialects.functions import has_kernels
 from ttcodegen.frontends import source_module
 from ttcodegen.numerics.chosen_places import ChosenValues
 from ttcodegen.numerics.comparison import (
+    MOST_ROUNDED,
+    MOST_UNDECIDED,
     Agreement,
     OutputCheck,
     check_output,
+    compare,
     compare_decided,
     golden_tolerance,
     report,
@@ -179,7 +182,19 @@ def check_summary(checks: Sequence[OutputCheck], out: Path) -> str:
         within = f" (C++ to {bounds.correlation:g} and {bounds.range_error:.1%} of the range)"
     return (
         f"checked: {result} between C++, flatbuffer and source{within}; "
-        f"figures in {out / CHECK_REPORT}"
+        f"{_excuses(checks)}figures in {out / CHECK_REPORT}"
+    )
+
+
+def _excuses(checks: Sequence[OutputCheck]) -> str:
+    """How many elements were not compared, if any; at most so much of each output."""
+    excused = [check for check in checks if check.excused]
+    if not excused:
+        return ""
+    elements = _counted(sum(check.excused for check in excused), "element")
+    return (
+        f"{elements} of {_counted(len(excused), 'output')} left out, for rounding decides them (of "
+        f"an output at most {MOST_UNDECIDED:.0%}); "
     )
 
 
@@ -401,20 +416,69 @@ def check_function(
     if doubtful:
         name = run.function.name
         found = run.chosen.settled(name, run.flatbuffer, {i: written[i] for i in doubtful})
-        perturbed = perturbed_runs(read_flatbuffer(flatbuffer), name, run.inputs)
-        for index, places in undecided_places(run.flatbuffer, found, perturbed).items():
-            expected = run.flatbuffer[index]
-            if run.golden[index].dtype.kind == "b":
-                expected = expected != 0
-            checks[index] = _without(checks[index], found[index], expected, places)
-    return _steady_checks(run, checks, flatbuffer)
+        checks = _decided_checks(run, checks, found, flatbuffer)
+    return _steady_checks(run, _golden_decisions(run, checks, flatbuffer), flatbuffer)
+
+
+def _decided_checks(
+    run: FunctionRuns,
+    checks: Sequence[OutputCheck],
+    found: Mapping[int, np.ndarray | None],
+    flatbuffer: bytes,
+) -> list[OutputCheck]:
+    """The checks of the C++, with what it `found` for some outputs: of integers as they are, of
+    booleans without those that hang on rounding."""
+    checked = list(checks)
+    truths = {i: array for i, array in found.items() if run.golden[i].dtype.kind == "b"}
+    places: Mapping[int, np.ndarray] = {}
+    if truths:
+        perturbed = perturbed_runs(read_flatbuffer(flatbuffer), run.function.name, run.inputs)
+        places = undecided_places(run.flatbuffer, truths, perturbed)
+    for index, actual in found.items():
+        expected = run.flatbuffer[index]
+        if actual is None:
+            continue
+        if index in truths:
+            agreement = compare_decided(actual, expected != 0, EQUAL, places[index])
+        else:
+            agreement = compare(actual, expected, EQUAL)
+        checked[index] = replace(checked[index], device=agreement)
+    return checked
+
+
+def _golden_decisions(
+    run: FunctionRuns, checks: Sequence[OutputCheck], flatbuffer: bytes
+) -> list[OutputCheck]:
+    """The checks of integers and booleans that floats decided, and that the flatbuffer run has
+    otherwise than the golden run: rounding must have moved them."""
+    differing = [
+        index
+        for index, check in enumerate(checks)
+        if run.depends_on_floats[index]
+        and check.golden.passed
+        and check.golden.measure == "agreement"
+        and check.golden.value != 1.0
+    ]
+    found = list(checks)
+    if not differing:
+        return found
+    binary, name = read_flatbuffer(flatbuffer), run.function.name
+    golden = run.chosen.settled(name, run.flatbuffer, {i: run.golden[i] for i in differing})
+    places = unsteady_places(binary, name, run.inputs, run.flatbuffer, differing)
+    for index in differing:
+        expected = golden[index]
+        assert expected is not None
+        most = MOST_UNDECIDED if expected.dtype.kind == "b" else MOST_ROUNDED
+        agreement = compare_decided(run.flatbuffer[index], expected, EQUAL, places[index], most)
+        found[index] = replace(found[index], golden=agreement)
+    return found
 
 
 def _steady_checks(
     run: FunctionRuns, checks: Sequence[OutputCheck], flatbuffer: bytes
 ) -> list[OutputCheck]:
-    """The checks, those that the golden fails without the elements that rounding makes finite or
-    not, or true or false."""
+    """The checks, those of floats that the golden fails without the elements that rounding makes
+    finite or not, or true or false."""
     found = list(checks)
     failed = [
         index
@@ -432,16 +496,6 @@ def _steady_checks(
             agreement = compare_decided(lowered, golden, tolerance, places)
             found[index] = replace(found[index], golden=agreement)
     return found
-
-
-def _without(
-    check: OutputCheck, actual: np.ndarray | None, expected: np.ndarray, undecided: np.ndarray
-) -> OutputCheck:
-    """The check of an output without the elements that hang on rounding."""
-    if actual is None:
-        return check
-    agreement = compare_decided(actual, expected, EQUAL, undecided)
-    return replace(check, device=agreement)
 
 
 def _compare_outputs(

@@ -9,7 +9,7 @@ import numpy as np
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer.program import Program
-from ttcodegen.numerics.comparison import compare_decided, compare_drawn
+from ttcodegen.numerics.comparison import MOST_UNDECIDED, compare_decided, compare_drawn
 from ttcodegen.numerics.perturbation import coarse_outputs, undecided_places
 from ttcodegen.numerics.tolerances import EQUAL, SIXTEEN_BITS, Tolerance
 from ttcodegen.ops.definition import TTNN
@@ -162,7 +162,9 @@ class _Comparison:
             for i, places in undecided_places(self._raw, written, self._perturbed()).items():
                 given = written[i]
                 assert given is not None
-                agreement = compare_decided(given, self._expected[i], EQUAL, places)
+                # Where integers are chosen among floats, ties are settled before this.
+                most = MOST_UNDECIDED if self._expected[i].dtype.kind == "b" else 0.0
+                agreement = compare_decided(given, self._expected[i], EQUAL, places, most)
                 found[i] = Check("flatbuffer", agreement)
         return found
 

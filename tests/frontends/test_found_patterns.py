@@ -25,7 +25,9 @@ def test_a_product_with_one_hot_rows_is_a_lookup(chosen: bool) -> None:
         converted = """%one = stablehlo.constant dense<1.0> : tensor<2x3x8xbf16>
           %zero = stablehlo.constant dense<0.0> : tensor<2x3x8xbf16>
           %h = stablehlo.select %e, %one, %zero : tensor<2x3x8xi1>, tensor<2x3x8xbf16>"""
-    text = f"""func.func @f(%i: tensor<2x3xi32>, %t: tensor<8x5xbf16>) -> tensor<2x3x5xbf16> {{
+    weight = "{ttcore.argument_type = #ttcore.argument_type<parameter>}"
+    text = f"""func.func @f(%i: tensor<2x3xi32>, %t: tensor<8x5xbf16> {weight})
+        -> tensor<2x3x5xbf16> {{
       %b = stablehlo.broadcast_in_dim %i, dims = [0, 1] : (tensor<2x3xi32>) -> tensor<2x3x8xi32>
       %n = stablehlo.iota dim = 2 : tensor<2x3x8xi32>
       %e = stablehlo.compare EQ, %b, %n : (tensor<2x3x8xi32>, tensor<2x3x8xi32>) -> tensor<2x3x8xi1>

@@ -29,6 +29,10 @@ def binary(
     return p.make.emit(name, operands[::-1] if swap else operands, x.type)
 
 
+def power_of_size(p: Program, exponent: float) -> SSAValue:
+    return p.make.like("pow", p.make.like("abs", p.argument(2, 3)), p.number(exponent, 2, 3))
+
+
 def twice(p: Program, name: str) -> SSAValue:
     return p.make.like(name, p.make.like(name, p.argument(2, 3)))
 
@@ -170,8 +174,24 @@ SIMPLIFIED: dict[str, tuple[Build, list[str]]] = {
         [],
     ),
     # arithmetic
-    "x + 0": (lambda p: binary(p, "add", 0.0), []),
-    "0 + x": (lambda p: binary(p, "add", 0.0, swap=True), []),
+    "x + -0": (lambda p: binary(p, "add", -0.0), []),
+    "-0 + x": (lambda p: binary(p, "add", -0.0, swap=True), []),
+    "x + 0": (lambda p: binary(p, "add", 0.0), ["add"]),
+    "|x| + 0": (
+        lambda p: p.make.like("add", p.make.like("abs", p.argument(3)), p.number(0.0, 3)),
+        ["abs"],
+    ),
+    "integer + 0": (lambda p: binary(p, "add", 0, element=si32), []),
+    "x - -0": (lambda p: binary(p, "subtract", -0.0), ["subtract"]),
+    "zeros of both signs": (
+        lambda p: p.make.concat([p.number(0.0, 2, 3), p.number(-0.0, 2, 3)], 0),
+        ["concat"],
+    ),
+    "pad on one side, cut on the other": (
+        lambda p: emit(p, "pad", [p.argument(4)], [4], padding=[1, -1], value=0.0),
+        ["pad"],
+    ),
+    "1 / (1 / x)": (lambda p: twice(p, "reciprocal"), ["reciprocal", "reciprocal"]),
     "x - 0": (lambda p: binary(p, "subtract", 0.0), []),
     "0 - x": (lambda p: binary(p, "subtract", 0.0, swap=True), ["subtract"]),
     "x * 1": (lambda p: binary(p, "multiply", 1.0), []),
@@ -184,8 +204,9 @@ SIMPLIFIED: dict[str, tuple[Build, list[str]]] = {
     ),
     "x ** 1": (lambda p: binary(p, "pow", 1.0), []),
     "x ** 2": (lambda p: binary(p, "pow", 2.0), ["multiply"]),
-    "x ** 0.5": (lambda p: binary(p, "pow", 0.5), ["sqrt"]),
-    "x ** -0.5": (lambda p: binary(p, "pow", -0.5), ["rsqrt"]),
+    "x ** 0.5": (lambda p: binary(p, "pow", 0.5), ["pow"]),
+    "|x| ** 0.5": (lambda p: power_of_size(p, 0.5), ["abs", "sqrt"]),
+    "|x| ** -0.5": (lambda p: power_of_size(p, -0.5), ["abs", "rsqrt"]),
     "x ** -1": (lambda p: binary(p, "pow", -1.0), ["reciprocal"]),
     "x ** 3": (lambda p: binary(p, "pow", 3.0), ["pow"]),
     "integer ** 2": (lambda p: binary(p, "pow", 2, element=si32), ["multiply"]),

@@ -39,14 +39,15 @@ def test_softmax_through_its_logarithm(guarded: bool, element: Attribute) -> Non
     p = Formulas()
     x = p.argument(4, 8, element=element)
     result = p.u("exp", p.b("subtract", x, log_sum_exp(p, x, guarded)))
-    assert names_after(p, result) == ["softmax"]
+    # With care for infinite maxima, infinity makes zero of the others, where a softmax has NaN.
+    assert ("softmax" in names_after(p, result)) is not guarded
 
 
-def test_softmax_of_what_needs_no_maximum() -> None:
+def test_without_a_maximum_it_is_no_softmax() -> None:
     p = Formulas()
     x = p.argument(4, 8)
     total = p.u("log", p.make.reduce("sum", p.u("exp", x), [1]))
-    assert names_after(p, p.u("exp", p.b("subtract", x, total))) == ["softmax"]
+    assert "softmax" not in names_after(p, p.u("exp", p.b("subtract", x, total)))
 
 
 def test_another_shift_is_no_softmax() -> None:

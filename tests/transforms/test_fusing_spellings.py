@@ -92,12 +92,25 @@ def divided_softmax(p: Formulas, inverse_first: bool) -> SSAValue:
 
 def guarded_softmax(p: Formulas) -> SSAValue:
     """Infinite maxima count as zero."""
-    x = p.argument(4, 8)
+    return guarded(p, p.argument(4, 8))
+
+
+def guarded(p: Formulas, x: SSAValue) -> SSAValue:
     top = p.make.reduce("max", x, [1])
     finite = p.make.like("isfinite", top, element=i1)
     top = p.make.emit("where", [finite, top, p.make.full([1, 1], 0.0, f32)], top.type)
     exponentials = p.u("exp", p.b("subtract", x, top))
     return p.b("div", exponentials, p.make.reduce("sum", exponentials, [1]))
+
+
+def guarded_weights(p: Formulas, moved: bool = False, other: bool = False) -> SSAValue:
+    """In a product that sums over the softmax's dimension, or over another one."""
+    weights = guarded(p, p.argument(4, 8))
+    if moved:
+        weights = p.make.reshape(weights, [2, 2, 8])
+    values = p.argument(*([2] if moved else []), 4 if other else 8, 3)
+    shape = [8, 3] if other else [*shape_of(weights.type)[:-1], 3]
+    return p.make.emit("matmul", [weights, values], TensorType(f32, shape), transpose_a=other)
 
 
 def rows_as_channels(p: Formulas) -> SSAValue:
@@ -125,7 +138,19 @@ NORMS: dict[str, tuple[Build, list[str] | None]] = {
     "rounded softmax": (rounded_softmax, ["softmax"]),
     "softmax, inverse": (lambda p: divided_softmax(p, False), ["softmax"]),
     "softmax, inverse first": (lambda p: divided_softmax(p, True), ["softmax"]),
-    "softmax, guarded": (guarded_softmax, ["softmax"]),
+    "softmax, guarded": (
+        guarded_softmax,
+        ["max", "isfinite", "where", "subtract", "exp", "sum", "div"],
+    ),
+    "softmax, guarded, in a product": (guarded_weights, ["softmax", "matmul"]),
+    "softmax, guarded, moved before a product": (
+        lambda p: guarded_weights(p, moved=True),
+        ["softmax", "reshape", "matmul"],
+    ),
+    "softmax, guarded, in the product of others": (
+        lambda p: guarded_weights(p, other=True),
+        ["max", "isfinite", "where", "subtract", "exp", "sum", "div", "matmul"],
+    ),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import copysign
 from typing import TYPE_CHECKING
 
 from xdsl.ir import Attribute, SSAValue
@@ -18,7 +19,9 @@ from ttcodegen.transforms.evaluation import evaluate, rounded
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
 from ttcodegen.transforms.ttir_patterns import (
     full_like,
+    has_no_sign,
     is_elementwise,
+    is_float,
     is_weight,
     same_type,
     with_splat,
@@ -107,12 +110,22 @@ def _folds(definition: TTIRDefinition) -> bool:
 @ARITHMETIC.on("ttir.add", "ttir.multiply", "ttir.subtract", "ttir.div")
 def drop_neutral_number(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     """x + 0, x - 0, x * 1, x / 1."""
-    neutral = 0 if op.name in ("ttir.add", "ttir.subtract") else 1
     lhs, rhs = op.operands
-    if same_type(lhs, op) and splat_of(rhs) == neutral:
+    if same_type(lhs, op) and _is_neutral(op, lhs, splat_of(rhs)):
         return lhs
     commutes = op.name in ("ttir.add", "ttir.multiply")
-    return rhs if commutes and same_type(rhs, op) and splat_of(lhs) == neutral else None
+    return rhs if commutes and same_type(rhs, op) and _is_neutral(op, rhs, splat_of(lhs)) else None
+
+
+def _is_neutral(op: CatalogueOp, value: SSAValue, number: float | None) -> bool:
+    """Whether the op of a value and a number gives the value. -0.0 + 0.0 and -0.0 - -0.0 are 0.0,
+    so of floats that may be -0.0 only -0.0 is added and 0.0 subtracted without effect."""
+    if op.name in ("ttir.multiply", "ttir.div"):
+        return number == 1
+    if number != 0:
+        return False
+    keeps = (copysign(1.0, number) < 0) == (op.name == "ttir.add")
+    return keeps or not is_float(value) or has_no_sign(value)
 
 
 _POWERS: dict[float, Callable[[Rewriter, SSAValue], SSAValue]] = {
@@ -134,12 +147,18 @@ def expand_power(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     data_type = normalized_data_type(op.result_type.element_type)
     if data_type is None or (not data_type.is_float and splat not in (1, 2)):
         return None
+    # pow(-inf, 0.5) is inf and pow(-0.0, -0.5) is inf; roots have NaN and -inf there.
+    if splat in (0.5, -0.5) and not has_no_sign(base):
+        return None
     return _POWERS[splat](rewriter, base)
 
 
 @ARITHMETIC.on(*with_trait(Trait.SELF_INVERSE))
 def cancel_inverse(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """An op applied twice that is its own inverse."""
+    """An op applied twice that is its own inverse. 1 / (1 / x) is none: it rounds, and is zero for
+    subnormal x."""
+    if op.name == "ttir.reciprocal":
+        return None
     producer = rewriter.defining(op.operands[0], op.name)
     if producer is None or not same_type(producer.operands[0], op):
         return None

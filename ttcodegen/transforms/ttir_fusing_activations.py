@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import pi, sqrt
+from math import isfinite, pi, sqrt
 
 from xdsl.ir import SSAValue
 
@@ -103,14 +103,14 @@ def fuse_relu(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 @ACTIVATIONS.on("ttir.where")
 def fuse_chosen_relu(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """x where x > 0, else 0."""
+    """x where x > 0, else 0, of integers: for a float that is no number it gives 0, a relu NaN."""
     condition, value, other = op.operands
     producer = rewriter.sole(condition, "ttir.gt", "ttir.ge")
     if producer is None or splat_of(other) != 0 or not same_type(value, op):
         return None
     if producer.operands[0] is not value or splat_of(producer.operands[1]) != 0:
         return None
-    return rewriter.emit("relu", [value], op.result_type)
+    return None if is_float(value) else rewriter.emit("relu", [value], op.result_type)
 
 
 @ACTIVATIONS.on("ttir.minimum")
@@ -161,15 +161,21 @@ def fuse_hardsigmoid(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 @ACTIVATIONS.on("ttir.div", "ttir.reciprocal")
 def fuse_sigmoid(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """1 / (1 + exp(-x)), or another number or tensor above it."""
+    """1 / (1 + exp(-x)), or x or another finite number above it. What else may be above it could be
+    infinite: through an exponential that is infinite as well it is NaN, times a sigmoid it is
+    not."""
     total = op.operands[-1]
     exponential = addend(rewriter, total, 1.0)
     producer = None if exponential is None else rewriter.sole(exponential, "ttir.exp")
     negated = None if producer is None else rewriter.sole(producer.operands[0], "ttir.neg")
     if negated is None or not same_type(negated.operands[0], op):
         return None
+    above = None if op.name == "ttir.reciprocal" else op.operands[0]
+    number = 1 if above is None else splat_of(above)
+    if above is not negated.operands[0] and (number is None or not isfinite(number)):
+        return None
     sigmoid = rewriter.emit("sigmoid", [negated.operands[0]], op.result_type)
-    if op.name == "ttir.reciprocal" or splat_of(op.operands[0]) == 1:
+    if number == 1:
         return sigmoid
     return rewriter.emit("multiply", [op.operands[0], sigmoid], op.result_type)
 
@@ -240,7 +246,8 @@ def fuse_leaky_relu(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
         return None
     if producer.operands[0] is not value or splat_of(producer.operands[1]) != 0:
         return None
-    if not is_float(value):
+    # 0 times what is not finite is NaN, where a leaky relu has 0.
+    if not is_float(value) or not isfinite(found[1]):
         return None
     return rewriter.emit("leaky_relu", [value], op.result_type, parameter=float(found[1]))
 

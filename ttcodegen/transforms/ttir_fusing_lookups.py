@@ -18,21 +18,22 @@ from ttcodegen.lazy_numpy import np
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.transforms.evaluation import known_elements
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
-from ttcodegen.transforms.ttir_patterns import is_float
+from ttcodegen.transforms.ttir_patterns import is_float, is_weight
 
 LOOKUPS = PatternSet()
 
 
 @LOOKUPS.on("ttir.matmul")
 def fuse_one_hot(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A product of one-hot rows with a table is an embedding. Where an index is outside of the
-    table its row is zero."""
+    """A product of one-hot rows with a table of weights is an embedding. Where an index is outside
+    of the table its row is zero. Of what is computed, rows that are not finite make the others NaN
+    in a product, which an embedding does not."""
     if op.parameter("transpose_a") or op.parameter("transpose_b"):
         return None
     one_hot, table = op.operands
     places = _places(rewriter, one_hot)
     shape = shape_of(table.type)
-    if places is None or len(shape) != 2 or not is_float(table):
+    if places is None or len(shape) != 2 or not is_float(table) or not is_weight(table):
         return None
     count = prod(op.result_shape[:-1])
     places = rewriter.reshape(places, [count])

@@ -9,6 +9,7 @@ from xdsl.ir import SSAValue
 from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.constant_values import splat_of
+from ttcodegen.ops.dimensions import dimension_groups
 from ttcodegen.ops.reduction import reduced_dims
 from ttcodegen.ops.softmax import LEAST_SCORE
 from ttcodegen.transforms import ttir_row_statistics as statistics
@@ -90,7 +91,8 @@ def fuse_mean(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 @NORMALIZATIONS.on("ttir.div", "ttir.multiply")
 def fuse_softmax(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """exp(x) / sum(exp(x)), where x may have its maximum subtracted first."""
+    """exp(x - max(x)) / sum(exp(x - max(x))). Without the maximum, exponentials of ordinary numbers
+    are infinite or all zero, where a softmax has numbers."""
     exponentials, total = op.operands
     if op.name == "ttir.multiply":
         found = _inverse_factor(rewriter, op)
@@ -110,14 +112,11 @@ def fuse_softmax(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
         return None
     if not same_type(exponentials, op) or not is_float(exponentials):
         return None
-    source = producer.operands[0]
-    original = _before_maximum(rewriter, source, dims[0])
+    original = _before_maximum(rewriter, producer.operands[0], op, dims[0])
+    if original is None:
+        return None
     return rewriter.emit(
-        "softmax",
-        [source if original is None else original],
-        op.result_type,
-        dimension=dims[0],
-        numericStable=original is not None,
+        "softmax", [original], op.result_type, dimension=dims[0], numericStable=True
     )
 
 
@@ -131,17 +130,26 @@ def _inverse_factor(rewriter: Rewriter, op: CatalogueOp) -> tuple[SSAValue, SSAV
     return None
 
 
-def _before_maximum(rewriter: Rewriter, value: SSAValue, dim: int) -> SSAValue | None:
-    """x, if `value` is x less its maximum along the dimension."""
+def _before_maximum(
+    rewriter: Rewriter, value: SSAValue, op: CatalogueOp, dim: int
+) -> SSAValue | None:
+    """x, if `value` is x less its maximum along the dimension, and `op` the softmax of it."""
     producer = rewriter.sole(_without_floor(rewriter, value), "ttir.subtract")
     if producer is None:
         return None
     source, maximum = producer.operands
-    reduced = rewriter.defining(_unguarded(rewriter, maximum), "ttir.max")
-    if reduced is None or reduced.operands[0] is not source:
+    if not same_type(source, producer):
         return None
-    is_kept = reduced.parameter("keep_dim") and reduced_dims(reduced) == [dim]
-    return source if is_kept and same_type(source, producer) else None
+    unguarded = _unguarded(rewriter, maximum)
+    reduced = rewriter.defining(unguarded, "ttir.max")
+    if reduced is not None and reduced.operands[0] is source:
+        is_own = reduced.parameter("keep_dim") and reduced_dims(reduced) == [dim]
+    else:
+        is_own = _is_moved_maximum(rewriter, producer, dim)
+        unguarded = None if _is_guarded(rewriter, maximum) else maximum
+    if not is_own or (unguarded is not maximum and not _is_multiplied_away(op, dim)):
+        return None
+    return source
 
 
 def _without_floor(rewriter: Rewriter, value: SSAValue) -> SSAValue:
@@ -159,7 +167,8 @@ def _without_floor(rewriter: Rewriter, value: SSAValue) -> SSAValue:
 
 def _unguarded(rewriter: Rewriter, maximum: SSAValue) -> SSAValue:
     """A maximum before zero takes the place of infinite ones: in rows where it is minus infinity
-    nothing is a number either way."""
+    nothing is a number either way. Where it is infinity, some are not and others are zero; in a
+    softmax none is a number."""
     choice = rewriter.defining(maximum, "ttir.where")
     if choice is None or splat_of(choice.operands[2]) != 0:
         return maximum
@@ -168,9 +177,55 @@ def _unguarded(rewriter: Rewriter, maximum: SSAValue) -> SSAValue:
     return found if finite is not None and finite.operands[0] is found else maximum
 
 
+def _is_multiplied_away(op: CatalogueOp, dim: int) -> bool:
+    """Whether products of matrices alone use the op's result, each of which sums over a dimension
+    of it: one element of a row that is no number is as good as all of them."""
+    pending = [(op.results[0], dim)]
+    for _ in range(_MOST_MOVES):
+        if not pending:
+            return True
+        value, axis = pending.pop()
+        for use in value.uses:
+            user = use.operation
+            if not isinstance(user, CatalogueOp) or value.first_use is None:
+                return False
+            if user.name == "ttir.matmul":
+                side = "transpose_b" if use.index else "transpose_a"
+                last = len(shape_of(value.type)) - 1
+                summed = last - 1 if (use.index == 0) == user.parameter(side) else last
+                if axis != summed:
+                    return False
+            elif (moved := _moved_axis(user, axis)) is not None:
+                pending.append((user.results[0], moved))
+            else:
+                return False
+    return False
+
+
+_MOST_MOVES = 16
+
+
+def _moved_axis(op: CatalogueOp, axis: int) -> int | None:
+    """Which dimension of the op's result a dimension of its operand becomes, None if it is not one
+    any more."""
+    if op.name == "ttir.typecast":
+        return axis if is_float(op.results[0]) else None
+    if op.name == "ttir.permute":
+        return op.parameter("permutation").index(axis)
+    if op.name != "ttir.reshape":
+        return None
+    size = shape_of(op.operands[0].type)[axis]
+    for before, after in dimension_groups(shape_of(op.operands[0].type), op.result_shape):
+        if axis in before:
+            found = [dim for dim in after if op.result_shape[dim] != 1]
+            whole = [dim for dim in before if shape_of(op.operands[0].type)[dim] != 1] == [axis]
+            return found[0] if whole and len(found) == 1 and size != 1 else None
+    return None
+
+
 @NORMALIZATIONS.on("ttir.exp")
 def fuse_softmax_of_logarithms(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """exp(x - log(sum(exp(x - m))) - m): a softmax whatever m is, mostly the maximum."""
+    """exp(x - log(sum(exp(x - m))) - m) with the maximum for m."""
     producer = rewriter.sole(op.operands[0], "ttir.subtract")
     if producer is None or not is_float(op.results[0]):
         return None
@@ -182,11 +237,18 @@ def fuse_softmax_of_logarithms(rewriter: Rewriter, op: CatalogueOp) -> SSAValue 
     pairs = [(total, None)] if addition is None else _both_ways(addition)
     for logarithm, shift in pairs:
         dim = _exponentials_of(rewriter, logarithm, source, shift)
-        if dim is None or not _is_kept(normalizer, op, dim):
+        if dim is None or shift is None or not _is_kept(normalizer, op, dim):
             continue
-        return rewriter.emit(
-            "softmax", [source], op.result_type, dimension=dim, numericStable=shift is not None
-        )
+        maximum = statistics.statistic(rewriter, shift)
+        unguarded = _unguarded(rewriter, maximum)
+        reduced = rewriter.defining(statistics.statistic(rewriter, unguarded), "ttir.max")
+        if reduced is None or reduced_dims(reduced) != [dim]:
+            continue
+        if not statistics.is_same_tensor(rewriter, reduced.operands[0], source):
+            continue
+        if unguarded is not maximum and not _is_multiplied_away(op, dim):
+            continue
+        return rewriter.emit("softmax", [source], op.result_type, dimension=dim, numericStable=True)
     return None
 
 
@@ -242,16 +304,30 @@ def fuse_moved_maximum(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     producer = rewriter.sole(op.operands[0], "ttir.subtract")
     if producer is None or not same_type(producer.operands[0], producer):
         return None
-    source, maximum = producer.operands
-    shape, rank = shape_of(maximum.type), len(producer.result_shape)
-    place = op.parameter("dimension") % rank - (rank - len(shape))
+    dim = op.parameter("dimension") % len(producer.result_shape)
+    if not _is_moved_maximum(rewriter, producer, dim):
+        return None
+    return rewriter.again(op, [producer.operands[0]], numericStable=True)
+
+
+def _is_moved_maximum(rewriter: Rewriter, difference: CatalogueOp, dim: int) -> bool:
+    """Whether what is subtracted from a tensor is the maximum of it, one number for each row along
+    a dimension: that changes nothing in a softmax but the range."""
+    source, maximum = difference.operands
+    shape = shape_of(maximum.type)
+    place = dim - (len(difference.result_shape) - len(shape))
     reduced = rewriter.defining(_in_first_order(rewriter, maximum), "ttir.max")
     if reduced is None or (place >= 0 and shape[place] != 1):
-        return None
-    # What is subtracted is one number for each row, and so changes nothing but the range.
-    if _in_first_order(rewriter, reduced.operands[0]) is not _in_first_order(rewriter, source):
-        return None
-    return rewriter.again(op, [source], numericStable=True)
+        return False
+    return _in_first_order(rewriter, reduced.operands[0]) is _in_first_order(rewriter, source)
+
+
+def _is_guarded(rewriter: Rewriter, maximum: SSAValue) -> bool:
+    """Whether infinite maxima were replaced, before or after they were moved."""
+    value = maximum
+    while (producer := rewriter.defining(value, "ttir.reshape", "ttir.permute")) is not None:
+        value = producer.operands[0]
+    return _unguarded(rewriter, value) is not value
 
 
 def _in_first_order(rewriter: Rewriter, value: SSAValue) -> SSAValue:

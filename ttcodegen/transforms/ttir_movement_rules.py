@@ -10,7 +10,7 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.reduction import reduced_dims
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
-from ttcodegen.transforms.ttir_patterns import full_like, same_type
+from ttcodegen.transforms.ttir_patterns import full_like, is_same, same_type
 
 MOVEMENT = PatternSet()
 
@@ -26,10 +26,11 @@ MOVEMENT = PatternSet()
 )
 def move_one_number(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     """However a tensor of one number is moved, it stays one."""
-    splats = {splat_of(value) for value in op.operands}
-    if len(splats) != 1 or (splat := splats.pop()) is None:
+    splats = [splat_of(value) for value in op.operands]
+    first = splats[0]
+    if first is None or any(splat is None or not is_same(splat, first) for splat in splats):
         return None
-    return full_like(rewriter, op, splat)
+    return full_like(rewriter, op, first)
 
 
 @MOVEMENT.on("ttir.broadcast", "ttir.repeat", "ttir.permute", "ttir.slice_static", "ttir.pad")
@@ -42,6 +43,9 @@ def move_nothing(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
         permutation = op.parameter("permutation")
         return source if permutation == sorted(permutation) else None
     if op.name == "ttir.slice_static" and any(step < 0 for step in op.parameter("step")):
+        return None
+    # A side that is cut off may make up for one that is added.
+    if op.name == "ttir.pad" and any(op.parameter("padding")):
         return None
     return source
 

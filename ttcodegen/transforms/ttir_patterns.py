@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import copysign
+
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, BlockArgument, SSAValue
 
@@ -40,6 +42,43 @@ def is_float(value: SSAValue) -> bool:
     return data_type is not None and data_type.is_float
 
 
+_WITHOUT_SIGN = frozenset(
+    f"ttir.{name}" for name in ("abs", "square", "exp", "exp2", "sigmoid", "softmax", "erfc")
+)
+"""Ops whose results are never below zero, nor -0.0."""
+_KEEP_NO_SIGN = frozenset(
+    f"ttir.{name}"
+    for name in (
+        *("add", "multiply", "div", "maximum", "minimum", "sqrt", "rsqrt", "reciprocal", "relu"),
+        *("sum", "mean", "max", "min", "prod", "typecast", "cumsum", "concat"),
+        *("reshape", "permute", "broadcast", "repeat", "repeat_interleave", "slice_static"),
+    )
+)
+"""Ops whose results are not if no operand is."""
+_SIGN_OPS = 16
+
+
+def has_no_sign(value: SSAValue) -> bool:
+    """Whether no element of `value` is below zero or -0.0, as far as a few ops before it tell."""
+    pending = [value]
+    for _ in range(_SIGN_OPS):
+        if not pending:
+            return True
+        current = pending.pop()
+        op, splat = current.owner, splat_of(current)
+        if splat is not None:
+            if copysign(1.0, splat) < 0 or splat != splat:
+                return False
+        elif not isinstance(op, CatalogueOp):
+            return False
+        elif op.name in _KEEP_NO_SIGN:
+            is_square = op.name == "ttir.multiply" and op.operands[0] is op.operands[1]
+            pending += () if is_square else op.operands
+        elif op.name not in _WITHOUT_SIGN:
+            return False
+    return False
+
+
 def unconverted(rewriter: Rewriter, value: SSAValue) -> SSAValue:
     """`value` before conversions between floats, which only round it."""
     while (producer := rewriter.defining(value, "ttir.typecast")) is not None:
@@ -55,6 +94,11 @@ def close(number: float, expected: float, like: SSAValue) -> bool:
         2.0**-7 if normalized_data_type(element_of(like.type)) is DataType.BFLOAT16 else 1e-5
     )
     return abs(number - expected) <= tolerance * abs(expected)
+
+
+def is_same(first: float, second: float) -> bool:
+    """Whether two numbers are equal, zeros of the same sign."""
+    return first == second and copysign(1.0, first) == copysign(1.0, second)
 
 
 def with_splat(op: CatalogueOp) -> tuple[SSAValue, float | int] | None:

@@ -96,7 +96,7 @@ def _sizes(value: SSAValue) -> list[int]:
     return [size for size in shape_of(value.type) if size != 1]
 
 
-def _same(rewriter: Rewriter, first: SSAValue, second: SSAValue) -> bool:
+def is_same_tensor(rewriter: Rewriter, first: SSAValue, second: SSAValue) -> bool:
     """Whether two tensors hold the same values, maybe in types of which one keeps the other's."""
     return _exact(rewriter, first) is _exact(rewriter, second)
 
@@ -140,12 +140,12 @@ def _mean_square(rewriter: Rewriter, value: SSAValue) -> SSAValue | None:
 
 def _is_mean_square(rewriter: Rewriter, value: SSAValue, of: SSAValue) -> bool:
     squared = _mean_square(rewriter, value)
-    return squared is not None and _same(rewriter, squared, of)
+    return squared is not None and is_same_tensor(rewriter, squared, of)
 
 
 def _is_mean(rewriter: Rewriter, value: SSAValue, of: SSAValue) -> bool:
     averaged = _averaged(rewriter, value)
-    return averaged is not None and _same(rewriter, averaged, of)
+    return averaged is not None and is_same_tensor(rewriter, averaged, of)
 
 
 def _centered_source(rewriter: Rewriter, value: SSAValue) -> SSAValue | None:
@@ -169,7 +169,7 @@ def _is_variance(rewriter: Rewriter, value: SSAValue, of: SSAValue) -> bool:
     squared = _mean_square(rewriter, value)
     if squared is not None:
         source = _centered_source(rewriter, squared)
-        return source is not None and _same(rewriter, source, of)
+        return source is not None and is_same_tensor(rewriter, source, of)
     producer = rewriter.defining(statistic(rewriter, value), "ttir.relu", "ttir.subtract")
     if producer is not None and producer.name == "ttir.relu":
         value = statistic(rewriter, producer.operands[0])

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from math import log2
 from typing import Any
 
 import numpy as np
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
-from ttcodegen.dialects.datatypes import i1, shape_of
+from ttcodegen.dialects.datatypes import f32, i1, shape_of
 from ttcodegen.frontends.torch.elementwise import graph_number
-from ttcodegen.frontends.torch.graph import Graph, Rule, kind_of
+from ttcodegen.frontends.torch.graph import Graph, Rule, Scalar, kind_of
 
 
 def _filled(number: float) -> Rule:
@@ -45,8 +46,43 @@ def _arange(graph: Graph, *numbers: Any, **_: Any) -> SSAValue:
     return graph.array(values)
 
 
-def _linspace(graph: Graph, start: float, end: float, steps: int, **_: Any) -> SSAValue:
+def _linspace(graph: Graph, start: Scalar, end: Scalar, steps: int, **_: Any) -> SSAValue:
+    if isinstance(start, SSAValue) or isinstance(end, SSAValue):
+        return _evenly(graph, start, end, steps, graph.element)
     return graph.array(np.linspace(start, end, steps))
+
+
+def _evenly(
+    graph: Graph, start: Scalar, end: Scalar, steps: int, limit: Attribute = f32
+) -> SSAValue:
+    """Numbers from one tensor to another in equal steps, counted from both ends as PyTorch does."""
+    # Limits of integers are cut before.
+    start, end = (
+        graph.typecast(graph.reshape(graph.value(v, limit), [1]), f32) for v in (start, end)
+    )
+    if steps == 1:
+        return start
+    step = graph.like("div", graph.like("subtract", end, start), graph.number(steps - 1, start))
+    places = np.arange(steps)
+    up, down = (graph.constant(each, f32) for each in (places, steps - 1 - places))
+    rising = graph.broadcasting("add", graph.broadcasting("multiply", up, step), start)
+    falling = graph.broadcasting("subtract", end, graph.broadcasting("multiply", down, step))
+    first = graph.constant(places < steps // 2, i1)
+    values = graph.emit("where", [first, rising, falling], rising.type)
+    return values if kind_of(graph.element) == "f" else graph.like("trunc", values)
+
+
+def _logspace(
+    graph: Graph, start: Scalar, end: Scalar, steps: int, base: float = 10.0, **_: Any
+) -> SSAValue:
+    """Powers of a base with evenly spaced exponents."""
+    if isinstance(start, SSAValue) or isinstance(end, SSAValue):
+        exponents = _evenly(graph, start, end, steps)
+        power = graph.like("exp2", graph.broadcasting(
+            "multiply", exponents, graph.number(log2(base), exponents)
+        ))  # fmt: skip
+        return power if kind_of(graph.element) == "f" else graph.like("trunc", power)
+    return graph.array(np.float64(base) ** np.linspace(start, end, steps))
 
 
 _WINDOWS: dict[str, tuple[float, ...]] = {
@@ -97,6 +133,7 @@ RULES: dict[str, Rule] = {
     "scalar_tensor": _scalar,
     "arange": _arange,
     "linspace": _linspace,
+    "logspace": _logspace,
     **{name: _window(name) for name in _WINDOWS},
     "eye": _eye,
     "tril": _triangle(upper=False),

@@ -15,6 +15,7 @@ from ttcodegen.frontends.torch.graph import (
     Rule,
     Scalar,
     kind_of,
+    limits,
     unsupported_argument,
 )
 
@@ -118,9 +119,22 @@ def _floor_divide(graph: Graph, a: Scalar, b: Scalar) -> SSAValue:
 
 
 def _fmod(graph: Graph, a: Scalar, b: Scalar) -> SSAValue:
-    """a - trunc(a / b) * b."""
-    whole = _div(graph, a, b, "trunc")
-    return graph.apply("subtract", a, graph.apply("multiply", whole, b))
+    """The remainder with the sign of the dividend; TTIR's has that of the divisor."""
+    rank = len(graph.shape)
+    if kind_of(graph.element) == "f":
+        whole = _div(graph, a, b, "trunc")
+        return graph.apply("subtract", a, graph.apply("multiply", whole, b))
+    a, b = graph.value(a, rank=rank), graph.value(b, rank=rank)
+    rest = graph.broadcasting("remainder", a, b)
+    if kind_of(graph.element) in "ub":
+        return rest
+    zero = graph.number(0, rest)
+    negative = graph.compare("lt", a, zero, i1)
+    opposite = graph.compare("ne", negative, graph.compare("lt", b, zero, i1), i1)
+    left = graph.compare("ne", rest, zero, i1)
+    moved = graph.broadcasting("subtract", rest, b)
+    differs = graph.broadcasting("logical_and", opposite, left, element=i1)
+    return graph.broadcasting("where", differs, moved, rest, element=graph.element)
 
 
 def _pow(graph: Graph, a: Scalar, b: Scalar) -> SSAValue:
@@ -153,15 +167,23 @@ def _clamp(
     if isinstance(low, SSAValue) or isinstance(high, SSAValue):
         result = x if low is None else graph.apply("maximum", x, low)
         return result if high is None else graph.apply("minimum", result, high)
-    if low is not None and high is not None:
+    is_whole = kind_of(graph.element) != "f"
+    if low is not None and high is not None and not is_whole:
         if low == 0 and high == 6:
             return graph.like("relu6", x)
         return graph.like("clamp_scalar", x, min=low, max=high)
-    if low == 0:
+    if low == 0 and high is None and not is_whole:
         return graph.like("relu", x)
-    return (
-        graph.apply("maximum", x, low) if low is not None else graph.apply("minimum", x, high or 0)
-    )
+    result = x if low is None else graph.apply("maximum", x, _within(graph, low))
+    return result if high is None else graph.apply("minimum", result, _within(graph, high))
+
+
+def _within(graph: Graph, bound: float) -> float:
+    """A bound as an element of the result has it: of integers one that the type can hold."""
+    if kind_of(graph.element) == "f":
+        return bound
+    least, most = limits(graph.element)
+    return int(min(max(bound, least), most))
 
 
 def _clamp_max(graph: Graph, x: SSAValue, high: Scalar) -> SSAValue:
@@ -260,20 +282,36 @@ def _isnan(graph: Graph, x: SSAValue) -> SSAValue:
 
 
 def _isinf(graph: Graph, x: SSAValue) -> SSAValue:
+    if kind_of(element_of(x.type)) != "f":
+        return graph.full(graph.shape, 0, i1)
     return graph.compare("eq", graph.like("abs", x), graph.number(inf, x), i1)
 
 
 def _infinite(limit: float) -> Rule:
     def rule(graph: Graph, x: SSAValue) -> SSAValue:
+        if kind_of(element_of(x.type)) != "f":
+            return graph.full(graph.shape, 0, i1)
         return graph.compare("eq", x, graph.number(limit, x), i1)
 
     return rule
 
 
 def _hypot(graph: Graph, x: Scalar, y: Scalar) -> SSAValue:
-    x, y = graph.value(x), graph.value(y)
-    total = graph.broadcasting("add", graph.like("square", x), graph.like("square", y))
-    return graph.like("sqrt", total)
+    """big * sqrt(1 + (small / big)^2), whose squares neither vanish nor overflow."""
+    x, y = (graph.like("abs", graph.value(v, rank=len(graph.shape))) for v in (x, y))
+    big, small = (graph.broadcasting(name, x, y) for name in ("maximum", "minimum"))
+    zero, one = graph.number(0, big), graph.number(1, big)
+    # Of two zeros or two infinities there is no ratio.
+    alike = graph.compare("eq", big, small, i1)
+    divisor = graph.broadcasting("where", alike, one, big, element=graph.element)
+    ratio = graph.broadcasting("where", alike, one, graph.like("div", small, divisor),
+                               element=graph.element)  # fmt: skip
+    root = graph.like("sqrt", graph.broadcasting("add", graph.like("square", ratio), one))
+    length = graph.like("multiply", big, root)
+    infinite = graph.compare("eq", big, graph.number(inf, big), i1)
+    nothing = graph.compare("eq", big, zero, i1)
+    fixed = graph.broadcasting("logical_or", infinite, nothing, element=i1)
+    return graph.broadcasting("where", fixed, big, length, element=graph.element)
 
 
 def _distances(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import inf
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import TensorType
@@ -110,9 +110,48 @@ class Graph(Translator):
         order[first], order[second] = order[second], order[first]
         return self.permute(value, order)
 
+    def nothing(self, type_: TensorType[Attribute]) -> SSAValue:
+        """A tensor without elements."""
+        return self.constant(np.zeros(shape_of(type_), np.float32), type_.element_type)
+
+    def repeat(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """As of any builder, also of a shape without elements."""
+        if 0 in shape and shape_of(value.type) != tuple(shape):
+            return self.nothing(tensor_type(element_of(value.type), shape))
+        return super().repeat(value, shape)
+
     def array(self, array: np.ndarray, element: Attribute | None = None) -> SSAValue:
         """A constant, with elements as the result has them if not said otherwise."""
         return self.constant(array, element or self.element)
+
+
+def of_scalars(rule: Rule) -> Rule:
+    """A rule of an operation along dimensions which is for scalars as for vectors of one element:
+    they have no dimension, and PyTorch takes 0 or -1 for one."""
+
+    def lifted(
+        graph: Graph, x: SSAValue, *arguments: Any, **named: Any
+    ) -> SSAValue | Sequence[SSAValue]:
+        if shape_of(x.type):
+            return rule(graph, x, *arguments, **named)
+        results = graph.results
+        graph.results = [tensor_type(t.element_type, shape_of(t) or [1]) for t in results]
+        x = graph.reshape(x, [1])
+        given = [_as_vector(graph, each) for each in arguments]
+        options = {key: _as_vector(graph, each) for key, each in named.items()}
+        made = rule(graph, x, *given, **options)
+        graph.results = results
+        values = [made] if isinstance(made, SSAValue) else list(made)
+        return [graph.reshape(v, shape_of(t)) for v, t in zip(values, results, strict=False)]
+
+    return lifted
+
+
+def _as_vector(graph: Graph, argument: Any) -> Any:
+    if not isinstance(argument, SSAValue):
+        return argument
+    value = cast("SSAValue", argument)
+    return value if shape_of(value.type) else graph.reshape(value, [1])
 
 
 def kind_of(element: Attribute) -> str:
@@ -125,6 +164,8 @@ def limits(element: Attribute) -> tuple[float, float]:
     """The smallest and the largest element of a type."""
     if kind_of(element) == "f":
         return -inf, inf
+    if kind_of(element) == "b":
+        return False, True
     found = np.iinfo(np.dtype(numpy_name(element) or "int32"))
     return found.min, found.max
 
@@ -161,6 +202,7 @@ __all__ = [
     "Scalar",
     "kind_of",
     "limits",
+    "of_scalars",
     "promoted",
     "tensor_type",
     "unsupported_argument",

@@ -25,7 +25,7 @@ from xdsl.dialects.builtin import (
     UnknownLoc,
 )
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.diagnostics import CompileError, Diagnostic, SourceLocation
@@ -91,7 +91,8 @@ class _Importer:
         self.program = program
         self.values: dict[str, Any] = {}
         self.block = Block()
-        self.graph = Graph(self.block.add_op)
+        self.graph = Graph(self._insert)
+        self._made: list[Operation] = []
         self.findings: dict[tuple[str, str | None], list[SourceLocation | None]] = {}
         self.failed: set[str] = set()
 
@@ -175,16 +176,38 @@ class _Importer:
         value.name_hint = _hint(spec.target)
         self.values[node.name] = value
 
+    def _insert(self, op: Operation) -> None:
+        self.block.add_op(op)
+        self._made.append(op)
+
     def _call(self, node: Node) -> None:
         if any(each.name in self.failed for each in node.all_input_nodes):
             self.failed.add(node.name)
             return
+        self._made.clear()
         try:
             self.values[node.name] = self._translated(node)
+            self._verify(node)
         except (CompileError, VerifyException) as error:
             self.failed.add(node.name)
             remedy = error.diagnostics[0].remedy if isinstance(error, CompileError) else None
             self._refuse(node, str(error), remedy)
+
+    def _verify(self, node: Node) -> None:
+        """Verifies the ops that an operation became: what they cannot be it cannot be either."""
+        for op in self._made:
+            try:
+                op.verify(verify_nested_ops=False)
+                for result in op.results:
+                    if any(size < 0 for size in shape_of(result.type)):
+                        raise VerifyException(f"{op.name}: a result of shape {result.type}")
+            except VerifyException as error:
+                said = str(error).strip().splitlines()[-1]
+                name = _spelled(*operation_name(node.target))
+                raise CompileError(
+                    f"'{name}' of tensors and arguments like these is not supported ({said})",
+                    remedy=_REWRITE,
+                ) from None
 
     def _translated(self, node: Node) -> Any:
         if node.target is operator.getitem:
@@ -195,6 +218,9 @@ class _Importer:
         name, overload = operation_name(node.target)
         if name in _CHECKS:
             return None
+        empty = self._of_nothing(node)
+        if empty is not None:
+            return empty
         rule = rule_of(name, overload)
         of_complex_numbers = any(
             _is_complex(each.meta["val"]) for each in (node, *node.all_input_nodes)
@@ -220,6 +246,20 @@ class _Importer:
                 f"'{_spelled(name, overload)}' with these arguments is not supported: {error}"
             ) from None
         return self._results(node, made)
+
+    def _of_nothing(self, node: Node) -> Any:
+        """The results of an operation that gives no elements; None for one that gives some."""
+        found: Any = node.meta["val"]
+        several = isinstance(found, (tuple, list))
+        values = cast("Sequence[Any]", found if several else [found])
+        if not values or any(
+            not hasattr(each, "shape") or _is_complex(each) or 0 not in tuple(each.shape)
+            for each in values
+        ):
+            return None
+        self.graph.origin = _origin(location_of(node))
+        made = [self.graph.nothing(_type_of(each)) for each in values]
+        return made if several else made[0]
 
     def _results(self, node: Node, made: Any) -> Any:
         """The value of a node: what a rule made, in the types that the graph says."""

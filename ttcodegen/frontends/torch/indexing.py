@@ -24,6 +24,7 @@ from ttcodegen.frontends.torch.graph import (
     Scalar,
     kind_of,
     limits,
+    of_scalars,
     unsupported_argument,
 )
 from ttcodegen.transforms.evaluation import known_elements
@@ -137,6 +138,8 @@ def _joined(
 def _gather(graph: Graph, x: SSAValue, dim: int, index: SSAValue, **_: Any) -> SSAValue:
     axis = graph.dim(dim, len(shape_of(x.type)))
     shape, places = shape_of(x.type), shape_of(index.type)
+    if not prod(places):
+        return graph.nothing(graph.type)
     for other, size in enumerate(places):
         if other != axis and size < shape[other]:
             x = graph.part(x, other, 0, size)
@@ -473,3 +476,12 @@ RULES: dict[str, Rule] = {
     "_unsafe_index_put": _index_put,
 }
 """Operations by their names, for all their overloads."""
+
+RULES.update(
+    {
+        name: of_scalars(RULES[name])
+        for name in """
+        index_select gather scatter scatter_reduce scatter_add index_copy unfold
+        """.split()
+    }
+)

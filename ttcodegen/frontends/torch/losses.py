@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
@@ -20,12 +22,14 @@ def _negative_log_likelihood(
     reduction: int = _MEAN,
     ignore_index: int = -100,
 ) -> SSAValue:
-    """Less the score of the class that is right, [samples, classes] or [classes]; samples of the
-    class `ignore_index` count nothing."""
+    """Less the score of the class that is right, [samples, classes, ...] or [classes]; samples of
+    the class `ignore_index` count nothing."""
+    rank = len(shape_of(scores.type))
+    if rank > 2:
+        scores = graph.permute(scores, [0, *range(2, rank), 1])
     classes = shape_of(scores.type)[-1]
-    scores = graph.reshape(scores, [shape_of(target.type)[0] if shape_of(target.type) else 1,
-                                    classes])  # fmt: skip
-    samples = shape_of(scores.type)[0]
+    samples = prod(shape_of(target.type))
+    scores = graph.reshape(scores, [samples, classes])
     element = element_of(scores.type)
     target = graph.reshape(graph.typecast(target, i32), [samples, 1])
     counted = graph.compare("ne", target, graph.number(ignore_index, target), i1)
@@ -57,13 +61,15 @@ def _with_weight(
     reduction: int,
     ignore_index: int,
 ) -> list[SSAValue]:
-    """The form that gives the total of weights as well, which are rarely used."""
+    """The form that gives the total of weights as well, which is rarely used."""
     return [_negative_log_likelihood(graph, scores, target, weight, reduction, ignore_index)]
 
 
 RULES: dict[str, Rule] = {
     "nll_loss": _negative_log_likelihood,
     "nll_loss_nd": _negative_log_likelihood,
+    "nll_loss2d": _negative_log_likelihood,
     "nll_loss_forward": _with_weight,
+    "nll_loss2d_forward": _with_weight,
 }
 """Operations by their names, for all their overloads."""

@@ -170,13 +170,15 @@ def _select_scatter(graph: Graph, x: SSAValue, source: SSAValue, dim: int, index
 
 
 def _flip(graph: Graph, x: SSAValue, dims: Sequence[int]) -> SSAValue:
-    return graph.like("reverse", x, dimensions=graph.dims(dims, x))
+    return graph.like("reverse", x, dimensions=graph.dims(dims, x)) if dims else x
 
 
 def _roll(graph: Graph, x: SSAValue, shifts: Any, dims: Any = ()) -> SSAValue:
     """What falls out at the end comes in at the start."""
     shape = shape_of(x.type)
     shifts = [shifts] if isinstance(shifts, int) else list(shifts)
+    if not shape:
+        return x
     if not dims and dims != 0:
         flat = _rolled(graph, graph.reshape(x, [prod(shape)]), 0, shifts[0])
         return graph.reshape(flat, shape)
@@ -187,7 +189,7 @@ def _roll(graph: Graph, x: SSAValue, shifts: Any, dims: Any = ()) -> SSAValue:
 
 def _rolled(graph: Graph, x: SSAValue, axis: int, shift: int) -> SSAValue:
     size = shape_of(x.type)[axis]
-    cut = size - shift % size
+    cut = size - shift % max(size, 1)
     if cut == size:
         return x
     return graph.concat([graph.part(x, axis, cut, size), graph.part(x, axis, 0, cut)], axis)

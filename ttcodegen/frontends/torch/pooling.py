@@ -7,10 +7,11 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.datatypes import shape_of, tensor_type
-from ttcodegen.frontends.torch.graph import Graph, Rule, unsupported_argument
+from ttcodegen.dialects.datatypes import f32, shape_of, tensor_type
+from ttcodegen.frontends.torch.graph import Graph, Rule, kind_of, unsupported_argument
 from ttcodegen.frontends.torch.layers import channels_first, channels_last, each_of, emit_on_images
 from ttcodegen.frontends.torch.resizing import weighted_along
 
@@ -65,6 +66,10 @@ def _avg_pool(spatial: int) -> Rule:
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> SSAValue:
+        if kind_of(graph.element) != "f":
+            window = _pool_window(spatial, kernel, stride, padding)
+            return _whole_means(graph, x, spatial, window, ceil_mode, count_include_pad,
+                                divisor_override)  # fmt: skip
         if divisor_override is not None and ceil_mode:
             raise unsupported_argument(
                 f"avg_pool{spatial}d with ceil_mode", "divisor_override", divisor_override
@@ -81,6 +86,56 @@ def _avg_pool(spatial: int) -> Rule:
         return graph.broadcasting("multiply", averaged, factor)
 
     return rule
+
+
+def _whole_means(
+    graph: Graph,
+    x: SSAValue,
+    spatial: int,
+    window: dict[str, Any],
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor: int | None,
+) -> SSAValue:
+    """Means of integers: the sums of windows, exact, and their quotients cut towards zero."""
+    kernel, stride, padding = (list(window[key]) for key in ("kernel", "stride", "padding"))
+    kernel, stride = kernel[-spatial:], stride[-spatial:]
+    padding = padding[: len(padding) // 2][-spatial:]
+    if prod(kernel) > _MOST_WINDOW:
+        raise unsupported_argument("a pool of integers", "kernel_size", kernel)
+    sizes, made = shape_of(x.type)[-spatial:], graph.shape[-spatial:]
+    lead = len(shape_of(x.type)) - spatial
+    counts = np.ones([1] * lead + [1] * spatial)
+    widths = [(0, 0)] * lead
+    for axis in range(spatial):
+        begins = np.arange(made[axis]) * stride[axis] - padding[axis]
+        limit = sizes[axis] + padding[axis]
+        ends = np.minimum(begins + kernel[axis], limit)
+        if not count_include_pad:
+            begins, ends = np.maximum(begins, 0), np.minimum(ends, sizes[axis])
+        shape = [1] * (lead + spatial)
+        shape[lead + axis] = -1
+        counts = counts * (ends - begins).reshape(shape)
+        reach = (made[axis] - 1) * stride[axis] + kernel[axis]
+        widths.append((padding[axis], max(reach - padding[axis] - sizes[axis], 0)))
+    wide = graph.pad(graph.typecast(x, i32), widths, 0)
+    total: SSAValue | None = None
+    for place in np.ndindex(*kernel):
+        part = wide
+        for axis, (at, step, count) in enumerate(zip(place, stride, made, strict=True)):
+            part = graph.part(part, lead + axis, at, at + (count - 1) * step + 1, step)
+        total = part if total is None else graph.like("add", total, part)
+    assert total is not None
+    share = counts if divisor is None else np.full_like(counts, divisor)
+    # A little more than the quotient, for one that is whole may come out just below.
+    sums = graph.typecast(total, f32)
+    quotient = graph.broadcasting("div", sums, graph.constant(share, f32))
+    slack = graph.broadcasting("multiply", quotient, graph.number(1 + 2.0**-20, quotient))
+    return graph.typecast(graph.like("trunc", slack), graph.element)
+
+
+_MOST_WINDOW = 512
+"""The most elements of a window of integers, each of which is an addition."""
 
 
 def _pooled_in_space(

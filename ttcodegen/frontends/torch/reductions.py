@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import inf
+from math import inf, nan
 from typing import Any
 
-from xdsl.dialects.builtin import i32
+from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from ttcodegen.dialects.datatypes import element_of, i1, shape_of, tensor_type
-from ttcodegen.frontends.torch.graph import Graph, Rule, kind_of
+from ttcodegen.frontends.torch.graph import Graph, Rule, kind_of, of_scalars
 
 Dims = int | Sequence[int] | None
 
@@ -28,6 +28,10 @@ def _over(name: str) -> Rule:
 def _truth(name: str) -> Rule:
     def rule(graph: Graph, x: SSAValue, dim: Dims = None, keep: bool = False) -> SSAValue:
         x = graph.logical(x)
+        if dim is not None and not isinstance(dim, int) and not dim:
+            return x if shape_of(x.type) == graph.shape else graph.reduced(
+                name, x, graph.dims(None, x), keep
+            )  # fmt: skip
         return graph.reduced(name, x, graph.dims(dim, x), keep)
 
     return rule
@@ -48,13 +52,24 @@ def place(graph: Graph, x: SSAValue, name: str, dim: int | None, keep: bool) -> 
         x = graph.reshape(x, [_count(x)])
     axis = graph.dim(dim or 0, len(shape_of(x.type)))
     if name == "min":
-        x = graph.like("neg", x)
+        x = _in_reverse(graph, x)
     shape = [
         1 if index == axis else size
         for index, size in enumerate(shape_of(x.type))
         if keep or index != axis
     ]
     return graph.emit("argmax", [x], tensor_type(i32, shape), dim_arg=[axis], keep_dim=keep)
+
+
+def _in_reverse(graph: Graph, x: SSAValue) -> SSAValue:
+    """Elements in the opposite order: negated, or for integers all bits inverted, which the least
+    one has a place in as well."""
+    kind = kind_of(element_of(x.type))
+    if kind == "f":
+        return graph.like("neg", x)
+    if element_of(x.type) != i64:
+        x = graph.typecast(x, i32)
+    return graph.like("bitwise_not", x)
 
 
 def _count(x: SSAValue) -> int:
@@ -88,6 +103,17 @@ def _softmax(graph: Graph, x: SSAValue, dim: int, *_: Any, **__: Any) -> SSAValu
     )
 
 
+def _safe_softmax(graph: Graph, x: SSAValue, dim: int, *_: Any, **__: Any) -> SSAValue:
+    """A softmax that is zero where all elements are minus infinity."""
+    x = graph.value(x)
+    axis = graph.dim(dim, len(shape_of(x.type)))
+    shares = graph.like("softmax", x, dimension=axis, numericStable=True)
+    top = graph.reduced("max", x, [axis], True)
+    hidden = graph.compare("eq", top, graph.number(-inf, top), i1)
+    zero = graph.number(0, x)
+    return graph.broadcasting("where", hidden, zero, shares, element=element_of(x.type))
+
+
 def _log_softmax(graph: Graph, x: SSAValue, dim: int, *_: Any, **__: Any) -> SSAValue:
     """Less the greatest element, less the logarithm of the sum of what is left."""
     x = graph.value(x)
@@ -98,6 +124,7 @@ def _log_softmax(graph: Graph, x: SSAValue, dim: int, *_: Any, **__: Any) -> SSA
 
 
 def _logsumexp(graph: Graph, x: SSAValue, dim: Dims, keep: bool = False) -> SSAValue:
+    x = graph.value(x)
     axes = graph.dims(dim, x)
     top = _finite(graph, graph.reduced("max", x, axes, True))
     exponentials = graph.like("exp", graph.broadcasting("subtract", x, top))
@@ -124,11 +151,12 @@ def _variance(
     for axis in axes:
         count *= shape_of(x.type)[axis]
     variance = graph.reduced("mean", squares, axes, True)
-    bessel = 1 if correction is None else int(correction)
+    bessel = 1 if correction is None else correction
     if bessel:
-        variance = graph.like(
-            "multiply", variance, graph.number(count / max(count - bessel, 1), variance)
-        )
+        # Of too few elements there is none: NaN, or infinity where they differ.
+        rest = count - bessel
+        factor = count / rest if rest > 0 else inf
+        variance = graph.like("multiply", variance, graph.number(factor, variance))
     return variance, mean
 
 
@@ -220,7 +248,7 @@ def _running_extreme(name: str) -> Rule:
         places = graph.repeat(places, shape)
 
         def later(first: Sequence[SSAValue], second: Sequence[SSAValue]) -> list[SSAValue]:
-            is_first = graph.compare("gt" if name == "max" else "lt", first[0], second[0], i1)
+            is_first = _precedes(graph, name, first[0], second[0])
             return [
                 graph.emit("where", [is_first, before, own], own.type)
                 for before, own in zip(first, second, strict=True)
@@ -229,6 +257,16 @@ def _running_extreme(name: str) -> Rule:
         return _scanned(graph, [x, places], axis, later)
 
     return rule
+
+
+def _precedes(graph: Graph, name: str, first: SSAValue, second: SSAValue) -> SSAValue:
+    """Whether the greater (or lesser) of two elements is the first one alone; NaN is both."""
+    if kind_of(element_of(first.type)) != "f":
+        return graph.compare("gt" if name == "max" else "lt", first, second, i1)
+    is_number = graph.compare("eq", second, second, i1)
+    takes_over = graph.compare("ge" if name == "max" else "le", second, first, i1)
+    stays = graph.like("logical_not", takes_over)
+    return graph.like("logical_and", is_number, stays)
 
 
 def _running_logsumexp(graph: Graph, x: SSAValue, dim: int) -> SSAValue:
@@ -283,9 +321,20 @@ def _argsort(graph: Graph, x: SSAValue, dim: int = -1, descending: bool = False)
 
 
 def _median(graph: Graph, x: SSAValue, dim: int, keep: bool = False) -> list[SSAValue]:
-    """The lower of the two in the middle, and its index."""
+    """The lower of the two in the middle, and its index; NaN where there is one."""
     axis = graph.dim(dim, len(shape_of(x.type)))
-    return _nth(graph, x, (shape_of(x.type)[axis] - 1) // 2, axis, keep)
+    found = _nth(graph, x, (shape_of(x.type)[axis] - 1) // 2, axis, keep)
+    element = element_of(x.type)
+    if kind_of(element) != "f":
+        return found
+    unordered = graph.compare("ne", x, x, i1)
+    is_any = graph.reduced("reduce_or", unordered, [axis], keep)
+    first = place(graph, graph.typecast(unordered, element), "max", axis, keep)
+    choices = zip((graph.number(nan, found[0]), first), found, strict=True)
+    return [
+        graph.broadcasting("where", is_any, special, usual, element=element_of(usual.type))
+        for special, usual in choices
+    ]
 
 
 def _kth_value(
@@ -332,7 +381,7 @@ RULES: dict[str, Rule] = {
     "argmin": _place("min"),
     "softmax": _softmax,
     "_softmax": _softmax,
-    "_safe_softmax": _softmax,
+    "_safe_softmax": _safe_softmax,
     "log_softmax": _log_softmax,
     "_log_softmax": _log_softmax,
     "logsumexp": _logsumexp,
@@ -355,5 +404,16 @@ RULES: dict[str, Rule] = {
     "kthvalue": _kth_value,
 }
 """Operations by their names, for all their overloads or for one."""
+
+RULES.update(
+    {
+        name: of_scalars(RULES[name])
+        for name in """
+    max min argmax argmin softmax _softmax _safe_softmax log_softmax _log_softmax logsumexp var std
+    var_mean std_mean cumsum cumprod cummax cummin logcumsumexp topk sort sort.stable argsort
+    median.dim kthvalue
+    """.split()
+    }
+)
 
 __all__ = ["RULES", "i1"]

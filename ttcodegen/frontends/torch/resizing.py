@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
-from ttcodegen.frontends.torch.graph import Graph, Rule
+from ttcodegen.dialects.datatypes import element_of, f32, shape_of, tensor_type
+from ttcodegen.frontends.torch.graph import Graph, Rule, kind_of, limits
 
 _CUBIC = -0.75
 """The slope of PyTorch's cubic kernel (R. Keys, 1981)."""
@@ -39,7 +39,7 @@ def _resized(
     found = shape_of(x.type)[2:]
     given = _given_factors(factors)
     # A size is rounded down, and positions in the image still follow the factor that was given.
-    whole = all(
+    whole = (kind_of(graph.element) == "f" or mode == "nearest") and all(
         size % old == 0 and factor in (None, size // old)
         for size, old, factor in zip(sizes, found, given, strict=True)
     )
@@ -54,8 +54,27 @@ def _resized(
         return graph.permute(result, [0, 3, 1, 2])
     for axis in (1, 0):
         weights = resizing_weights(mode, found[axis], sizes[axis], align_corners, given[axis])
-        x = weighted_along(graph, x, axis + 2, weights)
+        x = _weighted(graph, x, axis + 2, weights)
     return x
+
+
+def _weighted(graph: Graph, x: SSAValue, axis: int, weights: np.ndarray) -> SSAValue:
+    is_float = kind_of(element_of(x.type)) == "f"
+    return (weighted_along if is_float else _weighted_bytes)(graph, x, axis, weights)
+
+
+def _weighted_bytes(graph: Graph, x: SSAValue, axis: int, weights: np.ndarray) -> SSAValue:
+    """Sums of integers along one dimension, rounded and as much as the type can hold: the weights
+    are fractions of 16 bits, as PyTorch takes them for images of bytes."""
+    most = weights.max()
+    digits = next(n for n in range(23) if n == 22 or int(0.5 + most * 2 ** (n + 1)) >= 1 << 15)
+    weights = np.trunc(weights * 2.0**digits + np.copysign(0.5, weights)) / 2.0**digits
+    whole = element_of(x.type)
+    found = weighted_along(graph, graph.typecast(x, f32), axis, weights)
+    found = graph.like("floor", graph.like("add", found, graph.number(0.5, found)))
+    low, high = limits(whole)
+    found = graph.like("clamp_scalar", found, min=float(low), max=float(high))
+    return graph.typecast(found, whole)
 
 
 def _given_factors(factors: Sequence[Any]) -> tuple[float | None, float | None]:
@@ -116,7 +135,7 @@ def _smoothed(mode: str) -> Rule:
             step = 1 / (given[axis] or wanted / size)
             if align_corners:
                 step = (size - 1) / (wanted - 1) if wanted > 1 else 0.0
-            x = weighted_along(graph, x, axis + 2, _smoothing_weights(mode, size, wanted, step))
+            x = _weighted(graph, x, axis + 2, _smoothing_weights(mode, size, wanted, step))
         return x
 
     return rule

@@ -1,0 +1,476 @@
+"""Judges the PyTorch front end by OpInfo, the database of operations that PyTorch tests itself by.
+
+    python scripts/opinfo_judge.py --dtypes f32,i32 --ops softmax,sort --results results.tsv
+    python scripts/opinfo_judge.py --part 3/40 --cpp
+
+Up to four samples of each operation and element type are exported alone and compiled; what the
+module computes is compared with PyTorch, on the sample and on a second draw of the same shapes.
+Without `--cpp` numpy computes it in the types of the source, with it the C++ on the CPU backend,
+several samples in one project. Needs torch with `torch.testing`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import itertools
+import random
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Tensor = Any  # torch is loaded when the judge runs.
+
+DTYPES = {"f32": "float32", "bf16": "bfloat16", "i32": "int32", "bool": "bool", "i64": "int64",
+          "u8": "uint8", "i16": "int16", "i8": "int8"}  # fmt: skip
+"""Element types by their short names; the first six are judged if none is named."""
+MOST_ELEMENTS = 4096
+"""The most elements of an input that is sampled ..."""
+MOST_RESULTS = 20_000
+"""... and of a result."""
+_RANDOM = re.compile(
+    r"dropout|^rand|^normal|bernoulli|cauchy|exponential|geometric|log_normal|multinomial|uniform"
+    r"|^empty|new_empty|rrelu|pca_lowrank|svd_lowrank|sparse|to_sparse|complex|^polar$"
+    r"|fractional_max|nested|_refs"
+)
+"""Operations that draw numbers, or whose tensors are of no kind that can be compared."""
+
+
+@dataclass
+class Sample:
+    """A call of an operation: its tensors are inputs, its other arguments constants."""
+
+    operation: str
+    dtype: str
+    index: int
+    call: Callable[..., Any]
+    leaves: Sequence[Any]
+    """The arguments flat, None in the place of a tensor."""
+    places: Sequence[int]
+    inputs: Sequence[Tensor]
+    spec: Any
+    outcome: str = ""
+    detail: str = ""
+    second: Sequence[Tensor] = field(default_factory=tuple)
+    """Inputs of another draw, of the same shapes."""
+
+    def __call__(self, *tensors: Tensor) -> list[Tensor]:
+        """The results of the call that are tensors."""
+        import torch
+
+        leaves = list(self.leaves)
+        for place, tensor in zip(self.places, tensors, strict=True):
+            leaves[place] = tensor
+        first, args, kwargs = torch.utils._pytree.tree_unflatten(leaves, self.spec)
+        results = torch.utils._pytree.tree_leaves(self.call(first, *args, **kwargs))
+        return [each for each in results if isinstance(each, torch.Tensor)]
+
+    def row(self) -> str:
+        """A line of the table of results."""
+        leaves = list(self.leaves)
+        for place, tensor in zip(self.places, self.inputs, strict=True):
+            leaves[place] = f"{str(tensor.dtype)[6:]}{list(tensor.shape)}"
+        import torch
+
+        first, args, kwargs = torch.utils._pytree.tree_unflatten(leaves, self.spec)
+        what = f"{first} {args} {kwargs}"[:300]
+        columns = (self.operation, self.dtype, str(self.index), self.outcome, what, self.detail)
+        return "\t".join(re.sub(r"\s+", " ", column) for column in columns)
+
+
+def module_of(samples: Sequence[Sample]) -> Any:
+    """A module that makes the calls of the samples, with their tensors one after the other."""
+    import torch
+
+    class Calls(torch.nn.Module):
+        def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+            results: list[Tensor] = []
+            at = 0
+            for sample in samples:
+                count = len(sample.places)
+                results += sample(*tensors[at : at + count])
+                at += count
+            return tuple(results)
+
+    return Calls().eval()
+
+
+def operations(names: Iterable[str] | None = None) -> Iterator[tuple[str, Any]]:
+    """The operations of the database by name and variant, all or those that are named."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    wanted = None if names is None else set(names)
+    for each in op_db:
+        name = f"{each.name}.{each.variant_test_name}".rstrip(".")
+        if _RANDOM.search(each.name) is None and (wanted is None or name in wanted):
+            yield name, each
+
+
+def _drawn(operation: Any, dtype: Any, seed: int, most: int) -> list[Any]:
+    import torch
+
+    torch.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed)
+    try:
+        found = operation.sample_inputs("cpu", dtype, requires_grad=False, set_seed=False)
+    except TypeError:
+        found = operation.sample_inputs("cpu", dtype, requires_grad=False)
+    return list(itertools.islice(found, most))
+
+
+def _sample(name: str, short: str, index: int, operation: Any, drawn: Any) -> Sample | None:
+    """A call that is small and of real, dense tensors; None if it is none."""
+    import torch
+
+    leaves, spec = torch.utils._pytree.tree_flatten((drawn.input, drawn.args, drawn.kwargs))
+    places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+    tensors = [leaves[i] for i in places]
+    if not tensors or "out" in drawn.kwargs:
+        return None
+    if any(t.layout != torch.strided or t.is_complex() for t in tensors):
+        return None
+    if any(t.numel() > MOST_ELEMENTS for t in tensors):
+        return None
+    if any(isinstance(leaf, complex | torch.Generator) for leaf in leaves):
+        return None
+    inputs = [t.detach().clone(memory_format=torch.contiguous_format) for t in tensors]
+    rest = [None if i in places else leaf for i, leaf in enumerate(leaves)]
+    return Sample(name, short, index, operation.op, rest, places, inputs, spec)
+
+
+def samples_of(name: str, operation: Any, short: str, count: int) -> list[Sample]:
+    """Samples of an operation, spread over all that it has, which have comparable results."""
+    import torch
+
+    dtype = getattr(torch, DTYPES[short])
+    if not operation.supports_dtype(dtype, "cpu"):
+        return []
+    try:
+        drawn = _drawn(operation, dtype, 0, 120)
+    except Exception:  # Some samples need packages that are not there.
+        return []
+    found = [_sample(name, short, i, operation, each) for i, each in enumerate(drawn)]
+    small = [each for each in found if each is not None]
+    if len(small) > count:
+        last = len(small) - 1
+        small = [small[i] for i in sorted({round(k * last / (count - 1)) for k in range(count)})]
+    chosen = [each for each in small if _is_comparable(each)]
+    for each in chosen:
+        each.second = _second(operation, dtype, each)
+    return chosen
+
+
+def _is_comparable(sample: Sample) -> bool:
+    """Whether its results are dense, real, small, and the same twice."""
+    import torch
+
+    try:
+        with torch.no_grad():
+            torch.manual_seed(0)
+            once = [each.clone() for each in sample(*sample.inputs)]
+            torch.manual_seed(1)
+            twice = sample(*sample.inputs)
+    except Exception:  # PyTorch itself refuses the sample.
+        return False
+    if not once or any(each.is_complex() or each.layout != torch.strided for each in once):
+        return False
+    pairs = zip(once, twice, strict=True)
+    return all(a.numel() <= MOST_RESULTS and torch.allclose(a, b, equal_nan=True) for a, b in pairs)
+
+
+def _second(operation: Any, dtype: Any, sample: Sample) -> Sequence[Tensor]:
+    """The inputs of another draw; of one that looks otherwise the first, in another order."""
+    import torch
+
+    try:
+        drawn = _drawn(operation, dtype, 1, sample.index + 1)[sample.index]
+        other = _sample("", "", sample.index, operation, drawn)
+        if (
+            other is not None
+            and other.places == sample.places
+            and repr(other.leaves) == repr(sample.leaves)
+            and [(t.shape, t.dtype) for t in other.inputs]
+            == [(t.shape, t.dtype) for t in sample.inputs]
+        ):
+            return other.inputs
+    except Exception:
+        pass
+    generator = torch.Generator().manual_seed(7)
+    return [
+        t.flatten()[torch.randperm(t.numel(), generator=generator)].reshape(t.shape)
+        if t.is_floating_point() and t.numel()
+        else t
+        for t in sample.inputs
+    ]
+
+
+def difference(found: np.ndarray, expected: Tensor) -> str:
+    """How an array differs from a tensor; empty if it does not, by more than the card's types."""
+    from ttcodegen.frontends.torch.importing import tensor_array
+
+    wanted, found = tensor_array(expected), np.asarray(found)
+    if found.shape != wanted.shape or (
+        found.dtype != wanted.dtype and not expected.dtype.is_floating_point
+    ):
+        return f"{found.dtype}{list(found.shape)} for {wanted.dtype}{list(wanted.shape)}"
+    if not wanted.size:
+        return ""
+    if expected.dtype.is_floating_point:
+        found, wanted = found.astype(np.float64), wanted.astype(np.float64)
+        is_wide = expected.element_size() >= 4
+        relative, absolute = (1e-2, 1e-3) if is_wide else (5e-2, 5e-2)
+        finite = np.isfinite(wanted) & np.isfinite(found)
+        same = (np.isnan(wanted) & np.isnan(found)) | (wanted == found)
+        with np.errstate(all="ignore"):
+            near = np.abs(found - wanted) <= absolute + relative * np.abs(wanted)
+            # Sums that cancel are as exact as their parts.
+            scale = np.abs(wanted[finite]).max(initial=0)
+            near |= np.abs(found - wanted) <= (0.006 if is_wide else 0.1) * scale
+        wrong = ~np.where(finite, near, same)
+    else:
+        wrong = found != wanted
+    if not wrong.any():
+        return ""
+    at = tuple(int(i) for i in np.argwhere(wrong)[0])
+    return f"{int(wrong.sum())}/{wrong.size} differ, first {at}: {found[at]} for {wanted[at]}"
+
+
+class _TooLong(BaseException):
+    """A sample takes longer than it may."""
+
+
+@contextlib.contextmanager
+def _within(seconds: int) -> Iterator[None]:
+    def stop(*_: Any) -> None:
+        raise _TooLong
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def lower(sample: Sample) -> Any:
+    """The module of TTIR of a sample alone, compiled; None, and why in the sample, if it is not."""
+    import torch
+
+    import ttcodegen.torch as frontend
+    from ttcodegen.diagnostics import CompileError
+    from ttcodegen.framework import ProjectOptions, compile_framework_model
+
+    module = module_of([sample])
+    try:
+        with torch.no_grad(), contextlib.redirect_stderr(io.StringIO()), _within(60):
+            try:
+                program = torch.export.export(module, tuple(sample.inputs))
+            except Exception as error:  # What torch cannot export it says in many ways.
+                sample.outcome, sample.detail = "export-fails", _first_line(error)
+                return None
+            model = frontend._model(program, tuple(sample.inputs), {}, run=False)
+            compile_framework_model(model, "module", ProjectOptions())
+    except CompileError as error:
+        sample.outcome, sample.detail = "refused", str(error)[:400]
+    except _TooLong:
+        sample.outcome, sample.detail = "timeout", "60 s"
+    except Exception as error:  # It is what the judge looks for.
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(frame.filename).name}:{frame.lineno} {frame.name}"
+        sample.outcome, sample.detail = "crash", f"{_first_line(error)} @ {place}"
+    else:
+        sample.outcome = "lowers"
+        return model
+    return None
+
+
+def _first_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"[:300]
+
+
+def judge_in_numpy(sample: Sample) -> None:
+    """Lowers a sample and runs the module in numpy, in the types of the source."""
+    from ttcodegen.frontends import read_module
+    from ttcodegen.frontends.torch.importing import tensor_array
+    from ttcodegen.numerics.golden import Golden
+
+    model = lower(sample)
+    if model is None:
+        return
+    golden = Golden(read_module(model.source))
+    results = [
+        golden.run(model.function, [tensor_array(t) for t in inputs])
+        for inputs in (sample.inputs, sample.second)
+    ]
+    _settle(sample, results)
+
+
+def _settle(sample: Sample, results: Sequence[Sequence[np.ndarray]]) -> None:
+    import torch
+
+    texts: list[str] = []
+    draws = ("first", sample.inputs), ("second", sample.second)
+    for (draw, inputs), found in zip(draws, results, strict=True):
+        with torch.no_grad():
+            try:
+                expected = sample(*[each.clone() for each in inputs])
+            except Exception:  # The second draw need not be one that PyTorch takes.
+                continue
+        for index, (array, tensor) in enumerate(zip(found, expected, strict=True)):
+            text = difference(array, tensor)
+            if text and not _is_tie(sample, inputs, array, tensor):
+                texts.append(f"{draw} draw, result {index}: {text}")
+    sample.outcome, sample.detail = ("wrong" if texts else "agree"), " | ".join(texts)[:900]
+
+
+def _is_tie(sample: Sample, inputs: Sequence[Tensor], found: np.ndarray, wanted: Tensor) -> bool:
+    """Whether places differ only among equal elements, which PyTorch orders as it likes."""
+    if sample.operation not in _PLACES or str(wanted.dtype) != "torch.int64" or not inputs:
+        return False
+    from ttcodegen.frontends.torch.importing import tensor_array
+
+    elements, places = tensor_array(inputs[0]), wanted.numpy()
+    for axis in range(elements.ndim):
+        one, other = found, places
+        if one.ndim == elements.ndim - 1:
+            one, other = np.expand_dims(one, axis), np.expand_dims(other, axis)
+        with contextlib.suppress(ValueError, IndexError):
+            first, second = (np.take_along_axis(elements, each, axis) for each in (one, other))
+            if np.array_equal(first, second):
+                return True
+    return False
+
+
+_PLACES = frozenset(
+    "topk sort msort argsort kthvalue median nanmedian mode cummax cummin max.reduction_with_dim "
+    "min.reduction_with_dim".split()
+)
+"""Operations that say where elements are."""
+
+
+def judge_in_cpp(samples: Sequence[Sample], folder: Path) -> None:
+    """Builds samples that lower in one project and runs it; halves of them, if that fails."""
+    import ttcodegen
+    import ttcodegen.torch as frontend
+    from ttcodegen.frontends.torch.importing import tensor_array
+
+    tensors = tuple(tensor for sample in samples for tensor in sample.inputs)
+    others = tuple(tensor for sample in samples for tensor in sample.second)
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):
+            frontend.compile(module_of(samples), tensors, out=folder, name="bundle", build=True)
+        model = ttcodegen.load(folder)
+        results = [model.forward(*map(tensor_array, each)) for each in (tensors, others)]
+        counts = [len(sample(*sample.inputs)) for sample in samples]
+    except Exception as error:
+        if len(samples) == 1:
+            samples[0].outcome, samples[0].detail = "fails", str(error)[:600]
+            return
+        half = len(samples) // 2
+        judge_in_cpp(samples[:half], folder)
+        judge_in_cpp(samples[half:], folder)
+        return
+    at = 0
+    for sample, count in zip(samples, counts, strict=True):
+        _settle(sample, [np_results[at : at + count] for np_results in results])
+        at += count
+
+
+def judged(
+    names: Iterable[str] | None,
+    dtypes: Sequence[str],
+    *,
+    count: int = 4,
+    part: tuple[int, int] = (0, 1),
+    cpp: bool = False,
+    bundle: int = 12,
+) -> Iterator[Sample]:
+    """Samples with their outcomes.
+
+    Args:
+        names: operations, all if None.
+        dtypes: keys of DTYPES.
+        count: how many samples of each operation and element type.
+        part: which of how many parts of all samples.
+        cpp: run the C++ instead of numpy.
+        bundle: how many samples a project of C++ has.
+    """
+    waiting: list[Sample] = []
+    place, parts = part
+    number = itertools.count()
+    with tempfile.TemporaryDirectory() as folder:
+        for name, operation in operations(names):
+            for short in dtypes:
+                if next(number) % parts != place:
+                    continue
+                for sample in samples_of(name, operation, short, count):
+                    if not cpp:
+                        judge_in_numpy(sample)
+                        yield sample
+                    elif lower(sample) is None:
+                        yield sample
+                    else:
+                        waiting.append(sample)
+                    if len(waiting) >= bundle:
+                        judge_in_cpp(waiting, Path(folder) / "bundle")
+                        yield from waiting
+                        waiting = []
+        if waiting:
+            judge_in_cpp(waiting, Path(folder) / "bundle")
+            yield from waiting
+
+
+def main() -> int:
+    """Judges what the command line names; the status says if something is wrong or crashes."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--ops", help="names, with commas between them; all if not given")
+    parser.add_argument(
+        "--dtypes", default="f32,bf16,i32,bool,i64,u8", help="of " + ",".join(DTYPES)
+    )
+    parser.add_argument("--samples", type=int, default=4, help="of each operation and type")
+    parser.add_argument("--part", default="0/1", help="which of how many parts, as 3/40")
+    parser.add_argument("--cpp", action="store_true", help="run the C++, not numpy")
+    parser.add_argument("--results", type=Path, help="a table of all that does not agree")
+    parser.add_argument("--verbose", action="store_true", help="print all that does not agree")
+    chosen = parser.parse_args()
+    import torch
+
+    warnings.filterwarnings("ignore")
+    torch.set_num_threads(1)
+    place, _, parts = chosen.part.partition("/")
+    names = None if chosen.ops is None else chosen.ops.split(",")
+    counts: Counter[str] = Counter()
+    rows: list[str] = []
+    found = judged(names, chosen.dtypes.split(","), count=chosen.samples,
+                   part=(int(place), int(parts)), cpp=chosen.cpp)  # fmt: skip
+    for sample in found:
+        counts[sample.outcome] += 1
+        if sample.outcome != "agree":
+            rows.append(sample.row())
+            if chosen.verbose:
+                print(rows[-1], flush=True)
+    if chosen.results is not None:
+        chosen.results.write_text("\n".join(rows) + "\n")
+    print(", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())))
+    return int(any(counts[each] for each in ("wrong", "crash", "fails")))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

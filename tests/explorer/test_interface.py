@@ -5,6 +5,8 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -42,7 +44,7 @@ def server(model: Path) -> Generator[Server]:
 
 @pytest.fixture
 def explorer(server: Server) -> TTExplorer:
-    return TTExplorer(server.port)
+    return TTExplorer(server.port, token=server.token)
 
 
 def request(
@@ -50,17 +52,23 @@ def request(
     path: str,
     body: bytes | None = None,
     headers: dict[str, str] | None = None,
+    *,
+    token: bool = True,
 ) -> tuple[int, Any, dict[str, str]]:
+    headers = dict(headers or {})
+    if token:
+        headers.setdefault("Authorization", f"Bearer {server.token}")
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
     try:
-        connection.request("GET" if body is None else "POST", path, body, headers or {})
+        connection.request("GET" if body is None else "POST", path, body, headers)
         answer = connection.getresponse()
         content = answer.read()
         try:
             reported = json.loads(content)
         except ValueError:
             reported = content
-        return answer.status, reported, dict(answer.getheaders())
+        named = {name.title(): value for name, value in answer.getheaders()}
+        return answer.status, reported, named
     finally:
         connection.close()
 
@@ -395,7 +403,7 @@ def test_every_request_is_answered(
     server: Server, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert request(server, "/check_health", headers={"Host": "["})[0] == 403
-    monkeypatch.setattr(server.session, "answer", lambda _: 1 // 0)
+    monkeypatch.setattr(server.session, "answer_text", lambda _: 1 // 0)
     status, reported = send(server, {})
     assert status == 500
     assert reported["error"].startswith("internal error: ZeroDivisionError")
@@ -407,8 +415,9 @@ def test_a_token_that_is_given_may_have_any_characters(model: Path) -> None:
     with_token.start()
     try:
         path = with_token.address().partition(f":{with_token.port}")[2]
-        cookie = request(with_token, path)[2]["Set-Cookie"].partition(";")[0]
-        assert request(with_token, "/check_health", headers={"Cookie": cookie})[0] == 200
+        cookie = request(with_token, path, token=False)[2]["Set-Cookie"].partition(";")[0]
+        kept = request(with_token, "/check_health", headers={"Cookie": cookie}, token=False)
+        assert kept[0] == 200
     finally:
         with_token.close()
 
@@ -427,13 +436,16 @@ def test_a_server_on_the_network_asks_for_a_token(model: Path) -> None:
     try:
         assert len(with_token.token) >= 32
         assert f"token={with_token.token}" in with_token.address(model)
-        assert request(with_token, "/check_health")[0] == 401
-        assert request(with_token, "/check_health?token=wrong")[0] == 401
-        asked, _, headers = request(with_token, f"/check_health?token={with_token.token}")
+        assert request(with_token, "/check_health", token=False)[0] == 401
+        assert request(with_token, "/check_health?token=wrong", token=False)[0] == 401
+        asked, _, headers = request(
+            with_token, f"/check_health?token={with_token.token}", token=False
+        )
         assert asked == 200
         assert "HttpOnly" in headers["Set-Cookie"]
         cookie = headers["Set-Cookie"].partition(";")[0]
-        assert request(with_token, "/check_health", headers={"Cookie": cookie})[0] == 200
+        kept = request(with_token, "/check_health", headers={"Cookie": cookie}, token=False)
+        assert kept[0] == 200
         with pytest.raises(ExplorerError, match="the token is missing or wrong"):
             TTExplorer(with_token.port).convert(str(model))
         explorer = TTExplorer(with_token.port, token=with_token.token)
@@ -471,7 +483,7 @@ def test_the_page_of_decisions_asks_for_the_token(model: Path) -> None:
     with_token.start()
     try:
         for path in ("", "page.js", f"graph?model={model}"):
-            assert request(with_token, f"/ttcodegen/{path}")[0] == 401
+            assert request(with_token, f"/ttcodegen/{path}", token=False)[0] == 401
         address = urlsplit(with_token.own_address(model))
         assert parse_qs(address.query) == {"token": ["of-the-test"], "model": [str(model)]}
         assert request(with_token, f"{address.path}?{address.query}")[0] == 200
@@ -588,3 +600,96 @@ def test_a_session_leaves_nothing_behind(model: Path) -> None:
         path = explorer.get_model_path(model)
         assert os.path.exists(path)
     assert not os.path.exists(path)
+
+
+def test_other_users_of_the_machine_need_the_token(server: Server, model: Path) -> None:
+    assert len(server.token) >= 32
+    assert request(server, "/check_health", token=False)[0] == 401
+    with pytest.raises(ExplorerError, match="the token is missing or wrong"):
+        TTExplorer(server.port).execute_model(str(model))
+    open_to_all = Server(Session([model.parent]), port=0, without_token=True)
+    open_to_all.start()
+    try:
+        assert "token" not in open_to_all.address(model)
+        assert request(open_to_all, "/check_health", token=False)[0] == 200
+    finally:
+        open_to_all.close()
+    with pytest.raises(CompileError, match="reached over the network needs a token"):
+        Server(Session([model.parent]), "0.0.0.0", 0, without_token=True)
+
+
+def test_two_browsers_have_two_sessions(server: Server, model: Path) -> None:
+    cookies = list[str]()
+    for _ in range(2):
+        _, _, headers = request(server, "/", headers={"Accept": "text/html"})
+        cookies.append(headers["Set-Cookie"].partition(";")[0])
+    assert cookies[0] != cookies[1]
+    kind = {"Content-Type": "application/json"}
+    pairs = [{"key": "memory", "value": "dram"}]
+    given = {"overrides": {"scores": {"attributes": pairs}}}
+    content = command(cmdId="override", modelPath=str(model), settings=given)
+    path, body = "/apipost/v1/send_command", json.dumps(content).encode()
+    request(server, path, body, {**kind, "Cookie": cookies[0]})
+    body = json.dumps(command(cmdId="overrides", modelPath=str(model))).encode()
+    found = [
+        request(server, path, body, {**kind, "Cookie": cookie})[1]["graphs"][0]["functions"]
+        for cookie in cookies
+    ]
+    assert found == [{"*": {"scores": {"memory": "dram"}}}, {}]
+
+
+@pytest.mark.parametrize("path", ["/a%00b", "/" + "a" * 300, "/" + "%2e/" * 300, "//[::1/"])
+def test_names_that_no_file_can_have_are_not_found(server: Server, path: str) -> None:
+    assert request(server, path)[0] == 404
+
+
+@pytest.mark.parametrize("name", ["target", "arch", "weights", "optimize", "seed", "stages"])
+def test_settings_of_wrong_types_are_refused(server: Server, model: Path, name: str) -> None:
+    for value in ([], {}, [[]], None, 1.5):
+        content = command(modelPath=str(model), settings={name: value})
+        status, reported = send(server, content)
+        assert (status, f"the setting '{name}'" in reported["error"]) == (200, True)
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS"])
+def test_other_methods_are_refused(server: Server, method: str) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection.request(method, "/", headers={"Authorization": f"Bearer {server.token}"})
+    assert connection.getresponse().status == 405
+    connection.close()
+
+
+def test_a_server_that_is_terminated_leaves_nothing_behind(model: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    program = [sys.executable, "-m", "ttcodegen.cli.explorer", "-q", "-p", "0", str(model)]
+    with subprocess.Popen(
+        program, stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(own)}
+    ) as running:
+        assert running.stdout is not None
+        while "Ctrl+C" not in running.stdout.readline():
+            pass
+        assert any(own.iterdir())
+        running.terminate()
+        assert running.wait(30) == 0
+    assert not any(own.iterdir())
+
+
+def test_the_models_of_a_folder_are_offered(tmp_path: Path) -> None:
+    names = (
+        "a.mlir",
+        "deeper/b.ttnn",
+        "project/manifest.json",
+        "project/model.ttnn",
+        ".git/c.mlir",
+    )
+    for name in (*names, "notes.txt"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}")
+    session = Session([tmp_path], listed=True)
+    asked = command(cmdId="models")
+    found = [Path(each["path"]) for each in session.answer(asked)["graphs"]]
+    assert found == [tmp_path / name for name in ("a.mlir", "deeper/b.ttnn", "project")]
+    session.close()
+    assert Session([tmp_path]).answer(asked)["graphs"] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -67,6 +68,8 @@ def argument_parser() -> argparse.ArgumentParser:
         "optimization (2)")  # fmt: skip
     add("--stages", metavar="LEFT,RIGHT", help="show two stages of the compile side by side, which "
         "follow each other: source, ttnn, optimized, lowered, emitc, ttmetal")  # fmt: skip
+    add("--no-token", action="store_true", help="let everybody on this machine in, without the "
+        "token of the printed address")  # fmt: skip
     add_level_option(parser)
     add_version_option(parser)
     return parser
@@ -83,19 +86,30 @@ def _run(invocation: Invocation) -> int:
     from ttcodegen.explorer.server import Server
     from ttcodegen.explorer.session import Session
     from ttcodegen.explorer.settings import Settings
+    from ttcodegen.explorer.workers import Workers
 
     path: Path | None = options.path
     if path is not None and not path.exists():
         raise CompileError(f"there is no file '{path}'")
     model = None if path is None else Path(os.path.realpath(path))
     settings = Settings(options.target, options.arch, options.optimize)
-    session = Session([_folder(model)], settings)
+    workers = Workers()
+    listed = model is None or not _is_model(model)
+    session = Session([_folder(model)], settings, workers=workers, listed=listed)
     try:
-        server = Server(session, options.url, options.port, token=os.environ.get(_TOKEN, ""))
+        server = Server(
+            session,
+            options.url,
+            options.port,
+            token=os.environ.get(_TOKEN, ""),
+            without_token=options.no_token,
+        )
     except CompileError:
         session.close()
         raise
+    signal.signal(signal.SIGTERM, _interrupt)
     server.start()
+    workers.warm_up()
     try:
         shown = model if model is not None and _is_model(model) else None
         address = server.address(shown, _stages(session, shown, options.stages))
@@ -112,6 +126,11 @@ def _run(invocation: Invocation) -> int:
     finally:
         server.close()
     return ExitStatus.DONE
+
+
+def _interrupt(number: int, frame: object) -> None:
+    """Ends the server as Ctrl+C does: nothing is left in the folder of temporary files."""
+    raise KeyboardInterrupt
 
 
 def _stages(session: Session, model: Path | None, stages: str | None) -> list[str]:

@@ -15,11 +15,15 @@ FILE_EXTENSIONS = ("mlir", "mlirbc", "ttir", "ttnn", "ttm")
 _MOST_UPLOADED = 1 << 30
 """Bytes of all uploads of a session together; each of them is limited by the server."""
 
+_MOST_LISTED = 500
+_DEPTH_LISTED = 3
+
 
 class Access:
     """The folders of a session: those of its models, and one of its own for uploads and results."""
 
-    def __init__(self, folders: Sequence[Path]) -> None:
+    def __init__(self, folders: Sequence[Path], *, listed: bool = False) -> None:
+        self._listed = listed
         self.own = Path(os.path.realpath(tempfile.mkdtemp(prefix="ttcodegen-explorer-")))
         self._folders = [Path(os.path.realpath(folder)) for folder in folders]
         self._uploaded = 0
@@ -27,6 +31,27 @@ class Access:
     def close(self) -> None:
         """Removes what was uploaded, and results without a folder."""
         shutil.rmtree(self.own, ignore_errors=True)
+
+    def models(self) -> list[Path]:
+        """The models of the folders, if they are listed: files that are called like models, and
+        projects; not below projects and hidden folders, and no more than can be chosen from."""
+        found: list[Path] = []
+        folders = [(folder, 0) for folder in self._folders] if self._listed else []
+        while folders and len(found) < _MOST_LISTED:
+            folder, depth = folders.pop()
+            try:
+                entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+            except OSError:
+                continue  # It was removed, or is somebody else's.
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    if os.path.exists(os.path.join(entry.path, "manifest.json")):
+                        found.append(Path(entry.path))
+                    elif depth < _DEPTH_LISTED and not entry.name.startswith("."):
+                        folders.append((Path(entry.path), depth + 1))
+                elif entry.name.rpartition(".")[2] in FILE_EXTENSIONS:
+                    found.append(Path(entry.path))
+        return sorted(found[:_MOST_LISTED])
 
     def path(self, named: str, gone: Container[Path] = ()) -> Path:
         """The file or folder of that name, which is there or one of `gone`, links followed.

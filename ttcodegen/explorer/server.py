@@ -3,12 +3,14 @@
 The page is the one of the stock package, with a link to ours (`page`). Its server is not used: it
 reads whatever file a request names, takes uploads of any size and asks other hosts for news. This
 one answers the same requests (source: `server.py` of ai-edge-model-explorer 0.1.34), reads files of
-the session's folders only, answers no page of another origin, and requires a token where it is
-reached over the network.
+the session's folders only, answers no page of another origin, and requires a token, for other
+users of the machine reach it as well. It is an ASGI application of starlette, run by uvicorn;
+models are read by worker processes (`workers.py`).
 """
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import importlib.util
 import ipaddress
@@ -18,13 +20,14 @@ import secrets
 import socket
 import threading
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
+from email.message import Message
+from functools import partial
 from http import HTTPStatus
-from http.cookies import CookieError, SimpleCookie
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path, PurePosixPath
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 
 from ttcodegen.diagnostics import CompileError
@@ -32,13 +35,25 @@ from ttcodegen.explorer.access import FILE_EXTENSIONS
 from ttcodegen.explorer.multipart import uploaded_file
 from ttcodegen.explorer.session import EXTENSION, Session
 
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
 MOST_UPLOADED = 256 << 20
 """Bytes of one upload."""
 MOST_IN_COMMAND = 16 << 20
 """Bytes of one command."""
 _TOKEN_COOKIE = "ttcodegen_explorer"
+_SESSION_COOKIE = "ttcodegen_session"
+_MOST_SESSIONS = 256
+"""Users whose overrides and executions are kept; of more, those that came back last."""
+_THREADS = 256
+"""Requests that may wait for a worker or a file at a time."""
 _HEARTBEAT = 5.0
 """Seconds between two signs of life of a stream that has nothing to report."""
+_CLOSING = 0.25
+"""Seconds after which such a stream finds that the server is closed."""
 _PACKAGE = "model_explorer"
 _OWN_PAGE = Path(__file__).with_name("page")
 _OWN_PATH = "/ttcodegen/"
@@ -72,7 +87,6 @@ class Answer:
     content: bytes
     kind: str = "application/json"
     status: HTTPStatus = HTTPStatus.OK
-    cookie: str = ""
     policy: str = ""
     """The `Content-Security-Policy`."""
     location: str = ""
@@ -121,7 +135,7 @@ def web_folder() -> Path | None:
 
 
 class Server:
-    """A server with its session, in a thread of its own."""
+    """A server with its sessions, in a thread of its own."""
 
     def __init__(
         self,
@@ -130,35 +144,69 @@ class Server:
         port: int = 8080,
         *,
         token: str = "",
+        without_token: bool = False,
         most_uploaded: int = MOST_UPLOADED,
     ) -> None:
         """
         Args:
-            session: runs the commands.
-            host: the name or address of the interface; another one than loopback needs a token.
+            session: runs the commands of clients without a cookie; those of browsers run in
+                sessions like it, one for each.
+            host: the name or address of the interface.
             port: 0 takes any that is free.
-            token: what requests have to have; empty for one that is drawn, or none on loopback.
+            token: what requests have to have; empty for one that is drawn.
+            without_token: lets everybody in who is on this machine.
             most_uploaded: bytes of one upload.
 
         Raises:
-            CompileError: if the interface or the port cannot be had.
+            CompileError: if the interface or the port cannot be had, everybody would be let in from
+                the network, or the packages of the extra `explorer` are not installed.
         """
         self.session = session
         self.host = host.strip("[]") or "localhost"
-        self.token = token or ("" if is_loopback(self.host) else secrets.token_urlsafe(24))
+        if without_token and not is_loopback(self.host):
+            raise CompileError(
+                "a server that is reached over the network needs a token",
+                remedy="leave --no-token out, or leave -u at localhost",
+            )
+        self.token = "" if without_token else token or secrets.token_urlsafe(24)
         self.most_uploaded = most_uploaded
         self.web = web_folder()
+        self._users: OrderedDict[str, Session] = OrderedDict()
+        self._users_lock = threading.Lock()
         self._closing = threading.Event()
         try:
-            self._http = _listen(self.host, port, self)
+            import uvicorn
+
+            application = _application(self)
+        except ImportError as error:
+            raise CompileError(
+                f"the package {error.name} is not installed",
+                remedy="pip install 'ttcodegen[explorer]'",
+            ) from None
+
+        try:
+            self._socket = _listen(self.host, port)
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or error
             raise CompileError(
                 f"cannot listen on port {port} of '{host}': {reason}",
                 remedy="choose another port with -p, or another interface with -u",
             ) from None
-        self.port: int = self._http.server_address[1]
-        self._thread = threading.Thread(target=self._http.serve_forever, daemon=True)
+        self.port: int = self._socket.getsockname()[1]
+        self._uvicorn = uvicorn.Server(
+            uvicorn.Config(
+                application,
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                ws="none",
+                timeout_graceful_shutdown=1,
+            )
+        )
+        self._thread = threading.Thread(
+            target=partial(self._uvicorn.run, sockets=[self._socket]), daemon=True
+        )
 
     def start(self) -> None:
         """Begins to answer."""
@@ -170,17 +218,31 @@ class Server:
             self._thread.join(1.0)
 
     def close(self) -> None:
-        """Ends the server and its session."""
+        """Ends the server and its sessions."""
         self._closing.set()
+        self._uvicorn.should_exit = True
         if self._thread.is_alive():
-            self._http.shutdown()
-        self._http.server_close()
+            self._thread.join(5.0)
+        self._socket.close()
         self.session.close()
 
     @property
     def closing(self) -> threading.Event:
         """Set when streams have to end."""
         return self._closing
+
+    def session_of(self, user: str) -> Session:
+        """The session of a browser, by its cookie; that of all others if it has none."""
+        if not user:
+            return self.session
+        with self._users_lock:
+            session = self._users.setdefault(user, self.session.of_another_user())
+            self._users.move_to_end(user)
+            idle = (name for name, each in self._users.items() if not each.is_executing)
+            while len(self._users) > _MOST_SESSIONS and (oldest := next(idle, None)) is not None:
+                del self._users[oldest]
+                idle = (name for name, each in self._users.items() if not each.is_executing)
+            return session
 
     def address(self, model: Path | None = None, graphs: Sequence[str] = ()) -> str:
         """Where the page is: with the token, a model and those of its graphs that are shown."""
@@ -238,119 +300,142 @@ def page_data(model: Path, node_data: list[str], graphs: Sequence[str] = ()) -> 
     return quote(json.dumps(content))
 
 
-def _listen(host: str, port: int, server: Server) -> ThreadingHTTPServer:
-    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+def _listen(host: str, port: int) -> socket.socket:
+    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     if host == "localhost":
         # Some resolve it to ::1 first, where browsers that try 127.0.0.1 find nothing.
         family, address = socket.AF_INET, ("127.0.0.1", port)
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(1024)
+    except BaseException:
+        listening.close()
+        raise
+    return listening
 
-    class Listener(ThreadingHTTPServer):
-        address_family = family
-        daemon_threads = True
 
-    class Handler(_Handler):
-        owner = server
+def _application(server: Server) -> Starlette:
+    from starlette.applications import Starlette
+    from starlette.routing import Route
 
-    return Listener(cast("Any", address)[:2], Handler)
+    async def answer(request: Request) -> Response:
+        return await _Exchange(server, request).response()
+
+    methods = ["GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH"]
+    return Starlette(routes=[Route("/{path:path}", answer, methods=methods)])
 
 
-class _Handler(BaseHTTPRequestHandler):
-    """Answers one request after the other."""
+class _Exchange:
+    """One request and its answer."""
 
-    owner: Server
-    protocol_version = "HTTP/1.1"
-    server_version = "ttcodegen-explorer"
-    timeout = 600
+    def __init__(self, server: Server, request: Request) -> None:
+        self._server = server
+        self._request = request
+        self._headers = request.headers
+        self._path = request.scope["path"]
+        query = parse_qs(request.scope["query_string"].decode("utf-8", "replace"))
+        self._query = {name: values[0] for name, values in query.items()}
+        self._session = server.session
 
-    def do_GET(self) -> None:
-        """Pages, and what they read."""
-        self._answer(self._get)
+    async def response(self) -> Response:
+        """The answer, whatever goes wrong."""
+        from starlette.responses import Response, StreamingResponse
 
-    def do_POST(self) -> None:
-        """Commands and uploads."""
-        self._answer(self._post)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Logs nothing: the messages would contain paths and tokens."""
-
-    def _answer(self, make: Callable[[], Answer | None]) -> None:
+        cookies: dict[str, str] = {}
+        is_refused = True
         try:
             self._check_origin()
-            cookie = self._check_token()
-            answer = make()
+            cookies = self._check_token()
+            self._session = self._session_of_user(cookies)
+            if self._request.method == "GET" and self._path == "/apistream/server_director":
+                return StreamingResponse(self._heartbeats(), media_type="text/event-stream")
+            answer = await self._answer()
+            is_refused = False
         except Refused as refused:
-            # What was not read of the request would be taken for the next one.
-            self.close_connection = True
-            cookie, answer = "", Answer.error(refused.status, str(refused))
+            answer = Answer.error(refused.status, str(refused))
         except CompileError as error:
-            cookie, answer = "", Answer.error(HTTPStatus.BAD_REQUEST, error.render())
-        except (ConnectionError, TimeoutError):
-            raise  # Nobody is left to be answered.
+            answer = Answer.error(HTTPStatus.BAD_REQUEST, error.render())
         except Exception as error:
             traceback.print_exc()
-            self.close_connection = True
             message = f"internal error: {type(error).__name__}: {error}"
-            cookie, answer = "", Answer.error(HTTPStatus.INTERNAL_SERVER_ERROR, message)
-        if answer is None:
-            return
-        self.send_response(answer.status)
-        self.send_header("Content-Type", answer.kind)
-        self.send_header("Content-Length", str(len(answer.content)))
-        self.send_header("Cache-Control", "no-store")
-        self.send_header("X-Content-Type-Options", "nosniff")
-        self.send_header("Referrer-Policy", "no-referrer")
+            answer = Answer.error(HTTPStatus.INTERNAL_SERVER_ERROR, message)
+        headers = {
+            "Content-Type": answer.kind,
+            "Cache-Control": "no-store",
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "no-referrer",
+        }
         if answer.policy:
-            self.send_header("Content-Security-Policy", answer.policy)
+            headers["Content-Security-Policy"] = answer.policy
         if answer.location:
-            self.send_header("Location", answer.location)
-        if cookie:
-            self.send_header("Set-Cookie", cookie)
-        self.end_headers()
-        self.wfile.write(answer.content)
+            headers["Location"] = answer.location
+        if is_refused:
+            # What was not read of the request would be taken for the next one.
+            headers["Connection"] = "close"
+        response = Response(answer.content, answer.status, headers)
+        for name, value in cookies.items():
+            # A token that is given may have what would end the cookie.
+            response.set_cookie(name, quote(value, safe=""), httponly=True, samesite="strict")
+        return response
+
+    async def _answer(self) -> Answer:
+        from anyio import to_thread
+
+        match self._request.method:
+            case "GET":
+                make = self._get
+            case "POST":
+                make = partial(self._post, await self._body())
+            case method:
+                message = f"'{method}' is no method of this server"
+                raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, message)
+        to_thread.current_default_thread_limiter().total_tokens = _THREADS
+        return await to_thread.run_sync(make)
 
     # Who asks
 
     def _check_origin(self) -> None:
         """No page of another origin, and no name that another host's owner made to mean us."""
-        host = self.headers.get("Host", "")
+        host = self._headers.get("Host", "")
         try:
             name = urlsplit(f"//{host}").hostname or ""
         except ValueError:
             name = host
-        if is_loopback(self.owner.host) and not is_loopback(name):
+        if is_loopback(self._server.host) and not is_loopback(name):
             raise Refused(HTTPStatus.FORBIDDEN, f"this server is not '{name}'")
-        origin = self.headers.get("Origin")
+        origin = self._headers.get("Origin")
         if origin not in (None, f"http://{host}"):
             raise Refused(HTTPStatus.FORBIDDEN, "requests of pages of other origins are refused")
-        if self.headers.get("Sec-Fetch-Site") == "cross-site" and self.command != "GET":
+        is_of_other_site = self._headers.get("Sec-Fetch-Site") == "cross-site"
+        if is_of_other_site and self._request.method != "GET":
             raise Refused(HTTPStatus.FORBIDDEN, "requests of other sites are refused")
 
-    def _check_token(self) -> str:
+    def _check_token(self) -> dict[str, str]:
         """Whether the request has the token, if there is one; the cookie that keeps it."""
-        token = self.owner.token
+        token = self._server.token
         if not token:
-            return ""
-        bearer = self.headers.get("Authorization", "").removeprefix("Bearer ").strip()
-        (asked,) = parse_qs(urlsplit(self.path).query).get("token", [""])[:1]
-        try:
-            morsel = SimpleCookie(self.headers.get("Cookie", "")).get(_TOKEN_COOKIE)
-        except CookieError:
-            morsel = None
-        kept = unquote(morsel.value) if morsel is not None else ""
+            return {}
+        bearer = self._headers.get("Authorization", "").removeprefix("Bearer ").strip()
+        asked = self._query.get("token", "")
+        kept = unquote(self._request.cookies.get(_TOKEN_COOKIE, ""))
         if not any(_same(given, token) for given in (bearer, asked, kept)):
             message = "the token is missing or wrong: ttcodegen-explorer prints the address with it"
             raise Refused(HTTPStatus.UNAUTHORIZED, message)
-        if not _same(asked, token):
-            return ""
-        # A token that is given may have what would end the cookie.
-        return f"{_TOKEN_COOKIE}={quote(token, safe='')}; HttpOnly; SameSite=Strict; Path=/"
+        return {_TOKEN_COOKIE: token} if _same(asked, token) else {}
+
+    def _session_of_user(self, cookies: dict[str, str]) -> Session:
+        """The session of the browser that asks; one that asks for a page first is given one."""
+        user = self._request.cookies.get(_SESSION_COOKIE, "")
+        if not user and "text/html" in self._headers.get("Accept", ""):
+            user = cookies[_SESSION_COOKIE] = secrets.token_urlsafe(16)
+        return self._server.session_of(user)
 
     # What is asked
 
-    def _get(self) -> Answer | None:
-        url = urlsplit(self.path)
-        query = {name: values[0] for name, values in parse_qs(url.query).items()}
-        match url.path:
+    def _get(self) -> Answer:
+        match self._path:
             case "/check_health":
                 return Answer(b"model_explorer_ok", "text/plain")
             case "/api/v1/get_extensions":
@@ -359,101 +444,100 @@ class _Handler(BaseHTTPRequestHandler):
                 nothing = ("version", "runningVersion", "releaseUrl", "desktopAppUrl")
                 return Answer.json(dict.fromkeys(nothing, ""))
             case "/api/v1/read_text_file":
-                return self._read_text_file(query)
+                return self._read_text_file()
             case "/api/v1/notify_user_provided_model_path":
                 return Answer.json({"status": "ok"})
             case "/api/v1/load_graphs_json" | "/api/v1/load_node_data":
                 return Answer.json({})
-            case "/apistream/server_director":
-                return self._stream()
             case "/ttcodegen/graph":
-                return self._graph(query)
+                return self._graph()
             case path if path.startswith(_OWN_PATH):
                 return _own_file(path)
             case path:
-                return self._file(unquote(path))
+                return self._file(path)
 
-    def _post(self) -> Answer:
-        match urlsplit(self.path).path:
+    def _post(self, body: bytes) -> Answer:
+        kind = self._headers.get("Content-Type", "")
+        match self._path:
             case "/apipost/v1/send_command":
-                return Answer.json(self.owner.session.answer(self._json()))
+                return Answer(self._session.answer_text(_json(kind, body)))
             case "/apipost/v1/upload":
-                name, content = uploaded_file(
-                    self.headers.get("Content-Type", ""), self._body(self.owner.most_uploaded)
-                )
-                path = self.owner.session.access.upload(name, content)
+                path = self._session.access.upload(*uploaded_file(kind, body))
                 return Answer.json({"path": str(path)})
             case path:
                 raise Refused(HTTPStatus.NOT_FOUND, f"there is no '{path}'")
 
-    def _body(self, most: int) -> bytes:
-        length = self.headers.get("Content-Length")
+    async def _body(self) -> bytes:
+        is_upload = self._path == "/apipost/v1/upload"
+        most = self._server.most_uploaded if is_upload else MOST_IN_COMMAND
+        length = self._headers.get("Content-Length")
         if length is None or not length.isdecimal():
             raise Refused(HTTPStatus.LENGTH_REQUIRED, "the request does not say how long it is")
         if int(length) > most:
             message = f"the request has {length} bytes; {most} are taken"
             raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message)
-        return self.rfile.read(int(length))
+        return await self._request.body()
 
-    def _json(self) -> object:
-        body = self._body(MOST_IN_COMMAND)
-        if self.headers.get_content_type() != "application/json":
-            # A page of another origin can send text without asking first, but no JSON.
-            raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "a command is application/json")
-        try:
-            return json.loads(body)
-        except (ValueError, RecursionError) as error:
-            raise Refused(HTTPStatus.BAD_REQUEST, f"the command is no JSON: {error}") from None
-
-    def _read_text_file(self, query: Mapping[str, str]) -> Answer:
+    def _read_text_file(self) -> Answer:
         """A file of node data, or of graphs as JSON."""
         try:
-            path = self.owner.session.access.path(query.get("path", ""))
+            path = self._session.access.path(self._query.get("path", ""))
             return Answer.json({"content": path.read_text("utf-8")})
         except CompileError as error:
             return Answer.json({"error": error.render()})
         except (OSError, UnicodeDecodeError) as error:
             return Answer.json({"error": f"error: the file cannot be read: {error}"})
 
-    def _graph(self, query: Mapping[str, str]) -> Answer:
+    def _graph(self) -> Answer:
         """Leads to the graph of a model, coloured by what its last execution found."""
-        session = self.owner.session
-        path = session.access.path(query.get("model", ""))
-        files = [str(file) for file in session.node_data_files(path)]
+        path = self._session.access.path(self._query.get("model", ""))
+        files = [str(file) for file in self._session.node_data_files(path)]
         to = f"/?data={page_data(path, files)}"
         return Answer(b"", "text/plain", HTTPStatus.FOUND, location=to)
 
-    def _stream(self) -> None:
+    async def _heartbeats(self) -> AsyncGenerator[bytes]:
         """The page listens for directives of its server; there are none."""
-        self.send_response(HTTPStatus.OK)
-        self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Cache-Control", "no-cache")
-        self.send_header("Connection", "close")
-        self.end_headers()
-        self.close_connection = True
-        try:
-            while not self.owner.closing.wait(_HEARTBEAT):
-                self.wfile.write(b": heartbeat\n\n")
-                self.wfile.flush()
-        except OSError:
-            pass  # The page was closed.
+        waited = 0.0
+        while not self._server.closing.is_set():
+            await asyncio.sleep(_CLOSING)
+            waited += _CLOSING
+            if waited >= _HEARTBEAT:
+                waited = 0.0
+                yield b": heartbeat\n\n"
 
     def _file(self, path: str) -> Answer:
         """A file of the page of Model Explorer."""
-        web = self.owner.web
+        web = self._server.web
         name = path.lstrip("/") or "index.html"
         if web is None:
             if name == "index.html":
                 return Answer(_NO_PACKAGE.encode(), "text/html; charset=utf-8")
             raise Refused(HTTPStatus.NOT_FOUND, f"there is no '{path}'")
-        file = (web / PurePosixPath(name)).resolve()
-        if not file.is_relative_to(web.resolve()) or not file.is_file():
+        try:
+            file = (web / PurePosixPath(name)).resolve()
+            is_there = file.is_relative_to(web.resolve()) and file.is_file()
+        except (OSError, ValueError):
+            # No file can have such a name.
+            is_there, file = False, web
+        if not is_there:
             raise Refused(HTTPStatus.NOT_FOUND, f"there is no '{path}'")
         kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
         content = file.read_bytes()
         if name == "index.html":
             content = content.replace(b"</body>", _LINK.encode() + b"</body>")
         return Answer(content, kind)
+
+
+def _json(kind: str, body: bytes) -> object:
+    message = Message()
+    message["Content-Type"] = kind
+    if message.get_content_type() != "application/json":
+        # A page of another origin can send text without asking first, but no JSON.
+        raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "a command is application/json")
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise Refused(HTTPStatus.BAD_REQUEST, f"the command is no JSON: {error}") from None
 
 
 def _own_file(path: str) -> Answer:

@@ -10,22 +10,23 @@ from __future__ import annotations
 import copy
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 from ttcodegen.compilation import CompileOptions
-from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.diagnostics import CompileError
 from ttcodegen.explorer.access import Access
 from ttcodegen.explorer.execution import Execution
 from ttcodegen.explorer.graph import to_json
-from ttcodegen.explorer.models import Model, code_of, is_flatbuffer, model_graphs, open_model
+from ttcodegen.explorer.models import model_graphs
+from ttcodegen.explorer.requests import Request, perform
 from ttcodegen.explorer.results import METRICS
-from ttcodegen.explorer.sections import divide_large_layers
+from ttcodegen.explorer.results_cache import ResultsCache
 from ttcodegen.explorer.settings import Settings, read_settings
-from ttcodegen.explorer.stages import graph_of_stage
-from ttcodegen.explorer.synchronisation import Synchronisation
+from ttcodegen.explorer.workers import Workers
 from ttcodegen.optimizer.override_strings import entries_of_options
 from ttcodegen.optimizer.overrides import ANY, VERSION, read_overrides
 from ttcodegen.suggestions import closest
@@ -68,8 +69,6 @@ class ModelState:
     """By function; `*` is whichever has the op."""
     execution: Execution | None = None
     """The last one."""
-    synchronisation: Synchronisation | None = None
-    """Of the graphs that were requested last."""
 
 
 @dataclass(frozen=True)
@@ -102,24 +101,66 @@ def read_command(content: object) -> Command:
 
 
 class Session:
-    """Models, their overrides and executions. Commands may come from several threads."""
+    """Models, their overrides and executions. Commands may come from several threads.
 
-    def __init__(self, folders: Sequence[Path], settings: Settings | None = None) -> None:
+    Sessions of several users share the folders, the workers and the results that are kept.
+    """
+
+    def __init__(
+        self,
+        folders: Sequence[Path],
+        settings: Settings | None = None,
+        *,
+        workers: Workers | None = None,
+        listed: bool = False,
+    ) -> None:
         """
         Args:
             folders: where models may be read from, and results written to.
+            listed: whether the models of the folders are offered to be opened.
             settings: what commands that do not say otherwise have.
+            workers: compute what takes long; without them, the thread of the command does.
         """
-        self.access = Access(folders)
-        self._settings = settings or Settings()
+        self._set_up(
+            Access(folders, listed=listed), settings or Settings(), workers, ResultsCache()
+        )
+
+    def _set_up(
+        self, access: Access, settings: Settings, workers: Workers | None, results: ResultsCache
+    ) -> None:
+        self.access = access
+        self._settings = settings
+        self._workers = workers
+        self._results = results
         self._models: dict[Path, ModelState] = {}
         self._lock = threading.RLock()
         self._commands: Mapping[str, Callable[[Command], list[Any]]] = {
             name: getattr(self, name) for name in COMMANDS
         }
+        self._requests: Mapping[str, Callable[[Command], Request]] = {
+            "convert": self._request,
+            "synchronisation": self._synchronisation_request,
+            "choices": self._choices_request,
+            "code": self._request,
+            "decisions": self._request,
+        }
+
+    def of_another_user(self) -> Session:
+        """A session with overrides and executions of its own, on the same folders."""
+        session = Session.__new__(Session)
+        session._set_up(self.access, self._settings, self._workers, self._results)
+        return session
+
+    @property
+    def is_executing(self) -> bool:
+        """Whether an execution is under way."""
+        with self._lock:
+            return any(s.execution and not s.execution.is_done for s in self._models.values())
 
     def close(self) -> None:
-        """Ends the session; what it kept for itself is removed."""
+        """Ends the session and what it shares; what it kept for itself is removed."""
+        if self._workers is not None:
+            self._workers.close()
         self.access.close()
 
     def answer(self, content: object) -> dict[str, Any]:
@@ -128,11 +169,30 @@ class Session:
         Returns:
             The JSON of the answer: `graphs`, and `error` if the command could not be run.
         """
+        return json.loads(self.answer_text(content))
+
+    def answer_text(self, content: object) -> bytes:
+        """Runs a command; the answer as JSON text, which large graphs are passed on as."""
         try:
-            command = read_command(content)
-            return {"graphs": to_json(self.run(command))}
+            return b'{"graphs": ' + self._text(read_command(content)) + b"}"
         except CompileError as error:
-            return {"graphs": [], "error": error.render()}
+            text = json.dumps({"graphs": [], "error": error.render()}, ensure_ascii=False)
+            return text.encode("utf-8", "replace")
+
+    def _text(self, command: Command) -> bytes:
+        request_of = self._requests.get(command.name)
+        if request_of is None:
+            text = json.dumps(to_json(self.run(command)), ensure_ascii=False, allow_nan=False)
+            return text.encode("utf-8", "replace")
+        with self._deleting(command):
+            return self._perform(request_of(command))
+
+    def _perform(self, request: Request) -> bytes:
+        compute = perform if self._workers is None else self._workers.perform
+        key = request.digest()
+        if key is None:
+            return compute(request)
+        return self._results.get(key, lambda: compute(request))
 
     def run(self, command: Command) -> list[Any]:
         """Runs a command; its results.
@@ -149,8 +209,14 @@ class Session:
                 if close
                 else f"there are {', '.join(self._commands)}",
             )
-        try:
+        with self._deleting(command):
             return found(command)
+
+    @contextmanager
+    def _deleting(self, command: Command) -> Generator[None]:
+        """Deletes an uploaded model after a command that asks for it."""
+        try:
+            yield
         finally:
             if command.delete and command.name in ("convert", "execute"):
                 self._forget(command)
@@ -199,51 +265,70 @@ class Session:
 
     # Commands
 
-    def convert(self, command: Command) -> list[Any]:
-        """The graphs of a model, and of the stages of its compile."""
-        return list(self._open(command).graphs)
-
-    def _open(self, command: Command) -> Model:
+    def _request(self, command: Command, *names: str) -> Request:
         path = self.access.path(command.model)
         settings = self._settings_of(command)
-        try:
-            model = open_model(
-                path,
-                self.options(path, settings),
-                elements=settings.const_element_count_limit,
-                stages=settings.stages,
-            )
-        except CompileError as error:
-            raise _located(error, path) from None
-        for graph in model.graphs:
-            divide_large_layers(graph)
-        self.state(path).synchronisation = model.synchronisation
-        return model
+        self.state(path)
+        return Request(
+            command.name,
+            path,
+            self.options(path, settings),
+            settings.const_element_count_limit,
+            settings.stages,
+            names,
+        )
 
-    def synchronisation(self, command: Command) -> list[Any]:
-        """Which nodes of the graphs of the settings `left` and `right` correspond: what the
-        page of Model Explorer takes as a mapping, to let two panes follow each other."""
+    def _synchronisation_request(self, command: Command) -> Request:
         path = self.access.path(command.model)
-        known = self.state(path).synchronisation or self._open(command).synchronisation
         names: list[str] = []
         for side in ("left", "right"):
             name: Any = command.settings.get(side)
-            if not isinstance(name, str) or name not in known:
+            if not isinstance(name, str):
                 raise CompileError(
                     f"the setting '{side}' names no graph of '{path.name}'",
                     remedy="it is the id of a graph that 'convert' gave",
                 )
             names.append(name)
-        return [known.mapping(*names)]
+        return self._request(command, *names)
+
+    def _choices_request(self, command: Command) -> Request:
+        self.access.path(command.model)
+        node: Any = command.settings.get("node")
+        function: Any = command.settings.get("function", "")
+        if not isinstance(node, str) or not isinstance(function, str):
+            raise CompileError("the setting 'node' is missing", remedy="it is the name of an op")
+        return self._request(command, node, function)
+
+    def _requested(self, command: Command) -> list[Any]:
+        return json.loads(self._perform(self._requests[command.name](command)))
+
+    def convert(self, command: Command) -> list[Any]:
+        """The graphs of a model, and of the stages of its compile."""
+        return self._requested(command)
+
+    def synchronisation(self, command: Command) -> list[Any]:
+        """Which nodes of the graphs of the settings `left` and `right` correspond: what the
+        page of Model Explorer takes as a mapping, to let two panes follow each other."""
+        return self._requested(command)
+
+    def choices(self, command: Command) -> list[Any]:
+        """What the optimizer chose for the op of the setting `node`, and what is legal."""
+        return self._requested(command)
+
+    def code(self, command: Command) -> list[Any]:
+        """The C++ of a model: each file with its text, the lines of its ops, and those that a
+        person has changed."""
+        return self._requested(command)
+
+    def decisions(self, command: Command) -> list[Any]:
+        """What the optimizer chose for each op, with the overrides of the session."""
+        return self._requested(command)
 
     def graphs_of_stages(self, path: Path, stages: Sequence[str]) -> list[str]:
         """The ids of the graphs of some stages of a model; raises CompileError if it has none of
         that name, or cannot be compiled."""
-        graphs = model_graphs(path, self.options(path, self._settings), elements=0, stages=True)
-        wrong = graphs[0].described.get("compile_error")
-        if wrong is not None:
-            raise CompileError(wrong.removeprefix("error: "))
-        return [graph_of_stage(graphs, stage) for stage in stages]
+        options = self.options(path, self._settings)
+        return json.loads(self._perform(Request("stages", path, options, names=tuple(stages))))
 
     def initialize(self, command: Command) -> list[Any]:
         """Writes the description of the system that models are compiled for."""
@@ -315,72 +400,18 @@ class Session:
             functions[ANY] = {**given, **functions.get(ANY, {})}
         return _file(functions) if functions else ""
 
-    def choices(self, command: Command) -> list[Any]:
-        """What the optimizer chose for the op of the setting `node`, and what is legal."""
-        from ttcodegen.explorer.choices import choices_of
-
-        path = self.access.path(command.model)
-        node: Any = command.settings.get("node")
-        function: Any = command.settings.get("function", "")
-        if not isinstance(node, str) or not isinstance(function, str):
-            raise CompileError("the setting 'node' is missing", remedy="it is the name of an op")
-        source = _module(path)
-        options = self.options(path, self._settings_of(command))
-        try:
-            return [choices_of(source, options, node, function).to_json()]
-        except CompileError as error:
-            raise _located(error, path) from None
-
-    def code(self, command: Command) -> list[Any]:
-        """The C++ of a model: each file with its text, the lines of its ops, and those that a
-        person has changed."""
-        path = self.access.path(command.model)
-        try:
-            code = code_of(path, self.options(path, self._settings_of(command)))
-        except CompileError as error:
-            raise _located(error, path) from None
-        lines: dict[str, list[dict[str, Any]]] = {}
-        edited: dict[str, list[dict[str, Any]]] = {}
-        changed = frozenset(code.changed)
-        for (function, node), places in code.lines.items():
-            said = {"function": function, "node": node}
-            for each in places:
-                lines.setdefault(each.path, []).append(
-                    {**said, "first": each.first, "last": each.last}
-                )
-            if (function, node) in changed:
-                for path in dict.fromkeys(each.path for each in places):
-                    edited.setdefault(path, []).append(said)
-        return [
-            {
-                "path": name,
-                "text": text,
-                "lines": lines.get(name, []),
-                "changed": code.written.get(name, []),
-                "edited": edited.get(name, []),
-            }
-            for name, text in code.files.items()
-        ]
-
-    def decisions(self, command: Command) -> list[Any]:
-        """What the optimizer chose for each op, with the overrides of the session."""
-        from ttcodegen.explorer.choices import decisions_of
-
-        path = self.access.path(command.model)
-        source = _module(path)
-        try:
-            return decisions_of(source, self.options(path, self._settings_of(command)))
-        except CompileError as error:
-            raise _located(error, path) from None
-
     def models(self, command: Command) -> list[Any]:
-        """The models that commands were about so far, and whether they were executed."""
+        """The models that commands were about so far, then the others of the folders that are
+        listed, each with whether it was executed."""
         with self._lock:
-            return [
-                {"path": str(path), "executed": state.execution is not None}
-                for path, state in self._models.items()
-                if path.exists()
-            ]
+            known = {path: state.execution is not None for path, state in self._models.items()}
+        for path in self.access.models():
+            known.setdefault(path, False)
+        return [
+            {"path": str(path), "executed": executed}
+            for path, executed in known.items()
+            if path.exists()
+        ]
 
     def node_data(self, command: Command) -> list[Any]:
         """What the last execution found: a file of node data for each metric, and what it has."""
@@ -410,20 +441,6 @@ class Session:
             known = {graph.id for graph in graphs}
             graphs = [*(graph for graph in source if graph.id not in known), *graphs]
         return execution.measured.write_node_data(graphs, execution.folder)
-
-
-def _module(path: Path) -> Source:
-    """The text of a module; raises CompileError if there is nothing left to choose."""
-    if path.is_dir() or is_flatbuffer(path):
-        raise CompileError(f"'{path.name}' was compiled already", remedy="give the module")
-    return Source.read(str(path))
-
-
-def _located(error: CompileError, path: Path) -> CompileError:
-    """An error of a module with the locations in its text, which is read again for that."""
-    if path.is_dir() or all(diagnostic.place is None for diagnostic in error.diagnostics):
-        return error
-    return CompileError(error.render(Source.read(str(path))).removeprefix("error: "))
 
 
 def _file(functions: Mapping[str, Entries]) -> str:

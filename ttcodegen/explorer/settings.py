@@ -48,9 +48,12 @@ def _between(least: int, most: int) -> Callable[[object], bool]:
 
 
 _RULES: Mapping[str, tuple[Callable[[object], bool], str]] = {
-    "target": (lambda value: value in PIPELINES, f"one of {', '.join(PIPELINES)}"),
+    "target": (
+        lambda value: isinstance(value, str) and value in PIPELINES,
+        f"one of {', '.join(PIPELINES)}",
+    ),
     "arch": (
-        lambda value: value == "" or value in ARCHITECTURES,
+        lambda value: isinstance(value, str) and value in ("", *ARCHITECTURES),
         f"one of {', '.join(ARCHITECTURES)}",
     ),
     "optimize": (_between(0, 2), "0, 1 or 2"),

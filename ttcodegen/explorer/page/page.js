@@ -312,7 +312,7 @@ async function begin() {
     byId("model").append(new Option(path, path));
   }
   if (paths.length > 0) {
-    byId("model").value = model || paths.at(-1);
+    byId("model").value = model || paths[0];
     await open(byId("model").value);
   }
 }

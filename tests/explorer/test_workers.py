@@ -1,0 +1,167 @@
+"""Worker processes and results that are kept: limits, sharing, and that nothing is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from tests.explorer.test_graphs import MODEL
+from ttcodegen.compilation import CompileOptions
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.explorer import workers as workers_module
+from ttcodegen.explorer.requests import Request, perform
+from ttcodegen.explorer.results_cache import ResultsCache
+from ttcodegen.explorer.workers import Workers
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "model.mlir"
+    path.write_text(MODEL)
+    return path
+
+
+@pytest.fixture
+def workers() -> Generator[Workers]:
+    made = Workers(2)
+    yield made
+    made.close()
+
+
+def request_of(path: Path, **options: object) -> Request:
+    return Request("convert", path, CompileOptions("model"), stages=False, **options)  # type: ignore[arg-type]
+
+
+def children() -> set[int]:
+    tasks = Path(f"/proc/{os.getpid()}/task").glob("*/children")
+    return {int(pid) for task in tasks for pid in task.read_text().split()}
+
+
+def test_a_worker_computes_what_a_thread_would(workers: Workers, model: Path) -> None:
+    assert workers.perform(request_of(model)) == perform(request_of(model))
+    assert json.loads(workers.perform(request_of(model)))[0]["id"] == "model"
+
+
+def test_errors_come_back_with_their_location(workers: Workers, model: Path) -> None:
+    model.write_text("func.func @f(%x: tensor<4xf32> {\n")
+    with pytest.raises(CompileError) as raised:
+        workers.perform(request_of(model))
+    assert "model.mlir:2:1: error" in raised.value.render()
+    # The worker goes on.
+    model.write_text(MODEL)
+    assert workers.perform(request_of(model))
+
+
+def test_a_request_that_takes_too_long_is_ended(model: Path) -> None:
+    workers = Workers(2, seconds=0.01)
+    before = children()
+    try:
+        with pytest.raises(CompileError, match=r"takes longer than 0\.01 s"):
+            workers.perform(request_of(model))
+        assert children() <= before
+    finally:
+        workers.close()
+
+
+def test_a_request_that_takes_too_much_memory_is_ended(model: Path) -> None:
+    workers = Workers(2, mebibytes=16)
+    try:
+        with pytest.raises(CompileError, match=r"ended the process|takes more memory"):
+            workers.perform(request_of(model))
+    finally:
+        workers.close()
+
+
+def test_workers_end_after_a_number_of_requests(
+    workers: Workers, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers_module, "_MOST_REQUESTS", 1)
+    before = children()
+    assert workers.perform(request_of(model))
+    assert workers.perform(request_of(model))
+    assert children() <= before
+
+
+def test_closing_ends_workers_in_the_middle_of_a_request(model: Path) -> None:
+    workers = Workers(2)
+    before = children()
+    failed: list[CompileError] = []
+
+    def ask() -> None:
+        try:
+            for _ in range(1000):
+                workers.perform(request_of(model))
+        except CompileError as error:
+            failed.append(error)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    while not children() - before:
+        time.sleep(0.01)
+    workers.close()
+    asking.join(30)
+    assert failed
+    assert children() <= before
+
+
+def test_results_are_computed_once_for_all_that_wait() -> None:
+    results, computed = ResultsCache(), list[int]()
+    begun, go_on = threading.Event(), threading.Event()
+
+    def compute() -> bytes:
+        computed.append(1)
+        begun.set()
+        go_on.wait(30)
+        return b"x"
+
+    found: list[bytes] = []
+    asking = [
+        threading.Thread(target=lambda: found.append(results.get("key", compute))) for _ in range(8)
+    ]
+    for each in asking:
+        each.start()
+    begun.wait(30)
+    go_on.set()
+    for each in asking:
+        each.join(30)
+    assert (found, len(computed)) == ([b"x"] * 8, 1)
+    assert results.get("key", lambda: b"another") == b"x"
+
+
+def test_results_are_kept_up_to_a_number_of_bytes() -> None:
+    results = ResultsCache(most_kept=100)
+    for number in range(10):
+        results.get(str(number), lambda: b"." * 20)
+    assert results.get("9", lambda: b"new") == b"." * 20
+    assert results.get("0", lambda: b"new") == b"new"
+    # One that is large against the whole is not kept.
+    results.get("large", lambda: b"." * 90)
+    assert results.get("large", lambda: b"new") == b"new"
+
+
+def test_a_failure_is_not_kept() -> None:
+    results = ResultsCache()
+
+    def fail() -> bytes:
+        raise CompileError("no")
+
+    with pytest.raises(CompileError):
+        results.get("key", fail)
+    assert results.get("key", lambda: b"x") == b"x"
+
+
+def test_the_content_of_a_model_decides_and_not_its_date(model: Path) -> None:
+    request = request_of(model)
+    before = request.digest()
+    stamp = model.stat().st_mtime_ns
+    model.write_text(MODEL.replace("scores", "points"))
+    os.utime(model, ns=(stamp, stamp))
+    assert request.digest() != before
+    assert request_of(model, elements=3).digest() != request.digest()
+    assert request_of(model.parent).digest() is None

@@ -1,0 +1,176 @@
+"""Requests on models that take time: each is computed from a path and options alone.
+
+A request is a picklable value and its result JSON text, so that a worker process can compute it
+(`workers.py`) and the result can be kept by content (`results_cache.py`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ttcodegen.compilation import CompileOptions
+from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.explorer.graph import to_json
+from ttcodegen.explorer.models import Model, code_of, is_flatbuffer, model_graphs, open_model
+from ttcodegen.explorer.sections import divide_large_layers
+from ttcodegen.explorer.stages import graph_of_stage
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request on one model.
+
+    Attributes:
+        kind: a key of `KINDS`.
+        path: the model: a module, a flatbuffer or the folder of a project.
+        options: how the model is compiled.
+        elements: how many elements of a constant are listed.
+        stages: whether there are graphs of the stages of a compile; None for small models only.
+        names: an op and its function, two graphs, or stages, as the kind takes them.
+    """
+
+    kind: str
+    path: Path
+    options: CompileOptions
+    elements: int = 16
+    stages: bool | None = None
+    names: tuple[str, ...] = ()
+
+    def digest(self) -> str | None:
+        """A key of the result: of the content of the model and of all that was asked.
+
+        Returns:
+            None for the folder of a project, which consists of many files.
+
+        Raises:
+            CompileError: if the file cannot be read.
+        """
+        if self.path.is_dir():
+            return None
+        found = hashlib.sha256()
+        try:
+            with self.path.open("rb") as file:
+                while block := file.read(1 << 20):
+                    found.update(block)
+        except OSError as error:
+            raise CompileError(f"cannot read '{self.path}': {error.strerror}") from None
+        found.update(repr(self).encode("utf-8", "replace"))
+        return found.hexdigest()
+
+
+def perform(request: Request) -> bytes:
+    """Computes a request.
+
+    Returns:
+        JSON: a list, what the field `graphs` of the answer has.
+
+    Raises:
+        CompileError: with locations in the text of the model, if it is wrong.
+    """
+    try:
+        found = KINDS[request.kind](request)
+    except CompileError as error:
+        raise _located(error, request.path) from None
+    text = json.dumps(to_json(found), ensure_ascii=False, allow_nan=False)
+    return text.encode("utf-8", "replace")
+
+
+def _opened(request: Request) -> Model:
+    model = open_model(
+        request.path, request.options, elements=request.elements, stages=request.stages
+    )
+    for graph in model.graphs:
+        divide_large_layers(graph)
+    return model
+
+
+def _convert(request: Request) -> list[Any]:
+    return list(_opened(request).graphs)
+
+
+def _synchronisation(request: Request) -> list[Any]:
+    known = _opened(request).synchronisation
+    for side, name in zip(("left", "right"), request.names, strict=True):
+        if name not in known:
+            raise CompileError(
+                f"the setting '{side}' names no graph of '{request.path.name}'",
+                remedy="it is the id of a graph that 'convert' gave",
+            )
+    left, right = request.names
+    return [known.mapping(left, right)]
+
+
+def _graphs_of_stages(request: Request) -> list[Any]:
+    graphs = model_graphs(request.path, request.options, elements=0, stages=True)
+    wrong = graphs[0].described.get("compile_error")
+    if wrong is not None:
+        raise CompileError(wrong.removeprefix("error: "))
+    return [graph_of_stage(graphs, stage) for stage in request.names]
+
+
+def _choices(request: Request) -> list[Any]:
+    # The optimizer is needed by these two requests only.
+    from ttcodegen.explorer.choices import choices_of
+
+    node, function = request.names
+    return [choices_of(_module(request.path), request.options, node, function).to_json()]
+
+
+def _decisions(request: Request) -> list[Any]:
+    from ttcodegen.explorer.choices import decisions_of
+
+    return decisions_of(_module(request.path), request.options)
+
+
+def _code(request: Request) -> list[Any]:
+    code = code_of(request.path, request.options)
+    lines: dict[str, list[dict[str, Any]]] = {}
+    edited: dict[str, list[dict[str, Any]]] = {}
+    changed = frozenset(code.changed)
+    for (function, node), places in code.lines.items():
+        said = {"function": function, "node": node}
+        for each in places:
+            lines.setdefault(each.path, []).append({**said, "first": each.first, "last": each.last})
+        if (function, node) in changed:
+            for path in dict.fromkeys(each.path for each in places):
+                edited.setdefault(path, []).append(said)
+    return [
+        {
+            "path": name,
+            "text": text,
+            "lines": lines.get(name, []),
+            "changed": code.written.get(name, []),
+            "edited": edited.get(name, []),
+        }
+        for name, text in code.files.items()
+    ]
+
+
+KINDS: Mapping[str, Callable[[Request], list[Any]]] = {
+    "convert": _convert,
+    "synchronisation": _synchronisation,
+    "stages": _graphs_of_stages,
+    "choices": _choices,
+    "decisions": _decisions,
+    "code": _code,
+}
+"""What computes each kind of request."""
+
+
+def _module(path: Path) -> Source:
+    """The text of a module; raises CompileError if there is nothing left to choose."""
+    if path.is_dir() or is_flatbuffer(path):
+        raise CompileError(f"'{path.name}' was compiled already", remedy="give the module")
+    return Source.read(str(path))
+
+
+def _located(error: CompileError, path: Path) -> CompileError:
+    """An error of a module with the locations in its text, which is read again for that."""
+    if path.is_dir() or all(diagnostic.place is None for diagnostic in error.diagnostics):
+        return error
+    return CompileError(error.render(Source.read(str(path))).removeprefix("error: "))

@@ -65,15 +65,16 @@ default after `=`; without one it has to be there.
   computes these as integers. The matrix engine has floats of 11 bits only, so that sums of integers
   become the last of their running sums, and extremes are found pair by pair; up to 8 bits are
   reduced by it.
-- `div` of integers cuts the fraction off, towards zero. Signed integers are divided as such, to the
-  last bit. By zero signed ones give 0 here, unsigned ones the greatest number of their type (0 if
-  they are 0), anything on a card. `remainder` of booleans is refused.
+- `div` of integers cuts the fraction off, towards zero, to the last bit: those of ui32 are divided
+  in several steps, as integers with a sign. By zero it gives 0 here, anything on a card.
+  `remainder` of booleans is refused.
 - Signed integers of 8 and 16 bits have 32 on the device. What `add`, `subtract`, `multiply`, `div`,
   `pow`, `neg`, `abs`, `square` and shifts make of them is cut off to their bits if the result is of
-  their type, and has the room of 32 bits if that is what it has. Sums over dimensions, products of
-  matrices and what becomes of floats are not cut off: give these a result of 32 bits.
-- Unsigned integers go through float32 in `div`, and all integers in ops for which ttnn takes none:
-  above 2^24 their last bits are lost (4294967295 / 2 gives 2147483648). In `matmul`, convolutions
+  their type, and has the room of 32 bits if that is what it has. `typecast` takes the lowest bits
+  of integers, and of floats the nearest number that the type has. Sums over dimensions and products
+  of matrices are not cut off: give these a result of 32 bits.
+- All integers go through float32 in ops for which ttnn takes none: above 2^24 their last bits are
+  lost. In `matmul`, convolutions
   and pools they go through the matrix engine: those above 1024 lose theirs. Integers of 64 bits
   have 32 on the device.
 - Arithmetic treats booleans as 0 and 1; as a boolean, everything but 0 is true.

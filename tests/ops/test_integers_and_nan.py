@@ -189,7 +189,7 @@ def test_unsigned_integers_divided_by_zero(element: str) -> None:
     for result in (element, "f32"):
         source = source_of("div", [f"3x{element}"] * 2, f"3x{result}")
         found = golden(source, *arrays)
-        np.testing.assert_array_equal(found, np.array([0, np.iinfo(dtype).max, 4], found.dtype))
+        np.testing.assert_array_equal(found, np.array([0, 0, 4], found.dtype))
         np.testing.assert_array_equal(on_device(source, *arrays), found)
 
 

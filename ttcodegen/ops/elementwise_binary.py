@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
@@ -14,7 +13,6 @@ from ttcodegen.dialects.attribute_kinds import DATA_TYPE, NUMBER
 from ttcodegen.dialects.datatypes import (
     DataType,
     element_of,
-    f32,
     is_boolean,
     normalized_data_type,
     shape_of,
@@ -55,6 +53,7 @@ from ttcodegen.ops.elementwise import (
     verify_broadcast,
     verify_integers,
 )
+from ttcodegen.ops.integer_division import whole_quotient, whole_remainder
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.tile_lowering import (
     Tile,
@@ -86,16 +85,16 @@ SHIFTED: dict[str, Any] = {
 @dataclass(frozen=True)
 class Row:
     """An elementwise binary op: TTIR name and meaning; where they differ from the usual the TTNN
-    name, its header, the data types that the library computes with, the TTNN op for integers of 32
-    bits where the library has one of their own, whether the call takes an
-    output data type, and whether the second operand may be a number."""
+    name, its header, the data types that the library computes with, how integers are computed where
+    the library has no such op for all of them, whether the call takes an output data type, and
+    whether the second operand may be a number."""
 
     name: str
     function: Callable[[Array, Array], Array]
     ttnn: str = ""
     header: str = BINARY_HEADER
     data_types: tuple[DataType, ...] | None = None
-    of_integers: str = ""
+    of_integers: Callable[[OpBuilder, SSAValue, SSAValue], SSAValue] | None = None
     dtype: bool = True
     scalar: bool = True
     commutes: bool = False
@@ -171,12 +170,19 @@ def _quotient(a: Array, b: Array) -> Array:
     if not np.issubdtype(a.dtype, np.integer):
         return a / b
     a, b = counted(a), counted(b)
-    # Division by zero, which the card leaves open, gives what it gives in the CPU backend: unsigned
-    # integers go through floats there.
-    unsigned = np.issubdtype(a.dtype, np.unsignedinteger)
-    by_zero = np.where(a == 0, 0, np.iinfo(a.dtype).max) if unsigned else 0
-    found = np.trunc(a.astype(np.float64) / np.where(b == 0, 1, b)).astype(a.dtype)
-    return np.where(b == 0, by_zero, found).astype(a.dtype)
+    # Division by zero, which the card leaves open, gives 0 as it does in the CPU backend.
+    divisor = np.where(b == 0, 1, b).astype(a.dtype)
+    with np.errstate(over="ignore"):
+        found = a // divisor
+    up = (a % divisor != 0) & ((a < 0) != (divisor < 0))
+    return np.where(b == 0, 0, found + up.astype(a.dtype)).astype(a.dtype)
+
+
+def _remainder(a: Array, b: Array) -> Array:
+    """The sign is the divisor's. Divisors of 0, which the card leaves open, give 0, or the dividend
+    where that is unsigned and has 32 bits, as in the CPU backend."""
+    found = np.remainder(a, b)
+    return np.where(b == 0, a, found) if a.dtype in ("uint32", "uint64") else found
 
 
 def _power(a: Array, b: Array) -> Array:
@@ -273,7 +279,7 @@ ROWS = (
         _quotient,
         "divide",
         data_types=FLOATS,
-        of_integers="div_trunc",
+        of_integers=whole_quotient,
         dtype=False,
         domains=(None, (0.25, 4.0)),
         tile=_quotient_tiles,
@@ -320,10 +326,11 @@ ROWS = (
     ),
     Row(
         "remainder",
-        lambda a, b: np.remainder(a, b),
+        _remainder,
         header=COMPOSITE_HEADER,
         dtype=False,
         data_types=(*FLOATS, DataType.INT32),  # unsigned integers are refused
+        of_integers=whole_remainder,
         verify=verify_remainder,
         domains=(None, (0.5, 4.0)),
         tile=binary_tiles("remainder_binary_tile", int32="remainder_int32_tile"),
@@ -452,16 +459,9 @@ def _lowering(row: Row) -> Callable[[OpBuilder, CatalogueOp], SSAValue]:
             return builder.emit(ttnn, [builder[lhs], None], result, scalar=splat)
         if row.scalar and row.commutes and (splat := _foldable(op, lhs, rhs)) is not None:
             return builder.emit(ttnn, [builder[rhs], None], result, scalar=splat)
-        if row.of_integers and data_type is declared_data_type(rhs) is DataType.INT32:
-            found = builder.broadcasting(row.of_integers, builder[lhs], builder[rhs])
-            return builder.typecast(found, result.element_type)
-        if not data_type.is_float and _computes_floats(row):
-            # Declared as f32, so that the fraction is cut off after the call rather than in it.
-            operands = [builder.typecast(builder[value], f32) for value in op.operands]
-            found = builder.emit(ttnn, operands, TensorType(f32, op.result_shape))
-            if row.of_integers:
-                found = builder.typecast(found, element_of(lhs.type))
-            return builder.typecast(found, result.element_type)
+        if row.of_integers is not None and not data_type.is_float:
+            a, b = builder[lhs], builder.typecast(builder[rhs], element_of(lhs.type))
+            return builder.typecast(row.of_integers(builder, a, b), result.element_type)
         first = _shrunk(builder, lhs, rhs)
         # Where both are splats, one has to span the result.
         shrunk = shape_of(first.type) != shape_of(lhs.type)
@@ -469,10 +469,6 @@ def _lowering(row: Row) -> Callable[[OpBuilder, CatalogueOp], SSAValue]:
         return builder.emit(ttnn, [first, second], result)
 
     return lower
-
-
-def _computes_floats(row: Row) -> bool:
-    return row.data_types is not None and all(found.is_float for found in row.data_types)
 
 
 def _foldable(op: CatalogueOp, constant: SSAValue, other: SSAValue) -> float | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from ttcodegen.dialects.attribute_kinds import NUMBER
-from ttcodegen.dialects.datatypes import DataType, shape_of
+from ttcodegen.dialects.datatypes import DataType, normalized_data_type, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
@@ -46,19 +46,32 @@ def _lower_where(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     condition, first, second = (builder[value] for value in op.operands)
     result = op.result_type
     shapes = [shape_of(value.type) for value in op.operands]
-    numbers = [splat_of(value) for value in op.operands[1:]]
+    exact = [_splat_as(value, result.element_type) for value in op.operands[1:]]
+    # The library makes a float of a number (invoke_impl in ternary.cpp, tt-metal 0.70.1).
+    numbers = [None if _is_cut(number) else number for number in exact]
 
     def span(*indices: int) -> bool:
         return broadcast_shapes([shapes[index] for index in indices]) == op.result_shape
 
-    if numbers[0] is not None and numbers[1] is not None and span(0):
-        first = builder.full([1] * len(shapes[0]), numbers[0], result.element_type)
+    if exact[0] is not None and numbers[1] is not None and span(0):
+        first = builder.full([1] * len(shapes[0]), exact[0], result.element_type)
         return builder.emit("where", [condition, first, None], result, false_value=numbers[1])
     if numbers[1] is not None and span(0, 1):
         return builder.emit("where", [condition, first, None], result, false_value=numbers[1])
     if numbers[0] is not None and span(0, 2):
         return builder.emit("where", [condition, None, second], result, true_value=numbers[0])
     return builder.emit("where", [condition, first, second], result)
+
+
+def _is_cut(number: float | None) -> bool:
+    """Whether an integer is none of the floats."""
+    return isinstance(number, int) and number != float(np.float32(number))
+
+
+def _splat_as(value: SSAValue, element: Attribute) -> float | int | None:
+    """The number that all elements of a value are, as an element of that type."""
+    splat, data_type = splat_of(value), normalized_data_type(element)
+    return None if splat is None or data_type is None else number_of(splat, data_type)
 
 
 def _where_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:

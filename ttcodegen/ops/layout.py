@@ -70,8 +70,13 @@ def _same_shape(op: CatalogueOp) -> None:
 
 
 def _typecast(call: Call) -> Array:
+    """Of integers the lowest bits."""
+    return converted(call.array("input"), call.results[0].dtype)
+
+
+def _typecast_on_device(call: Call) -> Array:
     """Integers that 16 bits cannot hold become the nearest that they can, as on the vector engine
-    (tt-llk, ckernel_sfpu_typecast.h); TTIR does not say."""
+    (tt-llk, ckernel_sfpu_typecast.h)."""
     array, dtype = call.array("input"), call.results[0].dtype
     if dtype == "uint16" and np.issubdtype(array.dtype, np.integer):
         array = np.clip(array, 0, np.iinfo(dtype).max)
@@ -116,7 +121,7 @@ register(
     TTNNDefinition(
         "ttnn.typecast",
         (OperandSpec("input", layout=None, memory=None),),
-        numpy=_typecast,
+        numpy=_typecast_on_device,
         result_rules=(ResultRule("declared", None, placed=True),),
         cpp=_cpp_typecast,
         flops=no_flops,
@@ -150,7 +155,7 @@ register(
     TTNNDefinition(
         "ttnn.composite_to_layout",
         (OperandSpec("input", layout=None, memory=None),),
-        numpy=_typecast,
+        numpy=_typecast_on_device,
         result_rules=(ResultRule("declared", None, placed=True),),
         flops=no_flops,
         rearranges=True,

@@ -80,7 +80,7 @@ def _lower_pad(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     value = builder.slice(builder.operand(op, "input"), begins, ends)
     fill = op.parameter("value")
     low = max(0, len(widths) - 3)
-    value = builder.pad(value, widths[low:], fill)
+    value = _pad_with(builder, value, widths[low:], fill)
     for axis in range(low):
         for position, width in enumerate(widths[axis]):
             if width:
@@ -89,6 +89,22 @@ def _lower_pad(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
                 block = builder.full(shape, fill, element_of(value.type))
                 value = builder.concat([block, value] if position == 0 else [value, block], axis)
     return value
+
+
+def _pad_with(
+    builder: OpBuilder, value: SSAValue, widths: Sequence[tuple[int, int]], fill: float
+) -> SSAValue:
+    """The library takes the number as a float: integers that are none are padded with 0 between
+    two exclusive disjunctions."""
+    data_type = declared_data_type(value)
+    if data_type.is_float or not any(any(pair) for pair in widths):
+        return builder.pad(value, widths, fill)
+    number = int(number_as(fill, data_type.numpy))
+    if number == float(np.float32(number)):
+        return builder.pad(value, widths, number)
+    mask = builder.full([1] * len(widths), number, element_of(value.type))
+    value = builder.pad(builder.broadcasting("bitwise_xor", value, mask), widths)
+    return builder.broadcasting("bitwise_xor", value, mask)
 
 
 def _pad_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:

@@ -17,6 +17,7 @@ from ttcodegen.ops.elementwise import verify_broadcast
 from ttcodegen.ops.traits import Trait
 from ttcodegen.transforms.evaluation import evaluate, rounded
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
+from ttcodegen.transforms.ttir_narrow_integers import holds_all
 from ttcodegen.transforms.ttir_patterns import (
     full_like,
     has_no_sign,
@@ -59,7 +60,7 @@ def is_truth(value: SSAValue) -> bool:
 def is_lossless(source: Attribute, target: Attribute) -> bool:
     """Whether a conversion between the element types keeps every value."""
     first, second = normalized_data_type(source), normalized_data_type(target)
-    if first is None or second is None:
+    if first is None or second is None or not holds_all(source, target):
         return False
     return first is second or second in _LOSSLESS.get(first, frozenset())
 

@@ -136,8 +136,8 @@ Tensor where(const Tensor& predicate, const TensorScalarVariant& value_true,
     return output;
 }
 
-/// Evaluates `function(a, b, c)`, a float function, on three tensors in tiles.
-template <typename Function>
+/// Evaluates `function(a, b, c)`, a function of such values, on three tensors in tiles.
+template <typename Value, typename Function>
 Tensor ternary_operation(const Tensor& a, const Tensor& b, const Tensor& c,
                          const std::optional<MemoryConfig>& memory_config,
                          const std::optional<Tensor>& output_tensor, DataType dtype,
@@ -149,9 +149,9 @@ Tensor ternary_operation(const Tensor& a, const Tensor& b, const Tensor& c,
         broadcast_shape(broadcast_shape(a.logical_shape(), b.logical_shape()), c.logical_shape());
     const Tensor output = ternary_output(std::array{&a, &b, &c}, shape, dtype, a.layout(),
                                          memory_config, output_tensor);
-    evaluate(std::array{OperandReader<float>(a, shape), OperandReader<float>(b, shape),
-                        OperandReader<float>(c, shape)},
-             output, [&](const auto& inputs, float* values, std::size_t count) {
+    evaluate(std::array{OperandReader<Value>(a, shape), OperandReader<Value>(b, shape),
+                        OperandReader<Value>(c, shape)},
+             output, [&](const auto& inputs, Value* values, std::size_t count) {
                  for (std::size_t i = 0; i < count; ++i) {
                      values[i] = function(inputs[0][i], inputs[1][i], inputs[2][i]);
                  }
@@ -171,15 +171,25 @@ Tensor clamp_tensors(const Tensor& input, const std::optional<Tensor>& min,
     const bool has_max = max.has_value();
     require_tiles(input);
     // The release selects between the bounds, so the result has their data type.
-    return ternary_operation(input, low, high, memory_config, output_tensor, low.dtype(),
-                             [=](float x, float lowest, float highest) {
-                                 // The vector engine compares signs and magnitudes.
-                                 if (std::isnan(x) && has_min && has_max) {
-                                     return std::signbit(x) ? std::min(lowest, highest) : highest;
-                                 }
-                                 const float raised = has_min && x < lowest ? lowest : x;
-                                 return has_max && raised > highest ? highest : raised;
-                             });
+    const DataType dtype = low.dtype();
+    if (is_integer(input.dtype()) && is_integer(dtype) && is_integer(high.dtype())) {
+        return ternary_operation<std::int64_t>(
+            input, low, high, memory_config, output_tensor, dtype,
+            [=](std::int64_t x, std::int64_t lowest, std::int64_t highest) {
+                const std::int64_t raised = has_min ? std::max(x, lowest) : x;
+                return has_max ? std::min(raised, highest) : raised;
+            });
+    }
+    return ternary_operation<float>(
+        input, low, high, memory_config, output_tensor, dtype,
+        [=](float x, float lowest, float highest) {
+            // The vector engine compares signs and magnitudes.
+            if (std::isnan(x) && has_min && has_max) {
+                return std::signbit(x) ? std::min(lowest, highest) : highest;
+            }
+            const float raised = has_min && x < lowest ? lowest : x;
+            return has_max && raised > highest ? highest : raised;
+        });
 }
 
 Tensor clamp_numbers(const Tensor& input, double min, double max, bool whole,
@@ -250,9 +260,22 @@ Tensor addcmul(const Tensor& a, const Tensor& b, const Tensor& c,
     TT_FATAL(dtype != DataType::UINT16 && dtype != DataType::UINT8 && dtype != DataType::BFLOAT4_B,
              "Addcmul supports only BFLOAT16, BFLOAT8_B, FLOAT32, INT32, and UINT32 dtypes. Got {}",
              dtype);
-    const auto scale = std::visit([](auto number) { return static_cast<float>(number); }, value);
     cpu::require_tiles(a);
-    return cpu::ternary_operation(a, b, c, memory_config, output, dtype,
+    if (cpu::is_integer(dtype)) {
+        // Unsigned arithmetic wraps.
+        const auto scale =
+            std::visit([](auto number) { return static_cast<std::int64_t>(number); }, value);
+        return cpu::ternary_operation<std::int64_t>(
+            a, b, c, memory_config, output, dtype,
+            [factor = static_cast<std::uint64_t>(scale)](std::int64_t x, std::int64_t y,
+                                                         std::int64_t z) {
+                const std::uint64_t product =
+                    factor * static_cast<std::uint64_t>(y) * static_cast<std::uint64_t>(z);
+                return static_cast<std::int64_t>(static_cast<std::uint64_t>(x) + product);
+            });
+    }
+    const auto scale = std::visit([](auto number) { return static_cast<float>(number); }, value);
+    return cpu::ternary_operation<float>(a, b, c, memory_config, output, dtype,
                                   [=](float x, float y, float z) { return x + scale * y * z; });
 }
 
@@ -269,7 +292,7 @@ Tensor addcdiv(const Tensor& a, const Tensor& b, const Tensor& c, float value,
     // With block floats the release ends in a selection of the second operand's data type.
     const bool has_block = !all([](DataType type) { return !cpu::is_block(type); });
     const DataType dtype = has_block && a.dtype() != DataType::FLOAT32 ? b.dtype() : a.dtype();
-    return cpu::ternary_operation(a, b, c, memory_config, output, dtype,
+    return cpu::ternary_operation<float>(a, b, c, memory_config, output, dtype,
                                   [=](float x, float y, float z) { return x + value * y / z; });
 }
 
@@ -277,7 +300,7 @@ Tensor lerp(const Tensor& input, const Tensor& end, const Tensor& weight,
             const std::optional<MemoryConfig>& memory_config, const std::optional<Tensor>& output) {
     TTCODEGEN_ON_EACH_CHIP(lerp, input, end, weight, memory_config, output);
     cpu::require_lerp_tiles(input);
-    return cpu::ternary_operation(input, end, weight, memory_config, output, input.dtype(),
+    return cpu::ternary_operation<float>(input, end, weight, memory_config, output, input.dtype(),
                                   [](float x, float y, float w) { return x + w * (y - x); });
 }
 
@@ -285,7 +308,7 @@ Tensor lerp(const Tensor& input, const Tensor& end, float weight,
             const std::optional<MemoryConfig>& memory_config, const std::optional<Tensor>& output) {
     TTCODEGEN_ON_EACH_CHIP(lerp, input, end, weight, memory_config, output);
     cpu::require_lerp_tiles(input);
-    return cpu::ternary_operation(input, end, end, memory_config, output, input.dtype(),
+    return cpu::ternary_operation<float>(input, end, end, memory_config, output, input.dtype(),
                                   [=](float x, float y, float) { return x + weight * (y - x); });
 }
 

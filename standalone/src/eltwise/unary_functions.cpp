@@ -144,7 +144,8 @@ constexpr std::array kFunctions = {
     INTEGER(BITWISE_XOR, x ^ whole(p.first)),
 
     // Arithmetic with a number
-    CHEAP(FILL, first(p)),
+    UnaryFunction{UnaryOpType::FILL, false, floats<([](float, P p) -> float { return first(p); })>,
+                  integers<([](std::int64_t, P p) -> std::int64_t { return whole(p.first); })>},
     CHEAP(ADD_UNARY_SFPU, x + first(p)),
     CHEAP(SUB_UNARY_SFPU, x - first(p)),
     CHEAP(MUL_UNARY_SFPU, x* first(p)),

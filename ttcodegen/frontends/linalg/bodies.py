@@ -12,15 +12,18 @@ from xdsl.ir import Block, Operation, SSAValue
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import (
     element_of,
-    f32,
+    element_type_of,
     i1,
+    numpy_name,
     shape_of,
     tensor_type,
 )
 from ttcodegen.dialects.operation import operation_name
+from ttcodegen.frontends.integer_division import floored, raised, rest_of, truncated
 from ttcodegen.frontends.linalg.loops import Loops, Value, device_element, elements_at
 from ttcodegen.frontends.special_functions import SPECIAL_FUNCTIONS
 from ttcodegen.frontends.translation import Translator
+from ttcodegen.ops.op_builder import OpBuilder
 
 Composed = Callable[..., SSAValue]
 
@@ -32,7 +35,7 @@ ELEMENTWISE = {
     "arith.negf": "neg",
     "math.acos": "acos", "math.asin": "asin", "math.asinh": "asinh", "math.atan2": "atan2",
     "math.cbrt": "cbrt", "math.exp2": "exp2", "math.trunc": "trunc", "math.fpowi": "pow",
-    "math.ipowi": "pow", "arith.maxui": "maximum", "arith.minui": "minimum",
+    "math.ipowi": "pow",
     "arith.shli": "logical_left_shift", "arith.shrui": "logical_right_shift",
     "arith.shrsi": "right_shift",
     "math.absf": "abs", "math.absi": "abs", "math.atan": "atan", "math.ceil": "ceil",
@@ -70,20 +73,25 @@ def scalar_of(value: SSAValue) -> float | None:
     return data if isinstance(data, int | float) else None
 
 
-def _quotient(name: str) -> Composed:
-    """Of integers: floats between them are exact up to 24 bits."""
+def _rest(build: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+    """What division towards zero leaves: it has the sign of the dividend."""
+    return rest_of(build, a, b, truncated(build, a, b))
+
+
+def _pairwise(name: str) -> Callable[[OpBuilder, SSAValue, SSAValue], SSAValue]:
+    return lambda build, a, b: build.broadcasting(name, a, b)
+
+
+def _unsigned(rule: Callable[[OpBuilder, SSAValue, SSAValue], SSAValue]) -> Composed:
+    """A rule on integers whose bits count as numbers without a sign."""
 
     def computed(build: Translator, a: SSAValue, b: SSAValue) -> SSAValue:
-        quotient = build.broadcasting("div", build.typecast(a, f32), build.typecast(b, f32))
-        return build.typecast(build.like(name, quotient), element_of(a.type))
+        element = element_of(a.type)
+        unsigned = element_type_of(f"u{numpy_name(element)}")
+        operands = [build.typecast(value, unsigned) for value in (a, b)]
+        return build.typecast(rule(build, *operands), element)
 
     return computed
-
-
-def _rest(build: Translator, a: SSAValue, b: SSAValue) -> SSAValue:
-    """What division towards zero leaves: it has the sign of the dividend."""
-    product = build.broadcasting("multiply", _quotient("trunc")(build, a, b), b)
-    return build.broadcasting("subtract", a, product)
 
 
 def _fused(build: Translator, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
@@ -131,10 +139,11 @@ def _is_finite(build: Translator, x: SSAValue) -> SSAValue:
 
 
 _COMPOSED: dict[str, Composed] = {
-    "arith.ceildivsi": _quotient("ceil"), "arith.ceildivui": _quotient("ceil"),
-    "arith.divsi": _quotient("trunc"), "arith.divui": _quotient("trunc"),
-    "arith.floordivsi": _quotient("floor"),
-    "arith.remf": _float_rest, "arith.remsi": _rest, "arith.remui": _rest,
+    "arith.ceildivsi": raised, "arith.ceildivui": _unsigned(raised),
+    "arith.divsi": truncated, "arith.divui": _unsigned(truncated),
+    "arith.floordivsi": floored,
+    "arith.maxui": _unsigned(_pairwise("maximum")), "arith.minui": _unsigned(_pairwise("minimum")),
+    "arith.remf": _float_rest, "arith.remsi": _rest, "arith.remui": _unsigned(_rest),
     "math.isfinite": _is_finite, "math.isinf": _is_infinite, "math.isnan": _is_nan,
     "math.copysign": _with_sign, "math.fma": _fused, "math.log10": _logarithm(10),
     "math.log2": _logarithm(2), "math.round": _rounded_away,

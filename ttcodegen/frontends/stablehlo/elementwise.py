@@ -9,8 +9,6 @@ from xdsl.dialects.builtin import (
     BFloat16Type,
     Float16Type,
     Float32Type,
-    IntegerType,
-    i32,
 )
 from xdsl.ir import Attribute, SSAValue
 
@@ -20,8 +18,8 @@ from ttcodegen.dialects.datatypes import (
     is_boolean,
     shape_of,
     tensor_type,
-    ui16,
 )
+from ttcodegen.frontends.integer_division import rest_of, truncated
 from ttcodegen.frontends.special_functions import SPECIAL_FUNCTIONS
 from ttcodegen.frontends.stablehlo import complex_numbers
 from ttcodegen.frontends.stablehlo.conversion import (
@@ -157,11 +155,12 @@ def _remainder(conversion: Conversion, op: StableHLOOp) -> Value:
     builder = conversion.builder
     left, right = conversion.tensors(op)
     _require_one_type(conversion, op, [left, right])
-    element = element_of(left.type)
-    type_ = _result(op, [left])
-    unsigned = is_unsigned(element)
-    if unsigned:
+    element, type_ = element_of(left.type), _result(op, [left])
+    if is_unsigned(element):
         return builder.emit("remainder", [left, right], type_)
+    if not isinstance(element, AnyFloat):
+        # The least number has no absolute value.
+        return rest_of(builder, left, right, truncated(builder, left, right))
     size = builder.emit(
         "remainder",
         [builder.emit("abs", [left], type_), builder.emit("abs", [right], type_)],
@@ -215,12 +214,6 @@ def _convert(conversion: Conversion, op: StableHLOOp) -> Value:
     if isinstance(value, Complex) or complex_numbers.is_complex_element(target):
         return complex_numbers.convert(conversion, value, target)
     tensor = conversion.tensor(op.operands[0])
-    if target == ui16 and isinstance(element_of(tensor.type), IntegerType):
-        # TTIR takes the nearest number that 16 bits hold, as the device does; StableHLO the lowest
-        # 16 bits.
-        wide = conversion.builder.typecast(tensor, i32)
-        mask = conversion.filled_like((1 << 16) - 1, wide)
-        tensor = conversion.builder.like("bitwise_and", wide, mask)
     return conversion.builder.typecast(tensor, target)
 
 

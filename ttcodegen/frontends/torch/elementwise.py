@@ -9,6 +9,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import element_of, f32, i1, shape_of
+from ttcodegen.frontends.integer_division import floored, truncated
 from ttcodegen.frontends.special_functions import SPECIAL_FUNCTIONS
 from ttcodegen.frontends.torch.graph import (
     Graph,
@@ -107,10 +108,10 @@ def _div(graph: Graph, a: Scalar, b: Scalar, rounding_mode: str | None = None) -
     if rounding_mode is None:
         return graph.apply("div", a, b)
     rank = len(graph.shape)
-    element = graph.element if kind_of(graph.element) == "f" else f32
-    quotient = graph.broadcasting(
-        "div", graph.value(a, element, rank), graph.value(b, element, rank)
-    )
+    first, second = graph.value(a, rank=rank), graph.value(b, rank=rank)
+    if kind_of(graph.element) != "f":
+        return (floored if rounding_mode == "floor" else truncated)(graph, first, second)
+    quotient = graph.broadcasting("div", first, second)
     return graph.like("floor" if rounding_mode == "floor" else "trunc", quotient)
 
 

@@ -7,7 +7,8 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.attribute_kinds import CONSTANT
-from ttcodegen.dialects.datatypes import element_of, f32, is_boolean
+from ttcodegen.dialects.datatypes import element_of, is_boolean
+from ttcodegen.frontends.integer_division import truncated
 from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.frontends.tosa import movement, quantized, windows
 from ttcodegen.frontends.tosa.operands import flag, integer, number, scalar, zero_point
@@ -91,13 +92,9 @@ def _right_shift(build: Translator, op: SourceOp) -> SSAValue:
 
 
 def _integer_division(build: Translator, op: SourceOp) -> SSAValue:
-    """Cut off towards zero. The device divides floats only; their 24 bits bound the operands."""
-    lhs, rhs = (
-        build.typecast(build.aligned(value, op.result_shape), f32) for value in op.operands[:2]
-    )
-    return build.typecast(
-        build.like("trunc", build.broadcasting("div", lhs, rhs)), op.result_element
-    )
+    """Cut off towards zero."""
+    lhs, rhs = (build.aligned(value, op.result_shape) for value in op.operands[:2])
+    return build.typecast(truncated(build, lhs, rhs), op.result_element)
 
 
 def _constant(build: Translator, op: SourceOp) -> SSAValue:

@@ -1,0 +1,64 @@
+"""Values that others say are right, in the three meanings of a program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ttcodegen
+from tests.judges.values import Case, cases
+from ttcodegen.cli.ttcodegen import main
+from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.diagnostics import Source
+from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.frontends import read_module
+from ttcodegen.numerics.golden import Golden
+from ttcodegen.numerics.interpreter import Interpreter
+from ttcodegen.project.cpu_backend import CPUBackend
+
+CASES = {case.name: case for case in cases()}
+
+
+def differences(case: Case, found: np.ndarray) -> str:
+    """What differs from the values that are expected; nothing if none does."""
+    expected = case.expected
+    if found.shape != expected.shape:
+        return f"a shape of {found.shape}"
+    if case.near:
+        a, b = found.astype(np.float64), expected.astype(np.float64)
+        same = np.isclose(a, b, rtol=case.near, atol=1e-6, equal_nan=True)
+    elif expected.dtype.kind in "biu":
+        same = found.astype(np.int64) == expected.astype(np.int64)
+    else:
+        same = (found == expected) & (np.signbit(found) == np.signbit(expected))
+        same |= np.isnan(found.astype(np.float64)) & np.isnan(expected.astype(np.float64))
+    return "" if same.all() else f"{found[~same]} instead of {expected[~same]}"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_source_and_the_flatbuffer_give_the_values(name: str) -> None:
+    case = CASES[name]
+    source = Source("case.mlir", f"module {{\n{case.text()}}}\n")
+    assert differences(case, Golden(read_module(source)).run(name, list(case.inputs))[0]) == ""
+    compiled = compile_module(source, CompileOptions("case"))
+    found = Interpreter(read_ttnn(compiled.flatbuffer)).run(name, list(case.inputs))[0]
+    assert differences(case, found) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", ["0", "2"])
+def test_the_cpp_gives_the_values(cpu_backend: CPUBackend, tmp_path: Path, level: str) -> None:
+    text = "\n".join(case.text() for case in CASES.values())
+    file, out = tmp_path / "values.mlir", tmp_path / "out"
+    file.write_text(f"module {{\n{text}}}\n")
+    arguments = [str(file), "-o", str(out), "--optimize", level, "--build", "--no-format"]
+    assert main(arguments) == 0
+    model = ttcodegen.load(out)
+    wrong: dict[str, str] = {}
+    for case in CASES.values():
+        found = np.asarray(getattr(model, case.name)(*case.inputs))
+        if said := differences(case, found):
+            wrong[case.name] = said
+    assert wrong == {}

@@ -122,6 +122,7 @@ register(
             ),
         ),
         (attribute("dim", INTEGER), attribute("keep_dim", BOOLEAN, False)),
+        verify=verify_extreme,
         numpy=_argmax_along,
         result_rules=(ResultRule(DataType.UINT32, Layout.ROW_MAJOR),),
         cpp=cpp_call(

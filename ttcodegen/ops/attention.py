@@ -127,6 +127,12 @@ def verify_mask(op: CatalogueOp, shape: Sequence[int]) -> None:
     require(op, fits, f"a mask that broadcasts to {tuple(shape)}", found)
 
 
+def _verify_call(op: CatalogueOp) -> None:
+    """As above, with a scale that the library divides by."""
+    verify_scale(op)
+    _verify_attention(op)
+
+
 def _verify_attention(op: CatalogueOp) -> None:
     """Query (batch, heads, queries, head size), keys and values (batch, heads, keys, head size)."""
     query = op.shape("query")
@@ -426,7 +432,7 @@ register(
             optional("attention_sink", data_types=ATTENDED),
         ),
         (*_ATTRIBUTES, COMPUTE_CONFIG_ATTRIBUTE, SDPA_CONFIG_ATTRIBUTE),
-        verify=verify_scale,
+        verify=_verify_call,
         numpy=_library_attention,
         compute="attention",
         result_rules=(ResultRule(placed=True),),

@@ -469,6 +469,31 @@ _PLACES = {"layout": Layout.ROW_MAJOR, "data_types": (DataType.INT32,)}
 _LIBRARY_SINK = optional("attention_sink", data_types=(DataType.BFLOAT16,))
 
 
+def _verify_decode_call(op: CatalogueOp) -> None:
+    """Query (1, users, heads, head size), keys and values (users, heads, positions, head size)."""
+    verify_scale(op)
+    users, heads, size = _verify_query(op)
+    keys = verify_keys(op, users, heads, size)[2]
+    verify_mask(op, (users, 1, heads, keys))
+    verify_positions(op, users)
+    verify_sink(op, heads)
+
+
+def _verify_paged_call(op: CatalogueOp) -> None:
+    """As for caches that are not in pages."""
+    verify_scale(op)
+    users, heads, size = _verify_query(op)
+    _verify_pages(op, users, heads, size)
+    verify_positions(op, users)
+    verify_sink(op, heads)
+
+
+def _verify_chunked_call(op: CatalogueOp) -> None:
+    """Query (users, heads, chunk, head size), keys and values in pages."""
+    verify_scale(op)
+    _verify_chunked(op)
+
+
 def _no_positions(calls: CppCalls, op: CatalogueOp) -> Argument:
     """The positions as numbers of the host."""
     return Default("std::vector<uint32_t>{}")
@@ -485,7 +510,7 @@ register(
         ),
         (_CAUSAL, _SCALE, COMPUTE_CONFIG_ATTRIBUTE, SDPA_CONFIG_ATTRIBUTE),
         result_rules=(ResultRule(placed=True),),
-        verify=verify_scale,
+        verify=_verify_decode_call,
         numpy=_decode_attention,
         compute="attention",
         cpp=cpp_call(
@@ -537,7 +562,7 @@ register(
         ),
         (_SCALE, _WINDOW, COMPUTE_CONFIG_ATTRIBUTE, SDPA_CONFIG_ATTRIBUTE),
         result_rules=(ResultRule(placed=True),),
-        verify=verify_scale,
+        verify=_verify_paged_call,
         numpy=_library_paged,
         compute="attention",
         cpp=cpp_call(
@@ -570,7 +595,7 @@ register(
             operand("chunk_start_idx", **_PLACES),
         ),
         (_SCALE, COMPUTE_CONFIG_ATTRIBUTE, SDPA_CONFIG_ATTRIBUTE),
-        verify=verify_scale,
+        verify=_verify_chunked_call,
         numpy=_chunked_attention,
         compute="attention",
         cpp=cpp_call(

@@ -76,6 +76,7 @@ register(
     TTNNDefinition(
         "ttnn.concatenate_heads",
         (OperandSpec("input", data_types=MOVED),),
+        verify=_verify_concatenate,
         numpy=_concatenate,
         cpp=cpp_call(
             "ttnn::transformer::concatenate_heads",
@@ -246,6 +247,7 @@ register(
         ),
         _SPLIT,
         results=3,
+        verify=_verify_split,
         numpy=_split,
         cpp=_cpp_split,
         flops=no_flops,

@@ -36,7 +36,7 @@ from ttcodegen.ops.dimensions import Dimensions
 from ttcodegen.ops.engine import element_product, in_destination, in_source, rounded_sums
 from ttcodegen.ops.normalization import HEADERS, layer_normalized
 from ttcodegen.ops.op_builder import OpBuilder
-from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
+from ttcodegen.ops.shape_checks import expect_shape, known_parameter, normalized_dim
 from ttcodegen.ops.work import per_element
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _verify_batch_norm(op: CatalogueOp) -> None:
     shape = op.shape("operand")
     if not 2 <= len(shape) <= 5:
         raise VerifyException(f"{op.name}: expected an operand of rank 2 to 5, found {shape}")
-    channels = shape[normalized_dim(op, op.parameter("dimension"), len(shape))]
+    channels = shape[normalized_dim(op, known_parameter(op, "dimension", 1), len(shape))]
     for spec in op.definition.operands[1:]:
         if prod(op.shape(spec.name)) != channels:
             raise VerifyException(
@@ -282,6 +282,7 @@ register(
             for name in ("operand", "mean", "variance", "scale", "offset")
         ),
         (attribute("epsilon", NUMBER), COMPUTE_CONFIG_ATTRIBUTE),
+        verify=_verify_batch_norm,
         numpy=_library_batch_norm,
         compute="batch_norm",
         cpp=cpp_call(

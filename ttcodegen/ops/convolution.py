@@ -292,7 +292,7 @@ register(
 # conv_transpose2d
 
 
-def _transposed_sizes(window: Window, op: CatalogueOp, sizes: Sequence[int]) -> tuple[int, ...]:
+def transposed_sizes(window: Window, op: CatalogueOp, sizes: Sequence[int]) -> tuple[int, ...]:
     extra = per_dimension(op, "output_padding", len(sizes))
     found = tuple(
         (size - 1) * window.stride[axis]
@@ -316,7 +316,7 @@ def _verify_conv_transpose2d(op: CatalogueOp) -> None:
     outputs = output_channels(op, order)
     window = Window.of(op, kernel_of(op, 2))
     expect_channels(op, channels, outputs, (channels, outputs // max(op.parameter("groups"), 1)))
-    height, width = _transposed_sizes(window, op, (h, w))
+    height, width = transposed_sizes(window, op, (h, w))
     expect_image(op, (n, height, width, outputs), order)
 
 
@@ -343,8 +343,8 @@ def _lower_conv_transpose2d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
         (min(before, window.reach(axis) - 1), min(after, window.reach(axis) - 1))
         for axis, (before, after) in enumerate(window.padding)
     )
-    sizes = _transposed_sizes(window, op, (h, w))
-    whole = _transposed_sizes(replace(window, padding=taken), op, (h, w))
+    sizes = transposed_sizes(window, op, (h, w))
+    whole = transposed_sizes(replace(window, padding=taken), op, (h, w))
     rows = _library_rows(
         builder,
         op,

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 from ttcodegen.dialects.attribute_kinds import DATA_TYPE, INTEGER, INTEGERS
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.ops.convolution import GROUPS, with_bias
+from ttcodegen.ops.convolution import (
+    GROUPS,
+    expect_channels,
+    kernel_of,
+    transposed_sizes,
+    with_bias,
+)
 from ttcodegen.ops.cpp_calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
     CONV2D_CONFIG_ATTRIBUTE,
@@ -34,11 +40,14 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.fused_activations import activated, verify_activation
+from ttcodegen.ops.shape_checks import expect_result_volume, expect_volume, require
 from ttcodegen.ops.sliding_window import (
+    Window,
     array_text,
     convolution,
     library_window,
     transposed_convolution,
+    verified_library_window,
 )
 from ttcodegen.ops.traits import CallKind, Trait
 from ttcodegen.ops.work import convolution_flops, transposed_convolution_flops
@@ -78,6 +87,36 @@ def _library_attributes(*more: AttributeSpec) -> tuple[AttributeSpec, ...]:
 def _library_image(call: Call) -> numpy.ndarray:
     size = (call["batch_size"], call["input_height"], call["input_width"], call["in_channels"])
     return call.array("input").reshape(size)
+
+
+def _verify_window(op: CatalogueOp) -> tuple[Window, tuple[int, int, int, int]]:
+    """The window of a call and the size of its image, after checking that the attributes agree with
+    the operands."""
+    window = verified_library_window(op, op.parameter("kernel_size"))
+    inputs, outputs, *sizes = (op.parameter(name) for name in _SIZES)
+    image = (*sizes, inputs)
+    expect_volume(op, image, "input")
+    kernel = kernel_of(op, 2)
+    require(op, kernel == window.kernel, f"a kernel_size of {kernel}, as the weight has", kernel)
+    groups = max(op.parameter("groups"), 1)
+    transposed = "output_padding" in {spec.name for spec in op.definition.attributes}
+    ends = (inputs, outputs // groups) if transposed else (outputs, inputs // groups)
+    expect_channels(op, inputs, outputs, ends)
+    return window, image
+
+
+def _verify_conv2d(op: CatalogueOp) -> None:
+    """The attributes say the sizes of image and weight; the result has a row for each window."""
+    verify_activation(op)
+    window, (images, *size, _) = _verify_window(op)
+    expect_result_volume(op, (images, *window.output_sizes(op, size), op.parameter("out_channels")))
+
+
+def _verify_transposed(op: CatalogueOp) -> None:
+    """As for ordinary convolutions; the result has the positions that windows cover."""
+    window, (images, *size, _) = _verify_window(op)
+    covered = transposed_sizes(window, op, size)
+    expect_result_volume(op, (images, *covered, op.parameter("out_channels")))
 
 
 def _library_conv2d(call: Call) -> numpy.ndarray:
@@ -161,7 +200,7 @@ register(
         _LIBRARY_OPERANDS,
         _library_attributes(CONV2D_CONFIG_ATTRIBUTE),
         numpy=_library_conv2d,
-        verify=verify_activation,
+        verify=_verify_conv2d,
         compute="convolution",
         result_rules=(ResultRule("attribute"),),
         cpp=_cpp_conv2d,
@@ -197,6 +236,7 @@ register(
         "ttnn.conv_transpose2d",
         _LIBRARY_OPERANDS,
         _library_attributes(attribute("output_padding", INTEGERS, [0, 0])),
+        verify=_verify_transposed,
         numpy=_library_conv_transpose2d,
         compute="convolution",
         result_rules=(ResultRule("attribute"),),

@@ -39,6 +39,7 @@ from ttcodegen.ops.dimensions import Dimensions, Labels, Shape, of_filling
 from ttcodegen.ops.elementwise import UNARY_HEADER
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.random_numbers import scale_of_range, uniform_numbers
+from ttcodegen.ops.shape_checks import require
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder, no_operation
 from ttcodegen.ops.traits import Trait
 from ttcodegen.ops.work import no_flops
@@ -256,6 +257,7 @@ register(
         "ttnn.full",
         (),
         (attribute("shape", INTEGERS), attribute("fill_value", NUMBER)),
+        verify=_verify_shape,
         numpy=lambda call: _filled(call, call["fill_value"]),
         result_rules=(ResultRule("declared"),),
         cpp=_cpp_full,
@@ -323,6 +325,15 @@ def _arange_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     return builder.repeat(builder.typecast(constant, element), shape)
 
 
+def _verify_range(op: CatalogueOp) -> None:
+    """The result has the elements of the range, along its last dimension."""
+    start, end, step = (op.parameter(key) for key in ("start", "end", "step"))
+    if step == 0:
+        raise VerifyException(f"{op.name}: the step must not be 0")
+    size, shape = len(range(start, end, step)), op.result_shape
+    require(op, prod(shape) in (size, (end - start) // step), f"{size} elements", shape)
+
+
 _RANGE = (attribute("start", INTEGER), attribute("end", INTEGER), attribute("step", INTEGER, 1))
 
 register(
@@ -357,6 +368,7 @@ register(
         "ttnn.arange",
         (),
         _RANGE,
+        verify=_verify_range,
         numpy=_range,
         result_rules=(ResultRule("declared"),),
         cpp=_cpp_arange,
@@ -455,6 +467,7 @@ register(
         "ttnn.rand",
         (),
         _RANDOM,
+        verify=_verify_rand,
         numpy=_random,
         result_rules=(ResultRule("declared"),),
         cpp=_cpp_rand,

@@ -136,6 +136,7 @@ for _name, _layout, _types in (
             f"ttnn.{_name}",
             (OperandSpec("input", layout=_layout, data_types=_types),),
             (attribute("shape", INTEGERS),),
+            verify=_verify_reshape,
             numpy=_reshape,
             may_alias=True,
             flops=no_flops,
@@ -229,6 +230,7 @@ register(
         "ttnn.permute",
         (OperandSpec("input"),),
         (attribute("permutation", INTEGERS),),
+        verify=_verify_permute,
         numpy=lambda call: np.transpose(call.array("input"), call["permutation"]),
         result_rules=(ResultRule(placed=True),),
         cpp=cpp_call(
@@ -359,6 +361,7 @@ register(
         "ttnn.repeat",
         (OperandSpec("input", data_types=MOVED),),
         (attribute("repeat_dimensions", INTEGERS),),
+        verify=_verify_repeat,
         numpy=_repeat,
         cpp=cpp_call(
             "ttnn::repeat",
@@ -425,6 +428,7 @@ register(
         "ttnn.repeat_interleave",
         (OperandSpec("input"),),
         _INTERLEAVE,
+        verify=_verify_repeat_interleave,
         numpy=_repeat_interleave,
         cpp=cpp_call(
             "ttnn::repeat_interleave",
@@ -499,6 +503,7 @@ register(
         "ttnn.concat",
         (variadic("inputs", data_types=MOVED),),
         (attribute("dim", INTEGER),),
+        verify=_verify_concat,
         numpy=_concat,
         result_rules=(ResultRule(placed=True),),
         cpp=_cpp_concat,

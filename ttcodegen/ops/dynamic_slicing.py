@@ -298,6 +298,7 @@ register(
             operand("ends", **_BOUND),
         ),
         (attribute("step", INTEGERS, None),),
+        verify=_verify_dynamic,
         numpy=_dynamic,
         may_alias=True,
         result_rules=(ResultRule(layout=Layout.ROW_MAJOR),),

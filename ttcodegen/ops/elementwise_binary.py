@@ -526,6 +526,7 @@ def _register(row: Row) -> None:
             f"ttnn.{ttnn}",
             (lhs, rhs),
             tuple(attributes),
+            verify=row.verify,
             numpy=_meaning_with_scalar(row.function) if row.scalar else on_inputs(row.function),
             result_rules=(ResultRule("attribute" if row.dtype else "first", placed=row.dtype),),
             cpp=cpp_call(f"ttnn::{ttnn}", row.header, *rules),
@@ -559,6 +560,7 @@ register(
     TTNNDefinition(
         "ttnn.div_trunc",
         (OperandSpec("lhs", data_types=_INTEGERS), OperandSpec("rhs", data_types=_INTEGERS)),
+        verify=verify_integers,
         numpy=on_inputs(_quotient),
         cpp=cpp_call("ttnn::div", COMPOSITE_HEADER, operand_("lhs"), operand_("rhs"), _truncating),
         function="div",

@@ -134,6 +134,7 @@ register(
         "ttnn.where",
         (operand("condition"), optional("first"), optional("second")),
         (attribute("true_value", NUMBER, None), attribute("false_value", NUMBER, None)),
+        verify=verify_broadcast,
         numpy=_where,
         # The result has the data type of the tensor that is selected from (docs/library-rules.md).
         result_rules=(ResultRule(like=("first", "second")),),
@@ -237,6 +238,7 @@ register(
             ),
         ),
         _BOUNDS,
+        verify=verify_broadcast,
         numpy=_clamp,
         cpp=cpp_call("ttnn::clamp", CLAMP_HEADER, operand_("input"), _bound("min"), _bound("max")),
         function="clamp",
@@ -285,6 +287,7 @@ register(
     TTNNDefinition(
         "ttnn.clamp_tensor",
         _CLAMPED,
+        verify=verify_broadcast,
         numpy=_clamp_meaning,
         cpp=cpp_call(
             "ttnn::clamp", CLAMP_HEADER, operand_("input"), operand_("min"), operand_("max")

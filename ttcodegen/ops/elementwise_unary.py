@@ -432,6 +432,7 @@ def _register(row: Row) -> None:
         TTNNDefinition(
             f"ttnn.{ttnn}",
             (OperandSpec("input", data_types=row.data_types),),
+            verify=row.verify,
             numpy=meaning,
             result_rules=(ResultRule(placed=row.name not in _UNPLACED),),
             cpp=cpp_call(f"ttnn::{ttnn}", UNARY_HEADER, operand_("input"), *_placing(row.name)),
@@ -498,6 +499,7 @@ def _register_with_numbers(
             f"ttnn.{name}",
             (OperandSpec("input", data_types=FLOATS),),
             attributes,
+            verify=verify_broadcast,
             numpy=meaning,
             cpp=cpp_call(f"ttnn::{name}", UNARY_HEADER, operand_("input"), *numbers),
             traits=Trait.ACTIVATES,

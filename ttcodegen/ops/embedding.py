@@ -112,6 +112,7 @@ register(
             OperandSpec("input", layout=Layout.ROW_MAJOR, data_types=(DataType.UINT32,)),
             OperandSpec("weight", layout=Layout.ROW_MAJOR, data_types=(DataType.BFLOAT16,)),
         ),
+        verify=_verify_embedding,
         numpy=_embedding,
         # Without a layout of its own the result has that of the table.
         result_rules=(ResultRule(like=("weight",), layout=Layout.ROW_MAJOR),),
@@ -225,6 +226,7 @@ register(
             OperandSpec("weight", layout=None),
             OperandSpec("in_gradient", data_types=(DataType.BFLOAT16,)),
         ),
+        verify=_verify_backward,
         numpy=_backward,
         result_rules=(ResultRule(like=("in_gradient",)),),
         cpp=cpp_call(

@@ -178,7 +178,8 @@ def _verify_library_gather(op: CatalogueOp) -> None:
     rank = len(op.shape("input"))
     if rank < 2:
         raise VerifyException(f"{op.name}: the library takes no tensors of rank {rank}")
-    normalized_dim(op, op.parameter("dim"), rank)
+    _verify_index(op, ["index"])
+    expect_shape(op, op.shape("index"))
 
 
 def _places_along(op: CatalogueOp) -> int:
@@ -226,14 +227,25 @@ def _verify_scatter(op: CatalogueOp) -> None:
     result has the shape of the input."""
     if is_general(op):
         slices_by_index.verify_scatter(op)
+        _verify_reduction(op)
     else:
-        _verify_index(op, ["index", "source"])
-        index, source = op.shape("index"), op.shape("source")
-        if any(size > limit for size, limit in zip(index, source, strict=True)):
-            raise VerifyException(
-                f"{op.name}: expected a source that is nowhere shorter than the index {index}, "
-                f"found {source}"
-            )
+        _verify_elements(op)
+
+
+def _verify_elements(op: CatalogueOp) -> None:
+    """There is a source element for each index."""
+    _verify_index(op, ["index", "source"])
+    index, source = op.shape("index"), op.shape("source")
+    if any(size > limit for size, limit in zip(index, source, strict=True)):
+        raise VerifyException(
+            f"{op.name}: expected a source that is nowhere shorter than the index {index}, "
+            f"found {source}"
+        )
+    _verify_reduction(op)
+
+
+def _verify_reduction(op: CatalogueOp) -> None:
+    """How elements that meet are reduced is known; the result has the shape of the input."""
     reduction = op.parameter("scatter_reduce_type").lower()
     if reduction not in REDUCTIONS:
         raise VerifyException(
@@ -416,6 +428,11 @@ SCATTERED = (
 _LIBRARY_REDUCTIONS = {"sum": "add", "prod": "multiply"}
 
 
+def _verify_library_scatter(op: CatalogueOp) -> None:
+    """There is a source element for each index; the result has the shape of the input."""
+    _verify_elements(op)
+
+
 def _cpp_scatter(calls: CppCalls, op: CatalogueOp) -> None:
     calls.include(f"{MOVEMENT}/scatter/scatter.hpp")
     value, index, source = (calls[each] for each in op.operands)
@@ -438,6 +455,7 @@ register(
             OperandSpec("source", layout=Layout.ROW_MAJOR, data_types=SCATTERED),
         ),
         _SCATTER,
+        verify=_verify_library_scatter,
         numpy=_scatter,
         result_rules=(ResultRule(layout=Layout.ROW_MAJOR),),
         cpp=_cpp_scatter,

@@ -34,6 +34,7 @@ from ttcodegen.ops.definition import (
 from ttcodegen.ops.dimensions import Dimensions
 from ttcodegen.ops.kv_cache_paged import of_one_type, write_row, write_rows
 from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.shape_checks import known_parameter
 from ttcodegen.ops.traits import CallKind, Trait
 from ttcodegen.ops.work import no_flops
 
@@ -127,6 +128,7 @@ register(
         (OperandSpec("cache", data_types=CACHED), OperandSpec("input", data_types=CACHED)),
         (attribute("batch_offset", INTEGER, 0),),
         results=0,
+        verify=_verify_fill,
         numpy=_fill,
         in_place="cache",
         cpp=_cpp_fill,
@@ -142,7 +144,7 @@ def _verify_update(op: CatalogueOp) -> None:
     """The input (1, heads, users, head size) has a row for each user of the cache, or for some of
     them one after the other; there is one position for all, or one for each row."""
     cache, entry = _verify_cache(op)
-    offset, rows = op.parameter("batch_offset"), entry[2]
+    offset, rows = known_parameter(op, "batch_offset", 0), entry[2]
     if entry[0] != 1 or not 0 <= offset <= cache[0] - rows:
         raise VerifyException(
             f"{op.name}: expected an input (1, heads, users, head size) with rows for the "
@@ -231,6 +233,7 @@ register(
         ),
         (COMPUTE_CONFIG_ATTRIBUTE,),
         results=0,
+        verify=_verify_update,
         numpy=_update,
         compute="cache",
         in_place="cache",

@@ -121,6 +121,7 @@ register(
     TTNNDefinition(
         "ttnn.typecast",
         (OperandSpec("input", layout=None, memory=None),),
+        verify=_same_shape,
         numpy=_typecast_on_device,
         result_rules=(ResultRule("declared", None, placed=True),),
         cpp=_cpp_typecast,
@@ -155,6 +156,7 @@ register(
     TTNNDefinition(
         "ttnn.composite_to_layout",
         (OperandSpec("input", layout=None, memory=None),),
+        verify=_same_shape,
         numpy=_typecast_on_device,
         result_rules=(ResultRule("declared", None, placed=True),),
         flops=no_flops,
@@ -209,6 +211,7 @@ for _name, _memory, _cpp, _participle in (
         TTNNDefinition(
             f"ttnn.{_name}",
             (OperandSpec("input", layout=None, memory=_memory),),
+            verify=_same_shape,
             numpy=_identity,
             result_rules=(ResultRule("declared", None, placed=_name == "to_layout"),),
             cpp=_cpp,

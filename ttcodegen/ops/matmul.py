@@ -45,7 +45,7 @@ from ttcodegen.ops.dimensions import Dimensions, aligned, of_product
 from ttcodegen.ops.engine import matrix_product
 from ttcodegen.ops.fused_activations import activated, verify_activation
 from ttcodegen.ops.op_builder import OpBuilder, broadcast_shapes
-from ttcodegen.ops.shape_checks import expect_shape
+from ttcodegen.ops.shape_checks import expect_shape, require
 from ttcodegen.ops.traits import CallKind, Trait
 from ttcodegen.ops.work import product_flops
 
@@ -320,6 +320,10 @@ def _activation(calls: CppCalls, op: CatalogueOp) -> Argument:
 def _verify_library_product(op: CatalogueOp) -> None:
     """The batch of the right factor is one for all, or that of the left one."""
     verify_activation(op)
+    expected = [size for size in shape_of_product(op) if size != 1]
+    found = [size for size in op.result_shape if size != 1]
+    # A call may leave dimensions of one element away.
+    require(op, expected == found, f"a result of shape {shape_of_product(op)}", op.result_shape)
     a, b = (op.shape(name)[:-2] for name in ("a", "b"))
     rank = max(len(a), len(b))
     batches = [(1,) * (rank - len(batch)) + batch for batch in (a, b)]

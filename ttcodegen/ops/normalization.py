@@ -44,7 +44,7 @@ from ttcodegen.ops.engine import (
     second_factor,
 )
 from ttcodegen.ops.op_builder import OpBuilder
-from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
+from ttcodegen.ops.shape_checks import expect_shape, normalized_dim, require
 from ttcodegen.ops.traits import CallKind, Trait
 from ttcodegen.ops.work import per_element
 
@@ -56,6 +56,19 @@ FLOATS = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B)
 """What softmax, layer_norm and rms_norm compute with (docs/library-rules.md)."""
 
 # layer_norm, rms_norm
+
+
+def _verify_library_norm(op: CatalogueOp) -> None:
+    """The library normalizes along the last dimension; weight and bias have an element for each
+    position there, in any shape."""
+    shape = op.shape("input")
+    require(op, bool(shape), "an input of rank 1 or more", shape)
+    for spec in op.definition.operands[1:]:
+        value = op.optional_operand(spec.name)
+        if value is not None:
+            found = shape_of(value.type)
+            require(op, prod(found) == shape[-1], f"a {spec.name} of {shape[-1]} elements", found)
+    expect_shape(op, shape)
 
 
 def _verify_trailing_norm(op: CatalogueOp) -> None:
@@ -201,6 +214,7 @@ def _register_trailing_norm(
                 *(optional(vector, data_types=FLOATS) for vector in vectors),
             ),
             (attribute("epsilon", NUMBER), COMPUTE_CONFIG_ATTRIBUTE, NORM_CONFIG_ATTRIBUTE),
+            verify=_verify_library_norm,
             numpy=library_meaning,
             compute=name,
             call_kind=CallKind.NORMALIZATION,

@@ -169,6 +169,7 @@ for _name, _layout in (("pad", Layout.TILE), ("pad_row_major", Layout.ROW_MAJOR)
             f"ttnn.{_name}",
             (OperandSpec("input", layout=_layout, data_types=MOVED_ROWS),),
             _PAD,
+            verify=_verify_pad,
             numpy=_pad,
             result_rules=(ResultRule(layout=_layout),),
             cpp=_cpp_pad,

@@ -32,7 +32,8 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.engine import cut, element_product, in_destination
 from ttcodegen.ops.pooling import avg_pool, max_pool, max_pool_indices, seen, window_counts
-from ttcodegen.ops.sliding_window import array_text, library_window
+from ttcodegen.ops.shape_checks import expect_result_volume, expect_volume
+from ttcodegen.ops.sliding_window import array_text, library_window, verified_library_window
 from ttcodegen.ops.traits import CallKind
 from ttcodegen.ops.work import window_flops
 
@@ -54,6 +55,15 @@ _DILATION = attribute("dilation", INTEGERS, [1, 1])
 # Tiles are taken as well as rows, but of bf16 only (docs/library-rules.md).
 _INPUT = (OperandSpec("input", layout=None, data_types=(DataType.BFLOAT16,)),)
 _POOLED = ResultRule(DataType.BFLOAT16, Layout.ROW_MAJOR)
+
+
+def _verify_pool(op: CatalogueOp) -> None:
+    """The attributes say the size of the image; results have a row for each window."""
+    images, height, width, channels = (op.parameter(name) for name in _SIZES)
+    expect_volume(op, (images, height, width, channels), "input")
+    window = verified_library_window(op, op.parameter("kernel_size"))
+    windows = window.output_sizes(op, (height, width))
+    expect_result_volume(op, (images, *windows, channels))
 
 
 def _library_image(call: Call) -> numpy.ndarray:
@@ -149,6 +159,7 @@ register(
         "ttnn.max_pool2d",
         _INPUT,
         (*_LIBRARY, _DILATION),
+        verify=_verify_pool,
         numpy=_library_max_pool2d,
         result_rules=(_POOLED,),
         cpp=_cpp_max_pool2d,
@@ -164,6 +175,7 @@ register(
         _INPUT,
         (*_LIBRARY, _DILATION),
         results=2,
+        verify=_verify_pool,
         numpy=_library_max_pool2d_with_indices,
         result_rules=(_POOLED, ResultRule("declared", Layout.ROW_MAJOR)),
         cpp=_cpp_max_pool2d,
@@ -177,6 +189,7 @@ register(
         "ttnn.avg_pool2d",
         _INPUT,
         (*_LIBRARY, attribute("count_include_pad", BOOLEAN, True), COMPUTE_CONFIG_ATTRIBUTE),
+        verify=_verify_pool,
         numpy=_library_avg_pool2d,
         compute=_pool_row,
         result_rules=(_POOLED,),

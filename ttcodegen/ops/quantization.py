@@ -109,6 +109,19 @@ def _verify(op: CatalogueOp) -> None:
             raise VerifyException(f"{op.name}: expected positive numbers in '{name}'")
 
 
+def _verify_call(op: CatalogueOp) -> None:
+    """As above, with scales and zero points as numbers or tensors."""
+    _verify_types(op)
+    places = _places(op)
+    for name in _PARAMETERS[op.definition.short_name]:
+        value = op.optional_operand(name)
+        found = () if value is None else shape_of(value.type)
+        if value is None and op.parameter(name) is None:
+            raise VerifyException(f"{op.name} needs '{name}', as a number or a tensor")
+        if prod(found) not in (1, places):
+            raise VerifyException(f"{op.name}: expected {places} in '{name}', found shape {found}")
+
+
 def _verify_unrolled(op: CatalogueOp) -> None:
     """As above, with scales and zero points in tensors."""
     _verify_types(op)
@@ -375,6 +388,7 @@ def _register(name: str, parameters: tuple[str, ...]) -> None:
                 ),
             ),
             (*(attribute(p, NUMBER, None) for p in parameters), _AXIS),
+            verify=_verify_call,
             numpy=meaning,
             result_rules=(ResultRule("declared" if name == "dequantize" else DataType.INT32),),
             cpp=cpp_call(

@@ -244,6 +244,7 @@ register(
     TTNNDefinition(
         "ttnn.bitcast",
         (OperandSpec("input"),),
+        verify=_verify_bitcast,
         numpy=_bitcast,
         result_rules=(ResultRule("declared"),),
         cpp=cpp_call("ttnn::bitcast", UNARY_HEADER, operand_("input"), _data_type),

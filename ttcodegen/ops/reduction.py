@@ -42,7 +42,7 @@ from ttcodegen.ops.definition import (
 from ttcodegen.ops.dimensions import DimensionRule, of_reduction
 from ttcodegen.ops.engine import cut, first_factor, in_destination, in_source, sum_along
 from ttcodegen.ops.op_builder import OpBuilder
-from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
+from ttcodegen.ops.shape_checks import expect_shape, known_parameter, normalized_dim, require
 from ttcodegen.ops.traits import CallKind, Trait
 
 REDUCED = (DataType.FLOAT32, DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.UINT32)
@@ -52,11 +52,17 @@ GENERIC_HEADER = "ttnn/operations/reduction/generic/generic_reductions.hpp"
 DIMS = (attribute("dim_arg", INTEGERS, None), attribute("keep_dim", BOOLEAN, False))
 
 
+def _named_dims(op: CatalogueOp) -> list[int] | None:
+    """The dimensions that the attributes name: calls that reduce along one have it as `dim`."""
+    dim = known_parameter(op, "dim", None)
+    return known_parameter(op, "dim_arg", None) if dim is None else [dim]
+
+
 def reduced_dims(op: CatalogueOp) -> list[int]:
     """The reduced dimensions, counted from the front, in order; all if none are named. An empty
     list names all of them too, unless the result shows that nothing is reduced."""
     shape = op.shape("input")
-    dims: list[int] | None = op.parameter("dim_arg")
+    dims = _named_dims(op)
     if dims:
         return sorted({normalized_dim(op, dim, len(shape)) for dim in dims})
     return _unnamed(dims, shape, op.result_shape)
@@ -82,6 +88,8 @@ def _verify_reduction(op: CatalogueOp) -> None:
     dims = reduced_dims(op)
     keep = op.parameter("keep_dim")
     shape = op.shape("input")
+    named = _named_dims(op) or dims
+    require(op, len(named) == len(dims), "each reduced dimension once", named)
     expect_shape(
         op,
         [
@@ -366,6 +374,7 @@ for _name, _function in _REDUCTIONS.items():
             f"ttnn.{_name}",
             (OperandSpec("input", data_types=REDUCED),),
             (*DIMS, COMPUTE_CONFIG_ATTRIBUTE),
+            verify=verify_extreme if _name in ("max", "min") else _verify_reduction,
             numpy=_reduce_in_engine(_name, _function),
             compute="reduction",
             call_kind=CallKind.REDUCTION,
@@ -457,6 +466,7 @@ register(
         "ttnn.prod",
         (OperandSpec("input", data_types=(DataType.BFLOAT16,)),),
         (attribute("dim", INTEGER), attribute("keep_dim", BOOLEAN, False)),
+        verify=_verify_reduction,
         numpy=_product_along,
         cpp=cpp_call(
             "ttnn::prod",

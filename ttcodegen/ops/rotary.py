@@ -123,8 +123,20 @@ register(
 )
 
 
+def _verify_tables(op: CatalogueOp) -> None:
+    """Cosines and sines are of one shape and type, and have rows as wide as the input's."""
+    (cosines, sines), width = (op.shape(name) for name in TABLES), op.shape("input")[-1]
+    require(op, cosines == sines, f"tables of one shape {cosines}", sines)
+    fits = width % 2 == 0 and cosines[-1:] == (width,)
+    require(op, fits, f"tables of {width} columns, an even number", cosines)
+    types = [element_of(op.operand(name).type) for name in TABLES]
+    require(op, types[0] == types[1], f"tables of one type {types[0]}", types[1])
+
+
 def _verify_call(op: CatalogueOp) -> None:
     """The result has whole tiles of positions."""
+    require(op, len(op.shape("input")) == 4, "an input of rank 4", op.shape("input"))
+    _verify_tables(op)
     *outer, positions, size = op.shape("input")
     expect_shape(op, [*outer, whole_tiles(positions), size])
 

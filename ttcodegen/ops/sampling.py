@@ -135,6 +135,10 @@ def _verify_library(op: CatalogueOp) -> None:
     """The library takes values and indices of rank 4."""
     shape = op.shape("input_values")
     require(op, len(shape) == 4, "input_values of rank 4, as (1, 1, users, candidates)", shape)
+    users = shape[2]
+    require(op, 1 <= users <= USERS, f"1 to {USERS} users", users)
+    indices = op.shape("input_indices")
+    require(op, indices == shape, f"input_indices of shape {shape}", indices)
 
 
 register(

@@ -173,6 +173,7 @@ for _name in ("cumsum", "cumprod"):
             f"ttnn.{_name}",
             (OperandSpec("input"),),
             (attribute("dim", INTEGER), attribute("dtype", DATA_TYPE, None)),
+            verify=_verify_scan,
             numpy=_scan(_name),
             result_rules=(ResultRule("attribute"),),
             cpp=cpp_call(

@@ -142,6 +142,7 @@ register(
         # An unaligned block-float slice comes back as bf16 (docs/library-rules.md).
         (OperandSpec("input", data_types=(*MOVED[:4], DataType.UINT16)),),
         _BOUNDS,
+        verify=_verify_slice,
         numpy=lambda call: call.array("input")[_slices(call)],
         result_rules=(ResultRule(placed=True),),
         cpp=_cpp_slice,

@@ -38,6 +38,7 @@ from ttcodegen.ops.engine import (
 from ttcodegen.ops.matmul import as_factor
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.remembering import Memory
+from ttcodegen.ops.shape_checks import known_parameter, require
 
 if TYPE_CHECKING:
     import numpy
@@ -302,6 +303,35 @@ def library_window(call: Call, kernel: Sequence[int]) -> Window:
         tuple(zip(padding[::2], padding[1::2], strict=True)),
         tuple(call.attributes.get("dilation") or (1,) * len(kernel)),
         bool(call.attributes.get("ceil_mode")),
+    )
+
+
+def verified_library_window(op: CatalogueOp, kernel: Sequence[int]) -> Window:
+    """The window of a call, after checking its numbers; raises VerifyException if they make no
+    sense."""
+    count = len(op.parameter("kernel_size"))
+    require(op, count == len(kernel) == 2, "2 numbers in 'kernel_size'", tuple(kernel))
+    values: dict[str, list[int]] = {"kernel_size": list(kernel)}
+    for name, default, counts in (
+        ("stride", [], (count,)),
+        ("padding", [0, 0], (count, 2 * count)),
+        ("dilation", [1, 1], (count,)),
+    ):
+        values[name] = found = known_parameter(op, name, default)
+        expected = " or ".join(str(number) for number in counts)
+        require(op, len(found) in counts, f"{expected} numbers in '{name}'", tuple(found))
+        least = 0 if name == "padding" else 1
+        require(op, min(found) >= least, f"numbers of {least} or more in '{name}'", tuple(found))
+    require(op, min(kernel) >= 1, "positive numbers in 'kernel_size'", tuple(kernel))
+    padding = values["padding"]
+    if len(padding) == count:
+        padding = [width for width in padding for _ in range(2)]
+    return Window(
+        tuple(kernel),
+        tuple(values["stride"]),
+        tuple(zip(padding[::2], padding[1::2], strict=True)),
+        tuple(values["dilation"]),
+        bool(known_parameter(op, "ceil_mode", False)),
     )
 
 

@@ -136,6 +136,7 @@ register(
         "ttnn.softmax",
         (OperandSpec("input", data_types=FLOATS),),
         (attribute("dimension", INTEGER), COMPUTE_CONFIG_ATTRIBUTE),
+        verify=_verify_softmax,
         numpy=_library_softmax,
         compute="softmax",
         result_rules=(ResultRule(placed=True),),

@@ -252,6 +252,7 @@ register(
         (OperandSpec("input", data_types=(DataType.FLOAT32, DataType.BFLOAT16)),),
         _SORT,
         results=2,
+        verify=_verify_sort,
         numpy=_sort,
         # One element is returned as it is.
         may_alias=True,
@@ -354,6 +355,7 @@ register(
         (OperandSpec("input_tensor", data_types=(DataType.BFLOAT16,)),),
         _TOPK,
         results=2,
+        verify=_verify_topk,
         numpy=_topk,
         result_rules=(ResultRule(), ResultRule("declared")),
         cpp=_cpp_topk,

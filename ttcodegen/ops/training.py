@@ -123,6 +123,7 @@ register(
         "ttnn.gelu_bw",
         (OperandSpec("lhs", data_types=_FLOATS), OperandSpec("rhs", data_types=_FLOATS)),
         (_APPROXIMATE,),
+        verify=_verify_gelu_bw,
         numpy=_gelu_bw,
         cpp=cpp_call(
             "ttnn::experimental::gelu_bw",
@@ -214,6 +215,7 @@ register(
         "ttnn.dropout",
         (OperandSpec("input", data_types=(DataType.BFLOAT16,)),),
         _DROPOUT,
+        verify=_verify_dropout,
         numpy=_dropout,
         cpp=_cpp_dropout,
         pure=False,

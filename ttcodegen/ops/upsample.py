@@ -51,6 +51,15 @@ CHANNEL_BLOCK = 32
 
 
 def _verify_upsample2d(op: CatalogueOp) -> None:
+    """The image is enlarged in a mode that there is."""
+    if op.parameter("mode") not in MODES:
+        raise VerifyException(
+            f"{op.name}: expected a mode of {' or '.join(MODES)}, found {op.parameter('mode')}"
+        )
+    _verify_upsampled(op)
+
+
+def _verify_upsampled(op: CatalogueOp) -> None:
     """An image (N, H, W, C) whose height and width are multiplied by their factors."""
     shape = op.shape("input")
     if len(shape) != 4:
@@ -58,10 +67,6 @@ def _verify_upsample2d(op: CatalogueOp) -> None:
     factors = per_dimension(op, "scale_factor", 2)
     if any(factor < 1 for factor in factors):
         raise VerifyException(f"{op.name}: scale_factor must be positive, found {tuple(factors)}")
-    if op.parameter("mode") not in MODES:
-        raise VerifyException(
-            f"{op.name}: expected a mode of {' or '.join(MODES)}, found {op.parameter('mode')}"
-        )
     expect_shape(op, [shape[0], shape[1] * factors[0], shape[2] * factors[1], shape[3]])
 
 
@@ -227,6 +232,7 @@ _FACTORS = attribute("scale_factor", INTEGERS)
 
 def _verify_bilinear(op: CatalogueOp) -> None:
     """The library mixes channels by the tile."""
+    _verify_upsampled(op)
     channels = op.shape("input")[-1]
     if channels % TILE_SIDE:
         raise VerifyException(
@@ -240,6 +246,7 @@ register(
         "ttnn.upsample",
         (OperandSpec("input", layout=Layout.ROW_MAJOR),),
         (_FACTORS,),
+        verify=_verify_upsampled,
         numpy=lambda call: nearest(call.array("input"), tuple(call["scale_factor"])),
         result_rules=(ResultRule("first", Layout.ROW_MAJOR),),
         cpp=_cpp_nearest,

@@ -313,10 +313,10 @@ TRANSLATIONS = (
 
 def _module(source: Source | bytes) -> ModuleOp:
     from ttcodegen.dialects.verification import verify_module
-    from ttcodegen.parsing import parse_module
+    from ttcodegen.frontends import module_for_passes
 
     assert isinstance(source, Source)
-    module = parse_module(source)
+    module = module_for_passes(source)
     verify_module(module)
     return module
 

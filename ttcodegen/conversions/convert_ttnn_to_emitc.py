@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Operation
 
+from ttcodegen.conversions.cpu_calls import cpu_functions
 from ttcodegen.conversions.file_emission import FileEmission, hold_constants, replace_content
 from ttcodegen.conversions.interface import entries, required
 from ttcodegen.conversions.ttnn_to_emitc import convert_ttnn_to_emitc
@@ -16,7 +18,9 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import TTNNLayoutAttr
 from ttcodegen.emitc.statements import FileOp
 from ttcodegen.transforms.decompose_layouts import DecomposeLayouts
+from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.rebuilding import body_of
+from ttcodegen.transforms.registry import passes_of
 from ttcodegen.transforms.ttnn_layout import assign_wanted_layouts
 
 
@@ -46,16 +50,40 @@ class ConvertTTNNToEmitC(FileEmission):
 
 
 def complete_layouts(context: Context, module: ModuleOp) -> None:
-    """Assigns layouts to a module that is marked to get them, and takes changes of layout apart
-    into calls of the library, if that is still to be done.
+    """Assigns layouts to a module that is marked to get them, lowers ops of TTIR among calls, and
+    takes changes of layout apart into calls of the library, if that is still to be done.
 
     Raises:
         CompileError: if a function has ops of TTIR, or tensors without layouts.
     """
     assign_wanted_layouts(context, module)
+    if _is_partly_lowered(module):
+        PassRunner(context).run(module, passes_of("ttnn-to-ttnn-pipeline"))
     _require_ttnn(module)
     if any(inner.name == "ttnn.composite_to_layout" for inner in module.walk()):
         DecomposeLayouts().apply(context, module)
+
+
+def _is_partly_lowered(module: ModuleOp) -> bool:
+    """Whether functions that call the library are still to be lowered: there are ops of TTIR among
+    the calls, which stand for calls in forms that the library does not take, tensors without
+    layouts, or calls of other functions."""
+    names = {op.name.partition(".")[0] for op in module.walk()}
+    if "ttnn" not in names:
+        return False
+    on_cpu = {function.sym_name.data for function in cpu_functions(module)}
+    return "ttir" in names or any(
+        _lacks_layout(op) or (isinstance(op, CallOp) and op.callee.string_value() not in on_cpu)
+        for op in module.walk()
+    )
+
+
+def _lacks_layout(op: Operation) -> bool:
+    """Whether an op is a call with a tensor that has no layout."""
+    return isinstance(op, CatalogueOp) and any(
+        not isinstance(getattr(value.type, "encoding", None), TTNNLayoutAttr)
+        for value in (*op.operands, *op.results)
+    )
 
 
 def _require_ttnn(module: ModuleOp) -> None:
@@ -76,12 +104,7 @@ def _require_ttnn(module: ModuleOp) -> None:
                 op,
                 remedy="run --convert-ttir-to-ttnn and --ttnn-layout first",
             )
-        if isinstance(op, CatalogueOp):
-            for value in (*op.operands, *op.results):
-                encoding = getattr(value.type, "encoding", None)
-                if not isinstance(encoding, TTNNLayoutAttr):
-                    raise CompileError(
-                        f"a tensor of '{op.name}' has no layout",
-                        op,
-                        remedy="run --ttnn-layout first",
-                    )
+        if _lacks_layout(op):
+            raise CompileError(
+                f"a tensor of '{op.name}' has no layout", op, remedy="run --ttnn-layout first"
+            )

@@ -2,7 +2,9 @@
 
 `read_module` is how every program reads its input. It looks at the names of the operations, or at
 the first bytes of a file that is no text, and lets the front end that knows them make the module of
-TTIR. What none of them claims is TTIR (or a later stage) and goes to the parser alone.
+TTIR. What none of them claims is TTIR (or a later stage) and goes to the parser alone. Tools that
+compile go on with `source_module`, tools that run single passes with `module_for_passes`: both
+bring modules into the form that passes rely on (`canonicalization`).
 
 A front end is a `Frontend` in `FRONTENDS` and a room of its own; no other room knows of it. Its
 `read` function gets the source and a collector of warnings and gives a module of TTIR functions,
@@ -99,32 +101,27 @@ def source_module(
         diagnostics = Diagnostics()
     module = read_module(source, diagnostics)
     from ttcodegen.dialects.mesh import ONE_CHIP, names_several_chips, set_mesh
+    from ttcodegen.frontends.canonicalization import canonicalize_input
 
     if mesh != ONE_CHIP and not names_several_chips(module):
         set_mesh(module, mesh)
-    if "ttnn." in source.text:
-        from ttcodegen.frontends.ttnn import is_ttnn, normalize_ttnn
+    canonicalize_input(module, diagnostics)
+    return module
 
-        if is_ttnn(module):
-            normalize_ttnn(module, diagnostics)
-    from ttcodegen.ops.implied_mesh import imply_mesh
 
-    imply_mesh(module)
-    if "ttmetal.dispatch" in source.text:
-        from ttcodegen.compat.ttmetal_programs import lift_programs
+def module_for_passes(source: Source, diagnostics: Diagnostics | None = None) -> ModuleOp:
+    """The module that a tool runs single passes or a translation on: as it is written where it is
+    spelled as passes rely on, else as `source_module` spells it.
 
-        lift_programs(module)
-    if "ttmetal.run_program" in source.text:
-        from ttcodegen.transforms.written_programs import complete_programs
+    Raises:
+        CompileError: as `read_module`.
+    """
+    from ttcodegen.frontends.canonicalization import canonicalize_for_passes
 
-        complete_programs(module)
-    if "ttir.generic" in source.text:
-        from ttcodegen.frontends.generic_regions import lift_regions
-
-        lift_regions(module)
-        from ttcodegen.transforms.outline_generics import outline_generics
-
-        outline_generics(module)
+    if diagnostics is None:
+        diagnostics = Diagnostics()
+    module = read_module(source, diagnostics)
+    canonicalize_for_passes(module, diagnostics)
     return module
 
 

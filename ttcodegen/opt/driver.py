@@ -21,7 +21,7 @@ from ttcodegen.diagnostics import (
     place_of,
 )
 from ttcodegen.dialects.verification import verify_module
-from ttcodegen.frontends import read_module
+from ttcodegen.frontends import module_for_passes
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.opt.chunks import SEPARATOR, split, unmet
 from ttcodegen.opt.command_line import Request, spelling
@@ -160,14 +160,10 @@ class _Run:
         return passes
 
     def _parse(self, diagnostics: Diagnostics) -> ModuleOp:
-        module = read_module(self.source, diagnostics)
+        module = module_for_passes(self.source, diagnostics)
         if not self.request.allow_unregistered_dialect:
             _refuse_unregistered(module)
         verify_module(module)
-        if self.scheduled and "ttir.generic" in self.source.text:
-            from ttcodegen.frontends.generic_regions import lift_regions
-
-            lift_regions(module)
         return module
 
     def _runner(self) -> PassRunner:

@@ -8,6 +8,7 @@ from ttcodegen.transforms.registry import Group, Option, PassEntry
 
 _TRANSFORMS = "ttcodegen.transforms"
 _CONVERSIONS = "ttcodegen.conversions"
+_CANONICAL = "ttcodegen.frontends.canonicalization"
 
 SYSTEM_OPTIONS = (
     Option("system-desc-path", "The system: a .ttsys file, or the name of an architecture."),
@@ -31,6 +32,31 @@ PASSES = (
         group=Group.TTIR,
         implementation="ttcodegen.frontends.tosa.conversion:ConvertTosaToTTIR",
         description="TOSA to TTIR, which is done when a file is read.",
+    ),
+    PassEntry(
+        name="ttnn-canonicalize-calls",
+        group=Group.TTNN,
+        implementation=f"{_CANONICAL}:CanonicalCalls",
+        description="Spells calls of TTNN as the catalogue does, whichever tool printed them.",
+    ),
+    PassEntry(
+        name="ttcore-imply-mesh",
+        group=Group.TTCORE,
+        implementation=f"{_CANONICAL}:ImplyMesh",
+        description="Makes a module that names no mesh say the one that its collectives need.",
+    ),
+    PassEntry(
+        name="ttmetal-complete-programs",
+        group=Group.TTMETAL,
+        implementation=f"{_CANONICAL}:CompletePrograms",
+        description="Completes hand-written device programs: placements and meanings.",
+    ),
+    PassEntry(
+        name="ttir-lift-generic-regions",
+        group=Group.TTIR,
+        implementation=f"{_CANONICAL}:LiftGenericRegions",
+        description="Turns regions of ttir.generic on elements or buffers into regions of ops on "
+        "whole tensors.",
     ),
     PassEntry(
         name="ttir-load-system-desc",

@@ -97,7 +97,8 @@ def ttnn_to_ttnn(options: Values) -> Iterator[Step | str]:
     yield Step("ttcore-register-device", chosen(options, SYSTEM_OPTIONS))
     if options["argument-types"]:
         yield Step("populate-argument-types", {"argument-types": options["argument-types"]})
-    yield from ("inline", "ttcore-record-chip-shares", "ttir-decompose", "convert-ttir-to-ttnn")
+    yield from ("ttnn-canonicalize-calls", "ttcore-imply-mesh", "inline")
+    yield from ("ttcore-record-chip-shares", "ttir-decompose", "convert-ttir-to-ttnn")
     yield from _placed(options)
 
 

@@ -231,7 +231,8 @@ def _turned(
     first = given(op, properties, "token_index", INTEGER)
     span = (0, positions) if first is None else (first, first + 1)
     cosines, sines = (builder.slice_dim(table, 2, *span) for table in tables)
-    return builder.emit("rotary_embedding", [x, cosines, sines], x.type)
+    result = tensor_type(element_of(x.type), shape_of(x.type))
+    return builder.emit("rotary_embedding", [x, cosines, sines], result)
 
 
 def _turned_in_pairs(

@@ -51,7 +51,7 @@ from ttcodegen.ops.dimensions import (
     of_reshape,
 )
 from ttcodegen.ops.op_builder import OpBuilder
-from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
+from ttcodegen.ops.shape_checks import expect_element, expect_shape, normalized_dim, require
 from ttcodegen.ops.traits import CallKind
 from ttcodegen.ops.work import no_flops
 
@@ -80,6 +80,7 @@ def _verify_reshape(op: CatalogueOp) -> None:
         raise VerifyException(
             f"{op.name}: attribute 'shape' is {tuple(shape)}, the result {op.result_shape}"
         )
+    expect_element(op, "input")
 
 
 def _reshape(call: Call) -> Array:
@@ -164,6 +165,7 @@ def _verify_squeeze(op: CatalogueOp) -> None:
             f"{op.name}: dimension {dim} of {tuple(shape)} has {shape[dim]} elements, expected 1"
         )
     expect_shape(op, shape[:dim] + shape[dim + 1 :])
+    expect_element(op, "input")
 
 
 def _verify_unsqueeze(op: CatalogueOp) -> None:
@@ -171,6 +173,7 @@ def _verify_unsqueeze(op: CatalogueOp) -> None:
     shape = list(op.shape("input"))
     dim = normalized_dim(op, op.parameter("dim"), len(shape) + 1)
     expect_shape(op, [*shape[:dim], 1, *shape[dim:]])
+    expect_element(op, "input")
 
 
 for _name, _verify in (("squeeze", _verify_squeeze), ("unsqueeze", _verify_unsqueeze)):
@@ -206,6 +209,7 @@ def _verify_permute(op: CatalogueOp) -> None:
             f"{op.name}: {tuple(permutation)} is no permutation of the dimensions of {shape}"
         )
     expect_shape(op, [shape[axis] for axis in permutation])
+    expect_element(op, "input")
 
 
 register(
@@ -260,6 +264,7 @@ def _verify_transpose(op: CatalogueOp) -> None:
     """The two dimensions change places."""
     shape = op.shape("input")
     expect_shape(op, [shape[axis] for axis in _transposed(op)])
+    expect_element(op, "input")
 
 
 register(
@@ -296,6 +301,7 @@ def _verify_broadcast(op: CatalogueOp) -> None:
             f"{tuple(factors)}"
         )
     expect_shape(op, [size * factor for size, factor in zip(shape, factors, strict=True)])
+    expect_element(op, "input")
 
 
 def _lower_broadcast(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
@@ -333,6 +339,7 @@ def _verify_repeat(op: CatalogueOp) -> None:
             f"{op.name}: expected {len(shape)} positive factors, found {tuple(factors)}"
         )
     expect_shape(op, [size * factor for size, factor in zip(shape, factors, strict=True)])
+    expect_element(op, "input")
 
 
 def _repeat(call: Call) -> Array:
@@ -383,6 +390,7 @@ def _verify_repeat_interleave(op: CatalogueOp) -> None:
     dim = normalized_dim(op, op.parameter("dim"), len(shape))
     shape[dim] *= op.parameter("repeats")
     expect_shape(op, shape)
+    expect_element(op, "input")
 
 
 def _repeat_interleave(call: Call) -> Array:
@@ -460,6 +468,8 @@ def _verify_concat(op: CatalogueOp) -> None:
     expected = list(shapes[0])
     expected[dim] = sum(shape[dim] for shape in shapes)
     expect_shape(op, expected)
+    elements = {element_of(value.type) for value in (*op.operands, *op.results)}
+    require(op, len(elements) == 1, "operands and a result of one element type", len(elements))
 
 
 def _concat(call: Call) -> Array:

@@ -35,7 +35,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.indexing import SCATTERED, gathered
 from ttcodegen.ops.op_builder import OpBuilder
-from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
+from ttcodegen.ops.shape_checks import expect_element, expect_shape, normalized_dim
 from ttcodegen.ops.work import no_flops
 
 # reverse
@@ -51,6 +51,7 @@ def _verify_reverse(op: CatalogueOp) -> None:
     if len(set(dims)) != len(dims):
         raise VerifyException(f"{op.name}: dimensions {dims} are not all different")
     expect_shape(op, op.shape("input"))
+    expect_element(op, "input")
 
 
 def reversed_along(builder: OpBuilder, value: SSAValue, dim: int) -> SSAValue:

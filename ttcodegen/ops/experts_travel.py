@@ -253,6 +253,8 @@ def verify_combine(op: CatalogueOp) -> None:
     require(op, has_all, f"results of {known} experts in all", experts)
     asked = op.parameter("num_experts_per_tok")
     require(op, asked == k, f"num_experts_per_tok to be {k}, as expert_metadata has it", asked)
+    shard_dim = op.parameter("output_shard_dim")
+    require(op, shard_dim in (1, 2), "an output_shard_dim of 1 or 2", shard_dim)
     found = op.result_shape
     require(op, found[:1] + found[3:] == (k, hidden), f"a result ({k}, ..., {hidden})", found)
     batches = metadata[1:3]

@@ -38,7 +38,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.places import places
-from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
+from ttcodegen.ops.shape_checks import expect_element, expect_integers, expect_shape, normalized_dim
 from ttcodegen.ops.slices_by_index import (
     GATHER_ATTRIBUTES,
     GENERAL_GATHER,
@@ -99,6 +99,8 @@ def _verify_gather(op: CatalogueOp) -> None:
         slices_by_index.verify_gather(op)
         return
     _verify_index(op, ["index"])
+    expect_integers(op, "index")
+    expect_element(op, "input")
     expect_shape(op, op.shape("index"))
 
 
@@ -179,6 +181,8 @@ def _verify_library_gather(op: CatalogueOp) -> None:
     if rank < 2:
         raise VerifyException(f"{op.name}: the library takes no tensors of rank {rank}")
     _verify_index(op, ["index"])
+    expect_integers(op, "index")
+    expect_element(op, "input")
     expect_shape(op, op.shape("index"))
 
 
@@ -235,6 +239,7 @@ def _verify_scatter(op: CatalogueOp) -> None:
 def _verify_elements(op: CatalogueOp) -> None:
     """There is a source element for each index."""
     _verify_index(op, ["index", "source"])
+    expect_integers(op, "index")
     index, source = op.shape("index"), op.shape("source")
     if any(size > limit for size, limit in zip(index, source, strict=True)):
         raise VerifyException(

@@ -34,7 +34,7 @@ from ttcodegen.ops.definition import (
 from ttcodegen.ops.dimensions import Dimensions
 from ttcodegen.ops.kv_cache_paged import of_one_type, write_row, write_rows
 from ttcodegen.ops.op_builder import OpBuilder
-from ttcodegen.ops.shape_checks import known_parameter
+from ttcodegen.ops.shape_checks import expect_integers, known_parameter
 from ttcodegen.ops.traits import CallKind, Trait
 from ttcodegen.ops.work import no_flops
 
@@ -157,6 +157,7 @@ def _verify_update(op: CatalogueOp) -> None:
             f"{op.name}: expected an update_index of one element or of {rows}, one for each row of "
             f"the input, found shape {found}"
         )
+    expect_integers(op, "update_index")
 
 
 def _update_dimensions(op: CatalogueOp) -> Dimensions:

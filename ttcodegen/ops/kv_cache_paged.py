@@ -35,7 +35,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.engine import in_source
 from ttcodegen.ops.op_builder import OpBuilder
-from ttcodegen.ops.shape_checks import require
+from ttcodegen.ops.shape_checks import expect_integers, require
 from ttcodegen.ops.traits import CallKind
 from ttcodegen.ops.work import no_flops
 
@@ -86,6 +86,7 @@ def _verify_update(op: CatalogueOp) -> None:
     require(op, entry[2] >= cache[1], f"at least the {cache[1]} heads of the cache", entry)
     index = op.shape("update_index")
     require(op, index == (entry[1],), f"an update_index of shape {(entry[1],)}", index)
+    expect_integers(op, "update_index", "page_table")
     table = op.optional_operand("page_table")
     if table is not None:
         _verify_page_size(op, cache[2])
@@ -284,6 +285,7 @@ def _verify_fill(op: CatalogueOp) -> None:
     users = op.optional_operand("batch_idx_tensor")
     found = (1,) if users is None else shape_of(users.type)
     require(op, found == (entry[0],), "one user's number for each in the input", found)
+    expect_integers(op, "page_table", "batch_idx_tensor")
 
 
 def _fill(call: Call) -> Sequence[Array]:

@@ -29,7 +29,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.dimensions import Dimensions, all_but
 from ttcodegen.ops.op_builder import OpBuilder
-from ttcodegen.ops.shape_checks import expect_shape
+from ttcodegen.ops.shape_checks import expect_element, expect_shape
 from ttcodegen.ops.traits import CallKind
 from ttcodegen.ops.work import no_flops
 
@@ -63,6 +63,7 @@ def _verify_pad(op: CatalogueOp) -> None:
     if any(begin > end for begin, end in zip(begins, ends, strict=True)):
         raise VerifyException(f"{op.name}: widths {widths} cut off more than {shape} has")
     expect_shape(op, [size + sum(width) for size, width in zip(shape, widths, strict=True)])
+    expect_element(op, "input")
 
 
 def _pad(call: Call) -> Array:

@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.attribute_kinds import BOOLEAN, INTEGERS
-from ttcodegen.dialects.datatypes import element_of, f32, shape_of, ui16, ui32
+from ttcodegen.dialects.datatypes import element_of, f32, normalized_data_type, shape_of, ui16, ui32
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import np
@@ -135,6 +135,12 @@ def _verify_pool(op: CatalogueOp) -> None:
     n, height, width, channels = image_shape(op)
     window = _window(op)
     expect_image(op, (n, *window.output_sizes(op, (height, width)), channels))  # pyright: ignore
+    for result in op.results[1:]:
+        data_type = normalized_data_type(element_of(result.type))
+        if data_type is None or data_type.is_float:
+            raise VerifyException(
+                f"{op.name}: expected indices of an integer type, found {element_of(result.type)}"
+            )
 
 
 def _pooling_on_cpu(op: CatalogueOp) -> dict[str, Any]:

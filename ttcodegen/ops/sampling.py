@@ -35,7 +35,8 @@ USERS = 32
 def _verify(op: CatalogueOp) -> None:
     """Values and their indices are (users, candidates), the settings and the result (users)."""
     values = op.shape("input_values")
-    require(op, len(values) == 2 and values[1] > 0, "input_values of rank 2", values)
+    fits = len(values) == 2 and min(values) > 0
+    require(op, fits, "input_values of rank 2 with users and candidates", values)
     indices = op.shape("input_indices")
     require(op, indices == values, f"input_indices of shape {values}", indices)
     for name in ("k", "p", "temp"):

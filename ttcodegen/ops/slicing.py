@@ -27,7 +27,7 @@ from ttcodegen.ops.definition import (
 from ttcodegen.ops.dimensions import Dimensions, Shape, of_part
 from ttcodegen.ops.dynamic_slicing import reversed_along
 from ttcodegen.ops.op_builder import OpBuilder
-from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
+from ttcodegen.ops.shape_checks import expect_element, expect_shape, normalized_dim
 from ttcodegen.ops.traits import CallKind, Trait
 from ttcodegen.ops.work import no_flops
 
@@ -70,6 +70,7 @@ def _verify_slice(op: CatalogueOp) -> None:
         op,
         [len(range(b, e, s)) for b, e, s in zip(begins, ends, steps, strict=True)],
     )
+    expect_element(op, "input")
 
 
 def _untouched(op: CatalogueOp) -> Dimensions:
@@ -161,7 +162,13 @@ def _index_bounds(op: CatalogueOp) -> tuple[int, int, int, int]:
     bounds = slice(*(op.parameter(name) for name in ("begin", "end", "step")))
     if bounds.step == 0:
         raise VerifyException(f"{op.name}: expected a step other than 0")
-    begin, end, step = bounds.indices(shape[dim])
+    size = shape[dim]
+    if not (-size <= bounds.start < max(size, 1) and -size <= bounds.stop <= size):
+        raise VerifyException(
+            f"{op.name}: {bounds.start}:{bounds.stop}:{bounds.step} is out of range in dimension "
+            f"{dim} of {shape}"
+        )
+    begin, end, step = bounds.indices(size)
     # A slice backwards ends before its end, which cannot be before the first element.
     if min(begin, end) < 0:
         raise VerifyException(
@@ -186,6 +193,7 @@ def _verify_index(op: CatalogueOp) -> None:
     shape = list(op.shape("input"))
     shape[dim] = len(range(begin, end, step))
     expect_shape(op, shape)
+    expect_element(op, "input")
 
 
 def _index(call: Call) -> Array:
@@ -223,6 +231,7 @@ def _verify_index_select(op: CatalogueOp) -> None:
     parts = _index_select_parts(size, begin, length, stride)
     shape[dim] = sum(end - start for start, end in parts)
     expect_shape(op, shape)
+    expect_element(op, "input")
 
 
 def _index_select_parts(size: int, begin: int, length: int, stride: int) -> list[tuple[int, int]]:

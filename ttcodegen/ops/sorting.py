@@ -45,7 +45,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.dimensions import along
 from ttcodegen.ops.op_builder import OpBuilder
-from ttcodegen.ops.shape_checks import expect_shape, normalized_dim
+from ttcodegen.ops.shape_checks import expect_element, expect_shape, normalized_dim
 from ttcodegen.ops.traits import Trait
 
 MOST_UINT16 = 0xFFFF
@@ -137,9 +137,11 @@ def _verify_sort(op: CatalogueOp) -> None:
     expect_shape(op, shape)
     expect_shape(op, shape, 1)
     _verify_index_type(op)
+    expect_element(op, "input")
 
 
 def _verify_index_type(op: CatalogueOp) -> None:
+    """Indices are integers."""
     element = element_of(op.results[1].type)
     data_type = normalized_data_type(element)
     if data_type is None or data_type.is_float:
@@ -279,6 +281,7 @@ def _verify_topk(op: CatalogueOp) -> None:
     expect_shape(op, shape)
     expect_shape(op, shape, 1)
     _verify_index_type(op)
+    expect_element(op, "input_tensor")
 
 
 def _lower_topk(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:

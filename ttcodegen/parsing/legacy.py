@@ -133,6 +133,8 @@ def _destination_count(op: CatalogueOp, operands: Sequence[SSAValue]) -> int:
     last = operands[len(operands) - results :]
     if any(a.type != b.type for a, b in zip(last, op.results, strict=True)):
         return 0
+    if not set(last).isdisjoint(operands[: len(operands) - results]):
+        return 0  # What an op reads is no place for its results.
     segments = _explicit_segments(op)
     if segments is not None:
         return 0 if _fits(definition, segments) or segments[-1] != results else results

@@ -318,6 +318,7 @@ def _refused_form(op: Operation) -> str | None:
     if not isinstance(definition, TTIRDefinition) or definition.refused_form is None:
         return None
     try:
+        op.verify_()
         return definition.refused_form(op)
     except VerifyException:
         return None  # The verifier of the op says what is wrong with it.

@@ -57,6 +57,7 @@ from ttcodegen.frontends.ttnn.prepared_weights import with_plain_weight
 from ttcodegen.frontends.ttnn.updates import UPDATES, replace_update
 from ttcodegen.ops.attention_heads_decode import MOST_USERS
 from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
+from ttcodegen.ops.upsample import MODES
 
 Properties = dict[str, Attribute]
 Spell = Callable[[Operation, Properties], None]
@@ -267,8 +268,14 @@ def _name_here(op: Operation, name: str, properties: Properties) -> str:
     if name == "nlp_concat_heads_decode" and shape_of(op.results[0].type)[2:3] != (MOST_USERS,):
         return JOINED_HEADS_OF_SOME_USERS
     mode = properties.get("mode")
-    if name == "upsample" and isinstance(mode, StringAttr) and mode.data == "bilinear":
-        return "upsample_bilinear"
+    if name == "upsample" and isinstance(mode, StringAttr):
+        if mode.data not in MODES:
+            listed = " or ".join(MODES)
+            raise CompileError(
+                f"'{name_of(op)}': expected a mode of {listed}, found '{mode.data}'", op
+            )
+        if mode.data == "bilinear":
+            return "upsample_bilinear"
     return _RENAMED.get(name, name)
 
 
@@ -278,19 +285,26 @@ def _pads_in_front(op: Operation, properties: Properties) -> bool:
 
 
 def _spell_full(op: Operation, properties: Properties) -> None:
-    properties["shape"] = INTEGERS.encode(list(shape_of(op.results[0].type)))
+    properties["shape"] = _declared_shape(op, properties, "shape")
     if "fill_value" not in properties:
         properties["fill_value"] = NUMBER.encode(1 if _short_name(op) == "ones" else 0)
 
 
+def _declared_shape(op: Operation, properties: Properties, name: str) -> Attribute:
+    """The shape that a call names, else that of its result."""
+    named = properties.get(name)
+    shape = shape_of(op.results[0].type) if named is None else _shape_attribute(op, named)
+    return INTEGERS.encode(list(shape))
+
+
 def _spell_rand(op: Operation, properties: Properties) -> None:
-    properties["size"] = INTEGERS.encode(list(shape_of(op.results[0].type)))
+    properties["size"] = _declared_shape(op, properties, "size")
 
 
 def _spell_repeat(op: Operation, properties: Properties) -> None:
     dimensions = properties.pop("repeat_dims", None)
     if dimensions is not None:
-        properties["repeat_dimensions"] = INTEGERS.encode(_shape_attribute(dimensions))
+        properties["repeat_dimensions"] = INTEGERS.encode(_shape_attribute(op, dimensions))
 
 
 def _spell_prod(op: Operation, properties: Properties) -> None:
@@ -305,12 +319,16 @@ def _spell_upsample(op: Operation, properties: Properties) -> None:
         properties["scale_factor"] = INTEGERS.encode([factor.value.data] * 2)
 
 
-def _shape_attribute(attribute: Attribute) -> list[int]:
-    """The sizes in `#ttnn.shape<2x1x3>`, or in an array of integers."""
-    if isinstance(attribute, UnregisteredAttr):
-        text = attribute.value.data.strip("<> ")
-        return [int(size) for size in text.split("x")] if text else []
-    return list(INTEGERS.decode(attribute))
+def _shape_attribute(op: Operation, attribute: Attribute) -> list[int]:
+    """The sizes in `#ttnn.shape<2x1x3>`, or in an array of integers; raises CompileError if the
+    attribute is neither."""
+    try:
+        if isinstance(attribute, UnregisteredAttr):
+            text = attribute.value.data.strip("<> ")
+            return [int(size) for size in text.split("x")] if text else []
+        return list(INTEGERS.decode(attribute))
+    except (ValueError, TypeError, AttributeError, KeyError):
+        raise CompileError(f"'{name_of(op)}': {attribute} is no shape", op) from None
 
 
 _COLLECTIVES = ("all_gather", "all_reduce", "reduce_scatter", "mesh_partition")

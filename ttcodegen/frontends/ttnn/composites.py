@@ -62,7 +62,7 @@ def replace_composite(
         raise CompileError(f"'{name_of(op)}': {error}", op) from error
     result = op.results[0]
     if shape_of(value.type) != shape_of(result.type):
-        if prod(shape_of(value.type)) != prod(shape_of(result.type)):
+        if not _is_same_but_for_ones(value, result) and not name.startswith("prepare_"):
             raise CompileError(
                 f"'ttnn.{name}' gives a tensor of shape {shape_of(value.type)}, not "
                 f"{shape_of(result.type)}",
@@ -75,6 +75,12 @@ def replace_composite(
     value.name_hint = result.name_hint
     Rewriter.replace_op(op, [], [value])
     return True
+
+
+def _is_same_but_for_ones(value: SSAValue, result: SSAValue) -> bool:
+    """Whether two shapes differ in dimensions of one element only, which calls may leave away."""
+    shapes = [[size for size in shape_of(each.type) if size != 1] for each in (value, result)]
+    return shapes[0] == shapes[1]
 
 
 def _number(op: Operation, properties: Properties, name: str, default: int | None = None) -> int:
@@ -162,6 +168,13 @@ def _joined_heads_of_some_users(
 def _copied(
     builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
 ) -> SSAValue:
+    """The operand; the attribute `output_dtype` or `dtype` may name another element type."""
+    found = [element_of(value.type) for value in (operands[0], op.results[0])]
+    converts = any(name in properties for name in ("dtype", "output_dtype"))
+    if found[0] != found[1] and not converts:
+        raise CompileError(
+            f"'{name_of(op)}' expects a result of {found[0]}, as its operand, found {found[1]}", op
+        )
     return operands[0]
 
 
@@ -171,6 +184,15 @@ def _latent_attention(
     """Attention whose values are as wide as `head_dim_v`; without any they are the first elements
     of the keys. Values are filled up to the width of keys, for heads have one size."""
     width = _number(op, properties, "head_dim_v")
+    if width < 1:
+        raise CompileError(f"'{name_of(op)}' expects a positive head_dim_v, found {width}", op)
+    tensors = [*operands[: 2 + (len(operands) > 2 and _has_values(op, properties))], op.results[0]]
+    if len({element_of(value.type) for value in tensors}) > 1:
+        raise CompileError(
+            f"'{name_of(op)}' expects queries, keys, values and a result of one element type, "
+            f"found {', '.join(str(element_of(value.type)) for value in tensors)}",
+            op,
+        )
     query, key, value, mask = divided_operands(op, operands, properties, 4)
     if query is None or key is None:
         raise CompileError(f"'{name_of(op)}' needs queries and keys", op)
@@ -192,6 +214,12 @@ def _latent_attention(
         scale=given(op, properties, "scale", NUMBER),
     )
     return builder.slice_dim(attended, 3, 0, width)
+
+
+def _has_values(op: Operation, properties: Properties) -> bool:
+    """Whether attention has values of its own, after queries and keys."""
+    sizes = given(op, properties, "operandSegmentSizes", INTEGERS)
+    return sizes is None or sizes[2:3] == [1]
 
 
 def masks(op: Operation, properties: Properties) -> bool:
@@ -227,6 +255,13 @@ def _turned(
     """x * cos + (-x2, x1) * sin for halves x1 and x2 of rows x; the tables have a row for each
     position, or more, and `token_index` is the one of all rows."""
     x, *tables = operands
+    shapes = [shape_of(table.type) for table in tables]
+    if shapes[0] != shapes[1] or element_of(tables[0].type) != element_of(tables[1].type):
+        raise CompileError(
+            f"'{name_of(op)}' expects cosines and sines of one shape and element type, found "
+            f"{tables[0].type} and {tables[1].type}",
+            op,
+        )
     positions = shape_of(x.type)[2]
     first = given(op, properties, "token_index", INTEGER)
     span = (0, positions) if first is None else (first, first + 1)
@@ -321,6 +356,8 @@ class _Composite:
     most: int = 1
     rank: int | None = None
     """The rank of all operands; None for any."""
+    result_rank: int | None = None
+    """The rank of the result; None for any."""
 
     def check(self, op: Operation, operands: Sequence[SSAValue]) -> None:
         """Raises CompileError if the call has other operands."""
@@ -332,6 +369,11 @@ class _Composite:
         shapes = [shape_of(value.type) for value in operands]
         if self.rank is not None and any(len(shape) != self.rank for shape in shapes):
             raise CompileError(f"'{name_of(op)}' takes tensors of rank {self.rank}", op)
+        found = shape_of(op.results[0].type)
+        if self.result_rank is not None and len(found) != self.result_rank:
+            raise CompileError(
+                f"'{name_of(op)}' gives a tensor of rank {self.result_rank}, found {found}", op
+            )
         if any(size == 0 for shape in shapes for size in shape):
             raise CompileError(f"'{name_of(op)}' of tensors without elements is not supported", op)
 
@@ -341,14 +383,14 @@ _COMPOSITES: dict[str, _Composite] = {
     "bitcast_convert": _Composite(_same("bitcast_convert")),
     "conv1d": _Composite(_convolution_of_sequences, 2, 3),
     "dit_rms_norm_unary_fused": _Composite(activated_norm, 1, 4),
-    "flash_mla_prefill": _Composite(_latent_attention, 2, 4, rank=4),
+    "flash_mla_prefill": _Composite(_latent_attention, 2, 4, rank=4, result_rank=4),
     "global_avg_pool2d": _Composite(_same("global_avg_pool2d"), rank=4),
     "group_norm": _Composite(_same("group_norm"), 1, 4),
     "layer_norm_post_all_gather": _Composite(normalized_by_rows, 2, 4),
     "layer_norm_pre_all_gather": _Composite(sums_of_rows, 1, 3),
     MASKED_PAGED_ATTENTION: _Composite(_masked_paged_attention, 5, 7),
     "nlp_concat_heads": _Composite(_joined_heads, rank=4),
-    JOINED_HEADS_OF_SOME_USERS: _Composite(_joined_heads_of_some_users, rank=4),
+    JOINED_HEADS_OF_SOME_USERS: _Composite(_joined_heads_of_some_users, rank=4, result_rank=4),
     "paged_flash_multi_latent_attention_decode": _Composite(
         _same("paged_flash_multi_latent_attention_decode"), 3, 7
     ),
@@ -361,7 +403,7 @@ _COMPOSITES: dict[str, _Composite] = {
     "prepare_conv_transpose2d_weights": _Composite(prepared_weight, rank=4),
     "rms_norm_post_all_gather": _Composite(normalized_by_squares, 2, 4),
     "rms_norm_pre_all_gather": _Composite(sums_of_squares, 1, 2),
-    ROTATION_OF_ANY_ROWS: _Composite(_turned, 3, 3, rank=4),
-    "rotary_embedding_llama": _Composite(_turned_in_pairs, 4, 4, rank=4),
+    ROTATION_OF_ANY_ROWS: _Composite(_turned, 3, 3, rank=4, result_rank=4),
+    "rotary_embedding_llama": _Composite(_turned_in_pairs, 4, 4, rank=4, result_rank=4),
     "transpose": _Composite(_transposed),
 }

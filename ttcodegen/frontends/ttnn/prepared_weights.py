@@ -15,6 +15,7 @@ from math import prod
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, SSAValue
 
+from ttcodegen.compat.ttnn_modules import name_of
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.attribute_kinds import INTEGER, INTEGERS
 from ttcodegen.dialects.datatypes import shape_of
@@ -33,8 +34,8 @@ def prepared_weight(
 ) -> SSAValue:
     """The matrix of a weight (outputs, inputs, window...), or (inputs, outputs, window...)."""
     (weight,) = operands
-    shape, format_ = shape_of(weight.type), properties.get("weights_format")
-    inputs_first = isinstance(format_, StringAttr) and format_.data.startswith("IO")
+    inputs_first = _verify_preparation(op, shape_of(weight.type), properties)
+    shape = shape_of(weight.type)
     inputs, outputs = (shape[0], shape[1]) if inputs_first else (shape[1], shape[0])
     if prod(shape_of(op.results[0].type)) != prod(shape):
         raise CompileError(
@@ -53,6 +54,47 @@ def prepared_weight(
     blocks = builder.reshape(weight, [outputs, inputs // block, block, *shape[2:]])
     matrix = builder.permute(blocks, [1, *(axis + 1 for axis in window), 2, 0])
     return builder.reshape(matrix, [prod(shape) // outputs, outputs])
+
+
+def _verify_preparation(op: Operation, shape: Sequence[int], properties: Properties) -> bool:
+    """Whether the weight has its inputs first, after checking that the attributes of a call that
+    prepares one agree with it; raises CompileError if they do not."""
+    window, transposed = len(shape) - 2, _TRANSPOSED in name_of(op)
+
+    def require(condition: bool, expected: str, found: object) -> None:
+        if not condition:
+            raise CompileError(f"'{name_of(op)}' expects {expected}, found {found}", op)
+
+    format_ = properties.get("weights_format")
+    if isinstance(format_, StringAttr) and window == 2:
+        wanted = "IOHW" if transposed else "OIHW"
+        require(format_.data == wanted, f"weights_format {wanted}", format_.data)
+    inputs_first = isinstance(format_, StringAttr) and format_.data.startswith("IO")
+    groups = given(op, properties, "groups", INTEGER) or 1
+    require(groups > 0, "positive groups", groups)
+    inputs, outputs = (0, 1) if inputs_first else (1, 0)
+    grouped, whole = (outputs, inputs) if inputs_first else (inputs, outputs)
+    for name, axis in (("in_channels", inputs), ("out_channels", outputs)):
+        channels = given(op, properties, name, INTEGER)
+        size = shape[axis] * (groups if axis == grouped else 1)
+        if channels is not None and axis in (grouped, whole):
+            require(
+                channels == size, f"{name} of {size}, as the weight {tuple(shape)} has", channels
+            )
+    for name, counts in (
+        ("kernel_size", (window,)),
+        ("stride", (window,)),
+        ("dilation", (window,)),
+        ("padding", (window, 2 * window)),
+    ):
+        numbers = given(op, properties, name, INTEGERS)
+        if numbers is None:
+            continue
+        require(len(numbers) in counts, f"{window} numbers in '{name}'", tuple(numbers))
+        if name == "kernel_size":
+            kernel = tuple(shape[2:])
+            require(tuple(numbers) == kernel, f"kernel_size {kernel}", tuple(numbers))
+    return inputs_first
 
 
 def _block(op: Operation, block: int, inputs: int) -> int:

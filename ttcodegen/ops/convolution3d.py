@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import TensorType
@@ -46,7 +47,7 @@ from ttcodegen.ops.definition import (
     register,
 )
 from ttcodegen.ops.op_builder import OpBuilder
-from ttcodegen.ops.shape_checks import expect_shape
+from ttcodegen.ops.shape_checks import expect_rank, expect_result_volume, expect_shape, require
 from ttcodegen.ops.sliding_window import (
     Window,
     array_text,
@@ -228,6 +229,20 @@ def _verify_library_conv3d(op: CatalogueOp) -> None:
             f"{op.name}: expected weights of rank 5, as (outputs, inputs, depth, height, width), "
             f"found {tuple(shape)}: weights that were prepared for the call are not read back"
         )
+    expect_rank(op, 5, "input")
+    n, *sizes, channels = op.shape("input")
+    outputs, groups = shape[0], max(op.parameter("groups"), 1)
+    window = Window.of(op, kernel_of(op, 3), dilated=False)
+    kernel = tuple(op.parameter("kernel_size"))
+    require(op, kernel == window.kernel, f"a kernel_size of {window.kernel}", kernel)
+    # Channels may be filled up to whole tiles.
+    fits = outputs % groups == 0 and 0 < shape[1] * groups <= channels
+    require(op, fits, f"a weight for {channels} channels in {groups} groups at most", shape)
+    bias = op.optional_operand("bias")
+    if bias is not None:
+        found = shape_of(bias.type)
+        require(op, prod(found) == outputs, f"a bias of {outputs} elements", found)
+    expect_result_volume(op, (n, *window.output_sizes(op, sizes), outputs))
 
 
 def _cpp_conv3d(calls: CppCalls, op: CatalogueOp) -> None:

@@ -27,7 +27,7 @@ from ttcodegen.ops.definition import (
 from ttcodegen.ops.dimensions import Dimensions
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.places import places
-from ttcodegen.ops.shape_checks import expect_shape
+from ttcodegen.ops.shape_checks import expect_shape, require
 from ttcodegen.ops.traits import CallKind, Trait
 from ttcodegen.ops.work import no_flops
 
@@ -145,6 +145,17 @@ def _verify_backward(op: CatalogueOp) -> None:
     expect_shape(op, op.shape("weight"))
 
 
+def _verify_library_backward(op: CatalogueOp) -> None:
+    """The gradient has a row for each index, as wide as the table's or filled up with zeros; the
+    result has rows of that width, one for each of the table's."""
+    rows, columns = _table_size(op)
+    gradient, result, indices = op.shape("in_gradient"), op.result_shape, prod(op.shape("input"))
+    fits = bool(gradient) and prod(gradient[:-1]) == indices and gradient[-1] >= columns
+    require(op, fits, f"a gradient of {indices} rows of {columns} elements or more", gradient)
+    fits = result[-1:] == gradient[-1:] and prod(result[:-1]) == rows
+    require(op, fits, f"a result of {rows} rows of {gradient[-1]} elements", result)
+
+
 def _backward(call: Call) -> Array:
     gradient = call.array("in_gradient")
     columns = gradient.shape[-1]
@@ -226,7 +237,7 @@ register(
             OperandSpec("weight", layout=None),
             OperandSpec("in_gradient", data_types=(DataType.BFLOAT16,)),
         ),
-        verify=_verify_backward,
+        verify=_verify_library_backward,
         numpy=_backward,
         result_rules=(ResultRule(like=("in_gradient",)),),
         cpp=cpp_call(

@@ -72,8 +72,17 @@ def test_destinations_are_dropped(sizes: str, empty: str) -> None:
 
 
 def test_destinations_need_not_be_empty() -> None:
-    op = upgraded("ttir.add", f'%0 = "ttir.add"(%a, %a, %a) : ({T}, {T}, {T}) -> {T}')
+    op = upgraded(
+        "ttir.add",
+        f'%e = "ttir.exp"(%a) : ({T}) -> {T}',
+        f'%0 = "ttir.add"(%a, %a, %e) : ({T}, {T}, {T}) -> {T}',
+    )
     assert len(op.operands) == 2
+
+
+def test_what_an_op_reads_is_no_destination() -> None:
+    op = upgraded("ttir.add", f'%0 = "ttir.add"(%a, %a, %a) : ({T}, {T}, {T}) -> {T}')
+    assert len(op.operands) == 3
 
 
 def test_destinations_in_generic_form() -> None:

@@ -10,11 +10,8 @@ from __future__ import annotations
 from math import prod
 
 from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
-from xdsl.ir import Operation
-from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.mesh import MESHES, MeshShape, set_mesh
-from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.definition import TTIR
 from ttcodegen.ops.ttir import ttir_op_classes
 
@@ -28,18 +25,6 @@ def imply_mesh(module: ModuleOp) -> None:
         set_mesh(module, shape)
 
 
-def _is_well_formed(op: Operation) -> bool:
-    """Whether the operands and attributes of an op are those of its definition, as far as that is
-    known: what is wrong is said where the module is verified."""
-    if not isinstance(op, CatalogueOp):
-        return True
-    try:
-        op.verify_()
-    except VerifyException:
-        return False
-    return True
-
-
 def implied_mesh(module: ModuleOp) -> MeshShape:
     """Rows and columns of chips that the ops of a module, of TTIR or TTNN, need; (1, 1) if they
     need no more than one chip."""
@@ -51,8 +36,6 @@ def implied_mesh(module: ModuleOp) -> MeshShape:
         dialect, _, short = name.rpartition(".")
         definition = TTIR.get(short) if dialect in ("ttir", "ttnn") else None
         if definition is None or definition.needed_chips is None or not op.operands:
-            continue
-        if not _is_well_formed(op):
             continue
         needed = definition.needed_chips(op)
         if needed.whole_mesh:

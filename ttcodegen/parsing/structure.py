@@ -318,10 +318,22 @@ def _refused_form(op: Operation) -> str | None:
     if not isinstance(definition, TTIRDefinition) or definition.refused_form is None:
         return None
     try:
-        op.verify_()
         return definition.refused_form(op)
     except VerifyException:
         return None  # The verifier of the op says what is wrong with it.
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        # A form is looked at before anything is verified: shapes and attributes may be any.
+        if _is_verified(op):
+            raise
+        return None
+
+
+def _is_verified(op: CatalogueOp) -> bool:
+    try:
+        op.verify_()
+    except VerifyException:
+        return False
+    return True
 
 
 def _is_lowered(op: Operation) -> bool:

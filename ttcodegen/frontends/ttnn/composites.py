@@ -62,7 +62,9 @@ def replace_composite(
         raise CompileError(f"'{name_of(op)}': {error}", op) from error
     result = op.results[0]
     if shape_of(value.type) != shape_of(result.type):
-        if not _is_same_but_for_ones(value, result) and not name.startswith("prepare_"):
+        volumes = [prod(shape_of(each.type)) for each in (value, result)]
+        in_rows = composite.in_rows and volumes[0] == volumes[1]
+        if not in_rows and not _is_same_but_for_ones(value, result):
             raise CompileError(
                 f"'ttnn.{name}' gives a tensor of shape {shape_of(value.type)}, not "
                 f"{shape_of(result.type)}",
@@ -356,6 +358,8 @@ class _Composite:
     most: int = 1
     rank: int | None = None
     """The rank of all operands; None for any."""
+    in_rows: bool = False
+    """The result may have its rows in other dimensions, as images and their weights do."""
     result_rank: int | None = None
     """The rank of the result; None for any."""
 
@@ -381,7 +385,7 @@ class _Composite:
 _COMPOSITES: dict[str, _Composite] = {
     "assign": _Composite(_copied),
     "bitcast_convert": _Composite(_same("bitcast_convert")),
-    "conv1d": _Composite(_convolution_of_sequences, 2, 3),
+    "conv1d": _Composite(_convolution_of_sequences, 2, 3, in_rows=True),
     "dit_rms_norm_unary_fused": _Composite(activated_norm, 1, 4),
     "flash_mla_prefill": _Composite(_latent_attention, 2, 4, rank=4, result_rank=4),
     "global_avg_pool2d": _Composite(_same("global_avg_pool2d"), rank=4),
@@ -396,11 +400,11 @@ _COMPOSITES: dict[str, _Composite] = {
     ),
     "pow_scalar": _Composite(_power),
     "pow_tensor": _Composite(_power, 2, 2),
-    "prepare_conv2d_bias": _Composite(_copied),
-    "prepare_conv2d_weights": _Composite(prepared_weight, rank=4),
-    "prepare_conv3d_weights": _Composite(prepared_weight, rank=5),
-    "prepare_conv_transpose2d_bias": _Composite(_copied),
-    "prepare_conv_transpose2d_weights": _Composite(prepared_weight, rank=4),
+    "prepare_conv2d_bias": _Composite(_copied, in_rows=True),
+    "prepare_conv2d_weights": _Composite(prepared_weight, rank=4, in_rows=True),
+    "prepare_conv3d_weights": _Composite(prepared_weight, rank=5, in_rows=True),
+    "prepare_conv_transpose2d_bias": _Composite(_copied, in_rows=True),
+    "prepare_conv_transpose2d_weights": _Composite(prepared_weight, rank=4, in_rows=True),
     "rms_norm_post_all_gather": _Composite(normalized_by_squares, 2, 4),
     "rms_norm_pre_all_gather": _Composite(sums_of_squares, 1, 2),
     ROTATION_OF_ANY_ROWS: _Composite(_turned, 3, 3, rank=4, result_rank=4),

@@ -30,7 +30,7 @@ FREE = {
     "ttir.empty", "ttir.full", "ttir.zeros", "ttir.ones", "ttir.rand", "ttir.constant",
     # The range is repeated along the other dimensions.
     "ttir.arange",
-    # How much is taken stands in a tensor, how many chips there are in the mesh.
+    # The length is in a tensor, the number of chips in the mesh.
     "ttir.slice_dynamic", "ttnn.slice_dynamic", "ttir.all_gather",
 }  # fmt: skip
 """Ops whose result alone may say its shape, or a part of it."""

@@ -52,8 +52,7 @@ def ttir_to_ttnn(options: Values) -> Iterator[Step | str]:
     if optimization_level(options) > 0:
         yield from ("ttnn-decode-caches", "ttnn-dense-rows")
         given = _given(options)
-        yield Step("ttnn-fuse-projections", given)
-        yield "ttnn-decode-heads"
+        yield from (Step("ttnn-fuse-projections", given), "ttnn-decode-heads")
         yield Step("ttnn-fuse-activations", given)
     yield from _placed(options)
 

@@ -184,8 +184,15 @@ def _functional(torch: Any, program: Any) -> Any:
     calls = _calls(program)
     changes = [n for n in calls if getattr(getattr(n.target, "_schema", None), "is_mutable", False)]
     # What transforms functions, as `torch.vmap` does, is carried out.
-    transforms = [n for n in calls if "functorch" in str(getattr(n.target, "__module__", ""))]
-    if changes or transforms:
+    transforms = [
+        n
+        for n in calls
+        if "functorch" in str(getattr(n.target, "__module__", ""))
+        and rule_of(*operation_name(n.target)) is None
+    ]
+    # An autocast converts what operations inside of it are given.
+    casts = [n for n in calls if operation_name(n.target)[0] == "wrap_with_autocast" and n.args[2]]
+    if changes or transforms or casts:
         program = program.run_decompositions({})
     known = torch.export.default_decompositions()
     tried: set[Any] = set()
@@ -204,7 +211,9 @@ def _functional(torch: Any, program: Any) -> Any:
 
 
 def _calls(program: Any) -> list[Any]:
-    return [node for node in program.graph.nodes if node.op == "call_function"]
+    """The calls of a program, those of the graphs that operations hold among them."""
+    graphs = [module.graph for module in program.graph_module.modules() if hasattr(module, "graph")]
+    return [node for graph in graphs for node in graph.nodes if node.op == "call_function"]
 
 
 def _parts(torch: Any, known: Mapping[Any, Any], target: Any) -> Any:

@@ -517,7 +517,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(
         """
         alias clone contiguous detach lift_fresh_copy lift_fresh to _to_copy type_as positive
-        resolve_conj resolve_neg
+        resolve_conj resolve_neg _unwrap_for_grad _wrap_for_grad
         """.split(),
         _same,
     ),

@@ -35,6 +35,7 @@ from ttcodegen.frontends.complex_pairs import Complex, joined, parted
 from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.frontends.torch.complex_numbers import translated
 from ttcodegen.frontends.torch.graph import Graph
+from ttcodegen.frontends.torch.regions import CHECKS, REGION_RULES
 from ttcodegen.frontends.torch.rules import rule_of
 from ttcodegen.parsing.structure import counted
 from ttcodegen.transforms.rewriting import erase_dead
@@ -46,9 +47,6 @@ Tensor = Any
 
 _REWRITE = "write it with other operations, or compute it before or after the model"
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
-_CHECKS = frozenset({"_assert_async", "_assert_scalar", "_assert_tensor_metadata",
-                     "sym_constrain_range", "sym_constrain_range_for_size"})  # fmt: skip
-"""What a program of torch makes sure of, and a graph of fixed shapes knows."""
 _DROPPED = frozenset({"device", "layout", "pin_memory", "memory_format", "dtype", "copy",
                       "non_blocking", "generator"})  # fmt: skip
 
@@ -86,6 +84,10 @@ def import_graph(program: Any, function: str, outputs: Sequence[str]) -> Importe
     return _Importer(program).run(function, outputs)
 
 
+class _Refused(Exception):
+    """What an operation holds is refused, which is said where that is."""
+
+
 class _Importer:
     def __init__(self, program: Any) -> None:
         self.program = program
@@ -108,7 +110,9 @@ class _Importer:
             if node.op == "placeholder":
                 spec = specs[node.name]
                 kind = spec.kind.name
-                if kind == "PARAMETER":
+                if kind == "TOKEN":
+                    self.values[node.name] = None  # The order of effects, of which there are none.
+                elif kind == "PARAMETER":
                     array = tensor_array(self.program.state_dict[spec.target])
                     weights[spec.target] = array
                     attributes.append(self._argument(node, spec.target, ArgumentType.PARAMETER))
@@ -126,6 +130,8 @@ class _Importer:
             elif node.op == "call_function":
                 if node.target is not operator.getitem or node.users:
                     self._call(node)
+            elif node.op == "get_attr":
+                self._attribute(node, self.program.graph_module)
             elif node.op == "output":
                 returned = self._outputs(node, signature.output_specs)
             else:
@@ -160,6 +166,16 @@ class _Importer:
         held = self.program.state_dict.get(spec.target)
         if held is None:
             held = self.program.constants[spec.target]
+        held = _plain(held)
+        if type(held).__name__ == "FakeTensor":
+            self.failed.add(node.name)
+            self._refuse(
+                next((n for n in self.program.graph.nodes if source_of(n)), node),
+                "torch.export keeps no values of the tensors that a function is differentiated by",
+                "differentiate in the program that calls the model, or export the graph of "
+                "torch.fx.experimental.proxy_tensor.make_fx",
+            )
+            return
         try:
             element = element_of_dtype(held.dtype)
         except CompileError as error:
@@ -188,10 +204,71 @@ class _Importer:
         try:
             self.values[node.name] = self._translated(node)
             self._verify(node)
+        except _Refused:
+            self.failed.add(node.name)
         except (CompileError, VerifyException) as error:
             self.failed.add(node.name)
             remedy = error.diagnostics[0].remedy if isinstance(error, CompileError) else None
             self._refuse(node, str(error), remedy)
+
+    def _attribute(self, node: Node, module: Any) -> None:
+        """A graph, or a tensor, that a module of the program holds."""
+        held: Any = module
+        for part in str(node.target).split("."):
+            held = getattr(held, part)
+        if hasattr(held, "graph"):
+            self.values[node.name] = held
+            return
+        self.graph.origin = _origin(str(node.target))
+        try:
+            self.values[node.name] = self.graph.constant(
+                tensor_array(held), element_of_dtype(held.dtype)
+            )
+        except CompileError as error:
+            self.failed.add(node.name)
+            self._refuse(node, str(error), error.diagnostics[0].remedy)
+
+    def _with_effects(self, node: Node) -> Any:
+        """What has an effect, in an order; only checks are known not to matter."""
+        name, _ = operation_name(node.args[1])
+        if name not in CHECKS:
+            raise CompileError(
+                f"'{name}' has an effect, which a compiled program cannot have",
+                remedy="leave it out, or do it in the program that calls the model",
+            )
+        return [None]
+
+    def _of_regions(self, node: Node, name: str) -> Any:
+        self.graph.origin = _origin(location_of(node))
+        arguments = [self._value(each) for each in node.args]
+        return REGION_RULES[name](self.graph, self._region, *arguments)
+
+    def _region(self, module: Any, arguments: Sequence[Any]) -> list[Any]:
+        """Translates a graph that an operation holds.
+
+        Raises:
+            _Refused: if something in it is refused.
+        """
+        outside = self.values, self.failed
+        self.values, self.failed = {}, set()
+        given = iter(arguments)
+        returned: Any = ()
+        try:
+            for node in module.graph.nodes:
+                if node.op == "placeholder":
+                    self.values[node.name] = next(given)
+                elif node.op == "get_attr":
+                    self._attribute(node, module)
+                elif node.op == "call_function":
+                    if node.target is not operator.getitem or node.users:
+                        self._call(node)
+                elif not self.failed:
+                    returned = self._value(node.args[0])
+            if self.failed:
+                raise _Refused
+        finally:
+            self.values, self.failed = outside
+        return returned if isinstance(returned, list) else [returned]
 
     def _verify(self, node: Node) -> None:
         """Verifies the ops that an operation became: what they cannot be it cannot be either."""
@@ -216,14 +293,18 @@ class _Importer:
                 raise CompileError(f"result {node.args[1]} of {node.args[0].name} is not computed")
             return values[node.args[1]]
         name, overload = operation_name(node.target)
-        if name in _CHECKS:
+        if name in CHECKS:
             return None
+        if name == "with_effects":
+            return self._with_effects(node)
+        if name in REGION_RULES:
+            return self._of_regions(node, name)
         empty = self._of_nothing(node)
         if empty is not None:
             return empty
         rule = rule_of(name, overload)
         of_complex_numbers = any(
-            _is_complex(each.meta["val"]) for each in (node, *node.all_input_nodes)
+            _is_complex(each.meta.get("val")) for each in (node, *node.all_input_nodes)
         )
         if rule is None and not of_complex_numbers:
             raise CompileError(
@@ -285,6 +366,8 @@ class _Importer:
             return [self._value(each) for each in cast("Sequence[Any]", argument)]
         if type(argument).__name__ == "Node":
             return self.values[argument.name]
+        if hasattr(argument, "graph"):
+            return argument
         if isinstance(argument, (bool, int, float, str)) or argument is None:
             return argument
         if isinstance(argument, complex):
@@ -299,6 +382,8 @@ class _Importer:
         given = sorted(zip(node.args[0], specs, strict=True), key=lambda pair: _is_change(pair[1]))
         returned: list[SSAValue] = []
         for argument, spec in given:
+            if spec.kind.name == "TOKEN":
+                continue
             if spec.kind.name != "USER_OUTPUT" and not _is_change(spec):
                 self._refuse(argument, f"results of the kind {spec.kind.name} are not supported")
             elif type(argument).__name__ == "Node" and argument.name not in self.failed:
@@ -436,7 +521,7 @@ def tensor_array(tensor: Tensor) -> np.ndarray:
     bfloat16 of its own."""
     import ml_dtypes
 
-    held = tensor.detach().cpu().contiguous()
+    held = _plain(tensor).detach().cpu().contiguous()
     if _is_complex(held):
         import importlib
 
@@ -447,6 +532,18 @@ def tensor_array(tensor: Tensor) -> np.ndarray:
         torch: Any = importlib.import_module("torch")
         return held.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
     return held.numpy()
+
+
+def _plain(tensor: Tensor) -> Tensor:
+    """The tensor that one stands for in a function which torch transforms."""
+    if type(tensor).__module__.partition(".")[0] != "torch":
+        return tensor
+    import importlib
+
+    functorch: Any = importlib.import_module("torch")._C._functorch
+    while functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = functorch.get_unwrapped(tensor)
+    return tensor
 
 
 _COUNTER = re.compile(r"_\d+$")

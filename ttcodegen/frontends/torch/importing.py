@@ -268,7 +268,7 @@ class _Importer:
                 raise _Refused
         finally:
             self.values, self.failed = outside
-        return returned if isinstance(returned, list) else [returned]
+        return cast("list[Any]", returned) if isinstance(returned, list) else [returned]
 
     def _verify(self, node: Node) -> None:
         """Verifies the ops that an operation became: what they cannot be it cannot be either."""

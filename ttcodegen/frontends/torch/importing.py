@@ -334,7 +334,9 @@ class _Importer:
         several = isinstance(found, (tuple, list))
         values = cast("Sequence[Any]", found if several else [found])
         if not values or any(
-            not hasattr(each, "shape") or _is_complex(each) or 0 not in tuple(each.shape)
+            not hasattr(each, "shape")
+            or _is_complex(each)
+            or not any(type(size) is int and size == 0 for size in each.shape)
             for each in values
         ):
             return None

@@ -19,6 +19,7 @@ from ttcodegen.dialects.tile import TILE_SIDE, whole_tiles
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.attention_form import ATTENTION, is_one_program
 from ttcodegen.ops.attention_meaning import Band, attend, default_scale, hidden, plus
+from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.cpp_calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
     SDPA_CONFIG_ATTRIBUTE,
@@ -258,7 +259,7 @@ def _lower_attention(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     in_kernel = mask is None and band == Band.of(queries, keys, causal, window)
     if window and not causal and keys % TILE_SIDE:
         in_kernel = False
-    if mask is not None:
+    if mask is not None and not _is_bounded(op.operand("attention_mask")):
         mask = bounded(builder, mask)
     if band is not None and not (in_library and in_kernel):
         mask = sum_of(builder, mask, band_mask(builder, band, queries, keys, element))
@@ -284,6 +285,16 @@ def _lower_attention(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     )
     result = builder.slice_dim(result, 3, 0, size)
     return builder.typecast(result, op.result_type.element_type)
+
+
+def _is_bounded(mask: SSAValue) -> bool:
+    """Whether a mask is known to go no lower than `LOWEST_MASKED`."""
+    op = mask.owner
+    if not isinstance(op, CatalogueOp) or op.name != "ttir.maximum":
+        return False
+    splats = [splat_of(operand) for operand in op.operands]
+    # A fill of floats is rounded, downwards perhaps.
+    return any(splat is not None and splat >= 1.01 * LOWEST_MASKED for splat in splats)
 
 
 def _decoded(

@@ -33,7 +33,7 @@ def attend(
     sink: Array | None = None,
     arithmetic: Arithmetic | None = None,
 ) -> Array:
-    """softmax(scale * Q K^T + added) V.
+    """softmax(scale * Q K^T + added) V; zero in rows that see no key.
 
     Args:
         query: (batch, heads, queries, head size).
@@ -56,10 +56,13 @@ def attend(
     top = scores.max(axis=-1, keepdims=True)
     if sink is not None:
         top = np.maximum(top, sink)
-    exponentials = np.exp(scores - top)
+    # As torch's fused attention has it; a softmax would be no number.
+    sees_nothing = top == -np.inf
+    exponentials = np.exp(scores - np.where(sees_nothing, 0, top))
     total = exponentials.sum(axis=-1, keepdims=True)
     if sink is not None:
         total = total + np.exp(sink - top)
+    total = np.where(sees_nothing, 1, total)
     weights = (exponentials / total).reshape(batch, key.shape[1], -1, key.shape[2])
     return np.matmul(weights, value).reshape(batch, heads, queries, -1)
 

@@ -189,7 +189,7 @@ def _power(a: Array, b: Array) -> Array:
     """Integers stay such; what a negative exponent leaves of them is cut off."""
     a, b = counted(a), counted(b)
     if not np.issubdtype(a.dtype, np.integer):
-        # Of one exponent of 0.5, np.power takes the square root, which -inf and -0.0 tell apart.
+        # Of one exponent of 0.5, np.power takes the square root, which differs for -inf and -0.0.
         return np.power(a, np.array(np.broadcast_to(b, np.broadcast_shapes(a.shape, b.shape))))
     raised = np.power(a.astype(np.int64), np.maximum(b, 0).astype(np.int64))
     is_unit = np.abs(a.astype(np.int64)) == 1

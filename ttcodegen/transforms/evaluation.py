@@ -55,25 +55,36 @@ def evaluate(
 def known_elements(value: SSAValue, most_elements: int = 2**20) -> numpy.ndarray | None:
     """The elements of a value that depends on constants alone (floats as float32); None if it does
     not, or if it or what it is made of has too many elements or ops to compute on the way."""
-    budget = [64]
+    budget = [_MOST_OPS]
+    known: dict[SSAValue, numpy.ndarray | None] = {}
 
     def found(value: SSAValue) -> numpy.ndarray | None:
+        if value not in known:
+            known[value] = computed(value)
+        return known[value]
+
+    def computed(value: SSAValue) -> numpy.ndarray | None:
         op = value.owner
         budget[0] -= 1
         if budget[0] < 0 or not isinstance(op, CatalogueOp) or len(op.results) != 1:
             return None
         if prod(shape_of(value.type)) > most_elements or not is_repeatable(op):
             return None
-        operands = [found(operand) for operand in op.operands]
-        known = [operand for operand in operands if operand is not None]
-        if len(known) != len(operands):
-            return None
+        operands: list[numpy.ndarray] = []
+        for operand in op.operands:
+            array = found(operand)
+            if array is None:
+                return None
+            operands.append(array)
         try:
-            return evaluate(op, known)[0]
+            return evaluate(op, operands)[0]
         except ValueError:
             return None
 
     return found(value)
+
+
+_MOST_OPS = 128
 
 
 def rounded(array: numpy.ndarray, dtype: str) -> numpy.ndarray:

@@ -136,6 +136,12 @@ PASSES = (
         aliases=("ttir-to-ttir-decomposition", "ttir-decompose-composites"),
     ),
     PassEntry(
+        name="ttir-empty-attention-rows",
+        group=Group.TTIR,
+        implementation=f"{_TRANSFORMS}.ttir_empty_rows:TTIREmptyAttentionRowsPass",
+        description="Makes the rows of attention zero in which a mask hides every key.",
+    ),
+    PassEntry(
         name="ttir-canonicalize",
         group=Group.TTIR,
         implementation=f"{_TRANSFORMS}.ttir_canonicalize:TTIRCanonicalizePass",

@@ -33,6 +33,7 @@ def ttir(options: Values) -> Iterator[Step | str]:
         # What is fused into a convolution is no longer between a permute and its inverse.
         yield from erased
         yield "ttir-decompose"
+    yield "ttir-empty-attention-rows"
 
 
 def ttir_to_ttnn(options: Values) -> Iterator[Step | str]:

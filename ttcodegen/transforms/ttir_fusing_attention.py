@@ -11,14 +11,15 @@ from xdsl.ir import SSAValue
 from ttcodegen.dialects.datatypes import bf16, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
-from ttcodegen.ops.attention_meaning import Band
+from ttcodegen.ops.attention import LOWEST_MASKED
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.reduction import reduced_dims
-from ttcodegen.transforms.evaluation import known_elements
+from ttcodegen.transforms.attention_masks import HIDES, may_hide_rows, seen_keys
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
 from ttcodegen.transforms.ttir_broadcast_fold import broadcast
+from ttcodegen.transforms.ttir_empty_rows import bounded
 from ttcodegen.transforms.ttir_fusing_activations import product_of
-from ttcodegen.transforms.ttir_fusing_repetitions import REPETITIONS, head_repetition, repetition
+from ttcodegen.transforms.ttir_fusing_repetitions import REPETITIONS, head_repetition
 from ttcodegen.transforms.ttir_patterns import is_float, same_type, unconverted
 
 ATTENTION = PatternSet()
@@ -142,17 +143,12 @@ class Scores:
         if self.mask is None or self.hidden == 0.0:
             return self.mask
         shape = [1] * len(shape_of(self.mask.type))
-        choices = [rewriter.full(shape, number, bf16) for number in (0.0, self.hidden)]
+        hidden = max(self.hidden, LOWEST_MASKED)
+        choices = [rewriter.full(shape, number, bf16) for number in (0.0, hidden)]
         if self.inverted:
             choices.reverse()
         result = TensorType(bf16, shape_of(self.mask.type))
         return rewriter.emit("where", [self.mask, *choices], result)
-
-
-HIDES = -0.99e9
-"""A number that is added to a score hides it as well as one that replaces it if no score is
-visible beside it: in a row of which nothing is visible, all weights are equal then. Masks of -1e9
-count, also where bfloat16 rounds them up."""
 
 
 def _scores(rewriter: Rewriter, value: SSAValue) -> Scores | None:
@@ -302,19 +298,23 @@ def emit_attention(
         query: (batch, heads, queries, size); `key` and `value` as the library takes them.
         scores: what the softmax is taken of; its product of matrices is not looked at.
         shape: (batch, heads, queries, keys).
-        is_guarded: whether rows in which the mask hides everything are zero.
+        is_guarded: whether rows in which the mask hides everything are zero, as they are in the
+            op. Where they are not, such rows are no numbers, or the mean of the values if the mask
+            has the lowest number there: the latter is what they become.
 
     Gives None if the library has no attention for these tensors, or not with this mask.
     """
     if not _attends(query, key, value):
         return None
     mask = scores.added(rewriter)
-    seen = None if mask is None else _seen_keys(mask, shape)
+    seen = None if mask is None else seen_keys(mask, shape)
     if mask is not None and seen is None:
+        if not is_guarded and may_hide_rows(mask):
+            mask = bounded(rewriter, mask)
         mask = _fitting_mask(rewriter, mask, shape)
         if mask is None:
             return None
-    result = rewriter.emit(
+    return rewriter.emit(
         "scaled_dot_product_attention",
         [query, key, value, None if seen is not None else mask],
         TensorType(bf16, shape_of(query.type)),
@@ -322,41 +322,6 @@ def emit_attention(
         scale=scores.number,
         sliding_window_size=None if seen is None else seen.window,
     )
-    if is_guarded and mask is not None and seen is None:
-        result = _without_empty_rows(rewriter, result, mask)
-    return result
-
-
-@dataclass(frozen=True)
-class _SeenKeys:
-    """What a causal mask lets each query see: all keys up to it, or the last ones of these."""
-
-    window: int | None
-
-
-def _seen_keys(mask: SSAValue, scores: tuple[int, ...]) -> _SeenKeys | None:
-    """What a mask that is added to the scores is known to let queries see, if it hides later keys
-    from each of them, perhaps early ones, and does nothing else."""
-    while isinstance(op := mask.owner, CatalogueOp) and op.name in REPETITIONS:
-        if repetition(op)[-2:] != [1, 1]:
-            break
-        mask = op.operands[0]
-    shape = shape_of(mask.type)
-    queries, keys = scores[-2:]
-    if queries != keys or queries == 1 or shape[-2:] != (queries, keys) or prod(shape[:-2]) != 1:
-        return None
-    added = known_elements(mask)
-    if added is None:
-        return None
-    added = added.reshape(queries, keys)
-    count = int((added[-1] == 0).sum())
-    window = None if count == keys else count
-    band = Band.of(queries, keys, True, window)
-    if count == 0 or band is None:
-        return None
-    visible = band.visible(queries, keys)
-    known = (added[visible] == 0).all() and (added[~visible] <= HIDES).all()
-    return _SeenKeys(window) if known else None
 
 
 @ATTENTION.on("ttir.scaled_dot_product_attention")
@@ -368,7 +333,7 @@ def attend_to_earlier_keys(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | No
     if op.parameter("is_causal") or op.parameter("sliding_window_size"):
         return None
     scores = (*shape_of(query.type)[:-1], shape_of(key.type)[-2])
-    seen = _seen_keys(mask, scores)
+    seen = seen_keys(mask, scores)
     if seen is None:
         return None
     return rewriter.emit(
@@ -405,12 +370,3 @@ def _fitting_mask(rewriter: Rewriter, mask: SSAValue, scores: tuple[int, ...]) -
     mask = rewriter.typecast(rewriter.reshape(mask, shape), bf16)
     wanted = (*shape[:2], *scores[2:])
     return mask if wanted == shape else broadcast(rewriter, mask, TensorType(bf16, wanted))
-
-
-def _without_empty_rows(rewriter: Rewriter, result: SSAValue, mask: SSAValue) -> SSAValue:
-    """Zero where the mask lets a query look at nothing, as the source has it. Products of finite
-    numbers are finite, so the mask alone says where that is."""
-    infinity = rewriter.full([1, 1, 1, 1], float("-inf"), bf16)
-    seen = rewriter.reduce("max", rewriter.like("ne", mask, infinity), [3])
-    zero = rewriter.full([1, 1, 1, 1], 0.0, bf16)
-    return rewriter.emit("where", [seen, result, zero], result.type)

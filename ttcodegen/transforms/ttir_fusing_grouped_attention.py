@@ -19,10 +19,11 @@ from ttcodegen.dialects.datatypes import bf16, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.dimensions import dimension_groups
+from ttcodegen.transforms.attention_masks import HIDES
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
 from ttcodegen.transforms.ttir_broadcast_fold import broadcast
 from ttcodegen.transforms.ttir_fusing_activations import product_of
-from ttcodegen.transforms.ttir_fusing_attention import HIDES, Scores, emit_attention
+from ttcodegen.transforms.ttir_fusing_attention import Scores, emit_attention
 from ttcodegen.transforms.ttir_patterns import is_float, same_type
 
 GROUPED_ATTENTION = PatternSet()

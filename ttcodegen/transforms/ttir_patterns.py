@@ -59,7 +59,7 @@ _SIGN_OPS = 16
 
 
 def has_no_sign(value: SSAValue) -> bool:
-    """Whether no element of `value` is below zero or -0.0, as far as a few ops before it tell."""
+    """Whether no element of `value` is below zero or -0.0, as far as a few ops before it say."""
     pending = [value]
     for _ in range(_SIGN_OPS):
         if not pending:

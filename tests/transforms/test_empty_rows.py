@@ -1,0 +1,77 @@
+"""Rows of attention that see no key are zero, as torch's fused attention has them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from xdsl.ir import Attribute
+
+from tests.transforms.programs import Program, apply
+from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.diagnostics import Source
+from ttcodegen.dialects.datatypes import bf16, f32
+from ttcodegen.numerics.golden import Golden
+from ttcodegen.numerics.lowered import interpreter_of, read_flatbuffer
+from ttcodegen.transforms.ttir_empty_rows import TTIREmptyAttentionRowsPass
+
+HEADS, SIZE = 2, 32
+
+
+def text(element: str, queries: int, keys: int, mask: str) -> str:
+    shapes = [f"tensor<2x{HEADS}x{n}x{SIZE}x{element}>" for n in (queries, keys, keys)]
+    types = ", ".join([*shapes, f"tensor<{mask}x{element}>"])
+    return f"""
+func.func @main(%q: {shapes[0]}, %k: {shapes[1]}, %v: {shapes[2]}, %m: tensor<{mask}x{element}>)
+    -> {shapes[0]} {{
+  %0 = "ttir.scaled_dot_product_attention"(%q, %k, %v, %m)
+    <{{is_causal = false, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>}}>
+    : ({types}) -> {shapes[0]}
+  return %0 : {shapes[0]}
+}}"""
+
+
+def attended(arrays: list[np.ndarray]) -> np.ndarray:
+    torch = pytest.importorskip("torch")
+    q, k, v, mask = (torch.tensor(a.astype(np.float32)) for a in arrays)
+    found = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    return found.numpy()
+
+
+@pytest.mark.parametrize("target", ["ttnn", "ttmetal"])
+@pytest.mark.parametrize(
+    ("element", "queries", "keys"), [("bf16", 32, 32), ("f32", 32, 32), ("bf16", 1, 64)]
+)
+def test_rows_that_see_nothing_are_zero(target: str, element: str, queries: int, keys: int) -> None:
+    rng = np.random.default_rng(0)
+    dtype = "bfloat16" if element == "bf16" else "float32"
+    shapes = [(2, HEADS, n, SIZE) for n in (queries, keys, keys)]
+    arrays = [rng.standard_normal(shape).astype(dtype) for shape in shapes]
+    mask = np.where(rng.random((2, 1, queries, keys)) < 0.5, 0, -np.inf)
+    mask[0] = -np.inf if queries == 1 else mask[0]
+    mask[1, :, : queries // 4] = -np.inf
+    # Rows of the lowest finite number are no empty ones: there torch has the mean of the values.
+    mask[1, :, queries // 2] = -3e38
+    arrays.append(mask.astype(dtype))
+    expected = attended(arrays)
+    source = Source("m.mlir", text(element, queries, keys, f"2x1x{queries}x{keys}"))
+    from ttcodegen.parsing import parse_module
+
+    (golden,) = Golden(parse_module(source)).run("main", arrays)
+    np.testing.assert_allclose(golden.astype(np.float32), expected, atol=1e-2)
+    compiled = compile_module(source, CompileOptions("m", target=target))
+    (found,) = interpreter_of(read_flatbuffer(compiled.flatbuffer)).run("main", arrays)
+    found = found.astype(np.float32)
+    assert not found[1, :, : queries // 4].any()
+    np.testing.assert_allclose(found, expected, atol=0.1)
+
+
+@pytest.mark.parametrize("element", [bf16, f32])
+def test_a_mask_that_hides_no_row_costs_nothing(element: Attribute) -> None:
+    p = Program()
+    q, k, v = (p.argument(1, 2, 32, 32, element=element) for _ in range(3))
+    low, zero = (p.number(each, 1, 1, 1, 1, element=element) for each in (-3e38, 0.0))
+    mask = p.make.broadcasting("where", p.argument(1, 1, 32, 32, element=element), zero, low)
+    operands = [q, k, v, mask]
+    result = p.make.emit("scaled_dot_product_attention", operands, q.type, is_causal=False)
+    found = apply(p.returns(result), TTIREmptyAttentionRowsPass())
+    assert found.names == ["where", "scaled_dot_product_attention"]

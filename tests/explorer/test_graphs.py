@@ -350,3 +350,12 @@ def test_the_work_is_linear_in_the_ops() -> None:
     assert many < 5 * few
     # 5,000 ops in five seconds, at more than a microsecond for each call.
     assert many / 1000 < 400
+
+
+def test_calls_of_the_cpp_are_labelled_by_what_they_call(tmp_path: Path) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_text(MODEL)
+    graphs = {graph.id: graph for graph in model_graphs(path, OPTIONS)}
+    labels = {node.label for node in graphs["EmitC: src/model.cpp:model"].nodes}
+    assert "ttnn::exp" in labels
+    assert labels.isdisjoint({"call", "call_opaque"})

@@ -496,6 +496,7 @@ def test_decisions_of_all_ops_follow_overrides(explorer: TTExplorer, model: Path
     assert reported["scores"]["function"] == "model"
     assert reported["scores"]["op"] == "matmul"
     assert reported["scores"]["chosen"]["memory"] == "l1"
+    assert 0 < reported["scores"]["estimated_us"] < 1000
     pairs = [{"key": "memory", "value": "dram"}]
     explorer.override(str(model), {"scores": {"function": "model", "attributes": pairs}})
     reported = {each["node"]: each for each in explorer.command("decisions", str(model))}

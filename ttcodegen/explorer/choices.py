@@ -96,6 +96,39 @@ class _Recorder:
         self.found.append(choices)
 
 
+@dataclass
+class _Estimates:
+    """The time of each call that the optimizer has placed, by function and node."""
+
+    microseconds: dict[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
+
+    def before(self, pass_: ModulePass, module: ModuleOp) -> None:
+        """Called before a pass runs."""
+
+    def after(self, pass_: ModulePass, module: ModuleOp) -> None:
+        """Called after a pass ran."""
+        if not isinstance(pass_, Optimize):
+            return
+        from xdsl.dialects.func import FuncOp
+
+        model = CostModel((system_of(module) or default_system(DEFAULT_ARCHITECTURE)).chip)
+        for function in module.walk():
+            if not isinstance(function, FuncOp) or is_const_eval(function):
+                continue
+            names = CallNames(function)
+            for name in names:
+                op = names.named(name)
+                if op is None or any(
+                    given_placement(value) is None for value in (*op.operands, *op.results)
+                ):
+                    continue
+                if seconds := model.cost(call_of(op)).seconds:
+                    self.microseconds[names.function, name] = round(seconds * 1e6, 3)
+
+    def failed(self, pass_: ModulePass, module: ModuleOp) -> None:
+        """Called if a pass refuses the module."""
+
+
 def _ways(op: CatalogueOp, ways: Ways) -> list[dict[str, Any]]:
     if any(given_placement(value) is None for value in (*op.operands, *op.results)):
         return []
@@ -154,8 +187,8 @@ def choices_of(source: Source, options: CompileOptions, node: str, function: str
 
 
 def decisions_of(source: Source, options: CompileOptions) -> list[dict[str, Any]]:
-    """What the optimizer chose for each op: `function`, `node`, `op` and `chosen`, an entry of
-    overrides.
+    """What the optimizer chose for each op: `function`, `node`, `op`, `chosen`, an entry of
+    overrides, and `estimated_us`, its time by the model of cost; None if it takes none.
 
     Args:
         source: the module.
@@ -165,10 +198,18 @@ def decisions_of(source: Source, options: CompileOptions) -> list[dict[str, Any]
         CompileError: if the module does not compile.
     """
     _check_optimizes(options)
-    compiled = compile_module(source, replace(options, golden_seed=None))
+    estimates = _Estimates()
+    runner = PassRunner(load_dialects(), instruments=[estimates])
+    compiled = compile_module(source, replace(options, golden_seed=None), runner)
     decisions: Any = json.loads(compiled.decisions)
     return [
-        {"function": function, "node": node, "op": entry.get("op", ""), "chosen": entry}
+        {
+            "function": function,
+            "node": node,
+            "op": entry.get("op", ""),
+            "chosen": entry,
+            "estimated_us": estimates.microseconds.get((function, node)),
+        }
         for function, entries in decisions["functions"].items()
         for node, entry in entries.items()
     ]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
@@ -239,7 +239,7 @@ class _FunctionGraph:
 
     def _add_op(self, op: Operation) -> None:
         kind = operation_name(op)
-        node = GraphNode(self._id_of(op, kind), kind.rpartition(".")[2])
+        node = GraphNode(self._id_of(op, kind), _callee(op) or kind.rpartition(".")[2])
         entries = [
             ("op", kind),
             ("name", op.results[0].name_hint if op.results else None),
@@ -441,3 +441,11 @@ def _has_one_block(function: FuncOp) -> bool:
 def positions(graph: Graph) -> list[GraphNode]:
     """The nodes of a function's ops, in the order of the function."""
     return [node for node in graph.nodes if node.attribute("op") is not None]
+
+
+def _callee(op: Operation) -> str | None:
+    """What an op of EmitC calls: all its calls are one kind of op."""
+    callee = op.properties.get("callee") or op.attributes.get("callee")
+    if not op.name.startswith("emitc.") or not isinstance(callee, StringAttr | SymbolRefAttr):
+        return None
+    return callee.string_value() if isinstance(callee, SymbolRefAttr) else callee.data

@@ -65,10 +65,9 @@ const key = (functionName, node) => JSON.stringify([functionName, node]);
 
 // The table
 
-/** Of each op, what the last execution found. */
-const COLUMNS = [
-  "estimated", "estimatedBefore", "measured", "measuredBefore", "correlation", "correlationBefore",
-];
+/** The columns of numbers of an op: its time by the model of cost, and what the last execution
+ *  found, each with that of the execution before. */
+const NUMBERS = ["estimated", "measured", "correlation"];
 
 function rowOf(functionName, node, op = "") {
   const known = rows.get(key(functionName, node));
@@ -77,27 +76,45 @@ function rowOf(functionName, node, op = "") {
   }
   const line = document.createElement("tr");
   byId("ops").append(line);
-  add(line, "td", functionName);
   const name = add(line, "td");
   add(name, "a", node).href = `/ttcodegen/code?${new URLSearchParams({ model, function: functionName, node })}`;
-  const row = { functionName, node, name, op: add(line, "td", op) };
-  row.chosen = add(line, "td");
-  row.fields = add(line, "td", "", "fields");
-  for (const column of COLUMNS) {
-    row[column] = add(line, "td", "", "number");
+  const row = { functionName, node, name, op: add(name, "div", op, "op") };
+  add(name, "div", functionName, "function");
+  for (const column of NUMBERS) {
+    const cell = add(line, "td", "", "number");
+    row[column] = add(cell, "div");
+    row[`${column}Before`] = add(cell, "div", "", "before");
   }
+  row.chosen = add(line, "td", "", "chosen");
+  row.fields = add(line, "td", "", "fields");
   row.wrong = add(name, "div", "", "wrong");
   rows.set(key(functionName, node), row);
   return row;
+}
+
+/** A decision: a program configuration is its kind, and opens to all that it says. */
+function showDecision(parent, name, value) {
+  const text = written(value);
+  const kind = /^#ttnn\.(\w+)<(.*)>$/.exec(text);
+  if (kind === null) {
+    add(parent, "div", `${name}: ${text}`);
+    return;
+  }
+  const details = add(parent, "details");
+  add(details, "summary", `${name}: ${kind[1]}`);
+  add(details, "div", kind[2]);
 }
 
 async function showDecisions() {
   for (const decision of await send("decisions")) {
     const row = rowOf(decision.function, decision.node, decision.op);
     row.chosen.replaceChildren();
+    if (row.measured.textContent === "") {
+      row.estimated.textContent = decision.estimated_us ?? "";
+    }
     for (const [name, value] of Object.entries(decision.chosen)) {
       if (!PLAIN.has(name)) {
-        add(row.chosen, "div", `${name}: ${written(value)}`);
+        showDecision(row.chosen, name, value);
       }
     }
     if (!row.fields.hasChildNodes()) {
@@ -250,14 +267,16 @@ function showStatus(status) {
   for (const row of rows.values()) {
     row.wrong.textContent = status.nodeErrors?.[row.node] ?? "";
   }
+  byId("run").classList.toggle("failed", Boolean(status.error));
   if (status.error) {
     showError(new Error(status.error));
+    byId("error").scrollIntoView({ block: "nearest" });
   }
 }
 
 function showTime(now, before, value, change) {
   now.textContent = value ?? "";
-  before.textContent = change === undefined ? "" : (value - change).toFixed(3);
+  before.textContent = change === undefined ? "" : `before ${(value - change).toFixed(3)}`;
   now.classList.toggle("better", change < 0);
   now.classList.toggle("worse", change > 0);
 }
@@ -278,7 +297,8 @@ async function showResults() {
       const [measured, change] = [valueOf("measured_us", node), valueOf("measured_change", node)];
       showTime(row.measured, row.measuredBefore, measured, change);
       row.correlation.textContent = valueOf("correlation", node) ?? "";
-      row.correlationBefore.textContent = valueOf("correlation_before", node) ?? "";
+      const before = valueOf("correlation_before", node);
+      row.correlationBefore.textContent = before === undefined ? "" : `with before ${before}`;
     }
   }
 }

@@ -98,6 +98,8 @@ def refusing(what: str, function: Callable[..., Any] | None, remedy: str) -> Gen
     """
     try:
         yield
+    except CompileError:
+        raise
     except Exception as error:  # Frameworks raise whatever they come across.
         lines = str(error).strip().splitlines()
         said = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -10,13 +10,14 @@ Needs torch, which the extra `torch` brings.
 
 from __future__ import annotations
 
+import importlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.diagnostics import CompileError, Source, SourceLocation
 from ttcodegen.emission.structure import Structure, static
 from ttcodegen.framework import (
     CheckError,
@@ -33,6 +34,7 @@ from ttcodegen.frontends.torch.importing import (
     changed_label,
     import_graph,
     operation_name,
+    source_of,
     tensor_array,
 )
 from ttcodegen.frontends.torch.rules import rule_of
@@ -195,19 +197,28 @@ def _functional(torch: Any, program: Any) -> Any:
     if changes or transforms or casts:
         program = program.run_decompositions({})
     known = torch.export.default_decompositions()
+    replaces_rule = _decompositions().replaces_rule
     tried: set[Any] = set()
     while True:
         unknown = {
             node.target: parts
             for node in _calls(program)
             if node.target not in tried
-            and rule_of(*operation_name(node.target)) is None
-            and (parts := _parts(torch, known, node.target)) is not None
+            and (
+                rule_of(*operation_name(node.target)) is None
+                or replaces_rule(*operation_name(node.target))
+            )
+            and (parts := _parts(torch, known, node)) is not None
         }
         if not unknown:
             return program
         tried |= set(unknown)
         program = program.run_decompositions(unknown)
+
+
+def _decompositions() -> Any:
+    """How this project takes operations apart, which is written in torch."""
+    return importlib.import_module("ttcodegen.frontends.torch.decompositions")
 
 
 def _calls(program: Any) -> list[Any]:
@@ -216,14 +227,42 @@ def _calls(program: Any) -> list[Any]:
     return [node for graph in graphs for node in graph.nodes if node.op == "call_function"]
 
 
-def _parts(torch: Any, known: Mapping[Any, Any], target: Any) -> Any:
-    """How torch takes an operation apart, for exports or for its own compiler, into others of
-    ATen; None if it does not."""
+def _parts(torch: Any, known: Mapping[Any, Any], node: Any) -> Any:
+    """How an operation is taken apart into others of ATen: as this project does, as torch does for
+    exports or for its own compiler, or as it is composed; None if it is not."""
+    target = node.target
+    if getattr(target, "_schema", None) is None:
+        return None
+    if str(target.namespace) == "aten":
+        own = _decompositions().decomposition_of(*operation_name(target))
+        if own is not None:
+            return _refusing_at(source_of(node), own)
     if target in known:
         return known[target]
     parts = torch._decomp.decomposition_table.get(target)
     # Those of torch._refs end in the primitives of another compiler.
-    return parts if getattr(parts, "__module__", "").startswith("torch._decomp") else None
+    if getattr(parts, "__module__", "").startswith("torch._decomp"):
+        return parts
+    composed = torch._C._dispatch_has_kernel_for_dispatch_key(
+        target.name(), "CompositeImplicitAutograd"
+    )
+    return target.decompose if composed else None
+
+
+def _refusing_at(
+    place: SourceLocation | None, decomposition: Callable[..., Any]
+) -> Callable[..., Any]:
+    """A decomposition that refuses what it cannot take apart at a line of the user."""
+
+    def located(*arguments: Any, **named: Any) -> Any:
+        try:
+            return decomposition(*arguments, **named)
+        except CompileError as error:
+            raise CompileError(
+                error.diagnostics[0].message, place, remedy=error.diagnostics[0].remedy
+            ) from None
+
+    return located
 
 
 def _structures(torch: Any, program: Any) -> tuple[Structure, Structure]:

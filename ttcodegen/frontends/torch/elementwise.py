@@ -315,40 +315,6 @@ def _hypot(graph: Graph, x: Scalar, y: Scalar) -> SSAValue:
     return graph.broadcasting("where", fixed, big, length, element=graph.element)
 
 
-def _distances(
-    graph: Graph, x: SSAValue, y: SSAValue, power: float = 2.0, _: Any = None
-) -> SSAValue:
-    """How far each row of one matrix is from each of the other."""
-    if power not in (1.0, 2.0):
-        raise unsupported_argument("cdist", "p", power)
-    *batch, rows, width = shape_of(x.type)
-    columns = shape_of(y.type)[-2]
-    x = graph.reshape(x, [*batch, rows, 1, width])
-    y = graph.reshape(y, [*shape_of(y.type)[:-2], 1, columns, width])
-    apart = graph.broadcasting("subtract", x, y)
-    size = graph.like("abs" if power == 1.0 else "square", apart)
-    total = graph.reduce("sum", size, [len(shape_of(size.type)) - 1], False)
-    return total if power == 1.0 else graph.like("sqrt", total)
-
-
-def _pairwise_distance(
-    graph: Graph,
-    x: SSAValue,
-    y: SSAValue,
-    power: float = 2.0,
-    epsilon: float = 1e-6,
-    keep_dim: bool = False,
-) -> SSAValue:
-    """The distance of each row of one to that of the other; `epsilon` is added to differences."""
-    if power not in (1.0, 2.0):
-        raise unsupported_argument("pairwise_distance", "p", power)
-    apart = graph.broadcasting("subtract", graph.value(x), graph.value(y))
-    apart = graph.like("add", apart, graph.number(epsilon, apart))
-    size = graph.like("abs" if power == 1.0 else "square", apart)
-    total = graph.reduce("sum", size, [len(shape_of(size.type)) - 1], keep_dim)
-    return total if power == 1.0 else graph.like("sqrt", total)
-
-
 def _logit(graph: Graph, x: SSAValue, epsilon: float | None = None) -> SSAValue:
     """log(x / (1 - x)); with an epsilon of an x that keeps that far from 0 and 1."""
     x = graph.value(x)
@@ -447,9 +413,6 @@ RULES: dict[str, Rule] = {
     "isposinf": _infinite(inf),
     "isneginf": _infinite(-inf),
     "hypot": _hypot,
-    "cdist": _distances,
-    "_cdist_forward": _distances,
-    "pairwise_distance": _pairwise_distance,
     "copysign": _copysign,
     "ldexp": _ldexp,
     "logit": _logit,

@@ -1,0 +1,239 @@
+"""Operations of PyTorch that are taken apart into others, against torch itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf, nan
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+
+import ttcodegen.torch  # noqa: E402
+from tests.frontends.running import read  # noqa: E402
+from ttcodegen.diagnostics import CompileError  # noqa: E402
+from ttcodegen.frontends.torch.decompositions import DECOMPOSITIONS  # noqa: E402
+from ttcodegen.numerics.golden import Golden  # noqa: E402
+
+pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("ignore")]
+T: Any = torch
+A = torch.ops.aten
+
+POINTS = T.linspace(-9.7, 9.9, 40)
+EDGES = T.tensor([0.0, -0.0, inf, -inf, nan, 1.0, -1.0, 0.5])
+POSITIVE = T.cat([T.linspace(0.05, 12, 40), T.tensor([0.0, inf])])
+MATRIX = T.tensor([[4.0, -2.0, 1.0, 0.5], [1.0, 3.0, -1.0, 2.0], [0.0, 1.0, 5.0, -3.0],
+                   [2.0, 0.0, 1.0, -4.0]])  # fmt: skip
+TALL = T.linspace(-2, 3, 15).reshape(5, 3).sin() + T.eye(5, 3)
+SYMMETRIC = MATRIX @ MATRIX.T + T.eye(4)
+SIDE = T.linspace(-1, 2, 8).reshape(4, 2)
+COUNTS = T.tensor([[2, -3, 2, 0, 5, 2], [0, 0, 1, 1, -3, 4], [7, 7, 7, 1, 1, 1]])
+HOLES = T.tensor([[1.0, nan, -2.0, 0.5], [nan, nan, nan, nan], [3.0, 3.0, -inf, 0.0]])
+
+Case = tuple[Callable[..., Any], tuple[Any, ...]]
+
+
+def _special(name: str) -> Callable[..., Any]:
+    return getattr(T.special, name)
+
+
+VALUES: dict[str, Case] = {
+    **{
+        name: (_special(name), (T.cat([POINTS, EDGES]),))
+        for name in """
+        bessel_j0 bessel_j1 modified_bessel_i0 modified_bessel_i1 i0e i1 i1e erfcx log_ndtr
+        spherical_bessel_j0 airy_ai
+        """.split()
+    },
+    **{
+        name: (_special(name), (T.cat([POSITIVE, T.tensor([-1.0])]),))
+        for name in """
+        bessel_y0 bessel_y1 modified_bessel_k0 modified_bessel_k1 scaled_modified_bessel_k0
+        scaled_modified_bessel_k1
+        """.split()
+    },
+    "ndtri": (T.special.ndtri, (T.tensor([0.0, 1e-9, 0.01, 0.3, 0.5, 0.9, 0.999, 1.0, 1.5, nan]),)),
+    "i0": (T.i0, (POINTS,)),
+    **{
+        f"polygamma {n}": (lambda x, n=n: T.polygamma(n, x), (POINTS + 0.013,)) for n in range(1, 5)
+    },
+    "zeta": (T.special.zeta, (T.tensor([1.0, 1.5, 2.0, 3.0, 4.0, 0.5]), T.full((6,), 2.5))),
+    "igamma": (T.igamma, (T.linspace(0.2, 14, 30), T.linspace(9, 0, 30))),
+    "igammac": (T.igammac, (T.linspace(0.2, 14, 30), T.linspace(9, 0, 30))),
+    "mvlgamma": (lambda x: T.mvlgamma(x, 3), (POSITIVE[5:40] + 1,)),
+    **{
+        name: (
+            _special(name),
+            (T.linspace(-1.3, 1.4, 24).reshape(3, 8), T.tensor([[0], [1], [9]])),
+        )
+        for name in (
+            *(f"chebyshev_polynomial_{kind}" for kind in "tuvw"),
+            *(f"shifted_chebyshev_polynomial_{kind}" for kind in "tuvw"),
+            *("hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l"),
+            "legendre_polynomial_p",
+        )
+    },
+    "fmax": (T.fmax, (HOLES, HOLES.flip(1))),
+    "fmin of integers": (T.fmin, (COUNTS, COUNTS.flip(1))),
+    "angle": (T.angle, (T.tensor([1.0, -1.0, 0.0, nan, -inf]),)),
+    "addbmm": (
+        lambda x, a, b: T.addbmm(x, a, b, beta=0.5, alpha=2),
+        (T.ones(3, 2), T.ones(2, 3, 4), T.ones(2, 4, 2)),
+    ),
+    "round to tens": (lambda x: T.round(x * 100, decimals=-1), (POINTS,)),
+    "round to tenths": (lambda x: T.round(x, decimals=1), (POINTS,)),
+    "diagonal_scatter": (
+        lambda x, s: T.diagonal_scatter(x, s, -1, 1, 0),
+        (T.zeros(3, 5, 2), T.linspace(1, 6, 6).reshape(2, 3)),
+    ),
+    "gcd": (T.gcd, (T.tensor([12, 0, -7, 128, 0]), T.tensor([18, 5, 21, -36, 0]))),
+    "lcm": (T.lcm, (T.tensor([12, 0, -7, 128, 0]), T.tensor([18, 5, 21, -36, 0]))),
+    "frexp": (T.frexp, (T.tensor([1.0, -0.75, 0.0, 1e-30, 3e30, 1e-38, -inf]),)),
+    "cdist": (lambda x, y: [T.cdist(x, y, p) for p in (0.0, 3.0, inf)], (TALL, TALL[:2] + 1)),
+    "pdist": (lambda x: [T.nn.functional.pdist(x, p) for p in (0.0, 2.0, inf)], (TALL,)),
+    "shifts": (lambda x: (x << 2, x >> 1), (COUNTS,)),
+    "masked_scatter": (lambda x, s: x.masked_scatter(x > 1, s), (COUNTS, T.arange(30))),
+    "nonzero_static": (
+        lambda x: (T.nonzero_static(x, size=4), T.nonzero_static(x, size=17, fill_value=-7)),
+        (COUNTS,),
+    ),
+    "put": (
+        lambda x, i, s: (x.put(i, s), x.put(i, s, accumulate=True)),
+        (COUNTS, T.tensor([[0, -1], [5, 3]]), T.tensor([[9, 8], [7, 6]])),
+    ),
+    "median": (lambda x: (x.median(), x[0].median(), x[2].median()), (HOLES,)),
+    "nanmedian": (lambda x: (*x.nanmedian(1), x.nanmedian(), *x[:, :1].nanmedian(0, True)), (HOLES[::2],)),
+    "mode": (lambda x: (*x.mode(1), *x.mode(0, keepdim=True)), (COUNTS,)),
+    "histc": (
+        lambda x: (T.histc(x, 5), T.histc(x, 4, -3, 7), T.histc(x[:0], 3)),
+        (T.cat([POINTS, T.tensor([7.0, -3.0])]),),
+    ),
+    "histogram": (
+        lambda x: (*T.histogram(x, 5), *T.histogram(x, 4, range=(-3.0, 7.0), density=True)),
+        (POINTS,),
+    ),
+    "index_reduce": (
+        lambda x, i, s: [
+            x.index_reduce(0, i, s, reduce, include_self=own)
+            for reduce in ("prod", "mean", "amax", "amin")
+            for own in (True, False)
+        ],
+        (MATRIX, T.tensor([2, 0, 2]), MATRIX[:3] + 1),
+    ),
+    "segment_reduce": (
+        lambda x, n: [
+            T.segment_reduce(x, reduce, lengths=n, axis=0, unsafe=True)
+            for reduce in ("sum", "mean", "max", "min", "prod")
+        ],
+        (TALL, T.tensor([2, 0, 3])),
+    ),
+    "windows of storage": (
+        lambda x: (
+            x.as_strided((3, 2), (3, 2), 1),
+            T.as_strided_scatter(x, x[:2, :2] * 0, (2, 2), (4, 3), 2),
+        ),
+        (TALL,),
+    ),
+    "det": (lambda x: (T.linalg.det(x), *T.linalg.slogdet(x), T.logdet(x @ x.T)), (MATRIX,)),
+    "solve": (
+        lambda x, b: (
+            *(T.linalg.solve(x, b), T.linalg.solve(x, b.T, left=False), T.linalg.inv(x)),
+            T.linalg.solve_triangular(x.triu(), b, upper=True),
+            T.linalg.lu_solve(*T.linalg.lu_factor(x), b),
+        ),
+        (MATRIX, SIDE),
+    ),
+    "lu": (lambda x, y: (*T.linalg.lu(x), *T.linalg.lu(y)), (MATRIX, TALL)),
+    "cholesky": (
+        lambda x, b: (
+            *(T.linalg.cholesky(x), T.linalg.cholesky(x, upper=True)),
+            T.cholesky_solve(b, T.linalg.cholesky(x)),
+            T.cholesky_inverse(T.linalg.cholesky(x)),
+        ),
+        (SYMMETRIC, SIDE),
+    ),
+    "qr": (lambda x: (*T.linalg.qr(x), *T.linalg.qr(x, "complete"), *T.geqrf(x.T)), (TALL,)),
+    "spectra": (
+        lambda x, y: (
+            *(T.linalg.svdvals(x), T.linalg.svdvals(x.T), T.linalg.eigvalsh(y)),
+            *(T.linalg.pinv(x), T.linalg.matrix_norm(x, "nuc"), T.linalg.matrix_rank(x)),
+        ),
+        (TALL, SYMMETRIC),
+    ),
+    "exponential of a matrix": (T.linalg.matrix_exp, (MATRIX,)),
+}
+
+TOGETHER = 12
+"""How many are compiled as one program."""
+
+
+def _exported(cases: list[Case]) -> tuple[str, list[Any], list[Any]]:
+    arguments = [each for _, given in cases for each in given]
+
+    class Module(torch.nn.Module):
+        def forward(self, *values: torch.Tensor) -> Any:
+            results, at = [], 0
+            for function, given in cases:
+                made = function(*values[at : at + len(given)])
+                results.extend([made] if isinstance(made, torch.Tensor) else made)
+                at += len(given)
+            return tuple(results)
+
+    module = Module().eval()
+    return ttcodegen.torch.export(module, arguments), arguments, module(*arguments)
+
+
+def run(text: str, *inputs: np.ndarray) -> list[np.ndarray]:
+    """What the exported program computes, in numpy."""
+    return Golden(read(text)).run("forward", inputs)
+
+
+@pytest.mark.parametrize("begin", range(0, len(VALUES), TOGETHER))
+def test_values(begin: int) -> None:
+    names = list(VALUES)[begin : begin + TOGETHER]
+    text, arguments, expected = _exported([VALUES[name] for name in names])
+    inputs = [each.numpy() for each in arguments]
+    inputs = [each.astype(np.int32) if each.dtype == np.int64 else each for each in inputs]
+    for got, want in zip(run(text, *inputs), expected, strict=True):
+        torch.testing.assert_close(
+            torch.from_numpy(got), want, rtol=2e-4, atol=2e-4, check_dtype=False, equal_nan=True
+        )
+
+
+def test_vectors_of_spectra_put_the_matrix_together() -> None:
+    text, arguments, _ = _exported(
+        [
+            (lambda x: T.linalg.svd(x, full_matrices=True), (TALL,)),
+            (T.linalg.eigh, (SYMMETRIC,)),
+        ]
+    )
+    u, s, vh, values, vectors = run(text, *(each.numpy() for each in arguments))
+    np.testing.assert_allclose((u[:, :3] * s) @ vh, TALL.numpy(), atol=1e-4)
+    np.testing.assert_allclose(u.T @ u, np.eye(5), atol=1e-4)
+    np.testing.assert_allclose((vectors * values) @ vectors.T, SYMMETRIC.numpy(), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("function", "argument", "message"),
+    [
+        (T.nonzero, COUNTS, "depends on the values of its input"),
+        (lambda x: T.linalg.inv(x), T.eye(65), "more than 64 columns"),
+        (T.bincount, COUNTS[2], "depends on the values of its input"),
+    ],
+)
+def test_refusals_name_the_line(function: Any, argument: Any, message: str) -> None:
+    class Module(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:
+            return function(x)
+
+    with pytest.raises(CompileError, match=message):
+        ttcodegen.torch.export(Module().eval(), (argument,))
+
+
+def test_names_are_those_of_operations() -> None:
+    for name in DECOMPOSITIONS:
+        operation, _, overload = name.partition(".")
+        packet = getattr(A, operation)
+        assert not overload or overload in packet.overloads()

@@ -1,0 +1,388 @@
+"""Factorizations of small matrices, column by column, and what follows from them.
+
+Matrices are [..., rows, columns]. Each column becomes a dozen operations; what would become too
+many is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.frontends.torch.decompositions.tracing import (
+    Decompositions,
+    Tensor,
+    torch,
+)
+
+LARGEST = 64
+"""How many columns are taken one after the other."""
+
+
+def require_small(name: str, count: int, largest: int = LARGEST) -> None:
+    """Raises CompileError for matrices that would become too many operations."""
+    if count > largest:
+        raise CompileError(
+            f"'{name}' of matrices of more than {largest} columns is not supported, found {count}",
+            remedy="compute it before or after the model",
+        )
+
+
+def _product(a: Tensor, b: Tensor) -> Tensor:
+    """A product of matrices in full precision: sums of products of elements."""
+    return (a.unsqueeze(-1) * b.unsqueeze(-3)).sum(-2)
+
+
+def _rows(count: int) -> Tensor:
+    return torch.arange(count)
+
+
+def _transposed(x: Tensor) -> Tensor:
+    return x.transpose(-2, -1)
+
+
+def _identity(x: Tensor, rows: int, columns: int) -> Tensor:
+    unit = torch.eye(rows, columns, dtype=x.dtype)
+    return unit.expand([*x.shape[:-2], rows, columns])
+
+
+# LU
+
+
+def _factored(name: str, a: Tensor, pivoted: bool = True) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """L below and U above the diagonal, the rows in their order after pivoting, the row (from 1)
+    that each was exchanged with, and the sign of the permutation."""
+    rows, columns = a.shape[-2:]
+    steps = min(rows, columns)
+    require_small(name, steps)
+    places = _rows(rows)
+    order = places.expand([*a.shape[:-2], rows])
+    sign = a.new_ones(a.shape[:-2])
+    pivots: list[Tensor] = []
+    for k in range(steps):
+        if pivoted:
+            size = torch.where(places >= k, a[..., :, k].abs(), -1.0)
+            place = size.argmax(-1, keepdim=True)
+            swapped = torch.where(places == k, place, torch.where(places == place, k, places))
+            a = a.gather(-2, swapped.unsqueeze(-1).expand(a.shape))
+            order = order.gather(-1, swapped)
+            sign = torch.where(place.squeeze(-1) == k, sign, -sign)
+        else:
+            place = torch.full([*a.shape[:-2], 1], k)
+        pivots.append(place + 1)
+        column, pivot = a[..., :, k : k + 1], a[..., k : k + 1, k : k + 1]
+        below = (places > k)[:, None]
+        factor = torch.where(below, torch.where(pivot == 0, 0.0, column / pivot), 0.0)
+        right = _rows(columns) > k
+        changed = a - factor * torch.where(right, a[..., k : k + 1, :], 0.0)
+        here = (_rows(columns) == k) & below & (pivot != 0)
+        a = torch.where(here, factor, changed)
+    exchanged = (
+        torch.cat(pivots, -1).to(torch.int32)
+        if pivots
+        else torch.zeros([*a.shape[:-2], 0], dtype=torch.int32)
+    )
+    return a, order, exchanged, sign
+
+
+def _diagonal_of(a: Tensor) -> Tensor:
+    return a.diagonal(0, -2, -1)
+
+
+def _determinant(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    lu, _, pivots, sign = _factored("det", a)
+    return _diagonal_of(lu).prod(-1) * sign, lu, pivots
+
+
+def _log_determinant(a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    lu, _, pivots, sign = _factored("slogdet", a)
+    diagonal = _diagonal_of(lu)
+    return torch.sign(diagonal).prod(-1) * sign, diagonal.abs().log().sum(-1), lu, pivots
+
+
+def _triangular_solution(
+    name: str, a: Tensor, b: Tensor, upper: bool, unit: bool = False
+) -> Tensor:
+    """x of a x = b, one row after the other."""
+    count = a.shape[-1]
+    require_small(name, count)
+    places = _rows(count)[:, None]
+    shape = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a = a.expand([*shape, *a.shape[-2:]])
+    x = b.expand([*shape, *b.shape[-2:]])
+    for k in reversed(range(count)) if upper else range(count):
+        row = x[..., k : k + 1, :]
+        if not unit:
+            row = row / a[..., k : k + 1, k : k + 1]
+        left = places < k if upper else places > k
+        x = torch.where(places == k, row, x - torch.where(left, a[..., :, k : k + 1], 0.0) * row)
+    return x
+
+
+def _solve_triangular(
+    a: Tensor, b: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
+) -> Tensor:
+    name = "solve_triangular"
+    if left:
+        return _triangular_solution(name, a, b, upper, unitriangular)
+    turned = _triangular_solution(name, _transposed(a), _transposed(b), not upper, unitriangular)
+    return _transposed(turned)
+
+
+def _old_solve_triangular(
+    b: Tensor, a: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> tuple[Tensor, Tensor]:
+    turned = _transposed(a) if transpose else a
+    found = _triangular_solution("triangular_solve", turned, b, upper != transpose, unitriangular)
+    return found, a.expand([*found.shape[:-2], *a.shape[-2:]]).clone()
+
+
+def _lu_solution(name: str, lu: Tensor, b: Tensor) -> Tensor:
+    lower = _triangular_solution(name, lu, b, upper=False, unit=True)
+    return _triangular_solution(name, lu, lower, upper=True)
+
+
+def _solve(
+    a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = False
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """x of a x = b, or of x a = b."""
+    is_vector = b.dim() == a.dim() - 1 and list(b.shape) == list(a.shape[:-1])
+    columns = b.unsqueeze(-1) if is_vector else b
+    if not left:
+        a, columns = _transposed(a), _transposed(columns)
+    lu, order, pivots, _ = _factored("solve", a)
+    shape = torch.broadcast_shapes(lu.shape[:-2], columns.shape[:-2])
+    columns = columns.expand([*shape, *columns.shape[-2:]])
+    order = order.expand([*shape, order.shape[-1]])
+    found = _lu_solution("solve", lu, _reordered(columns, order))
+    found = found if left else _transposed(found)
+    return found.squeeze(-1) if is_vector else found, lu, pivots, _no_error(a)
+
+
+def _reordered(b: Tensor, order: Tensor) -> Tensor:
+    """The rows of `b` in an order."""
+    return b.gather(-2, order.unsqueeze(-1).expand(b.shape))
+
+
+def _no_error(a: Tensor) -> Tensor:
+    return torch.zeros(a.shape[:-2], dtype=torch.int32)
+
+
+def _inverse(a: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor]:
+    found, *_ = _solve(a, _identity(a, *a.shape[-2:]))
+    return found, _no_error(a)
+
+
+def _lu_factors(
+    a: Tensor, *, pivot: bool = True, check_errors: bool = False
+) -> tuple[Tensor, Tensor, Tensor]:
+    lu, _, pivots, _ = _factored("lu_factor", a, pivot)
+    return lu, pivots, _no_error(a)
+
+
+def _unpacked(lu: Tensor) -> tuple[Tensor, Tensor]:
+    rows, columns = lu.shape[-2:]
+    steps = min(rows, columns)
+    lower = torch.tril(lu[..., :, :steps], -1) + _identity(lu, rows, steps)
+    return lower, torch.triu(lu[..., :steps, :])
+
+
+def _permutation(order: Tensor, dtype: Any) -> Tensor:
+    """The matrix that puts ordered rows back."""
+    count = order.shape[-1]
+    return (order.unsqueeze(-2) == _rows(count)[:, None]).to(dtype)
+
+
+def _lu(a: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:
+    lu, order, _, _ = _factored("lu", a, pivot)
+    lower, upper = _unpacked(lu)
+    return (_permutation(order, a.dtype) if pivot else a.new_zeros(0)), lower, upper
+
+
+def _order_of(pivots: Tensor, rows: int) -> Tensor:
+    """The order of the rows after exchanges."""
+    places = _rows(rows)
+    order = places.expand([*pivots.shape[:-1], rows])
+    for k in range(pivots.shape[-1]):
+        place = pivots[..., k : k + 1].to(torch.int64) - 1
+        swapped = torch.where(places == k, place, torch.where(places == place, k, places))
+        order = order.gather(-1, swapped)
+    return order
+
+
+def _lu_unpack(
+    lu: Tensor, pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
+) -> tuple[Tensor, Tensor, Tensor]:
+    none = lu.new_zeros(0)
+    order = _order_of(pivots, lu.shape[-2]) if unpack_pivots else None
+    lower, upper = _unpacked(lu) if unpack_data else (none, none)
+    return (none if order is None else _permutation(order, lu.dtype)), lower, upper
+
+
+def _lu_solve(
+    lu: Tensor, pivots: Tensor, b: Tensor, *, left: bool = True, adjoint: bool = False
+) -> Tensor:
+    """x of a x = b by the factors of a; with `adjoint` of its transpose."""
+    if not left:
+        return _transposed(_lu_solve(lu, pivots, _transposed(b), left=True, adjoint=not adjoint))
+    shape = torch.broadcast_shapes(lu.shape[:-2], b.shape[:-2])
+    order = _order_of(pivots, lu.shape[-2]).expand([*shape, lu.shape[-2]])
+    b = b.expand([*shape, *b.shape[-2:]])
+    if not adjoint:
+        return _lu_solution("lu_solve", lu, _reordered(b, order))
+    turned = _transposed(lu)
+    x = _triangular_solution("lu_solve", turned, b, upper=False)
+    x = _triangular_solution("lu_solve", turned, x, upper=True, unit=True)
+    return _reordered(x, torch.argsort(order, -1))
+
+
+# Cholesky
+
+
+def _cholesky_factor(a: Tensor) -> tuple[Tensor, Tensor]:
+    """The lower triangle whose product with its transpose `a` is, and the first column (from 1)
+    where there is none, 0 if there is."""
+    count = a.shape[-1]
+    require_small("cholesky", count)
+    places = _rows(count)[:, None]
+    columns: list[Tensor] = []
+    failed = _no_error(a)
+    for k in range(count):
+        pivot = a[..., k : k + 1, k : k + 1]
+        bad = ~(pivot > 0).squeeze(-1).squeeze(-1)
+        failed = torch.where((failed == 0) & bad, k + 1, failed)
+        column = torch.where(places >= k, a[..., :, k : k + 1] / torch.sqrt(pivot), 0.0)
+        columns.append(column)
+        a = a - column * _transposed(column)
+    lower = torch.cat(columns, -1) if columns else a.clone()
+    return lower, failed.to(torch.int32)
+
+
+def _cholesky_ex(
+    a: Tensor, *, upper: bool = False, check_errors: bool = False
+) -> tuple[Tensor, Tensor]:
+    lower, failed = _cholesky_factor(_transposed(a) if upper else a)
+    return _transposed(lower) if upper else lower, failed
+
+
+def _cholesky(a: Tensor, upper: bool = False) -> Tensor:
+    return _cholesky_ex(a, upper=upper)[0]
+
+
+def _cholesky_solve(b: Tensor, factor: Tensor, upper: bool = False) -> Tensor:
+    lower = torch.tril(_transposed(factor) if upper else factor)
+    x = _triangular_solution("cholesky_solve", lower, b, upper=False)
+    return _triangular_solution("cholesky_solve", _transposed(lower), x, upper=True)
+
+
+def _cholesky_inverse(factor: Tensor, upper: bool = False) -> Tensor:
+    return _cholesky_solve(_identity(factor, *factor.shape[-2:]), factor, upper)
+
+
+# QR
+
+
+def reflections_of(a: Tensor) -> tuple[Tensor, Tensor]:
+    """Householder's vectors below the diagonal, R above, and their factors, as LAPACK has them."""
+    rows, columns = a.shape[-2:]
+    steps = min(rows, columns)
+    require_small("qr", steps)
+    places = _rows(rows)[:, None]
+    factors: list[Tensor] = []
+    for k in range(steps):
+        column = a[..., :, k : k + 1]
+        first = a[..., k : k + 1, k : k + 1]
+        below = torch.where(places > k, column, 0.0)
+        rest = (below * below).sum(-2, keepdim=True)
+        size = torch.sqrt(first * first + rest)
+        beta = torch.where(rest == 0, first, torch.where(first < 0, size, -size))
+        tau = torch.where(rest == 0, 0.0, (beta - first) / torch.where(rest == 0, 1.0, beta))
+        scale = torch.where(rest == 0, 1.0, first - beta)
+        vector = torch.where(places == k, 1.0, below / scale)
+        share = (vector * a).sum(-2, keepdim=True)
+        right = _rows(columns) > k
+        a = a - torch.where(right, tau * vector * share, 0.0)
+        stored = torch.where(places == k, beta, torch.where(places > k, vector, column))
+        a = torch.where(_rows(columns) == k, stored, a)
+        factors.append(tau.squeeze(-1))
+    return a, torch.cat(factors, -1) if factors else a.new_zeros([*a.shape[:-2], 0])
+
+
+def reflected(a: Tensor, tau: Tensor, x: Tensor, transpose: bool = False) -> Tensor:
+    """The product of all reflections, or of its transpose, with a matrix."""
+    places = _rows(a.shape[-2])[:, None]
+    steps = range(tau.shape[-1])
+    for k in steps if transpose else reversed(steps):
+        vector = torch.where(places == k, 1.0, torch.where(places > k, a[..., :, k : k + 1], 0.0))
+        share = (vector * x).sum(-2, keepdim=True)
+        x = x - tau[..., k : k + 1].unsqueeze(-1) * vector * share
+    return x
+
+
+def _qr(a: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
+    rows, columns = a.shape[-2:]
+    reflections, tau = reflections_of(a)
+    width = rows if mode == "complete" else min(rows, columns)
+    upper = torch.triu(reflections)[..., :width, :]
+    if mode == "r":
+        return a.new_zeros(0), upper
+    padded = torch.nn.functional.pad(reflections, (0, max(width - columns, 0)))
+    return reflected(padded, tau, _identity(a, rows, width)), upper
+
+
+def _householder_product(a: Tensor, tau: Tensor) -> Tensor:
+    require_small("householder_product", tau.shape[-1])
+    return reflected(a, tau, _identity(a, *a.shape[-2:]))
+
+
+def _multiplied_by_q(
+    a: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False
+) -> Tensor:
+    require_small("ormqr", tau.shape[-1])
+    if left:
+        return reflected(a, tau, other, transpose)
+    return _transposed(reflected(a, tau, _transposed(other), not transpose))
+
+
+# Powers
+
+_TAYLOR_TERMS = 10
+_MOST_SQUARINGS = 20
+
+
+def _matrix_exponential(a: Tensor) -> Tensor:
+    """A Taylor series of the matrix over a power of two, squared as often."""
+    norm = a.abs().sum(-2, keepdim=True).amax(-1, keepdim=True)
+    times = (torch.ceil(torch.log2(norm.clamp(min=0.5))) + 1).clamp(0, _MOST_SQUARINGS)
+    scaled = a * torch.exp2(-times)
+    unit = _identity(a, *a.shape[-2:])
+    total = unit
+    for term in range(_TAYLOR_TERMS, 0, -1):
+        total = unit + _product(scaled, total) / term
+    for step in range(_MOST_SQUARINGS):
+        total = torch.where(times > step, _product(total, total), total)
+    return total
+
+
+DECOMPOSITIONS: Decompositions = {
+    "_linalg_det": _determinant,
+    "_linalg_slogdet": _log_determinant,
+    "_linalg_solve_ex": _solve,
+    "linalg_inv_ex": _inverse,
+    "linalg_lu_factor_ex": _lu_factors,
+    "linalg_lu": _lu,
+    "lu_unpack": _lu_unpack,
+    "linalg_lu_solve": _lu_solve,
+    "linalg_solve_triangular": _solve_triangular,
+    "triangular_solve": _old_solve_triangular,
+    "linalg_cholesky_ex": _cholesky_ex,
+    "cholesky": _cholesky,
+    "cholesky_solve": _cholesky_solve,
+    "_cholesky_solve_helper": _cholesky_solve,
+    "cholesky_inverse": _cholesky_inverse,
+    "linalg_qr": _qr,
+    "geqrf": reflections_of,
+    "linalg_householder_product": _householder_product,
+    "ormqr": _multiplied_by_q,
+    "linalg_matrix_exp": _matrix_exponential,
+}

@@ -1,0 +1,372 @@
+"""Operations that choose, count and write elements by the values of tensors."""
+
+from __future__ import annotations
+
+from math import inf, nan, prod
+from typing import Any
+
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.frontends.torch.decompositions.tracing import (
+    Decomposition,
+    Decompositions,
+    Tensor,
+    axis_of,
+    computed,
+    torch,
+    widened,
+)
+
+# By masks
+
+
+def _order_of(mask: Tensor) -> Tensor:
+    """How many elements of a flat mask that are true come before each."""
+    return torch.cumsum(mask.to(torch.int32), 0) - 1
+
+
+def _masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """The elements of the source in turn where the mask is true."""
+    x, mask = torch.broadcast_tensors(x, mask)
+    if x.numel() == 0 or source.numel() == 0:
+        return x.clone()
+    flat = mask.reshape(-1)
+    places = _order_of(flat).clamp(0, source.numel() - 1)
+    found = source.reshape(-1).index_select(0, places)
+    return torch.where(flat, found, x.reshape(-1)).reshape(x.shape)
+
+
+def _nonzero_static(x: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
+    """The indices of the first `size` elements that are not zero, and a number for the rest."""
+    if x.dim() == 0:
+        return torch.full((size, 0), fill_value, dtype=torch.int64)
+    count = x.numel()
+    if count == 0 or size == 0:
+        return torch.full((size, x.dim()), fill_value, dtype=torch.int64)
+    flat = (x != 0).reshape(-1)
+    order = torch.where(flat, _order_of(flat), size)
+    # Those beyond `size` are written to a place that is cut off.
+    places = torch.full((size + 1,), -1, dtype=torch.int32)
+    indices = torch.arange(count, dtype=torch.int32)
+    places = places.scatter(0, order.clamp(max=size).to(torch.int64), indices)[:size]
+    rest = places
+    columns: list[Tensor] = []
+    for extent in reversed(x.shape):
+        columns.append(torch.remainder(rest, extent))
+        rest = torch.div(rest, extent, rounding_mode="floor")
+    found = torch.stack(columns[::-1], 1)
+    return torch.where((places < 0)[:, None], fill_value, found).to(torch.int64)
+
+
+def _put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """Writes at indices of all elements in order."""
+    flat = x.reshape(-1)
+    if index.numel() == 0:
+        return x.clone()
+    places = index.reshape(-1)
+    places = torch.where(places < 0, places + flat.shape[0], places)
+    values = source.reshape(-1).to(x.dtype)
+    if accumulate:
+        return flat.scatter_add(0, places, values).reshape(x.shape)
+    return flat.scatter(0, places, values).reshape(x.shape)
+
+
+# Middle elements
+
+
+def _along_last(x: Tensor, dim: int | None) -> tuple[Tensor, int]:
+    """`x` with a dimension last, all of them as one if none is named."""
+    if dim is None:
+        return x.reshape(-1), 0
+    axis = axis_of(x, dim)
+    return widened(x).movedim(axis, -1), axis
+
+
+def _placed(found: Tensor, x: Tensor, axis: int, keepdim: bool) -> Tensor:
+    if x.dim() == 0:
+        return found.reshape(())
+    return found.unsqueeze(axis) if keepdim else found
+
+
+def _median(x: Tensor) -> Tensor:
+    """The lower of the two elements in the middle; NaN if there is one."""
+    flat = x.reshape(-1)
+    if not flat.shape[0]:
+        return torch.full((), nan).to(x.dtype)
+    found = torch.sort(flat).values[(flat.shape[0] - 1) // 2]
+    return torch.where(torch.isnan(flat).any(), nan, found) if x.dtype.is_floating_point else found
+
+
+def _nan_median(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The lower of the two in the middle of those that are numbers, and where it is."""
+    last, axis = _along_last(x, dim)
+    if last.dtype.is_floating_point:
+        missing = torch.isnan(last)
+        count = last.shape[-1] - missing.to(torch.int32).sum(-1, keepdim=True)
+        ordered, indices = torch.sort(torch.where(missing, inf, last), dim=-1, stable=True)
+        middle = torch.div(count - 1, 2, rounding_mode="floor").clamp(min=0).to(torch.int64)
+        value = ordered.gather(-1, middle)
+        value = torch.where(count == 0, nan, value).squeeze(-1)
+        index = indices.gather(-1, middle).squeeze(-1)
+    else:
+        ordered, indices = torch.sort(last, dim=-1, stable=True)
+        place = (last.shape[-1] - 1) // 2
+        value, index = ordered[..., place], indices[..., place]
+    if dim is None:
+        return value
+    return _placed(value, x, axis, keepdim), _placed(index, x, axis, keepdim)
+
+
+def _mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The most frequent element, the least of several, and the last place of it."""
+    last, axis = _along_last(x, dim)
+    same = last.unsqueeze(-1) == last.unsqueeze(-2)
+    counts = same.to(torch.int32).sum(-1)
+    frequent = counts == counts.amax(-1, keepdim=True)
+    number = last.to(torch.int32) if last.dtype == torch.bool else last
+    most = inf if number.dtype.is_floating_point else torch.iinfo(number.dtype).max
+    value = torch.where(frequent, number, most).amin(-1, keepdim=True)
+    places = torch.arange(last.shape[-1], dtype=torch.int32)
+    index = torch.where(number == value, places, -1).amax(-1)
+    value = value.squeeze(-1).to(x.dtype)
+    return _placed(value, x, axis, keepdim), _placed(index.to(torch.int64), x, axis, keepdim)
+
+
+# Counts
+
+
+def _histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
+    """How many elements are in each of some bins of one width, the upper end in the last."""
+    values = computed(x.reshape(-1))
+    low, high = _range_of(values, min, max)
+    edges = low + (high - low) * torch.arange(1, bins, dtype=values.dtype) / bins
+    inside = (values >= low) & (values <= high)
+    counts = _counted(values, edges, inside.to(values.dtype), bins)
+    return counts.to(x.dtype)
+
+
+def _range_of(values: Tensor, low: Any, high: Any) -> tuple[Any, Any]:
+    """The range of a histogram, that of the elements if none is given; never an empty one."""
+    if low != high:
+        return float(low), float(high)
+    if low or not values.numel():
+        return float(low) - 1, float(high) + 1
+    least, most = values.amin(), values.amax()
+    same = least == most
+    return torch.where(same, least - 1, least), torch.where(same, most + 1, most)
+
+
+def _counted(values: Tensor, edges: Tensor, weights: Tensor, bins: int) -> Tensor:
+    """The sum of the weights of the values in each bin, by the edges between bins."""
+    if not values.numel():
+        return torch.zeros(bins, dtype=weights.dtype)
+    above = values[:, None] >= edges
+    place = above.to(torch.int32).sum(1, keepdim=True)
+    chosen = place == torch.arange(bins, dtype=torch.int32)
+    return torch.where(chosen, weights[:, None], 0).sum(0)
+
+
+def _histogram(
+    x: Tensor, bins: int, *, range: Any = None, weight: Any = None, density: bool = False
+) -> tuple[Tensor, Tensor]:
+    values = x.reshape(-1)
+    low, high = range if range is not None else _range_of(values, 0, 0)
+    if range is not None and low == high:
+        low, high = low - 1, high + 1
+    edges = low + (high - low) * torch.arange(bins + 1, dtype=x.dtype) / bins
+    return _histogram_of(values, edges, low, high, weight, density)
+
+
+def _histogram_of_edges(
+    x: Tensor, edges: Tensor, *, weight: Any = None, density: bool = False
+) -> tuple[Tensor, Tensor]:
+    return _histogram_of(x.reshape(-1), edges, edges[0], edges[-1], weight, density)
+
+
+def _histogram_of(
+    values: Tensor, edges: Tensor, low: Any, high: Any, weight: Any, density: bool
+) -> tuple[Tensor, Tensor]:
+    inside = ((values >= low) & (values <= high)).to(values.dtype)
+    weights = inside if weight is None else torch.where(inside > 0, weight.reshape(-1), 0)
+    counts = _counted(values, edges[1:-1], weights, edges.shape[0] - 1)
+    if density:
+        counts = counts / (counts.sum() * (edges[1:] - edges[:-1]))
+    return counts, edges.clone()
+
+
+def _bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+    raise CompileError(
+        "the length of 'bincount' depends on the values of its input",
+        remedy=f"use torch.zeros(n).scatter_add(0, x, weights) with a number n of {minlength} or "
+        "more",
+    )
+
+
+# Reductions by index
+
+
+def _index_reduce(
+    x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """Rows of the source together with those of one dimension that an index names."""
+    if x.dim() == 0:
+        found = _index_reduce(
+            x.reshape(1), 0, widened(index), widened(source), reduce, include_self=include_self
+        )
+        return found.reshape(())
+    axis = axis_of(x, dim)
+    shape = [1] * x.dim()
+    shape[axis] = index.numel()
+    places = index.reshape(shape).to(torch.int64).expand(source.shape)
+    if source.numel() == 0:
+        return x.clone()
+    return torch.scatter_reduce(x, axis, places, source, reduce, include_self=include_self)
+
+
+def _segment_reduce(
+    data: Tensor,
+    reduce: str,
+    *,
+    lengths: Tensor | None = None,
+    indices: Tensor | None = None,
+    offsets: Tensor | None = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: Any = None,
+) -> Tensor:
+    """Reductions of segments of one dimension, by a mask for each segment."""
+    if offsets is not None:
+        begins, ends = offsets[..., :-1], offsets[..., 1:]
+    elif lengths is not None:
+        ends = torch.cumsum(lengths, -1)
+        begins = ends - lengths
+    else:
+        raise CompileError("segment_reduce by indices is not supported")
+    axis = axis_of(data, axis)
+    rest = data.dim() - axis - 1
+    places = torch.arange(data.shape[axis])
+    chosen = (places >= begins.unsqueeze(-1)) & (places < ends.unsqueeze(-1))
+    chosen = chosen.reshape([*chosen.shape, *[1] * rest])
+    values = data.unsqueeze(axis)
+    neutral = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -inf, "min": inf}[reduce]
+    start = neutral if initial is None else initial
+    kept = torch.where(chosen, values, neutral)
+    along = axis + 1
+    if reduce == "prod":
+        return kept.prod(along) * start
+    if reduce in ("max", "min"):
+        bound = torch.maximum if reduce == "max" else torch.minimum
+        found = kept.amax(along) if reduce == "max" else kept.amin(along)
+        return bound(found, torch.full_like(found, start))
+    total = kept.sum(along) + (start if reduce == "sum" or initial is not None else 0.0)
+    if reduce == "sum":
+        return total
+    count = chosen.to(data.dtype).sum(along)
+    empty = nan if initial is None else initial
+    return torch.where(count == 0, empty, total / count)
+
+
+# Windows of storage
+
+
+def _storage_places(x: Tensor) -> Tensor:
+    """The elements of a tensor in the order of its storage, which has no gaps."""
+    order = sorted(range(x.dim()), key=lambda axis: (-x.stride(axis), axis))
+    turned = x.permute(order)
+    if not turned.is_contiguous():
+        raise CompileError(
+            "as_strided of a tensor with gaps in its storage is not supported",
+            remedy="call contiguous() before",
+        )
+    return turned.reshape(-1)
+
+
+def _offsets_of(size: Any, stride: Any, offset: int) -> Tensor:
+    places = torch.full([1] * len(size), offset, dtype=torch.int64)
+    for axis, (extent, step) in enumerate(zip(size, stride, strict=True)):
+        shape = [-1 if axis == other else 1 for other in range(len(size))]
+        places = places + (torch.arange(extent) * step).reshape(shape)
+    return places.reshape(-1)
+
+
+def _as_strided(x: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    """Elements at places of the storage, which have to be inside of the tensor."""
+    places = _offsets_of(size, stride, _offset_in(x, storage_offset))
+    _require_inside(x, size, stride, _offset_in(x, storage_offset))
+    return _storage_places(x).index_select(0, places).reshape(size)
+
+
+def _offset_in(x: Tensor, storage_offset: int | None) -> int:
+    return 0 if storage_offset is None else storage_offset - x.storage_offset()
+
+
+def _require_inside(x: Tensor, size: Any, stride: Any, offset: int) -> None:
+    last = offset + sum((extent - 1) * step for extent, step in zip(size, stride, strict=True))
+    if prod(size) and not 0 <= offset <= last < max(x.numel(), 1):
+        raise CompileError("as_strided beyond the elements of its operand is not supported")
+
+
+def _as_strided_scatter(
+    x: Tensor, source: Tensor, size: Any, stride: Any, storage_offset: int | None = None
+) -> Tensor:
+    offset = _offset_in(x, storage_offset)
+    _require_inside(x, size, stride, offset)
+    places = _offsets_of(size, stride, offset)
+    if not places.shape[0]:
+        return x.clone()
+    written = _storage_places(x).scatter(0, places, source.reshape(-1))
+    order = sorted(range(x.dim()), key=lambda axis: (-x.stride(axis), axis))
+    turned = written.reshape([x.shape[axis] for axis in order])
+    return turned.permute([order.index(axis) for axis in range(x.dim())])
+
+
+def _resized(x: Tensor, size: Any, *_: Any, **__: Any) -> Tensor:
+    """The first elements in another shape; what there is none for is zero."""
+    flat, count = x.reshape(-1), prod(size)
+    if count > flat.shape[0]:
+        flat = torch.cat([flat, flat.new_zeros(count - flat.shape[0])])
+    return flat[:count].reshape(size)
+
+
+def _resized_as(x: Tensor, other: Tensor, *_: Any, **__: Any) -> Tensor:
+    return _resized(x, list(other.shape))
+
+
+def _of_unknown_length(name: str, remedy: str) -> Decomposition:
+    def decomposition(*_: Any, **__: Any) -> Any:
+        raise CompileError(
+            f"the shape of the result of '{name}' depends on the values of its input",
+            remedy=remedy,
+        )
+
+    return decomposition
+
+
+DECOMPOSITIONS: Decompositions = {
+    "masked_scatter": _masked_scatter,
+    "nonzero_static": _nonzero_static,
+    "put": _put,
+    "median": _median,
+    "nanmedian": _nan_median,
+    "mode": _mode,
+    "histc": _histc,
+    "histogram.bin_ct": _histogram,
+    "histogram.bins_tensor": _histogram_of_edges,
+    "bincount": _bincount,
+    "index_reduce": _index_reduce,
+    "segment_reduce": _segment_reduce,
+    "as_strided": _as_strided,
+    "as_strided_copy": _as_strided,
+    "as_strided_scatter": _as_strided_scatter,
+    "resize": _resized,
+    "resize_as": _resized_as,
+    "nonzero": _of_unknown_length(
+        "nonzero", "use torch.nonzero_static(x, size=n), or torch.where with a mask"
+    ),
+    "masked_select": _of_unknown_length(
+        "masked_select", "use torch.where with a mask, or torch.nonzero_static and index_select"
+    ),
+    **{
+        name: _of_unknown_length(name, "compute it before or after the model")
+        for name in ("_unique2", "_unique", "unique_dim", "unique_consecutive")
+    },
+}

@@ -104,7 +104,10 @@ VALUES: dict[str, Case] = {
         (COUNTS, T.tensor([[0, -1], [5, 3]]), T.tensor([[9, 8], [7, 6]])),
     ),
     "median": (lambda x: (x.median(), x[0].median(), x[2].median()), (HOLES,)),
-    "nanmedian": (lambda x: (*x.nanmedian(1), x.nanmedian(), *x[:, :1].nanmedian(0, True)), (HOLES[::2],)),
+    "nanmedian": (
+        lambda x: (*x.nanmedian(1), x.nanmedian(), *x[:, :1].nanmedian(0, True)),
+        (HOLES[::2],),
+    ),
     "mode": (lambda x: (*x.mode(1), *x.mode(0, keepdim=True)), (COUNTS,)),
     "histc": (
         lambda x: (T.histc(x, 5), T.histc(x, 4, -3, 7), T.histc(x[:0], 3)),

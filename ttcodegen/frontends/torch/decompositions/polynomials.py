@@ -134,12 +134,8 @@ def _legendre(k: int, x: Tensor, last: Tensor, before: Tensor) -> Tensor:
 _POLYNOMIALS: dict[str, Decomposition] = {
     **{f"chebyshev_polynomial_{kind}": _chebyshev(kind) for kind in _FIRST},
     **{f"shifted_chebyshev_polynomial_{kind}": _shifted(_chebyshev(kind)) for kind in _FIRST},
-    "hermite_polynomial_h": _of_any(
-        _recurrence(lambda x: x + x, _hermite_h, _HIGHEST_DEGREE)
-    ),
-    "hermite_polynomial_he": _of_any(
-        _recurrence(lambda x: x, _hermite_he, _HIGHEST_DEGREE)
-    ),
+    "hermite_polynomial_h": _of_any(_recurrence(lambda x: x + x, _hermite_h, _HIGHEST_DEGREE)),
+    "hermite_polynomial_he": _of_any(_recurrence(lambda x: x, _hermite_he, _HIGHEST_DEGREE)),
     "laguerre_polynomial_l": _of_any(_recurrence(lambda x: 1 - x, _laguerre, _HIGHEST_DEGREE)),
     "legendre_polynomial_p": _of_any(_recurrence(lambda x: x, _legendre, _HIGHEST_DEGREE)),
 }

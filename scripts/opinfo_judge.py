@@ -90,6 +90,10 @@ class Sample:
         return "\t".join(re.sub(r"\s+", " ", column) for column in columns)
 
 
+_FAULT = re.compile(r"the rule of '\S+' fails|of tensors and arguments like these")
+"""Messages that say of the compiler itself that something is wrong."""
+
+
 def module_of(samples: Sequence[Sample]) -> Any:
     """A module that makes the calls of the samples, with their tensors one after the other."""
     import torch
@@ -285,7 +289,8 @@ def lower(sample: Sample) -> Any:
             model = frontend._model(program, tuple(sample.inputs), {}, run=False)
             compile_framework_model(model, "module", ProjectOptions())
     except CompileError as error:
-        sample.outcome, sample.detail = "refused", str(error)[:400]
+        is_fault = _FAULT.search(str(error)) is not None
+        sample.outcome, sample.detail = ("crash" if is_fault else "refused"), str(error)[:400]
     except _TooLong:
         sample.outcome, sample.detail = "timeout", "60 s"
     except Exception as error:  # It is what the judge looks for.

@@ -31,7 +31,7 @@ from ttcodegen.framework import (
     refusals_in_full,
     refusing,
 )
-from ttcodegen.project.reference import Reference, write_reference
+from ttcodegen.project.reference import Reference, write_module, write_reference
 
 __all__ = ["CheckError", "CompileError", "compile", "export"]
 
@@ -100,6 +100,7 @@ def export(
     static: Sequence[int] = (),
     params: Any = None,
     golden: str | os.PathLike[str] | None = None,
+    out: str | os.PathLike[str] | None = None,
 ) -> str:
     """The StableHLO of a function, with names for arguments and results, as `compile` reads it.
 
@@ -109,13 +110,18 @@ def export(
         static: which of them are no arrays.
         params: a tree of parameters.
         golden: a folder for weights, example and results, as `ttcodegen --check --golden` reads it.
+        out: a file for the text; weights, example and results are written beside it, where
+            `ttcodegen --check` finds them: MODEL.golden of MODEL.mlir.
 
     Raises:
         CompileError: if jax cannot lower the function.
     """
-    model = _model(function, example_args, tuple(static), params, run=golden is not None)
+    run = golden is not None or out is not None
+    model = _model(function, example_args, tuple(static), params, run=run)
     if golden is not None:
         write_reference(Path(golden), model.with_weights())
+    if out is not None:
+        write_module(Path(out), model.source, model.with_weights())
     return model.source.text
 
 

@@ -38,7 +38,7 @@ from ttcodegen.frontends.torch.importing import (
     tensor_array,
 )
 from ttcodegen.frontends.torch.rules import rule_of
-from ttcodegen.project.reference import Reference, write_reference
+from ttcodegen.project.reference import Reference, write_module, write_reference
 from ttcodegen.transforms.module_text import module_text
 
 __all__ = ["CheckError", "CompileError", "compile", "export"]
@@ -102,6 +102,7 @@ def export(
     example_kwargs: Mapping[str, Any] | None = None,
     *,
     golden: str | os.PathLike[str] | None = None,
+    out: str | os.PathLike[str] | None = None,
 ) -> str:
     """The module as text of TTIR, for the programs of the command line.
 
@@ -110,13 +111,18 @@ def export(
         example_args: arguments of its `forward`.
         example_kwargs: those that are given by name.
         golden: a folder for weights, example and results, as `ttcodegen --check --golden` reads it.
+        out: a file for the text; weights, example and results are written beside it, where
+            `ttcodegen --check` finds them: MODEL.golden of MODEL.mlir.
 
     Raises:
         CompileError: if the module is not supported.
     """
-    model = _model(module, example_args, example_kwargs, run=golden is not None)
+    run = golden is not None or out is not None
+    model = _model(module, example_args, example_kwargs, run=run)
     if golden is not None:
         write_reference(Path(golden), model.with_weights())
+    if out is not None:
+        write_module(Path(out), model.source, model.with_weights())
     return model.source.text
 
 

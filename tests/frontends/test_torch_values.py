@@ -73,6 +73,16 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         torch.hypot,
         (T([1e-30, 3e30, inf, 0.0, 3.0, inf]), T([1e-30, 1e30, 1.0, 0.0, -4.0, -inf])),
     ),
+    "special functions at their ends": (
+        lambda x, y: (
+            torch.erfinv(x),
+            torch.acosh(y),
+            torch.lgamma(-y[3:]),
+            torch.digamma(-y[3:]),
+            torch.lgamma(y[3:]),
+        ),
+        (T([1.0, -1.0, 0.5, -0.9]), T([1e20, 1e19, 2.0, 1.0, 2.0, 3.0, 0.0, 1.5, 2.5])),
+    ),
     "clamped integers": (
         lambda x, b: (x.clamp(-5, 1000), x.clamp(max=2147483646), b.clamp(3, 200), x.clamp(0, 6)),
         (WHOLE, BYTES),

@@ -31,6 +31,7 @@ from ttcodegen.systems.releases import DEFAULT_RELEASE, RELEASES
 
 if TYPE_CHECKING:
     from ttcodegen.compilation import CompiledModule
+    from ttcodegen.project.reference import Reference
     from ttcodegen.project.toolchain import Toolchain
     from ttcodegen.transforms.pass_runner import PassRunner
 
@@ -99,7 +100,8 @@ def argument_parser() -> argparse.ArgumentParser:
     add("--check", action="store_true", help="build and run the project on random inputs, and "
         "compare it with the flatbuffer and the source, both run in numpy")  # fmt: skip
     add("--golden", metavar="DIR", type=Path, help="with --check: take the inputs from "
-        "DIR/inputs, and compare with the results of a framework in DIR/outputs")  # fmt: skip
+        "DIR/inputs, and compare with the results of a framework in DIR/outputs "
+        "(MODEL.golden beside MODEL.mlir)")  # fmt: skip
     add("--seed", type=int, default=0, help="seed of the random inputs (0)")
     add("--embed-goldens", action="store_true", help="add to the flatbuffer results of each "
         "op of the source on random inputs")  # fmt: skip
@@ -273,6 +275,21 @@ def _write(options: argparse.Namespace, compiled: CompiledModule, runner: PassRu
     return bool(conflicts)
 
 
+def _reference(
+    options: argparse.Namespace, source: Source, compiled: CompiledModule
+) -> dict[str, Reference] | None:
+    """What a framework computed: in the folder that is given, else beside the module."""
+    from ttcodegen.project.reference import read_reference, reference_beside
+
+    if options.golden is not None:
+        return read_reference(options.golden, compiled.description)
+    found = reference_beside(Path(source.name), source, compiled.description)
+    if isinstance(found, str):
+        report(Level.WARNING, f"warning: {found}")
+        return None
+    return found
+
+
 def _build_and_check(
     options: argparse.Namespace,
     source: Source,
@@ -290,11 +307,7 @@ def _build_and_check(
         return ExitStatus.DONE
     from ttcodegen.project.checking import check_project, check_summary, output_lines
 
-    reference = None
-    if options.golden is not None:
-        from ttcodegen.project.reference import read_reference
-
-        reference = read_reference(options.golden, compiled.description)
+    reference = _reference(options, source, compiled)
     kind = options.kind or ("both" if options.build else "exe")
     with runner.stage("build and check"):
         checks = check_project(

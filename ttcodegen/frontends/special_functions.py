@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import log, pi
+from math import inf, log, nan, pi
 
 from xdsl.ir import SSAValue
 
@@ -53,9 +53,9 @@ def _hyperbolic(name: str) -> SpecialFunction:
 
 
 def _acosh(build: OpBuilder, x: SSAValue) -> SSAValue:
-    """`log(x + sqrt((x + 1) * (x - 1)))`."""
-    squares = build.like("multiply", _shifted(build, x, 1.0), _shifted(build, x, -1.0))
-    return build.like("log", build.like("add", x, build.like("sqrt", squares)))
+    """`log(x + sqrt(x + 1) * sqrt(x - 1))`; the product of the roots does not overflow."""
+    roots = [build.like("sqrt", _shifted(build, x, offset)) for offset in (1.0, -1.0)]
+    return build.like("log", build.like("add", x, build.like("multiply", *roots)))
 
 
 def _atanh(build: OpBuilder, x: SSAValue) -> SSAValue:
@@ -75,7 +75,10 @@ def _inverse_error_function(build: OpBuilder, x: SSAValue) -> SSAValue:
     central = polynomial(build, _ERF_INV_CENTRAL, _shifted(build, w, -2.5))
     tail = polynomial(build, _ERF_INV_TAIL, _shifted(build, build.like("sqrt", w), -3.0))
     factor = build.emit("where", [small, central, tail], x.type)
-    return build.typecast(build.like("multiply", factor, x), result)
+    at_end = build.like("eq", build.like("abs", x), _number(build, 1.0, x), element=i1)
+    infinite = build.like("multiply", x, _number(build, inf, x))
+    found = build.like("multiply", factor, x)
+    return build.typecast(build.emit("where", [at_end, infinite, found], x.type), result)
 
 
 def _below_half(build: OpBuilder, x: SSAValue) -> tuple[SSAValue, SSAValue]:
@@ -83,6 +86,18 @@ def _below_half(build: OpBuilder, x: SSAValue) -> tuple[SSAValue, SSAValue]:
     below = build.like("lt", x, _number(build, 0.5, x), element=i1)
     mirrored = _shifted(build, build.like("neg", x), 1.0)
     return below, build.emit("where", [below, mirrored, x], x.type)
+
+
+def _at_pole(build: OpBuilder, x: SSAValue) -> SSAValue:
+    """Whether x is zero or a negative integer, where gamma functions have no value."""
+    whole = build.like("eq", build.like("floor", x), x, element=i1)
+    not_positive = build.like("le", x, _number(build, 0.0, x), element=i1)
+    return build.like("logical_and", whole, not_positive, element=i1)
+
+
+def _settled(build: OpBuilder, where: SSAValue, value: float, found: SSAValue) -> SSAValue:
+    """One value where a condition holds, what was found elsewhere."""
+    return build.emit("where", [where, _number(build, value, found), found], found.type)
 
 
 def _log_gamma(build: OpBuilder, x: SSAValue) -> SSAValue:
@@ -103,7 +118,8 @@ def _log_gamma(build: OpBuilder, x: SSAValue) -> SSAValue:
     angle = build.like("multiply", build.like("abs", x), _number(build, pi, x))
     sine = build.like("log", build.like("abs", build.like("sin", angle)))
     other = build.like("neg", _shifted(build, build.like("add", sine, found), -log(pi)))
-    return build.typecast(build.emit("where", [below, other, found], x.type), result)
+    found = build.emit("where", [below, other, found], x.type)
+    return build.typecast(_settled(build, _at_pole(build, x), inf, found), result)
 
 
 def _digamma(build: OpBuilder, x: SSAValue) -> SSAValue:
@@ -129,7 +145,8 @@ def _digamma(build: OpBuilder, x: SSAValue) -> SSAValue:
     cotangent = build.like("multiply", build.like("reciprocal", build.like("tan", angle)),
                            _number(build, pi, x))  # fmt: skip
     other = build.like("subtract", found, cotangent)
-    return build.typecast(build.emit("where", [below, other, found], x.type), result)
+    found = build.emit("where", [below, other, found], x.type)
+    return build.typecast(_settled(build, _at_pole(build, x), nan, found), result)
 
 
 SPECIAL_FUNCTIONS: Mapping[str, SpecialFunction] = {

@@ -3,11 +3,15 @@
     DIR/inputs/NAME.npy     arguments by their names; weights whose values the project has may lack
     DIR/outputs/NAME.npy    results
 
-For a module with several functions these folders are in DIR/FUNCTION.
+For a module with several functions these folders are in DIR/FUNCTION. Of a module MODEL.mlir that a
+framework wrote the folder is MODEL.golden beside it, with the digest of the module's text:
+
+    MODEL.golden/module.sha256
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.numerics.comparison import Agreement, OutputCheck, compare, reference_tolerance
 from ttcodegen.project.writer import save_array
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
 
 INPUTS = "inputs"
 OUTPUTS = "outputs"
+_DIGEST = "module.sha256"
 
 
 @dataclass(frozen=True)
@@ -146,6 +151,48 @@ def write_reference(folder: Path, reference: Reference) -> None:
                 save_array(place / f"{identifier(key)}.npy", array)
     except OSError as error:
         raise CompileError(f"cannot write '{folder}': {error.strerror or error}") from None
+
+
+def folder_beside(module: Path) -> Path:
+    """The folder with what a framework computed of a module that it wrote."""
+    return module.with_suffix(".golden")
+
+
+def write_module(path: Path, source: Source, reference: Reference) -> None:
+    """Writes a module, and beside it what the framework computed of it.
+
+    Raises:
+        CompileError: if that is not possible.
+    """
+    folder = folder_beside(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Arrays of another version have other names, or none.
+        for name in (INPUTS, OUTPUTS):
+            shutil.rmtree(folder / name, ignore_errors=True)
+        path.write_text(source.text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise CompileError(f"cannot write '{path}': {error.strerror or error}") from None
+    write_reference(folder, reference)
+    (folder / _DIGEST).write_text(f"{source.digest}\n", encoding="ascii")
+
+
+def reference_beside(path: Path, source: Source, module: ModuleDescription) -> dict[
+    str, Reference
+] | str | None:  # fmt: skip
+    """What a framework computed of a module, if it is beside it; None if nothing is, and a text if
+    that is of another version of the module.
+
+    Raises:
+        CompileError: as `read_reference` does.
+    """
+    folder = folder_beside(path)
+    if not folder.is_dir():
+        return None
+    digest = folder / _DIGEST
+    if digest.is_file() and digest.read_text(encoding="ascii").strip() != source.digest:
+        return f"'{folder}' is of another version of '{path}', and not compared with"
+    return read_reference(folder, module)
 
 
 def given_arguments(

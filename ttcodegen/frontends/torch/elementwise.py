@@ -39,6 +39,15 @@ def _special(name: str) -> Rule:
     return rule
 
 
+def _digamma(graph: Graph, x: SSAValue) -> SSAValue:
+    """That of mathematics, and at zero the infinity of the sign against its own."""
+    x = graph.value(x)
+    zero = graph.compare("eq", x, graph.number(0, x), i1)
+    found = SPECIAL_FUNCTIONS["digamma"](graph, x)
+    pole = graph.like("neg", graph.like("reciprocal", x))
+    return graph.broadcasting("where", zero, pole, found, element=graph.element)
+
+
 def _property(name: str) -> Rule:
     def rule(graph: Graph, x: SSAValue) -> SSAValue:
         return graph.like(name, x, element=i1)
@@ -402,6 +411,7 @@ _UNARY = """
 RULES: dict[str, Rule] = {
     **{name: _unary(name) for name in _UNARY},
     **{name: _special(name) for name in SPECIAL_FUNCTIONS},
+    "digamma": _digamma,
     "isfinite": _property("isfinite"),
     "signbit": _property("signbit"),
     "sgn": _unary("sign"),

@@ -210,6 +210,11 @@ class _Importer:
             self.failed.add(node.name)
             remedy = error.diagnostics[0].remedy if isinstance(error, CompileError) else None
             self._refuse(node, str(error), remedy)
+        except Exception as error:  # What a rule did not expect concerns one operation alone.
+            self.failed.add(node.name)
+            said = (str(error).splitlines() or [""])[0]
+            name = _spelled(*operation_name(node.target))
+            self._refuse(node, f"the rule of '{name}' fails: {type(error).__name__}: {said}")
 
     def _attribute(self, node: Node, module: Any) -> None:
         """A graph, or a tensor, that a module of the program holds."""

@@ -19,6 +19,8 @@ from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING, TextIO
 
+from ttcodegen.printable import printable
+
 if TYPE_CHECKING:
     from xdsl.ir import Operation, SSAValue
 
@@ -265,7 +267,7 @@ class Diagnostics:
     def write(self, stream: TextIO, source: Source | None = None) -> None:
         """Writes everything recorded, one diagnostic after the other."""
         for diagnostic in self.diagnostics:
-            stream.write(diagnostic.render(source) + "\n")
+            stream.write(printable(diagnostic.render(source)) + "\n")
 
 
 def set_source_offset(subject: Operation | SSAValue, offset: int) -> None:

@@ -11,6 +11,8 @@ import sys
 from enum import IntEnum
 from time import monotonic
 
+from ttcodegen.printable import printable
+
 _SECONDS_BETWEEN_LINES = 10.0
 """Between two lines of a step, where there is no terminal on which one line could change."""
 
@@ -42,7 +44,7 @@ def is_reported(level: Level) -> bool:
 def report(level: Level, text: str) -> None:
     """Writes a message to standard error, if messages of that level are written."""
     if is_reported(level):
-        _write(text + "\n")
+        _write(printable(text) + "\n")
 
 
 def _write(text: str) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from pathlib import Path
 
 import pytest
 
 from ttcodegen.compilation import CompiledModule
-from ttcodegen.emission import templates
 from ttcodegen.emission.description import ModuleDescription, ProjectKind
 from ttcodegen.emission.templates import clang_format_style
 from ttcodegen.emitc.formatting import format_files
@@ -84,11 +82,11 @@ def test_cmake_lists_the_compiled_files(compiled: CompiledModule) -> None:
 
 
 MOST_SUPPORT = {
-    "both": (19, 2935),
-    "exe": (17, 2500),
-    "runner": (13, 2280),
-    "so": (15, 2350),
-    "sources": (9, 1485),
+    "both": (19, 2970),
+    "exe": (17, 2535),
+    "runner": (13, 2315),
+    "so": (15, 2370),
+    "sources": (9, 1505),
 }
 """The most files of support/ and the most lines in them, by what a project is for."""
 IMPLEMENTED_IN = {"support/tensor.hpp": "support/tensors.cpp"}
@@ -158,21 +156,3 @@ def test_functions_without_arguments_or_outputs(compiled: CompiledModule, part: 
     assert render_project_files(module, {})["README.md"].count("| output |") == len(
         function.outputs
     )
-
-
-def test_compiled_templates_are_kept(
-    compiled: CompiledModule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TTCODEGEN_CACHE", str(tmp_path))
-    expected = render_sources(compiled.description)
-    for content in (None, b"", b"j2\0damaged"):
-        templates.template_environment.cache_clear()
-        for file in tmp_path.rglob("*"):
-            if content is not None and file.is_file():
-                file.write_bytes(content)
-        assert render_sources(compiled.description) == expected
-        assert any(file.stat().st_size > 100 for file in tmp_path.rglob("*") if file.is_file())
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("TTCODEGEN_CACHE", str(tmp_path / "file"))
-    templates.template_environment.cache_clear()
-    assert render_sources(compiled.description) == expected

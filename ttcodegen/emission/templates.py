@@ -27,12 +27,9 @@ def template_environment() -> Environment:
     # Imported here: who only gets a diagnostic must not wait for it.
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    from ttcodegen.emission.template_cache import TemplateCache
-
     return Environment(
         loader=FunctionLoader(template_text),
         undefined=StrictUndefined,
-        bytecode_cache=TemplateCache(),
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,

@@ -7,7 +7,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from ttcodegen.cache import cache_folder, checked, keep_file, with_checksum
+from ttcodegen.cache import checked, keep_file, kept_file, own_cache_folder, with_checksum
 
 _MOST_BYTES = 64 << 20
 """Of all texts that are kept; beyond that the ones that were not used for longest go."""
@@ -18,7 +18,7 @@ class FormattedTexts:
 
     A text is found by everything that it follows from: the binary, the style, the name of its file,
     which decides the language and the include that comes first, and the text that was formatted. A
-    folder that cannot be read or written costs nothing but the time.
+    folder that cannot be read or written, or is not the user's own, costs nothing but the time.
     """
 
     def __init__(self, binary: str, style: str) -> None:
@@ -27,10 +27,11 @@ class FormattedTexts:
         self._context = hashlib.sha256(style.encode())
         try:
             status = os.stat(binary)
-            self._folder = cache_folder() / "formatted"
-        except (OSError, RuntimeError):
-            # There is no such binary, or no home folder to have a cache in.
+            cache = own_cache_folder()
+        except OSError:
+            # There is no such binary, or no cache to be had.
             return
+        self._folder = None if cache is None else cache / "formatted"
         self._context.update(f"\0{binary}\0{status.st_size}\0{status.st_mtime_ns}".encode())
 
     def key(self, name: str, text: str) -> str:
@@ -45,7 +46,8 @@ class FormattedTexts:
             return None
         path = self._folder / key
         try:
-            data = checked(path.read_bytes())
+            kept = kept_file(path)
+            data = None if kept is None else checked(kept)
             if data is None:
                 return None
             os.utime(path)

@@ -22,8 +22,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ttcodegen.cache import cache_folder
+from ttcodegen.cache import fault, own_cache_folder
 from ttcodegen.messages import Level, report
+from ttcodegen.project.backend_integrity import is_intact, vouch_for
 from ttcodegen.project.build_steps import run_ninja, run_step
 from ttcodegen.project.prebuilt import DISABLING_VARIABLE, find_prebuilt
 from ttcodegen.project.sources import support_files
@@ -42,6 +43,8 @@ _TENSOR_HEADERS = (
 )
 
 _READY = "ready"
+_LAYOUT = "2"
+"""The layout of the folder of a build. Versions that have another one use folders of their own."""
 _PACKAGED_SOURCES = "_standalone"
 _PARTS_OF_SOURCES = ("CMakeLists.txt", "cmake", "include", "src")
 """What packages hold of them, and what is built."""
@@ -94,40 +97,18 @@ def ensure_cpu_backend(toolchain: Toolchain, target: str = "ttnn") -> CPUBackend
     """
     place = _Place(backend_sources(), toolchain)
     support = place.folder / f"support-{target}-{_support_hash(target)}.o"
-    ready = place.folder / _READY
-    if not (_is_intact(ready) and _is_intact(_mark_of(support))):
-        with _locked(place.sibling("lock")):
-            if not _is_intact(ready):
-                _build(place, toolchain)
-            if not _is_intact(_mark_of(support)):
-                _prepare(place.folder, support, toolchain, target)
-                _vouch_for(_mark_of(support), [support])
-    _mark_used(ready)
+    ready, prepared = place.folder / _READY, support.with_suffix(".ready")
     header = _precompiled_header(place.folder, target)
+    seals = (ready, prepared, _seal_of(header))
+    if not all(map(is_intact, seals)):
+        with _locked(place.sibling("lock")):
+            if not is_intact(ready):
+                _build(place, toolchain)
+            if not all(map(is_intact, seals)):
+                _prepare(place.folder, support, toolchain, target)
+                vouch_for(prepared, [support])
+    _mark_used(ready)
     return CPUBackend(place.folder, header if header.exists() else None, support)
-
-
-def _mark_of(support: Path) -> Path:
-    return support.with_suffix(".ready")
-
-
-def _vouch_for(mark: Path, files: Iterable[Path]) -> None:
-    """Writes down that files are there, and how large they are: a disk that was full or a machine
-    that went down may leave them empty."""
-    sizes = {str(file.relative_to(mark.parent)): file.stat().st_size for file in files}
-    mark.write_text("".join(f"{size} {name}\n" for name, size in sorted(sizes.items())))
-
-
-def _is_intact(mark: Path) -> bool:
-    """Whether the files that a mark vouches for are as large as they were."""
-    try:
-        for line in mark.read_text("utf-8").splitlines():
-            size, _, name = line.partition(" ")
-            if mark.parent.joinpath(name).stat().st_size != int(size):
-                return False
-    except (OSError, ValueError):
-        return False
-    return True
 
 
 def _mark_used(ready: Path) -> None:
@@ -144,7 +125,7 @@ class _Place:
 
     def __init__(self, sources: Path, toolchain: Toolchain) -> None:
         self.sources = sources
-        self.link = cache_folder() / f"cpu-{__version__}-{toolchain.name}"
+        self.link = _cache() / f"cpu-{__version__}-{toolchain.name}"
         self.sources_hash = sources_hash(sources)
         self._settings = f"{self.link}-{_settings_hash(toolchain)}"
         self.folder = Path(f"{self._settings}-{self.sources_hash}")
@@ -170,22 +151,42 @@ class _Place:
         return [mark.parent for mark in sorted(ready, key=lambda m: -m.stat().st_mtime)]
 
 
+def _cache() -> Path:
+    """The cache folder; raises BuildError if there is none that can be trusted and written."""
+    remedy = "set the environment variable TTCODEGEN_CACHE to a folder of yours that can be written"
+    try:
+        folder = own_cache_folder()
+    except OSError as error:
+        place = error.filename if isinstance(error.filename, str) else ""
+        message = f"cannot write the cache folder: {error.strerror}: '{place}'"
+        raise BuildError(message, remedy=remedy) from None
+    if folder is None:
+        raise BuildError("there is no cache folder for the CPU backend", remedy=remedy)
+    return folder
+
+
 def _precompiled_header(folder: Path, target: str) -> Path:
     return folder / "precompiled" / f"{target}_all.hpp"
+
+
+def _seal_of(header: Path) -> Path:
+    return header.with_suffix(".ready")
 
 
 @contextmanager
 def _locked(path: Path) -> Generator[None]:
     """Holds a lock of the cache; the system frees it if the process dies."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = path.open("w")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        lock = os.fdopen(os.open(path, flags, 0o600), "w")
     except OSError as error:
         raise BuildError(
             f"cannot write the cache folder '{path.parent}': {error.strerror}",
             remedy="set the environment variable TTCODEGEN_CACHE to a folder that can be written",
         ) from None
     with lock:
+        if fault(os.fstat(lock.fileno())):
+            raise BuildError(f"'{path}' is not used: it is not yours alone", remedy="remove it")
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -200,7 +201,7 @@ def _hash(texts: Iterable[str]) -> str:
 def _settings_hash(toolchain: Toolchain) -> str:
     tools = [toolchain.compiler, toolchain.flags, os.environ.get("LDFLAGS", "")]
     tools.append(os.environ.get(DISABLING_VARIABLE, ""))
-    return _hash([*tools, *_BUILD_OPTIONS, *PROJECT_FLAGS, _processor()])
+    return _hash([_LAYOUT, *tools, *_BUILD_OPTIONS, *PROJECT_FLAGS, _processor()])
 
 
 def sources_hash(sources: Path) -> str:
@@ -248,8 +249,9 @@ def _build(place: _Place, toolchain: Toolchain) -> None:
             with _locked(Path(f"{place.objects}.lock")):
                 _compile(place, toolchain, installed)
         installed.rename(place.folder)
-    libraries = place.folder.joinpath("lib").rglob("*")
-    _vouch_for(place.folder / _READY, [file for file in libraries if file.is_file()])
+    parts = [place.folder / "include", place.folder / "lib"]
+    installed_files = [file for part in parts for file in part.rglob("*") if file.is_file()]
+    vouch_for(place.folder / _READY, installed_files)
     _point_to(place.folder, place.link)
     if not place.is_checkout:
         shutil.rmtree(place.objects, ignore_errors=True)
@@ -308,7 +310,8 @@ def _precompile(folder: Path, toolchain: Toolchain, target: str) -> None:
     """
     header = _precompiled_header(folder, target)
     made = Path(f"{header}{'.gch' if toolchain.family == 'gnu' else '.pch'}")
-    if made.is_file():
+    seal = _seal_of(header)
+    if is_intact(seal):
         return
     header.parent.mkdir(exist_ok=True)
     names = _headers(folder / "include")[target]
@@ -317,6 +320,8 @@ def _precompile(folder: Path, toolchain: Toolchain, target: str) -> None:
     command += ["-x", "c++-header", str(header), "-o", str(made)]
     if subprocess.run(command, capture_output=True, check=False).returncode != 0:
         header.unlink()
+        made.unlink(missing_ok=True)
+    vouch_for(seal, [path for path in (header, made) if path.exists()])
 
 
 def _headers(include: Path) -> dict[str, list[str]]:

@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "device/device_headers.hpp"
+#include "device/own_folder.hpp"
 #include "device/sanitizer.hpp"
 #include "tt_stl/assert.hpp"
 
@@ -65,17 +66,6 @@ class ContentHash {
 std::string environment(const char* name) {
     const char* value = std::getenv(name);
     return value == nullptr ? "" : value;
-}
-
-/// The folder that the ttcodegen command keeps its builds in, too.
-fs::path cache_folder() {
-    for (const char* variable : {"TTCODEGEN_CACHE", "XDG_CACHE_HOME"}) {
-        if (const std::string folder = environment(variable); !folder.empty()) {
-            return fs::path(folder) / "ttcodegen";
-        }
-    }
-    const std::string home = environment("HOME");
-    return (home.empty() ? fs::temp_directory_path() : fs::path(home) / ".cache") / "ttcodegen";
 }
 
 std::string compiler() {
@@ -139,7 +129,7 @@ int run_compiler(const std::vector<std::string>& command, const fs::path& log) {
 /// Whether the compiler is Clang. One that does not start is taken for GCC: what it has compiled
 /// before is used without it.
 bool compiler_is_clang() {
-    const fs::path log = scratch_name(cache_folder() / "compiler");
+    const fs::path log = scratch_name(own_cache_folder() / "compiler");
     std::error_code error;
     try {
         fs::create_directories(log.parent_path(), error);
@@ -208,20 +198,35 @@ const std::string& headers_hash() {
     return hash;
 }
 
-/// The folder with the headers of the kernel API, written when it is not there.
+/// Whether a folder has all headers, none of them cut off or written by others.
+bool has_headers(const fs::path& folder) {
+    std::error_code error;
+    for (const DeviceHeader* header = kDeviceHeaders; header->path != nullptr; ++header) {
+        const fs::path path = folder / header->path;
+        if (fs::file_size(path, error) != std::string_view(header->text).size() || error ||
+            !is_own_file(path)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/// The folder with the headers of the kernel API, written when it is not there or damaged.
 fs::path headers_folder() {
-    const fs::path wanted = cache_folder() / (kHeadersPrefix + headers_hash());
+    const fs::path wanted = own_cache_folder() / (kHeadersPrefix + headers_hash());
     std::error_code error;
     // The folder that is in use is the newest.
     fs::last_write_time(wanted, fs::file_time_type::clock::now(), error);
-    if (!error) {
+    if (!error && has_headers(wanted)) {
         return wanted;
     }
-    const fs::path scratch = scratch_name(cache_folder() / "headers");
+    fs::remove_all(wanted, error);
+    const fs::path scratch = scratch_name(own_cache_folder() / "headers");
     for (const DeviceHeader* header = kDeviceHeaders; header->path != nullptr; ++header) {
         const fs::path path = scratch / header->path;
         fs::create_directories(path.parent_path(), error);
         write_file(path, header->text);
+        close_to_others(path);
     }
     fs::rename(scratch, wanted, error);
     if (error) {
@@ -351,6 +356,7 @@ void compile(const KernelRequest& request, const std::string& unit, const fs::pa
         TT_THROW("Kernel {} does not compile:\n{}", request.source->name, messages);
     }
     fs::remove(source, error);
+    close_to_others(scratch);
     fs::rename(scratch, object);
 }
 
@@ -449,14 +455,14 @@ std::vector<const LoadedKernel*> compile_kernels(const std::vector<KernelRequest
             missing.push_back(i);
         }
     }
-    const fs::path folder = cache_folder() / "kernels";
+    const fs::path folder = own_cache_folder() / "kernels";
     const auto object = [&](std::size_t i) { return folder / (hashes[i] + ".so"); };
     std::atomic<std::size_t> next = 0;
     std::vector<std::exception_ptr> errors(missing.size());
     const auto work = [&] {
         for (std::size_t i = next++; i < missing.size(); i = next++) {
             try {
-                if (!is_whole(object(missing[i]))) {
+                if (!is_own_file(object(missing[i])) || !is_whole(object(missing[i]))) {
                     compile(requests[missing[i]], units[missing[i]], object(missing[i]));
                 }
             } catch (...) {
@@ -487,7 +493,7 @@ std::vector<const LoadedKernel*> compile_kernels(const std::vector<KernelRequest
     }
     if (!missing.empty()) {
         prune(folder, "", kKeptKernels);
-        prune(cache_folder(), kHeadersPrefix, kKeptHeaders);
+        prune(own_cache_folder(), kHeadersPrefix, kKeptHeaders);
     }
     std::vector<const LoadedKernel*> kernels;
     for (const std::string& hash : hashes) {

@@ -3,7 +3,8 @@ set(TTCODEGEN_BACKEND "cpu" CACHE STRING "What the operations run on: cpu or tt-
 set_property(CACHE TTCODEGEN_BACKEND PROPERTY STRINGS cpu tt-metal)
 set(TTCODEGEN_CPU_DIR "" CACHE PATH "The folder of the CPU backend, as installed by ttcodegen")
 
-# Sets `result` to the folder in which ttcodegen keeps what it built for this compiler.
+# Sets `result` to the folder in which ttcodegen keeps what it built for this compiler; to nothing if
+# others than the user can write it.
 function(ttcodegen_cached_cpu_dir result)
   set(cache "$ENV{HOME}/.cache")
   foreach(variable XDG_CACHE_HOME TTCODEGEN_CACHE)
@@ -11,6 +12,12 @@ function(ttcodegen_cached_cpu_dir result)
       set(cache "$ENV{${variable}}")
     endif()
   endforeach()
+  execute_process(COMMAND id -u OUTPUT_VARIABLE user OUTPUT_STRIP_TRAILING_WHITESPACE)
+  execute_process(COMMAND find "${cache}/ttcodegen" -maxdepth 0 -user "${user}" ! -perm /022
+    OUTPUT_VARIABLE own ERROR_QUIET)
+  if(NOT own)
+    return()
+  endif()
   string(TOLOWER "${CMAKE_CXX_COMPILER_ID}" compiler)
   set(${result}
     "${cache}/ttcodegen/cpu-${TTCODEGEN_VERSION}-${compiler}-${CMAKE_CXX_COMPILER_VERSION}"

@@ -15,6 +15,7 @@ from ttcodegen.dialects.verification import verify_module
 from ttcodegen.frontends import source_module
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import check_supported
+from ttcodegen.suggestions import did_you_mean
 from ttcodegen.systems.description import (
     DEFAULT_ARCHITECTURE,
     SystemDescription,
@@ -22,6 +23,7 @@ from ttcodegen.systems.description import (
     mesh_system,
 )
 from ttcodegen.systems.releases import DEFAULT_RELEASE
+from ttcodegen.transforms.given_decisions import level_of
 from ttcodegen.transforms.pass_options import OptionValue
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import Step, passes_of
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
 
 PIPELINES = {"ttnn": "ttir-to-ttnn-common-pipeline", "ttmetal": "ttir-to-ttmetal-pipeline"}
 """What lowers a module, by target."""
+WEIGHT_OPTIONS = {"ttnn": "experimental-weight-dtype", "ttmetal": "weight-dtype"}
+"""The option of these pipelines that says what weights become."""
 WEIGHT_TYPES = {"bfp8_b": "bfp_bf8", "bfp4_b": "bfp_bf4"}
 """Block floats by the names of the library, and of the pipelines."""
 TTNN_PIPELINE = "ttnn-to-ttnn-pipeline"
@@ -124,10 +128,7 @@ def compile_module(
     Raises:
         CompileError: if the input is wrong or not supported; all unsupported ops are in one error.
     """
-    if options.target not in PIPELINES:
-        raise CompileError(f"target '{options.target}' is not supported")
-    if options.golden_seed is not None and options.target != "ttnn":
-        raise CompileError("golden values are embedded in .ttnn files only")
+    _refuse_impossible(options)
     runner = runner if runner is not None else PassRunner(load_dialects())
     with runner.stage("parse"):
         module = source_module(source, diagnostics, options.mesh)
@@ -137,6 +138,7 @@ def compile_module(
             check_supported(module)
     with runner.stage("verify"):
         verify_module(module)
+        _refuse_unusable_names(module)
         source_dtypes = _source_dtypes(module)
     if options.target == "ttmetal" and _is_whole_on_mesh(module):
         set_mesh(module, ONE_CHIP)
@@ -150,19 +152,67 @@ def compile_module(
     if options.trace:
         mark_traced(module)
     chosen: dict[str, OptionValue] = {}
-    if options.weights and options.target == "ttnn":
-        chosen["experimental-weight-dtype"] = WEIGHT_TYPES[options.weights]
-    if options.optimize and options.target == "ttnn":
-        chosen["optimization-level"] = options.optimize
+    if options.weights:
+        chosen[WEIGHT_OPTIONS[options.target]] = WEIGHT_TYPES[options.weights]
+    if options.optimize or options.overrides:
+        chosen["optimization-level"] = options.optimize or level_of(options.overrides)
         chosen["record-decisions"] = True
         if options.overrides:
             chosen["overrides"] = options.overrides
     if pipeline is not None:
         runner.run(module, passes_of(Step(pipeline, chosen)))
+    elif chosen:
+        raise CompileError(
+            f"the module holds programs of the device already: {', '.join(chosen)} would not be "
+            "followed"
+        )
     decisions, explanation = (_recorded(module, name) for name in _RECORDS)
     embed = None if options.golden_seed is None else _embedding(source, module, options.golden_seed)
     compiled = emit_module(module, options, runner, source.digest, source_dtypes, embed)
     return replace(compiled, decisions=decisions, explanation=explanation)
+
+
+def _refuse_impossible(options: CompileOptions) -> None:
+    """Raises CompileError for options that a target does not have, or values that they cannot
+    have."""
+    if options.target not in PIPELINES:
+        raise CompileError(
+            f"target '{options.target}' is not supported{did_you_mean(options.target, PIPELINES)}"
+        )
+    if options.weights and options.weights not in WEIGHT_TYPES:
+        raise CompileError(
+            f"weights cannot be '{options.weights}'{did_you_mean(options.weights, WEIGHT_TYPES)}",
+            remedy=f"they can be {' or '.join(WEIGHT_TYPES)}",
+        )
+    if options.optimize not in (0, 1, 2):
+        raise CompileError(f"there is no level {options.optimize} of the optimizer: 0, 1 or 2")
+    if options.target == "ttnn":
+        return
+    if options.golden_seed is not None:
+        raise CompileError("golden values are embedded in .ttnn files only")
+    if options.optimize or options.overrides:
+        raise CompileError(
+            "the optimizer decides on calls of the ttnn library, which --target ttmetal has none of"
+        )
+
+
+def _refuse_unusable_names(module: ModuleOp) -> None:
+    """Raises CompileError for names that C strings would cut off."""
+    from xdsl.dialects.builtin import StringAttr
+    from xdsl.dialects.func import FuncOp
+
+    for op in module.walk():
+        if not isinstance(op, FuncOp):
+            continue
+        names = [op.sym_name.data]
+        for attributes in (*(op.arg_attrs or ()), *(op.res_attrs or ())):
+            name = attributes.data.get("ttir.name")
+            names += [name.data] if isinstance(name, StringAttr) else []
+        for name in names:
+            if "\0" in name:
+                raise CompileError(
+                    f"the name '{name.replace(chr(0), chr(92) + '0')}' has a NUL", op
+                )
 
 
 def _refuse_other_mesh(module: ModuleOp, mesh: MeshShape) -> None:

@@ -213,6 +213,10 @@ def _array(jax: Any, leaf: Any) -> np.ndarray:
             called_at(),
             remedy="give arrays as parameters, and as example where the program is checked",
         )
+    if np.ma.is_masked(leaf):
+        raise CompileError(
+            "elements of an array are masked", called_at(), remedy="fill them (.filled(value))"
+        )
     return np.asarray(leaf)
 
 

@@ -26,6 +26,7 @@ from ttcodegen.cli.entry import (
 from ttcodegen.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.lang.called_operations import callable_operations
 from ttcodegen.messages import Level, is_reported, report
+from ttcodegen.printable import printable
 from ttcodegen.systems.description import ARCHITECTURES
 from ttcodegen.systems.releases import DEFAULT_RELEASE, RELEASES
 
@@ -50,7 +51,7 @@ edits of yours are in conflict with it; 70 a bug in ttcodegen
 """
 
 
-def argument_parser() -> argparse.ArgumentParser:
+def argument_parser() -> ArgumentParser:
     """The options of the command line."""
     parser = ArgumentParser(
         prog="ttcodegen",
@@ -77,7 +78,7 @@ def argument_parser() -> argparse.ArgumentParser:
         default=DEFAULT_RELEASE,
         help="the tt-metal release to target",
     )  # fmt: skip
-    add("--optimize", type=int, choices=(0, 1, 2), default=0, metavar="LEVEL", help="0: all "
+    add("--optimize", type=int, choices=(0, 1, 2), metavar="LEVEL", help="0: all "
         "tensors in DRAM, the defaults of the library (0); 1: what is always faster; 2: search "
         "for the best placement of tensors and the best distribution over the cores")  # fmt: skip
     add("--weights", choices=("bfp8_b", "bfp4_b"), help="store the weights of matrix products "
@@ -85,7 +86,7 @@ def argument_parser() -> argparse.ArgumentParser:
     add("--explain", action="store_true", help="print the decision for each call and the "
         "estimated cost of the next best alternative")  # fmt: skip
     add("--overrides", metavar="F.json", type=Path, help="decisions for the optimizer, by the "
-        "names of the results of calls")  # fmt: skip
+        "names of the results of calls, at the level that they were written at")  # fmt: skip
     add("--write-overrides", metavar="F.json", type=Path, help="write the decisions of the "
         "optimizer to a file for --overrides")  # fmt: skip
     add("--tt-lang", metavar="PROGRAM", action="append", default=[], help="a Python program with "
@@ -150,14 +151,33 @@ def _run(invocation: Invocation) -> int:
         parser.error("--check needs an executable: leave out --kind sources")
     if options.check:
         _touch_memory_in_small_pages()
-    asks = options.explain or options.overrides or options.write_overrides
-    if asks and not options.optimize:
-        parser.error("--explain and overrides need --optimize 1 or 2")
+    _refuse_contradictions(parser, options)
     if options.file is None or options.out is None:
         parser.error("FILE and -o OUT are needed")
     source = invocation.read(options.file)
     with callable_operations(options.tt_lang):
         return _compile(options, source)
+
+
+def _refuse_contradictions(parser: ArgumentParser, options: argparse.Namespace) -> None:
+    """Ends the program where an option would have no effect with the others."""
+    decisions = {
+        "--explain": options.explain,
+        "--overrides": options.overrides,
+        "--write-overrides": options.write_overrides,
+    }
+    asked = [name for name, value in decisions.items() if value]
+    if options.target == "ttmetal" and (asked or options.optimize):
+        name = asked[0] if asked else "--optimize"
+        parser.error(
+            f"{name} is for calls of the ttnn library: --target ttmetal has no optimizer yet"
+        )
+    if options.overrides and options.optimize == 0:
+        parser.error("--overrides decides at level 1 or 2, not at --optimize 0")
+    if asked and not options.optimize and not options.overrides:
+        parser.error(f"{asked[0]} needs --optimize 1 or 2")
+    if options.embed_goldens and options.target == "ttmetal":
+        parser.error("--embed-goldens is for .ttnn files, which --target ttmetal does not write")
 
 
 def _touch_memory_in_small_pages() -> None:
@@ -226,7 +246,7 @@ def _compile(options: argparse.Namespace, source: Source) -> int:
                 options.arch or "",
                 options.tt_metal,
                 system=system,
-                optimize=options.optimize,
+                optimize=options.optimize or 0,
                 weights=options.weights or "",
                 overrides=_overrides(options),
                 kind="both" if options.kind == "so" and options.check else options.kind or "both",
@@ -239,7 +259,7 @@ def _compile(options: argparse.Namespace, source: Source) -> int:
         )
         tell_warnings(diagnostics, source)
         if options.explain:
-            print(compiled.explanation, end="")
+            print(printable(compiled.explanation), end="")
         if options.write_overrides is not None:
             options.write_overrides.write_text(compiled.decisions, encoding="utf-8")
         if _write(options, compiled, runner):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ttcodegen.array_files import load_array
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.reader import read_ttnn
@@ -76,10 +77,7 @@ def read_golden_map(folder: Path) -> dict[str, np.ndarray]:
     """
     found: dict[str, np.ndarray] = {}
     for path in sorted(folder.rglob("*.npy")):
-        try:
-            array: np.ndarray = np.load(path, allow_pickle=False)
-        except (OSError, ValueError, EOFError, SyntaxError, TypeError, MemoryError) as error:
-            raise CompileError(f"cannot read '{path}': {error}") from None
+        array = load_array(path)
         if array.dtype.kind not in _STORED:
             raise CompileError(f"'{path}' holds no real numbers")
         found[str(path.relative_to(folder).with_suffix(""))] = array

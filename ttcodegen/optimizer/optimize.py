@@ -84,7 +84,7 @@ class Optimize(ModulePass):
             if self.record:
                 explained.append(f"{names.function}\n{table(decisions, overrides, model, once)}")
         if self.record:
-            op.attributes[DECISIONS] = StringAttr(written(taken))
+            op.attributes[DECISIONS] = StringAttr(written(taken, self.level))
             op.attributes[EXPLANATION] = StringAttr("\n".join(explained))
 
 

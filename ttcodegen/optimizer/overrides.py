@@ -1,12 +1,13 @@
 """Decisions that are given from outside, and those that were taken, as JSON.
 
-    {"version": 1, "functions": {"main": {"scores": {"op": "matmul", "memory": "l1",
+    {"version": 1, "level": 2, "functions": {"main": {"scores": {"op": "matmul", "memory": "l1",
      "sharding": "block_sharded", "shard": [64, 128], "grid": [8, 4],
      "program_config": "#ttnn....<...>", "math_fidelity": "hifi2", "data_type": "bfp_bf8",
      "fuse": false, "operands": {"0": {"memory": "l1", "sharding": "height_sharded"}}}}}}
 
 Calls go by the names of what they make. A file may say as little as it likes of each of them. The
-options of the reference compiler (`override_strings`) may be used instead.
+options of the reference compiler (`override_strings`) may be used instead. `level` names the level
+of the optimizer; without it decisions are applied at level 1, unless another one is requested.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from ttcodegen.optimizer.override_strings import (
 )
 from ttcodegen.optimizer.search import Decision
 from ttcodegen.suggestions import closest
+from ttcodegen.transforms.given_decisions import level_of
 
 VERSION = 1
 ANY = "*"
@@ -130,6 +132,9 @@ def read_overrides(text: str) -> Overrides:
     functions: Any = known.get("functions")
     if not isinstance(functions, dict) or known.get("version") != VERSION:
         raise CompileError(f'overrides have "version": {VERSION}, and "functions" by their names')
+    if unknown := known.keys() - {"version", "level", "functions"}:
+        raise CompileError(f"the overrides have a field '{min(unknown)}'")
+    level_of(text)
     found = cast("dict[str, Any]", functions)
     for function, entries in found.items():
         if not isinstance(entries, dict):
@@ -257,8 +262,8 @@ def choice(placement: TensorPlacement, attributes: Mapping[str, Any]) -> dict[st
     return entry
 
 
-def written(decisions: Sequence[tuple[CallNames, Sequence[Decision]]]) -> str:
-    """The file with the decisions that were taken."""
+def written(decisions: Sequence[tuple[CallNames, Sequence[Decision]]], level: int) -> str:
+    """The file with the decisions that were taken at a level of the optimizer."""
     functions: dict[str, Any] = {}
     for names, taken in decisions:
         entries: dict[str, Any] = {}
@@ -275,7 +280,8 @@ def written(decisions: Sequence[tuple[CallNames, Sequence[Decision]]]) -> str:
                 if is_fused(op):
                     entries[names[op]]["fuse"] = True
         functions[names.function] = entries
-    return json.dumps({"version": VERSION, "functions": functions}, indent=2) + "\n"
+    content = {"version": VERSION, "level": level, "functions": functions}
+    return json.dumps(content, indent=2) + "\n"
 
 
 def is_fused(op: CatalogueOp) -> bool:

@@ -12,7 +12,14 @@ from pathlib import Path
 
 from ttcodegen.emission.description import KINDS_WITH_EXECUTABLE, KINDS_WITH_LIBRARY, ProjectKind
 from ttcodegen.project.build_steps import run_ninja, run_step
+from ttcodegen.project.built_sources import (
+    forget_record,
+    misleads_times,
+    source_hashes,
+    write_record,
+)
 from ttcodegen.project.compiler_facts import cmake_options
+from ttcodegen.project.confined import refuse_link, refuse_links_out
 from ttcodegen.project.cpu_backend import CPUBackend, ensure_cpu_backend
 from ttcodegen.project.manifest import read_manifest
 from ttcodegen.project.toolchain import BuildError, Toolchain, first_error
@@ -83,8 +90,10 @@ def build_project(
             f"the project in '{out}' was written without {lacking}",
             remedy="write it with --kind both",
         )
-    backend = ensure_cpu_backend(toolchain, str(manifest.get("target", "ttnn")))
     build = out.absolute() / BUILD_FOLDER
+    refuse_link(out, BUILD_FOLDER)
+    refuse_links_out(out, build)
+    backend = ensure_cpu_backend(toolchain, str(manifest.get("target", "ttnn")))
     try:
         build.mkdir(exist_ok=True)
         (build / _LOG).write_text("")
@@ -104,7 +113,13 @@ def _build(
     library = library_path(out, name) if kind in KINDS_WITH_LIBRARY else None
     targets = [name] * (library is not None) + [f"{name}_main"] * (executable is not None)
     targets = targets or [f"{name}_objects"]
+    sources = source_hashes(out)
+    if misleads_times(out, build, sources):
+        _require(run_step([toolchain.ninja, "-C", str(build), "-t", "clean"], log), log)
+    forget_record(build)
     _require(run_ninja(toolchain, build, log, f"building {name}", targets=targets), log)
+    outputs = [library_path(out, name), build / f"{name}_main"]
+    write_record(build, sources, {path.name: path for path in outputs})
     return BuiltProject(executable, library)
 
 

@@ -530,7 +530,10 @@ def _write_report(out: Path, content: Mapping[str, Any]) -> None:
     text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
     fresh = out / f".{CHECK_REPORT}.{os.getpid()}"
     try:
-        fresh.write_text(text, "utf-8")
+        # What is there of that name, even a link, is not written through.
+        fresh.unlink(missing_ok=True)
+        with fresh.open("x", encoding="utf-8") as file:
+            file.write(text)
         fresh.replace(out / CHECK_REPORT)
     except OSError as error:
         fresh.unlink(missing_ok=True)

@@ -85,6 +85,11 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
         content: object = json.loads(folder.joinpath(MANIFEST).read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
+    return as_manifest(content)
+
+
+def as_manifest(content: object) -> dict[str, Any] | None:
+    """The content of a manifest; None if ttcodegen wrote none of that kind."""
     if not isinstance(content, dict):
         return None
     manifest = cast(dict[str, Any], content)
@@ -100,14 +105,15 @@ def manifest_hashes(manifest: Mapping[str, Any]) -> dict[str, str]:
     hashes: dict[str, str] = {}
     for row in cast(list[Any], rows) if isinstance(rows, list) else []:
         match row:
-            case {"path": str(path), "sha256": str(sha256)} if _stays_inside(path):
+            case {"path": str(path), "sha256": str(sha256)} if stays_inside(path):
                 hashes[path] = sha256
             case _:
                 pass
     return hashes
 
 
-def _stays_inside(path: str) -> bool:
+def stays_inside(path: str) -> bool:
+    """Whether a path of a manifest names something in the folder of the project."""
     parts = Path(path).parts
     return bool(parts) and not Path(path).is_absolute() and ".." not in parts and "\0" not in path
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ttcodegen.array_files import load_array
 from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.numerics.comparison import Agreement, OutputCheck, compare, reference_tolerance
@@ -116,11 +117,7 @@ def _read(folder: Path, tensors: Sequence[TensorDescription]) -> dict[str, np.nd
 
 
 def _load(path: Path) -> np.ndarray:
-    try:
-        with path.open("rb") as file:
-            array = np.lib.format.read_array(file, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise CompileError(f"cannot read '{path}': {error}") from None
+    array = load_array(path)
     if array.dtype.kind not in "biufV":
         raise CompileError(f"'{path}': expected numbers, found {array.dtype}")
     return array

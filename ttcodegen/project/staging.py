@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from ttcodegen.project.confined import refuse_link_on_way
+
 PREFIX = ".ttcodegen-"
 
 _LOCK = "lock"
@@ -62,10 +64,11 @@ def recover(out: Path) -> None:
 
     Raises:
         OSError: if files cannot be moved back.
+        CompileError: if a link is in the way.
     """
     for parent in (out, out.parent):
         for folder in _abandoned(parent):
-            if parent == out and not folder.joinpath(_COMMITTED).exists():
+            if parent == out and not os.path.lexists(folder / _COMMITTED):
                 _put_back(folder / "replaced", out)
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -77,6 +80,8 @@ def _abandoned(parent: Path) -> Iterator[Path]:
     except OSError:
         return
     for name in names:
+        if parent.joinpath(name).is_symlink():
+            continue  # No writing left that.
         lock = _free_lock(parent / name / _LOCK)
         if lock is not None:
             with lock:
@@ -86,7 +91,7 @@ def _abandoned(parent: Path) -> Iterator[Path]:
 def _free_lock(path: Path) -> IO[str] | None:
     """The lock, taken; None if another process holds it, or if there is none."""
     try:
-        lock = path.open("r+")
+        lock = os.fdopen(os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK), "r+")
     except OSError:
         return None
     try:
@@ -98,9 +103,12 @@ def _free_lock(path: Path) -> IO[str] | None:
 
 
 def _put_back(replaced: Path, out: Path) -> None:
+    if replaced.is_symlink():
+        return
     for folder, _, names in os.walk(replaced):
         for name in names:
             file = Path(folder, name)
+            refuse_link_on_way(out, file.relative_to(replaced))
             target = out / file.relative_to(replaced)
             target.parent.mkdir(parents=True, exist_ok=True)
             file.replace(target)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ttcodegen.diagnostics import CompileError
+from ttcodegen.project.confined import refuse_link_on_way
 from ttcodegen.project.edits import Conflict, MergedFiles, edited_files, file_hash, merge_edits
 from ttcodegen.project.manifest import MANIFEST, manifest_hashes, manifest_text, read_manifest
 from ttcodegen.project.pristine import PRISTINE, pristine_archive, read_pristine
@@ -196,12 +197,16 @@ def _merge(
 
     Raises:
         OSError: if that is not possible; everything has then been moved back.
+        CompileError: if a folder on the way to one of them is a link.
     """
     manifest = read_manifest(out)
     stale = set(manifest_hashes(manifest)) if manifest is not None else set[str]()
     stale = (stale | {CHECK_REPORT}) - set(paths) - set(kept)
     moves: list[tuple[Path, Path]] = []
     created: list[Path] = []
+
+    for path in (*stale, *paths):
+        refuse_link_on_way(out, path)
 
     def move(source: Path, target: Path) -> None:
         for folder in reversed(target.parents):

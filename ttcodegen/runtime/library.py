@@ -21,7 +21,8 @@ from numpy.typing import ArrayLike
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.emission.structure import Structure, StructureError
 from ttcodegen.project.building import build_project, library_path, wait_for_builds
-from ttcodegen.project.manifest import MANIFEST, read_manifest
+from ttcodegen.project.built_sources import is_current, source_hashes
+from ttcodegen.project.manifest import MANIFEST, manifest_hashes, read_manifest
 from ttcodegen.project.toolchain import find_toolchain
 from ttcodegen.runtime.c_api import (
     API_VERSION,
@@ -36,6 +37,7 @@ from ttcodegen.runtime.c_api import (
     array_argument,
 )
 from ttcodegen.runtime.device_tensor import DeviceTensor
+from ttcodegen.runtime.library_description import describe_library
 
 __all__ = [
     "DeviceTensor",
@@ -401,7 +403,8 @@ def load(
     device: int | LoadedModule = 0,
     seed: int | None = None,
 ) -> LoadedModule:
-    """Loads a project that ttcodegen wrote; builds its shared object if that has not been done.
+    """Loads a project that ttcodegen wrote; builds its shared object unless it was built of the
+    sources as they are now.
 
     Args:
         path: the project's folder.
@@ -442,11 +445,12 @@ def load_library(path: Path) -> LoadedModule:
 
 
 def _find_library(out: Path, module: str) -> Path:
-    # A build by hand, as the project's README describes it, counts as well.
+    """The shared object of a project, built again if it was built of other sources."""
+    sources = source_hashes(out)
     for folder in (library_path(out, module).parent, out / "build-cpu"):
         wait_for_builds(folder)
         library = folder / f"lib{module}.so"
-        if library.is_file():
+        if is_current(folder, library, sources) or _holds_sources(out, library, sources):
             return library.absolute()
     try:
         built = build_project(out, module, find_toolchain(), "so").library
@@ -454,6 +458,22 @@ def _find_library(out: Path, module: str) -> Path:
         raise ModuleError(error.render()) from None
     assert built is not None
     return built.absolute()
+
+
+def _holds_sources(out: Path, library: Path, sources: Mapping[str, str]) -> bool:
+    """Whether a library that was built by hand was built of these sources: it is newer, and the
+    manifest in it has their hashes, unless they were edited."""
+    if not library.is_file():
+        return False
+    built = library.stat().st_mtime_ns
+    if any(out.joinpath(path).stat().st_mtime_ns > built for path in sources):
+        return False
+    try:
+        manifest = describe_library(library).embedded
+    except CompileError:
+        return False
+    hashes = manifest_hashes(manifest or {})
+    return all(hashes.get(path) == hash_ for path, hash_ in sources.items())
 
 
 def _signature(tensor: CTensor, row: Mapping[str, Any] | None) -> TensorSignature:
@@ -489,8 +509,10 @@ def _dtype(name: str) -> np.dtype[Any]:
 
 def _fitting(values: ArrayLike, signature: TensorSignature) -> np.ndarray:
     """The values as a contiguous array that the library takes for a tensor."""
-    array = np.asarray(values)
     what = f"'{signature.name}'"
+    if np.ma.is_masked(values):
+        raise ModuleError(f"{what}: elements of the array are masked; fill them (.filled(value))")
+    array = np.asarray(values)
     if array.shape != signature.shape:
         raise ModuleError(f"{what}: expected the shape {signature.shape}, found {array.shape}")
     array = array.astype(array.dtype.newbyteorder("="), copy=False)

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 
+from ttcodegen.array_files import existing_file, load_array
 from ttcodegen.cost.memory_use import memory_use
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.project.manifest import read_manifest
+from ttcodegen.project.manifest import read_manifest, stays_inside
 from ttcodegen.runtime.executable import Executable, FlatbufferExecutable, TensorInfo
 from ttcodegen.runtime.initialization import DEFAULT, initial_values
 
@@ -115,7 +115,7 @@ def _memory_bytes() -> int:
 
 def _named_file(folder: Path | None, tensor: TensorInfo) -> Path | None:
     path = folder / f"{tensor.name.replace('/', '_')}.npy" if folder is not None else None
-    return path if path is not None and path.is_file() else None
+    return existing_file(path) if path is not None else None
 
 
 def _weight_files(executable: Executable, function: str) -> dict[str, Path]:
@@ -134,9 +134,13 @@ def _declared_files(project: Path, manifest: Mapping[str, Any], function: str) -
     for row in rows:
         if row.get("name") == function:
             for tensor in row.get("inputs", []):
-                path = project / str(tensor.get("file"))
-                inside = path.resolve().is_relative_to(project.resolve())
-                if "file" in tensor and inside and path.is_file():
+                file = tensor.get("file")
+                if not isinstance(file, str):
+                    continue
+                if not stays_inside(file):
+                    raise CompileError(f"the weight '{file}' is not in the project '{project}'")
+                path = existing_file(project / file)
+                if path is not None:
                     found[str(tensor["name"])] = path
     return found
 
@@ -147,13 +151,7 @@ def read_values(path: Path, tensor: TensorInfo) -> np.ndarray:
     Raises:
         CompileError: if it cannot be read or does not fit.
     """
-    try:
-        array: np.ndarray = np.load(path, allow_pickle=False)
-    except OSError as error:
-        raise CompileError(f"cannot read '{path}': {error.strerror or error}") from None
-    except (ValueError, EOFError, SyntaxError, TypeError, TokenError, MemoryError) as error:
-        # numpy reads the header of the file as Python does.
-        raise CompileError(f"'{path}' is no .npy file, or damaged: {error}") from None
+    array = load_array(path)
     if array.dtype.kind not in "biuf":
         raise CompileError(f"'{path}' holds no numbers")
     if array.shape != tensor.shape:

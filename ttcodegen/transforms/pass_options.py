@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NoReturn
 
 from ttcodegen.compat.refused_options import Refused
 from ttcodegen.diagnostics import CompileError
@@ -40,8 +40,8 @@ class Option:
     name: str
     description: str
     default: OptionValue = ""
-    choices: tuple[str, ...] = ()
-    """The values that a text may have; empty if any."""
+    choices: tuple[str | int, ...] = ()
+    """The values that a text or an integer may have; empty if any."""
     refusal: str | None = None
 
     @property
@@ -68,15 +68,22 @@ class Option:
             OptionError: if the option cannot have that value.
         """
         value = self._decode(text)
+        self.check(value)
+        return value
+
+    def check(self, value: OptionValue) -> None:
+        """Makes sure that the option can have a value.
+
+        Raises:
+            OptionError: if it cannot.
+        """
         if self.refusal is not None and value != self.default:
             raise OptionError(
-                f"the option '{self.name}' cannot be {text or 'empty'}: {self.refusal}"
+                f"the option '{self.name}' cannot be {self._spelled(value)}: {self.refusal}"
             )
         if self.choices and value not in self.choices:
-            raise OptionError(
-                f"the option '{self.name}' is one of {', '.join(self.choices)}, found '{text}'"
-            )
-        return value
+            known = ", ".join(map(str, self.choices))
+            raise OptionError(f"the option '{self.name}' is one of {known}, found '{value}'")
 
     def _decode(self, text: str) -> OptionValue:
         match self.kind:
@@ -96,6 +103,9 @@ class Option:
                 return text
             case "texts":
                 return tuple(part.strip() for part in text.split(",") if part.strip())
+
+    def _spelled(self, value: OptionValue) -> str:
+        return self.encode(value).partition("=")[2] or "empty"
 
     def encode(self, value: OptionValue) -> str:
         """`name=value` as it is written."""
@@ -133,18 +143,35 @@ def decode_options(owner: str, options: Sequence[Option], text: str) -> Mapping[
     known = {option.name: option for option in options}
     values: dict[str, OptionValue] = {}
     for name, value in split_options(owner, text):
-        option = known.get(name)
-        if option is None:
-            from difflib import get_close_matches
-
-            close = get_close_matches(name, known, 1)
-            remedy = f"did you mean '{close[0]}'?" if close else _listed(owner, options)
-            raise OptionError(f"--{owner} has no option '{name}'", remedy=remedy)
+        option = known.get(name) or _refuse_unknown(owner, name, options)
         try:
             values[name] = option.decode(value)
         except OptionError as error:
             raise OptionError(f"--{owner}: {error}") from None
     return values
+
+
+def check_options(owner: str, options: Sequence[Option], values: Mapping[str, OptionValue]) -> None:
+    """Makes sure that the pass `owner` takes these values.
+
+    Raises:
+        OptionError: if one of them is no option of the pass, or cannot have that value.
+    """
+    known = {option.name: option for option in options}
+    for name, value in values.items():
+        option = known.get(name) or _refuse_unknown(owner, name, options)
+        try:
+            option.check(value)
+        except OptionError as error:
+            raise OptionError(f"--{owner}: {error}") from None
+
+
+def _refuse_unknown(owner: str, name: str, options: Sequence[Option]) -> NoReturn:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, [option.name for option in options], 1)
+    remedy = f"did you mean '{close[0]}'?" if close else _listed(owner, options)
+    raise OptionError(f"--{owner} has no option '{name}'", remedy=remedy)
 
 
 def _listed(owner: str, options: Sequence[Option]) -> str:

@@ -238,7 +238,7 @@ PASSES = (
         implementation="ttcodegen.optimizer.optimize:Optimize",
         description="Chooses math fidelities, program configurations and memory configurations.",
         options=(
-            Option("level", "1: what never hurts; 2: with a search for layouts.", 1),
+            Option("level", "1: what never hurts; 2: with a search.", 1, choices=(1, 2)),
             Option("overrides", "Decisions that are given, as JSON."),
             Option("record", "Leave what was decided in attributes of the module.", False),
         ),

@@ -12,9 +12,6 @@ from ttcodegen.transforms.passes import EMITC_OPTIONS as CONVERSION_OPTIONS
 from ttcodegen.transforms.passes import SYSTEM_OPTIONS
 from ttcodegen.transforms.registry import Option
 
-REFERENCE_OVERRIDES = ("override-output-layout", "override-conv2d-config", "insert-memreconfig")
-"""The options that give decisions to the reference compiler."""
-
 TTIR_OPTIONS = (
     Option("enable-fusing-pass", "Recognise what the library has one op for.", True),
     Option("enable-implicit-broadcast-folding-pass", "Drop broadcasts that are implied.", True),
@@ -26,7 +23,12 @@ TTNN_OPTIONS = (
     *TTIR_OPTIONS,
     Option("enable-const-eval", "Compute once what depends on weights only.", True),
     Option("enable-remove-dead-values", "Drop what lowering left over.", True),
-    Option("optimization-level", "0: as written; 1: what never hurts; 2: a search.", 0),
+    Option(
+        "optimization-level",
+        "0: as written, but for decisions that are given; 1: what never hurts; 2: a search.",
+        0,
+        choices=(0, 1, 2),
+    ),
     Option("enable-optimizer", "Level 1, whatever the level says.", False),
     Option("memory-layout-analysis-enabled", "Level 2 if there is an optimizer.", False),
     Option(

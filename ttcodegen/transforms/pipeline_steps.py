@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ttcodegen.transforms.given_decisions import given_decisions, optimization_level
 from ttcodegen.transforms.pass_options import chosen
 from ttcodegen.transforms.passes import EMITC_OPTIONS as CONVERSION_OPTIONS
 from ttcodegen.transforms.passes import SYSTEM_OPTIONS
 from ttcodegen.transforms.pipeline_options import (
     EMITC_OPTIONS,
-    REFERENCE_OVERRIDES,
     TTIR_OPTIONS,
     TTNN_OPTIONS,
 )
@@ -52,27 +52,10 @@ def ttir_to_ttnn(options: Values) -> Iterator[Step | str]:
         yield "remove-dead-values"
     if optimization_level(options) > 0:
         yield from ("ttnn-decode-caches", "ttnn-dense-rows")
-        given = _given(options)
+        given = given_decisions(options)
         yield from (Step("ttnn-fuse-projections", given), "ttnn-decode-heads")
         yield Step("ttnn-fuse-activations", given)
     yield from _placed(options)
-
-
-def optimization_level(options: Values) -> int:
-    """How much is optimized: 0 nothing, 1 what never hurts, 2 with a search for layouts."""
-    level = options["optimization-level"]
-    assert isinstance(level, int)
-    if level == 0 and options["enable-optimizer"]:
-        level = 1
-    return 2 if level == 1 and options["memory-layout-analysis-enabled"] else level
-
-
-def _given(options: Values) -> dict[str, OptionValue]:
-    """What is decided from outside, in the one form or the other."""
-    if options["overrides"]:
-        return {"overrides": options["overrides"]}
-    given = [f"{name}={options[name]}" for name in REFERENCE_OVERRIDES if options[name]]
-    return {"overrides": " ".join(given)} if given else {}
 
 
 def _placed(options: Values) -> Iterator[Step | str]:
@@ -84,7 +67,7 @@ def _placed(options: Values) -> Iterator[Step | str]:
         yield Step("ttnn-weight-dtype-conversion", {"target": target})
     if (level := optimization_level(options)) > 0:
         record = {"record": True} if options["record-decisions"] else {}
-        yield Step("ttnn-optimize", {"level": level, **_given(options), **record})
+        yield Step("ttnn-optimize", {"level": level, **given_decisions(options), **record})
     if options["enable-const-eval"]:
         yield "const-eval-hoist-transform"
     yield "ttnn-decompose-layouts"

@@ -43,6 +43,7 @@ from ttcodegen.transforms.pass_options import (
     Option,
     OptionError,
     OptionValue,
+    check_options,
     decode_options,
     unbraced,
 )
@@ -218,11 +219,16 @@ def parse_step(name: str, text: str) -> Step:
 
 
 def schedule(steps: Iterable[Step | str]) -> list[tuple[Step, ModulePass]]:
-    """The passes that steps expand to, in order, each with the step that describes it."""
+    """The passes that steps expand to, in order, each with the step that describes it.
+
+    Raises:
+        OptionError: if a step has an option that its pass or pipeline does not take.
+    """
     scheduled: list[tuple[Step, ModulePass]] = []
     for given in steps:
         one = Step(given) if isinstance(given, str) else given
         entry = find(one.name)
+        check_options(one.name, entry.options, one.options)
         if isinstance(entry, PassEntry):
             scheduled.append((Step(entry.name, one.options), entry.make(one.options)))
         else:

@@ -12,6 +12,7 @@ from typing import Any, TextIO
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.messages import Level, set_level
+from ttcodegen.printable import printable
 from ttcodegen.suggestions import did_you_mean
 
 LEVELS = ("critical", "error", "warning", "info", "debug")
@@ -59,7 +60,7 @@ class Logger:
         if LEVELS.index(level) > self._level:
             return
         if not self.file_name:
-            stream.write(message + "\n")
+            stream.write(printable(message) + "\n")
             return
         try:
             with Path(self.file_name).open(self._mode, encoding="utf-8") as file:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ttcodegen.flatbuffer.program import Binary
     from ttcodegen.flatbuffer.ttm_program import DeviceBinary, DeviceProgram
     from ttcodegen.runtime.executable import Executable
+    from ttcodegen.runtime.library_description import LibraryDescription
     from ttcodegen.systems.description import SystemDescription
 
 ENDINGS = (".ttnn", ".ttm", ".so", ".ttsys")
@@ -25,7 +26,8 @@ ENDINGS = (".ttnn", ".ttm", ".so", ".ttsys")
 class Read(Command):
     """Shows sections of flatbuffers, shared objects and system descriptions.
 
-    What a shared object does not hold itself is taken from the flatbuffer of its project.
+    No code of a file is run: a shared object is described by the manifest that its build put into
+    it. What it does not hold itself is taken from the flatbuffer of its project.
     """
 
     name: ClassVar[str] = "read"
@@ -177,24 +179,63 @@ def _interface_sections(executable: Executable) -> Sections:
 
 
 def _library_sections(path: Path) -> Sections:
-    from ttcodegen.project.manifest import read_manifest
+    """The sections of a shared object, which is not loaded: that would run its code."""
     from ttcodegen.runtime.c_api import API_VERSION
-    from ttcodegen.runtime.executable import LibraryExecutable, flatbuffer_beside
+    from ttcodegen.runtime.executable import flatbuffer_beside
+    from ttcodegen.runtime.library_description import describe_library
 
-    executable = LibraryExecutable(path)
-    flatbuffer = flatbuffer_beside(path)
-    manifest = None if flatbuffer is None else read_manifest(flatbuffer.parent)
+    description = describe_library(path)
+    manifest = description.manifest
     version = {
         "api": API_VERSION,
-        "tool": None if manifest is None else manifest.get("tool_version"),
-        "tt_metal": None if manifest is None else manifest.get("tt_metal_release"),
+        "tool": manifest.get("tool_version"),
+        "tt_metal": manifest.get("tt_metal_release"),
     }
     sections: dict[str, Callable[[], Any]] = {
         "version": lambda: version,
-        **_interface_sections(executable),
+        "inputs": lambda: _library_tensors(description, "inputs"),
+        "outputs": lambda: _library_tensors(description, "outputs"),
     }
+    flatbuffer = flatbuffer_beside(path)
     if flatbuffer is not None:
         others = _flatbuffer_sections(flatbuffer)
         borrowed = [name for name in ("system_desc", "mlir", "cpp") if name in others]
         sections |= {name: others[name] for name in borrowed}
     return sections
+
+
+def _library_tensors(library: LibraryDescription, group: str) -> dict[str, Any]:
+    """The inputs or outputs of each function, as the manifest has them.
+
+    Raises:
+        CompileError: if the manifest is damaged.
+    """
+    try:
+        return {
+            function["name"]: [
+                {
+                    "name": row["name"],
+                    "kind": row["kind"],
+                    "shape": list(row["shape"]),
+                    "data_type": row["dtype"],
+                    "source_dtype": row["source_dtype"],
+                    "layout": row["layout"],
+                    "buffer_type": row["buffer_type"],
+                    "memory_layout": None,
+                }
+                for row in _in_order(library, function[group])
+            ]
+            for function in library.functions()
+        }
+    except (KeyError, TypeError):
+        raise CompileError("the manifest of the shared object is damaged") from None
+
+
+def _in_order(
+    library: LibraryDescription, rows: Sequence[Mapping[str, Any]]
+) -> Sequence[Mapping[str, Any]]:
+    """The order of the source for a library in its project; by itself that of its C API, in which
+    weights follow the inputs."""
+    if library.is_in_project:
+        return rows
+    return sorted(rows, key=lambda row: row["kind"] in ("parameter", "constant"))

@@ -327,7 +327,11 @@ std::string own_directory() {
 }  // namespace
 
 Array read_npy(const std::string& path) {
-    const File file = open(path, "rb");
+    // Opening a pipe would wait for someone who writes into it.
+    const File file = file_exists(path) ? open(path, "rb") : nullptr;
+    if (file == nullptr) {
+        fail(path, std::strerror(ENOENT));
+    }
     const Header header = read_header(path, file.get());
     const std::size_t size = element_size(header.type);
     std::uint64_t wanted = size;
@@ -389,7 +393,14 @@ void write_npy(const std::string& path, const ArrayView& array) {
 
 bool file_exists(const std::string& path) {
     struct stat status{};
-    return stat(path.c_str(), &status) == 0 && !S_ISDIR(status.st_mode);
+    const bool is_found = stat(path.c_str(), &status) == 0;
+    if (is_found ? !S_ISREG(status.st_mode) : lstat(path.c_str(), &status) == 0) {
+        fail(path, is_found ? "not a regular file" : "a link to nothing");
+    }
+    if (!is_found && errno != ENOENT && errno != ENOTDIR) {
+        fail(path, std::strerror(errno));
+    }
+    return is_found;
 }
 
 std::string installed_directory(const char* variable, const std::string& name) {

@@ -17,6 +17,9 @@ Array read_npy(const std::string& path);
 /// @throws std::runtime_error, with the path, if the file cannot be written.
 void write_npy(const std::string& path, const ArrayView& array);
 
+/// @throws std::runtime_error, with the path, if there is something that is no regular file: a
+/// folder,
+///     a pipe, a link to nothing.
 bool file_exists(const std::string& path);
 
 /// The folder with the files of weights and constants.

@@ -157,15 +157,32 @@ const char* kind_name(Kind kind) {
     return names[static_cast<std::size_t>(kind)];
 }
 
+/// The text with '?' for control characters and marks of direction, which a terminal obeys.
+std::string printable(std::string text) {
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const auto byte = [&](std::size_t k) {
+            return i + k < text.size() ? text[i + k] & 0xffU : 0;
+        };
+        const unsigned two = byte(0) << 8 | byte(1);
+        const bool is_mark = (two == 0xe280 && (byte(2) - 0x8e < 2 || byte(2) - 0xa8 < 7)) ||
+                             (two == 0xe281 && byte(2) - 0xa6 < 4) || two == 0xd89c ||
+                             (two >= 0xc280 && two < 0xc2a0);
+        if (is_mark || byte(0) == 0x7f || (byte(0) < 0x20 && byte(0) != '\n')) {
+            text[i] = '?';
+        }
+    }
+    return text;
+}
+
 void print_tensor(const TensorDescription& tensor, const std::string& remark) {
-    std::printf("  %-9s  %-24s %-20s %-9s %s\n", kind_name(tensor.kind), tensor.name,
-                shape_text(tensor.shape()).c_str(), data_type_name(tensor.data_type),
-                remark.c_str());
+    std::printf("  %-9s  %-24s %-20s %-9s %s\n", kind_name(tensor.kind),
+                printable(tensor.name).c_str(), shape_text(tensor.shape()).c_str(),
+                data_type_name(tensor.data_type), printable(remark).c_str());
 }
 
 void list_functions(const Module& module) {
     for (const Function& function : module.functions) {
-        std::printf("%s\n", function.name);
+        std::printf("%s\n", printable(function.name).c_str());
         for (const auto tensors : {function.inputs, function.weights, function.outputs}) {
             for (const TensorDescription& tensor : tensors) {
                 print_tensor(tensor, "");
@@ -290,7 +307,7 @@ class Program {
 
     void run_function(std::size_t index) {
         const Function& function = model_.function(index);
-        std::printf("%s\n", function.name);
+        std::printf("%s\n", printable(function.name).c_str());
         const std::vector<Array> inputs = make_inputs(function);
         set_weights(index);
         std::vector<ArrayView> views;
@@ -343,7 +360,7 @@ class Program {
         tolerance.error = options_.max_error.value_or(tolerance.error);
         if (!parts_.compare(values.view(), golden.view(), tolerance)) {
             std::fprintf(stderr, "error: output '%s' of '%s' differs from the golden one\n",
-                         output.name, function.name);
+                         printable(output.name).c_str(), printable(function.name).c_str());
             passed_ = false;
         }
     }
@@ -369,7 +386,7 @@ void check_functions(const Module& module, const Options& options) {
 /// were built, the library crashes when devices and its threads are torn down.
 [[noreturn]] void leave(const char* message) {
     std::fflush(stdout);
-    std::fprintf(stderr, "error: %s\n", message);
+    std::fprintf(stderr, "error: %s\n", printable(message).c_str());
     std::fflush(stderr);
     std::_Exit(failure);
 }
@@ -433,11 +450,12 @@ int run_program(const Module& module, const ProgramParts& parts, int argc, char*
         return std::fflush(stdout) == 0 ? status : failure;
     } catch (const UsageError& error) {
         std::fflush(stdout);
-        std::fprintf(stderr, "error: %s\nnote: --help lists the options\n", error.what());
+        std::fprintf(stderr, "error: %s\nnote: --help lists the options\n",
+                     printable(error.what()).c_str());
         return usage;
     } catch (const std::exception& error) {
         std::fflush(stdout);
-        std::fprintf(stderr, "error: %s\n", error.what());
+        std::fprintf(stderr, "error: %s\n", printable(error.what()).c_str());
         return failure;
     } catch (...) {
         std::fprintf(stderr, "error: an error of unknown type\n");

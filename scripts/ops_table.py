@@ -70,13 +70,16 @@ default after `=`; without one it has to be there.
   `remainder` of booleans is refused.
 - Signed integers of 8 and 16 bits have 32 on the device. What `add`, `subtract`, `multiply`, `div`,
   `pow`, `neg`, `abs`, `square` and shifts make of them is cut off to their bits if the result is of
-  their type, and has the room of 32 bits if that is what it has. `typecast` takes the lowest bits
-  of integers, and of floats the nearest number that the type has. Sums over dimensions and products
-  of matrices are not cut off: give these a result of 32 bits.
+  their type, and has the room of 32 bits if that is what it has. So are `sum`, `prod`, `cumsum`,
+  `cumprod` and products of matrices. `typecast` takes the lowest bits of integers, and of floats
+  the nearest number that the type has.
+- Products of matrices of integers are exact to the last of 32 bits, and wrap: they are divided into
+  parts of a few bits, whose products are added up in float32 without loss (one product for bytes
+  and up to 1024 summands, ten for integers of 32 bits).
 - All integers go through float32 in ops for which ttnn takes none: above 2^24 their last bits are
-  lost. In `matmul`, convolutions
-  and pools they go through the matrix engine: those above 1024 lose theirs. Integers of 64 bits
-  have 32 on the device.
+  lost. In convolutions and pools they go through the matrix engine: those above 1024 lose theirs.
+  Integers of 64 bits have 32 on the device.
+- `scatter` leaves out slices of which a part is outside of the tensor, as XLA does.
 - Arithmetic treats booleans as 0 and 1; as a boolean, everything but 0 is true.
 - `sdpa_bw` takes the weights of attention from the intermediates and the sums of their slopes from
   `attn_output`, as they are given: it computes neither anew.

@@ -7,7 +7,7 @@ none are the product's own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -168,6 +168,220 @@ def _shifted() -> list[Case]:
     ]
 
 
+def _products() -> list[Case]:
+    """Products of matrices of integers, which wrap as sums and products of integers do."""
+    draw = np.random.default_rng(0)
+    cases: list[Case] = []
+    for first, second, result, summed in (
+        ("int8", "int8", "int8", 5),
+        ("int8", "int8", "int32", 2000),
+        ("int8", "uint32", "uint32", 3),
+        ("int16", "uint8", "int32", 300),
+        ("uint16", "uint16", "uint16", 7),
+        ("int32", "int32", "int32", 40),
+        ("uint32", "uint32", "uint32", 300),
+    ):
+        limits = [np.iinfo(name) for name in (first, second)]
+        a, b = (
+            draw.integers(each.min, each.max, shape, dtype=each.dtype, endpoint=True)
+            for each, shape in zip(limits, [(4, summed), (summed, 6)], strict=True)
+        )
+        expected = (a.astype(np.int64) @ b.astype(np.int64)).astype(result)
+        body = f"""
+            %r = stablehlo.dot_general %0, %1, contracting_dims = [1] x [0]
+            : ({type_of(a)}, {type_of(b)}) -> {type_of(expected)}"""
+        cases.append(Case(f"product_{first}_{second}_{result}", body, [a, b], expected))
+    return cases
+
+
+def _reduced(name: str, kind: str, dtype: str, values: Array, expected: Array) -> Case:
+    element = element_of(values)
+    body = f"""
+        %i = stablehlo.constant dense<{kind[1:]}> : tensor<{element}>
+        %r = stablehlo.reduce(%0 init: %i) applies stablehlo.{dtype} across dimensions = [1]
+        : ({type_of(values)}, tensor<{element}>) -> {type_of(expected)}"""
+    return Case(name, body, [values], expected)
+
+
+def _sums() -> list[Case]:
+    draw = np.random.default_rng(1)
+    bytes_ = draw.integers(-128, 127, (2, 40), dtype=np.int8, endpoint=True)
+    words = draw.integers(0, 65535, (2, 40), dtype=np.uint16, endpoint=True)
+    numbers = draw.uniform(0.8, 1.25, (3, 30)).astype(np.float32)
+    sums = [array.astype(np.int64).sum(1).astype(array.dtype) for array in (bytes_, words)]
+    product = np.prod(numbers.astype(np.float64), 1).astype(np.float32)
+    near = _reduced("prod_of_floats", "=1.0", "multiply", numbers, product)
+    return [
+        _reduced("sum_of_bytes", "=0", "add", bytes_, sums[0]),
+        _reduced("sum_of_words", "=0", "add", words, sums[1]),
+        replace(near, near=1e-5),
+    ]
+
+
+_NONE = float("nan")
+_INF = float("inf")
+
+
+def _extremes() -> list[Case]:
+    """Where the greatest and the least are, of what is no number too, as jax finds them."""
+    rows = np.array(
+        [[1, _NONE, _INF, _NONE], [_INF, 3, _INF, 1], [2, 2, -_INF, 0], [-0.0, 0.0, 0, -1]],
+        np.float32,
+    )
+    whole = np.array([[5, -128, 127, -128], [-1, 16777217, 16777216, 3]], np.int32)
+    least = np.array([[2147483647, -2147483648, -2147483647]], np.int32)
+    cases: list[Case] = []
+    for name, direction, values, expected in (
+        ("argmax_none", "GT", rows, [1, 0, 0, 0]),
+        ("argmin_none", "LT", rows, [1, 3, 2, 3]),
+        ("argmax_whole", "GT", whole, [2, 1]),
+        ("argmin_whole", "LT", whole, [1, 0]),
+        ("argmin_least", "LT", least, [1]),
+    ):
+        cases.append(_place(name, direction, values, np.array(expected, np.int32)))
+    return cases
+
+
+def _place(name: str, direction: str, values: Array, expected: Array) -> Case:
+    """As jax writes argmax and argmin."""
+    element, shape = element_of(values), type_of(values)
+    is_float = element.startswith("f")
+    limits = np.iinfo(values.dtype) if not is_float else None
+    worst = "inf" if direction == "LT" else "-inf"
+    if limits is not None:
+        worst = str(limits.max if direction == "LT" else limits.min)
+    else:
+        worst = "0x7F800000" if direction == "LT" else "0xFF800000"
+    places = shape.replace(f"x{element}>", "xi32>")
+    result = type_of(expected)
+    both = f"(tensor<{element}>, tensor<{element}>) -> tensor<i1>"
+    body = f"""
+        %i = stablehlo.iota dim = 1 : {places}
+        %w = stablehlo.constant dense<{worst}> : tensor<{element}>
+        %z = stablehlo.constant dense<0> : tensor<i32>
+        %f:2 = stablehlo.reduce(%0 init: %w), (%i init: %z) across dimensions = [1]
+        : ({shape}, {places}, tensor<{element}>, tensor<i32>)
+        -> ({result.replace("xi32>", f"x{element}>")}, {result})
+        reducer(%a: tensor<{element}>, %b: tensor<{element}>) (%c: tensor<i32>, %d: tensor<i32>)  {{
+        %1 = stablehlo.compare {direction}, %a, %b : {both}
+        %2 = stablehlo.compare NE, %a, %a : {both}
+        %3 = stablehlo.or %1, %2 : tensor<i1>
+        %4 = stablehlo.compare EQ, %a, %b : {both}
+        %5 = stablehlo.compare LT, %c, %d : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        %6 = stablehlo.and %4, %5 : tensor<i1>
+        %7 = stablehlo.or %3, %6 : tensor<i1>
+        %8 = stablehlo.select %3, %a, %b : tensor<i1>, tensor<{element}>
+        %9 = stablehlo.select %7, %c, %d : tensor<i1>, tensor<i32>
+        stablehlo.return %8, %9 : tensor<{element}>, tensor<i32>
+        }}
+        %r = stablehlo.reshape %f#1 : ({result}) -> {result}"""
+    return Case(name, body, [values], expected)
+
+
+def _unary(name: str, op: str, given: Array, expected: Array, near: float = 0.0) -> Case:
+    body = f"%r = {op} %0 : {type_of(given)}"
+    if op.startswith("chlo"):
+        body = f"%r = {op} %0 : {type_of(given)} -> {type_of(expected)}"
+    return Case(name, body, [given], expected, near)
+
+
+def _functions() -> list[Case]:
+    """Roundings, and functions at their poles and ends; values of numpy and scipy."""
+    halves = np.array(
+        [-0.5, 0.5, 1.5, -1.5, 2.5, 0.49999997, 8388609.0, -0.0, _INF, -_INF, _NONE, -7.2],
+        np.float32,
+    )
+    away = np.copysign(np.floor(np.abs(halves.astype(np.float64)) + 0.5), halves)
+    poles = np.array([0, -1, -2, -0.5, 0.5, 3.25, 30, _INF, -1e-20], np.float32)
+    digamma = np.array(
+        [_NONE, _NONE, _NONE, 0.03648998, -1.96351003, 1.01699021, 3.38443846, _INF, 1e20],
+        np.float32,
+    )
+    lgamma = np.array(
+        [_INF, _INF, _INF, 1.26551212, 0.57236494, 0.93580193, 71.25703897, _INF, 46.0517018],
+        np.float32,
+    )
+    sizes = np.array([1.0, 1.5, 1e20, 0.5], np.float32)
+    inverse = np.array([0.0, 0.96242365, 46.74484904, _NONE], np.float32)
+    bessel = np.array([0.0, -0.5, 3.0, 20.0], np.float32)
+    scaled = np.array([0.0, -0.15642080, 0.19682671, 0.08750622], np.float32)
+    return [
+        _unary("round_even", "stablehlo.round_nearest_even", halves, np.rint(halves)),
+        _unary("round_away", "stablehlo.round_nearest_afz", halves, away.astype(np.float32)),
+        _unary("digamma_poles", "chlo.digamma", poles, digamma, 1e-3),
+        _unary("lgamma_poles", "chlo.lgamma", poles, lgamma, 1e-3),
+        _unary("acosh_large", "chlo.acosh", sizes, inverse, 1e-3),
+        _unary("bessel_i1e", "chlo.bessel_i1e", bessel, scaled, 1e-4),
+    ]
+
+
+def _bits() -> list[Case]:
+    x = np.array([1.0, -1.0, 0.0, 3.14159, 1e-3, -2.5, _NONE, _INF], np.float32)
+    y = np.array([2.0, 0.0, -1.0, 3.0, 1.0, -2.5, 1.0, 0.0], np.float32)
+    type_ = type_of(x)
+    after = f"%r = chlo.next_after %0, %1 : {type_}, {type_} -> {type_}"
+    cases = [Case("next_after", after, [x, y], np.nextafter(x, y))]
+    given = np.array([1.0, 1.03125, 70000.0, 1e-8, -3.1415927, 0.1, _NONE, -_INF], np.float32)
+    with np.errstate(over="ignore"):
+        half = given.astype(np.float16).astype(np.float32)
+    half[3] = 0.0
+    quarter = np.array([1, 1, 65536, 1.25 * 2**-27, -3, 0.09375, _NONE, -_INF], np.float32)
+    for name, exponent, mantissa, expected in (
+        ("e5m10", 5, 10, half),
+        ("e11m52", 11, 52, given),
+        ("e8m2", 8, 2, quarter),
+    ):
+        body = f"%r = stablehlo.reduce_precision %0, format = e{exponent}m{mantissa} : {type_}"
+        cases.append(Case(f"precision_{name}", body, [given], expected))
+    cases.append(Case("iota_of_bytes", "%r = stablehlo.iota dim = 0 : tensor<9xui8>", [],
+                      np.arange(9, dtype=np.uint8)))  # fmt: skip
+    body = """
+        %c = stablehlo.constant dense<200> : tensor<5xui8>
+        %r = stablehlo.maximum %0, %c : tensor<5xui8>"""
+    given = np.array([0, 199, 200, 201, 255], np.uint8)
+    cases.append(Case("bytes_of_200", body, [given], np.maximum(given, 200)))
+    return cases
+
+
+def _scattered() -> list[Case]:
+    """Slices of which a part is outside are dropped, as XLA drops them."""
+    table = np.zeros((5, 3), np.float32)
+    places = np.array([[3], [4], [-1]], np.int32)
+    update = np.arange(1, 19, dtype=np.float32).reshape(3, 2, 3)
+    expected = table.copy()
+    expected[3:5] = update[0]
+    body = """
+        %r = "stablehlo.scatter"(%0, %1, %2) <{scatter_dimension_numbers = #stablehlo.scatter<
+        update_window_dims = [1, 2], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        stablehlo.return %b : tensor<f32>
+        }) : (tensor<5x3xf32>, tensor<3x1xi32>, tensor<3x2x3xf32>) -> tensor<5x3xf32>"""
+    cases = [Case("scatter_outside", body, [table, places, update], expected)]
+    numbers = np.array([16777217, -2147483648, 5], np.int32)
+    more = np.array([16777218, -2147483647, 4], np.int32)
+    where = np.array([[0], [1], [2]], np.int32)
+    body = """
+        %r = "stablehlo.scatter"(%0, %1, %2) <{scatter_dimension_numbers = #stablehlo.scatter<
+        inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+        ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+        %m = stablehlo.maximum %a, %b : tensor<i32>
+        stablehlo.return %m : tensor<i32>
+        }) : (tensor<3xi32>, tensor<3x1xi32>, tensor<3xi32>) -> tensor<3xi32>"""
+    cases.append(Case("scatter_max", body, [numbers, where, more], np.maximum(numbers, more)))
+    return cases
+
+
 def cases() -> list[Case]:
     """All of them."""
-    return [*_numbers(), *_conversions(), *_remainders(), *_shifted()]
+    return [
+        *_numbers(),
+        *_conversions(),
+        *_remainders(),
+        *_shifted(),
+        *_products(),
+        *_sums(),
+        *_extremes(),
+        *_functions(),
+        *_bits(),
+        *_scattered(),
+    ]

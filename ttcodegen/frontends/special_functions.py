@@ -41,6 +41,29 @@ def polynomial(build: OpBuilder, coefficients: Sequence[float], x: SSAValue) -> 
     return total
 
 
+def _compared(build: OpBuilder, name: str, x: SSAValue, value: float) -> SSAValue:
+    return build.like(name, x, _number(build, value, x), element=i1)
+
+
+def rounded(build: OpBuilder, x: SSAValue, to_even: bool) -> SSAValue:
+    """The nearest integer; of two that are as near the even one, or that farther from zero. Zeros
+    keep their sign. By the fraction that is above the integer below, which every type has exactly;
+    a sum with a half may be rounded up itself."""
+    size = build.like("abs", x)
+    below = build.like("floor", size)
+    fraction = build.like("subtract", size, below)
+    if to_even:
+        half = build.like("remainder", below, _number(build, 2.0, x))
+        odd = build.like("logical_and", _compared(build, "eq", fraction, 0.5),
+                         _compared(build, "ne", half, 0.0), element=i1)  # fmt: skip
+        up = build.like("logical_or", _compared(build, "gt", fraction, 0.5), odd, element=i1)
+    else:
+        up = _compared(build, "ge", fraction, 0.5)
+    found = build.like("add", below, build.typecast(up, element_of(x.type)))
+    negative = build.like("signbit", x, element=i1)
+    return build.emit("where", [negative, build.like("neg", found), found], x.type)
+
+
 def _hyperbolic(name: str) -> SpecialFunction:
     """`(e^x + e^-x) / 2`, or with a difference."""
 
@@ -53,9 +76,12 @@ def _hyperbolic(name: str) -> SpecialFunction:
 
 
 def _acosh(build: OpBuilder, x: SSAValue) -> SSAValue:
-    """`log(x + sqrt(x + 1) * sqrt(x - 1))`; the product of the roots does not overflow."""
+    """`log(x + sqrt(x + 1) * sqrt(x - 1))`, whose product is as large as x at most."""
+    result = element_of(x.type)
+    x = build.typecast(x, f32)
     roots = [build.like("sqrt", _shifted(build, x, offset)) for offset in (1.0, -1.0)]
-    return build.like("log", build.like("add", x, build.like("multiply", *roots)))
+    found = build.like("log", build.like("add", x, build.like("multiply", *roots)))
+    return build.typecast(found, result)
 
 
 def _atanh(build: OpBuilder, x: SSAValue) -> SSAValue:
@@ -88,16 +114,13 @@ def _below_half(build: OpBuilder, x: SSAValue) -> tuple[SSAValue, SSAValue]:
     return below, build.emit("where", [below, mirrored, x], x.type)
 
 
-def _at_pole(build: OpBuilder, x: SSAValue) -> SSAValue:
-    """Whether x is zero or a negative integer, where gamma functions have no value."""
-    whole = build.like("eq", build.like("floor", x), x, element=i1)
-    not_positive = build.like("le", x, _number(build, 0.0, x), element=i1)
-    return build.like("logical_and", whole, not_positive, element=i1)
-
-
-def _settled(build: OpBuilder, where: SSAValue, value: float, found: SSAValue) -> SSAValue:
-    """One value where a condition holds, what was found elsewhere."""
-    return build.emit("where", [where, _number(build, value, found), found], found.type)
+def _from_nearest(build: OpBuilder, x: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """How far x is from the nearest integer, of which sine and tangent of pi have the size that
+    they have of x; and whether it is an integer of no positive size, where gamma has a pole."""
+    nearest = build.like("floor", _shifted(build, x, 0.5))
+    distance = build.like("subtract", x, nearest)
+    whole, below = _compared(build, "eq", distance, 0.0), _compared(build, "le", x, 0.0)
+    return distance, build.like("logical_and", whole, below, element=i1)
 
 
 def _log_gamma(build: OpBuilder, x: SSAValue) -> SSAValue:
@@ -115,11 +138,15 @@ def _log_gamma(build: OpBuilder, x: SSAValue) -> SSAValue:
     power = build.like("multiply", _shifted(build, z, 0.5), build.like("log", t))
     found = build.like("subtract", build.like("log", total), t)
     found = _shifted(build, build.like("add", found, power), 0.5 * log(2 * pi))
-    angle = build.like("multiply", build.like("abs", x), _number(build, pi, x))
-    sine = build.like("log", build.like("abs", build.like("sin", angle)))
+    distance, is_pole = _from_nearest(build, x)
+    angle = build.like("multiply", build.like("abs", distance), _number(build, pi, x))
+    sine = build.like("log", build.like("sin", angle))
     other = build.like("neg", _shifted(build, build.like("add", sine, found), -log(pi)))
     found = build.emit("where", [below, other, found], x.type)
-    return build.typecast(_settled(build, _at_pole(build, x), inf, found), result)
+    size = build.like("abs", x)
+    infinite = build.like("logical_or", is_pole, _compared(build, "eq", size, inf), element=i1)
+    found = build.emit("where", [infinite, _number(build, inf, x), found], x.type)
+    return build.typecast(found, result)
 
 
 def _digamma(build: OpBuilder, x: SSAValue) -> SSAValue:
@@ -141,17 +168,62 @@ def _digamma(build: OpBuilder, x: SSAValue) -> SSAValue:
     half = build.like("multiply", inverse, _number(build, 0.5, z))
     found = build.like("subtract", build.like("log", z), half)
     found = build.like("subtract", build.like("subtract", found, series), steps)
-    angle = build.like("multiply", x, _number(build, pi, x))
+    distance, is_pole = _from_nearest(build, x)
+    angle = build.like("multiply", distance, _number(build, pi, x))
     cotangent = build.like("multiply", build.like("reciprocal", build.like("tan", angle)),
                            _number(build, pi, x))  # fmt: skip
     other = build.like("subtract", found, cotangent)
     found = build.emit("where", [below, other, found], x.type)
-    return build.typecast(_settled(build, _at_pole(build, x), nan, found), result)
+    found = build.emit("where", [is_pole, _number(build, nan, x), found], x.type)
+    return build.typecast(found, result)
+
+
+_BESSEL_SMALL = (9.38153738649577178388e-9, -4.44505912879632808065e-8, 2.00329475355213526229e-7,
+                 -8.56872026469545474066e-7, 3.47025130813767847674e-6, -1.32731636560394358279e-5,
+                 4.78156510755005422638e-5, -1.61760815825896745588e-4, 5.12285956168575772895e-4,
+                 -1.51357245063125314899e-3, 4.15642294431288815669e-3, -1.05640848946261981558e-2,
+                 2.47264490306265168283e-2, -5.29459812080949914269e-2, 1.02643658689847095384e-1,
+                 -1.76416518357834055153e-1, 2.52587186443633654823e-1)  # fmt: skip
+_BESSEL_LARGE = (-3.83538038596423702205e-9, -2.63146884688951950684e-8, -2.51223623787020892529e-7,
+                 -3.88256480887769039346e-6, -1.10588938762623716291e-4, -9.76109749136146840777e-3,
+                 7.78576235018280120474e-1)  # fmt: skip
+"""Coefficients of Chebyshev series (Cephes, i1f.c), the highest first."""
+
+
+def _chebyshev(build: OpBuilder, coefficients: Sequence[float], x: SSAValue) -> SSAValue:
+    """Half of the difference that Clenshaw's recurrence ends with."""
+    first, second = _number(build, coefficients[0], x), _number(build, 0.0, x)
+    before = second
+    for coefficient in coefficients[1:]:
+        before, second = second, first
+        product = build.broadcasting("multiply", x, second)
+        first = build.broadcasting("subtract", product, before)
+        first = build.broadcasting("add", first, _number(build, coefficient, x))
+    difference = build.broadcasting("subtract", first, before)
+    return build.like("multiply", difference, _number(build, 0.5, x))
+
+
+def _scaled_bessel_1(build: OpBuilder, x: SSAValue) -> SSAValue:
+    """`exp(-|x|) I1(x)`, the modified Bessel function of the first kind and order 1."""
+    result = element_of(x.type)
+    x = build.typecast(x, f32)
+    size = build.like("abs", x)
+    half = build.like("multiply", size, _number(build, 0.5, x))
+    small = build.like("multiply", _chebyshev(build, _BESSEL_SMALL, _shifted(build, half, -2.0)),
+                       size)  # fmt: skip
+    inverse = build.like("multiply", build.like("reciprocal", size), _number(build, 32.0, x))
+    large = build.like("multiply", _chebyshev(build, _BESSEL_LARGE, _shifted(build, inverse, -2.0)),
+                       build.like("rsqrt", size))  # fmt: skip
+    found = build.emit("where", [_compared(build, "le", size, 8.0), small, large], x.type)
+    below = _compared(build, "lt", x, 0.0)
+    found = build.emit("where", [below, build.like("neg", found), found], x.type)
+    return build.typecast(found, result)
 
 
 SPECIAL_FUNCTIONS: Mapping[str, SpecialFunction] = {
     "acosh": _acosh,
     "atanh": _atanh,
+    "bessel_i1e": _scaled_bessel_1,
     "cosh": _hyperbolic("add"),
     "digamma": _digamma,
     "erfinv": _inverse_error_function,

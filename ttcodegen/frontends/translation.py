@@ -20,9 +20,10 @@ from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.diagnostics import CompileError, Diagnostic, place_of
 from ttcodegen.dialects.constants import constant_array, elements
-from ttcodegen.dialects.datatypes import element_of, f32, i1, numpy_name, shape_of, tensor_type
+from ttcodegen.dialects.datatypes import element_of, f32, numpy_name, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.frontends.source_ops import SourceOp
+from ttcodegen.frontends.special_functions import rounded
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.ttir import ttir_op_classes
 from ttcodegen.parsing.structure import (
@@ -86,14 +87,7 @@ class Translator(OpBuilder):
         """To the nearest integer, halves to the even one; what is one already stays."""
         if getattr(value.owner, "name", "") in ("ttir.floor", "ttir.ceil", "ttir.trunc"):
             return value
-        up = self.like("floor", self.like("add", value, self.number(0.5, value)))
-        excess = self.like("subtract", up, value)
-        half = self.compare("eq", excess, self.number(0.5, value), i1)
-        parity = self.like("remainder", up, self.number(2, value))
-        odd = self.compare("ne", parity, self.number(0, value), i1)
-        down = self.like("subtract", up, self.number(1, value))
-        both = self.compare("logical_and", half, odd, i1)
-        return self.emit("where", [both, down, up], value.type)
+        return rounded(self, value, to_even=True)
 
     def matmul(self, a: SSAValue, b: SSAValue, **transposed: bool) -> SSAValue:
         """The product of matrices; both have the same leading dimensions."""

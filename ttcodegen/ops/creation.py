@@ -247,9 +247,17 @@ def _cpp_full(calls: CppCalls, op: CatalogueOp) -> None:
         calls.bind(op.results[0], calls.call(name, *arguments))
         return
     calls.include(UNARY_HEADER)
-    number = cpp_text(float(value) if placement.data_type.is_float else int(value))
-    empty = calls.nested("ttnn::zeros", *arguments)
-    calls.bind(op.results[0], calls.call("ttnn::fill", empty, Text(number)))
+    number = Text(cpp_text(float(value) if placement.data_type.is_float else int(value)))
+    if placement.data_type is not DataType.UINT8:
+        empty = calls.nested("ttnn::zeros", *arguments)
+        calls.bind(op.results[0], calls.call("ttnn::fill", empty, number))
+        return
+    # Bytes are filled with the bits of a float (unary_op_utils.cpp, tt-metal 0.70.1).
+    calls.include("ttnn/operations/copy/typecast/typecast.hpp")
+    arguments[1] = Text(cpp_text(DataType.INT32))
+    filled = calls.nested("ttnn::fill", calls.nested("ttnn::zeros", *arguments), number)
+    byte = Text(cpp_text(DataType.UINT8))
+    calls.bind(op.results[0], calls.call("ttnn::typecast", filled, byte))
 
 
 register(
@@ -302,8 +310,11 @@ def _lower_arange(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     start, end, step = (op.parameter(key) for key in ("start", "end", "step"))
     if len(range(start, end, step)) != shape[dim]:
         end = start + step * shape[dim]
-    line = TensorType(element, (shape[dim],))
+    # The library counts no bytes (docs/library-rules.md).
+    counted = si32 if declared_data_type(op.results[0]) is DataType.UINT8 else element
+    line = TensorType(counted, (shape[dim],))
     value = builder.emit("arange", [], line, start=start, end=end, step=step)
+    value = builder.typecast(value, element)
     value = builder.reshape(value, [size if axis == dim else 1 for axis, size in enumerate(shape)])
     return builder.repeat(value, shape)
 

@@ -10,8 +10,9 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.attribute_kinds import ENUMERATOR, INTEGER
-from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of, si32, ui32
+from ttcodegen.dialects.datatypes import DataType, element_of, f32, shape_of, si32, ui32
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops import slices_by_index
 from ttcodegen.ops.cpp_calls import (
@@ -38,6 +39,7 @@ from ttcodegen.ops.definition import (
 )
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.places import places
+from ttcodegen.ops.reduction import extreme_by_halves
 from ttcodegen.ops.shape_checks import expect_element, expect_integers, expect_shape, normalized_dim
 from ttcodegen.ops.slices_by_index import (
     GATHER_ATTRIBUTES,
@@ -364,7 +366,9 @@ def _extremes(
     value, index, source = operands
     shape, wanted = shape_of(value.type), shape_of(index.type)
     element = element_of(value.type)
-    computed = element if element in (bf16, f32) else f32
+    data_type = declared_data_type(value)
+    whole = not data_type.is_float
+    computed = si32 if whole and data_type is not DataType.UINT32 else element
     rank = len(shape)
     permutation = [axis for axis in range(rank) if axis != dim] + [dim]
     value, index, source = (builder.permute(v, permutation) for v in (value, index, source))
@@ -372,16 +376,24 @@ def _extremes(
     places, count = shape[dim], wanted[dim]
     # Lines without an index get one that names no position.
     index = _grown(builder, builder.typecast(index, f32), [*outer, count], float(places))
-    source = _grown(builder, builder.typecast(source, computed), [*outer, count], 0.0)
+    source = _grown(builder, builder.typecast(source, computed), [*outer, count], 0)
     named = builder.emit("arange", [], TensorType(f32, [places]), start=0, end=places)
     named = builder.reshape(named, [*[1] * len(outer), places, 1])
     index = builder.reshape(index, [*outer, 1, count])
     hits = builder.broadcasting("eq", index, named)
-    neutral = float("-inf") if reduction == "max" else float("inf")
     source = builder.reshape(source, [*outer, 1, count])
     source = builder.repeat(source, [*outer, places, count])
-    candidates = builder.emit("where", [hits, source, None], source.type, false_value=neutral)
-    best = builder.reduce(reduction, candidates, [rank], keep_dim=False)
+    if whole:
+        limits = np.iinfo(declared_data_type(source).numpy)
+        least = int(limits.min if reduction == "max" else limits.max)
+        neutral = builder.full([1] * (rank + 1), least, computed)
+        candidates = builder.broadcasting("where", hits, source, neutral, element=computed)
+        best = extreme_by_halves(builder, reduction, candidates, rank)
+        best = builder.reshape(best, shape_of(value.type))
+    else:
+        infinite = float("-inf") if reduction == "max" else float("inf")
+        candidates = builder.emit("where", [hits, source, None], source.type, false_value=infinite)
+        best = builder.reduce(reduction, candidates, [rank], keep_dim=False)
     both = "maximum" if reduction == "max" else "minimum"
     result = builder.like(both, builder.typecast(value, computed), best)
     inverse = [permutation.index(axis) for axis in range(rank)]

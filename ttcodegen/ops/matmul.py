@@ -135,13 +135,31 @@ def as_factor(x: Array) -> Array:
     return x if np.issubdtype(x.dtype, np.floating) else x.astype(np.float64)
 
 
+def _as_factors(a: Array, b: Array) -> tuple[Array, Array]:
+    """As above, but integers whose sums of products may be too large for that with 64 bits, of
+    which the lowest are right."""
+    factors = as_factor(a), as_factor(b)
+    if np.issubdtype(a.dtype, np.floating) or np.issubdtype(b.dtype, np.floating):
+        return factors
+    first, second = (float(np.abs(factor).max(initial=0.0)) for factor in factors)
+    if first * second * max(a.size, 1) < 2.0**53:
+        return factors
+    return a.astype(np.int64), b.astype(np.int64)
+
+
+def _whole(product: Array, *factors: Array) -> Array:
+    """A product of integers with 64 bits, so that conversions to fewer take the lowest."""
+    floats = any(np.issubdtype(each.dtype, np.floating) for each in factors)
+    return product if floats else product.astype(np.int64)
+
+
 def _product(call: Call) -> Array:
-    a, b = as_factor(call.array("a")), as_factor(call.array("b"))
+    a, b = _as_factors(call.array("a"), call.array("b"))
     if call["transpose_a"] and a.ndim > 1:
         a = np.swapaxes(a, -1, -2)
     if call["transpose_b"] and b.ndim > 1:
         b = np.swapaxes(b, -1, -2)
-    result = matrix_product(a, b, call.arithmetic)
+    result = _whole(matrix_product(a, b, call.arithmetic), call.array("a"), call.array("b"))
     bias = call.optional("bias") if "bias" in call.operands else None
     if bias is not None:
         result = result + bias
@@ -448,7 +466,7 @@ def _dot_dimensions(op: CatalogueOp) -> Dimensions:
 
 
 def _dot_general(call: Call) -> Array:
-    lhs, rhs = as_factor(call.array("lhs")), as_factor(call.array("rhs"))
+    lhs, rhs = _as_factors(call.array("lhs"), call.array("rhs"))
     labels = iter(range(lhs.ndim + rhs.ndim))
     names_l = [next(labels) for _ in range(lhs.ndim)]
     names_r = [next(labels) for _ in range(rhs.ndim)]
@@ -459,7 +477,8 @@ def _dot_general(call: Call) -> Array:
     contracted: set[int] = {names_l[axis] for axis in call["contract_dims_lhs"]}
     taken = contracted | set(batch)
     free = [name for name in (*names_l, *names_r) if name not in taken]
-    return np.einsum(lhs, names_l, rhs, names_r, batch + free, optimize=True)
+    product = np.einsum(lhs, names_l, rhs, names_r, batch + free, optimize=True)
+    return _whole(product, call.array("lhs"), call.array("rhs"))
 
 
 def _decompose_dot_general(builder: OpBuilder, op: CatalogueOp) -> SSAValue:

@@ -206,7 +206,7 @@ def _reduce_integers(
     for dim in dims:
         size = shape_of(value.type)[dim]
         if name not in _SCANS:
-            value = _extreme_by_halves(builder, name, value, dim)
+            value = extreme_by_halves(builder, name, value, dim)
             continue
         if size > 1:
             value = builder.emit(_SCANS[name], [value], value.type, dim=dim)
@@ -214,7 +214,7 @@ def _reduce_integers(
     return builder.reshape(value, op.result_shape)
 
 
-def _extreme_by_halves(builder: OpBuilder, name: str, value: SSAValue, dim: int) -> SSAValue:
+def extreme_by_halves(builder: OpBuilder, name: str, value: SSAValue, dim: int) -> SSAValue:
     """The halves of an odd number share one element, which changes no extreme."""
     while (size := shape_of(value.type)[dim]) > 1:
         half = (size + 1) // 2
@@ -399,9 +399,10 @@ def _product(array: Array, **options: Any) -> Array:
 
 
 def _lower_prod(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """One call per dimension: the library multiplies along one dimension or all of them."""
+    """One call per dimension: the library multiplies along one dimension or all of them, in
+    bfloat16 only. Of others the last of the running products covers all."""
     value = builder.operand(op, "input")
-    if _is_wide_integer(op):
+    if element_of(value.type) != bf16 and prod(op.shape("input")) > 0:
         return _reduce_integers(builder, op, value, reduced_dims(op))
     for dim in reduced_dims(op):
         shape = list(shape_of(value.type))

@@ -256,8 +256,8 @@ def gather_slices(call: Call) -> Array:
 
 
 def slices_to_scatter(call: Call) -> tuple[tuple[Array, ...], Array]:
-    """The positions that a scatter names, and the value at each; elements that would be outside of
-    the tensor are left out."""
+    """The positions that a scatter names, and the value at each; slices of which a part would be
+    outside of the tensor are left out, as XLA leaves them out."""
     x, indices, update = (call.array(name) for name in ("input", "index", "source"))
     slices = Slices.of_scatter(call, x.shape, indices.shape, update.shape)
     batch = [indices.shape[dim] for dim in slices.batch_dims]
@@ -269,6 +269,8 @@ def slices_to_scatter(call: Call) -> tuple[tuple[Array, ...], Array]:
     named = np.ones(extents, dtype=bool)
     for address, size in zip(addresses, x.shape, strict=True):
         named &= (address >= 0) & (address < size)
+    window = tuple(range(len(batch), len(extents)))
+    named = np.broadcast_to(named.all(axis=window, keepdims=True), extents)
     return tuple(address[named] for address in addresses), update[named]
 
 
@@ -448,23 +450,22 @@ def _broadcast_to(builder: OpBuilder, value: SSAValue, shape: Sequence[int]) -> 
 
 
 def _decompose_targets(builder: OpBuilder, folded: _Folded, indices: SSAValue) -> SSAValue:
-    """As _decompose_places, but what is outside of the tensor gets a position after its last
-    one."""
+    """As _decompose_places, but slices of which a part is outside of the tensor get a position
+    after its last one."""
     slices = folded.slices
     parts = _parts(builder, slices, indices)
     inside: list[SSAValue] = []
     terms: list[SSAValue] = []
     for axis, dim in enumerate(folded.addressed):
-        stride, size = folded.strides[axis], slices.shape[dim]
-        place = parts[slices.addressed.index(dim)] if dim in slices.addressed else None
-        if folded.window[axis] > 1 or place is None:
-            steps = _constant(builder, _steps(folded, axis))
-            place = steps if place is None else builder.broadcasting("add", place, steps)
+        stride, last = folded.strides[axis], slices.shape[dim] - folded.window[axis]
         if dim in slices.addressed:
-            clamped = builder.like("clamp_scalar", place, min=0, max=size - 1)
-            inside.append(builder.like("eq", place, clamped))
-            place = clamped
-        terms.append(_times(builder, place, stride))
+            part = parts[slices.addressed.index(dim)]
+            clamped = builder.like("clamp_scalar", part, min=0, max=last)
+            inside.append(builder.like("eq", part, clamped))
+            terms.append(_times(builder, clamped, stride))
+        if folded.window[axis] > 1 or dim not in slices.addressed:
+            steps = _constant(builder, _steps(folded, axis))
+            terms.append(_times(builder, steps, stride))
     place = _sum(builder, terms)
     if not inside:
         return place

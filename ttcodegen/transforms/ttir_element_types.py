@@ -54,6 +54,7 @@ from ttcodegen.transforms.rewriting import (
     rewrite_each,
     set_type,
 )
+from ttcodegen.transforms.ttir_integer_products import express_by_parts, is_integer_product
 from ttcodegen.transforms.ttir_narrow_integers import concerns_narrow_bits, express_narrow_bits
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class TTIRElementTypeNormalizationPass(ModulePass):
         for function in functions(op):
             rewrite_each(function, _convert_apart, _converts_what_it_moves)
             rewrite_each(function, _express_booleans, _concerns_booleans)
+            rewrite_each(function, express_by_parts, is_integer_product)
             rewrite_each(function, express_narrow_bits, concerns_narrow_bits)
             _Normalizer(function, types).run()
             rewrite_each(function, _drop_typecast, lambda op: op.name == "ttir.typecast")

@@ -8,7 +8,7 @@ nearest number that there is.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerType, i32
+from xdsl.dialects.builtin import IntegerType, TensorType, i32
 from xdsl.ir import Attribute, SSAValue
 
 from ttcodegen.dialects.datatypes import bf16, element_of, numpy_name, shape_of, ui16
@@ -25,6 +25,8 @@ _NARROW = {"int8": 8, "int16": 16, "uint8": 8, "uint16": 16}
 _BIT_PATTERNS = {**_NARROW, "bfloat16": 16}
 _DIRECT = frozenset(("bfloat16", "uint16"))
 """Each other's bits are read by the library."""
+_SUMS = frozenset(("ttir.sum", "ttir.prod", "ttir.cumsum", "ttir.cumprod"))
+"""What adds up or multiplies many elements; products of matrices are converted after."""
 
 
 def concerns_narrow_bits(op: CatalogueOp) -> bool:
@@ -38,6 +40,8 @@ def concerns_narrow_bits(op: CatalogueOp) -> bool:
         case "ttir.typecast":
             source, target = op.operands[0], op.result_type.element_type
             return not holds_all(element_of(source.type), target) and not _fits(source, target)
+        case _ if op.name in _SUMS:
+            return _dtype(op.results[0]) in _NARROW
         case _ if Trait.OUTGROWS in traits_of(op.definition):
             found = {_dtype(value) for value in (*op.operands, op.results[0])}
             return found in ({"int8"}, {"int16"})
@@ -50,6 +54,9 @@ def express_narrow_bits(rewriter: Rewriter, op: CatalogueOp) -> SSAValue:
     element = op.result_type.element_type
     if op.name == "ttir.typecast":
         return _narrowed(rewriter, op.operands[0], element)
+    if op.name in _SUMS:
+        sums = rewriter.again(op, list(op.operands), TensorType(i32, op.result_shape))
+        return _with_bits(rewriter, sums, element)
     operands = [_widened(rewriter, value) for value in op.operands]
     if op.name == "ttir.bitcast_convert":
         return _with_bits(rewriter, operands[0], element)

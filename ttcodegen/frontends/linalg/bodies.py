@@ -21,7 +21,7 @@ from ttcodegen.dialects.datatypes import (
 from ttcodegen.dialects.operation import operation_name
 from ttcodegen.frontends.integer_division import floored, raised, rest_of, truncated
 from ttcodegen.frontends.linalg.loops import Loops, Value, device_element, elements_at
-from ttcodegen.frontends.special_functions import SPECIAL_FUNCTIONS
+from ttcodegen.frontends.special_functions import SPECIAL_FUNCTIONS, rounded
 from ttcodegen.frontends.translation import Translator
 from ttcodegen.ops.op_builder import OpBuilder
 
@@ -114,8 +114,7 @@ def _logarithm(base: float) -> Composed:
 
 def _rounded_away(build: Translator, x: SSAValue) -> SSAValue:
     """To the nearest integer, halves away from zero."""
-    size = build.like("add", build.like("abs", x), build.number(0.5, x))
-    return build.like("multiply", build.like("sign", x), build.like("floor", size))
+    return rounded(build, x, to_even=False)
 
 
 def _float_rest(build: Translator, a: SSAValue, b: SSAValue) -> SSAValue:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import IntegerType, Signedness
+from xdsl.dialects.builtin import Float16Type, IntegerType, Signedness, i32
 from xdsl.ir import Attribute, SSAValue
 
-from ttcodegen.dialects.datatypes import element_of, i1, numpy_name, shape_of
+from ttcodegen.dialects.datatypes import bf16, element_of, f32, i1, numpy_name, shape_of, ui16, ui32
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Rule, Value
 from ttcodegen.frontends.stablehlo.number_types import numpy_dtype
-from ttcodegen.frontends.stablehlo.operations import StableHLOOp
+from ttcodegen.frontends.stablehlo.operations import StableHLOOp, is_unsigned
 from ttcodegen.lazy_numpy import np
 
 if TYPE_CHECKING:
     import numpy
+
+f16 = Float16Type()
+_DEVICE_BITS = 32
+"""Bits of the integers that the device has."""
+_EXPONENT_BITS, _MANTISSA_BITS = 8, 23
+"""Those of float32."""
 
 
 def _bitcast(conversion: Conversion, op: StableHLOOp) -> Value:
@@ -107,26 +113,104 @@ def _bits(element: Attribute) -> int:
 
 
 def _next_after(conversion: Conversion, op: StableHLOOp) -> Value:
-    """The next number towards another one; the device has none that fine, so of constants only."""
+    """The next number towards another one: that of the next bits, or of those before, and next to
+    zero the smallest number with the sign of the other one."""
+    builder = conversion.builder
     x, towards = conversion.tensors(op)
-    known = [each for each in map(conversion.known, (x, towards)) if each is not None]
-    if len(known) < 2:
-        raise ValueError("the next number after one is supported of constants only")
     element = element_of(x.type)
-    first, second = (each.astype(_dtype(element)) for each in known)
-    return conversion.constant(np.nextafter(first, second), element)
+    values = [_bits_of(conversion, each) for each in (x, towards)]
+    bits = [builder.typecast(each, i32) for each in values]
+    sign = 1 << (15 if element_of(values[0].type) == ui16 else 31)
+    one, minus = (conversion.filled_like(number, bits[0]) for number in (1, -1))
+    nothing = conversion.filled_like(0, x)
+    above = builder.like("gt", towards, x, element=i1)
+    positive = builder.like("gt", x, nothing, element=i1)
+    away = builder.like("eq", above, positive, element=i1)
+    step = builder.emit("where", [away, one, minus], bits[0].type)
+    found = builder.like("add", bits[0], step)
+    # In 32 bits with a sign, the last of them is the least number.
+    own = sign if sign < 1 << 31 else -sign
+    signed = builder.like("bitwise_and", bits[1], conversion.filled_like(own, bits[1]))
+    smallest = builder.like("bitwise_or", signed, one)
+    is_zero = builder.like("eq", x, nothing, element=i1)
+    found = builder.emit("where", [is_zero, smallest, found], bits[0].type)
+    same = builder.like("eq", x, towards, element=i1)
+    found = builder.emit("where", [same, bits[1], found], bits[0].type)
+    found = _number_of_bits(conversion, builder.typecast(found, element_of(values[0].type)))
+    found = builder.typecast(found, element)
+    # What is no number stays none, from either operand.
+    for each in (x, towards):
+        is_none = builder.like("ne", each, each, element=i1)
+        found = builder.emit("where", [is_none, each, found], x.type)
+    return found
+
+
+def _bits_of(conversion: Conversion, value: SSAValue) -> SSAValue:
+    """The bits of floats as unsigned integers: of bf16 16, which f16 has on the device, else 32."""
+    builder, element = conversion.builder, element_of(value.type)
+    if element in (bf16, f16):
+        return builder.like("bitcast_convert", builder.typecast(value, bf16), element=ui16)
+    return builder.like("bitcast_convert", builder.typecast(value, f32), element=ui32)
+
+
+def _number_of_bits(conversion: Conversion, bits: SSAValue) -> SSAValue:
+    element = bf16 if element_of(bits.type) == ui16 else f32
+    return conversion.builder.like("bitcast_convert", bits, element=element)
+
+
+def _reduce_precision(conversion: Conversion, op: StableHLOOp) -> Value:
+    """Rounds to so many bits of exponent and mantissa, to the nearest and ties to even; what is too
+    large becomes infinite, what is too small zero, as XLA has it."""
+    builder = conversion.builder
+    (x,) = conversion.tensors(op)
+    element = element_of(x.type)
+    exponent, mantissa = int(op["exponent_bits"]), int(op["mantissa_bits"])
+    wide = builder.typecast(x, f32)
+    if exponent >= _EXPONENT_BITS and mantissa >= _MANTISSA_BITS:
+        return x
+    if (exponent, mantissa) == (_EXPONENT_BITS, 7):
+        return builder.typecast(builder.typecast(x, bf16), element)
+    bits = _bits_of(conversion, wide)
+
+    def number(value: int) -> SSAValue:
+        return conversion.filled_like(value, bits)
+
+    if mantissa < _MANTISSA_BITS:
+        cut = _MANTISSA_BITS - mantissa
+        last = builder.like("logical_right_shift", bits, number(cut))
+        last = builder.like("bitwise_and", last, number(1))
+        up = builder.like("add", last, number((1 << (cut - 1)) - 1))
+        kept = number(0xFFFFFFFF ^ ((1 << cut) - 1))
+        bits = builder.like("bitwise_and", builder.like("add", bits, up), kept)
+    if exponent < _EXPONENT_BITS:
+        bias, own = (1 << (exponent - 1)) - 1, 127
+        size = builder.like("bitwise_and", bits, number(0x7F800000))
+        sign = builder.like("bitwise_and", bits, number(0x80000000))
+        infinite = builder.like("bitwise_or", sign, number(0x7F800000))
+        above = builder.like("gt", size, number((own + bias) << _MANTISSA_BITS), element=i1)
+        below = builder.like("le", size, number((own - bias) << _MANTISSA_BITS), element=i1)
+        bits = builder.emit("where", [above, infinite, bits], bits.type)
+        bits = builder.emit("where", [below, sign, bits], bits.type)
+    found = builder.typecast(_number_of_bits(conversion, bits), element)
+    is_none = builder.like("ne", x, x, element=i1)
+    return builder.emit("where", [is_none, x, found], x.type)
 
 
 def _population_count(conversion: Conversion, op: StableHLOOp) -> Value:
-    """Each bit shifted to the last position, and all of them added."""
+    """Each bit shifted to the last position, and all of them added. Of 64 bits the device has the
+    lower half, which the sign fills up."""
     builder = conversion.builder
     (x,) = conversion.tensors(op)
     one = conversion.filled_like(1, x)
     total = builder.like("bitwise_and", x, one)
-    for place in range(1, _width(x)):
+    for place in range(1, min(_width(x), _DEVICE_BITS)):
         bit = builder.like("logical_right_shift", x, conversion.filled_like(place, x))
         total = builder.like("add", total, builder.like("bitwise_and", bit, one))
-    return total
+    if _width(x) <= _DEVICE_BITS or is_unsigned(element_of(x.type)):
+        return total
+    more = conversion.filled_like(_width(x) - _DEVICE_BITS, x)
+    return builder.emit("where", [_is_negative(conversion, x), builder.like("add", total, more),
+                                  total], x.type)  # fmt: skip
 
 
 def _leading_zeros(conversion: Conversion, op: StableHLOOp) -> Value:
@@ -134,20 +218,25 @@ def _leading_zeros(conversion: Conversion, op: StableHLOOp) -> Value:
     builder = conversion.builder
     (x,) = conversion.tensors(op)
     zero = conversion.filled_like(0, x)
-    total = zero
-    for place in range(_width(x)):
+    width = _width(x)
+    total = conversion.filled_like(max(width - _DEVICE_BITS, 0), x)
+    for place in range(min(width, _DEVICE_BITS)):
         rest = builder.like("logical_right_shift", x, conversion.filled_like(place, x))
         empty = builder.like("eq", rest, zero, element=i1)
         total = builder.like("add", total, builder.typecast(empty, element_of(x.type)))
-    return total
+    if width <= _DEVICE_BITS or is_unsigned(element_of(x.type)):
+        return total
+    return builder.emit("where", [_is_negative(conversion, x), zero, total], x.type)
+
+
+def _is_negative(conversion: Conversion, x: SSAValue) -> SSAValue:
+    return conversion.builder.like("lt", x, conversion.filled_like(0, x), element=i1)
 
 
 def _width(x: SSAValue) -> int:
     element = element_of(x.type)
-    width: int = element.bitwidth if isinstance(element, IntegerType) else 64
-    if width > 32:
-        raise ValueError("bits of integers of up to 32 bits only can be counted")
-    return width
+    assert isinstance(element, IntegerType)
+    return element.bitwidth
 
 
 RULES: dict[str, Rule] = {
@@ -155,4 +244,5 @@ RULES: dict[str, Rule] = {
     "count_leading_zeros": _leading_zeros,
     "next_after": _next_after,
     "popcnt": _population_count,
+    "reduce_precision": _reduce_precision,
 }

@@ -6,9 +6,6 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import (
     AnyFloat,
-    BFloat16Type,
-    Float16Type,
-    Float32Type,
 )
 from xdsl.ir import Attribute, SSAValue
 
@@ -20,7 +17,7 @@ from ttcodegen.dialects.datatypes import (
     tensor_type,
 )
 from ttcodegen.frontends.integer_division import rest_of, truncated
-from ttcodegen.frontends.special_functions import SPECIAL_FUNCTIONS
+from ttcodegen.frontends.special_functions import SPECIAL_FUNCTIONS, rounded
 from ttcodegen.frontends.stablehlo import complex_numbers
 from ttcodegen.frontends.stablehlo.conversion import (
     Complex,
@@ -225,20 +222,7 @@ def _round(to_even: bool) -> Rule:
     one."""
 
     def rule(conversion: Conversion, op: StableHLOOp) -> Value:
-        builder = conversion.builder
-        (x,) = conversion.tensors(op)
-        half = conversion.filled_like(0.5, x)
-        size = builder.like("abs", x)
-        up = builder.like("floor", builder.like("add", size, half))
-        if to_even:
-            # Between two integers, `up` is one too many where it is odd.
-            two = conversion.filled_like(2.0, x)
-            between = builder.like("eq", builder.like("subtract", up, size), half, element=i1)
-            zero = conversion.filled_like(0, x)
-            odd = builder.like("ne", builder.like("remainder", up, two), zero, element=i1)
-            both = builder.like("logical_and", between, odd)
-            up = builder.like("subtract", up, builder.typecast(both, element_of(x.type)))
-        return builder.like("multiply", builder.like("sign", x), up)
+        return rounded(conversion.builder, conversion.tensor(op.operands[0]), to_even)
 
     return rule
 
@@ -264,22 +248,6 @@ def _infinite(sign: int) -> Rule:
     return rule
 
 
-def _reduce_precision(conversion: Conversion, op: StableHLOOp) -> Value:
-    """Rounds to a type that the device has, and back."""
-    (x,) = conversion.tensors(op)
-    bits = int(op["exponent_bits"]), int(op["mantissa_bits"])
-    formats: dict[tuple[int, int], Attribute] = {
-        (8, 7): BFloat16Type(),
-        (8, 23): Float32Type(),
-        (5, 10): Float16Type(),
-    }
-    if bits not in formats:
-        raise ValueError(f"rounding to {bits[0]} bits of exponent and {bits[1]} of mantissa is not "
-                         "supported; bf16, f16 and f32 are")  # fmt: skip
-    narrow = conversion.builder.typecast(x, formats[bits])
-    return conversion.builder.typecast(narrow, element_of(x.type))
-
-
 def _identity(conversion: Conversion, op: StableHLOOp) -> Results:
     values = conversion.values(op)
     return values if len(op.results) != 1 else values[0]
@@ -300,7 +268,6 @@ RULES: dict[str, Rule] = {
     "is_pos_inf": _infinite(1),
     "not": _not,
     "optimization_barrier": _identity,
-    "reduce_precision": _reduce_precision,
     "remainder": _remainder,
     "round_nearest_afz": _round(False),
     "round_nearest_even": _round(True),

@@ -9,7 +9,15 @@ from xdsl.dialects.builtin import AnyFloat, IntegerType
 from xdsl.ir import Attribute, Block, SSAValue
 
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import element_of, f32, i1, is_boolean, shape_of, tensor_type
+from ttcodegen.dialects.datatypes import (
+    bf16,
+    element_of,
+    f32,
+    i1,
+    is_boolean,
+    shape_of,
+    tensor_type,
+)
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.frontends.stablehlo import complex_numbers
 from ttcodegen.frontends.stablehlo.bodies import (
@@ -28,6 +36,7 @@ from ttcodegen.frontends.stablehlo.conversion import (
 )
 from ttcodegen.frontends.stablehlo.operations import StableHLOOp, is_unsigned
 from ttcodegen.lazy_numpy import np
+from ttcodegen.ops.op_builder import OpBuilder
 
 _LONGEST_FOLD = 1 << 14
 """How many elements a body that is no known reduction is applied to, one pair after the other."""
@@ -171,20 +180,31 @@ def _chosen(
         return None
     builder = conversion.builder
     best = builder.reduce(choice, value, [dim], keep_dim=False)
-    searched = value
-    if is_boolean(element) or not isinstance(element, AnyFloat):
-        searched = builder.typecast(value, f32)
-    if choice == "min":
-        searched = builder.like("neg", searched)
-    shape = shape_of(best.type)
-    place = builder.emit(
-        "argmax",
-        [searched],
-        tensor_type(element_of(places.type), shape),
-        dim_arg=[dim],
-        keep_dim=False,
-    )
-    return [best, place]
+    return [best, _place_of_extreme(builder, choice, value, dim, element_of(places.type))]
+
+
+def _place_of_extreme(
+    builder: OpBuilder, choice: str, value: SSAValue, dim: int, index: Attribute
+) -> SSAValue:
+    """The index of the first of the largest or smallest elements along a dimension; of the first
+    that is no number, if there is one, which the library passes over in float32."""
+    element = element_of(value.type)
+    shape = shape_of(value.type)
+    result = tensor_type(index, [size for axis, size in enumerate(shape) if axis != dim])
+
+    def first(searched: SSAValue) -> SSAValue:
+        return builder.emit("argmax", [searched], result, dim_arg=[dim], keep_dim=False)
+
+    if is_boolean(element):
+        value = builder.typecast(value, f32)
+        return first(builder.like("neg", value) if choice == "min" else value)
+    if not isinstance(element, AnyFloat):
+        # All bits inverted, the order is the opposite one; the least number has no negative.
+        return first(builder.like("bitwise_not", value) if choice == "min" else value)
+    is_none = builder.typecast(builder.like("ne", value, value, element=i1), bf16)
+    has_none = builder.typecast(builder.reduce("max", is_none, [dim], keep_dim=False), i1)
+    found = first(builder.like("neg", value) if choice == "min" else value)
+    return builder.emit("where", [has_none, first(is_none), found], result)
 
 
 # Any body

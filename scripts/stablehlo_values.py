@@ -1,0 +1,286 @@
+"""Puts StableHLO's own testdata to the compiler: functions with inputs and the values jax expects.
+
+usage: python scripts/stablehlo_values.py FOLDER [--run flatbuffer|cpp] [--only TEXT]... [OPTION...]
+
+FOLDER has modules as in `stablehlo/testdata` of openxla/stablehlo: `@inputs` and `@expected` give
+constants, `@main` computes. Each is compiled alone, with the OPTIONs of ttcodegen; what compiles is
+run as a flatbuffer, or in bundles as C++ on the CPU backend, and compared: integers and booleans
+exactly, floats by 2 % (f16 3 %, bf16 6 %) or 0.4 % of the largest. Modules of complex numbers are
+left out. Prints a line for each that is not right, and how many are. Needs jax.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+import re
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+import ttcodegen
+from ttcodegen.cli.ttcodegen import main as compile_project
+
+BUNDLE = 36
+"""Functions of one project: a compiler takes some seconds for each."""
+_FLOATS = {
+    "bf16": ml_dtypes.bfloat16,
+    "f16": np.float16,
+    "f32": np.float32,
+    "f64": np.float64,
+    "i1": np.bool_,
+    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+    "f8E5M2": ml_dtypes.float8_e5m2,
+}
+_ERRORS = {"float64": 2e-2, "float32": 2e-2, "float16": 3e-2}
+"""Relative errors by dtype; those of other floats are larger."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A function of a module, its inputs and what it has to give."""
+
+    name: str
+    function: str
+    text: str
+    inputs: Sequence[np.ndarray]
+    expected: Sequence[np.ndarray]
+
+
+@dataclass
+class Outcome:
+    """What came of all modules."""
+
+    counts: Counter[str]
+    lines: list[str]
+    """Of those that are not right: name, what they are, and why."""
+
+    def add(self, name: str, kind: str, why: str = "") -> None:
+        """Counts one of them."""
+        self.counts[kind] += 1
+        if kind != "right":
+            self.lines.append(f"{name}\t{kind}\t{' '.join(why.split())[:200]}")
+
+    def summary(self) -> str:
+        """How many are right, and what the others are."""
+        counts = self.counts
+        others = ", ".join(f"{counts[kind]} {kind}" for kind in ("wrong", "refused", "crashed"))
+        return f"{counts['right']} right of {sum(counts.values())} ({others})"
+
+
+def read(path: Path, index: int) -> Judged:
+    """The main function of a module under a name of its own, with constants that are expected."""
+    from jax._src.interpreters import mlir as jax_mlir
+    from jaxlib.mlir import ir
+
+    text = path.read_text()
+    with jax_mlir.make_ir_context():
+        module = ir.Module.parse(text)
+        inputs, expected = (_constants(ir, module, name) for name in ("inputs", "expected"))
+    kept = "\n".join(
+        line
+        for block in re.split(r"(?m)^(?=  func\.func )", text)
+        if not re.match(r"  func\.func private @(inputs|expected)\(", block)
+        for line in block.splitlines()
+        if not re.search(r"@check\.expect|call @expected\(\)|^module|^//|^\}", line)
+    )
+    arguments = ""
+    if call := re.search(r"(?m)^\s*(%\w+)(?::\d+)? = call @inputs\(\) : \(\) -> (.*)$", kept):
+        kept = kept.replace(call[0], "")
+        types = re.findall(r"tensor<[^>]*(?:<[^>]*>)?[^>]*>", call[2])
+        arguments = ", ".join(f"%in{i}: {type_}" for i, type_ in enumerate(types))
+        kept = re.sub(re.escape(call[1]) + r"#(\d+)\b", r"%in\1", kept)
+        kept = re.sub(re.escape(call[1]) + r"(?![\w#:])", "%in0", kept)
+    kept = re.sub(r"(?m)^\s*(?:%\w+(?::\d+)? = )?call @inputs\(\).*$", "", kept)
+    kept = kept.replace("@main()", f"@main({arguments})")
+    function = f"t{index}"
+    for symbol in set(re.findall(r"func\.func (?:public|private) @([\w.$]+)", kept)):
+        new = function if symbol == "main" else f"{function}_{symbol}"
+        kept = re.sub(rf"@{re.escape(symbol)}(?![\w.$])", f"@{new}", kept)
+    return Judged(path.stem, function, kept, inputs, expected)
+
+
+def _constants(ir: Any, module: Any, name: str) -> list[np.ndarray]:
+    for function in module.body.operations:
+        named = function.operation.name == "func.func"
+        if named and function.attributes["sym_name"].value == name:
+            returned = list(function.regions[0].blocks[0].operations)[-1].operands
+            return [_array(ir, value.owner.attributes["value"]) for value in returned]
+    return []
+
+
+def _array(ir: Any, attribute: Any) -> np.ndarray:
+    shaped = ir.ShapedType(attribute.type)
+    element, shape = str(shaped.element_type), shaped.shape
+    dtype = np.dtype(_FLOATS.get(element, element.replace("i", "int")))
+    if attribute.is_splat:
+        value = ir.DenseElementsAttr(attribute).get_splat_value()
+        return np.full(shape, getattr(value, "value", value)).astype(dtype)
+    if element in ("f32", "f64"):
+        numbers = ir.DenseFPElementsAttr(attribute)
+    elif element in _FLOATS and element != "i1":
+        return _small_floats(str(attribute), dtype).reshape(shape)
+    else:
+        numbers = ir.DenseIntElementsAttr(attribute)
+    return np.array([numbers[i] for i in range(len(numbers))], dtype=dtype).reshape(shape)
+
+
+def _small_floats(text: str, dtype: np.dtype[Any]) -> np.ndarray:
+    """The bindings have no numbers of these types: they are read off the text."""
+    body = text[6:].rsplit("> :", 1)[0]
+    if body.startswith('"0x'):
+        return np.frombuffer(bytes.fromhex(body[3:-1]), dtype=dtype)
+    bits = {1: np.uint8, 2: np.uint16}[dtype.itemsize]
+    return np.array(
+        [
+            np.array(int(number, 16), dtype=bits).view(dtype)
+            if number.startswith("0x")
+            else np.array(float(number)).astype(dtype)
+            for number in re.findall(r"[-+\w.]+", body)
+        ],
+        dtype=dtype,
+    )
+
+
+def differs(found: np.ndarray, expected: np.ndarray) -> str:
+    """Says what is not as expected; nothing if all is."""
+    if found.shape != expected.shape:
+        return f"shape {found.shape} not {expected.shape}"
+    if expected.dtype.kind in "biu":
+        same = found.astype(np.int64) == expected.astype(np.int64)
+    else:
+        relative = _ERRORS.get(expected.dtype.name, 6e-2)
+        a, b = found.astype(np.float64), expected.astype(np.float64)
+        finite = np.isfinite(b)
+        scale = np.abs(b[finite]).max() if finite.any() else 1.0
+        with np.errstate(all="ignore"):
+            near = np.abs(a - b) <= relative * np.abs(b) + 4e-3 * scale + 1e-6
+        same = (np.isnan(a) & np.isnan(b)) | (a == b) | near
+    if same.all():
+        return ""
+    first = tuple(np.argwhere(~same)[0])
+    count = int((~same).sum())
+    return f"{count} of {same.size} differ, e.g. {found[first]} not {expected[first]}"
+
+
+def _all_differences(found: Sequence[Any], judged: Judged) -> str:
+    pairs = zip(found, judged.expected, strict=True)
+    return "; ".join(said for a, b in pairs if (said := differs(np.asarray(a), b)))
+
+
+def _compiled(judged: Judged, folder: Path, options: Sequence[str]) -> tuple[int, str]:
+    """The exit status of compiling one function, and the error."""
+    file = folder / "one.mlir"
+    file.write_text(f"module {{\n{judged.text}\n}}\n")
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+        arguments = [str(file), "-o", str(folder / "one"), "--force", "-q", "--no-format"]
+        status = compile_project([*arguments, *options])
+    errors = [line for line in said.getvalue().splitlines() if "error" in line]
+    return status, errors[0][-160:] if errors else ""
+
+
+def _run_flatbuffer(judged: Judged, folder: Path) -> str:
+    from ttcodegen.flatbuffer.reader import read_ttnn
+    from ttcodegen.numerics.interpreter import Interpreter
+
+    program = read_ttnn((folder / "one" / "model.ttnn").read_bytes())
+    with np.errstate(all="ignore"):
+        found = Interpreter(program).run(judged.function, list(judged.inputs))
+    return _all_differences(found, judged)
+
+
+def _run_bundle(part: Sequence[Judged], folder: Path, options: Sequence[str]) -> Iterator[str]:
+    """What differs for each function of a project that is built and run in a process of its own."""
+    file, out = folder / "bundle.mlir", folder / "bundle"
+    text = "\n".join(judged.text for judged in part)
+    file.write_text(f"module {{\n{text}\n}}\n")
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        try:
+            said = _outcomes(part, file, out, options)
+        except Exception as error:
+            said = [f"{type(error).__name__}: {error}"] * len(part)
+        os.write(writing, "\0".join(said).encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as answers:
+        said = answers.read()
+    os.waitpid(child, 0)
+    yield from said.split("\0") if said or len(part) == 1 else ["the process ended"] * len(part)
+
+
+def _outcomes(part: Sequence[Judged], file: Path, out: Path, options: Sequence[str]) -> list[str]:
+    with contextlib.redirect_stderr(io.StringIO()):
+        arguments = [str(file), "-o", str(out), "--force", "-q", "--build", "--no-format"]
+        status = compile_project([*arguments, *options])
+    if status != 0:
+        return [f"the bundle ended with status {status}"] * len(part)
+    model = ttcodegen.load(out)
+    said: list[str] = []
+    for judged in part:
+        try:
+            found = getattr(model, judged.function)(*judged.inputs)
+            several = list(found) if isinstance(found, tuple | list) else [found]
+            said.append(_all_differences(several, judged))
+        except Exception as error:
+            said.append(f"{type(error).__name__}: {error}")
+    return said
+
+
+def judge(files: Sequence[Path], run: str, options: Sequence[str]) -> Outcome:
+    """Compiles and runs all modules."""
+    outcome, compiled = Outcome(Counter(), []), list[Judged]()
+    with tempfile.TemporaryDirectory(prefix="values-") as scratch:
+        folder = Path(scratch)
+        for index, path in enumerate(files):
+            judged = read(path, index)
+            status, error = _compiled(judged, folder, options)
+            if status:
+                outcome.add(judged.name, "refused" if status == 1 else "crashed", error)
+            elif run == "cpp":
+                compiled.append(judged)
+            else:
+                said = _run_flatbuffer(judged, folder)
+                outcome.add(judged.name, "wrong" if said else "right", said)
+        for begin in range(0, len(compiled), BUNDLE):
+            part = compiled[begin : begin + BUNDLE]
+            for judged, said in zip(part, _run_bundle(part, folder, options), strict=True):
+                outcome.add(judged.name, "wrong" if said else "right", said)
+    return outcome
+
+
+def modules(folder: Path, only: Sequence[str] = ()) -> list[Path]:
+    """The modules of a folder, without those of complex numbers."""
+    found = sorted(folder.glob("*.mlir"))
+    chosen = [path for path in found if not only or any(text in path.stem for text in only)]
+    return [
+        path for path in chosen if "complex" not in path.stem and "complex<" not in path.read_text()
+    ]
+
+
+def main() -> int:
+    """Prints what is not right, and how many are."""
+    parser = argparse.ArgumentParser(description=__doc__, usage=argparse.SUPPRESS)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--run", choices=["flatbuffer", "cpp"], default="cpp")
+    parser.add_argument("--only", action="append", default=[])
+    chosen, options = parser.parse_known_args()
+    outcome = judge(modules(chosen.folder, chosen.only), chosen.run, options)
+    print(*outcome.lines, outcome.summary(), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

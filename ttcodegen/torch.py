@@ -142,7 +142,7 @@ def _model(
     arguments = tuple(args) if isinstance(args, (tuple, list)) else (args,)
     named = dict(kwargs or {})
     program = _exported(torch, module, arguments, named)
-    with _exporting(module):
+    with _taking_apart(module):
         program = _functional(torch, program)
     given, returned = _structures(torch, program)
     outputs = [name or "output" for _, name in sorted(returned.names(""))]
@@ -183,6 +183,16 @@ def _exporting(module: Any) -> AbstractContextManager[None]:
         getattr(module, "forward", None),
         "see what torch.export.export(module, args) says; flow of control that depends on the "
         "values of tensors cannot be exported",
+    )
+
+
+def _taking_apart(module: Any) -> AbstractContextManager[None]:
+    """While torch takes the operations of an exported program apart: the export is no longer to
+    blame."""
+    return refusing(
+        "the module was exported, but torch cannot take its operations apart",
+        getattr(module, "forward", None),
+        "see what torch.export.export(module, args).run_decompositions({}) says",
     )
 
 

@@ -236,6 +236,55 @@ def test_buffers_that_change_go_in_and_come_out(tmp_path: Path) -> None:
     assert buffers["steps"] == [2]
 
 
+class StaticCache(torch.nn.Module):
+    """Keys and values of fixed length, as transformers keeps them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for name in ("keys", "values"):
+            self.register_buffer(name, torch.zeros(2, 2, 64, 32, dtype=torch.bfloat16))
+        self.register_buffer("inv_freq", torch.ones(32, dtype=torch.bfloat16))
+
+    def forward(self, x: Any, place: Any) -> Any:
+        self.keys.index_copy_(2, place, x * self.inv_freq)
+        self.values[:, :, place] = x + 1
+        return self.keys.float().sum(-1) + self.values.float().sum(-1)
+
+
+def test_a_step_of_a_cache_writes_its_row() -> None:
+    x = torch.randn(2, 2, 1, 32, dtype=torch.bfloat16)
+    text = ttcodegen.torch.export(StaticCache().eval(), (x, torch.tensor([5])))
+    assert text.count('"ttir.update_cache"') == 2
+    assert "scatter" not in text
+    several = torch.randn(2, 2, 3, 32, dtype=torch.bfloat16)
+    text = ttcodegen.torch.export(StaticCache().eval(), (several, torch.tensor([5, 6, 7])))
+    assert "update_cache" not in text
+
+
+def test_a_cache_that_is_read_before_it_changes_is_copied() -> None:
+    class Compared(StaticCache):
+        def forward(self, x: Any, place: Any) -> Any:
+            before = self.keys.float()
+            self.keys.index_copy_(2, place, x)
+            return self.keys.float() - before
+
+    x = torch.randn(2, 2, 1, 32, dtype=torch.bfloat16)
+    text = ttcodegen.torch.export(Compared().eval(), (x, torch.tensor([5])))
+    assert "update_cache" not in text
+
+
+@pytest.mark.slow
+def test_all_buffers_may_be_given(tmp_path: Path) -> None:
+    module = StaticCache().eval()
+    x, place = torch.randn(2, 2, 1, 32, dtype=torch.bfloat16), torch.tensor([5])
+    ttcodegen.torch.compile(module, (x, place), out=tmp_path / "out", check=True)
+    model = ttcodegen.load(tmp_path / "out")
+    buffers = {name: each.float().numpy() for name, each in module.named_buffers()}
+    scores, buffers = model.forward(x.float().numpy(), place.numpy(), buffers=buffers)
+    assert sorted(buffers) == ["keys", "values"]
+    np.testing.assert_allclose(scores, module(x, place).numpy(), atol=0.2)
+
+
 def test_arguments_that_change_are_results_as_well() -> None:
     class Update(torch.nn.Module):
         def forward(self, x: torch.Tensor, cache: torch.Tensor, place: torch.Tensor) -> Any:

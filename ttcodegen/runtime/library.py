@@ -149,8 +149,16 @@ class LoadedFunction:
         if len(arrays) < len(positional.parts) or set(named) - set(by_name.keys):
             # Tensors that are arguments themselves can be given by their names.
             return self._ordered(arrays, named)
+        given = dict(named)
+        state = next(
+            (p for k, p in zip(by_name.keys, by_name.parts, strict=True) if k == "buffers"), None
+        )
+        if state is not None and isinstance(given.get("buffers"), Mapping):
+            # All buffers of a module may be given; those that do not change are constants here.
+            buffers: Mapping[str, Any] = given["buffers"]
+            given["buffers"] = {k: v for k, v in buffers.items() if k in state.keys}
         try:
-            found = dict(self._structure[0].tensors((tuple(arrays), dict(named))))
+            found = dict(self._structure[0].tensors((tuple(arrays), given)))
         except StructureError as error:
             raise ModuleError(f"'{self.name}': {error}") from None
         return [found[index] for index in range(len(self.inputs))]

@@ -33,6 +33,9 @@ class Graph(Translator):
 
     results: Sequence[TensorType[Attribute]] = ()
     """The types of the results of the operation, as the graph says."""
+    overwritten: SSAValue | None = None
+    """The argument whose place the result of the operation takes when the program has run, if
+    nothing else reads it."""
 
     @property
     def type(self) -> TensorType[Attribute]:

@@ -97,11 +97,13 @@ class _Importer:
         self._made: list[Operation] = []
         self.findings: dict[tuple[str, str | None], list[SourceLocation | None]] = {}
         self.failed: set[str] = set()
+        self._overwritten: Mapping[str, str] = {}
 
     def run(self, function: str, outputs: Sequence[str]) -> Imported:
         signature = self.program.graph_signature
         specs = {spec.arg.name: spec for spec in signature.input_specs}
         changed = [s.target for s in signature.output_specs if _is_change(s)]
+        self._overwritten = overwritten_by(self.program, specs)
         weights: dict[str, np.ndarray] = {}
         inputs: list[str] = []
         attributes: list[DictionaryAttr] = []
@@ -318,6 +320,7 @@ class _Importer:
             )
         self.graph.origin = _origin(location_of(node))
         self.graph.results = list(_result_types(node))
+        self.graph.overwritten = self.values.get(self._overwritten.get(node.name, ""))
         arguments = [self._value(each) for each in node.args]
         named = {k: self._value(v) for k, v in node.kwargs.items() if k not in _DROPPED}
         try:
@@ -436,6 +439,22 @@ class _Importer:
 
 def _is_change(spec: Any) -> bool:
     return spec.kind.name in ("BUFFER_MUTATION", "USER_INPUT_MUTATION")
+
+
+def overwritten_by(program: Any, specs: Mapping[str, Any]) -> dict[str, str]:
+    """The operations that give what an argument has become, by the names of their nodes, with the
+    names of those arguments that nothing else reads."""
+    nodes = {node.name: node for node in program.graph.nodes}
+    targets = {
+        (spec.target or name) if spec.kind.name != "USER_INPUT" else name: name
+        for name, spec in specs.items()
+    }
+    found: dict[str, str] = {}
+    for spec in program.graph_signature.output_specs:
+        name = targets.get(spec.target) if _is_change(spec) else None
+        if name is not None and [user.name for user in nodes[name].users] == [spec.arg.name]:
+            found[spec.arg.name] = name
+    return found
 
 
 def changed_label(name: str) -> str:

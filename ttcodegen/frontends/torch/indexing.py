@@ -18,6 +18,8 @@ from ttcodegen.dialects.datatypes import (
     shape_of,
     tensor_type,
 )
+from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.frontends.cache_writes import write_cache
 from ttcodegen.frontends.torch.graph import (
     Graph,
     Rule,
@@ -234,14 +236,31 @@ def _scatter_add(
 
 
 def _index_copy(graph: Graph, x: SSAValue, dim: int, index: SSAValue, source: SSAValue) -> SSAValue:
-    """The rows of the source go to places of one dimension."""
+    """The rows of the source go to places of one dimension. Those of a cache that is overwritten
+    are written in place."""
     axis = graph.dim(dim, len(shape_of(x.type)))
+    if x is graph.overwritten and axis == 2:
+        place = _place(graph, index)
+        entry = graph.typecast(source, element_of(x.type))
+        if place is not None and write_cache(graph, x, entry, place):
+            return x
     shape = [1] * len(shape_of(x.type))
     (shape[axis],) = shape_of(index.type) or (1,)
     places = graph.reshape(graph.typecast(index, i32), shape)
     places = graph.repeat(places, shape_of(source.type))
     values = graph.typecast(source, element_of(x.type))
     return graph.emit("scatter", [x, places, values], x.type, dim=axis)
+
+
+def _place(graph: Graph, index: SSAValue) -> SSAValue | int | None:
+    """The position that an index names, or the first of several if they follow each other from
+    zero; None if it is not known that they do."""
+    if prod(shape_of(index.type)) == 1:
+        return graph.reshape(graph.typecast(index, i32), [1])
+    op = index.owner
+    if isinstance(op, CatalogueOp) and op.name == "ttir.arange":
+        return 0 if (op.parameter("start"), op.parameter("step")) == (0, 1) else None
+    return None
 
 
 def _index_put(

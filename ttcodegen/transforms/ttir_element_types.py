@@ -56,6 +56,7 @@ from ttcodegen.transforms.rewriting import (
 )
 from ttcodegen.transforms.ttir_integer_products import express_by_parts, is_integer_product
 from ttcodegen.transforms.ttir_narrow_integers import concerns_narrow_bits, express_narrow_bits
+from ttcodegen.transforms.ttir_wide_sorting import concerns_wide_order, order_in_halves
 
 if TYPE_CHECKING:
     import numpy
@@ -79,6 +80,7 @@ class TTIRElementTypeNormalizationPass(ModulePass):
             rewrite_each(function, _express_booleans, _concerns_booleans)
             rewrite_each(function, express_by_parts, is_integer_product)
             rewrite_each(function, express_narrow_bits, concerns_narrow_bits)
+            rewrite_each(function, order_in_halves, concerns_wide_order)
             _Normalizer(function, types).run()
             rewrite_each(function, _drop_typecast, lambda op: op.name == "ttir.typecast")
 

@@ -11,10 +11,11 @@ from math import prod, sqrt
 from typing import Any
 
 import numpy as np
+from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import element_of, i1, shape_of, tensor_type
+from ttcodegen.dialects.datatypes import element_of, i1, numpy_name, shape_of, tensor_type
 from ttcodegen.frontends.torch.graph import Graph, Rule, kind_of, unsupported_argument
 
 Optional = SSAValue | None
@@ -26,9 +27,13 @@ def _linear(graph: Graph, x: SSAValue, weight: SSAValue, bias: Optional = None) 
 
 
 def _matmul(graph: Graph, a: SSAValue, b: SSAValue) -> SSAValue:
-    """Vectors become matrices of one row or column; batches broadcast."""
-    a, b = graph.value(a), graph.value(b)
-    return graph.emit("matmul", [a, b], graph.type)
+    """Vectors become matrices of one row or column; batches broadcast. Products of narrow integers
+    are those of wide ones, of which the lowest bits are kept."""
+    element = graph.element
+    if numpy_name(element) in ("uint8", "int8", "int16"):
+        element = i32
+    a, b = graph.value(a, element), graph.value(b, element)
+    return graph.emit("matmul", [a, b], tensor_type(element, graph.shape))
 
 
 def _addmm(

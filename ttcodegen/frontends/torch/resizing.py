@@ -68,9 +68,15 @@ def _weighted_bytes(graph: Graph, x: SSAValue, axis: int, weights: np.ndarray) -
     are fractions of 16 bits, as PyTorch takes them for images of bytes."""
     most = weights.max()
     digits = next(n for n in range(23) if n == 22 or int(0.5 + most * 2 ** (n + 1)) >= 1 << 15)
-    weights = np.trunc(weights * 2.0**digits + np.copysign(0.5, weights)) / 2.0**digits
+    numbers = np.trunc(weights * 2.0**digits + np.copysign(0.5, weights))
     whole = element_of(x.type)
-    found = weighted_along(graph, graph.typecast(x, f32), axis, weights)
+    image = graph.typecast(x, f32)
+    # Halves of eight bits each, which products of the matrix engine keep.
+    lower = numbers % 256
+    parts = [
+        weighted_along(graph, image, axis, part / 2.0**digits) for part in (numbers - lower, lower)
+    ]
+    found = graph.like("add", *parts)
     found = graph.like("floor", graph.like("add", found, graph.number(0.5, found)))
     low, high = limits(whole)
     found = graph.like("clamp_scalar", found, min=float(low), max=float(high))

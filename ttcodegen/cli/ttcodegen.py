@@ -99,7 +99,9 @@ def argument_parser() -> ArgumentParser:
         "that only runs what files hold, without random inputs and comparison (runner), or "
         "sources that your own program links against, with as few files as they need")  # fmt: skip
     add("--check", action="store_true", help="build and run the project on random inputs, and "
-        "compare it with the flatbuffer and the source, both run in numpy")  # fmt: skip
+        "compare it with the flatbuffer and the source, both run in numpy; --check=edges: on "
+        "inputs from the edges of what arguments may hold, too")  # fmt: skip
+    add("--check-edges", action="store_true", help=argparse.SUPPRESS)
     add("--golden", metavar="DIR", type=Path, help="with --check: take the inputs from "
         "DIR/inputs, and compare with the results of a framework in DIR/outputs "
         "(MODEL.golden beside MODEL.mlir)")  # fmt: skip
@@ -132,9 +134,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_program("ttcodegen", _run, argv)
 
 
+def _with_edges(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> list[str]:
+    """The arguments with `--check=edges` in two: an option with an optional value would take the
+    file that follows it."""
+    found: list[str] = []
+    for argument in arguments:
+        name, _, value = argument.partition("=")
+        if name != "--check" or "=" not in argument:
+            found.append(argument)
+        elif value == "edges":
+            found += ["--check", "--check-edges"]
+        else:
+            parser.error(f"argument --check: expected edges or nothing, found '{value}'")
+    return found
+
+
 def _run(invocation: Invocation) -> int:
     parser = argument_parser()
-    options = parser.parse_args(invocation.arguments)
+    options = parser.parse_args(_with_edges(parser, invocation.arguments))
     apply_message_options(options)
     if options.completion is not None:
         from ttcodegen.cli.completion import completion_script
@@ -338,6 +355,7 @@ def _build_and_check(
             kind=kind,
             seed=options.seed,
             reference=reference,
+            edges=options.check_edges,
         )
     for reason in (reason for check in checks for reason in check.reasons):
         report(Level.ERROR, f"error: {reason}")

@@ -88,14 +88,14 @@ def _drawing(
         raise CompileError(f"inputs of type {element_type} cannot be drawn", function)
     shape = shape_of(argument.type)
     uses = usage.moved(argument)
-    masks_scores = False
+    hides = False
     if dtype == "bool":
-        masks_scores = _is_mask(name, uses)
-        draw = _booleans(1 - _MASKED_PART if masks_scores else 0.5)
+        hides = is_mask(name, uses)
+        draw = _booleans(1 - _MASKED_PART if hides else 0.5)
     elif data_type.is_float:
-        masks_scores = _masks_scores(name, uses)
-        draw = _attention_mask if masks_scores else _floats(name, uses)
-        if not masks_scores and math.prod(shape) == 1 and _is_epsilon(usage, uses):
+        hides = masks_scores(name, uses)
+        draw = _attention_mask if hides else _floats(name, uses)
+        if not hides and math.prod(shape) == 1 and _is_epsilon(usage, uses):
             draw = _uniform(*_EPSILONS)
     else:
         draw = _integers(name, uses, usage.as_index(argument), data_type)
@@ -105,7 +105,7 @@ def _drawing(
         if len(shape) > 1 and any(use.spec.input_kind == "expert_mapping" for use in uses):
             return np.broadcast_to(_expert_mapping(*shape[-2:]), shape).astype(np.dtype(dtype))
         array = _fill(shape, dtype, data_type, draw, np.random.default_rng(list(digest)))
-        if masks_scores and array.ndim and array.size:
+        if hides and array.ndim and array.size:
             # A row of which nothing is left has no softmax.
             array[..., 0] = dtype == "bool"
         return array
@@ -126,13 +126,14 @@ def _fill(
     return array.reshape(shape)
 
 
-def _is_mask(name: str, uses: Sequence[Use]) -> bool:
+def is_mask(name: str, uses: Sequence[Use]) -> bool:
+    """Whether an argument of that name and those uses is a mask."""
     return _MASK_NAME.search(name.lower()) is not None or any(
         use.spec.input_kind in ("mask", "attention_mask") for use in uses
     )
 
 
-def _masks_scores(name: str, uses: Sequence[Use]) -> bool:
+def masks_scores(name: str, uses: Sequence[Use]) -> bool:
     """Whether a float mask is added to scores, instead of multiplied with them."""
     if any(use.spec.input_kind == "attention_mask" for use in uses):
         return True
@@ -145,19 +146,19 @@ def _masks_scores(name: str, uses: Sequence[Use]) -> bool:
 def _floats(name: str, uses: Sequence[Use]) -> Draw:
     if any(use.spec.input_kind == "variance" for use in uses) or is_variance(name):
         return _uniform(*VARIANCES)
-    if _is_mask(name, uses):
+    if is_mask(name, uses):
         return _booleans(0.5)
     if _INVERSE_FREQUENCY_NAME.search(name.lower()):
         return _inverse_frequencies
     if indexing := [use for use in uses if use.spec.input_kind == "index"]:
         high = min(*map(_places, indexing), _FLOAT_PLACES)
         return lambda rng, count: rng.integers(0, high, count)
-    if (domain := _common_domain(uses)) is not None:
+    if (domain := common_domain(uses)) is not None:
         return _uniform(*domain)
     return _normal(1.0 / math.sqrt(_largest_fan_in(uses)))
 
 
-def _common_domain(uses: Sequence[Use]) -> tuple[float, float] | None:
+def common_domain(uses: Sequence[Use]) -> tuple[float, float] | None:
     """Where all uses are well conditioned; that of the first if there is no such place."""
     domains = [use.spec.domain for use in uses if use.spec.domain is not None]
     if not domains:
@@ -242,9 +243,9 @@ def _integer_range(
     """The smallest and the largest value."""
     if indexing:
         return 0, min(_places(use) for use in indexing) - 1
-    if _is_mask(name, uses):
+    if is_mask(name, uses):
         return 0, 1
-    if (domain := _common_domain(uses)) is not None:
+    if (domain := common_domain(uses)) is not None:
         low, high = math.ceil(domain[0]), math.floor(domain[1])
         low = low if signed else max(low, 0)
         if low <= high:

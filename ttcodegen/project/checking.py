@@ -20,6 +20,7 @@ from xdsl.dialects.func import FuncOp
 from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.dialects.functions import has_kernels
 from ttcodegen.frontends import source_module
+from ttcodegen.naming.interface import argument_names
 from ttcodegen.numerics.chosen_places import ChosenValues
 from ttcodegen.numerics.comparison import (
     MOST_ROUNDED,
@@ -33,6 +34,7 @@ from ttcodegen.numerics.comparison import (
     report,
 )
 from ttcodegen.numerics.drawing import draw_inputs
+from ttcodegen.numerics.edges import edge_cases
 from ttcodegen.numerics.execution import ExecutionError
 from ttcodegen.numerics.golden import Golden
 from ttcodegen.numerics.lowered import LoweredInterpreter, interpreter_of, read_flatbuffer
@@ -84,6 +86,7 @@ def check_project(
     seed: int = 0,
     timeout: float = TIMEOUT,
     reference: Mapping[str, Reference] | None = None,
+    edges: bool = False,
 ) -> list[OutputCheck]:
     """Builds the project in `out`, checks it and writes check.json.
 
@@ -97,6 +100,7 @@ def check_project(
         timeout: seconds that the C++ may take.
         reference: what a framework computed, by function: its inputs are taken instead of drawn
             ones, and the C++ is compared with its outputs.
+        edges: whether to run on inputs from the edges of what arguments may hold, too.
 
     Returns:
         One entry per output of each function, passed or not.
@@ -131,7 +135,44 @@ def check_project(
     ]
     if reference:
         checks = against_reference(checks, runs, outputs, reference)
+    if edges:
+        executable = building.result().executable
+        assert executable is not None
+        checks += _edge_checks(source, compiled, runs, executable, out / BUILD_FOLDER, timeout)
     _write_report(out, {**report(checks), "seed": seed})
+    return checks
+
+
+def _edge_checks(
+    source: Source,
+    compiled: CompiledModule,
+    drawn: Sequence[FunctionRuns],
+    executable: Path,
+    folder: Path,
+    timeout: float,
+) -> list[OutputCheck]:
+    """The checks of all functions on inputs from the edges, an entry for each case and output."""
+    module = source_module(source, mesh=compiled.description.mesh)
+    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
+    inputs = {run.function.name: run.inputs for run in drawn}
+    found: dict[str, dict[str, tuple[np.ndarray, ...]]] = {}
+    for name, arrays in inputs.items():
+        by_name = dict(zip(argument_names(functions[name]), arrays, strict=True))
+        for case, changed in edge_cases(module, functions[name], by_name):
+            found.setdefault(case, {})[name] = changed
+    checks: list[OutputCheck] = []
+    for case, changed in found.items():
+        given = {**inputs, **changed}
+        runs = run_in_numpy(source, compiled, lambda _, f, g=given: g[f.sym_name.data])
+        outputs, failure = run_executable(executable, runs, folder, timeout)
+        checks += [
+            replace(check, name=f"{check.name} ({case})")
+            for run in runs
+            if run.function.name in changed
+            for check in check_function(
+                run, outputs[run.function.name], failure, compiled.flatbuffer
+            )
+        ]
     return checks
 
 

@@ -1,0 +1,80 @@
+"""What `--check=edges` puts into the inputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from xdsl.dialects.func import FuncOp
+
+from ttcodegen.cli.ttcodegen import main
+from ttcodegen.diagnostics import Source
+from ttcodegen.numerics.drawing import draw_inputs
+from ttcodegen.numerics.edges import edge_cases
+from ttcodegen.parsing import parse_module
+
+TEXT = """
+func.func @main(%x: tensor<8x32xf32>, %i: tensor<8x32xi32>, %u: tensor<8x32xui32>,
+    %at: tensor<4xi32>, %table: tensor<10x32xf32>, %positive: tensor<8x32xf32>)
+    -> (tensor<8x32xf32>, tensor<8x32xi32>, tensor<8x32xui32>, tensor<4x32xf32>, tensor<8x32xf32>) {
+  %0 = "ttir.neg"(%x) : (tensor<8x32xf32>) -> tensor<8x32xf32>
+  %1 = "ttir.add"(%i, %i) : (tensor<8x32xi32>, tensor<8x32xi32>) -> tensor<8x32xi32>
+  %2 = "ttir.bitwise_xor"(%u, %u) : (tensor<8x32xui32>, tensor<8x32xui32>) -> tensor<8x32xui32>
+  %3 = "ttir.embedding"(%at, %table) : (tensor<4xi32>, tensor<10x32xf32>) -> tensor<4x32xf32>
+  %4 = "ttir.sqrt"(%positive) : (tensor<8x32xf32>) -> tensor<8x32xf32>
+  return %0, %1, %2, %3, %4 : tensor<8x32xf32>, tensor<8x32xi32>, tensor<8x32xui32>,
+    tensor<4x32xf32>, tensor<8x32xf32>
+}"""
+
+ATTENTION = """
+func.func @main(%q: tensor<1x2x32x64xf32>, %mask: tensor<1x1x32x32xf32>) -> tensor<1x2x32x64xf32> {
+  %0 = "ttir.scaled_dot_product_attention"(%q, %q, %q, %mask)
+    <{is_causal = false, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>}>
+    : (tensor<1x2x32x64xf32>, tensor<1x2x32x64xf32>, tensor<1x2x32x64xf32>, tensor<1x1x32x32xf32>)
+    -> tensor<1x2x32x64xf32>
+  return %0 : tensor<1x2x32x64xf32>
+}"""
+
+
+def cases(text: str) -> dict[str, tuple[np.ndarray, ...]]:
+    module = parse_module(Source("m.mlir", text))
+    (function,) = (op for op in module.ops if isinstance(op, FuncOp))
+    return dict(edge_cases(module, function, draw_inputs(module, function, 0)))
+
+
+def test_every_edge_is_among_the_cases() -> None:
+    found = cases(TEXT)
+    x, i, u, at, _, positive = found["first and last"]
+    assert {-(2**31), 2**31 - 1, 2**24 + 1} <= set(i.reshape(-1).tolist())
+    assert {0, 2**32 - 1, 2**31 + 1} <= set(u.reshape(-1).tolist())
+    assert at.min() >= 0
+    assert at.max() < 10
+    assert positive.min() > 0
+    assert np.isnan(found["NaN"][0]).any()
+    assert not np.isnan(found["NaN"][0]).all()
+    assert np.isinf(found["infinities"][0]).sum() > 2
+    zeros = found["zeros and subnormals"][0]
+    assert (np.signbit(zeros) & (zeros == 0)).any()
+    assert ((zeros != 0) & (np.abs(zeros) < 1e-38)).any()
+    assert len(np.unique(found["ties"][0])) < 20
+    assert all(len(np.unique(each)) == 1 for each in (found["all equal"][0], found["all equal"][1]))
+    assert x.shape == (8, 32)
+
+
+def test_masks_hide_whole_rows() -> None:
+    q, mask = cases(ATTENTION)["empty masks"]
+    assert np.isneginf(mask[..., -1, :]).all()
+    assert np.isfinite(mask[..., :-1, :]).all()
+    assert np.isfinite(q).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", [TEXT, ATTENTION], ids=["ops", "attention"])
+def test_a_program_is_checked_on_edges(tmp_path: Path, cpu_backend: object, text: str) -> None:
+    assert cpu_backend is not None
+    path = tmp_path / "m.mlir"
+    path.write_text(text)
+    assert main([str(path), "-o", str(tmp_path / "out"), "--check=edges"]) == 0
+    report = (tmp_path / "out" / "check.json").read_text()
+    assert "(NaN)" in report

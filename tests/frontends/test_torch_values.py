@@ -83,6 +83,21 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         ),
         (T([1.0, -1.0, 0.5, -0.9]), T([1e20, 1e19, 2.0, 1.0, 2.0, 3.0, 0.0, 1.5, 2.5])),
     ),
+    "places of NaN": (
+        lambda x, limits: (
+            torch.searchsorted(limits, x),
+            torch.searchsorted(limits, x, right=True),
+            torch.bucketize(x, limits, right=True),
+        ),
+        (T([nan, -1.0, 5.0, 1.0, 2.0]), T([0.0, 1.0, 2.0])),
+    ),
+    "products of bytes": (
+        lambda x, y: (x @ y, torch.bmm(x[None], y[None]), y[0] @ x[:, 0]),
+        (
+            (torch.arange(25) * 13).to(torch.uint8).reshape(5, 5),
+            (torch.arange(25) * 29).to(torch.uint8).reshape(5, 5),
+        ),
+    ),
     "clamped integers": (
         lambda x, b: (x.clamp(-5, 1000), x.clamp(max=2147483646), b.clamp(3, 200), x.clamp(0, 6)),
         (WHOLE, BYTES),

@@ -416,9 +416,11 @@ def _bucketize(
     if rows:
         limits = graph.reshape(limits, [*rows, 1, count])
     limits = graph.expanded(limits, [*shape, count])
-    below = graph.compare("ge" if right else "gt", x, limits, i1)
-    counts = graph.reduce("sum", graph.typecast(below, f32), [len(shape)], False)
-    return graph.typecast(counts, i32)
+    # All are before NaN, which nothing is above.
+    above = graph.compare("lt" if right else "le", x, limits, i1)
+    counts = graph.reduce("sum", graph.typecast(above, f32), [len(shape)], False)
+    below = graph.broadcasting("subtract", graph.number(count, counts), counts)
+    return graph.typecast(graph.expanded(below, shape), i32)
 
 
 def _searchsorted(

@@ -371,9 +371,63 @@ def _scattered() -> list[Case]:
     return cases
 
 
+def _solved() -> list[Case]:
+    """Triangular systems, of which the other half of the matrix is not read."""
+    draw = np.random.default_rng(2)
+    a = draw.uniform(-1, 1, (2, 5, 5)).astype(np.float32) + 3 * np.eye(5, dtype=np.float32)
+    b = draw.uniform(-1, 1, (2, 5, 3)).astype(np.float32)
+    cases: list[Case] = []
+    for left, lower, turned, unit in (
+        (True, True, False, False),
+        (True, False, False, True),
+        (True, True, True, False),
+        (False, False, False, False),
+        (False, True, True, True),
+    ):
+        matrix = (np.tril if lower else np.triu)(a.astype(np.float64))
+        if unit:
+            matrix[:, range(5), range(5)] = 1
+        if turned:
+            matrix = np.swapaxes(matrix, 1, 2)
+        right = b if left else np.ascontiguousarray(np.swapaxes(b, 1, 2))
+        solved = np.linalg.solve(matrix if left else np.swapaxes(matrix, 1, 2), b)
+        expected = (solved if left else np.swapaxes(solved, 1, 2)).astype(np.float32)
+        transpose = "TRANSPOSE" if turned else "NO_TRANSPOSE"
+        body = f"""
+            %r = "stablehlo.triangular_solve"(%0, %1) <{{left_side = {str(left).lower()},
+            lower = {str(lower).lower()}, transpose_a = #stablehlo<transpose {transpose}>,
+            unit_diagonal = {str(unit).lower()}}}>
+            : ({type_of(a)}, {type_of(right)}) -> {type_of(expected)}"""
+        name = f"solve_{left}_{lower}_{turned}_{unit}".lower()
+        cases.append(Case(name, body, [a, right], expected, 1e-4))
+    return cases
+
+
+def _windows() -> list[Case]:
+    """Long windows with steps, and selections of unsigned integers."""
+    line = np.random.default_rng(3).uniform(-1, 1, (1, 700)).astype(np.float32)
+    starts = range(0, 300, 100)
+    cases: list[Case] = []
+    for name, initial, reduce in (("minimum", "0x7F800000", np.min), ("add", "0.0", np.sum)):
+        parts = [reduce(line[:, start : start + 401].astype(np.float64), 1) for start in starts]
+        expected = np.stack(parts, 1).astype(np.float32)
+        body = f"""
+            %i = stablehlo.constant dense<{initial}> : tensor<f32>
+            %r = "stablehlo.reduce_window"(%0, %i) <{{window_dimensions = array<i64: 1, 401>,
+            window_strides = array<i64: 1, 100>}}> ({{
+            ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+            %m = stablehlo.{name} %a, %b : tensor<f32>
+            stablehlo.return %m : tensor<f32>
+            }}) : (tensor<1x700xf32>, tensor<f32>) -> {type_of(expected)}"""
+        cases.append(Case(f"long_window_{name}", body, [line], expected, 2e-2))
+    return cases
+
+
 def cases() -> list[Case]:
     """All of them."""
     return [
+        *_solved(),
+        *_windows(),
         *_numbers(),
         *_conversions(),
         *_remainders(),

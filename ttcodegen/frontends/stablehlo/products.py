@@ -186,6 +186,10 @@ def _convolution(conversion: Conversion, op: StableHLOOp) -> Value:
     numbers: dict[str, list[str]] = _named(op["dimension_numbers"])
     left, right = conversion.values(op)
     element = part_element(element_of(op.results[0].type))
+    shape = shape_of(op.results[0].type)
+    if 0 in shape and not isinstance(left, Complex):
+        # A kernel that fits nowhere.
+        return conversion.filled(0, shape, element)
 
     def multiply(image: SSAValue, kernel: SSAValue) -> SSAValue:
         return convolved(conversion, op, image, kernel, numbers, element)

@@ -15,6 +15,7 @@ from ttcodegen.frontends.stablehlo import (
     products,
     random_numbers,
     reductions,
+    solving,
     windows,
 )
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Results, Rule, Value
@@ -55,6 +56,7 @@ _PLAIN: dict[str, Rule] = {
     **movement.RULES,
     **products.RULES,
     **reductions.RULES,
+    **solving.RULES,
     **windows.RULES,
     **indexing.RULES,
     **control.RULES,

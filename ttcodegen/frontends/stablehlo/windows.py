@@ -18,9 +18,11 @@ from ttcodegen.frontends.stablehlo.operations import StableHLOOp
 from ttcodegen.frontends.stablehlo.reductions import (
     applied,
     is_neutral,
+    neutral,
     reduced,
 )
 from ttcodegen.lazy_numpy import np
+from ttcodegen.ops.op_builder import OpBuilder
 
 _LARGEST_WINDOW = 256
 """How many elements of a window are joined one after the other."""
@@ -250,7 +252,7 @@ def _joined(
         for value, start in zip(values, initial, strict=True)
     ]
     if prod(windows.sizes) > _LARGEST_WINDOW:
-        return _scanned(conversion, block, wide, sizes, windows)
+        return _scanned(conversion, block, wide, initial, sizes, windows)
     found = [
         conversion.broadcast_to(builder.reshape(start, [1] * rank), sizes) for start in initial
     ]
@@ -269,34 +271,53 @@ def _scanned(
     conversion: Conversion,
     block: Block,
     wide: Sequence[SSAValue],
+    initial: Sequence[SSAValue],
     sizes: Sequence[int],
     windows: Windows,
 ) -> list[Value]:
-    """A long window along one dimension: windows of doubled length are two shorter ones."""
+    """A long window along one dimension: windows of doubled length are two shorter ones, and the
+    length is a sum of these."""
     axes = [axis for axis in range(windows.rank) if windows.sizes[axis] > 1]
-    if len(axes) != 1 or windows.strides[axes[0]] != 1 or windows.dilation[axes[0]] != 1:
+    if len(axes) != 1 or windows.dilation[axes[0]] != 1:
         raise ValueError(
             f"windows of {prod(windows.sizes)} elements with a body that is no known reduction "
             f"are not supported"
         )
     (axis,) = axes
     builder = conversion.builder
-    length, target = 1, windows.sizes[axis]
-    total = shape_of(wide[0].type)[axis]
-    # `current[i]` joins the elements from i on, as many as `length`.
-    current = list(wide)
-    while length < target:
-        step = min(length, target - length)
-        rest = total - (length + step) + 1
-        first = [builder.slice_dim(value, axis, 0, rest) for value in current]
-        second = [builder.slice_dim(value, axis, step, step + rest) for value in current]
-        if step < length:
-            # Windows that overlap are joined as well only if that changes nothing.
-            if reducer(block) not in ("max", "min", "and", "or"):
-                raise ValueError("windows of this length are supported for max and min only")
-        current = applied(conversion, block, [*first, *second])
-        length += step
-    return [builder.slice_dim(value, axis, 0, sizes[axis]) for value in current]
+    target, step = windows.sizes[axis], windows.strides[axis]
+    # `doubled[i]` joins the elements from i on, as many as `length`.
+    doubled, length = list(wide), 1
+    parts: list[list[SSAValue]] = []
+    begin = 0
+    while length <= target:
+        if target & length:
+            end = begin + (sizes[axis] - 1) * step + 1
+            parts.append([_every(builder, each, axis, begin, end, step) for each in doubled])
+            begin += length
+        rest = shape_of(doubled[0].type)[axis] - length
+        if 2 * length <= target:
+            first = [builder.slice_dim(value, axis, 0, rest) for value in doubled]
+            second = [builder.slice_dim(value, axis, length, length + rest) for value in doubled]
+            doubled = applied(conversion, block, [*first, *second])
+        length *= 2
+    found = [
+        conversion.broadcast_to(builder.reshape(start, [1] * windows.rank), sizes)
+        for start in initial
+    ]
+    for part in parts:
+        found = applied(conversion, block, [*found, *part])
+    return list(found)
+
+
+def _every(
+    builder: OpBuilder, value: SSAValue, axis: int, begin: int, end: int, step: int
+) -> SSAValue:
+    """Each `step`-th element of a dimension."""
+    shape = shape_of(value.type)
+    begins, ends, steps = [0] * len(shape), list(shape), [1] * len(shape)
+    begins[axis], ends[axis], steps[axis] = begin, end, step
+    return builder.slice(value, begins, ends, steps)
 
 
 def _select_and_scatter(conversion: Conversion, op: StableHLOOp) -> Value:
@@ -319,7 +340,9 @@ def _select_and_scatter(conversion: Conversion, op: StableHLOOp) -> Value:
     shape = shape_of(operand.type)
     sizes = shape_of(source.type)
     low, high = ([pair[side] for pair in windows.padding] for side in range(2))
-    outside = conversion.filled(float("-inf"), [], element)
+    least = neutral("max", element)
+    assert least is not None
+    outside = conversion.filled(least, [], element)
     zero = conversion.filled(0, [], element)
     wide = padded(conversion, operand, outside, low, high, [0] * rank)
     places = list(product(*(range(size) for size in windows.sizes)))

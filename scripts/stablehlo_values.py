@@ -1,12 +1,15 @@
 """Puts StableHLO's own testdata to the compiler: functions with inputs and the values jax expects.
 
-usage: python scripts/stablehlo_values.py FOLDER [--run flatbuffer|cpp] [--only TEXT]... [OPTION...]
+usage: python scripts/stablehlo_values.py FOLDER [--run flatbuffer|cpp] [--only TEXT]...
+       [--write PAGE] [OPTION...]
 
 FOLDER has modules as in `stablehlo/testdata` of openxla/stablehlo: `@inputs` and `@expected` give
 constants, `@main` computes. Each is compiled alone, with the OPTIONs of ttcodegen; what compiles is
 run as a flatbuffer, or in bundles as C++ on the CPU backend, and compared: integers and booleans
 exactly, floats by 2 % (f16 3 %, bf16 6 %) or 0.4 % of the largest. Modules of complex numbers are
-left out. Prints a line for each that is not right, and how many are. Needs jax.
+left out. Prints a line for each that is not right, and how many are; with --write, the page
+docs/judges.md gets these as well, in place of what an earlier run with the same options found.
+Needs jax.
 """
 
 from __future__ import annotations
@@ -261,6 +264,37 @@ def judge(files: Sequence[Path], run: str, options: Sequence[str]) -> Outcome:
     return outcome
 
 
+def _row(run: str, options: Sequence[str], outcome: Outcome) -> str:
+    """A line of the table of docs/judges.md."""
+    counts = outcome.counts
+    total = sum(counts.values())
+    numbers = [total, *(counts[kind] for kind in ("right", "wrong", "refused", "crashed"))]
+    how = f"`{' '.join(options) or 'no options'}`, {'C++' if run == 'cpp' else 'flatbuffer'}"
+    return f"| {how} | {' | '.join(map(str, numbers))} | {100 * counts['right'] / total:.1f} % |"
+
+
+def write_page(page: Path, run: str, options: Sequence[str], outcome: Outcome) -> None:
+    """Puts what was found between the marks of a page: a row of the table, and the list of what is
+    not right, which all runs share."""
+    text = page.read_text()
+    row = _row(run, options, outcome)
+    start = row.partition(" | ")[0]
+    table = re.search(r"(?s)(<!-- stablehlo runs -->\n)(.*?)(<!-- end -->)", text)
+    others = re.search(r"(?s)(<!-- stablehlo others -->\n)(.*?)(<!-- end -->)", text)
+    if table is None or others is None:
+        raise SystemExit(f"{page} has no place for the outcome")
+    lines = table[2].strip("\n").splitlines()
+    kept = [line for line in lines if not line.startswith(start)]
+    text = text.replace(table[0], "\n".join([table[1].rstrip("\n"), *kept, row, table[3]]))
+    names = {line.split("\t")[0]: line.split("\t")[1] for line in outcome.lines}
+    for line in others[2].splitlines():
+        if found := re.match(r"- `(.*)`: (\w+)", line):
+            names.setdefault(found[1], found[2])
+    listed = [f"- `{name}`: {names[name]}" for name in sorted(names)]
+    text = text.replace(others[0], "\n".join([others[1].rstrip("\n"), *listed, others[3]]))
+    page.write_text(text)
+
+
 def modules(folder: Path, only: Sequence[str] = ()) -> list[Path]:
     """The modules of a folder, without those of complex numbers."""
     found = sorted(folder.glob("*.mlir"))
@@ -276,9 +310,12 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--run", choices=["flatbuffer", "cpp"], default="cpp")
     parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--write", type=Path)
     chosen, options = parser.parse_known_args()
     outcome = judge(modules(chosen.folder, chosen.only), chosen.run, options)
     print(*outcome.lines, outcome.summary(), sep="\n")
+    if chosen.write is not None:
+        write_page(chosen.write, chosen.run, options, outcome)
     return 0
 
 

@@ -27,6 +27,7 @@ from ttcodegen.transforms.given_decisions import level_of
 from ttcodegen.transforms.pass_options import OptionValue
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import Step, passes_of
+from ttcodegen.transforms.source_types import settle_source_types
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -84,6 +85,8 @@ class CompileOptions:
     """The seed of the inputs whose golden values go into the flatbuffer; None for no values."""
     mesh: MeshShape = ONE_CHIP
     """Rows and columns of chips, for a module that names no mesh."""
+    f16: str = "bfloat16"
+    """What f16 of the source is computed in: bfloat16 or float32."""
     trace: bool = False
     """Whether calls of the C++ are captured as traces of the device, and replayed."""
 
@@ -140,6 +143,7 @@ def compile_module(
         verify_module(module)
         _refuse_unusable_names(module)
         source_dtypes = _source_dtypes(module)
+    settle_source_types(module, options.f16)
     if options.target == "ttmetal" and _is_whole_on_mesh(module):
         set_mesh(module, ONE_CHIP)
         if diagnostics is not None:

@@ -83,6 +83,8 @@ def argument_parser() -> ArgumentParser:
         "for the best placement of tensors and the best distribution over the cores")  # fmt: skip
     add("--weights", choices=("bfp8_b", "bfp4_b"), help="store the weights of matrix products "
         "as block floats; --check shows the loss of accuracy")  # fmt: skip
+    add("--f16", choices=("bfloat16", "float32"), help="what f16 of the source is on the device: "
+        "bfloat16, or float32, which has all of its values (bfloat16)")  # fmt: skip
     add("--explain", action="store_true", help="print the decision for each call and the "
         "estimated cost of the next best alternative")  # fmt: skip
     add("--overrides", metavar="F.json", type=Path, help="decisions for the optimizer, by the "
@@ -270,6 +272,7 @@ def _compile(options: argparse.Namespace, source: Source) -> int:
                 golden_seed=options.seed if options.embed_goldens else None,
                 mesh=options.mesh_shape,
                 trace=options.trace,
+                f16=options.f16 or "bfloat16",
             ),
             runner,
             diagnostics,

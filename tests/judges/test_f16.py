@@ -1,0 +1,66 @@
+"""f16 of the source: bf16 on the device, or float32, which has all of its values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ttcodegen
+from ttcodegen.cli.ttcodegen import main
+from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.diagnostics import Source
+from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.numerics.interpreter import Interpreter
+from ttcodegen.project.cpu_backend import CPUBackend
+
+TEXT = """
+func.func @f(%x: tensor<4xf16>) -> tensor<4xf16> {
+  %c = stablehlo.constant dense<[0.0, 0.0009766, 0.0, 0.0]> : tensor<4xf16>
+  %0 = stablehlo.floor %x : tensor<4xf16>
+  %1 = stablehlo.add %0, %c : tensor<4xf16>
+  return %1 : tensor<4xf16>
+}
+"""
+# Three bits less, and all but the last would be rounded up to the next integer.
+GIVEN = np.array([-4.004, 1.0, 1023.5, 0.75], np.float16)
+EXPECTED = np.array([-5.0, 1.000977, 1023.0, 0.0], np.float16)
+
+
+def test_float32_keeps_all_values_of_f16() -> None:
+    compiled = compile_module(Source("f.mlir", TEXT), CompileOptions("f", f16="float32"))
+    found = Interpreter(read_ttnn(compiled.flatbuffer)).run("f", [GIVEN])[0]
+    np.testing.assert_array_equal(np.asarray(found).astype(np.float16), EXPECTED)
+
+
+def test_bfloat16_is_what_f16_is_without_a_word(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "f.mlir"
+    file.write_text(TEXT)
+    assert main([str(file), "-o", str(tmp_path / "out"), "--kind", "sources"]) == 0
+    assert "f16 is bf16 on the device" in capsys.readouterr().err
+    assert main([str(file), "-o", str(tmp_path / "o2"), "--f16", "float32"]) == 0
+    assert "f16 is bf16" not in capsys.readouterr().err
+
+
+def test_integers_of_64_bits_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "f.mlir"
+    file.write_text(
+        "func.func @f(%x: tensor<2xi64>) -> tensor<2xi64> {\n  return %x : tensor<2xi64>\n}"
+    )
+    assert main([str(file), "-o", str(tmp_path / "out"), "--kind", "sources"]) == 0
+    said = capsys.readouterr().err
+    assert "integers of 64 bits have 32" in said
+    assert "argument 0 of '@f', result 0 of '@f'" in said
+
+
+@pytest.mark.slow
+def test_the_cpp_keeps_the_values_of_f16(cpu_backend: CPUBackend, tmp_path: Path) -> None:
+    file, out = tmp_path / "f.mlir", tmp_path / "out"
+    file.write_text(TEXT)
+    assert main([str(file), "-o", str(out), "--f16", "float32", "--check"]) == 0
+    found = ttcodegen.load(out).f(GIVEN)
+    np.testing.assert_array_equal(np.asarray(found), EXPECTED)
+    assert np.asarray(found).dtype == np.float16

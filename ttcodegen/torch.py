@@ -11,6 +11,7 @@ Needs torch, which the extra `torch` brings.
 from __future__ import annotations
 
 import importlib
+import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -168,10 +169,6 @@ def _exported(torch: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, 
             called_at(),
             remedy="put functions into the forward method of a module",
         )
-    if module.training:
-        raise CompileError(
-            "the module is in training mode", called_at(), remedy="call module.eval() first"
-        )
     with _exporting(module), torch.no_grad():
         return torch.export.export(module, args, kwargs)
 
@@ -222,7 +219,7 @@ def _functional(torch: Any, program: Any) -> Any:
             if node.target not in tried
             and (
                 rule_of(*operation_name(node.target)) is None
-                or replaces_rule(*operation_name(node.target))
+                or replaces_rule(*operation_name(node.target), node.args, _used_results(node))
             )
             and (parts := _parts(torch, known, node)) is not None
         }
@@ -230,6 +227,11 @@ def _functional(torch: Any, program: Any) -> Any:
             return program
         tried |= set(unknown)
         program = program.run_decompositions(unknown)
+
+
+def _used_results(node: Any) -> set[int]:
+    """Which results of an operation that has several are read."""
+    return {user.args[1] for user in node.users if user.target is operator.getitem and user.users}
 
 
 def _decompositions() -> Any:

@@ -28,6 +28,7 @@ MATRIX = T.tensor([[4.0, -2.0, 1.0, 0.5], [1.0, 3.0, -1.0, 2.0], [0.0, 1.0, 5.0,
                    [2.0, 0.0, 1.0, -4.0]])  # fmt: skip
 TALL = T.linspace(-2, 3, 15).reshape(5, 3).sin() + T.eye(5, 3)
 SYMMETRIC = MATRIX @ MATRIX.T + T.eye(4)
+IMAGE = T.linspace(-3, 3, 216).reshape(1, 4, 6, 9).cos()
 SIDE = T.linspace(-1, 2, 8).reshape(4, 2)
 COUNTS = T.tensor([[2, -3, 2, 0, 5, 2], [0, 0, 1, 1, -3, 4], [7, 7, 7, 1, 1, 1]])
 HOLES = T.tensor([[1.0, nan, -2.0, 0.5], [nan, nan, nan, nan], [3.0, 3.0, -inf, 0.0]])
@@ -165,6 +166,85 @@ VALUES: dict[str, Case] = {
         ),
         (TALL, SYMMETRIC),
     ),
+    "pools with places": (
+        lambda x, v: (
+            *T.nn.functional.max_pool2d(x, 3, 2, 1, ceil_mode=True, return_indices=True),
+            *T.nn.functional.max_pool2d(x, 2, 1, 0, 2, return_indices=True),
+            *T.nn.functional.adaptive_max_pool2d(x, (3, 4), return_indices=True),
+            *T.nn.functional.max_pool3d(v, 2, 1, 1, return_indices=True),
+        ),
+        (IMAGE, IMAGE.reshape(1, 2, 3, 4, 9)),
+    ),
+    "statistics of norms": (
+        lambda x, w: (
+            *A.native_layer_norm(x, [9], w, None, 1e-5),
+            *A.native_group_norm(x, None, None, 1, 4, 54, 2, 1e-5),
+            *A._native_batch_norm_legit.no_stats(x, None, None, True, 0.1, 1e-5)[:1],
+        ),
+        (IMAGE, T.linspace(1, 2, 9)),
+    ),
+    "padding that cuts off": (
+        lambda x: [
+            T.nn.functional.pad(x, (-1, 2, 1, -2), mode)
+            for mode in ("reflect", "replicate", "circular")
+        ],
+        (IMAGE,),
+    ),
+    "convolutions in space": (
+        lambda x, w: (
+            T.nn.functional.conv3d(x, w, dilation=(1, 2, 3)),
+            T.nn.functional.conv3d(x, w, padding="same"),
+            T.nn.functional.conv_transpose3d(
+                x, w, stride=(1, 2, 3), padding=1, output_padding=(0, 1, 1)
+            ),
+            T.nn.functional.conv_transpose3d(x, w, dilation=2),
+        ),
+        (IMAGE.reshape(1, 2, 3, 4, 9), T.linspace(-1, 1, 48).reshape(2, 2, 2, 2, 3).sin()),
+    ),
+    "bags from offsets": (
+        lambda w, i, o: [
+            T.nn.functional.embedding_bag(i, w, o, mode=mode, padding_idx=padding)
+            for mode in ("sum", "mean", "max")
+            for padding in (None, 2)
+        ],
+        (MATRIX, T.tensor([0, 2, 1, 3, 3]), T.tensor([0, 2, 2, 4])),
+    ),
+    "attention of one head for several": (
+        lambda q, k: T.nn.functional.scaled_dot_product_attention(q, k, k, is_causal=True),
+        (IMAGE[0, :, :, :8], IMAGE[0, None, :, :, :8].expand(3, 4, 6, 8) * 1.0),
+    ),
+    "writes by masks": (
+        lambda x, v: (
+            A.index_put(x, [x[:, 0] > 0.5], v[:3]),
+            A.index_put(x, [x > 2], v[0, :3], True),
+        ),
+        (MATRIX, MATRIX + 9),
+    ),
+    "limits in any order": (
+        lambda x, v, i: T.searchsorted(x, v, sorter=i),
+        (T.tensor([3.0, 1.0, 2.0]), POINTS, T.tensor([1, 2, 0])),
+    ),
+    "products with packed weights": (
+        lambda x, w, s: A._weight_int8pack_mm(x, w, s),
+        (MATRIX, T.arange(16, dtype=T.int8).reshape(4, 4), T.ones(4) * 0.5),
+    ),
+    "Fourier transforms": (
+        lambda x: (
+            T.view_as_real(T.fft.rfft(x)),
+            T.fft.irfft(T.fft.rfft(x, norm="ortho"), n=9, norm="ortho"),
+            T.fft.irfft2(T.fft.rfft2(x * 2)),
+            T.fft.fft2(x).abs(),
+            T.fft.ifft(x).real,
+            T.fft.fft(x).mH.imag,
+        ),
+        (IMAGE,),
+    ),
+    "short Fourier transforms": (
+        lambda x: T.view_as_real(T.stft(x, 8, 4, window=T.hann_window(8), return_complex=True)),
+        (POINTS,),
+    ),
+    "sorted places": (lambda x: T.argsort(x, dim=1, stable=True), (COUNTS,)),
+    "slices of a norm": (lambda x: T.renorm(x, 2, 0, 1.5), (MATRIX,)),
     "exponential of a matrix": (T.linalg.matrix_exp, (MATRIX,)),
 }
 

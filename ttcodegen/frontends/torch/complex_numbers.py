@@ -7,9 +7,11 @@ Rotary embeddings are written with them: `view_as_complex`, a product with `torc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod, sqrt
 from typing import Any, cast
 
-from xdsl.ir import SSAValue
+import numpy as np
+from xdsl.ir import Attribute, SSAValue
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import element_of, shape_of
@@ -155,7 +157,102 @@ def _converted(graph: Graph, value: Value, *_: Any, **__: Any) -> Value:
     return _complex_of(graph, value)
 
 
+# Fourier transforms
+
+_LONGEST_TRANSFORM = 2048
+"""Of those that are products with a matrix of waves."""
+
+
+def _waves(graph: Graph, size: int, forward: bool, element: Attribute) -> Complex:
+    """The matrix of a transform, cosines and sines of all products of places."""
+    if size > _LONGEST_TRANSFORM:
+        raise CompileError(
+            f"Fourier transforms of more than {_LONGEST_TRANSFORM} elements are not supported, "
+            f"found {size}",
+            remedy="compute them before or after the model",
+        )
+    places = np.arange(size)
+    angles = 2 * np.pi / size * (np.outer(places, places) % size)
+    sines = -np.sin(angles) if forward else np.sin(angles)
+    return Complex(graph.constant(np.cos(angles), element), graph.constant(sines, element))
+
+
+def _transformed(graph: Graph, value: Complex, axis: int, forward: bool) -> Complex:
+    """A transform of one dimension, by four products of matrices."""
+    last = len(shape_of(value.real.type)) - 1
+    size = shape_of(value.real.type)[axis]
+    waves = _waves(graph, size, forward, element_of(value.real.type))
+    turned = [graph.swapped(part, axis, last) for part in (value.real, value.imag)]
+
+    def product(x: SSAValue, y: SSAValue) -> SSAValue:
+        rows = graph.reshape(x, [prod(shape_of(x.type)[:-1]), size])
+        return graph.reshape(graph.matmul(rows, y), shape_of(x.type))
+
+    real = graph.like("subtract", product(turned[0], waves.real), product(turned[1], waves.imag))
+    imag = graph.like("add", product(turned[0], waves.imag), product(turned[1], waves.real))
+    return Complex(*(graph.swapped(part, axis, last) for part in (real, imag)))
+
+
+def _normalized(graph: Graph, value: Complex, count: int, mode: int) -> Complex:
+    """Over the root of the number of elements (1), over that number (2), or as it is (0)."""
+    if mode == 0:
+        return value
+    return _scaled(graph, value, 1 / (count if mode == 2 else sqrt(count)))
+
+
+def _fourier(
+    graph: Graph, value: Value, dims: Sequence[int], normalization: int, forward: bool
+) -> Complex:
+    made = _complex_of(graph, value)
+    shape = shape_of(made.real.type)
+    axes = [dim % len(shape) for dim in dims]
+    for axis in axes:
+        made = _transformed(graph, made, axis, forward)
+    return _normalized(graph, made, prod(shape[axis] for axis in axes), normalization)
+
+
+def _fourier_of_real(
+    graph: Graph, value: Value, dims: Sequence[int], normalization: int, onesided: bool
+) -> Complex:
+    """The first half of the last dimension, of which the other half is the conjugate."""
+    made = _fourier(graph, value, dims, normalization, True)
+    if not onesided:
+        return made
+    axis = dims[-1] % len(shape_of(made.real.type))
+    count = shape_of(made.real.type)[axis] // 2 + 1
+    return Complex(*(graph.part(part, axis, 0, count) for part in (made.real, made.imag)))
+
+
+def _fourier_to_real(
+    graph: Graph, value: Value, dims: Sequence[int], normalization: int, size: int
+) -> SSAValue:
+    """The inverse of a transform of real numbers: the half that is missing counts as the
+    conjugate of the first, backwards."""
+    made = _complex_of(graph, value)
+    rank = len(shape_of(made.real.type))
+    axes = [dim % rank for dim in dims]
+    for axis in axes[:-1]:
+        made = _transformed(graph, made, axis, False)
+    axis = axes[-1]
+    half = size // 2 + 1
+    parts: list[SSAValue] = []
+    for part, sign in ((made.real, 1), (made.imag, -1)):
+        first = graph.part(part, axis, 0, half)
+        count = size - half
+        if count:
+            rest = graph.part(part, axis, 1, count + 1)
+            rest = graph.like("reverse", rest, dimensions=[axis])
+            first = graph.concat([first, rest if sign > 0 else graph.like("neg", rest)], axis)
+        parts.append(first)
+    made = _transformed(graph, Complex(*parts), axis, False)
+    counts = [shape_of(made.real.type)[each] for each in axes]
+    return _normalized(graph, made, prod(counts), normalization).real
+
+
 _RULES: dict[str, ComplexRule] = {
+    "_fft_c2c": _fourier,
+    "_fft_r2c": _fourier_of_real,
+    "_fft_c2r": _fourier_to_real,
     "view_as_complex": parted,
     "view_as_real": joined,
     "real": _part("real"),

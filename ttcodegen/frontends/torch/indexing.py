@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
@@ -300,13 +300,28 @@ def _index_put(
 def _masked_put(
     graph: Graph, x: SSAValue, mask: SSAValue, values: SSAValue, accumulate: bool
 ) -> SSAValue:
-    if prod(shape_of(values.type)) != 1 or accumulate:
-        raise CompileError("writing several values where a mask is true is not supported")
     shape = shape_of(x.type)
     own = shape_of(mask.type)
-    mask = graph.reshape(mask, [*own, *[1] * (len(shape) - len(own))])
-    value = graph.reshape(graph.typecast(values, element_of(x.type)), [1] * len(shape))
-    return graph.emit("where", [mask, value, x], x.type)
+    count, rest = prod(own), shape[len(own) :]
+    element = element_of(x.type)
+    values = graph.typecast(values, element)
+    given = shape_of(values.type)
+    if len(given) > len(rest) and given[0] != 1:
+        # The values in turn: as many as elements of the mask are true.
+        order = graph.typecast(graph.reshape(mask, [count]), f32)
+        order = graph.emit("cumsum", [order], order.type, dim=0)
+        order = graph.like("subtract", order, graph.number(1, order))
+        order = graph.like("clamp_scalar", order, min=0.0, max=float(given[0] - 1))
+        rows = graph.expanded(values, [given[0], *rest])
+        values = _rows(graph, rows, 0, graph.typecast(order, i32))
+        values = graph.reshape(values, shape)
+    else:
+        values = graph.aligned(graph.reshape(values, given[max(len(given) - len(rest), 0) :]),
+                               shape)  # fmt: skip
+    if accumulate:
+        values = graph.broadcasting("add", x, values)
+    mask = graph.reshape(mask, [*own, *[1] * len(rest)])
+    return graph.emit("where", [mask, values, x], x.type)
 
 
 def _diagonal(
@@ -360,17 +375,15 @@ def _embedding_bag(
     include_last_offset: bool = False,
     padding: int = -1,
 ) -> list[SSAValue]:
-    """Sums, means or maxima of rows of a table, over bags of one length each."""
+    """Sums, means or maxima of rows of a table, over bags of one length each or from offsets."""
     (total,) = shape_of(index.type)
     bags, width = graph.shape
     begins = known_elements(offsets)
     length = total // max(bags, 1)
     expected = np.arange(bags + int(include_last_offset)) * length
     if begins is None or length * bags != total or not np.array_equal(begins, expected):
-        raise CompileError(
-            "bags of different lengths are not supported",
-            remedy="give the indices of the bags as a matrix, a row for each",
-        )
+        rows = (graph, weight, index, offsets, weights, ("sum", "mean", "max")[mode])
+        return [_bags_from_offsets(*rows, include_last_offset, padding)]
     kind = ("sum", "mean", "max")[mode]
     element = element_of(weight.type)
     rows = tensor_type(element, [bags, length, width])
@@ -382,6 +395,62 @@ def _embedding_bag(
     if padding >= 0:
         return [_without_padding(graph, found, places, padding, kind)]
     return [graph.reduce(kind, found, [1], False)]
+
+
+def _bags_from_offsets(
+    graph: Graph,
+    weight: SSAValue,
+    index: SSAValue,
+    offsets: SSAValue,
+    weights: SSAValue | None,
+    kind: str,
+    has_end: bool,
+    padding: int,
+) -> SSAValue:
+    """Bags by a mask of the places that each has; of none it is 0."""
+    (total,) = shape_of(index.type)
+    bags, width = graph.shape
+    element = element_of(weight.type)
+    if not total or not bags:
+        return graph.full(graph.shape, 0.0, element)
+    ends = graph.reshape(graph.typecast(offsets, f32), [bags + int(has_end), 1])
+    begins = graph.part(ends, 0, 0, bags)
+    last = graph.full([1, 1], float(total), f32)
+    ends = graph.part(ends, 0, 1, bags + 1) if has_end else (
+        graph.concat([graph.part(ends, 0, 1, bags), last], 0) if bags > 1 else last
+    )  # fmt: skip
+    places = graph.constant(np.arange(total).reshape(1, total), f32)
+    chosen = graph.broadcasting(
+        "logical_and",
+        graph.compare("ge", places, begins, i1),
+        graph.compare("lt", places, ends, i1),
+        element=i1,
+    )
+    if padding >= 0:
+        kept = graph.reshape(_counted(graph, index), [1, total])
+        kept = graph.compare("ne", kept, graph.number(padding, kept), i1)
+        chosen = graph.broadcasting("logical_and", chosen, kept, element=i1)
+    rows = tensor_type(element, [total, width])
+    found = graph.emit("embedding", [_counted(graph, index), weight], rows)
+    if weights is not None:
+        factors = graph.reshape(graph.typecast(weights, element), [total, 1])
+        found = graph.broadcasting("multiply", found, factors)
+    shares = graph.typecast(chosen, element)
+    count = graph.reduce("sum", shares, [1])
+    if kind == "max":
+        mask = graph.reshape(chosen, [bags, total, 1])
+        least = graph.full([1, 1, 1], -inf, element)
+        spread = graph.reshape(found, [1, total, width])
+        hidden = graph.broadcasting("where", mask, spread, least, element=element)
+        greatest = graph.reduce("max", hidden, [1], False)
+        empty = graph.compare("eq", count, graph.number(0, count), i1)
+        zero = graph.number(0, greatest)
+        return graph.broadcasting("where", empty, zero, greatest, element=element)
+    sums = graph.emit("matmul", [shares, found], graph.type)
+    if kind == "sum":
+        return sums
+    at_least_one = graph.broadcasting("maximum", count, graph.number(1, count))
+    return graph.broadcasting("div", sums, at_least_one)
 
 
 def _without_padding(
@@ -434,10 +503,9 @@ def _searchsorted(
     **_: Any,
 ) -> SSAValue:
     if sorter is not None:
-        raise CompileError(
-            "searchsorted is supported for limits in order, without a sorter",
-            remedy="gather the limits by the sorter before",
-        )
+        ordered = tensor_type(element_of(limits.type), shape_of(limits.type))
+        last = len(shape_of(limits.type)) - 1
+        limits = graph.emit("gather", [limits, _counted(graph, sorter)], ordered, dim=last)
     return _bucketize(graph, x, limits, right=right or side == "right")
 
 

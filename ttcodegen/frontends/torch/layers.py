@@ -16,7 +16,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import element_of, i1, numpy_name, shape_of, tensor_type
-from ttcodegen.frontends.torch.graph import Graph, Rule, kind_of, unsupported_argument
+from ttcodegen.frontends.torch.graph import Graph, Rule, kind_of
 
 Optional = SSAValue | None
 
@@ -87,13 +87,58 @@ def _convolution(
     before, after = _padding(padding, shape_of(weight.type)[2:], dilation)
     attributes: dict[str, Any] = {"stride": stride, "padding": [*before, *after], "groups": groups}
     if spatial == 3:
-        if any(step != 1 for step in dilation) or before != after:
-            raise unsupported_argument("conv3d", "dilation", dilation)
+        weight = _dilated(graph, weight, dilation)
+        if before != after:
+            outer = [(0, 0)] * (len(shape_of(x.type)) - spatial)
+            x = graph.pad(x, [*outer, *zip(before, after, strict=True)])
+            before = [0] * spatial
         attributes["padding"] = before
     else:
         attributes["dilation"] = dilation
     others = (weight, _bias(graph, bias, spatial))
     return emit_on_images(graph, f"conv{spatial}d", x, spatial, *others, **attributes)
+
+
+def _dilated(graph: Graph, x: SSAValue, steps: Sequence[int]) -> SSAValue:
+    """The last dimensions with zeros between elements, so that they are that many apart."""
+    for axis, step in enumerate(steps, start=len(shape_of(x.type)) - len(steps)):
+        *outer, size = shape_of(x.type)[: axis + 1]
+        inner = shape_of(x.type)[axis + 1 :]
+        if step == 1 or size == 1:
+            continue
+        apart = graph.reshape(x, [*outer, size, 1, *inner])
+        widths = [(0, 0)] * len(shape_of(apart.type))
+        widths[axis + 1] = (0, step - 1)
+        apart = graph.reshape(graph.pad(apart, widths), [*outer, size * step, *inner])
+        x = graph.part(apart, axis, 0, (size - 1) * step + 1)
+    return x
+
+
+def _conv_transpose3d(
+    graph: Graph,
+    x: SSAValue,
+    weight: SSAValue,
+    bias: Optional = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> SSAValue:
+    """A convolution of the volume with zeros between its elements by the kernel turned around."""
+    inputs, outputs, *kernel = shape_of(weight.type)
+    dilation = each_of(dilation, 3)
+    turned = graph.reshape(weight, [groups, inputs // groups, outputs, *kernel])
+    turned = graph.permute(turned, [0, 2, 1, 3, 4, 5])
+    turned = graph.reshape(turned, [groups * outputs, inputs // groups, *kernel])
+    turned = _dilated(graph, graph.like("reverse", turned, dimensions=[2, 3, 4]), dilation)
+    spread = _dilated(graph, x, each_of(stride, 3))
+    widths = [(0, 0)] * (len(shape_of(x.type)) - 3)
+    for k, d, p, more in zip(
+        kernel, dilation, each_of(padding, 3), each_of(output_padding, 3), strict=True
+    ):
+        widths.append((d * (k - 1) - p, d * (k - 1) - p + more))
+    return _convolution(graph, graph.pad(spread, widths), turned, bias, groups=groups)
 
 
 def _padding(
@@ -200,11 +245,8 @@ def _any_convolution(
 ) -> SSAValue:
     if not transposed:
         return _convolution(graph, x, weight, bias, stride, padding, dilation, groups)
-    if len(shape_of(weight.type)) > 4:
-        raise CompileError("transposed convolutions are supported over one or two dimensions")
-    return _conv_transpose(
-        graph, x, weight, bias, stride, padding, output_padding, groups, dilation
-    )
+    rule = _conv_transpose3d if len(shape_of(weight.type)) > 4 else _conv_transpose
+    return rule(graph, x, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 # Normalizations
@@ -382,6 +424,11 @@ def _attention(
     scores."""
     if dropout:
         raise CompileError("attention is not compiled for training", remedy="call module.eval()")
+    if not enable_gqa:
+        batch = graph.shape[:-2]
+        query, key, value = (
+            graph.expanded(v, [*batch, *shape_of(v.type)[-2:]]) for v in (query, key, value)
+        )
     shape = shape_of(query.type)
     query, key, value = (_four(graph, v) for v in (query, key, value))
     queries, size = shape_of(query.type)[2:]
@@ -466,6 +513,7 @@ RULES: dict[str, Rule] = {
     "_convolution": _any_convolution,
     "conv_transpose1d": _conv_transpose,
     "conv_transpose2d": _conv_transpose,
+    "conv_transpose3d": _conv_transpose3d,
     "layer_norm": _layer_norm,
     "native_layer_norm": _layer_norm,
     "rms_norm": _rms_norm,

@@ -227,19 +227,29 @@ def _pad(
 
 
 def _mirrored(graph: Graph, x: SSAValue, axis: int, before: int, after: int, mode: str) -> SSAValue:
+    """One dimension with mirrored, repeated or periodic elements around. A negative width cuts off:
+    before what is periodic goes on, after elements are mirrored."""
+    cut = [(0, 0)] * len(shape_of(x.type))
+    cut[axis] = (min(before, 0), min(after, 0))
+    before, after = max(before, 0), max(after, 0)
+    if mode == "circular":
+        return _around(graph, graph.pad(x, cut), axis, before, after, mode)
+    return graph.pad(_around(graph, x, axis, before, after, mode), cut)
+
+
+def _around(graph: Graph, x: SSAValue, axis: int, before: int, after: int, mode: str) -> SSAValue:
     if not before and not after:
         return x
     size = shape_of(x.type)[axis]
     if mode == "replicate":
         first = [graph.part(x, axis, 0, 1)] * before
         last = [graph.part(x, axis, size - 1, size)] * after
-        return graph.concat([*first, x, *last], axis)
-    if mode == "circular":
+    elif mode == "circular":
         first = [graph.part(x, axis, size - before, size)] if before else []
         last = [graph.part(x, axis, 0, after)] if after else []
-        return graph.concat([*first, x, *last], axis)
-    first = [graph.part(x, axis, i, i + 1) for i in range(before, 0, -1)]
-    last = [graph.part(x, axis, i, i + 1) for i in range(size - 2, size - 2 - after, -1)]
+    else:
+        first = [graph.part(x, axis, i, i + 1) for i in range(before, 0, -1)]
+        last = [graph.part(x, axis, i, i + 1) for i in range(size - 2, size - 2 - after, -1)]
     return graph.concat([*first, x, *last], axis)
 
 

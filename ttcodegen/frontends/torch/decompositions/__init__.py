@@ -6,8 +6,12 @@ Needs torch.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from ttcodegen.frontends.torch.decompositions import (
     elementwise,
+    layers,
     linear_algebra,
     polynomials,
     selecting,
@@ -18,6 +22,7 @@ from ttcodegen.frontends.torch.decompositions.tracing import Decomposition
 
 DECOMPOSITIONS: dict[str, Decomposition] = {
     **elementwise.DECOMPOSITIONS,
+    **layers.DECOMPOSITIONS,
     **linear_algebra.DECOMPOSITIONS,
     **selecting.DECOMPOSITIONS,
     **spectra.DECOMPOSITIONS,
@@ -31,6 +36,12 @@ def decomposition_of(name: str, overload: str) -> Decomposition | None:
     return DECOMPOSITIONS.get(f"{name}.{overload}") or DECOMPOSITIONS.get(name)
 
 
-def replaces_rule(name: str, overload: str) -> bool:
-    """Whether an overload is taken apart although its name has a rule."""
-    return f"{name}.{overload}" in DECOMPOSITIONS
+def replaces_rule(name: str, overload: str, arguments: Sequence[Any], used: set[int]) -> bool:
+    """Whether an operation is taken apart although its name has a rule: for its overload, for its
+    arguments, or for those of its results that are used."""
+    if f"{name}.{overload}" in DECOMPOSITIONS:
+        return True
+    if name == "batch_norm":
+        *_, mean, _, training, _, _, _ = arguments
+        return bool(training) and mean is not None
+    return name in layers.ONLY_FIRST_RESULT and bool(used - {0})

@@ -30,8 +30,31 @@ def _other_if_nan(name: str) -> Decomposition:
     return function
 
 
+def _parts(x: Tensor) -> tuple[Tensor, Tensor]:
+    pairs = torch.view_as_real(x.resolve_conj())
+    return pairs.select(-1, 0), pairs.select(-1, 1)
+
+
+def _negative(x: Tensor) -> Tensor:
+    return torch.neg(x)
+
+
+def _real(x: Tensor) -> Tensor:
+    return _parts(x)[0] if x.is_complex() else x.alias()
+
+
+def _conjugate(x: Tensor) -> Tensor:
+    if not x.is_complex():
+        return x.alias()
+    real, imag = _parts(x)
+    return torch.complex(real, -imag)
+
+
 def _angle(x: Tensor) -> Tensor:
     """0, or pi of negative numbers."""
+    if x.is_complex():
+        real, imag = _parts(x)
+        return torch.atan2(imag, real)
     dtype = float_dtype(x)
     found = torch.where(x < 0, pi, 0.0).to(dtype)
     return torch.where(torch.isnan(x), nan, found) if x.dtype.is_floating_point else found
@@ -42,7 +65,7 @@ def _itself(x: Tensor, *_: Any, **__: Any) -> Tensor:
 
 
 def _matrices_transposed(x: Tensor) -> Tensor:
-    return x.transpose(-2, -1)
+    return _conjugate(x.transpose(-2, -1))
 
 
 def _addbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
@@ -218,7 +241,11 @@ DECOMPOSITIONS: Decompositions = {
     "fmax": _other_if_nan("maximum"),
     "fmin": _other_if_nan("minimum"),
     "angle": _angle,
-    **dict.fromkeys("real conj_physical conj _lazy_clone _pin_memory pin_memory".split(), _itself),
+    "_neg_view": _negative,
+    "real": _real,
+    "conj": _conjugate,
+    "conj_physical": _conjugate,
+    **dict.fromkeys("_lazy_clone _pin_memory pin_memory".split(), _itself),
     "mH": _matrices_transposed,
     "matrix_H": _matrices_transposed,
     "addbmm": _addbmm,

@@ -314,9 +314,11 @@ TRANSLATIONS = (
 def _module(source: Source | bytes) -> ModuleOp:
     from ttcodegen.dialects.verification import verify_module
     from ttcodegen.frontends import module_for_passes
+    from ttcodegen.parsing.structure import refuse_unregistered
 
     assert isinstance(source, Source)
     module = module_for_passes(source)
+    refuse_unregistered(module)
     verify_module(module)
     return module
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -60,6 +61,14 @@ def _number(attribute: Attribute) -> float | int:
             return attribute.value.data
         case _:
             raise TypeError
+
+
+def _small_number(attribute: Attribute) -> float | int:
+    """What is added to a variance; NaN is none."""
+    number = _number(attribute)
+    if not 0 <= number < math.inf:
+        raise ValueError
+    return number
 
 
 def _string(attribute: Attribute) -> str:
@@ -171,6 +180,7 @@ def _unchanged(attribute: Attribute) -> Attribute:
 INTEGER = AttributeKind[int]("an integer", _integer, encode_number)
 BOOLEAN = AttributeKind[bool]("a boolean", _boolean, lambda value: BoolAttr.from_bool(bool(value)))
 NUMBER = AttributeKind[float | int]("a number", _number, encode_number)
+EPSILON = AttributeKind[float | int]("a finite number of 0 or more", _small_number, encode_number)
 STRING = AttributeKind[str]("a string", _string, StringAttr)
 INTEGERS = AttributeKind[list[int]]("a list of integers", _integers, _encode_integers)
 NUMBERS = AttributeKind[list[Any]](

@@ -14,14 +14,15 @@ from functools import cache
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnregisteredOp
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Operation
-from xdsl.irdl import IRDLOperation, OpDef, traits_def
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, OpDef, traits_def
+from xdsl.parser.core import ForwardDeclaredValue
 from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.diagnostics import CompileError, Diagnostics, plural
 from ttcodegen.dialects.functions import attributes_at
-from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.ttcore import ArgumentTypeAttr
 
 _WRAPPED = "Underlying verification failure: "
@@ -34,7 +35,7 @@ _FUNCTION_OPS = (FuncOp, CallOp, ReturnOp)
 
 def verify_definitions(operations: Iterable[Operation]) -> None:
     """Verifies that modules, functions, calls and returns have the attributes, operands and
-    regions of their kind, in all of `operations`.
+    regions of their kind, in all of `operations`, and that operands are defined.
 
     Raises:
         CompileError: with all that do not.
@@ -42,12 +43,29 @@ def verify_definitions(operations: Iterable[Operation]) -> None:
     diagnostics = Diagnostics()
     for outer in operations:
         for op in outer.walk():
-            if isinstance(op, (*_FUNCTION_OPS, ModuleOp)):
+            if any(isinstance(operand, ForwardDeclaredValue) for operand in op.operands):
+                diagnostics.error(
+                    f"{op.name}: an operand is defined in a region of the operation, which ends "
+                    "before it is read",
+                    op,
+                )
+            if isinstance(op, IRDLOperation) and (
+                isinstance(op, (*_FUNCTION_OPS, ModuleOp)) or _has_segments(type(op))
+            ):
                 try:
                     _verify_definition(op)
                 except VerifyException as error:
                     diagnostics.error(f"{op.name}: {_first_line(error)}", op)
     diagnostics.raise_errors()
+
+
+@cache
+def _has_segments(op_type: type[IRDLOperation]) -> bool:
+    """Whether attributes of an op say which operands are which, so that these are read by them."""
+    definition = op_type.get_irdl_definition()
+    return "operandSegmentSizes" in definition.properties or any(
+        isinstance(option, AttrSizedOperandSegments) for option in definition.options
+    )
 
 
 def verify_module(module: ModuleOp, after: str | None = None) -> None:
@@ -83,6 +101,10 @@ def verify_functions(module: ModuleOp, said: str = "") -> None:
     for op in module.walk():
         for place, fault in _faults_among_ops(op, functions):
             diagnostics.error(said + fault, place)
+    for function in functions.values():
+        for block in function.body.blocks:
+            for place, fault in _faults_of_lifetimes(block):
+                diagnostics.error(said + fault, place)
     diagnostics.raise_errors()
 
 
@@ -101,6 +123,36 @@ def verify_order(module: ModuleOp, after: str) -> None:
                     f"after the pass {after}: an operand is used before it is made", op
                 )
         seen.add(op)
+
+
+def verify_lifetimes(module: ModuleOp) -> None:
+    """Verifies that no tensor is used after a call has deallocated it, or deallocated twice.
+
+    Raises:
+        CompileError: with all ops that do.
+    """
+    diagnostics = Diagnostics()
+    for function in module.ops:
+        if isinstance(function, FuncOp):
+            for block in function.body.blocks:
+                for op, fault in _faults_of_lifetimes(block):
+                    diagnostics.error(fault, op)
+    diagnostics.raise_errors()
+
+
+def _faults_of_lifetimes(block: Block) -> Iterator[tuple[Operation, str]]:
+    freed: dict[SSAValue, None] = {}
+    for op in block.ops:
+        name = operation_name(op)
+        deallocates = name.rpartition(".")[2] in _DEALLOCATIONS
+        if freed and not freed.keys().isdisjoint(op.operands):
+            what = "is deallocated twice" if deallocates else "was deallocated before"
+            yield op, f"{name}: its operand {what}"
+        if deallocates:
+            freed.update(dict.fromkeys(op.operands))
+
+
+_DEALLOCATIONS = frozenset({"dealloc", "deallocate", "deallocate_buffer"})
 
 
 def _verify_op(op: Operation) -> None:

@@ -7,7 +7,9 @@ operations decide, before anything is verified or lowered.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import cache
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
@@ -128,11 +130,18 @@ def has_canonical_calls(module: ModuleOp) -> bool:
         elif op.name == "ttcore.load_cached":
             return False
         elif isinstance(op, CatalogueOp) and op.definition.dialect == "ttnn":
+            if op.results and not op.properties.keys() <= _known_properties(type(op)):
+                return False
             try:
                 op.verify_()
             except VerifyException:
                 return False
     return True
+
+
+@cache
+def _known_properties(op_type: type[CatalogueOp]) -> AbstractSet[str]:
+    return {spec.name for spec in op_type.definition.attributes} | {"operandSegmentSizes"}
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ once.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
@@ -194,6 +195,23 @@ def _translate_block(block: Block, rules: Mapping[str, Rule], findings: _Finding
         except CompileError as error:
             findings.add(error, op)
             failed.update(op.results)
+        except ILL_FORMED as error:
+            # Rules read operands and attributes that no verifier has seen.
+            what = f"{op.name}: operands or attributes are not those of the operation: {error}"
+            findings.add(CompileError(what), op)
+            failed.update(op.results)
+
+
+ILL_FORMED = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+    struct.error,
+)
+"""What rules raise at an operation whose operands or attributes are not those of its definition."""
 
 
 def _insert_before(block: Block, following: Operation, made: Operation) -> None:

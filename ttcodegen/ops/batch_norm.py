@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.dialects.attribute_kinds import INTEGER, NUMBER
+from ttcodegen.dialects.attribute_kinds import EPSILON, INTEGER, NUMBER
 from ttcodegen.dialects.datatypes import DataType, bf16, element_of, f32, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
@@ -207,7 +207,7 @@ def _batch_norm_operands(statistics: Sequence[str]) -> tuple[OperandSpec, ...]:
     )
 
 
-_BATCH_NORM = (attribute("epsilon", NUMBER), attribute("dimension", INTEGER))
+_BATCH_NORM = (attribute("epsilon", EPSILON), attribute("dimension", INTEGER))
 
 register(
     TTIRDefinition(
@@ -281,7 +281,7 @@ register(
             OperandSpec(name, data_types=_BATCH_NORM_TYPES)
             for name in ("operand", "mean", "variance", "scale", "offset")
         ),
-        (attribute("epsilon", NUMBER), COMPUTE_CONFIG_ATTRIBUTE),
+        (attribute("epsilon", EPSILON), COMPUTE_CONFIG_ATTRIBUTE),
         verify=_verify_batch_norm,
         numpy=_library_batch_norm,
         compute="batch_norm",

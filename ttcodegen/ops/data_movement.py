@@ -66,6 +66,10 @@ MOVED_ROWS = MOVED[:-1]
 # reshape, squeeze, unsqueeze
 
 
+MOST_REPEATS = 1 << 31
+"""Dimensions have fewer elements."""
+
+
 def _verify_reshape(op: CatalogueOp) -> None:
     """As many elements as before; the attribute names the result's shape."""
     if prod(op.shape("input")) != prod(op.result_shape):
@@ -334,7 +338,7 @@ def _verify_repeat(op: CatalogueOp) -> None:
     """Every dimension is multiplied by its factor."""
     shape = op.shape("input")
     factors = op.parameter("repeat_dimensions")
-    if len(factors) != len(shape) or any(factor < 1 for factor in factors):
+    if len(factors) != len(shape) or any(not 1 <= f < MOST_REPEATS for f in factors):
         raise VerifyException(
             f"{op.name}: expected {len(shape)} positive factors, found {tuple(factors)}"
         )
@@ -388,7 +392,9 @@ def _verify_repeat_interleave(op: CatalogueOp) -> None:
     """Every element of one dimension is repeated in place."""
     shape = list(op.shape("input"))
     dim = normalized_dim(op, op.parameter("dim"), len(shape))
-    shape[dim] *= op.parameter("repeats")
+    repeats = op.parameter("repeats")
+    require(op, 1 <= repeats < MOST_REPEATS, f"repeats from 1 to {MOST_REPEATS - 1}", repeats)
+    shape[dim] *= repeats
     expect_shape(op, shape)
     expect_element(op, "input")
 

@@ -10,7 +10,7 @@ from typing import Any
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.dialects.attribute_kinds import INTEGER, NUMBER
+from ttcodegen.dialects.attribute_kinds import EPSILON, INTEGER
 from ttcodegen.dialects.datatypes import element_of, f32, shape_of
 from ttcodegen.dialects.mesh import declared_mesh, groups_along
 from ttcodegen.dialects.operation import CatalogueOp
@@ -29,7 +29,7 @@ from ttcodegen.ops.mesh_values import mesh_of
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.shape_checks import expect_shape
 
-_ATTRIBUTES = (attribute("cluster_axis", INTEGER, 1), attribute("epsilon", NUMBER, 1e-5))
+_ATTRIBUTES = (attribute("cluster_axis", INTEGER, 1), attribute("epsilon", EPSILON, 1e-5))
 
 
 def _verify(op: CatalogueOp) -> None:

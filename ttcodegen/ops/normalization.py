@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.dialects.attribute_kinds import INTEGER, INTEGERS, NUMBER
+from ttcodegen.dialects.attribute_kinds import EPSILON, INTEGER, INTEGERS
 from ttcodegen.dialects.datatypes import DataType, element_of, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.lazy_numpy import np
@@ -198,7 +198,7 @@ def _register_trailing_norm(
         TTIRDefinition(
             f"ttir.{name}",
             (operand("input"), *(optional(vector, input_kind="weight") for vector in vectors)),
-            (attribute("normalized_shape", INTEGERS), attribute("epsilon", NUMBER, 1e-5)),
+            (attribute("normalized_shape", INTEGERS), attribute("epsilon", EPSILON, 1e-5)),
             verify=_verify_trailing_norm,
             dimensions=_before_normalized,
             numpy=meaning,
@@ -213,7 +213,7 @@ def _register_trailing_norm(
                 OperandSpec("input", data_types=FLOATS),
                 *(optional(vector, data_types=FLOATS) for vector in vectors),
             ),
-            (attribute("epsilon", NUMBER), COMPUTE_CONFIG_ATTRIBUTE, NORM_CONFIG_ATTRIBUTE),
+            (attribute("epsilon", EPSILON), COMPUTE_CONFIG_ATTRIBUTE, NORM_CONFIG_ATTRIBUTE),
             verify=_verify_library_norm,
             numpy=library_meaning,
             compute=name,
@@ -319,7 +319,7 @@ register(
         ),
         (
             attribute("num_groups", INTEGER),
-            attribute("epsilon", NUMBER, 1e-12),
+            attribute("epsilon", EPSILON, 1e-12),
             attribute("channel_dim", INTEGER, 3),
         ),
         verify=_verify_group_norm,

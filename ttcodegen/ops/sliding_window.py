@@ -117,6 +117,19 @@ def edges(op: CatalogueOp | Call, count: int) -> list[tuple[int, int]]:
     return pairs
 
 
+MOST_PADDING = 1 << 16
+"""The widest padding of an image: runs in numpy and on the CPU backend hold the padded image."""
+
+
+def _limit_padding(op: CatalogueOp | Call, window: Window) -> None:
+    """Raises VerifyException for a padding that no memory holds the padded image for."""
+    widest = max((width for pair in window.padding for width in pair), default=0)
+    if widest > MOST_PADDING:
+        raise VerifyException(
+            f"{op.name}: padding of at most {MOST_PADDING} is supported, found {widest}"
+        )
+
+
 @dataclass(frozen=True)
 class Window:
     """A kernel, how far it moves, what is around the image, the distance between its taps."""
@@ -139,6 +152,7 @@ class Window:
             tuple(per_dimension(op, "dilation", count)) if dilated else (1,) * count,
             bool(_read(op, "ceil_mode")),
         )
+        _limit_padding(op, window)
         for name in ("kernel", "stride", "dilation"):
             if any(size < 1 for size in getattr(window, name)):
                 raise VerifyException(
@@ -326,13 +340,15 @@ def verified_library_window(op: CatalogueOp, kernel: Sequence[int]) -> Window:
     padding = values["padding"]
     if len(padding) == count:
         padding = [width for width in padding for _ in range(2)]
-    return Window(
+    window = Window(
         tuple(kernel),
         tuple(values["stride"]),
         tuple(zip(padding[::2], padding[1::2], strict=True)),
         tuple(values["dilation"]),
         bool(known_parameter(op, "ceil_mode", False)),
     )
+    _limit_padding(op, window)
+    return window
 
 
 def array_text(values: Sequence[int]) -> Text:

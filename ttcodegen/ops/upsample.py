@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     import numpy
 
 MODES = ("nearest", "bilinear")
+MOST_TIMES = 1 << 16
+"""The largest scale factor: dimensions of tensors are not much longer."""
 CHANNEL_BLOCK = 32
 """Bilinear interpolation wants a multiple of this many channels (docs/library-rules.md)."""
 
@@ -65,8 +67,11 @@ def _verify_upsampled(op: CatalogueOp) -> None:
     if len(shape) != 4:
         raise VerifyException(f"{op.name}: expected an input of rank 4, found {shape}")
     factors = per_dimension(op, "scale_factor", 2)
-    if any(factor < 1 for factor in factors):
-        raise VerifyException(f"{op.name}: scale_factor must be positive, found {tuple(factors)}")
+    if any(not 1 <= factor <= MOST_TIMES for factor in factors):
+        raise VerifyException(
+            f"{op.name}: scale_factor must be positive and at most {MOST_TIMES}, found "
+            f"{tuple(factors)}"
+        )
     expect_shape(op, [shape[0], shape[1] * factors[0], shape[2] * factors[1], shape[3]])
 
 

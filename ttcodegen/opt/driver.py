@@ -10,15 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
+from xdsl.dialects.builtin import ModuleOp
 
 from ttcodegen.diagnostics import (
     CompileError,
-    Diagnostic,
     Diagnostics,
     Severity,
     Source,
-    place_of,
 )
 from ttcodegen.dialects.verification import verify_module
 from ttcodegen.frontends import module_for_passes
@@ -26,12 +24,7 @@ from ttcodegen.ops.context import load_dialects
 from ttcodegen.opt.chunks import SEPARATOR, split, unmet
 from ttcodegen.opt.command_line import Request, spelling
 from ttcodegen.opt.reproducer import reproduced_steps, write_reproducer
-from ttcodegen.parsing.structure import (
-    counted,
-    operation_name,
-    remedy_for_operation,
-    unsupported,
-)
+from ttcodegen.parsing.structure import refuse_unregistered
 from ttcodegen.transforms.module_text import module_text
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import OptionValue, Step, passes_of, pipeline_text, schedule
@@ -162,7 +155,7 @@ class _Run:
     def _parse(self, diagnostics: Diagnostics) -> ModuleOp:
         module = module_for_passes(self.source, diagnostics)
         if not self.request.allow_unregistered_dialect:
-            _refuse_unregistered(module)
+            refuse_unregistered(module, "--allow-unregistered-dialect keeps it as it is")
         verify_module(module)
         return module
 
@@ -221,24 +214,6 @@ class _Run:
         from ttcodegen.compat.printed_spellings import respelled
 
         return respelled(text, year)
-
-
-def _refuse_unregistered(module: ModuleOp) -> None:
-    """Raises CompileError with all operations that no dialect has, each with its count."""
-    found: dict[str, list[UnregisteredOp]] = {}
-    for op in module.walk():
-        if isinstance(op, UnregisteredOp):
-            found.setdefault(operation_name(op), []).append(op)
-    errors = [
-        Diagnostic(
-            counted(unsupported(name), len(ops)),
-            place_of(ops[0]),
-            remedy_for_operation(name) or "--allow-unregistered-dialect keeps it as it is",
-        )
-        for name, ops in found.items()
-    ]
-    if errors:
-        raise CompileError.from_diagnostics(errors)
 
 
 def _write_timing(runner: PassRunner, stream: TextIO) -> None:

@@ -44,6 +44,7 @@ _MERGED_ATTRIBUTES: dict[str, Mapping[str, tuple[str, ...]]] = {
 """By operation: today's attribute, and the older ones whose values it lists."""
 
 _SEGMENTS = "operandSegmentSizes"
+_EMPTY = "ttir.empty"
 _CONSTRAINTS = "operand_constraints"
 """Of 2024: the layouts that each operand may have. They have no meaning today."""
 
@@ -130,6 +131,8 @@ def _destination_count(op: CatalogueOp, operands: Sequence[SSAValue]) -> int:
     results = len(op.results)
     if results == 0 or len(operands) < results or _takes_destination(definition):
         return 0
+    if op.name == _EMPTY:
+        return 0  # It makes destinations, and has none.
     last = operands[len(operands) - results :]
     if any(a.type != b.type for a, b in zip(last, op.results, strict=True)):
         return 0
@@ -178,7 +181,7 @@ def _explicit_segments(op: CatalogueOp) -> list[int] | None:
 def _is_empty(value: SSAValue) -> bool:
     owner = value.owner
     return isinstance(owner, CatalogueOp) and (
-        owner.name == "ttir.empty" or DESTINATION in owner.attributes
+        owner.name == _EMPTY or DESTINATION in owner.attributes
     )
 
 

@@ -270,6 +270,25 @@ def _opened(wrapper: Operation) -> list[Operation]:
     return [op for op in content if operation_name(op) != CPU_MODULE]
 
 
+def refuse_unregistered(module: ModuleOp, remedy: str | None = None) -> None:
+    """Raises CompileError with all operations that no dialect has, each with its count; `remedy`
+    goes with those that have none of their own."""
+    found: dict[str, list[UnregisteredOp]] = {}
+    for op in module.walk():
+        if isinstance(op, UnregisteredOp):
+            found.setdefault(operation_name(op), []).append(op)
+    errors = [
+        Diagnostic(
+            counted(unsupported(name), len(ops)),
+            place_of(ops[0]),
+            remedy_for_operation(name) or remedy,
+        )
+        for name, ops in found.items()
+    ]
+    if errors:
+        raise CompileError.from_diagnostics(errors)
+
+
 def check_supported(module: ModuleOp) -> None:
     """Refuses what no stage after parsing could handle.
 

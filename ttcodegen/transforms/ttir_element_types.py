@@ -29,7 +29,7 @@ from xdsl.ir import Attribute, Operation, SSAValue, TypeAttribute
 from xdsl.passes import ModulePass
 
 from ttcodegen.diagnostics import CompileError, Diagnostics
-from ttcodegen.dialects.attribute_kinds import NUMBER
+from ttcodegen.dialects.attribute_kinds import EPSILON, NUMBER
 from ttcodegen.dialects.constants import constant_array, elements
 from ttcodegen.dialects.datatypes import (
     DataType,
@@ -299,7 +299,9 @@ def _normalized_attribute(
 
 
 def _is_number(op: CatalogueOp, key: str) -> bool:
-    return any(spec.name == key and spec.kind is NUMBER for spec in op.definition.attributes)
+    return any(
+        spec.name == key and spec.kind in (EPSILON, NUMBER) for spec in op.definition.attributes
+    )
 
 
 _BOUNDS = frozenset(["min", "max", "low", "high"])

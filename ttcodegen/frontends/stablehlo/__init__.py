@@ -118,9 +118,12 @@ def _of_unknown_size(function: FuncOp) -> list[Diagnostic]:
 
 def _operations(source: Source, diagnostics: Diagnostics) -> list[Operation]:
     if source.data:
+        from ttcodegen.dialects.verification import verify_definitions
         from ttcodegen.frontends.stablehlo.vhlo import read_portable
 
-        return read_portable(source.data)
+        operations = read_portable(source.data)
+        verify_definitions(operations)
+        return operations
     from ttcodegen.frontends.stablehlo.dialect import stablehlo_context
     from ttcodegen.parsing import parse_operations
 

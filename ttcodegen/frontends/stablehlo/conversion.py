@@ -50,6 +50,7 @@ from ttcodegen.frontends.stablehlo.names import (
 )
 from ttcodegen.frontends.stablehlo.number_types import numpy_dtype
 from ttcodegen.frontends.stablehlo.operations import StableHLOOp, part_element
+from ttcodegen.frontends.translation import ILL_FORMED
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.ttir import ttir_op_classes
@@ -211,7 +212,7 @@ class Conversion:
         except VerifyException as error:
             self._refuse(CompileError(str(error), op), op)
             values = [None] * len(op.results)
-        except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
+        except ILL_FORMED as error:
             reason = str(error) if isinstance(error, ValueError) and str(error) else "malformed"
             message = reason if f"'{op.name}'" in reason else f"'{op.name}': {reason}"
             self._refuse(CompileError(message, op, remedy=_remedy_for(reason)), op)

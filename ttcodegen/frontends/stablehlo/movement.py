@@ -161,6 +161,8 @@ def broadcast_in_dim(
     found = shape_of(value.type)
     if len(dims) != len(found) or any(not 0 <= dim < len(shape) for dim in dims):
         raise ValueError(f"dimensions {list(dims)} do not name those of {found}")
+    if len(set(dims)) != len(dims):
+        raise ValueError(f"dimensions {list(dims)} name one of the result twice")
     builder = conversion.builder
     order = sorted(range(len(dims)), key=lambda axis: dims[axis])
     value = builder.permute(value, order)

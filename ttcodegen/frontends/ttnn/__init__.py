@@ -27,6 +27,7 @@ from ttcodegen.dialects.attribute_kinds import INTEGERS, NUMBER
 from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.program_configs import ProgramConfigAttr
 from ttcodegen.dialects.ttcore import LoadCachedOp
+from ttcodegen.dialects.verification import verify_lifetimes
 from ttcodegen.frontends.ttnn.arguments import shard_arguments
 from ttcodegen.frontends.ttnn.call_parts import given
 from ttcodegen.frontends.ttnn.calls_of_ttir import (
@@ -96,6 +97,7 @@ def normalize_ttnn(module: ModuleOp, diagnostics: Diagnostics) -> None:
     reported in `diagnostics`.
     """
     warned: set[str] = set()
+    verify_lifetimes(module)
     functions = [function for function in module.ops if isinstance(function, FuncOp)]
     for function in functions:
         _refuse_half_lowered(function)

@@ -1,0 +1,189 @@
+"""Modules that contradict themselves are refused at the op, in all dialects that are read and by
+all ways to compile and translate them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.frontends import module_for_passes
+from ttcodegen.translation import ttnn_to_flatbuffer
+
+T, V = "tensor<4x32xf32>", "tensor<32xf32>"
+IMAGE = "tensor<1x8x8x32xbf16>"
+FILTER = "tensor<32x32x3x3xbf16>"
+
+
+def function(op: str, operands: str, result: str, attributes: str = "") -> str:
+    """A module of one op; its operands are the arguments."""
+    types = operands.split(", ") if operands else []
+    names = [f"%{index}" for index in range(len(types))]
+    taken = ", ".join(f"{name}: {type_}" for name, type_ in zip(names, types, strict=True))
+    given = f" <{{{attributes}}}>" if attributes else ""
+    return (
+        f"func.func @f({taken}) -> {result} {{\n"
+        f'  %r = "{op}"({", ".join(names)}){given} : ({operands}) -> {result}\n'
+        f"  return %r : {result}\n}}\n"
+    )
+
+
+def window(padding: str) -> str:
+    return (
+        f"stride = array<i32: 1, 1>, padding = array<i32: {padding}>, "
+        "dilation = array<i32: 1, 1>, groups = 1 : i32"
+    )
+
+
+CASES = {
+    "an operand too many": (function("ttir.empty", T, T), "ttir.empty takes no operands, found 1"),
+    "an operand of its own as destination": (
+        function("ttir.abs", T, T).replace("(%0)", "(%0, %0)").replace(f"({T})", f"({T}, {T})"),
+        "ttir.abs takes 'input', found 2",
+    ),
+    "a negative epsilon": (
+        function(
+            "ttir.rms_norm",
+            T,
+            T,
+            "normalized_shape = array<i64: 32>, epsilon = -9.0e18 : f32, "
+            "operandSegmentSizes = array<i32: 1, 0, 0>",
+        ),
+        "attribute 'epsilon' should be a finite number of 0 or more",
+    ),
+    "too many repeats": (
+        function(
+            "ttir.repeat_interleave",
+            "tensor<0x4xf32>",
+            "tensor<0x4xf32>",
+            "repeats = 2147483648 : ui32, dim = 0 : si32",
+        ),
+        "expected repeats from 1 to 2147483647, found 2147483648",
+    ),
+    "padding without limit": (
+        function(
+            "ttir.conv2d",
+            f"{IMAGE}, {FILTER}",
+            "tensor<1x3x6x32xbf16>",
+            window("2147483647, 0, 2147483647, 0").replace("1, 1>, pad", "2000000000, 1>, pad"),
+        ),
+        "padding of at most 65536 is supported, found 2147483647",
+    ),
+    "padding of three numbers": (
+        function("ttir.conv2d", f"{IMAGE}, {FILTER}", IMAGE, window("1, 1, 1")),
+        "expected 1, 2 or 4 numbers in 'padding', found 3",
+    ),
+    "a cast in a reshape": (
+        function("ttir.reshape", T, "tensor<128xbf16>", "shape = [128 : i32]"),
+        "expected a result of f32, as the operand 'input', found bf16",
+    ),
+    "an index beyond the end": (
+        function(
+            "ttir.index",
+            T,
+            T,
+            "dim = 1 : i32, begin = 0 : i32, end = 40 : i32, step = 1 : i32",
+        ),
+        "0:40:1 is out of range in dimension 1",
+    ),
+    "factors that do not fit": (
+        function("ttnn.matmul", "tensor<32x64xbf16>, tensor<96x32xbf16>", "tensor<32x32xbf16>"),
+        "cannot multiply (32, 64) and (96, 32)",
+    ),
+    "a dimension that there is not": (
+        function("ttnn.softmax", T, T, "dimension = 99 : si32"),
+        "dimension 99 is out of range for a tensor of rank 2",
+    ),
+    "another volume": (
+        function("ttnn.reshape", T, "tensor<64xf32>", "shape = [64 : i32]"),
+        "the number of elements differs",
+    ),
+    "no permutation": (
+        function("ttnn.permute", T, T, "permutation = array<i64: 0, 0>"),
+        "(0, 0) is no permutation of the dimensions",
+    ),
+    "a step of 0": (
+        function(
+            "ttnn.slice_static",
+            T,
+            T,
+            "begins = [0 : i32, 0 : i32], ends = [4 : i32, 32 : i32], step = [0 : i32, 1 : i32]",
+        ),
+        "0:4:0 is out of range in dimension 0",
+    ),
+    "another stride": (
+        function(
+            "ttnn.conv2d",
+            f"tensor<1x1x64x32xbf16>, {FILTER}",
+            "tensor<1x1x36x32xbf16>",
+            "in_channels = 32 : i32, out_channels = 32 : i32, batch_size = 1 : i32, "
+            "input_height = 8 : i32, input_width = 8 : i32, kernel_size = array<i32: 3, 3>, "
+            + window("0, 0").replace("1, 1>, pad", "1, 7>, pad"),
+        ),
+        "expected a result of the elements of (1, 6, 1, 32), found (1, 1, 36, 32)",
+    ),
+    "a mode that there is not": (
+        function(
+            "ttnn.upsample",
+            IMAGE,
+            "tensor<1x16x16x32xbf16>",
+            'scale_factor = 2 : si32, mode = "x"',
+        ),
+        "expected a mode of nearest or bilinear, found 'x'",
+    ),
+    "an operation without one of its operands": (
+        f"func.func @f(%a: {T}) -> tensor<4x32xi1> {{\n"
+        f"  %0 = tosa.greater_equal %a : ({T}) -> tensor<4x32xi1>\n"
+        "  return %0 : tensor<4x32xi1>\n}\n",
+        "tosa.greater_equal: operands or attributes are not those of the operation",
+    ),
+    "a dimension of the result for two of the operand": (
+        "func.func @f(%a: tensor<1x1xf32>) -> tensor<4x32xf32> {\n"
+        "  %0 = stablehlo.broadcast_in_dim %a, dims = [0, 0] : (tensor<1x1xf32>) -> "
+        "tensor<4x32xf32>\n  return %0 : tensor<4x32xf32>\n}\n",
+        "dimensions [0, 0] name one of the result twice",
+    ),
+}
+
+
+def _compile(source: Source) -> None:
+    compile_module(source, CompileOptions("wrong"))
+
+
+def _read_for_passes(source: Source) -> None:
+    from ttcodegen.dialects.verification import verify_module
+
+    verify_module(module_for_passes(source))
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("way", [_compile, _read_for_passes, ttnn_to_flatbuffer])
+def test_a_module_that_contradicts_itself(name: str, way: Callable[[Source], object]) -> None:
+    text, expected = CASES[name]
+    with pytest.raises(CompileError) as error:
+        way(Source("wrong.mlir", text))
+    assert expected in " ".join(each.message for each in error.value.diagnostics)
+    assert any(each.place is not None for each in error.value.diagnostics)
+
+
+def test_a_tensor_is_deallocated_once() -> None:
+    layout = (
+        "#l = #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, memref<1x1x!ttcore.tile<32x32, f32>, "
+        "#ttnn.buffer_type<dram>>, <interleaved>>\n"
+    )
+    tensor = "tensor<32x32xf32, #l>"
+    free = f'  "ttnn.deallocate"(%0) <{{force = false}}> : ({tensor}) -> ()\n'
+    for ends, expected in (
+        (free * 2, "its operand is deallocated twice"),
+        (f'{free}  %2 = "ttnn.exp"(%0) : ({tensor}) -> {tensor}\n', "was deallocated before"),
+    ):
+        text = (
+            f"{layout}func.func @f(%x: {tensor}) -> {tensor} {{\n"
+            f'  %0 = "ttnn.exp"(%x) : ({tensor}) -> {tensor}\n'
+            f'  %1 = "ttnn.exp"(%0) : ({tensor}) -> {tensor}\n{ends}  return %1 : {tensor}\n}}\n'
+        )
+        for way in (_compile, _read_for_passes, ttnn_to_flatbuffer):
+            with pytest.raises(CompileError, match=expected):
+                way(Source("freed.mlir", text))

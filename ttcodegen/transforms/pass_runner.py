@@ -13,8 +13,10 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.verification import verify_module, verify_order
 from ttcodegen.transforms.module_text import ELIDED_ELEMENTS, module_text
+from ttcodegen.transforms.pass_needs import unmet_need
 
 
 @dataclass(frozen=True)
@@ -73,9 +75,14 @@ class PassRunner:
             start = perf_counter()
             try:
                 pass_.apply(self.context, module)
-            except Exception:
+            except Exception as error:
                 for instrument in self.instruments:
                     instrument.failed(pass_, module)
+                if not isinstance(error, CompileError):
+                    # Passes rely on the state that those before them leave.
+                    unmet = unmet_need(pass_.name, module)
+                    if unmet is not None:
+                        raise unmet from error
                 raise
             seconds = perf_counter() - start
             count = sum(1 for _ in module.walk()) if self.count_ops else None

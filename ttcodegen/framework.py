@@ -12,7 +12,7 @@ from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
+from ttcodegen.compilation import CompiledModule, compile_module
 from ttcodegen.diagnostics import (
     CompileError,
     Diagnostic,
@@ -22,6 +22,7 @@ from ttcodegen.diagnostics import (
     instruction_location,
 )
 from ttcodegen.project.reference import Reference
+from ttcodegen.project.settings import ProjectOptions
 from ttcodegen.user_files import is_of_user
 
 if TYPE_CHECKING:
@@ -139,19 +140,6 @@ def defined_at(function: Callable[..., Any]) -> SourceLocation | None:
     return SourceLocation(code.co_filename, code.co_firstlineno, 1)
 
 
-@dataclass(frozen=True)
-class ProjectOptions:
-    """What may be chosen about the project; as the options of the command line."""
-
-    target: str = "ttnn"
-    arch: str = ""
-    system_desc: str | None = None
-    build: bool = False
-    check: bool = False
-    seed: int = 0
-    force: bool = False
-
-
 def compile_to_project(
     model: FrameworkModel, out: Path, name: str, options: ProjectOptions
 ) -> Path:
@@ -184,10 +172,16 @@ def _compile_to_project(
     from ttcodegen.project.rendering import project_files
     from ttcodegen.project.writer import refuse_unrelated_folder, write_project
 
-    refuse_unrelated_folder(out, force=options.force)
+    options.refuse_contradictions()
+    refuse_unrelated_folder(out, force=options.force, keep_edits=options.keep_edits)
     compiled = compile_framework_model(model, name, options)
+    options.save_decisions(compiled.decisions)
     conflicts = write_project(
-        compiled.description, out, project_files(compiled, formatted=True), force=options.force
+        compiled.description,
+        out,
+        project_files(compiled, formatted=True),
+        force=options.force,
+        keep_edits=options.keep_edits,
     )
     if conflicts:
         raise CompileError.from_diagnostics(
@@ -202,17 +196,8 @@ def compile_framework_model(
     model: FrameworkModel, name: str, options: ProjectOptions
 ) -> CompiledModule:
     """The model compiled, with its weights and the structure of its arguments."""
-    system = None
-    if options.system_desc is not None:
-        from ttcodegen.flatbuffer.system import load_system
-
-        system = load_system(options.system_desc)
     diagnostics = Diagnostics()
-    compiled = compile_module(
-        model.source,
-        CompileOptions(name, options.target, options.arch, system=system),
-        diagnostics=diagnostics,
-    )
+    compiled = compile_module(model.source, options.compile_options(name), diagnostics=diagnostics)
     diagnostics.write(sys.stderr, model.source)
     return replace(compiled, description=_described(model, compiled))
 
@@ -238,7 +223,7 @@ def _build_and_check(
 
     toolchain = find_toolchain()
     if not options.check:
-        build_project(out, compiled.description.name, toolchain, "both")
+        build_project(out, compiled.description.name, toolchain, options.kind or "both")
         return
     from ttcodegen.project.checking import check_project
 
@@ -247,7 +232,7 @@ def _build_and_check(
         compiled,
         out,
         toolchain,
-        kind="both" if options.build else "exe",
+        kind=options.kind or ("both" if options.build else "exe"),
         seed=options.seed,
         reference={model.function: model.reference} if model.reference.outputs else None,
     )

@@ -14,7 +14,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from ttcodegen.emission.structure import Structure, static
 from ttcodegen.framework import (
     CheckError,
     FrameworkModel,
-    ProjectOptions,
     called_at,
     compile_to_project,
     defined_at,
@@ -32,6 +31,7 @@ from ttcodegen.framework import (
     refusing,
 )
 from ttcodegen.project.reference import Reference, write_module, write_reference
+from ttcodegen.project.settings import ProjectOptions, ProjectSettings
 
 __all__ = ["CheckError", "CompileError", "compile", "export"]
 
@@ -52,6 +52,8 @@ def compile(
     check: bool = False,
     golden: str | os.PathLike[str] | None = None,
     force: bool = False,
+    seed: int = 0,
+    **settings: Unpack[ProjectSettings],
 ) -> Path:
     """Compiles a function to a C++ project.
 
@@ -77,6 +79,9 @@ def compile(
         golden: a folder that arguments and results are written to, as `ttcodegen --check --golden`
             reads it.
         force: write into a folder of others, or overwrite edits.
+        seed: the seed of random inputs, for arguments that the example does not give.
+        settings: further options of the command line: optimize, weights, overrides, trace, mesh,
+            kind and others; see `ttcodegen.project.settings.ProjectSettings`.
 
     Returns:
         The project's folder, for `ttcodegen.load`.
@@ -90,7 +95,7 @@ def compile(
     if golden is not None:
         write_reference(Path(golden), model.with_weights())
     called = name or re.sub(r"\W+", "", getattr(function, "__name__", "")) or "model"
-    options = ProjectOptions(target, arch, system_desc, build, check, force=force)
+    options = ProjectOptions(target, arch, system_desc, build, check, force, seed=seed, **settings)
     return compile_to_project(model, Path(out), called, options)
 
 

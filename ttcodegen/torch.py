@@ -16,14 +16,13 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from ttcodegen.diagnostics import CompileError, Source, SourceLocation
 from ttcodegen.emission.structure import Structure, static
 from ttcodegen.framework import (
     CheckError,
     FrameworkModel,
-    ProjectOptions,
     called_at,
     compile_to_project,
     framework,
@@ -40,6 +39,7 @@ from ttcodegen.frontends.torch.importing import (
 )
 from ttcodegen.frontends.torch.rules import rule_of
 from ttcodegen.project.reference import Reference, write_module, write_reference
+from ttcodegen.project.settings import ProjectOptions, ProjectSettings
 from ttcodegen.transforms.module_text import module_text
 
 __all__ = ["CheckError", "CompileError", "compile", "export"]
@@ -61,6 +61,8 @@ def compile(
     check: bool = False,
     golden: str | os.PathLike[str] | None = None,
     force: bool = False,
+    seed: int = 0,
+    **settings: Unpack[ProjectSettings],
 ) -> Path:
     """Compiles a module to a C++ project.
 
@@ -82,6 +84,9 @@ def compile(
         golden: a folder that the example and what the module computes of it are written to, as
             `ttcodegen --check --golden` reads it.
         force: write into a folder of others, or overwrite edits.
+        seed: the seed of random inputs, for arguments that the example does not give.
+        settings: further options of the command line: optimize, weights, overrides, trace, mesh,
+            kind and others; see `ttcodegen.project.settings.ProjectSettings`.
 
     Returns:
         The project's folder, for `ttcodegen.load`.
@@ -93,7 +98,7 @@ def compile(
     model = _model(module, example_args, example_kwargs, run=check or golden is not None)
     if golden is not None:
         write_reference(Path(golden), model.with_weights())
-    options = ProjectOptions(target, arch, system_desc, build, check, force=force)
+    options = ProjectOptions(target, arch, system_desc, build, check, force, seed=seed, **settings)
     return compile_to_project(model, Path(out), name or _name(module), options)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
-from ttcodegen.messages import Level, set_level
+from ttcodegen.messages import Level, report, set_level
 from ttcodegen.suggestions import did_you_mean
 from ttcodegen.version import __version__, commit
 
@@ -30,6 +30,12 @@ class ArgumentParser(argparse.ArgumentParser):
         if unknown:
             self._refuse_unknown(unknown, getattr(options, "command", None))
         return options
+
+    def error(self, message: str) -> NoReturn:
+        """Ends the program for wrong usage: what is wrong stands first, and before all options."""
+        report(Level.ERROR, f"{self.prog}: error: {message}")
+        report(Level.ERROR, f"note: {self.prog} --help lists the options")
+        self.exit(2)
 
     def _refuse_unknown(self, unknown: Sequence[str], command: str | None) -> None:
         first = next((argument for argument in unknown if argument.startswith("-")), None)
@@ -76,7 +82,7 @@ class ArgumentParser(argparse.ArgumentParser):
 
 
 def add_message_options(parser: argparse.ArgumentParser) -> None:
-    """Adds -q and --log-level."""
+    """Adds -q, -v and --log-level."""
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument(
         "-q",
@@ -87,16 +93,23 @@ def add_message_options(parser: argparse.ArgumentParser) -> None:
         default="INFO",
         help="print only warnings and errors, like --log-level WARNING",
     )
-    add_level_option(chosen)
+    chosen.add_argument(
+        "-v",
+        "--verbose",
+        action="store_const",
+        const="DEBUG",
+        dest="log_level",
+        help="print all messages, like --log-level DEBUG",
+    )
+    _add_level_option(chosen)
 
 
-def add_level_option(parser: argparse._ActionsContainer) -> None:  # pyright: ignore[reportPrivateUsage]
+def _add_level_option(parser: argparse._ActionsContainer) -> None:  # pyright: ignore[reportPrivateUsage]
     """Adds --log-level."""
     parser.add_argument(
         "--log-level",
         type=str.upper,
         choices=LEVELS,
-        default="INFO",
         metavar="LEVEL",
         help=f"the lowest level of messages to print: {', '.join(LEVELS)} (INFO)",
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ttcodegen.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.messages import Level, is_reported, report, set_level
+from ttcodegen.model_formats import other_format
 from ttcodegen.version import __version__
 
 
@@ -39,12 +40,19 @@ class Invocation:
         self.source: Source | None = None
         """What messages point into, and what a report of a bug holds."""
 
-    def read(self, path: str) -> Source:
+    def read(self, path: str, accepted: tuple[str, ...] = ()) -> Source:
         """Reads the input; `-` is standard input.
 
+        Args:
+            path: the file.
+            accepted: endings of files beside MLIR that the program is made for.
+
         Raises:
-            CompileError: if it cannot be read or is no text.
+            CompileError: if it cannot be read, is no text, or by its name no MLIR.
         """
+        if not path.endswith(accepted) and (other := other_format(path)) is not None:
+            what, remedy = other
+            raise CompileError(f"'{path}' is {what}: MLIR is compiled", remedy=remedy)
         self.source = Source.read(path)
         return self.source
 

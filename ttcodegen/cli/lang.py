@@ -77,7 +77,7 @@ def _run(invocation: Invocation) -> int:
         parser.error("--mlir needs -o, the folder of the projects")
     arguments = given[end + 1 :]
     apply_message_options(options)
-    source = invocation.read(options.file)
+    source = invocation.read(options.file, (".py",))
     from ttcodegen.lang.programs import run_program_text
     from ttcodegen.lang.ttnn import set_num_devices
 

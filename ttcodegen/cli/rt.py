@@ -74,7 +74,16 @@ def _add(parser: argparse.ArgumentParser, argument: Argument) -> None:
         settings["dest"] = argument.key
     elif argument.default is not None:
         settings["nargs"] = "?"
-    parser.add_argument(argument.name, **settings)
+    short = ["-q"] if argument.name == "--quiet" else []
+    parser.add_argument(*short, argument.name, **settings)
+    if argument.name == "--log-level":
+        parser.add_argument(
+            *("-v", "--verbose"),
+            action="store_const",
+            const="debug",
+            dest=argument.key,
+            help="write all messages, like --log-level debug",
+        )
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -256,6 +257,11 @@ def _compile(options: argparse.Namespace, source: Source) -> int:
     runner = PassRunner(load_dialects(), dump=options.dump_ir, count_ops=options.time_passes)
     diagnostics = Diagnostics()
     name = "model" if options.file == "-" else Path(options.file).name.partition(".")[0]
+    if not options.force:
+        from ttcodegen.project.manifest import project_name
+
+        # The same model under another name: edits are of files that are named after the project.
+        name = project_name(options.out, source.digest) or name
     try:
         compiled = compile_module(
             source,
@@ -292,9 +298,11 @@ def _compile(options: argparse.Namespace, source: Source) -> int:
 
 def _write(options: argparse.Namespace, compiled: CompiledModule, runner: PassRunner) -> bool:
     """Writes the project; whether edits are in conflict with it."""
+    from ttcodegen.project.edits import edited_files
     from ttcodegen.project.rendering import project_files
     from ttcodegen.project.writer import write_project
 
+    edited = [] if options.force else edited_files(options.out)
     with runner.stage("render and format"):
         files = project_files(compiled, formatted=not options.no_format)
     with runner.stage("write project"):
@@ -312,6 +320,8 @@ def _write(options: argparse.Namespace, compiled: CompiledModule, runner: PassRu
             Level.ERROR,
             "note: the rest is merged; resolve the text between <<<<<<< and >>>>>>>, then build",
         )
+    else:
+        report(Level.INFO, _written(options, compiled, len(files), edited))
     return bool(conflicts)
 
 
@@ -328,6 +338,20 @@ def _reference(
         report(Level.WARNING, f"warning: {found}")
         return None
     return found
+
+
+def _written(
+    options: argparse.Namespace, compiled: CompiledModule, count: int, edited: Sequence[str]
+) -> str:
+    """One line that says what was written, which edits are in it, and what comes next."""
+    name, out = compiled.description.name, shlex.quote(str(options.out))
+    kept = f", with your edits of {', '.join(edited)}" if edited else ""
+    line = f"ttcodegen: wrote {count} files of the project '{name}' to {options.out}{kept}"
+    if options.build or options.check:
+        return line
+    if compiled.description.has_flatbuffer and options.kind in (None, "both", "so"):
+        return f"{line}; next: ttcodegen-rt run {out}"
+    return f"{line}; next: see {out}/README.md"
 
 
 def _build_and_check(

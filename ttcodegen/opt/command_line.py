@@ -106,6 +106,7 @@ OPTIONS = (
     ),
     DriverOption("run-reproducer", "flag", "Run the pipeline that a reproducer names."),
     DriverOption("q", "flag", "Report warnings and errors only, as --log-level=WARNING does."),
+    DriverOption("v", "flag", "Report everything, as --log-level=DEBUG does."),
     DriverOption(
         "log-level",
         "text",
@@ -156,6 +157,7 @@ class Request:
     run_reproducer: bool = False
     q: bool = False
     log_level: str = "INFO"
+    v: bool = False
     help: bool = False
     version: bool = False
 
@@ -202,6 +204,8 @@ def _set(request: Request, option: DriverOption, value: str | None, rest: Iterat
             setattr(request, option.field, known[value])
             if request.q:
                 request.log_level = "WARNING"
+            elif request.v:
+                request.log_level = "DEBUG"
         case "integer":
             if value is None or not value.isdecimal():
                 raise OptionError(f"--{option.name} is a number, found '{value}'")

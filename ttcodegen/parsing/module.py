@@ -92,6 +92,8 @@ def parse_operations(
         raise CompileError(plain_message(error.msg), error.span.start, notes=notes) from None
     except ParseError as error:
         raise CompileError(plain_message(error.msg), error.span.start) from None
+    except CompileError as error:
+        raise _with_element_type_hint(error, source.text) from None
     except DiagnosticException as error:
         raise CompileError(plain_message(str(error)), parser.offset) from None
     except RecursionError:
@@ -104,6 +106,41 @@ def parse_operations(
         raise CompileError("the input holds no operations", remedy="give a module of functions")
     verify_definitions(operations)
     return operations
+
+
+_ELEMENT_TYPES = {
+    **dict.fromkeys(("fp16", "float16", "half"), "f16"),
+    **dict.fromkeys(("fp32", "float32", "float", "single"), "f32"),
+    **dict.fromkeys(("fp64", "float64", "double"), "f64"),
+    **dict.fromkeys(("b16", "bfp16", "bfloat16", "bfloat", "brain16"), "bf16"),
+    **dict.fromkeys(("bool", "boolean", "b1"), "i1"),
+    **{f"int{bits}": f"i{bits}" for bits in (8, 16, 32, 64)},
+    **{f"s{bits}": f"si{bits}" for bits in (8, 16, 32, 64)},
+    **{f"{name}{bits}": f"ui{bits}" for name in ("uint", "u") for bits in (8, 16, 32, 64)},
+}
+"""Names that other systems have for element types."""
+
+
+_TYPE_ERRORS = ("expected shape type", "type expected")
+"""Messages of xDSL at what is no type."""
+
+
+def _element_type_hint(text: str, offset: int) -> str:
+    """A question after a message about a shape, if an element type of another system follows."""
+    found = re.match(r"(?:x?[0-9?]+x)*x?([A-Za-z]\w*)", text[offset : offset + 100])
+    meant = _ELEMENT_TYPES.get(found[1].lower()) if found is not None else None
+    if found is None or meant is None:
+        return ""
+    return f": there is no element type {found[1]}; did you mean {meant}?"
+
+
+def _with_element_type_hint(error: CompileError, text: str) -> CompileError:
+    """The error, with a question where an element type of another system was read."""
+    first = error.diagnostics[0]
+    if first.message not in _TYPE_ERRORS or not isinstance(first.place, int):
+        return error
+    hint = _element_type_hint(text, first.place)
+    return CompileError(first.message + hint, first.place, remedy=first.remedy)
 
 
 def _malformed(error: Exception, source: Source, offset: int) -> CompileError:

@@ -88,6 +88,15 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
     return as_manifest(content)
 
 
+def project_name(folder: Path, input_hash: str) -> str | None:
+    """The name of the project in a folder if it was made of the same input; None otherwise."""
+    manifest = read_manifest(folder)
+    if manifest is None or manifest.get("input_sha256") != input_hash:
+        return None
+    name: object = manifest.get("module")
+    return name if isinstance(name, str) else None
+
+
 def as_manifest(content: object) -> dict[str, Any] | None:
     """The content of a manifest; None if ttcodegen wrote none of that kind."""
     if not isinstance(content, dict):

@@ -90,9 +90,12 @@ def write_project(
         The files whose edits could not be merged; markers show where.
 
     Raises:
-        CompileError: if the folder may not be written, or cannot be. It is then as it was.
+        CompileError: if the folder may not be written, holds the project of another model, or
+            cannot be written. It is then as it was.
     """
     refuse_unrelated_folder(out, force=force, keep_edits=keep_edits)
+    if not force:
+        _refuse_other_model(out, module.name)
     out = Path(os.path.realpath(out))
     with _reported(out), _created_parents(out):
         # Next to the place of the files: only there is renaming them a matter of one moment.
@@ -112,6 +115,16 @@ def write_project(
             else:
                 project.rename(out)
     return merged.conflicts
+
+
+def _refuse_other_model(out: Path, name: str) -> None:
+    """Raises CompileError if the folder holds the project of a model of another name."""
+    manifest = read_manifest(out)
+    if manifest is not None and manifest.get("module") != name:
+        raise CompileError(
+            f"'{out}' holds the project of '{manifest.get('module')}', not of '{name}'",
+            remedy="give another folder with -o, or --force to replace it",
+        )
 
 
 @contextmanager

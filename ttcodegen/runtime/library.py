@@ -10,9 +10,9 @@ import ctypes
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import ml_dtypes
 import numpy as np
@@ -23,6 +23,7 @@ from ttcodegen.emission.structure import Structure, StructureError
 from ttcodegen.project.building import build_project, library_path, wait_for_builds
 from ttcodegen.project.built_sources import is_current, source_hashes
 from ttcodegen.project.manifest import MANIFEST, manifest_hashes, read_manifest
+from ttcodegen.project.settings import ProjectOptions, ProjectSettings
 from ttcodegen.project.toolchain import find_toolchain
 from ttcodegen.runtime.c_api import (
     API_VERSION,
@@ -410,6 +411,13 @@ def load(
     data: str | os.PathLike[str] | None = None,
     device: int | LoadedModule = 0,
     seed: int | None = None,
+    out: str | os.PathLike[str] | None = None,
+    target: str = "ttnn",
+    arch: str = "",
+    system_desc: str | None = None,
+    check: bool = False,
+    force: bool = False,
+    **settings: Unpack[ProjectSettings],
 ) -> LoadedModule:
     """Loads a project that ttcodegen wrote; builds its shared object unless it was built of the
     sources as they are now.
@@ -420,11 +428,22 @@ def load(
         device: the number of the device, or a module that was loaded before, to be on the device
             that it is on: then what one of them leaves there the other one can take.
         seed: draws the weights that have no file; otherwise they have to be set before a run.
+        out: the folder of the project, if `path` is a model in MLIR: it is compiled first.
+        target: ttnn or ttmetal, for a model that is compiled; so are the following.
+        arch: the card, wormhole_b0 if not given.
+        system_desc: the system, as a .ttsys file or the name of a card.
+        check: compare what the project computes with the other meanings.
+        force: write into a folder of others, or overwrite edits.
+        settings: further options of the command line; see
+            `ttcodegen.project.settings.ProjectSettings`.
 
     Raises:
-        ModuleError: if there is no such project, or it cannot be built or opened.
+        ModuleError: if there is no such project, or it cannot be compiled, built or opened.
     """
-    out = Path(path)
+    options = ProjectOptions(
+        target, arch, system_desc, check=check, force=force, seed=seed or 0, **settings
+    )
+    out = _project_of(Path(path), out, options)
     manifest = read_manifest(out)
     if manifest is None:
         raise ModuleError(f"'{out}' is no project of ttcodegen: it has no {MANIFEST} of it")
@@ -435,6 +454,22 @@ def load(
     if seed is not None:
         loaded.draw_weights(seed)
     return loaded
+
+
+def _project_of(path: Path, out: str | os.PathLike[str] | None, options: ProjectOptions) -> Path:
+    """The folder of the project that is loaded; a model is compiled into it."""
+    if path.is_dir() or not path.exists():
+        if out is not None or replace(options, seed=0) != ProjectOptions():
+            raise ModuleError(f"'{path}' is no model: there is nothing to compile with options")
+        return path
+    if out is None:
+        raise ModuleError(f"'{path}' is a model: give the folder of its project, out=...")
+    from ttcodegen.project.file_compilation import compile_file
+
+    try:
+        return compile_file(path, Path(out), options)
+    except CompileError as error:
+        raise ModuleError(error.render()) from None
 
 
 def load_library(path: Path) -> LoadedModule:

@@ -1,0 +1,135 @@
+"""Settings of a project that the command line and the functions of Python have in common."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
+
+from ttcodegen.compilation import CompileOptions
+from ttcodegen.diagnostics import CompileError
+from ttcodegen.dialects.mesh import ONE_CHIP, MeshShape, require_possible
+from ttcodegen.systems.releases import DEFAULT_RELEASE
+
+if TYPE_CHECKING:
+    from ttcodegen.emission.description import ProjectKind
+    from ttcodegen.project.writer import KeepEdits
+    from ttcodegen.systems.description import SystemDescription
+
+
+class ProjectSettings(TypedDict, total=False):
+    """Options of the command line, as keyword arguments of Python; see `ttcodegen --help`."""
+
+    optimize: int
+    """The level of the optimizer, 0, 1 or 2."""
+    weights: str
+    """bfp8_b or bfp4_b: store the weights of matrix products as block floats."""
+    overrides: str | os.PathLike[str]
+    """A file of decisions for the optimizer."""
+    write_overrides: str | os.PathLike[str]
+    """The file that the decisions of the optimizer are written to."""
+    trace: bool
+    """Capture what the device does in a call, and replay it in later ones."""
+    mesh: str | tuple[int, int]
+    """Rows and columns of chips, for a model that names no mesh."""
+    kind: ProjectKind
+    """What the project builds: so, exe, both, runner or sources."""
+    tt_metal: str
+    """The release of tt-metal."""
+    keep_edits: KeepEdits
+    """merge or fail, if files in the folder were edited."""
+
+
+@dataclass(frozen=True)
+class ProjectOptions:
+    """What may be chosen about a project."""
+
+    target: str = "ttnn"
+    arch: str = ""
+    system_desc: str | None = None
+    build: bool = False
+    check: bool = False
+    force: bool = False
+    optimize: int = 0
+    weights: str = ""
+    overrides: str | os.PathLike[str] | None = None
+    write_overrides: str | os.PathLike[str] | None = None
+    trace: bool = False
+    mesh: str | tuple[int, int] = ONE_CHIP
+    kind: ProjectKind | None = None
+    tt_metal: str = DEFAULT_RELEASE
+    seed: int = 0
+    keep_edits: KeepEdits = "merge"
+
+    def compile_options(self, name: str) -> CompileOptions:
+        """The options of the compiler for a module of that name.
+
+        Raises:
+            CompileError: if a value is impossible, or the file of overrides cannot be read.
+        """
+        kind = self.kind or "both"
+        return CompileOptions(
+            name,
+            self.target,
+            self.arch,
+            self.tt_metal,
+            system=self._system(),
+            optimize=self.optimize,
+            weights=self.weights,
+            overrides=self._overrides(),
+            kind="both" if kind == "so" and self.check else kind,
+            mesh=self._mesh(),
+            trace=self.trace,
+        )
+
+    def _system(self) -> SystemDescription | None:
+        if self.system_desc is None:
+            return None
+        from ttcodegen.flatbuffer.system import load_system
+
+        return load_system(self.system_desc)
+
+    def _overrides(self) -> str:
+        if self.overrides is None:
+            return ""
+        try:
+            return Path(self.overrides).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise CompileError(f"the overrides cannot be read: {error}") from error
+
+    def _mesh(self) -> MeshShape:
+        sizes = self.mesh
+        if isinstance(sizes, str):
+            found = re.fullmatch(r"(\d{1,6})[x,](\d{1,6})", sizes)
+            if found is None:
+                raise CompileError(f"'{sizes}' is no shape of a mesh", remedy="2x4 for instance")
+            sizes = int(found[1]), int(found[2])
+        require_possible(sizes)
+        return sizes
+
+    def refuse_contradictions(self) -> None:
+        """Makes sure that each option has an effect.
+
+        Raises:
+            CompileError: if one has none.
+        """
+        if self.write_overrides is not None and not (self.optimize or self.overrides):
+            raise CompileError("write_overrides needs optimize=1 or 2: nothing is decided without")
+        if self.check and self.kind == "sources":
+            raise CompileError("check needs an executable: leave out kind='sources'")
+
+    def save_decisions(self, decisions: str) -> None:
+        """Writes the decisions of the optimizer to the file that is wanted for them.
+
+        Raises:
+            CompileError: if it cannot be written.
+        """
+        if self.write_overrides is None:
+            return
+        try:
+            Path(self.write_overrides).write_text(decisions, "utf-8")
+        except OSError as error:
+            place = os.fspath(self.write_overrides)
+            raise CompileError(f"cannot write '{place}': {error.strerror}") from None

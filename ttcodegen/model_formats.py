@@ -38,6 +38,6 @@ _FORMATS = {
 
 
 def other_format(path: str) -> tuple[str, str] | None:
-    """The format that the name of a file tells, and what to do with it; None for all else, which
+    """The format that the name of a file says, and what to do with it; None for all else, which
     is read as MLIR."""
     return _FORMATS.get(PurePath(path).suffix.lower())

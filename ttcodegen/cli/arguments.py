@@ -32,7 +32,7 @@ class ArgumentParser(argparse.ArgumentParser):
         return options
 
     def error(self, message: str) -> NoReturn:
-        """Ends the program for wrong usage: what is wrong stands first, and before all options."""
+        """Ends the program for wrong usage: what is wrong comes first, before all options."""
         report(Level.ERROR, f"{self.prog}: error: {message}")
         report(Level.ERROR, f"note: {self.prog} --help lists the options")
         self.exit(2)

@@ -38,6 +38,8 @@ class ProjectSettings(TypedDict, total=False):
     """What the project builds: so, exe, both, runner or sources."""
     tt_metal: str
     """The release of tt-metal."""
+    f16: str
+    """What f16 of the source is computed in, bfloat16 or float32."""
     keep_edits: KeepEdits
     """merge or fail, if files in the folder were edited."""
 
@@ -60,6 +62,7 @@ class ProjectOptions:
     mesh: str | tuple[int, int] = ONE_CHIP
     kind: ProjectKind | None = None
     tt_metal: str = DEFAULT_RELEASE
+    f16: str = "bfloat16"
     seed: int = 0
     keep_edits: KeepEdits = "merge"
 
@@ -82,6 +85,7 @@ class ProjectOptions:
             kind="both" if kind == "so" and self.check else kind,
             mesh=self._mesh(),
             trace=self.trace,
+            f16=self.f16,
         )
 
     def _system(self) -> SystemDescription | None:

@@ -83,6 +83,26 @@ def _name_to_load(path: Path) -> str:
     return _names[file]
 
 
+_libraries: dict[tuple[str, str], Library] = {}
+"""The libraries that were loaded, by these names and by module: each time that one is loaded,
+ctypes makes classes of its own, which stay."""
+
+
+def load_c_api(path: Path, module: str) -> Library:
+    """The C API of a module.
+
+    Raises:
+        ModuleError: if it cannot be loaded, is of another module or version.
+    """
+    try:
+        key = _name_to_load(path), module
+    except OSError as error:
+        raise ModuleError(f"cannot load '{path}': {error.strerror}") from None
+    if key not in _libraries:
+        _libraries[key] = Library(path, module)
+    return _libraries[key]
+
+
 class Library:
     """The C API of one module."""
 

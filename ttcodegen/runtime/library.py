@@ -33,9 +33,9 @@ from ttcodegen.runtime.c_api import (
     MEMORIES,
     CArray,
     CTensor,
-    Library,
     ModuleError,
     array_argument,
+    load_c_api,
 )
 from ttcodegen.runtime.device_tensor import DeviceTensor
 from ttcodegen.runtime.library_description import describe_library
@@ -273,7 +273,7 @@ class LoadedModule:
         self._handle = ctypes.c_void_p()
         self._lock = threading.Lock()
         self.name = name
-        self.library = Library(library, self.name)
+        self.library = load_c_api(library, self.name)
         folder = os.fsencode(data) if data is not None else None
         place = ctypes.byref(self._handle)
         if isinstance(device, LoadedModule):

@@ -334,3 +334,21 @@ def test_quotients_of_signed_integers_are_exact_on_the_device() -> None:
     expected = [2**30 - 1, -((2**31 - 1) // 3), 123456789 // 7, -3, -3, 0]
     np.testing.assert_array_equal(golden(source, values, divisors), expected)
     np.testing.assert_array_equal(on_device(source, values, divisors), expected)
+
+
+@pytest.mark.parametrize("op", ["floor", "ceil", "trunc"])
+def test_rounding_leaves_integers_as_they_are(op: str) -> None:
+    given = np.array([16777217, -2147483648, 2147483647], np.int32)
+    source = source_of(op, ["3xi32"], "3xi32")
+    np.testing.assert_array_equal(golden(source, given), given)
+    np.testing.assert_array_equal(on_device(source, given), given)
+
+
+def test_bounds_of_unsigned_integers_beyond_31_bits() -> None:
+    given = np.array([5, 3000000000, 4294967295], np.uint32)
+    source = source_of(
+        "clamp_scalar", ["3xui32"], "3xui32", "min = 7 : i32, max = -294967296 : i32"
+    )
+    expected = np.array([7, 3000000000, 4000000000], np.uint32)
+    np.testing.assert_array_equal(golden(source, given), expected)
+    np.testing.assert_array_equal(on_device(source, given), expected)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.ir import Attribute, SSAValue
 
 from ttcodegen.dialects.attribute_kinds import NUMBER
-from ttcodegen.dialects.datatypes import DataType, normalized_data_type, shape_of
+from ttcodegen.dialects.datatypes import DataType, element_of, normalized_data_type, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
@@ -178,6 +178,20 @@ def _bounds_on_cpu(op: CatalogueOp) -> dict[str, float]:
     return {name: number_of(op.parameter(name), data_type) for name in ("min", "max")}
 
 
+def _lower_clamp(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """One call; bounds of unsigned integers, which the library has none for, by comparisons."""
+    value = builder.operand(op, "input")
+    bounds = {name: op.parameter(name) for name in ("min", "max")}
+    if declared_data_type(value) is not DataType.UINT32:
+        return builder.emit("clamp_scalar", [value], op.result_type, **bounds)
+    element = element_of(value.type)
+    for name, number in (("maximum", bounds["min"]), ("minimum", bounds["max"])):
+        limit = int(number_of(number, DataType.UINT32))
+        bound = builder.full([1] * len(op.result_shape), limit, element)
+        value = builder.broadcasting(name, value, bound)
+    return builder.typecast(value, op.result_type.element_type)
+
+
 def _bounded_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
     (tile,) = widened(builder, tiles)
     low, high = op.parameter("min"), op.parameter("max")
@@ -199,7 +213,7 @@ register(
         verify=verify_broadcast,
         dimensions=of_elements,
         numpy=_clamp,
-        lower=same_op("clamp_scalar", "min", "max"),
+        lower=_lower_clamp,
         tile=_bounded_tiles,
         cpu=cpu_call("elementwise", _bounds_on_cpu),
         counts=True,

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from xdsl.ir import SSAValue
+
 from ttcodegen.dialects.attribute_kinds import NUMBER
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.lazy_numpy import Array, np
 from ttcodegen.ops.cpp_calls import (
     ArgumentRule,
@@ -21,6 +24,7 @@ from ttcodegen.ops.cpp_calls import (
 from ttcodegen.ops.cpu_lowering import cpu_call
 from ttcodegen.ops.definition import (
     Call,
+    Lowering,
     OperandSpec,
     ResultRule,
     TTIRDefinition,
@@ -40,6 +44,7 @@ from ttcodegen.ops.elementwise import (
     verify_bits,
     verify_broadcast,
 )
+from ttcodegen.ops.op_builder import OpBuilder
 from ttcodegen.ops.tile_lowering import (
     Tile,
     TileBuilder,
@@ -399,6 +404,27 @@ ROWS = (
 )
 
 
+_ROUNDING = frozenset(("ceil", "floor", "trunc"))
+"""Functions that leave integers as they are."""
+
+
+def _rounded(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    return lambda x: function(x) if np.issubdtype(x.dtype, np.floating) else counted(x)
+
+
+def _unless_whole(name: str) -> Lowering:
+    """The op of that name, or its operand if that has integers."""
+    lower = same_op(name)
+
+    def lowered(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Sequence[SSAValue]:
+        value = op.operands[0]
+        if declared_data_type(value).is_float:
+            return lower(builder, op)
+        return builder.typecast(builder[value], op.result_type.element_type)
+
+    return lowered
+
+
 def _in_floats(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
     """The function on integers as f32 has it: digits beyond it decide what is cut off."""
 
@@ -410,7 +436,9 @@ def _in_floats(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
 
 
 def _register(row: Row) -> None:
-    meaning = on_inputs(_in_floats(row.function) if row.data_types is FLOATS else row.function)
+    is_rounding = row.name in _ROUNDING
+    of_array = _in_floats(row.function) if row.data_types is FLOATS else row.function
+    meaning = on_inputs(_rounded(row.function) if is_rounding else of_array)
     ttnn = row.ttnn or row.name
     register(
         TTIRDefinition(
@@ -418,7 +446,7 @@ def _register(row: Row) -> None:
             (operand("input", domain=row.domain),),
             verify=row.verify,
             numpy=meaning,
-            lower=same_op(ttnn),
+            lower=_unless_whole(ttnn) if is_rounding else same_op(ttnn),
             tile=row.tile or tile_function(f"{row.name}_tile"),
             cpu=cpu_call("elementwise"),
             counts=Trait.TRUTH not in row.traits,

@@ -301,6 +301,25 @@ void test_memory_of_group_norms() {
            "shards are kept where the call says so");
 }
 
+/// 10 cores of a box of 16 (layernorm_device_operation.cpp of tt-metal 0.70.1).
+void test_shards_without_rectangle() {
+    using namespace tt::tt_metal;
+    const auto rows_on = [](const std::set<CoreRange>& cores) {
+        const ShardSpec shards(CoreRangeSet(cores), {32, 32}, ShardOrientation::ROW_MAJOR);
+        return ttnn::to_memory_config(
+            draw_tensor(Shape({32, 320}), DataType::BFLOAT16),
+            MemoryConfig(TensorMemoryLayout::WIDTH_SHARDED, BufferType::L1, shards));
+    };
+    const Tensor rows = rows_on({CoreRange({0, 0}, {7, 0}), CoreRange({0, 1}, {1, 1})});
+    const auto* refusal = "does not support non-rectangular core grids";
+    expect_refused([&] { ttnn::rms_norm(rows, 1e-5F, {}, {}, {}, rows.memory_config()); }, refusal);
+    expect_refused([&] { ttnn::layer_norm(rows, 1e-5F, {}, {}, {}, rows.memory_config()); },
+                   refusal);
+    const Tensor box = rows_on({CoreRange({0, 0}, {4, 1})});
+    expect(ttnn::rms_norm(box, 1e-5F, {}, {}, {}, box.memory_config()).is_sharded(),
+           "a rectangle of the same cores is taken");
+}
+
 void test_refusals() {
     const Tensor input = draw_tensor(Shape({32, 64}));
     const Tensor rows = draw_tensor(Shape({32, 50}), DataType::BFLOAT16, Layout::ROW_MAJOR);
@@ -334,5 +353,6 @@ int main() {
     test_batch_norm();
     test_group_norm();
     test_memory_of_group_norms();
+    test_shards_without_rectangle();
     test_refusals();
 }

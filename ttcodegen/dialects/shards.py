@@ -57,6 +57,11 @@ class Shards:
         """How many cores there are, with those that have no shard."""
         return sum(range_.cores for range_ in self.core_ranges)
 
+    @property
+    def is_rectangle(self) -> bool:
+        """Whether its cores are all those of their bounding box."""
+        return self.cores == self.bounding_box().cores
+
     def grid(self, memory_layout: str) -> tuple[int, int]:
         """Rows and columns of the grid of shards, as the text of a layout has them.
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.dialects.placement import TensorPlacement
-from ttcodegen.dialects.program_configs import MatmulDRAMSharded
+from ttcodegen.dialects.program_configs import CoreGrid, MatmulDRAMSharded
 from ttcodegen.dialects.shards import Shards, filled_core_ranges
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.layout.placements import tile_bytes
 from ttcodegen.optimizer.calls import LibraryCall
-from ttcodegen.optimizer.products import Product, largest_divisor
+from ttcodegen.optimizer.products import Product, fills_rectangle, largest_divisor
 from ttcodegen.systems.description import ChipDescription
 from ttcodegen.systems.performance import performance
 
@@ -29,11 +29,17 @@ Placed = tuple[TensorPlacement, TensorPlacement, TensorPlacement, MatmulDRAMShar
 
 
 def dram_sharded(
-    call: LibraryCall, chip: ChipDescription, given: MatmulDRAMSharded | None = None
+    call: LibraryCall,
+    chip: ChipDescription,
+    given: MatmulDRAMSharded | None = None,
+    on_rectangle: bool = False,
 ) -> Placed | None:
     """How a product reads its weights from all banks at once, with the configuration that is given
     or one that fits; None if the library has no such program for it (rules measured with tt-metal
-    0.70.1)."""
+    0.70.1).
+
+    `on_rectangle`: the result fills its cores, and these a rectangle.
+    """
     product = Product(call)
     left, right = call.operands[:2]
     turned = call.attributes.get("transpose_a") or call.attributes.get("transpose_b")
@@ -57,6 +63,13 @@ def dram_sharded(
     room = performance(chip.arch).usable_l1 * ROOM // (3 * each * tile_bytes(right))
     inner = largest_divisor(product.inner, int(min(MOST_INNER, max(1, room))))
     per_core = -(-product.width // chip.cores)
+    if on_rectangle:
+        grid = CoreGrid(columns, chip.grid[0])
+        per_core = next(
+            each
+            for each in range(per_core, product.width + 1)
+            if product.width % each == 0 and fills_rectangle(product.width // each, grid)
+        )
     if given is not None:
         if product.inner % given.in0_block_w or given.per_core_n < per_core:
             return None

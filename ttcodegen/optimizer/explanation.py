@@ -24,9 +24,9 @@ def placement_text(placement: TensorPlacement) -> str:
         return placement.buffer_type
     kind = {"height_sharded": "hs", "width_sharded": "ws", "block_sharded": "bs"}
     height, width = placement.shards.shape
-    box = placement.shards.bounding_box()
+    cores = "+".join(f"{r.columns}x{r.rows}" for r in placement.shards.core_ranges)
     sharding = kind[placement.memory_layout]
-    return f"{placement.buffer_type} {sharding} {box.columns}x{box.rows} [{height}x{width}]"
+    return f"{placement.buffer_type} {sharding} {cores} [{height}x{width}]"
 
 
 def _program(way: Way) -> str:

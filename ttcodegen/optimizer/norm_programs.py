@@ -15,6 +15,8 @@ def norm_misfit(source: TensorPlacement, config: LayerNormSharded) -> str | None
     """Why a normalisation of rows with this placement cannot have a configuration; None if it can
     (measured, tt-metal 0.70.1)."""
     fitting = norm_config(source)
+    if source.shards is not None and not source.shards.is_rectangle:
+        return "the cores of its operand's shards are no rectangle"
     if fitting is None or source.shards is None:
         return "its operand has no shards by width or blocks that its tiles fill"
     if (config.block_h, config.block_w) != (fitting.block_h, fitting.block_w):
@@ -30,9 +32,9 @@ def norm_misfit(source: TensorPlacement, config: LayerNormSharded) -> str | None
 
 def norm_config(source: TensorPlacement) -> LayerNormSharded | None:
     """The configuration of a normalisation whose rows are divided among several cores; None if the
-    library takes no such shards."""
+    library takes no such shards (layernorm_device_operation.cpp of tt-metal 0.70.1)."""
     shards = source.shards
-    if shards is None or source.memory_layout == "height_sharded":
+    if shards is None or source.memory_layout == "height_sharded" or not shards.is_rectangle:
         return None
     height, width = source.collapsed_shape()
     block_h, block_w = (size // TILE_SIDE for size in shards.shape)

@@ -33,6 +33,8 @@ from ttcodegen.optimizer.products import (
     Product,
     config_takes_shards,
     divisors,
+    fills_rectangle,
+    rectangle,
     subblock,
     wide_sums,
 )
@@ -128,14 +130,51 @@ class ProductWays:
                     yield config
         if kind in ("interleaved", "width_sharded") and rows <= 32:
             inner = product.inner if shards is None else shards.shape[1] // TILE_SIDE
-            config = blocks(rows, -(-width // grid.cores), inner, True)
+            per_n = -(-width // grid.cores)
+            config = blocks(rows, per_n, inner, True)
             if config is not None:
                 yield config
+            if whole_rows and config is not None:
+                yield from self._on_rectangle(config, width, left)
         if kind in ("interleaved", "height_sharded") and width <= 64:
             per_m = -(-rows // grid.cores) if shards is None else shards.shape[0] // TILE_SIDE
             config = blocks(per_m, width, product.inner, False)
             if config is not None:
                 yield config
+
+    def _on_rectangle(
+        self, config: MatmulProgramConfig, width: int, left: TensorPlacement
+    ) -> Iterator[MatmulProgramConfig]:
+        """The same on as many cores as a rectangle has, where it would leave a row of cores half
+        used: normalisations take no other shards."""
+        assert isinstance(config, MatmulMultiCast1D)
+        grid = self.grid
+        if fills_rectangle(-(-width // config.per_core_n), grid):
+            return
+        taken = CoreRange(0, 0, 0, 0) if left.shards is None else left.shards.bounding_box()
+        for per_n in range(config.per_core_n, width + 1):
+            blocks = -(-width // per_n)
+            box = rectangle(blocks, grid) if width % per_n == 0 else None
+            if box is None:
+                continue
+            # The program's grid has the shards of the left factor too.
+            if taken.last_column >= box.columns or taken.last_row >= box.rows:
+                continue
+            sub_h, sub_w = subblock(
+                config.out_block_h,
+                per_n,
+                config.out_subblock_h * config.out_subblock_w,
+                whole_rows=True,
+            )
+            yield replace(
+                config,
+                compute_with_storage_grid_size=box,
+                out_subblock_h=sub_h,
+                out_subblock_w=sub_w,
+                out_block_w=per_n,
+                per_core_n=per_n,
+            )
+            return
 
     def _blocks(
         self,
@@ -207,11 +246,13 @@ class ProductWays:
         if isinstance(config, MatmulMultiCast):
             cores = (CoreRange(0, 0, across - 1, down - 1),)
             yield result.sharded("block_sharded", Shards(shape, cores))
-        elif getattr(config, "mcast_in0", False):
-            ranges = filled_core_ranges(across, self.grid.columns)
+            return
+        columns = getattr(config, "compute_with_storage_grid_size", self.grid).columns
+        if getattr(config, "mcast_in0", False):
+            ranges = filled_core_ranges(across, columns)
             yield result.sharded("width_sharded", Shards(shape, ranges))
         else:
-            ranges = filled_core_ranges(down, self.grid.columns)
+            ranges = filled_core_ranges(down, columns)
             yield result.sharded("height_sharded", Shards(shape, ranges))
 
     def configured(self, call: LibraryCall, config: MatmulProgramConfig) -> Iterator[Way]:
@@ -237,8 +278,15 @@ class ProductWays:
 
     def _banked(self, call: LibraryCall, given: MatmulDRAMSharded | None) -> Iterator[Way]:
         found = dram_sharded(call, self.model.chip, given)
-        if found is not None:
-            left, right, result, config = found
+        if found is None:
+            return
+        ways = [found]
+        result = found[2]
+        if given is None and result.shards is not None and not result.shards.is_rectangle:
+            # Normalisations take the shards of a rectangle alone.
+            other = dram_sharded(call, self.model.chip, on_rectangle=True)
+            ways += [other] if other is not None else []
+        for left, right, result, config in ways:
             yield self._given_way(call, (left, right), result, config)
 
 

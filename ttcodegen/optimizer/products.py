@@ -61,6 +61,18 @@ def largest_divisor(number: int, most: int) -> int:
     return next(part for part in range(most, 0, -1) if number % part == 0)
 
 
+def fills_rectangle(cores: int, grid: CoreGrid) -> bool:
+    """Whether so many cores, row by row, end with a whole row or are in one."""
+    return cores < grid.columns or cores % grid.columns == 0
+
+
+def rectangle(cores: int, grid: CoreGrid) -> CoreGrid | None:
+    """The widest rectangle of so many cores; None if the grid has none."""
+    widths = range(min(cores, grid.columns), 0, -1)
+    columns = next((c for c in widths if cores % c == 0 and cores // c <= grid.rows), None)
+    return None if columns is None else CoreGrid(columns, cores // columns)
+
+
 def subblock(height: int, width: int, most: int = 8, whole_rows: bool = False) -> tuple[int, int]:
     """The largest block of tiles that fits into the registers and divides a core's part; of whole
     rows where a sharded result needs them so (out_subblock_w is per_core_N, or one row high)."""

@@ -24,7 +24,8 @@ from ttcodegen.rt.commands import arguments
 from ttcodegen.rt.commands import compare as comparing
 from ttcodegen.rt.commands.perf import COLUMNS
 from ttcodegen.rt.profiler_table import COLUMNS as PROFILER_COLUMNS
-from ttcodegen.systems.description import ARCHITECTURES, default_system
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import ARCHITECTURES
 
 
 def test_perf_writes_a_table_and_a_trace(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from ttcodegen.flatbuffer.encoding import encode
 from ttcodegen.flatbuffer.system import write_ttsys
 from ttcodegen.rt import API
 from ttcodegen.rt.commands import arguments
-from ttcodegen.systems.description import default_system
+from ttcodegen.systems.cards import default_system
 
 
 def test_read_shows_each_section(adding: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,8 @@ import pytest
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.flatbuffer.reader import read_ttnn_file
 from ttcodegen.flatbuffer.system import read_ttsys, write_ttsys
-from ttcodegen.systems.description import SystemDescription, default_system
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import SystemDescription
 
 WORMHOLE = default_system("wormhole_b0")
 EXP = """

@@ -21,7 +21,7 @@ from ttcodegen.dialects.ttcore_layouts import AlignedLayout, MetalLayoutAttr
 from ttcodegen.dialects.ttcore_system import SystemDescAttr
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import parse_module
-from ttcodegen.systems.description import default_system
+from ttcodegen.systems.cards import default_system
 
 
 def attribute(text: str) -> Attribute:

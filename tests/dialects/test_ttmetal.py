@@ -11,7 +11,7 @@ from ttcodegen.dialects.ttcore_enumerations import NocIndex
 from ttcodegen.dialects.ttmetal import EnqueueProgramOp
 from ttcodegen.dialects.ttmetal_attributes import ComputeConfigAttr, NocConfigAttr
 from ttcodegen.dialects.verification import verify_module
-from ttcodegen.systems.description import default_system
+from ttcodegen.systems.cards import default_system
 
 L1 = "memref<1x1x2x4x!ttcore.tile<32x32, f32>, #ttcore.shard<16384x4096, 1>, #l1>"
 CB = "memref<2x4x!ttcore.tile<32x32, f32>, #ttcore.cb_layout<16384x4096, 2>, #l1>"

@@ -11,13 +11,8 @@ from hypothesis import strategies as st
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer import system as ttsys
 from ttcodegen.flatbuffer.system import read_ttsys, read_ttsys_file, write_ttsys
-from ttcodegen.systems.description import (
-    ARCHITECTURES,
-    ChipChannel,
-    SystemDescription,
-    default_system,
-    differences,
-)
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import ARCHITECTURES, ChipChannel, SystemDescription, differences
 
 WORMHOLE = default_system("wormhole_b0")
 FILE = write_ttsys(WORMHOLE)

@@ -35,7 +35,7 @@ from ttcodegen.parsing import parse_module
 from ttcodegen.rt import API
 from ttcodegen.runtime.executable import TensorInfo
 from ttcodegen.runtime.program_inputs import read_values
-from ttcodegen.systems.description import default_system
+from ttcodegen.systems.cards import default_system
 from ttcodegen.transforms.module_text import module_text
 
 ROOT = Path(__file__).resolve().parents[2]

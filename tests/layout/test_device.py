@@ -14,7 +14,7 @@ from ttcodegen.dialects.ttcore_device import DeviceAttr
 from ttcodegen.layout import Device, TensorLayout
 from ttcodegen.layout.device import PhysicalCore
 from ttcodegen.ops.context import load_dialects
-from ttcodegen.systems.description import default_system
+from ttcodegen.systems.cards import default_system
 
 
 def affine(text: str) -> AffineMap:
@@ -218,7 +218,7 @@ def test_dram_map_of_the_specification() -> None:
 
 
 def test_devices_of_systems() -> None:
-    for arch, grid, banks in (("wormhole_b0", (8, 8), 12), ("blackhole", (10, 13), 8)):
+    for arch, grid, banks in (("wormhole_b0", (8, 8), 12), ("blackhole", (10, 11), 8)):
         device = Device.of_system(default_system(arch))
         assert (device.grid, device.dram_banks) == (grid, banks)
 

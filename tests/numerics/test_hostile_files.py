@@ -21,7 +21,7 @@ from ttcodegen.flatbuffer.schema import load_schema
 from ttcodegen.flatbuffer.system import write_ttsys
 from ttcodegen.numerics.oversize import oversize_reason
 from ttcodegen.rt import API
-from ttcodegen.systems.description import default_system
+from ttcodegen.systems.cards import default_system
 
 DECODER = Path(__file__).resolve().parents[2] / "examples" / "stitching" / "decoder.mlir"
 KINDS = ("ttnn", "ttm", "ttsys")

@@ -9,7 +9,7 @@ from ttcodegen.flatbuffer.program import Program
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.optimizer.calls import call_in_file
 from ttcodegen.optimizer.cost import CostModel
-from ttcodegen.systems.description import default_system
+from ttcodegen.systems.cards import default_system
 
 INPUT = "ttcore.argument_type = #ttcore.argument_type<input>"
 WEIGHT = "ttcore.argument_type = #ttcore.argument_type<parameter>"

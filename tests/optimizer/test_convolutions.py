@@ -30,7 +30,7 @@ from ttcodegen.optimizer.convolutions import halo_bytes, result_of, sharded_imag
 from ttcodegen.optimizer.cost import CostModel
 from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.toolchain import Toolchain
-from ttcodegen.systems.description import default_system
+from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.performance import performance
 
 GRID = CoreGrid(8, 8)

@@ -47,7 +47,7 @@ from ttcodegen.parsing import parse_module
 from ttcodegen.project.checking import run_in_numpy
 from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.toolchain import Toolchain
-from ttcodegen.systems.description import default_system
+from ttcodegen.systems.cards import default_system
 
 MODULES = {
     "chain": CHAIN,

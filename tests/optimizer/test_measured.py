@@ -9,7 +9,7 @@ import pytest
 from tests.optimizer.measured import Measured, every_row, rows, table
 from ttcodegen.dialects.memory import Layout
 from ttcodegen.optimizer.cost import CostModel
-from ttcodegen.systems.description import default_system
+from ttcodegen.systems.cards import default_system
 
 TOLERANCE = 0.05
 BUFFERS = {

@@ -8,7 +8,7 @@ import pytest
 
 from tests.optimizer.modules import compiled, most_l1, seconds
 from ttcodegen.optimizer.cost import CostModel
-from ttcodegen.systems.description import default_system
+from ttcodegen.systems.cards import default_system
 
 LAYERS = "models__single_blocks_and_layers__"
 SPEEDUPS = {

@@ -18,7 +18,7 @@ from ttcodegen.optimizer.op_model import op_constraints, op_runtime, ops_of
 from ttcodegen.optimizer.optimize import placed_calls
 from ttcodegen.optimizer.way import interleaved
 from ttcodegen.optimizer.ways import Ways, sharded_as
-from ttcodegen.systems.description import default_system
+from ttcodegen.systems.cards import default_system
 
 LAYOUT = (
     "#ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, memref<32x32x!ttcore.tile<32x32, bf16>, "
@@ -118,7 +118,7 @@ def test_the_model_knows_the_kinds_of_calls_from_the_start() -> None:
     code = (
         "from ttcodegen.optimizer.cost import CostModel\n"
         "from ttcodegen.ops.definition import call_kind\n"
-        "from ttcodegen.systems.description import default_system\n"
+        "from ttcodegen.systems.cards import default_system\n"
         "CostModel(default_system('wormhole_b0').chip)\n"
         "print(call_kind('matmul').name)\n"
     )

@@ -11,7 +11,7 @@ from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.flatbuffer.reader import read_ttnn
-from ttcodegen.systems.description import default_system, mesh_system
+from ttcodegen.systems.cards import default_system, mesh_system
 
 TEXT = """module attributes {ttcore.meshes = #ttcore.meshes<[<"mesh" = %s>]>} {
   func.func @f(%%a: tensor<8x32xf32>) -> tensor<8x32xf32> {

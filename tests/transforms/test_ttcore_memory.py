@@ -14,7 +14,7 @@ from ttcodegen.dialects.shards import Shards
 from ttcodegen.dialects.system import set_system
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import parse_module
-from ttcodegen.systems.description import default_system
+from ttcodegen.systems.cards import default_system
 from ttcodegen.transforms.registry import passes_of, step
 from ttcodegen.transforms.ttcore_memory import Banks, banks_of
 

@@ -16,7 +16,7 @@ from ttcodegen.dialects.device_module import device_programs
 from ttcodegen.dialects.programs import Processor, Program
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import parse_module
-from ttcodegen.systems.description import default_system
+from ttcodegen.systems.cards import default_system
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import passes_of, step
 

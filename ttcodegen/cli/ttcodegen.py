@@ -69,8 +69,9 @@ def argument_parser() -> ArgumentParser:
         help="the ttnn library, or device programs of tt-metal (ttnn)",
     )
     add("--arch", choices=ARCHITECTURES, help="the card (wormhole_b0)")
-    add("--system-desc", metavar="F", help="the system, as a .ttsys file or by name (n150, n300, "
-        "t3000, galaxy, p150...): its chips, their grid, memories and data types")  # fmt: skip
+    add("--system-desc", "--machine", metavar="F", help="the system, as a .ttsys file or by name "
+        "(n150, n300, t3000, galaxy, p150, p100...): its chips, their grid, memories and data "
+        "types")  # fmt: skip
     add("--mesh-shape", metavar="RxC", type=mesh_shape, default=(1, 1), help="rows and columns "
         "of the mesh of chips, such as 2x4, for a module that names none")  # fmt: skip
     add(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ttcodegen.cost.work import Cost
 from ttcodegen.systems.description import ChipDescription
-from ttcodegen.systems.performance import performance
+from ttcodegen.systems.performance import performance_of
 
 # Multiplications and additions of the matrix engine of a Tensix core in a cycle, 2 x 8 x 16 x 16,
 # in the lowest fidelity (tt-metal, tech_reports/GEMM_FLOPS); HiFi4, in which all bits of bfloat16
@@ -42,7 +42,7 @@ def card_roofline(chip: ChipDescription, passes: int = _HIFI4_CYCLES) -> Rooflin
 
     `passes`: how often the matrix engine multiplies in the fidelity; HiFi4 by default.
     """
-    speed = performance(chip.arch)
+    speed = performance_of(chip)
     flops = chip.cores * _FLOPS_PER_CYCLE / passes * speed.clock
     return Roofline(flops, speed.dram_bandwidth)
 

@@ -31,7 +31,8 @@ from ttcodegen.dialects.system import system_of
 from ttcodegen.dialects.tile import TileType
 from ttcodegen.dialects.ttkernel.attributes import CBType, ThreadType
 from ttcodegen.dialects.ttkernel.operation import constant_integer, kernel_thread
-from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 
 MEANING = "ttmetal.meaning"
 """Marks a function that says what a program computes."""

@@ -19,13 +19,13 @@ from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.ttcore_layouts import GridAttr, shape_text
+from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import (
     ARCHITECTURES,
     ChipChannel,
     ChipDescription,
     CPUDescription,
     SystemDescription,
-    default_system,
 )
 
 _CAPABILITIES = {"pcie": 1, "host_mmio": 2}

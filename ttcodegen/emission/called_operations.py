@@ -39,7 +39,8 @@ from ttcodegen.ops.tt_lang import (
     called_tensors,
     tensor_places,
 )
-from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 
 _MEMORIES = {"dram": "ttnn::DRAM_MEMORY_CONFIG", "l1": "ttnn::L1_MEMORY_CONFIG"}
 

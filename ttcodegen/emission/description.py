@@ -234,6 +234,8 @@ class ModuleDescription:
     """Whether the project has the same program as a flatbuffer."""
     traced: bool = False
     """Whether its calls are captured as traces of the device, and replayed."""
+    card: str = ""
+    """The card that the CPU backend emulates for it, as in `card_text`."""
     weights: tuple[DataFile, ...] = ()
     """Weights whose values are known, under the names that `weight_file` gives."""
     structures: Mapping[str, tuple[Structure, Structure]] = field(

@@ -40,7 +40,7 @@ from ttcodegen.emission.description import DeviceManifest
 from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import page_bytes
-from ttcodegen.systems.description import default_system
+from ttcodegen.systems.cards import default_system
 from ttcodegen.transforms.rebuilding import body_of
 
 _PROCESSORS = {

@@ -24,7 +24,8 @@ from ttcodegen.optimizer.optimize import Optimize, placed_calls
 from ttcodegen.optimizer.overrides import PLACES, choice
 from ttcodegen.optimizer.ways import Ways
 from ttcodegen.suggestions import closest
-from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 from ttcodegen.transforms.const_eval_hoist import constant_values, is_const_eval
 from ttcodegen.transforms.pass_runner import PassRunner
 

@@ -30,7 +30,8 @@ from ttcodegen.explorer.workers import Workers
 from ttcodegen.optimizer.override_strings import entries_of_options
 from ttcodegen.optimizer.overrides import ANY, VERSION, read_overrides
 from ttcodegen.suggestions import closest
-from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 
 EXTENSION = "ttcodegen"
 EXTENSIONS = (EXTENSION, "tt_adapter")

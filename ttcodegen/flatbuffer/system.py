@@ -10,13 +10,13 @@ from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer.decoding import decode
 from ttcodegen.flatbuffer.encoding import encode
 from ttcodegen.flatbuffer.schema import load_schema
+from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import (
     ARCHITECTURES,
     ChipChannel,
     ChipDescription,
     CPUDescription,
     SystemDescription,
-    default_system,
 )
 from ttcodegen.systems.machines import NAMES, machine
 from ttcodegen.version import __version__

@@ -18,7 +18,8 @@ from ttcodegen.lang.context import Launch
 from ttcodegen.numerics.golden import Golden
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing.module import parse_module
-from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 from ttcodegen.transforms.module_text import module_text
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import passes_of

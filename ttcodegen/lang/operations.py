@@ -30,7 +30,8 @@ from ttcodegen.lang.pipes import check_balance
 from ttcodegen.lang.places import error, here, place
 from ttcodegen.lang.scheduling import Scheduler
 from ttcodegen.lang.shapes import is_integer, is_tuple
-from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 
 MOST_KERNELS = {KernelKind.COMPUTE: 1, KernelKind.DATA_MOVEMENT: 2}
 """Of a node: its processors for data movement, and those that compute together."""

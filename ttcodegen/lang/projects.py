@@ -31,7 +31,8 @@ from ttcodegen.project.function_runs import FunctionInputs
 from ttcodegen.project.rendering import project_files
 from ttcodegen.project.toolchain import find_toolchain
 from ttcodegen.project.writer import write_project
-from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 from ttcodegen.transforms.pass_runner import PassRunner
 
 

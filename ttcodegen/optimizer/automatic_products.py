@@ -16,7 +16,7 @@ from ttcodegen.dialects.shards import Orientation
 from ttcodegen.dialects.tile import TILE_SIDE
 from ttcodegen.layout.placements import tile_bytes
 from ttcodegen.optimizer.calls import LibraryCall
-from ttcodegen.optimizer.footprint import BF16_TILE, F32_TILE, bank_bytes
+from ttcodegen.optimizer.footprint import BF16_TILE, F32_TILE, ROW_ALIGNMENT, allocated_bytes
 from ttcodegen.optimizer.products import NARROW, SUBBLOCKS, Product, divisors, wide_sums
 
 MOST_WIDE = 4
@@ -34,7 +34,7 @@ class _Choice:
         self.bias = tile_bytes(call.operands[2]) if len(call.operands) > 2 else 0
         self.wide = wide_sums(call)
         self.sums = F32_TILE if self.wide else max(BF16_TILE, tile_bytes(self.result))
-        taken = sum(bank_bytes(p, grid.cores) for p in call.operands)
+        taken = sum(allocated_bytes(p, grid.cores, ROW_ALIGNMENT) for p in call.operands)
         self.space = l1 - taken
 
     def fits(self, height: int, width: int, inner: int) -> bool:

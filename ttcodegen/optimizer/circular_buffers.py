@@ -40,7 +40,7 @@ from ttcodegen.optimizer.pool_buffers import pool_buffers
 from ttcodegen.optimizer.products import largest_divisor
 from ttcodegen.optimizer.reordering_buffers import reordering_buffers
 from ttcodegen.systems.description import ChipDescription
-from ttcodegen.systems.performance import performance
+from ttcodegen.systems.performance import performance_of
 
 BF4_TILE = tile_bytes_of(DataType.BFLOAT4_B)
 READ_AT_ONCE = 4_096
@@ -442,7 +442,7 @@ def _attention_of_one(call: LibraryCall, chip: ChipDescription) -> int:
 
 
 def _reordered(call: LibraryCall, chip: ChipDescription) -> int:
-    return reordering_buffers(call, chip.cores, performance(chip.arch).l1_bank)
+    return reordering_buffers(call, chip.cores, performance_of(chip).l1_bank)
 
 
 def _relaid(call: LibraryCall) -> int:
@@ -476,9 +476,9 @@ def _as_rows(placement: TensorPlacement) -> TensorPlacement:
     )
 
 
-def _embedded(call: LibraryCall) -> int:
+def _embedded(call: LibraryCall, chip: ChipDescription) -> int:
     """Rows that were found by indices in tiles become tiles afterwards; whole shards in place."""
-    result, size = call.result, embedded(call)
+    result, size = call.result, embedded(call, chip)
     becomes_tiles = call.operands[0].layout is result.layout is Layout.TILE
     if becomes_tiles and result.memory_layout != "height_sharded":
         return max(size, sorted_rows(_as_rows(result), result))
@@ -517,7 +517,6 @@ _RULES: dict[str, _Rule] = {
     "prod": _multiplied,
     "argmax": _largest_index,
     "repeat": _repeated,
-    "embedding": _embedded,
     "concatenate_heads": heads_joined,
     "split_query_key_value_and_split_heads": heads_split,
     "rotary_embedding": rotated,
@@ -529,6 +528,7 @@ _RULES: dict[str, _Rule] = {
 _RuleOfChip = Callable[[LibraryCall, ChipDescription], int | None]
 _RULES_OF_CHIPS: dict[str, _RuleOfChip] = {
     **dict.fromkeys(("permute", "transpose"), _reordered),
+    "embedding": _embedded,
     "softmax": softmax,
     **dict.fromkeys(("layer_norm", "rms_norm", "group_norm"), norm),
     "scaled_dot_product_attention": attention,

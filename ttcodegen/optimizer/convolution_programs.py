@@ -30,8 +30,9 @@ from ttcodegen.optimizer.circular_buffers import moved, sorted_rows
 from ttcodegen.optimizer.convolution_cores import DividedCores
 from ttcodegen.optimizer.convolution_plan import Plan, Setting, element_bytes
 from ttcodegen.optimizer.convolutions import Convolution, most_pixels
-from ttcodegen.optimizer.footprint import ROW_ALIGNMENT, bank_bytes
+from ttcodegen.optimizer.footprint import ROW_ALIGNMENT, allocated_bytes
 from ttcodegen.optimizer.product_work import product_call_buffers
+from ttcodegen.systems.cards import default_system
 
 NARROW_IMAGE = 200
 """Pixels of a row below which an image is cut across its columns."""
@@ -353,8 +354,10 @@ class _Whole:
         keeps = self.image not in tensors and not (freed and self.programs)
         live = (*tensors, self.image) if keeps else tensors
         banks = self.setting.grid.cores
+        rounded = default_system(self.setting.arch).chip.noc_dram_address_align_bytes
         size = sum(
-            tensor if isinstance(tensor, int) else bank_bytes(tensor, banks) for tensor in live
+            tensor if isinstance(tensor, int) else allocated_bytes(tensor, banks, rounded)
+            for tensor in live
         )
         self.programs.append(Footprint(buffers, size))
 

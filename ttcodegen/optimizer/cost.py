@@ -86,7 +86,7 @@ class CostModel:
 
     def bank_bytes(self, placement: TensorPlacement) -> int:
         """Bytes of each L1 that a tensor takes."""
-        return footprint.bank_bytes(placement, self.chip.cores)
+        return footprint.bank_bytes(placement, self.chip)
 
     def movement(self, source: TensorPlacement, target: TensorPlacement) -> CallCost:
         """What it takes to bring a tensor to another place."""

@@ -15,7 +15,7 @@ from ttcodegen.layout.placements import tile_bytes
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.products import Product, fills_rectangle, largest_divisor
 from ttcodegen.systems.description import ChipDescription
-from ttcodegen.systems.performance import performance
+from ttcodegen.systems.performance import performance_of
 
 MOST_INNER = 8
 """Tiles along the summed dimension that are taken at a time."""
@@ -60,7 +60,7 @@ def dram_sharded(
         "dram",
     )
     # Few large blocks: three of them are in L1 at a time.
-    room = performance(chip.arch).usable_l1 * ROOM // (3 * each * tile_bytes(right))
+    room = performance_of(chip).usable_l1 * ROOM // (3 * each * tile_bytes(right))
     inner = largest_divisor(product.inner, int(min(MOST_INNER, max(1, room))))
     per_core = -(-product.width // chip.cores)
     if on_rectangle:

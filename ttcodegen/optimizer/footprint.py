@@ -16,9 +16,8 @@ from ttcodegen.layout import placements
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import tile_bytes
 from ttcodegen.layout.tiled_shape import tile_bytes_of
+from ttcodegen.systems.description import ChipDescription
 
-ALIGNMENT = 32
-"""Bytes that the allocator rounds up to."""
 ROW_ALIGNMENT = 16
 """Bytes that rows of row-major tensors are padded to."""
 STREAM_ALIGNMENT = 32
@@ -29,11 +28,17 @@ F32_TILE = tile_bytes_of(DataType.FLOAT32)
 BF16_TILE = tile_bytes_of(DataType.BFLOAT16)
 
 
-def bank_bytes(placement: TensorPlacement, banks: int) -> int:
-    """Bytes of each L1 that a tensor takes; none if it is not in L1."""
+def bank_bytes(placement: TensorPlacement, chip: ChipDescription) -> int:
+    """Bytes of each L1 of a chip that a tensor takes; none if it is not in L1. The allocator rounds
+    them up to the alignment of DRAM: 32 bytes of wormhole_b0, 64 of blackhole."""
+    return allocated_bytes(placement, chip.cores, chip.noc_dram_address_align_bytes)
+
+
+def allocated_bytes(placement: TensorPlacement, banks: int, alignment: int) -> int:
+    """The same for so many banks, whose allocator rounds up to `alignment` bytes."""
     if placement.buffer_type != "l1":
         return 0
-    return align_up(placements.bank_bytes(placement, banks, ROW_ALIGNMENT), ALIGNMENT)
+    return align_up(placements.bank_bytes(placement, banks, ROW_ALIGNMENT), alignment)
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,6 @@ from ttcodegen.layout.placements import element_bits, row_bytes, tile_bytes
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.systems.description import ChipDescription
 
-DRAM_ALIGNMENT = 32
-L1_ALIGNMENT = 16
-"""Bytes that pages of each memory begin at a multiple of."""
 MOST_FOR_ROWS = 1 << 20
 """Bytes that an embedding takes for its rows before it reads them in parts."""
 DOUBLE_BUFFERED = 64
@@ -23,7 +20,7 @@ ROWS_KEPT = 8
 """Rows of tiles of heads on a core up to which the tables for all of them stay there."""
 
 
-def embedded(call: LibraryCall) -> int:
+def embedded(call: LibraryCall, chip: ChipDescription) -> int:
     """embeddings_fused_program_factory.cpp for tiles, embeddings_rm_program_factory.cpp for rows,
     embeddings_tilized_indices_program_factory.cpp for indices in tiles."""
     indices, table = call.operands[:2]
@@ -33,7 +30,7 @@ def embedded(call: LibraryCall) -> int:
         # A row of the table, and half a tile row of indices.
         return 2 * row_bytes(table) + TILE_SIDE // 2 * TILE_SIDE * size // 4
     if result.layout is Layout.ROW_MAJOR:
-        return _embedded_rows(call)
+        return _embedded_rows(call, chip)
     wide = tiles_along((result.shards.shape if result.shards is not None else table.shape)[-1])
     one = tile_bytes(table.with_(layout=Layout.TILE))
     times = 1 if wide > DOUBLE_BUFFERED else 2
@@ -43,11 +40,12 @@ def embedded(call: LibraryCall) -> int:
     return times * wide * one + TILE_SIDE * size + written
 
 
-def _embedded_rows(call: LibraryCall) -> int:
+def _embedded_rows(call: LibraryCall, chip: ChipDescription) -> int:
     indices, table = call.operands[:2]
-    alignment = DRAM_ALIGNMENT if indices.buffer_type == "dram" else L1_ALIGNMENT
+    in_dram, in_l1 = chip.noc_dram_address_align_bytes, chip.noc_l1_address_align_bytes
+    alignment = in_dram if indices.buffer_type == "dram" else in_l1
     at_once = alignment * 8 // element_bits(indices)
-    size = at_once * DRAM_ALIGNMENT
+    size = at_once * in_dram
     if call.result.shards is not None:
         return size
     row = align_up(row_bytes(table.with_(shards=None)), alignment)

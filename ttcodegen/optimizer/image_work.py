@@ -47,7 +47,7 @@ def convolved(chip: Machine, call: LibraryCall) -> Work:
     if call.name == "conv2d":
         found = convolution_footprint(call, chip.grid, chip.speed.usable_l1, chip.description.arch)
         work.circular_buffers = found.buffers
-        own = sum(bank_bytes(placement, chip.description.cores) for placement in (image, result))
+        own = sum(bank_bytes(placement, chip.description) for placement in (image, result))
         work.intermediates = max(found.tensors - own, 0)
         if image.buffer_type == "dram":
             # It is cut so that all of it fits.
@@ -77,6 +77,6 @@ def pooled(chip: Machine, call: LibraryCall) -> Work:
     if call.operands[0].buffer_type == "dram":
         # It is cut so that all of it fits.
         room = chip.speed.usable_l1 - pool_buffers(call, description)
-        room -= bank_bytes(call.result, description.cores)
+        room -= bank_bytes(call.result, description)
         work.intermediates = max(min(work.intermediates, room), 0)
     return work

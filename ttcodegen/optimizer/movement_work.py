@@ -47,7 +47,7 @@ def elementwise(chip: Machine, call: LibraryCall) -> Work:
 
 def _in_tiles(chip: Machine, placement: TensorPlacement) -> int:
     """Bytes of each L1 of a copy in tiles, where the tensor is."""
-    return bank_bytes(placement.with_(layout=Layout.TILE), chip.description.cores)
+    return bank_bytes(placement.with_(layout=Layout.TILE), chip.description)
 
 
 # Data movement
@@ -78,12 +78,11 @@ def _repeated_rows(chip: Machine, call: LibraryCall) -> int:
     source, target = call.operands[0], call.result
     if source.layout is Layout.ROW_MAJOR:
         return 0 if source.shards is None else _gathered_in_l1(chip, source)
-    cores = chip.description.cores
     rows = [each.with_(layout=Layout.ROW_MAJOR) for each in (source, target)]
     if source.shards is not None:
         return _gathered_in_l1(chip, rows[1])
-    before, after = (bank_bytes(each, cores) for each in rows)
-    return max(before + after - bank_bytes(target, cores), after)
+    before, after = (bank_bytes(each, chip.description) for each in rows)
+    return max(before + after - bank_bytes(target, chip.description), after)
 
 
 def changed_layout(chip: Machine, call: LibraryCall) -> Work:
@@ -119,7 +118,7 @@ def _is_cut_in_columns(placement: TensorPlacement) -> bool:
 
 def _gathered_in_l1(chip: Machine, placement: TensorPlacement) -> int:
     """Bytes of each L1 of the same tensor without shards."""
-    return bank_bytes(placement.interleaved().with_(buffer_type="l1"), chip.description.cores)
+    return bank_bytes(placement.interleaved().with_(buffer_type="l1"), chip.description)
 
 
 def permuted(chip: Machine, call: LibraryCall) -> Work:
@@ -212,12 +211,12 @@ def reduced(chip: Machine, call: LibraryCall) -> Work:
 def _between_reductions(chip: Machine, call: LibraryCall) -> int:
     """Bytes of each L1 that a reduction takes besides its operand and its result: a copy of rows in
     tiles; what is reduced along rows before it is along columns; a result in another shape."""
-    source, cores = call.operands[0], chip.description.cores
+    source, description = call.operands[0], chip.description
     rank = len(source.shape)
     dims = sorted(dim % rank for dim in call.attributes.get("dim_arg") or ())
     copied = _in_tiles(chip, source) if source.layout is Layout.ROW_MAJOR else 0
     both = dims[-2:] == [rank - 2, rank - 1] and rank >= 2
     by_rows = source.with_(layout=Layout.TILE, shape=(*source.shape[:-1], 1))
-    first = bank_bytes(by_rows, cores) if both and source.shards is None else 0
+    first = bank_bytes(by_rows, description) if both and source.shards is None else 0
     removed = not call.attributes.get("keep_dim", True) and rank - 1 in dims
-    return max(copied + first, bank_bytes(call.result, cores) if removed else 0)
+    return max(copied + first, bank_bytes(call.result, description) if removed else 0)

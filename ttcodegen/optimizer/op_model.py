@@ -17,7 +17,8 @@ from ttcodegen.optimizer.calls import LibraryCall, call_of
 from ttcodegen.optimizer.cost import CostModel
 from ttcodegen.optimizer.optimize import placed_calls
 from ttcodegen.optimizer.ways import Ways
-from ttcodegen.systems.description import ARCHITECTURES, DEFAULT_ARCHITECTURE, default_system
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import ARCHITECTURES, DEFAULT_ARCHITECTURE
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,8 @@ from ttcodegen.optimizer.overrides import (
 )
 from ttcodegen.optimizer.search import Decision, Search
 from ttcodegen.optimizer.ways import Ways
-from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 from ttcodegen.transforms.const_eval_hoist import (
     constant_calls,
     constant_values,

@@ -13,7 +13,8 @@ from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.system import system_of
 from ttcodegen.optimizer.calls import call_of
 from ttcodegen.optimizer.cost import CostModel
-from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 from ttcodegen.transforms.const_eval_hoist import constant_calls
 from ttcodegen.transforms.rebuilding import body_of
 from ttcodegen.transforms.ttnn_layout import TTNNLayout

@@ -21,7 +21,7 @@ from ttcodegen.layout.placements import tile_bytes
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.convolution_cores import LEAST_ALIGNMENT, parts
 from ttcodegen.optimizer.convolutions import Convolution, most_pixels
-from ttcodegen.optimizer.footprint import ALIGNMENT, bank_bytes
+from ttcodegen.optimizer.footprint import bank_bytes
 from ttcodegen.systems.description import ChipDescription
 
 SCHEME = "applied_shard_scheme"
@@ -59,7 +59,9 @@ def pool_shards(call: LibraryCall, chip: ChipDescription, local: LocalBuffers) -
         alignment = TILE_SIDE if _in_tiles(image) else LEAST_ALIGNMENT
         return _divided(call, chip, asked, alignment)
     several = {kind: _divided(call, chip, kind, TILE_SIDE) for kind in _KINDS}
-    height, width, block = (_size(call, each, local) for each in several.values())
+    height, width, block = (
+        _size(call, each, local, chip.noc_dram_address_align_bytes) for each in several.values()
+    )
     if height > width:
         return several["block_sharded" if width > block else "width_sharded"]
     return several["block_sharded" if height > block else "height_sharded"]
@@ -94,7 +96,7 @@ def _divisor(most: int, *numbers: int) -> int:
     return next(n for n in range(most, 0, -1) if all(number % n == 0 for number in numbers))
 
 
-def _size(call: LibraryCall, shards: PoolShards, local: LocalBuffers) -> int:
+def _size(call: LibraryCall, shards: PoolShards, local: LocalBuffers, alignment: int) -> int:
     """What the release compares: circular buffers, and the result in whole tiles."""
     pool, result = windows_of(call), call.result
     width = align_up(pool.in_channels, shards.across * TILE_SIDE) // shards.across
@@ -104,7 +106,7 @@ def _size(call: LibraryCall, shards: PoolShards, local: LocalBuffers) -> int:
         size = tile_bytes(result) * height * width // (TILE_SIDE * TILE_SIDE)
     else:
         size = min(FACE_SIDE, width) * 2 * height * -(-each // FACE_SIDE)
-    return local(call, each) + align_up(size, ALIGNMENT)
+    return local(call, each) + align_up(size, alignment)
 
 
 def windows_of(call: LibraryCall) -> Convolution:
@@ -144,23 +146,23 @@ def pool_tensors(call: LibraryCall, chip: ChipDescription, shards: PoolShards) -
     image in shards, the same with the pixels around those of each core, and the result in shards
     if it goes to another place."""
     pool, (image, result) = windows_of(call), (call.operands[0], call.result)
-    own = bank_bytes(image, chip.cores)
+    own, rounded = bank_bytes(image, chip), chip.noc_dram_address_align_bytes
     given = image.shards is not None and image.buffer_type == "l1"
     high = TILE_SIDE if _in_tiles(image) else 1
     placed = 0
     if not given:
         height = align_up(pool.in_pixels, shards.down * high) // shards.down
-        placed = _bytes(image, height, shards.width)
+        placed = _bytes(image, height, shards.width, rounded)
     snap = TILE_SIDE if _in_tiles(result) else 1
     each = align_up(pool.out_pixels, shards.down * snap) // shards.down
-    halo = align_up(most_pixels(pool, each) * shards.width * 2, ALIGNMENT)
+    halo = align_up(most_pixels(pool, each) * shards.width * 2, rounded)
     alignment = TILE_SIDE if _in_tiles(result) else FACE_SIDE
     width = align_up(pool.in_channels, shards.across * alignment) // shards.across
-    computed = _bytes(result, each, width)
+    computed = _bytes(result, each, width, rounded)
     # An image that came from DRAM is freed as soon as its pixels are copied.
     kept = 0 if image.buffer_type == "dram" else placed
     peak = max(own + placed + halo, own + kept + halo + computed)
-    final = bank_bytes(result, chip.cores)
+    final = bank_bytes(result, chip)
     if not _is_computed_so(result, shards, each, width):
         peak = max(peak, own + kept + halo + computed + final)
     return max(peak - own - final, 0)
@@ -176,8 +178,8 @@ def _is_computed_so(result: TensorPlacement, shards: PoolShards, each: int, widt
     )
 
 
-def _bytes(tensor: TensorPlacement, height: int, width: int) -> int:
+def _bytes(tensor: TensorPlacement, height: int, width: int, alignment: int) -> int:
     """Bytes of a shard of that many rows and columns."""
     if _in_tiles(tensor):
         return tile_bytes(tensor) * tiles_along(height) * tiles_along(width)
-    return align_up(height * align_up(width * 2, 16), ALIGNMENT)
+    return align_up(height * align_up(width * 2, 16), alignment)

@@ -13,7 +13,7 @@ from ttcodegen.layout.placements import element_bits, tile_bytes, whole_bytes
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.links import LinkWork
 from ttcodegen.systems.description import ChipDescription
-from ttcodegen.systems.performance import Performance, performance
+from ttcodegen.systems.performance import Performance, performance_of
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Machine:
 
     def __init__(self, description: ChipDescription) -> None:
         self.description = description
-        self.speed: Performance = performance(description.arch)
+        self.speed: Performance = performance_of(description)
         self.grid = CoreGrid(description.grid[1], description.grid[0])
 
     def pass_cycles(self, placements: list[TensorPlacement]) -> int:

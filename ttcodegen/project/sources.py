@@ -24,7 +24,6 @@ from ttcodegen.emission.templates import (
 )
 from ttcodegen.emitc.spelling import comment_line, string_literal
 from ttcodegen.naming.interface import prepare_name
-from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 from ttcodegen.version import __version__
 
 FLATBUFFER_FILES = {"ttnn": "model.ttnn", "ttmetal": "model.ttm"}
@@ -145,8 +144,7 @@ def _context(module: ModuleDescription) -> dict[str, Any]:
     macro = module.name.upper()
     return {
         "name": module.name,
-        # The CPU backend emulates Wormhole B0 by default.
-        "emulated_arch": "" if module.arch == DEFAULT_ARCHITECTURE else module.arch,
+        "emulated_card": module.card,
         "title": title_of(module.name, module.input_hash, module.release).splitlines(),
         "version": __version__,
         "target": module.target,

@@ -1,9 +1,8 @@
 """Descriptions of systems: the chips of a machine, and what a program may use of them.
 
 The fields and their names are those of `#ttcore.system_desc` (tt-mlir, 2026), so that its text is
-read and written; `noc_grid` and the harvested rows and columns are added. The figures of
-the two architectures are those that tt-mlir assumes where no card is queried, the layouts of the
-NoC those of the descriptors in tt-metal 0.70.1 (tt_metal/soc_descriptors).
+read and written; `noc_grid` and the harvested rows and columns are added. The layouts of the NoC
+are those of the descriptors in tt-metal 0.70.1 (tt_metal/soc_descriptors).
 """
 
 from __future__ import annotations
@@ -255,91 +254,6 @@ def _check_grid(chip: ChipDescription) -> None:
             f"'grid' is {chip.grid[0]}x{chip.grid[1]}, but {chip.arch} has {rows} rows and "
             f"{columns} columns of workers that are not harvested"
         )
-
-
-_WORMHOLE_BANKS = (
-    *((7, 3), (0, 0), (3, 0), (4, 0), (0, 4), (7, 7)),
-    *((1, 4), (6, 4), (5, 4), (2, 6), (3, 4), (4, 4)),
-)
-_BLACKHOLE_BANKS = ((9, 0), (0, 0), (7, 0), (3, 0), (9, 7), (1, 7), (6, 7), (4, 7))
-
-_CHIPS = {
-    "wormhole_b0": ChipDescription(
-        arch="wormhole_b0",
-        grid=(8, 8),
-        coord_translation_offsets=(18, 18),
-        l1_size=1464 * 1024,
-        num_dram_channels=12,
-        dram_channel_size=1 << 30,
-        noc_l1_address_align_bytes=16,
-        pcie_address_align_bytes=32,
-        noc_dram_address_align_bytes=32,
-        l1_unreserved_base=1024,
-        erisc_l1_unreserved_base=1024,
-        dram_unreserved_base=1024,
-        dram_unreserved_end=1 << 30,
-        supported_data_types=DATA_TYPES,
-        supported_tile_sizes=TILE_SIZES,
-        dst_physical_size_tiles=16,
-        num_cbs=32,
-        num_compute_threads=1,
-        num_datamovement_threads=2,
-        dram_grid=(1, 12),
-        dram_bank_to_logical_worker_noc0=_WORMHOLE_BANKS,
-        dram_bank_to_logical_worker_noc1=_WORMHOLE_BANKS,
-        noc_grid=NOC_LAYOUTS["wormhole_b0"].grid,
-        harvested_rows=(11,),
-    ),
-    "blackhole": ChipDescription(
-        arch="blackhole",
-        grid=(10, 13),
-        coord_translation_offsets=(18, 18),
-        l1_size=1536 * 1024,
-        num_dram_channels=8,
-        dram_channel_size=4278190080,
-        noc_l1_address_align_bytes=16,
-        pcie_address_align_bytes=64,
-        noc_dram_address_align_bytes=64,
-        l1_unreserved_base=98304,
-        erisc_l1_unreserved_base=100032,
-        dram_unreserved_base=64,
-        dram_unreserved_end=4276383744,
-        supported_data_types=DATA_TYPES,
-        supported_tile_sizes=TILE_SIZES,
-        dst_physical_size_tiles=16,
-        num_cbs=32,
-        num_compute_threads=1,
-        num_datamovement_threads=2,
-        dram_grid=(1, 8),
-        dram_bank_to_logical_worker_noc0=_BLACKHOLE_BANKS,
-        dram_bank_to_logical_worker_noc1=_BLACKHOLE_BANKS,
-        noc_grid=NOC_LAYOUTS["blackhole"].grid,
-    ),
-}
-
-
-def default_system(arch: str) -> SystemDescription:
-    """A machine with one chip of that architecture: an n150 or a p150.
-
-    Raises:
-        KeyError: if there is no such architecture.
-    """
-    return SystemDescription((CPUDescription(),), (_CHIPS[arch],), (0,), (1,), ((0, 0, 0, 0),))
-
-
-def mesh_system(arch: str, rows: int, columns: int) -> SystemDescription:
-    """A machine with a mesh of such chips: an n300 for 1x2, a T3000 for 2x4, a Galaxy for 8x4 of
-    wormhole_b0. Chips are counted row by row; the first of each row is reached by PCIe.
-
-    Raises:
-        KeyError: if there is no such architecture.
-    """
-    chips = rows * columns
-    places = tuple((0, 0, row, column) for row in range(rows) for column in range(columns))
-    capabilities = tuple(1 if column == 0 else 0 for *_, column in places)
-    return SystemDescription(
-        (CPUDescription(),), (_CHIPS[arch],), (0,) * chips, capabilities, places
-    )
 
 
 def differences(first: SystemDescription, second: SystemDescription) -> list[str]:

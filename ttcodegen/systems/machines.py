@@ -8,19 +8,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ttcodegen.systems.description import SystemDescription, default_system, mesh_system
+from ttcodegen.systems import cards
+from ttcodegen.systems.description import ChipDescription, SystemDescription
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Chips of one architecture in rows and columns."""
+    """Equal chips in rows and columns."""
 
     name: str
-    arch: str
+    chip: ChipDescription
     rows: int
     columns: int
     links: int
     """Ethernet links between two neighbours; 0 for a single chip."""
+
+    @property
+    def arch(self) -> str:
+        """The name of their architecture."""
+        return self.chip.arch
 
     @property
     def chips(self) -> int:
@@ -29,21 +35,21 @@ class Machine:
 
     def system(self) -> SystemDescription:
         """Its description."""
-        if self.chips == 1:
-            return default_system(self.arch)
-        return mesh_system(self.arch, self.rows, self.columns)
+        return cards.system_of_chips(self.chip, self.rows, self.columns)
 
 
 MACHINES = (
-    Machine("n150", "wormhole_b0", 1, 1, 0),
-    Machine("n300", "wormhole_b0", 1, 2, 2),
-    Machine("t3000", "wormhole_b0", 2, 4, 2),
-    Machine("galaxy", "wormhole_b0", 8, 4, 4),
-    Machine("p150", "blackhole", 1, 1, 0),
-    Machine("p300", "blackhole", 1, 2, 2),
-    Machine("p150_x4", "blackhole", 2, 2, 4),
-    Machine("p150_x8", "blackhole", 2, 4, 2),
-    Machine("bh_galaxy", "blackhole", 8, 4, 2),
+    Machine("n150", cards.N150, 1, 1, 0),
+    Machine("n300", cards.N150, 1, 2, 2),
+    Machine("t3000", cards.N150, 2, 4, 2),
+    Machine("galaxy", cards.N150, 8, 4, 4),
+    Machine("p150", cards.P150, 1, 1, 0),
+    Machine("p100", cards.P100, 1, 1, 0),
+    Machine("p150_140", cards.P150_140, 1, 1, 0),
+    Machine("p300", cards.P150, 1, 2, 2),
+    Machine("p150_x4", cards.P150, 2, 2, 4),
+    Machine("p150_x8", cards.P150, 2, 4, 2),
+    Machine("bh_galaxy", cards.BH_GALAXY, 8, 4, 2),
 )
 """By architecture, the smallest first."""
 

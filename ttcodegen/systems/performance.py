@@ -6,7 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import ChipDescription
 
 FIDELITY_PASSES: Mapping[str, int] = {"lofi": 1, "hifi2": 2, "hifi3": 3, "hifi4": 4}
 """How often the matrix engine multiplies two tiles in each fidelity (GEMM_FLOPS.md: 16, 32, 48 and
@@ -63,14 +66,25 @@ class Performance:
 
 _CHIPS = {
     "wormhole_b0": Performance(1.0e9, 288e9, 32, 1_499_136 - 103_712, 11.67e9),
-    "blackhole": Performance(1.35e9, 512e9, 64, 1_572_864 - 109_952, 12.78 * 1.35e9),
+    "blackhole": Performance(1.35e9, 512e9, 64, 1_572_864 - 111_104, 12.78 * 1.35e9),
 }
 
 
 def performance(arch: str) -> Performance:
-    """The figures of an architecture.
+    """The figures of the default chip of an architecture.
 
     Raises:
         KeyError: if there is no such architecture.
     """
     return _CHIPS[arch]
+
+
+def performance_of(chip: ChipDescription) -> Performance:
+    """The figures of a chip, whose DRAM banks share the bandwidth: 448 GB/s of a p100, which has
+    seven of the eight of a p150."""
+    figures = performance(chip.arch)
+    banks = default_system(chip.arch).chip.num_dram_channels
+    if chip.num_dram_channels == banks:
+        return figures
+    share = chip.num_dram_channels / banks
+    return replace(figures, dram_bandwidth=figures.dram_bandwidth * share)

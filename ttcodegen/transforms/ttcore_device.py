@@ -25,13 +25,8 @@ from ttcodegen.dialects.system import DeviceOp, devices, one_chip, set_system, s
 from ttcodegen.dialects.ttcore_device import DeviceAttr, DeviceDescription, MeshesAttr
 from ttcodegen.dialects.ttcore_layouts import shape_text
 from ttcodegen.layout.device import Device
-from ttcodegen.systems.description import (
-    ARCHITECTURES,
-    DEFAULT_ARCHITECTURE,
-    SystemDescription,
-    default_system,
-    mesh_system,
-)
+from ttcodegen.systems.cards import default_system, mesh_system
+from ttcodegen.systems.description import ARCHITECTURES, DEFAULT_ARCHITECTURE, SystemDescription
 
 
 def _load_system(module: ModuleOp, path: str, arch: str) -> bool:

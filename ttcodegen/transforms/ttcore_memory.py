@@ -21,7 +21,8 @@ from ttcodegen.dialects.system import system_of
 from ttcodegen.dialects.ttcore import ArgumentType, LoadCachedOp
 from ttcodegen.layout.placements import bank_bytes
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
-from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, ChipDescription, default_system
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, ChipDescription
 from ttcodegen.transforms.const_eval_hoist import is_const_eval
 from ttcodegen.transforms.deallocate import buffer_owners
 from ttcodegen.transforms.rebuilding import body_of

@@ -23,8 +23,9 @@ from ttcodegen.layout.bank import Bank
 from ttcodegen.layout.bank import Block as Place
 from ttcodegen.layout.placements import bank_bytes
 from ttcodegen.ops.device_constants import device_constants
-from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, ChipDescription, default_system
-from ttcodegen.systems.performance import performance
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, ChipDescription
+from ttcodegen.systems.performance import performance_of
 from ttcodegen.transforms.deallocate import buffer_owners
 from ttcodegen.transforms.rewriting import set_type
 from ttcodegen.transforms.ttmetal_shards import CoreTiles, Use, own_bytes, sharded
@@ -58,7 +59,7 @@ class _Placing:
         block = body_of(function)
         self.ops: list[Operation] = list(block.ops)
         self.chip = chip
-        self.room = min(chip.usable_l1, performance(chip.arch).usable_l1)
+        self.room = min(chip.usable_l1, performance_of(chip).usable_l1)
         self.members = _members(block)
         self.constants = set(device_constants(function).values)
         """What is there from the first call on: it stays in DRAM."""

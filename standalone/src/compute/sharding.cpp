@@ -4,6 +4,7 @@
 #include <array>
 
 #include "core/device.hpp"
+#include "device/architecture.hpp"
 #include "tt-metalium/math.hpp"
 #include "tt-metalium/mesh_device.hpp"
 
@@ -16,8 +17,16 @@ using tt::tt_metal::CoreRangeSet;
 using tt::tt_metal::ShardOrientation;
 using tt::tt_metal::ShardSpec;
 
-constexpr std::uint32_t kGridWidth = 8;
-constexpr std::uint32_t kGridHeight = 8;
+struct WorkerGrid {
+    std::uint32_t width;
+    std::uint32_t height;
+};
+
+/// That of the card that is emulated.
+WorkerGrid worker_grid() {
+    const CoreCoord grid = device::default_architecture().worker_grid;
+    return {static_cast<std::uint32_t>(grid.x), static_cast<std::uint32_t>(grid.y)};
+}
 
 std::uint32_t parts(std::uint32_t size, std::uint32_t part) {
     return std::max(1U, tt::div_up(size, part));
@@ -51,12 +60,13 @@ std::uint32_t dividing_cores(std::uint32_t count, std::uint32_t other, std::uint
 /// The first `count` cores, row after row.
 CoreRangeSet first_cores(std::uint32_t count) {
     std::vector<CoreRange> ranges;
-    const std::uint32_t full_rows = count / kGridWidth;
+    const std::uint32_t width = worker_grid().width;
+    const std::uint32_t full_rows = count / width;
     if (full_rows > 0) {
-        ranges.emplace_back(CoreCoord(0, 0), CoreCoord(kGridWidth - 1, full_rows - 1));
+        ranges.emplace_back(CoreCoord(0, 0), CoreCoord(width - 1, full_rows - 1));
     }
-    if (count % kGridWidth > 0) {
-        ranges.emplace_back(CoreCoord(0, full_rows), CoreCoord(count % kGridWidth - 1, full_rows));
+    if (count % width > 0) {
+        ranges.emplace_back(CoreCoord(0, full_rows), CoreCoord(count % width - 1, full_rows));
     }
     return CoreRangeSet(ranges);
 }
@@ -96,7 +106,8 @@ std::uint32_t ImageDivision::channel_cores() const {
 
 ImageDivision divide_image(TensorMemoryLayout scheme, const ImageParts& parts,
                            ShardOrientation orientation) {
-    constexpr std::uint32_t cores = kGridWidth * kGridHeight;
+    const auto [width, height] = worker_grid();
+    const std::uint32_t cores = width * height;
     switch (scheme) {
         case TensorMemoryLayout::HEIGHT_SHARDED:
             return {scheme, first_cores(filled_cores(parts.rows, cores, parts.rows_at_once)),
@@ -110,8 +121,8 @@ ImageDivision divide_image(TensorMemoryLayout scheme, const ImageParts& parts,
         case TensorMemoryLayout::BLOCK_SHARDED: {
             const bool is_turned = orientation == ShardOrientation::COL_MAJOR;
             const std::uint32_t rows =
-                filled_cores(parts.rows, is_turned ? kGridWidth : kGridHeight, parts.rows_at_once);
-            const std::uint32_t most = is_turned ? kGridHeight : kGridWidth;
+                filled_cores(parts.rows, is_turned ? width : height, parts.rows_at_once);
+            const std::uint32_t most = is_turned ? height : width;
             const std::uint32_t channels =
                 parts.pads_channels ? filled_cores(parts.channels, most)
                                     : dividing_cores(parts.result_channels, parts.channels, most);

@@ -29,7 +29,7 @@ struct ImageParts {
     bool pads_channels = false;
 };
 
-/// The division that the release works out for 8x8 worker cores
+/// The division that the release works out for the worker cores of the card
 /// (conv::determine_parallel_config of 0.70.1): as many cores as divide the parts evenly, or leave
 /// none of them without work.
 ImageDivision divide_image(TensorMemoryLayout scheme, const ImageParts& parts,
@@ -47,7 +47,7 @@ ImageDivision division_of(const MemoryConfig& memory_config);
 MemoryConfig divided_l1(const ImageDivision& division, std::uint32_t rows, std::uint32_t channels,
                         std::uint32_t row_unit, std::uint32_t channel_unit);
 
-/// L1 memory of rows x columns elements distributed over the 8x8 worker cores: by rows, by columns
+/// L1 memory of rows x columns elements distributed over the worker cores: by rows, by columns
 /// or by blocks. `unit` is the minimum height of a shard, 32 for tiles.
 MemoryConfig sharded_l1(TensorMemoryLayout scheme, std::uint32_t rows, std::uint32_t columns,
                         std::uint32_t unit);

@@ -1,5 +1,6 @@
 #include "core/shard_rules.hpp"
 
+#include "device/architecture.hpp"
 #include "tt-metalium/math.hpp"
 
 namespace ttcodegen::cpu {
@@ -8,9 +9,6 @@ namespace {
 
 using tt::tt_metal::ShardOrientation;
 using tt::tt_metal::ShardSpec;
-
-/// Each worker core of the device is a bank of L1.
-constexpr std::size_t kBanks = 64;
 
 void check_blocks(const ShardSpec& shards, std::size_t down, std::size_t across) {
     const auto grid = shards.grid.bounding_box().grid_size();
@@ -52,9 +50,11 @@ void check_shards(const TensorSpec& spec) {
     const std::size_t cores = shards.num_cores();
     TT_FATAL(spec.logical_shape().rank() != 1 || spec.layout() == Layout::TILE || shard_height == 1,
              "Shard shape must be 1D for 1D tensor!");
-    TT_FATAL(!memory.is_l1() || down * across <= kBanks,
+    // Each worker core of the device is a bank of L1.
+    const std::size_t banks = device::default_architecture().num_workers();
+    TT_FATAL(!memory.is_l1() || down * across <= banks,
              "Expected number of shards {} to be less than or equal to total number of L1 banks {}",
-             down * across, kBanks);
+             down * across, banks);
     switch (memory.memory_layout()) {
         case TensorMemoryLayout::HEIGHT_SHARDED:
             TT_FATAL(shard_width == width,

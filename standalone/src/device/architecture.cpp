@@ -1,6 +1,7 @@
 #include "device/architecture.hpp"
 
 #include <array>
+#include <charconv>
 #include <cstdlib>
 #include <string_view>
 
@@ -42,6 +43,7 @@ constexpr Architecture kWormhole{
     .arch = tt::ARCH::WORMHOLE_B0,
     .name = "wormhole_b0",
     .worker_grid = {8, 8},
+    .most_workers = {8, 10},
     .worker_noc_origin = {18, 18},
     .skipped_columns = {0, 0},
     .l1_size = 1464 * 1024,
@@ -61,13 +63,14 @@ constexpr Architecture kWormhole{
 constexpr Architecture kBlackhole{
     .arch = tt::ARCH::BLACKHOLE,
     .name = "blackhole",
-    .worker_grid = {13, 10},
+    .worker_grid = {11, 10},
+    .most_workers = {14, 10},
     .worker_noc_origin = {1, 2},
     .skipped_columns = {8, 9},
     .l1_size = 1536 * 1024,
     .zeros_base = 13024,
-    .kernel_config_base = 39296,
-    .l1_unreserved_base = 109952,
+    .kernel_config_base = 40448,
+    .l1_unreserved_base = 111104,
     .l1_alignment = 16,
     .dram_bank_size = std::uint32_t{4177920} * 1024,
     .dram_unreserved_base = 64,
@@ -77,6 +80,52 @@ constexpr Architecture kBlackhole{
     .max_burst = 16384,
     .dram_banks = kBlackholeBanks,
 };
+
+/// The number that a text begins with, which is taken from it.
+std::size_t leading_number(std::string_view& text) {
+    std::size_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    text.remove_prefix(error == std::errc() ? static_cast<std::size_t>(end - text.data()) : 0);
+    return error == std::errc() ? number : 0;
+}
+
+/// Takes a character from the beginning of a text, if it is there.
+bool skip(std::string_view& text, char character) {
+    const bool found = text.starts_with(character);
+    text.remove_prefix(found ? 1 : 0);
+    return found;
+}
+
+Architecture parsed(std::string_view description) {
+    const auto refuse = [&] {
+        TT_THROW(
+            "TTCODEGEN_ARCH is '{}'; it can be wormhole_b0 or blackhole, and a grid of workers and "
+            "the number of DRAM banks of the card, as in blackhole:11x10:8",
+            description);
+    };
+    std::string_view rest = description;
+    const std::string_view name = rest.substr(0, rest.find(':'));
+    rest.remove_prefix(name.size());
+    if (name != kWormhole.name && name != kBlackhole.name) {
+        refuse();
+    }
+    Architecture card = name == kBlackhole.name ? kBlackhole : kWormhole;
+    if (!skip(rest, ':')) {
+        return card;
+    }
+    card.worker_grid.x = leading_number(rest);
+    const bool has_rows = skip(rest, 'x');
+    card.worker_grid.y = leading_number(rest);
+    const CoreCoord grid = card.worker_grid;
+    const CoreCoord most = card.most_workers;
+    const std::size_t banks = skip(rest, ':') ? leading_number(rest) : card.dram_banks.size();
+    if (!has_rows || !rest.empty() || grid.x == 0 || grid.x > most.x || grid.y == 0 ||
+        grid.y > most.y || banks == 0 || banks > card.dram_banks.size()) {
+        refuse();
+    }
+    card.dram_banks = card.dram_banks.first(banks);
+    return card;
+}
 
 }  // namespace
 
@@ -135,13 +184,11 @@ const Architecture& architecture(tt::ARCH arch) {
 }
 
 const Architecture& default_architecture() {
-    const char* name = std::getenv("TTCODEGEN_ARCH");
-    if (name == nullptr || *name == '\0' || std::string_view(name) == kWormhole.name) {
-        return kWormhole;
-    }
-    TT_FATAL(std::string_view(name) == kBlackhole.name,
-             "TTCODEGEN_ARCH is '{}'; it can be wormhole_b0 or blackhole", name);
-    return kBlackhole;
+    static const Architecture described = [] {
+        const char* text = std::getenv("TTCODEGEN_ARCH");
+        return text == nullptr || *text == '\0' ? kWormhole : parsed(text);
+    }();
+    return described;
 }
 
 }  // namespace ttcodegen::device

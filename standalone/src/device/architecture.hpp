@@ -24,7 +24,8 @@ struct DramBank {
 struct Architecture {
     tt::ARCH arch;
     const char* name;
-    CoreCoord worker_grid;
+    CoreCoord worker_grid;        ///< Of the card that is emulated.
+    CoreCoord most_workers;       ///< Of a card of which nothing is harvested.
     CoreCoord worker_noc_origin;  ///< Virtual coordinates of worker (0,0).
     /// Columns of the NoC, in virtual coordinates, that hold no workers.
     CoreCoord skipped_columns;
@@ -36,7 +37,7 @@ struct Architecture {
     std::uint32_t dram_bank_size;
     std::uint32_t dram_unreserved_base;
     std::uint32_t dram_read_alignment;
-    std::uint32_t dram_alignment;
+    std::uint32_t dram_alignment;  ///< What the allocators of DRAM and of L1 round up to.
     std::uint32_t num_circular_buffers;
     std::uint32_t max_burst;
     std::span<const DramBank> dram_banks;
@@ -60,8 +61,10 @@ inline constexpr std::uint32_t kMaxRuntimeArguments = 341;
 
 /// @throws std::runtime_error for another architecture than Wormhole B0 and Blackhole.
 const Architecture& architecture(tt::ARCH arch);
-/// What the environment variable TTCODEGEN_ARCH names (wormhole_b0 or blackhole), else Wormhole B0.
-/// @throws std::runtime_error if it names something else.
+/// The card that the environment variable TTCODEGEN_ARCH describes, else an n150: an architecture,
+/// after which a grid of workers and a number of DRAM banks may follow, as in "blackhole:11x10:7".
+/// It is read once.
+/// @throws std::runtime_error if it describes no card.
 const Architecture& default_architecture();
 
 }  // namespace ttcodegen::device

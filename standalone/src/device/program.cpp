@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/describe.hpp"
+#include "device/architecture.hpp"
 #include "device/compute/hooks.hpp"
 #include "tt-metalium/circular_buffer.hpp"
 #include "tt-metalium/host_api.hpp"
@@ -372,7 +373,8 @@ ReaderDataMovementConfig::ReaderDataMovementConfig(
     std::unordered_map<std::string, std::uint32_t> named_compile_args,
     KernelBuildOptLevel opt_level)
     : DataMovementConfig{.processor = DataMovementProcessor::RISCV_1,
-                         .noc = detail::preferred_noc_for_dram_read(ARCH::WORMHOLE_B0),
+                         .noc = detail::preferred_noc_for_dram_read(
+                             ttcodegen::device::default_architecture().arch),
                          .noc_mode = NOC_MODE::DM_DEDICATED_NOC,
                          .compile_args = std::move(compile_args),
                          .defines = std::move(defines),
@@ -384,7 +386,8 @@ WriterDataMovementConfig::WriterDataMovementConfig(
     std::unordered_map<std::string, std::uint32_t> named_compile_args,
     KernelBuildOptLevel opt_level)
     : DataMovementConfig{.processor = DataMovementProcessor::RISCV_0,
-                         .noc = detail::preferred_noc_for_dram_write(ARCH::WORMHOLE_B0),
+                         .noc = detail::preferred_noc_for_dram_write(
+                             ttcodegen::device::default_architecture().arch),
                          .noc_mode = NOC_MODE::DM_DEDICATED_NOC,
                          .compile_args = std::move(compile_args),
                          .defines = std::move(defines),

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "core/chips.hpp"
+#include "device/architecture.hpp"
 #include "operations/attention.hpp"
 #include "ttnn/operations/transformer/sdpa_decode/sdpa_decode.hpp"
 
@@ -9,6 +10,7 @@ namespace {
 
 using namespace ttcodegen::cpu;
 using operations::transformer::SDPAProgramConfig;
+using tt::tt_metal::CoreCoord;
 using tt::tt_metal::DataType;
 using tt::tt_metal::Layout;
 using tt::tt_metal::MemoryConfig;
@@ -64,7 +66,44 @@ void check_decode_operands(const DecodeArguments& arguments) {
              "Sharded output not supported for GQA");
     TT_FATAL(shape[2] % keys[1] == 0,
              "GQA expects Q to have a multiple of K heads, but got {} and {}", shape[2], keys[1]);
-    TT_FATAL(shape[1] <= 64, "Cores available (64) must be >= batch size ({})", shape[1]);
+}
+
+/// Halvings of the partial results of a head that the kernels can make.
+constexpr std::size_t kMostRounds = 6;
+/// Arguments of the writer besides those of cores.
+constexpr std::size_t kWriterArguments = 16 + kMostRounds;
+
+/// Refuses a grid that cannot be divided among users and heads (sdpa_decode_program_factory.cpp of
+/// tt-metal 0.70.1), and one of which the kernels would need to know more cores than there is room
+/// for in their arguments (kernel.cpp).
+void check_decode_cores(const Tensor& q, const Tensor& k,
+                        const std::optional<SDPAProgramConfig>& config) {
+    const CoreCoord all = q.device()->compute_with_storage_grid_size();
+    const CoreCoord grid = config ? config->compute_with_storage_grid_size : all;
+    const std::size_t cores = grid.x * grid.y;
+    const std::size_t users = q.logical_shape()[1];
+    const std::size_t heads = k.logical_shape()[1];
+    TT_FATAL(cores <= all.x * all.y,
+             "Num cores available in core grid: {} must be less than or equal to the device's: {}",
+             cores, all.x * all.y);
+    TT_FATAL(cores >= users, "Cores available ({}) must be >= batch size ({})", cores, users);
+    const std::size_t most = config ? config->max_cores_per_head_batch : cores;
+    TT_FATAL(most > 0, "max_cores_per_head_batch must be > 0");
+    const std::size_t of_user = std::min(cores, most * users * heads) / users;
+    const std::size_t of_head = std::max<std::size_t>(1, of_user / heads);
+    std::size_t heads_at_once = std::max<std::size_t>(1, (heads + of_user - 1) / of_user);
+    while (heads % heads_at_once != 0) {
+        ++heads_at_once;
+    }
+    TT_FATAL(of_head <= std::size_t{1} << kMostRounds,
+             "Tree reduction max {} rounds ({} cores/head), got {} cores/head", kMostRounds,
+             std::size_t{1} << kMostRounds, of_head);
+    const std::size_t reducers = heads * users / heads_at_once;
+    const std::size_t arguments = kWriterArguments + 2 * (of_head + reducers + users);
+    TT_FATAL(arguments <= ttcodegen::device::kMaxRuntimeArguments,
+             "{} unique+common runtime args targeting the writer of SDPA decode are too large. Max "
+             "allowable is {}",
+             arguments, ttcodegen::device::kMaxRuntimeArguments);
 }
 
 void set_decode_mask(Weighting& weighting, const DecodeArguments& arguments) {
@@ -178,6 +217,7 @@ Tensor scaled_dot_product_attention_decode(
         attn_mask,      attention_sink,       scale,          sliding_window_size.value_or(0),
         memory_config,  compute_kernel_config};
     check_decode_operands(arguments);
+    check_decode_cores(input_tensor_q, input_tensor_k, program_config);
     check_key_chunks(program_config, input_tensor_k.logical_shape()[2]);
     const Shape& q = input_tensor_q.logical_shape();
     const Shape& k = input_tensor_k.logical_shape();
@@ -219,6 +259,7 @@ Tensor paged_scaled_dot_product_attention_decode(
         attn_mask,      attention_sink,       scale,          sliding_window_size.value_or(0),
         memory_config,  compute_kernel_config};
     check_decode_operands(arguments);
+    check_decode_cores(input_tensor_q, input_tensor_k, program_config);
     check_key_chunks(program_config);
     const Shape& q = input_tensor_q.logical_shape();
     const Shape& k = input_tensor_k.logical_shape();

@@ -9,13 +9,12 @@ namespace {
 
 using namespace ttcodegen::cpu;
 using operations::transformer::SDPAProgramConfig;
+using tt::tt_metal::CoreCoord;
 using tt::tt_metal::DataType;
 using tt::tt_metal::Layout;
 using tt::tt_metal::MemoryConfig;
 using tt::tt_metal::Shape;
 using tt::tt_metal::Tensor;
-
-constexpr std::size_t kCores = 64;
 
 void set_mask(Weighting& weighting, const Tensor& mask) {
     const Shape& shape = mask.logical_shape();
@@ -48,13 +47,15 @@ void check_heads(const Shape& q, const Shape& k, const Shape& v) {
              q[1], k[1]);
 }
 
-void check_program(const std::optional<SDPAProgramConfig>& config) {
+void check_program(const Tensor& q, const std::optional<SDPAProgramConfig>& config) {
     if (config) {
         const auto& grid = config->compute_with_storage_grid_size;
-        TT_FATAL(grid.x * grid.y <= kCores,
+        const CoreCoord device = q.device()->compute_with_storage_grid_size();
+        const std::size_t cores = device.x * device.y;
+        TT_FATAL(grid.x * grid.y <= cores,
                  "Provided grid must not contain more cores than the device. Got {} cores, "
                  "expected at most {} cores.",
-                 grid.x * grid.y, kCores);
+                 grid.x * grid.y, cores);
         TT_FATAL(config->q_chunk_size % 32 == 0,
                  "q_chunk_size must be divisible by TILE_SIZE. Got q_chunk_size: {}, TILE_SIZE: 32",
                  config->q_chunk_size);
@@ -108,7 +109,7 @@ Tensor chunked(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& 
     for (const Tensor* operand : {&q, &k, &v}) {
         check_prefill_operand(*operand);
     }
-    check_program(program_config);
+    check_program(q, program_config);
     const Shape& shape = q.logical_shape();
     const Shape& cache = k.logical_shape();
     check_heads(shape, cache, v.logical_shape());
@@ -175,7 +176,7 @@ Tensor scaled_dot_product_attention(const Tensor& input_tensor_q, const Tensor& 
              v[0]);
     TT_FATAL(v[2] == k[2], "K and V sequence length must match. Got K: {}, V: {}", k[2], v[2]);
     check_heads(q, k, v);
-    check_program(program_config);
+    check_program(input_tensor_q, program_config);
     if (attention_sink) {
         set_prefill_sink(weighting, *attention_sink, q[1]);
     }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tt-metalium/math.hpp"
+#include "tt-metalium/mesh_device.hpp"
 #include "tt-metalium/work_split.hpp"
 
 namespace ttcodegen::cpu {
@@ -16,7 +17,10 @@ using tt::tt_metal::CoreRangeSet;
 using tt::tt_metal::ShardOrientation;
 using tt::tt_metal::ShardSpec;
 
-constexpr CoreCoord kGrid{8, 8};
+/// The workers of the device that a tensor is on.
+CoreCoord grid_of(const Tensor& tensor) {
+    return tensor.device()->compute_with_storage_grid_size();
+}
 
 using Size = std::array<std::uint32_t, 2>;
 
@@ -190,7 +194,7 @@ HeadMemory created_heads_memory(const Tensor& input, const HeadCounts& heads, bo
     }
     check_created_shards(input, heads, transposed_keys, memory);
     const auto on_cores = [&](std::uint32_t count) {
-        return placed(memory, tt::tt_metal::num_cores_to_corerangeset(count, kGrid, true),
+        return placed(memory, tt::tt_metal::num_cores_to_corerangeset(count, grid_of(input), true),
                       {kTileSide, heads.width});
     };
     const MemoryConfig keys = on_cores(heads.keys);
@@ -211,9 +215,9 @@ HeadMemory decode_heads_memory(const Tensor& input, const HeadCounts& heads, boo
                  "coregrid");
     }
     const bool is_placed = asked && asked->shard_spec().has_value();
-    const CoreRangeSet grid = is_placed
-                                  ? asked->shard_spec()->grid
-                                  : CoreRangeSet(CoreRange({0, 0}, {kGrid.x - 1, kGrid.y - 1}));
+    const CoreCoord all = grid_of(input);
+    const CoreRangeSet grid = is_placed ? asked->shard_spec()->grid
+                                        : CoreRangeSet(CoreRange({0, 0}, {all.x - 1, all.y - 1}));
     const MemoryConfig memory =
         is_placed ? *asked
                   : MemoryConfig(TensorMemoryLayout::HEIGHT_SHARDED, BufferType::L1, std::nullopt);
@@ -230,7 +234,7 @@ HeadMemory decode_heads_memory(const Tensor& input, const HeadCounts& heads, boo
 MemoryConfig joined_decode_memory(const Tensor& input, std::uint32_t heads) {
     const std::uint32_t rows = std::max(input.padded_shape()[1], kTileSide);
     const MemoryConfig memory(TensorMemoryLayout::WIDTH_SHARDED, BufferType::L1, std::nullopt);
-    return placed(memory, tt::tt_metal::num_cores_to_corerangeset(heads, kGrid, true),
+    return placed(memory, tt::tt_metal::num_cores_to_corerangeset(heads, grid_of(input), true),
                   {rows, input.padded_shape()[-1]});
 }
 

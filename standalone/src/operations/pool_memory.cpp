@@ -5,6 +5,7 @@
 
 #include "compute/sharding.hpp"
 #include "core/l1.hpp"
+#include "device/architecture.hpp"
 #include "tt-metalium/math.hpp"
 
 namespace ttcodegen::cpu {
@@ -16,8 +17,6 @@ using tt::tt_metal::ShardOrientation;
 
 constexpr std::uint32_t kFace = 16;
 constexpr std::uint64_t kTileElements = kTileSide * kTileSide;
-/// Circular buffers begin at multiples of it, in bytes.
-constexpr std::uint64_t kAlignment = 32;
 
 /// Pools divide pixels where nothing is in tiles, and channels in halves of tiles.
 ImageDivision division(TensorMemoryLayout scheme, const PooledImage& image, Layout input,
@@ -55,14 +54,16 @@ std::uint64_t circular_buffers(const ImageDivision& division, const PooledImage&
             .shard_spec()
             .value()
             .shape;
+    // Circular buffers begin at multiples of it, in bytes.
+    const std::uint64_t alignment = device::default_architecture().dram_alignment;
     std::uint64_t total = 4 * read;
     if (has_tiles) {
         total += kTileSide * bytes * kTileSide * tiles;
         total += tt::round_up(
             std::uint64_t{shape[0]} * shape[1] / kTileElements * tile_bytes(image.dtype),
-            kAlignment);
+            alignment);
     } else {
-        total += tt::round_up(std::min(kFace, shape[1]) * bytes * shape[0] * written, kAlignment);
+        total += tt::round_up(std::min(kFace, shape[1]) * bytes * shape[0] * written, alignment);
     }
     if (image.returns_indices && is_large) {
         total += 2 * kTileElements * bytes;

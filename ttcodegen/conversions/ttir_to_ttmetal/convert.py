@@ -55,7 +55,8 @@ from ttcodegen.naming.programs import (
 )
 from ttcodegen.ops.constant_values import number_as, splat_of
 from ttcodegen.ops.tt_lang import CALLED_OPERATION, called_name
-from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 from ttcodegen.transforms.inline import is_entry
 from ttcodegen.transforms.rebuilding import body_of
 from ttcodegen.transforms.rewriting import functions, set_type

@@ -54,7 +54,8 @@ from ttcodegen.dialects.system import system_of
 from ttcodegen.dialects.ttcore_layouts import Grid, GridAttr, Shape
 from ttcodegen.dialects.ttir_generic import GenericOp, YieldOp
 from ttcodegen.ops.constant_values import splat_of
-from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 from ttcodegen.transforms.inline import is_entry
 from ttcodegen.transforms.outline_generics import (
     STREAMED,

@@ -46,7 +46,8 @@ from ttcodegen.lang.meshes import (
 )
 from ttcodegen.lang.places import error
 from ttcodegen.lang.tensors import Tensor, TensorShape, Tile
-from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, default_system
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 
 Array = np.ndarray
 

@@ -165,7 +165,8 @@ _SYSTEM = (
     Argument(
         "--system-desc",
         "path",
-        "a .ttsys file, or a folder of them; the device of the CPU backend if not given",
+        "a .ttsys file, a folder of them, or a machine by name (n150, p100...); the device of "
+        "the CPU backend if not given",
     ),
     Argument("--arch", "text", "an architecture instead of a file", choices=ARCHITECTURES),
 )

@@ -43,8 +43,9 @@ from ttcodegen.runtime.executable import (
     open_executable,
     open_flatbuffer,
 )
-from ttcodegen.systems.description import ChipDescription, default_system
-from ttcodegen.systems.performance import Performance, performance
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import ChipDescription
+from ttcodegen.systems.performance import Performance, performance_of
 
 COLUMNS: tuple[str, ...] = (
     "program",
@@ -121,7 +122,7 @@ class Perf(Command):
         rows = _rows(ops, self._host, card)
         folder = f"perf/{self.artifact_folder(path)}"
         table = self.artifacts.write(f"{folder}/op_times.csv", _csv(rows))
-        speed = performance(chip.arch)
+        speed = performance_of(chip)
         calls = profiler_table(_calls(ops, card, speed), chip.arch, chip.cores)
         results = self.artifacts.write(f"{folder}/ops_perf_results.csv", calls)
         trace = _trace(path, ops)

@@ -10,7 +10,8 @@ from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer.system import write_ttsys
 from ttcodegen.rt.commands.artifacts import json_text
 from ttcodegen.rt.commands.command import Command, FileResult
-from ttcodegen.systems.description import SystemDescription, default_system
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import SystemDescription
 
 CPU_BACKEND_ARCH = "wormhole_b0"
 """The card whose grid, memories and data types the CPU backend has."""

@@ -132,7 +132,8 @@ def system_of(binary: Binary | DeviceBinary) -> SystemDescription:
         CompileError: if what it says of it is damaged.
     """
     from ttcodegen.flatbuffer.system import read_ttsys
-    from ttcodegen.systems.description import ARCHITECTURES, default_system
+    from ttcodegen.systems.cards import default_system
+    from ttcodegen.systems.description import ARCHITECTURES
 
     if binary.system:
         return read_ttsys(binary.system)

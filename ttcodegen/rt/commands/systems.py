@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ttcodegen.diagnostics import CompileError
-from ttcodegen.flatbuffer.system import read_ttsys_file
+from ttcodegen.flatbuffer.system import load_system, read_ttsys_file
 from ttcodegen.rt.commands.query import cpu_backend_system
 from ttcodegen.rt.commands.read import system_of
 from ttcodegen.runtime.executable import (
@@ -17,7 +17,9 @@ from ttcodegen.runtime.executable import (
     flatbuffer_beside,
     open_flatbuffer,
 )
-from ttcodegen.systems.description import SystemDescription, default_system, differences
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import SystemDescription, differences
+from ttcodegen.systems.machines import machine
 
 
 def named_systems(arguments: Mapping[str, Any]) -> dict[str, SystemDescription]:
@@ -31,6 +33,8 @@ def named_systems(arguments: Mapping[str, Any]) -> dict[str, SystemDescription]:
     arch: str | None = arguments["arch"]
     if path is not None and arch is not None:
         raise CompileError("--system-desc and --arch exclude each other")
+    if path is not None and not path.exists() and machine(str(path)) is not None:
+        return {str(path): load_system(str(path))}
     if path is not None:
         return {str(file): read_ttsys_file(file) for file in find_files(path, (".ttsys",))}
     if arch is not None:

@@ -16,12 +16,18 @@ from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.reader import read_ttnn_file
 from ttcodegen.rt.commands.command import Command, FileResult
+from ttcodegen.rt.commands.read import system_of
 from ttcodegen.rt.judging.python_calls import steps
 from ttcodegen.runtime.executable import find_files
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import ChipDescription
 
 JUDGE = Path(__file__).parents[1] / "judging" / "judge.py"
 VARIABLE = "TTCODEGEN_TTNN_PYTHON"
 _GB = 1 << 30
+_COLUMN_ORDER = (1, 16, 2, 15, 3, 14, 4, 13, 5, 12, 6, 11, 7, 10)
+"""Columns of workers of a blackhole, by the bits of the driver's mask (HARVESTING_NOC_LOCATIONS of
+its blackhole_implementation.hpp)."""
 _NO_MEMORY = "bad_alloc"
 """In what the library says where it gets no more memory."""
 
@@ -44,7 +50,7 @@ class Validate(Command):
             try:
                 binary = read_ttnn_file(path)
                 found = [
-                    _judged(program, python, self.arguments["card"], memory)
+                    _judged(program, python, self._options(binary, memory))
                     for program in binary.programs
                     if program.kind == "entry"
                 ]
@@ -53,6 +59,13 @@ class Validate(Command):
                 continue
             results.append(self._result(path, found))
         return results
+
+    def _options(self, binary: file.Binary, memory: int) -> list[str]:
+        """What the library is told of the device that a file is for."""
+        if self.arguments["card"]:
+            return ["--card"]  # Tensors of a card are not in the process.
+        card = json.dumps(harvesting(system_of(binary).chip))
+        return ["--memory", str(memory), "--mocked", card]
 
     def _result(self, path: Path, found: Sequence[dict[str, Any]]) -> FileResult:
         passed = all(not one["refused"] and not one["different"] for one in found)
@@ -85,11 +98,21 @@ def _memory(given: int | None) -> int:
     return given * _GB
 
 
-def _judged(program: file.Program, python: str, on_card: bool, memory: int) -> dict[str, Any]:
+def harvesting(chip: ChipDescription) -> dict[str, Any]:
+    """What the driver says is switched off of a chip, as masks: of its workers, in the order in
+    which it counts their columns, and of its DRAM banks."""
+    columns = _COLUMN_ORDER if chip.arch == "blackhole" else ()
+    workers = sum(1 << bit for bit, x in enumerate(columns) if x in chip.harvested_columns)
+    banks = default_system(chip.arch).chip.num_dram_channels
+    # Of a p100 the fourth bank is switched off.
+    dram = sum(1 << (bit + 3) for bit in range(banks - chip.num_dram_channels))
+    return {"arch": chip.arch, "workers": workers, "dram": dram}
+
+
+def _judged(program: file.Program, python: str, options: Sequence[str]) -> dict[str, Any]:
     """What the library says to each call of a program."""
     calls = steps(program)
-    # Tensors of a card are not in the process.
-    options = ["--card"] if on_card else ["--memory", str(memory)]
+    memory = int(options[options.index("--memory") + 1]) if "--memory" in options else 0
     answers = _answers(calls, [python, str(JUDGE), *options])
     for answer in answers:
         if _NO_MEMORY in answer.get("refused", ""):
@@ -97,9 +120,12 @@ def _judged(program: file.Program, python: str, on_card: bool, memory: int) -> d
                 f"simulating it takes more than {memory / _GB:.0f} GB of memory (--memory)"
             )
     refused: list[str] = []
+    missing: list[str] = []
     different: list[str] = []
     for call, answer in zip(calls, answers, strict=True):
         where = f"ttnn.{call['callee']} (step {answer['index']})"
+        if "missing" in answer:
+            missing.append(where)
         if "refused" in answer:
             refused.append(f"{where} is refused: {answer['refused']}")
         for result, found in zip(call["results"], answer.get("results") or (), strict=False):
@@ -113,10 +139,10 @@ def _judged(program: file.Program, python: str, on_card: bool, memory: int) -> d
     }
     return {
         "program": program.name,
-        "accepted": judged - len(refused),
+        "accepted": judged - len(refused) - len(missing),
         "refused": refused,
         "different": different,
-        "not_judged": sorted(left),
+        "not_judged": [*sorted(left), *missing],
     }
 
 

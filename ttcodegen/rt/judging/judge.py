@@ -133,11 +133,29 @@ class Judge:
             self.tensors[result["id"]] = tensor
         return [self.described(tensor) for tensor in found]
 
+    def replace(self, step):
+        """Makes what a step should have given; what cannot be made is missing from then on."""
+        for result in step["results"]:
+            try:
+                self.tensors[result["id"]] = self.create(result["type"])
+            except Exception:
+                self.tensors.pop(result["id"], None)
+
+    def lacks(self, spec):
+        """Whether a tensor that an argument names is missing."""
+        if isinstance(spec, list):
+            return any(self.lacks(one) for one in spec)
+        if isinstance(spec, dict):
+            return any(
+                data not in self.tensors if kind == "tensor" else self.lacks(data)
+                for kind, data in spec.items()
+            )
+        return False
+
     def step(self, step):
         """A call, or what only makes or forgets tensors."""
         if step["callee"] is None:
-            for result in step["results"]:
-                self.tensors[result["id"]] = self.create(result["type"])
+            self.replace(step)
             return None
         if step["callee"] == "deallocate":
             self.ttnn.deallocate(self.tensors.pop(step["arguments"][0]["tensor"]))
@@ -160,8 +178,9 @@ def main():
     package = Path(importlib.util.find_spec("ttnn").submodule_search_locations[0])
     steps = json.loads(Path(sys.argv[-1]).read_text())
     mocked = "--card" not in sys.argv
-    if mocked:
-        mocked_device.prepare(package)
+    card = sys.argv[sys.argv.index("--mocked") + 1] if "--mocked" in sys.argv else "{}"
+    card = mocked_device.Card(**json.loads(card))
+    lock = mocked_device.prepare(package, card) if mocked else None
     if "--memory" in sys.argv:
         # What a simulated device holds is in this process: large tensors could take it all.
         limit = int(sys.argv[sys.argv.index("--memory") + 1])
@@ -169,16 +188,24 @@ def main():
     import ttnn
 
     if mocked:
-        mocked_device.switch(package)
+        mocked_device.switch(package, card)
     judge = Judge(ttnn, ttnn.open_device(device_id=0, l1_small_size=32768))
+    if lock is not None:
+        lock.close()
     for index, step in enumerate(steps):
         answer = {"index": index}
+        if judge.lacks(step["arguments"]) or judge.lacks(step["keywords"]):
+            # A result before it could not be made, which was said there.
+            if step["callee"] != "deallocate":
+                answer["missing"] = True
+            judge.replace(step)
+            print(json.dumps(answer), flush=True)
+            continue
         try:
             answer["results"] = judge.step(step)
         except Exception as error:
             answer["refused"] = message_of(error)
-            for result in step["results"]:
-                judge.tensors[result["id"]] = judge.create(result["type"])
+            judge.replace(step)
         print(json.dumps(answer), flush=True)
     ttnn.close_device(judge.device)
 

@@ -13,28 +13,55 @@ from pathlib import Path
 from typing import TextIO
 
 CLUSTER = """\
-arch: {0: wormhole_b0}
-chips: {0: [0, 0, 0, 0]}
+arch: {{0: {arch}}}
+chips: {{0: [0, 0, 0, 0]}}
 ethernet_connections: []
-chips_with_mmio: [{0: 0}]
-harvesting: {0: {noc_translation: true, harvest_mask: 64}}
-boards: [[{board_id: 1649267441665}, {board_type: n150}, {chips: [0]}]]
+chips_with_mmio: [{{0: 0}}]
+harvesting: {{0: {{noc_translation: true, {masks}}}}}
+boards: [[{{board_id: 1649267441665}}, {{board_type: {board}}}, {{chips: [0]}}]]
 """
-"""One n150, in the form of the driver's descriptions of clusters."""
+"""One card, in the form of the driver's descriptions of clusters."""
 
 _SYMBOL = "_ZN2tt8tt_metal12experimental19configure_mock_modeENS_4ARCHEj"
-_WORMHOLE = 2
+_ARCHITECTURES = {"wormhole_b0": 2, "blackhole": 3}
+"""`tt::ARCH` of the driver."""
+_WORMHOLE_ROW = 64
+"""The row of workers that is switched off of the mocked n150."""
+_BLACKHOLE_EDGES = "eth_harvesting_mask: 288, pcie_harvesting_mask: 2"
+"""Links to ethernet and to the host that a p150 lacks."""
 
 
-def prepare(package: Path) -> None:
-    """Puts a description of the cluster, and a compiler that compiles nothing, into the package."""
-    examples = "tt_metal/third_party/umd/tests/cluster_descriptor_examples"
-    cluster = package / examples / "wormhole_N150.yaml"
+class Card:
+    """A mocked card: its architecture, and masks of what is switched off of it."""
+
+    def __init__(self, arch: str = "wormhole_b0", workers: int = 0, dram: int = 0) -> None:
+        self.arch, self.workers, self.dram = arch, workers, dram
+
+    def description(self) -> "tuple[str, str]":
+        """The name and the text of its description."""
+        if self.arch == "wormhole_b0":
+            masks = f"harvest_mask: {self.workers or _WORMHOLE_ROW}"
+            return "wormhole_N150.yaml", CLUSTER.format(arch=self.arch, masks=masks, board="n150")
+        masks = f"harvest_mask: {self.workers}, dram_harvesting_mask: {self.dram}"
+        masks += f", {_BLACKHOLE_EDGES}"
+        return "blackhole_P150.yaml", CLUSTER.format(arch=self.arch, masks=masks, board="p150")
+
+
+def prepare(package: Path, card: Card) -> TextIO:
+    """Puts a description of the cluster, and a compiler that compiles nothing, into the package.
+    Nobody else does so until what is returned is closed, once the device is open."""
+    examples = package / "tt_metal/third_party/umd/tests/cluster_descriptor_examples"
+    examples.mkdir(parents=True, exist_ok=True)
+    name, text = card.description()
+    cluster = examples / name
     compiler = package / "runtime/sfpi/compiler/bin/riscv-tt-elf-g++"
-    _write(cluster, CLUSTER)
+    lock = cluster.with_suffix(".lock").open("w")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    _write(cluster, text)
     (package / "runtime/sfpi/include").mkdir(parents=True, exist_ok=True)
     own = Path(__file__).resolve()
     _write(compiler, f'#!/bin/sh\nexec {sys.executable} {own} "$@"\n', mode=0o755)
+    return lock
 
 
 def _write(path: Path, text: str, mode: int = 0o644) -> None:
@@ -48,10 +75,10 @@ def _write(path: Path, text: str, mode: int = 0o644) -> None:
     unfinished.replace(path)
 
 
-def switch(package: Path) -> None:
-    """Makes the package open a mocked Wormhole; after it was imported, before it opens one."""
+def switch(package: Path, card: Card) -> None:
+    """Makes the package open a mocked card; after it was imported, before it opens one."""
     library = ctypes.CDLL(str(package / "build/lib/libtt_metal.so"))
-    getattr(library, _SYMBOL)(_WORMHOLE, 1)
+    getattr(library, _SYMBOL)(_ARCHITECTURES[card.arch], 1)
 
 
 def environment() -> "dict[str, str]":

@@ -27,7 +27,12 @@ from ttcodegen.dialects.device_op_names import (
 )
 from ttcodegen.dialects.functions import callee_of
 from ttcodegen.dialects.mesh import ONE_CHIP, declared_mesh
-from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr, placement_of
+from ttcodegen.dialects.placement import (
+    TensorPlacement,
+    TTNNLayoutAttr,
+    has_placement,
+    placement_of,
+)
 from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.emitc.spelling import string_literal
 from ttcodegen.emitc.text import Text
@@ -125,6 +130,12 @@ class DeviceRecorder(StatementRecorder):
     def create(self, op: Operation) -> None:
         """A new tensor, unless what runs the program that fills it makes it."""
         if op.results[0] not in self.programs.made and self._copied(op) is None:
+            if not has_placement(op.results[0]):
+                raise CompileError(
+                    f"'{op.name}' makes a tensor of which nothing says where it lies",
+                    op,
+                    remedy="give its type a layout (#ttnn.ttnn_layout), as lowering does",
+                )
             arguments = creation_arguments(placement_of(op.results[0]))
             self._call(op, "support::create_tensor", *arguments, type=TENSOR)
 

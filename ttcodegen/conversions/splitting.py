@@ -137,7 +137,7 @@ def cuts(
     """
     found: list[int] = []
     start = 0
-    while True:
+    while ends:
         before = ends[start - 1] if start else 0
         if ends[-1] - before <= longest:
             return found
@@ -156,3 +156,4 @@ def cuts(
         best = min(inside, key=cost)
         found.append(best)
         start = best
+    return found

@@ -328,6 +328,8 @@ def _reduction_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Non
 
 def _dims_text(calls: CppCalls, op: CatalogueOp) -> Argument:
     dims = op.parameter("dim_arg")
+    if dims is None:
+        return Text("std::nullopt")
     return Text(str(dims[0]) if len(dims) == 1 else small_vector_text(dims, "int"))
 
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
 from ttcodegen.diagnostics import CompileError, copy_source_offset
 from ttcodegen.dialects.functions import is_cpu_function, is_generic_function
+from ttcodegen.dialects.placement import has_placement
+from ttcodegen.dialects.ttcore import LoadCachedOp
 from ttcodegen.transforms.rewriting import erase, functions
 
 
@@ -41,7 +44,22 @@ class InlinePass(ModulePass):
     """Puts the regions of `ttir.generic` in place of the calls as well."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in list(op.walk()):
+            if isinstance(inner, LoadCachedOp) and not any(map(has_placement, inner.results)):
+                _call(op, inner)
         _Inliner(op, self).run()
+
+
+def _call(module: ModuleOp, cached: LoadCachedOp) -> None:
+    """Makes an ordinary call of one whose results another compiler wanted to keep: what of a
+    program is computed once is found out again, from the kinds of its arguments."""
+    callee = cached.callee.string_value()
+    for function in functions(module):
+        if function.sym_name.data == callee:
+            function.sym_visibility = StringAttr("private")
+    call = CallOp(callee, list(cached.inputs), [result.type for result in cached.results])
+    copy_source_offset(cached, call)
+    Rewriter.replace_op(cached, call)
 
 
 _MOST_OPS = 1_000_000

@@ -32,8 +32,8 @@ class MeshDeviceImpl {
                    std::size_t num_command_queues, std::size_t worker_l1_size);
     ~MeshDeviceImpl();
 
-    /// As many devices as the largest mesh graph descriptor of tt-metal 0.70.1 has: four Galaxies.
-    static constexpr std::size_t kMostChips = 128;
+    /// As many devices as the largest mesh of one machine has: a Galaxy.
+    static constexpr std::size_t kMostChips = 32;
     /// A mesh of several devices.
     static std::shared_ptr<MeshDevice> create_mesh(const MeshShape& shape,
                                                    std::size_t l1_small_size,

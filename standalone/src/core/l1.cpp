@@ -58,7 +58,7 @@ std::size_t tile_bytes(DataType dtype) {
         tt::tt_metal::datatype_to_dataformat_converter(dtype));
 }
 
-std::size_t l1_bank_bytes(const TensorSpec& spec, const device::Architecture& architecture) {
+std::size_t l1_bank_bytes(const TensorSpec& spec, std::size_t banks) {
     const MemoryConfig& memory = spec.memory_config();
     if (!memory.is_l1()) {
         return 0;
@@ -79,15 +79,14 @@ std::size_t l1_bank_bytes(const TensorSpec& spec, const device::Architecture& ar
         const std::size_t element = is_block(spec.data_type()) ? 1 : stored_size(spec.data_type());
         page = tt::round_up(width * element, kRowAlignment);
     }
-    return tt::round_up(
-        (sharded ? pages : tt::div_up(pages, std::size_t{architecture.num_workers()})) * page,
-        std::size_t{architecture.dram_alignment});
+    const std::size_t alignment = device::default_architecture().dram_alignment;
+    return tt::round_up((sharded ? pages : tt::div_up(pages, banks)) * page, alignment);
 }
 
 std::unique_ptr<L1Part> take_l1(const TensorSpec& spec, MeshDevice* device) {
-    const device::Architecture& architecture = chip_device(device)->impl().architecture;
-    const std::size_t cores = architecture.num_workers();
-    const std::size_t bytes = l1_bank_bytes(spec, architecture);
+    const auto grid = device->compute_with_storage_grid_size();
+    const std::size_t cores = grid.x * grid.y;
+    const std::size_t bytes = l1_bank_bytes(spec, cores);
     if (bytes == 0 || is_replaying()) {
         return nullptr;
     }

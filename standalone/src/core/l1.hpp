@@ -13,10 +13,6 @@
 #include "tt-metalium/mesh_device.hpp"
 #include "ttnn/types.hpp"
 
-namespace ttcodegen::device {
-struct Architecture;
-}  // namespace ttcodegen::device
-
 namespace ttcodegen::cpu {
 
 /// What is taken of each bank, by address.
@@ -63,8 +59,7 @@ class L1Part {
 std::size_t tile_bytes(tt::tt_metal::DataType dtype);
 
 /// Bytes of each L1 bank that a tensor takes; none if it is in DRAM.
-std::size_t l1_bank_bytes(const tt::tt_metal::TensorSpec& spec,
-                          const device::Architecture& architecture);
+std::size_t l1_bank_bytes(const tt::tt_metal::TensorSpec& spec, std::size_t banks);
 
 /// Takes L1 for a tensor; null if it is in DRAM. Refuses what does not fit.
 std::unique_ptr<L1Part> take_l1(const tt::tt_metal::TensorSpec& spec,

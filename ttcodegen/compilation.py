@@ -15,18 +15,9 @@ from ttcodegen.dialects.verification import verify_module
 from ttcodegen.frontends import source_module
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import check_supported
-<<<<<<< HEAD
 from ttcodegen.suggestions import did_you_mean
-from ttcodegen.systems.description import (
-    DEFAULT_ARCHITECTURE,
-    SystemDescription,
-    default_system,
-    mesh_system,
-)
-=======
 from ttcodegen.systems.cards import card_text, default_system, mesh_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, SystemDescription
->>>>>>> 2d1194b0 (Compile for cards as they are sold, and give the CPU backend their grid, banks and L1)
 from ttcodegen.systems.releases import DEFAULT_RELEASE
 from ttcodegen.transforms.given_decisions import level_of
 from ttcodegen.transforms.pass_options import OptionValue

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import inf
 
 from ttcodegen.dialects.program_configs import SDPA, CoreGrid
 from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
+from ttcodegen.ops.decode_cores import fitting_grid, needed_program
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.cost import CostModel
 from ttcodegen.optimizer.decode_attention import DECODING, DecodeAttention
@@ -19,6 +21,8 @@ def cheapest_program(call: LibraryCall, model: CostModel, room: int) -> SDPA | N
     """The fastest chunks of those whose circular buffers fit into `room` bytes of
     each L1, the smaller ones of equals; None if the library's own are as good."""
     best, least = None, model.cost(call).seconds
+    if call.name in DECODING and _needed(call, model.grid):
+        least = inf
     for config in _programs(call, model.grid):
         attributes = {**call.attributes, "program_config": config}
         cost = model.cost(replace(call, attributes=attributes))
@@ -27,11 +31,19 @@ def cheapest_program(call: LibraryCall, model: CostModel, room: int) -> SDPA | N
     return best
 
 
+def _needed(call: LibraryCall, grid: CoreGrid) -> bool:
+    """Whether the library refuses a call of one token on all cores of the device."""
+    plan = DecodeAttention.of(call, grid.cores)
+    return needed_program(plan.users, plan.key_heads, 0, grid) is not None
+
+
 def _programs(call: LibraryCall, grid: CoreGrid) -> Iterator[SDPA]:
     if call.name in DECODING:
-        keys = DecodeAttention.of(call, grid.cores).keys
-        # The library takes powers of two, and chunks of queries of their own are none.
-        yield from (SDPA(grid, 0, size) for size in CHUNKS if keys % size == 0)
+        plan = DecodeAttention.of(call, grid.cores)
+        fitting = fitting_grid(plan.users, plan.key_heads, grid)
+        if fitting is not None:
+            # The library takes powers of two, and chunks of queries of their own are none.
+            yield from (SDPA(fitting, 0, size) for size in CHUNKS if plan.keys % size == 0)
         return
     for queries in _chunks(call.operands[0].shape[-2]):
         for keys in _chunks(call.operands[1].shape[-2]):

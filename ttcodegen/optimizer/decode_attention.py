@@ -12,6 +12,7 @@ from ttcodegen.dialects.program_configs import SDPA
 from ttcodegen.dialects.tile import TILE_SIDE, tiles_along
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import tile_bytes
+from ttcodegen.ops.decode_cores import CONFIGURED_CORES, DecodeCores, default_chunk
 from ttcodegen.optimizer.calls import LibraryCall
 from ttcodegen.optimizer.footprint import BF16_TILE
 
@@ -19,21 +20,12 @@ DECODING = (
     "scaled_dot_product_attention_decode",
     "paged_scaled_dot_product_attention_decode",
 )
-LARGEST_CHUNK = 512
-"""Keys of a chunk where nothing else is said."""
-CONFIGURED_CORES = 16
-"""The cores of a head of keys where a program configuration does not say how many."""
 DYNAMIC_CHUNK = 8
 """Tiles of a chunk whose size the kernels choose: as many as the registers hold."""
 HALF_TILE_HEADS = 16
 """With so many heads of queries at most, tiles are halved."""
 STICK = 32
 """Bytes that a row of positions or of a page table takes at least."""
-
-
-def default_chunk(keys: int) -> int:
-    """The keys that are taken at a time by default: the largest power of two that divides them."""
-    return min(LARGEST_CHUNK, keys & -keys)
 
 
 @dataclass(frozen=True)
@@ -70,11 +62,7 @@ class DecodeAttention:
             cores = config.compute_with_storage_grid_size.cores
             most = config.max_cores_per_head_batch or CONFIGURED_CORES
             chunk = config.k_chunk_size or chunk
-        of_user = max(1, min(cores, most * users * key_heads) // users)
-        each = max(1, -(-key_heads // of_user))
-        while key_heads % each:
-            each += 1
-        per_head = max(1, of_user // key_heads)
+        dealt = DecodeCores(users, key_heads, cores, most)
         causal = paged or bool(call.attributes.get("is_causal", True))
         return DecodeAttention(
             users,
@@ -83,8 +71,8 @@ class DecodeAttention:
             keys,
             tiles_along(query.shape[3]),
             chunk,
-            per_head,
-            each,
+            dealt.per_head,
+            dealt.heads_per_core,
             causal,
         )
 

@@ -13,12 +13,16 @@ from ttcodegen.dialects.arithmetic import COMPUTE_DEFAULTS
 from ttcodegen.dialects.compute_config import ComputeConfig, ComputeConfigAttr
 from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.placement import declared_data_type
+from ttcodegen.dialects.program_configs import CoreGrid
 from ttcodegen.dialects.system import system_of
-from ttcodegen.ops.cpp_calls import COMPUTE_CONFIG_ATTRIBUTE
+from ttcodegen.ops.cpp_calls import COMPUTE_CONFIG_ATTRIBUTE, SDPA_CONFIG_ATTRIBUTE
+from ttcodegen.ops.decode_cores import default_chunk, needed_program
 from ttcodegen.ops.definition import TTNNDefinition, traits_of
 from ttcodegen.ops.traits import Trait
 from ttcodegen.ops.ttnn import TTNNOp
 from ttcodegen.ops.work import OpShapes
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import SystemDescription
 from ttcodegen.transforms.ttnn_layout import operand_specs
 
 _ARCHITECTURE = "wormhole_b0"
@@ -31,6 +35,10 @@ of them for each element are 2.1 % of its range, with 65,536 they are 5 %; atten
 correlates 0.95 with what it should be."""
 
 
+_DECODING = (
+    "scaled_dot_product_attention_decode",
+    "paged_scaled_dot_product_attention_decode",
+)
 _SUMMING = ("convolution", "matmul", "matmul_with_program")
 """Rows of COMPUTE_DEFAULTS of what sums up products."""
 
@@ -58,6 +66,22 @@ class SetComputeKernelConfig(ModulePass):
                 and (config := _config(call, architecture)) is not None
             ):
                 call.properties[name] = ComputeConfigAttr(config)
+            if isinstance(call, TTNNOp) and call.definition.short_name in _DECODING:
+                _fit_cores(call, system or default_system(_ARCHITECTURE))
+
+
+def _fit_cores(call: TTNNOp, system: SystemDescription) -> None:
+    """Gives a call the cores that the library can name, where all of the device are too many."""
+    name = SDPA_CONFIG_ATTRIBUTE.name
+    (_, users, _, _), (_, key_heads, keys, _) = call.shape("query"), call.shape("key")
+    if call.parameter(name) is not None:
+        return
+    rows, columns = system.chip.grid
+    is_paged = "page_table" in [spec.name for spec in operand_specs(call)]
+    chunk = 0 if is_paged else default_chunk(keys)
+    config = needed_program(users, key_heads, chunk, CoreGrid(columns, rows))
+    if config is not None:
+        call.properties[name] = SDPA_CONFIG_ATTRIBUTE.kind.encode(config)
 
 
 def _config(call: TTNNOp, architecture: str) -> ComputeConfig | None:

@@ -43,7 +43,6 @@ constexpr Architecture kWormhole{
     .arch = tt::ARCH::WORMHOLE_B0,
     .name = "wormhole_b0",
     .worker_grid = {8, 8},
-    .most_workers = {8, 10},
     .worker_noc_origin = {18, 18},
     .skipped_columns = {0, 0},
     .l1_size = 1464 * 1024,
@@ -58,13 +57,13 @@ constexpr Architecture kWormhole{
     .num_circular_buffers = 32,
     .max_burst = 8192,
     .dram_banks = kWormholeBanks,
+    .most_workers = {8, 10},
 };
 
 constexpr Architecture kBlackhole{
     .arch = tt::ARCH::BLACKHOLE,
     .name = "blackhole",
     .worker_grid = {11, 10},
-    .most_workers = {14, 10},
     .worker_noc_origin = {1, 2},
     .skipped_columns = {8, 9},
     .l1_size = 1536 * 1024,
@@ -79,6 +78,7 @@ constexpr Architecture kBlackhole{
     .num_circular_buffers = 64,
     .max_burst = 16384,
     .dram_banks = kBlackholeBanks,
+    .most_workers = {14, 10},
 };
 
 /// The number that a text begins with, which is taken from it.

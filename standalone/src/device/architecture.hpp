@@ -25,7 +25,6 @@ struct Architecture {
     tt::ARCH arch;
     const char* name;
     CoreCoord worker_grid;        ///< Of the card that is emulated.
-    CoreCoord most_workers;       ///< Of a card of which nothing is harvested.
     CoreCoord worker_noc_origin;  ///< Virtual coordinates of worker (0,0).
     /// Columns of the NoC, in virtual coordinates, that hold no workers.
     CoreCoord skipped_columns;
@@ -41,6 +40,7 @@ struct Architecture {
     std::uint32_t num_circular_buffers;
     std::uint32_t max_burst;
     std::span<const DramBank> dram_banks;
+    CoreCoord most_workers;  ///< Of a card of which nothing is harvested.
 
     /// Virtual NoC coordinates of a worker, the same on both NoCs.
     CoreCoord worker_to_noc(CoreCoord logical) const;

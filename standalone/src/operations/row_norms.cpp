@@ -187,12 +187,13 @@ void check_norm_placement(const Tensor& input, const OptionalTensor& residual,
                  "Input and output buffer types must match");
         TT_FATAL(!input.memory_config().is_dram(),
                  "Only L1 buffers can have an associated circular buffer!");
-        const auto& cores = input.shard_spec()->grid;
-        const auto box = cores.bounding_box().grid_size();
-        TT_FATAL(cores.num_cores() == box.x * box.y,
-                 "Sharded layernorm does not support non-rectangular core grids. The shard spec "
-                 "grid has {} cores but its bounding box spans {} cores ({} x {}).",
-                 cores.num_cores(), box.x * box.y, box.x, box.y);
+        if (const auto& shards = input.shard_spec()) {
+            const auto box = shards->grid.bounding_box().grid_size();
+            TT_FATAL(shards->num_cores() == box.x * box.y,
+                     "Sharded layernorm does not support non-rectangular core grids. The shard "
+                     "spec grid has {} cores but its bounding box spans {} cores ({} x {}).",
+                     shards->num_cores(), box.x * box.y, box.x, box.y);
+        }
         const auto elements = [](const MemoryConfig& memory) {
             return memory.shard_spec() ? memory.shard_spec()->numel() : 0;
         };

@@ -1,0 +1,175 @@
+"""Cards as they are sold: what of a program depends on the grid and the banks of one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
+from ttcodegen.diagnostics import Source
+from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.memory import Layout
+from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.dialects.program_configs import CoreGrid
+from ttcodegen.dialects.shards import Shards, filled_core_ranges
+from ttcodegen.flatbuffer.system import load_system
+from ttcodegen.ops.decode_cores import DecodeCores, fitting_grid, needed_program
+from ttcodegen.optimizer.footprint import bank_bytes
+from ttcodegen.rt.commands.validate import harvesting
+from ttcodegen.systems.cards import card_text
+from ttcodegen.systems.machines import MACHINES, machine
+from ttcodegen.systems.performance import performance_of
+
+STANDALONE = Path(__file__).parents[2] / "standalone" / "src"
+
+GRIDS = {
+    # Columns and rows of workers, DRAM banks: what tt-metal 0.70.1 reports of mocked cards.
+    "n150": (8, 8, 12),
+    "p150": (11, 10, 8),
+    "p100": (11, 10, 7),
+    "p150_140": (13, 10, 8),
+    "p300": (11, 10, 8),
+    "bh_galaxy": (12, 10, 8),
+}
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_cards_have_the_cores_and_banks_that_the_library_reports(name: str) -> None:
+    chip = load_system(name).chip
+    columns, rows, banks = GRIDS[name]
+    assert (chip.grid, chip.num_dram_channels) == ((rows, columns), banks)
+    assert len(chip.dram_bank_to_logical_worker_noc0) == banks
+    assert len(set(chip.dram_bank_to_logical_worker_noc0)) == banks
+    assert all(y < rows and x < columns for y, x in chip.dram_bank_to_logical_worker_noc0)
+
+
+def test_all_machines_are_consistent() -> None:
+    for each in MACHINES:
+        assert each.system().check().arch == each.arch
+        assert len(each.system().chip_indices) == each.chips
+
+
+def test_the_bandwidth_of_a_p100_is_that_of_seven_banks() -> None:
+    assert performance_of(load_system("p100").chip).dram_bandwidth == 448e9
+    assert performance_of(load_system("p150").chip).dram_bandwidth == 512e9
+
+
+def test_l1_of_a_blackhole_is_rounded_up_to_64_bytes() -> None:
+    """What is left of L1 is measured: 1,461,760 bytes of each bank (dev_mem_map.h: 111,104)."""
+    shards = Shards((1, 8), filled_core_ranges(2))
+    row = TensorPlacement((2, 8), DataType.BFLOAT16, Layout.ROW_MAJOR).sharded(
+        "height_sharded", shards
+    )
+    assert bank_bytes(row, load_system("n150").chip) == 32
+    assert bank_bytes(row, load_system("p150").chip) == 64
+    assert performance_of(load_system("p150").chip).l1_bank == 1_461_760
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("n150", ""),
+        ("t3000", ""),
+        ("p150", "blackhole"),
+        ("p100", "blackhole:11x10:7"),
+        ("p150_140", "blackhole:13x10:8"),
+        ("bh_galaxy", "blackhole:12x10:8"),
+    ],
+)
+def test_the_cpu_backend_is_told_the_card(name: str, text: str) -> None:
+    assert card_text(load_system(name).chip) == text
+    source = Source("m.mlir", ADDING)
+    described = compile_module(source, CompileOptions("m", system=load_system(name))).description
+    assert described.card == text
+
+
+ADDING = """func.func @f(%x: tensor<32x32xbf16>) -> tensor<32x32xbf16> {
+  %0 = "ttir.add"(%x, %x) : (tensor<32x32xbf16>, tensor<32x32xbf16>) -> tensor<32x32xbf16>
+  return %0 : tensor<32x32xbf16>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "workers", "dram"), [("p150", 192, 0), ("p100", 192, 8), ("p150_140", 0, 0)]
+)
+def test_the_mocked_card_is_harvested_as_the_card_is(name: str, workers: int, dram: int) -> None:
+    """The masks of cluster descriptions of these cards."""
+    found = harvesting(load_system(name).chip)
+    assert (found["workers"], found["dram"]) == (workers, dram)
+
+
+# Attention of one token of each user
+
+
+def test_arguments_of_kernels_limit_the_cores_of_attention() -> None:
+    """Of 130 cores the kernel that writes would be given 344 words; 341 are allowed."""
+    assert DecodeCores(32, 4, 130, 130).misfit == ("a kernel is given 341 words at most, here 344")
+    assert DecodeCores(1, 1, 110, 110).misfit == "a head has 64 cores at most, here 110"
+    assert DecodeCores(70, 1, 64, 64).misfit == "70 users need a core each, there are 64"
+    assert DecodeCores(32, 4, 64, 64).misfit is None
+    assert fitting_grid(32, 4, CoreGrid(13, 10)) == CoreGrid(13, 9)
+    assert needed_program(32, 4, 256, CoreGrid(8, 8)) is None
+
+
+def attending(users: int, heads: int, key_heads: int) -> str:
+    """Attention of one token of each user to 256 keys."""
+    query = f"tensor<1x{users}x{heads}x64xbf16>"
+    keys = f"tensor<{users}x{key_heads}x256x64xbf16>"
+    positions = f"tensor<{users}xi32>"
+    return f"""
+func.func @f(%q: {query}, %k: {keys}, %v: {keys}, %p: {positions}) -> {query} {{
+  %0 = "ttir.scaled_dot_product_attention_decode"(%q, %k, %v, %p) <{{is_causal = true, operandSegmentSizes = array<i32: 1, 1, 1, 0, 1, 0>}}> : ({query}, {keys}, {keys}, {positions}) -> {query}
+  return %0 : {query}
+}}
+"""  # noqa: E501 -- MLIR as it is printed
+
+
+@pytest.mark.parametrize("level", [0, 2])
+@pytest.mark.parametrize(
+    ("name", "users", "key_heads", "grid"),
+    [
+        ("n150", 32, 4, None),
+        ("p150", 32, 4, None),
+        ("p150", 1, 1, "{11, 10}"),
+        ("p150_140", 32, 4, "{13, 9}"),
+    ],
+)
+def test_attention_gets_cores_that_kernels_can_name(
+    name: str, users: int, key_heads: int, grid: str | None, level: int
+) -> None:
+    options = CompileOptions("m", optimize=level, system=load_system(name))
+    module = compile_module(Source("m.mlir", attending(users, 16, key_heads)), options)
+    found = re.search(r"\.compute_with_storage_grid_size = (\{\d+, \d+\})", cpp(module))
+    assert (found and found[1]) == grid
+
+
+def cpp(module: CompiledModule) -> str:
+    """All source files of a module."""
+    return "\n".join(module.files.values())
+
+
+def test_machines_are_found_by_name() -> None:
+    found = machine("p150_140")
+    assert found is not None
+    assert found.chip.grid == (10, 13)
+
+
+MACHINE_NUMBERS = re.compile(
+    r"k\w*(?:Cores|Banks|Workers|Grid\w*)\b(?:\{|\s*=\s*)\d"
+    r"|CoreCoord\(?\{?8, 8|constexpr CoreCoord \w+\{\d"
+)
+
+
+def test_numbers_of_a_machine_are_in_the_description_of_the_device_alone() -> None:
+    """Counts of cores and banks, and grids, as constants of the CPU backend."""
+    found = [
+        f"{file.relative_to(STANDALONE)}: {line.strip()}"
+        for file in sorted(STANDALONE.rglob("*.[ch]pp"))
+        if file.name != "architecture.cpp"
+        for line in file.read_text().splitlines()
+        if MACHINE_NUMBERS.search(line)
+    ]
+    assert not found

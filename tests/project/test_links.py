@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.project.conftest import write
+from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompiledModule
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.project.building import build_project
@@ -83,3 +84,18 @@ def test_a_build_stays_in_the_project(
         build_project(out, "tiny", toolchain, "so")
     assert (elsewhere / "notes.txt").read_text() == "mine"
     assert os.listdir(elsewhere) == ["notes.txt"]
+
+
+@pytest.mark.parametrize("name", ['a"b', "a\\b", "a|b", "a\nb", "a;b", "a\x1bb"])
+def test_paths_that_cmake_does_not_take(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "m.mlir"
+    source.write_text("func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {return %x:tensor<4xf32>}")
+    out = tmp_path / name
+    assert main([str(source), "-o", str(out), "--build"]) == 3
+    message = capsys.readouterr().err
+    assert "cannot be built: CMake cannot take" in message
+    assert "\x1b" not in message
+    assert not out.exists()
+    assert main([str(source), "-o", str(out), "-q"]) == 0

@@ -252,8 +252,10 @@ def _compile(options: argparse.Namespace, source: Source) -> int:
     refuse_unrelated_folder(options.out, force=options.force, keep_edits=options.keep_edits)
     toolchain = None
     if options.build or options.check:
+        from ttcodegen.project.building import refuse_path
         from ttcodegen.project.toolchain import find_toolchain
 
+        refuse_path(options.out)
         toolchain = find_toolchain()
     runner = PassRunner(load_dialects(), dump=options.dump_ir, count_ops=options.time_passes)
     diagnostics = Diagnostics()

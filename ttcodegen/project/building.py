@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import re
 import shutil
 import subprocess
 from collections.abc import Generator
@@ -90,6 +91,7 @@ def build_project(
             f"the project in '{out}' was written without {lacking}",
             remedy="write it with --kind both",
         )
+    refuse_path(out)
     build = out.absolute() / BUILD_FOLDER
     refuse_link(out, BUILD_FOLDER)
     refuse_links_out(out, build)
@@ -101,6 +103,23 @@ def build_project(
         raise BuildError(f"cannot write '{build}': {error.strerror}") from None
     with _building(build):
         return _build(out, name, toolchain, kind, backend)
+
+
+_NOT_BUILT_IN = re.compile(r"[\x00-\x1f\x7f\"\\|;]")
+"""Characters that CMake, Ninja or a shell that they start takes for something else."""
+
+
+def refuse_path(out: Path) -> None:
+    """Makes sure that CMake can build a project in a folder.
+
+    Raises:
+        BuildError: if its path has a character that stands for something else in CMake.
+    """
+    if found := _NOT_BUILT_IN.search(str(out.absolute())):
+        raise BuildError(
+            f"a project in '{out}' cannot be built: CMake cannot take {found[0]!r} in a path",
+            remedy="give a folder without it with -o",
+        )
 
 
 def _build(

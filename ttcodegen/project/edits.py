@@ -91,7 +91,34 @@ def merge_edits(
                 merged.conflicts.append(Conflict(path, "still has markers of conflicts"))
         elif hashlib.sha256(edited).hexdigest() != new_hash:
             _merge_file(merged, path, edited, before.get(path), new)
+            if isinstance(new, str) and path in before:
+                _mark_lost_ops(merged, out, path, before[path], edited, new)
     return merged
+
+
+def _mark_lost_ops(
+    merged: MergedFiles, out: Path, path: str, before: str, edited: bytes, new: str
+) -> None:
+    """Adds a conflict for each op that was edited and that the model has no longer, or has with
+    other operands: lines that merge cleanly would leave the edit to a program that it is not of."""
+    from ttcodegen.project.edited_ops import lost_ops
+    from ttcodegen.project.op_lines import read_lines
+
+    ops = [each for each in read_lines(out) if each.path == path]
+    names = lost_ops(ops, before, edited.decode("utf-8", "replace"), new)
+    for name in names:
+        reason = f"edits the op '{name}', which the model no longer has in that form"
+        merged.conflicts.append(Conflict(path, reason))
+        merged.contents[path] += _lost_op_text(name).encode()
+
+
+def _lost_op_text(name: str) -> str:
+    """What stops a build until the edit was looked at."""
+    shown = " ".join(name.split())
+    return (
+        f"{_MARKER}{_LABELS[0]}\n// The op '{shown}' was edited here.\n=======\n"
+        f"// The model no longer has it in that form.\n>>>>>>> {_LABELS[2]}\n"
+    )
 
 
 def _merge_file(

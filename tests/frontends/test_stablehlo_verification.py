@@ -32,6 +32,31 @@ CASES = {
         return %0 : tensor<4xf32> }""",
         "'stablehlo.constant': the value is of type tensor<2xf32>, the result of tensor<4xf32>",
     ),
+    "contracted dimensions that there are not": (
+        """-> tensor<4x4xf32> {
+        %0 = stablehlo.reshape %a : (tensor<4xf32>) -> tensor<4x1xf32>
+        %1 = stablehlo.dot_general %0, %0, contracting_dims = [1] x [2]
+          : (tensor<4x1xf32>, tensor<4x1xf32>) -> tensor<4x4xf32>
+        return %1 : tensor<4x4xf32> }""",
+        "'stablehlo.dot_general': [2] are no different dimensions of operand 1",
+    ),
+    "a dimension to sort along that there is not": (
+        """-> tensor<4xf32> {
+        %0 = "stablehlo.sort"(%a) <{dimension = 5 : i64}> ({
+        ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+          %c = stablehlo.compare LT, %x, %y : (tensor<f32>, tensor<f32>) -> tensor<i1>
+          stablehlo.return %c : tensor<i1>
+        }) : (tensor<4xf32>) -> tensor<4xf32>
+        return %0 : tensor<4xf32> }""",
+        "'stablehlo.sort': there is no dimension 5 in a tensor of rank 1",
+    ),
+    "another shape than a tensor says": (
+        """-> tensor<4xf32> {
+        %s = stablehlo.constant dense<[3]> : tensor<1xi64>
+        %0 = stablehlo.dynamic_iota %s, dim = 0 : (tensor<1xi64>) -> tensor<4xf32>
+        return %0 : tensor<4xf32> }""",
+        "'stablehlo.dynamic_iota': the shape is [3], and that of the result [4]",
+    ),
     "no such dimension": (
         "-> tensor<4xf32> { %0 = stablehlo.iota dim = 3 : tensor<4xf32>\n"
         "return %0 : tensor<4xf32> }",

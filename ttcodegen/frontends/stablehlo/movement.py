@@ -61,9 +61,11 @@ def static_shape(conversion: Conversion, op: StableHLOOp, value: SSAValue | None
     Raises ValueError if it is not known.
     """
     declared = list(shape_of(op.results[0].type))
-    if all(size >= 0 for size in declared):
-        return declared
     known = conversion.known(value) if value is not None else None
+    if all(size >= 0 for size in declared):
+        if known is not None and [int(size) for size in known.flat] != declared:
+            raise ValueError(f"the shape is {known.tolist()}, and that of the result {declared}")
+        return declared
     if known is None:
         raise ValueError("a tensor whose size is only known at run time is not supported")
     return [int(size) for size in known.flat]

@@ -52,7 +52,13 @@ def _dot_general(conversion: Conversion, op: StableHLOOp) -> Value:
         left, right = (numbers.get(f"{side}_{kind}_dimensions", []) for side in ("lhs", "rhs"))
         return [int(dim) for dim in left], [int(dim) for dim in right]
 
-    return _product(conversion, op, Dimensions(dims("batching"), dims("contracting")))
+    found = Dimensions(dims("batching"), dims("contracting"))
+    for side, operand in enumerate(op.operands[:2]):
+        rank = len(shape_of(operand.type))
+        named = [*found.batch[side], *found.contracted[side]]
+        if len(set(named)) != len(named) or any(not 0 <= dim < rank for dim in named):
+            raise ValueError(f"{named} are no different dimensions of operand {side}")
+    return _product(conversion, op, found)
 
 
 def _dot(conversion: Conversion, op: StableHLOOp) -> Value:
@@ -229,6 +235,8 @@ def convolved(
     window = _window(op, rank)
     groups = int(op.get("feature_group_count", 1))
     batches = int(op.get("batch_group_count", 1))
+    if min(groups, batches) < 1:
+        raise ValueError(f"counts of groups are positive, found {groups} and {batches}")
     spatial = [str(axis) for axis in range(rank)]
     image = builder.permute(image, [numbers["input"].index(x) for x in ["b", *spatial, "f"]])
     kernel = builder.permute(kernel, [numbers["kernel"].index(x) for x in ["o", "i", *spatial]])

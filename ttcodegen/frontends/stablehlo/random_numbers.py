@@ -51,6 +51,9 @@ def _rng(conversion: Conversion, op: StableHLOOp) -> Value:
     normal = "NORMAL" in str(op.get("distribution", op.get("rng_distribution", "UNIFORM"))).upper()
     type_ = op.results[0].type
     shape, element = shape_of(type_), element_of(type_)
+    named = conversion.known(conversion.tensors(op)[2]) if len(op.operands) > 2 else None
+    if named is not None and tuple(int(size) for size in named.flat) != shape:
+        raise ValueError(f"the shape is {named.tolist()}, and that of the result {list(shape)}")
     builder = conversion.builder
     if not normal and isinstance(element, AnyFloat):
         return _drawn(conversion, shape, element, float(low), float(high))

@@ -280,7 +280,10 @@ def _map(conversion: Conversion, op: StableHLOOp) -> Results:
 def _sort(conversion: Conversion, op: StableHLOOp) -> Results:
     operands = conversion.tensors(op)
     rank = len(shape_of(operands[0].type))
-    dim = int(op.get("dimension", -1)) % max(rank, 1)
+    dim = int(op.get("dimension", -1))
+    if not -rank <= dim < rank:
+        raise ValueError(f"there is no dimension {dim} in a tensor of rank {rank}")
+    dim %= rank
     keys = sort_keys(block_of(op))
     if keys is None:
         raise CompileError(

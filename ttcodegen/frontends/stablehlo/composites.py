@@ -18,7 +18,13 @@ from xdsl.ir import BlockArgument, SSAValue
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.frontends.stablehlo import chips, random_numbers, sparse_attention, training
+from ttcodegen.frontends.stablehlo import (
+    chips,
+    decoding,
+    random_numbers,
+    sparse_attention,
+    training,
+)
 from ttcodegen.frontends.stablehlo.call_options import (
     called_computations,
     flag,
@@ -95,10 +101,7 @@ def _decoding(name: str) -> Build:
         latent = name == "paged_flash_multi_latent_attention_decode"
         value = rest.pop(0) if not latent or flag(attributes, "has_value") else None
         table = [rest.pop(0)] if name.startswith("paged") else []
-        optionals = [
-            rest.pop(0) if flag(attributes, f"has_{kind}") and rest else None
-            for kind in ("attention_mask", "cur_pos_tensor", "attention_sink")
-        ]
+        optionals = decoding.optionals(rest, attributes)
         if rest:
             raise ValueError(f"{len(operands)} operands do not fit what the attributes say")
         builder = conversion.builder
@@ -149,12 +152,16 @@ def _in_cache(name: str) -> Build:
 
     def build(
         conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
-    ) -> Value:
+    ) -> Results:
         given: dict[str, Any] = {}
         if name in ("fill_cache", "update_cache"):
             given["batch_offset"] = integer(attributes, "batch_offset", 0)
         if name == "paged_update_cache":
             given["share_cache"] = flag(attributes, "share_cache")
+        if not op.results:
+            # The cache is written in place, which is what the op of TTIR does.
+            conversion.builder.emit_op(name, list(operands), [], **given)
+            return []
         return conversion.builder.emit(name, list(operands), like_result(op), **given)
 
     return build
@@ -382,6 +389,7 @@ _BUILDS: dict[str, Build] = {
     ),
     "paged_update_cache": _in_cache("paged_update_cache"),
     "rms_norm": _normalized("rms_norm"),
+    "sampling": decoding.sampled,
     "scaled_dot_product_attention": _attention,
     "scaled_dot_product_attention_decode": _decoding("scaled_dot_product_attention_decode"),
     "sdpa_bw": training.attention_backward,

@@ -191,6 +191,15 @@ def _products() -> list[Case]:
             %r = stablehlo.dot_general %0, %1, contracting_dims = [1] x [0]
             : ({type_of(a)}, {type_of(b)}) -> {type_of(expected)}"""
         cases.append(Case(f"product_{first}_{second}_{result}", body, [a, b], expected))
+    given = draw.integers(-128, 127, (4, 6), dtype=np.int8, endpoint=True)
+    for between, result in (("uint32", "uint32"), ("uint16", "uint32"), ("int16", "int32")):
+        wide = given.astype(between)
+        expected = (wide.astype(np.int64) @ wide.T.astype(np.int64)).astype(result)
+        body = f"""
+            %c = stablehlo.convert %0 : ({type_of(given)}) -> {type_of(wide)}
+            %r = stablehlo.dot_general %c, %c, contracting_dims = [1] x [1]
+            : ({type_of(wide)}, {type_of(wide)}) -> {type_of(expected)}"""
+        cases.append(Case(f"product_of_bytes_as_{between}", body, [given], expected))
     return cases
 
 

@@ -15,6 +15,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from ttcodegen.dialects.datatypes import element_of, f32, is_boolean, numpy_name, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.lazy_numpy import np
 from ttcodegen.transforms.rewriting import Rewriter
 
 _WIDTH = 32
@@ -86,14 +87,17 @@ def _product(rewriter: Rewriter, op: CatalogueOp, first: SSAValue, second: SSAVa
 
 
 def _factor(value: SSAValue) -> _Factor:
-    """What a factor may hold: of one that was converted, what it was."""
+    """What a factor may hold: of one that was converted what it was, unless the conversion has cut
+    it off to less than the bits of a product."""
     owner = value.owner
-    element = element_of(value.type)
-    bits, signed = _range(element)
+    bits, signed = _range(element_of(value.type))
     if isinstance(owner, CatalogueOp) and owner.name == "ttir.typecast":
-        source = element_of(owner.operands[0].type)
-        found = _range(source) if isinstance(source, IntegerType) else (bits, signed)  # pyright: ignore[reportUnknownArgumentType]
-        bits, signed = found if found[0] < bits else (bits, signed)
+        source = owner.operands[0]
+        given, made = (numpy_name(element_of(each.type)) for each in (source, value))
+        if given and made and np.dtype(given).kind in "biu":
+            found = _range(element_of(source.type))
+            if found[0] < bits and (bits >= _WIDTH or np.can_cast(given, made)):
+                return _Factor(source, *found)
     return _Factor(value, bits, signed)
 
 

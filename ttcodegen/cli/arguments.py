@@ -93,19 +93,20 @@ def add_message_options(parser: argparse.ArgumentParser) -> None:
         default="INFO",
         help="print only warnings and errors, like --log-level WARNING",
     )
-    chosen.add_argument(
+    add_level_options(chosen)
+
+
+def add_level_options(parser: argparse._ActionsContainer) -> None:  # pyright: ignore[reportPrivateUsage]
+    """Adds -v and --log-level."""
+    parser.add_argument(
         "-v",
         "--verbose",
         action="store_const",
         const="DEBUG",
         dest="log_level",
+        default="INFO",
         help="print all messages, like --log-level DEBUG",
     )
-    _add_level_option(chosen)
-
-
-def _add_level_option(parser: argparse._ActionsContainer) -> None:  # pyright: ignore[reportPrivateUsage]
-    """Adds --log-level."""
     parser.add_argument(
         "--log-level",
         type=str.upper,

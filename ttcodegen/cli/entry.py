@@ -88,6 +88,7 @@ def run_program(
         report(Level.ERROR, f"error: cannot write the standard output: {error.strerror or error}")
         return ExitStatus.WRONG_INPUT
     except KeyboardInterrupt:
+        report(Level.ERROR, f"{program}: interrupted")
         return ExitStatus.INTERRUPTED
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ttcodegen.cli.arguments import (
     ArgumentParser,
-    add_message_options,
+    add_level_options,
     add_version_option,
     apply_message_options,
 )
@@ -70,7 +70,7 @@ def argument_parser() -> argparse.ArgumentParser:
         "follow each other: source, ttnn, optimized, lowered, emitc, ttmetal")  # fmt: skip
     add("--no-token", action="store_true", help="let everybody on this machine in, without the "
         "token of the printed address")  # fmt: skip
-    add_message_options(parser)
+    add_level_options(parser)
     add_version_option(parser)
     return parser
 

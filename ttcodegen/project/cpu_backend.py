@@ -289,9 +289,11 @@ def _remove_unused(place: _Place) -> None:
 def _require(status: int, log: Path) -> None:
     """Raises BuildError with the first error of the log, if a step of the build failed."""
     if status != 0:
+        flags = os.environ.get("CXXFLAGS")
+        given = f", and CXXFLAGS is '{flags}'" if flags else ""
         raise BuildError(
             f"the CPU backend did not build: {first_error(log)}",
-            remedy=f"the log is {log}; CXX names another compiler",
+            remedy=f"the log is {log}; CXX names another compiler{given}",
         )
 
 

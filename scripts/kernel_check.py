@@ -4,8 +4,8 @@
     scripts/kernel_check.py kernel.cpp --processor compute --circular-buffer 0=Bfp8_b
 
 Each kernel is compiled, with its configuration, for every processor that runs it: BRISC or NCRISC,
-or unpack, math and pack. docs/kernel-check.md says what that finds and how a configuration is
-written.
+or unpack, math and pack. Compute kernels are followed call by call besides, for the order of their
+initialisations. docs/kernel-check.md says what that finds and how a configuration is written.
 """
 
 from __future__ import annotations
@@ -20,11 +20,14 @@ import tempfile
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 # The package beside this file, whatever other checkout is installed.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from scripts.initialisation_check import InitialisationCheck
+from scripts.initialisation_table import InitialisationTable
 from scripts.kernel_check_configuration import (
     ARCHITECTURES,
     DATA_FORMATS,
@@ -53,6 +56,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DIAGNOSTIC = re.compile(r"^(?P<file>/[^:\n]*):(?P<line>\d+):(?P<column>\d+): (?P<kind>[a-z ]+): ")
 INCLUDED_FROM = re.compile(r"^In file included from (?P<file>[^:\n]*):(?P<line>\d+):")
 INCLUDE_DIRECTIVE = re.compile(r'^\s*#\s*include\s*"([^"\n]+)"', re.MULTILINE)
+_initialisation_table = lru_cache(InitialisationTable.read)
 ANY_FOLDER = "/kernels/"
 """Replaces the folder of the kernel in the cache."""
 NOTES = 3
@@ -67,7 +71,7 @@ class Fault:
         place: file, line and column of the kernel, or of the header it includes.
         message: the compiler's.
         notes: what the compiler adds.
-        processors: for which the kernel does not compile so.
+        processors: for which the kernel does not compile so; none of what its text shows.
     """
 
     place: str
@@ -76,7 +80,8 @@ class Fault:
     processors: tuple[str, ...]
 
     def __str__(self) -> str:
-        text = f"{self.place}: {self.message} [{', '.join(self.processors)}]"
+        names = f" [{', '.join(self.processors)}]" if self.processors else ""
+        text = f"{self.place}: {self.message}{names}"
         return "\n".join([text, *(f"    {note}" for note in self.notes)])
 
 
@@ -212,7 +217,21 @@ class KernelCheck:
         ]
         with ThreadPoolExecutor(self.jobs) as pool:
             results = [pool.submit(compiler.faults) for compiler in dict.fromkeys(compilers)]
-            return merged([fault for result in results for fault in result.result()])
+            found = [fault for result in results for fault in result.result()]
+        for kernel in dict.fromkeys(configurations):
+            if kernel.processor == "compute":
+                found += self._initialisations(replace(kernel, file=kernel.file.resolve()))
+        return merged(found)
+
+    def _initialisations(self, kernel: KernelConfiguration) -> list[Fault]:
+        """Operations of a compute kernel without their initialisation, and full initialisations
+        where they break what is under way."""
+        table = _initialisation_table(self.device, kernel.arch)
+        check = InitialisationCheck(table, kernel.dst_full_sync_en)
+        return [
+            Fault(_Place(fault.file, fault.line, 0).shown(self.device), fault.message, (), ())
+            for fault in check.faults(_own_sources(kernel.file), dict(kernel.defines))
+        ]
 
 
 @dataclass(frozen=True)

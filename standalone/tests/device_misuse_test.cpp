@@ -59,6 +59,11 @@ const std::vector<MisuseRow> kMisuses{
     {Misuse::TilizeInside, "tilize_block takes DST itself"},
     {Misuse::MaskElsewhere, "the mask of tile 0 has to be in tile 1, not 2", true},
     {Misuse::ReuseUndecided, "choose DEST_TO_SRCA or DEST_TO_SRCB"},
+    {Misuse::FullInitInside, "unary_bcast_init is a full initialisation"},
+    {Misuse::FullInitBeforeRelease, "mm_init is a full initialisation"},
+    {Misuse::MaskLeftBehind, "reduce_uninit is missing"},
+    {Misuse::TilizeLeft, "tilize_uninit is missing"},
+    {Misuse::BlockMaximumLeft, "reduce_block_max_row_uninit is missing"},
 };
 
 }  // namespace

@@ -323,7 +323,14 @@ class Block(BlockExpr):
         running_kernel("ttl.Block.store", KernelKind.COMPUTE)
         if not isinstance(expr, BlockExpr):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise no_expression(expr)
-        if (expr.shape, expr.is_tiled) != (self.shape, self.is_tiled):
+        if expr.is_tiled != self.is_tiled:
+            kinds = {True: "tiles", False: "rows"}
+            raise error(
+                f"an expression of {kinds[expr.is_tiled]} does not fit into a block of "
+                f"'{self.buffer.name}', which has {kinds[self.is_tiled]}",
+                remedy="make both tensors in one layout, ttnn.TILE_LAYOUT or ttnn.ROW_MAJOR_LAYOUT",
+            )
+        if expr.shape != self.shape:
             raise error(
                 f"an expression of the shape {shape_text(expr.shape)} does not fit into a block of "
                 f"'{self.buffer.name}', which has the shape {shape_text(self.shape)}"

@@ -33,10 +33,19 @@ def _turns() -> Iterator[None]:
 
 
 def counted(values: Iterable[Any]) -> Iterable[Any]:
-    """What a `for` loop goes over: in kernels an iterator without a length has an end."""
-    if isinstance(values, Sized) or current.kernel is None:
+    """What a `for` loop goes over: in kernels an iterator without a length has an end.
+
+    Raises:
+        ProgramError: if it is a range with more numbers than a loop has turns.
+    """
+    if current.kernel is None:
         return values
-    return _counted(iter(values))
+    if isinstance(values, range) and values[MOST_TURNS : MOST_TURNS + 1]:
+        raise error(
+            f"this loop of {current.kernel} goes over {values}, more than the {MOST_TURNS:,} turns "
+            "that a loop of a kernel has"
+        )
+    return values if isinstance(values, Sized) else _counted(iter(values))
 
 
 def _counted(values: Iterator[Any]) -> Iterator[Any]:

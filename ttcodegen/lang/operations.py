@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import product
+from math import prod
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -30,6 +31,7 @@ from ttcodegen.lang.pipes import check_balance
 from ttcodegen.lang.places import error, here, place
 from ttcodegen.lang.scheduling import Scheduler
 from ttcodegen.lang.shapes import is_integer, is_tuple
+from ttcodegen.suggestions import did_you_mean
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 
@@ -50,15 +52,42 @@ def _checked_grid(grid: object) -> Coordinates:
     raise error(f'the grid of an operation is "full", "auto" or a tuple of sizes, not {grid!r}')
 
 
+def _check_size(grid: Coordinates) -> None:
+    """Raises ProgramError if a grid has more nodes than the device has cores."""
+    columns, rows = _device_grid()
+    if prod(grid) > columns * rows:
+        raise error(
+            f"a grid of {'x'.join(map(str, grid))} nodes is larger than the device, which has "
+            f"{columns}x{rows} cores",
+            remedy='take at most one node a core, or grid="full", and a loop in the kernels over '
+            "what is left",
+        )
+
+
+_OPTIONS = frozenset(
+    "fp32_dest_acc_en dst_full_sync_en math_fidelity memory_space num_outs options tiled".split()
+)
+"""What other compilers of the language are told beside the grid; here it changes nothing."""
+
+
 def operation(
-    *, grid: object = "auto", **_options: object
+    *, grid: object = "auto", **options: object
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Makes a function an operation.
 
     Args:
         grid: "full" or "auto" for the grid of the device, or a tuple of sizes.
+        options: those in `_OPTIONS`.
+
+    Raises:
+        ProgramError: if the grid is larger than the device, or there is no such option.
     """
+    for name in options:
+        if name not in _OPTIONS:
+            known = did_you_mean(name, ("grid", *_OPTIONS))
+            raise error(f"ttl.operation has no option '{name}'{known}")
     checked = _checked_grid(grid)
+    _check_size(checked)
     return lambda function: Operation(function, checked)
 
 

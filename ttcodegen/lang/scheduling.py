@@ -6,6 +6,7 @@ the order in which what they waited for came about.
 
 from __future__ import annotations
 
+import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -19,6 +20,7 @@ from ttcodegen.lang import progress
 from ttcodegen.lang.context import Awaitable, Kernel, Task, current
 from ttcodegen.lang.places import ProgramError, error, place, user_frame
 from ttcodegen.numerics.blas_threads import one_blas_thread
+from ttcodegen.user_files import is_of_user
 
 MOST_NOTES = 12
 """Waiting kernels that a deadlock names."""
@@ -112,7 +114,19 @@ def _carry_out(kernel: Kernel) -> None:
     # The device says nothing of infinities; each greenlet has a setting of its own.
     with np.errstate(all="ignore"):
         # The annotation of the user's function is the user's.
-        returned: object = kernel.function()
+        try:
+            returned: object = kernel.function()
+        except SystemExit as raised:
+            frames = [frame for frame, _ in traceback.walk_tb(raised.__traceback__)]
+            at = next(
+                (
+                    (frame.f_code, frame.f_lasti)
+                    for frame in reversed(frames)
+                    if is_of_user(frame.f_code.co_filename)
+                ),
+                kernel.defined,
+            )
+            raise error(f"{kernel} ends the program; a kernel ends by return", at=at) from None
     kernel.has_ended = True
     if returned is not None:
         raise returned_value(kernel)

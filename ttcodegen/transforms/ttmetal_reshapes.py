@@ -19,6 +19,7 @@ from ttcodegen.dialects.datatypes import element_of, shape_of
 from ttcodegen.dialects.functions import is_cpu_function
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.layout.tiled_shape import TiledShape
+from ttcodegen.ops.constant_values import splat_of
 from ttcodegen.ops.definition import TTIR, TTIRDefinition
 from ttcodegen.ops.ttir import ttir_op_classes
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter, functions
@@ -95,8 +96,16 @@ def _after_elementwise(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
         # One number for all, or one for each column.
         if prod(row) != 1 and (prod(row) != row[-1] or row[-1] != shape[-1]):
             return None
-        operands.append(rewriter.reshape(value, [1] * (len(before) - 1) + [prod(row)]))
+        operands.append(_row(rewriter, value, [1] * (len(before) - 1) + [prod(row)]))
     return _again(rewriter, op, operands, before)
+
+
+def _row(rewriter: Rewriter, value: SSAValue, shape: list[int]) -> SSAValue:
+    """The value as one row; a number stays one, which programs have in their kernels."""
+    number = splat_of(value)
+    if number is None:
+        return rewriter.reshape(value, shape)
+    return rewriter.full(shape, number, element_of(value.type))
 
 
 def _after_softmax(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:

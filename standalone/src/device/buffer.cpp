@@ -23,6 +23,7 @@ class PagePlaces {
     PagePlaces(const Buffer& buffer, std::size_t chip)
         : buffer_(buffer),
           device_(emulated_device(buffer.device())),
+          turn_(device_.turn()),
           memory_(device_.memory(chip)) {
         if (!is_sharded(buffer.buffer_layout())) {
             return;
@@ -61,6 +62,7 @@ class PagePlaces {
 
     const Buffer& buffer_;
     EmulatedDevice& device_;
+    L1Addresses::Turn turn_;
     Memory& memory_;
     std::vector<std::byte*> sharded_;
 };
@@ -236,6 +238,7 @@ void Buffer::allocate_impl() {
     address_ = *found;
     allocated_ = true;
     const auto mark = [&device, banks, bytes, address = address_, in_dram = is_dram()] {
+        const auto turn = device.turn();
         for (std::size_t chip = 0; chip < device.chips(); ++chip) {
             ttcodegen::device::Memory& memory = device.memory(chip);
             for (std::uint32_t bank = 0; bank < banks; ++bank) {

@@ -15,10 +15,10 @@ EmulatedDevice::EmulatedDevice(const Architecture& architecture, std::size_t l1_
                 architecture.l1_alignment, Allocator::Direction::Down),
       arrived_(chips),
       compute_states_(architecture.num_workers()) {
-    memories_.push_back(std::make_unique<Memory>(architecture));
     while (memories_.size() < chips) {
-        memories_.push_back(std::make_unique<Memory>(architecture, *memories_.front()));
+        memories_.push_back(std::make_unique<Memory>(architecture));
     }
+    const L1Addresses::Turn turn = this->turn();
     // Those of the others are zero where nobody wrote.
     for (std::uint32_t worker = 0; worker < architecture.num_workers(); ++worker) {
         std::memset(memory(0).l1(worker) + architecture.zeros_base, 0, kZerosSize);

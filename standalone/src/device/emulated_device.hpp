@@ -39,13 +39,12 @@ class EmulatedDevice : public std::enable_shared_from_this<EmulatedDevice> {
 
     const Architecture& architecture() const { return architecture_; }
     std::size_t chips() const { return memories_.size(); }
+    /// Holds the addresses of L1 for as long as what it gives lives.
+    L1Addresses::Turn turn() { return L1Addresses::Turn(memories_.front()->addresses()); }
     /// That of a chip of the mesh, counted row by row. The L1 of others is out of reach until their
-    /// memory is requested.
+    /// memory is requested. The caller has a turn.
     Memory& memory(std::size_t chip) {
-        if (chip != mapped_) {
-            memories_[chip]->map_l1();
-            mapped_ = chip;
-        }
+        memories_[chip]->map_l1();
         return *memories_[chip];
     }
     /// The DRAM of a chip, which is always within reach.
@@ -80,7 +79,6 @@ class EmulatedDevice : public std::enable_shared_from_this<EmulatedDevice> {
   private:
     const Architecture& architecture_;
     std::vector<std::unique_ptr<Memory>> memories_;
-    std::size_t mapped_ = 0;  ///< The chip whose L1 is mapped.
     Allocator dram_;
     Allocator l1_;
     Allocator l1_small_;

@@ -15,37 +15,13 @@ namespace ttcodegen::device {
 
 namespace {
 
-/// Where the arena may be: above what executables take that are not position independent, and
-/// below the shadow that AddressSanitizer keeps from 0x7fff8000 on.
-constexpr std::uint64_t kArenaFirst = 0x10000000;
-constexpr std::uint64_t kArenaLast = 0x60000000;
-constexpr std::uint64_t kArenaStep = 0x4000000;
-
-/// A file in memory, since a core's L1 may have to be mapped a second time, and the L1 of several
+/// A file in memory, since a core's L1 may have to be mapped a second time, and the L1 of all
 /// chips, one after the other, at one place.
 int l1_file(std::size_t bytes) {
     const int file = memfd_create("ttcodegen-l1", MFD_CLOEXEC);
     TT_FATAL(file >= 0 && ftruncate(file, static_cast<off_t>(bytes)) == 0,
              "The system gives no memory for the L1 of the emulated device ({} bytes)", bytes);
     return file;
-}
-
-Mapping map_arena(std::size_t bytes) {
-    const int file = l1_file(bytes);
-    for (std::uint64_t base = kArenaFirst; base + bytes <= kArenaLast; base += kArenaStep) {
-        void* wanted = reinterpret_cast<void*>(base);
-        void* memory = mmap(wanted, bytes, PROT_READ | PROT_WRITE,
-                            MAP_SHARED | MAP_FIXED_NOREPLACE | MAP_NORESERVE, file, 0);
-        if (memory == wanted) {
-            return {static_cast<std::byte*>(memory), bytes, file};
-        }
-        if (memory != MAP_FAILED) {
-            munmap(memory, bytes);
-        }
-    }
-    close(file);
-    TT_THROW("No {} bytes of addresses below 2 GiB are free for the L1 of the emulated device",
-             bytes);
 }
 
 Mapping map_dram(std::size_t bytes) {
@@ -95,19 +71,12 @@ Mapping::~Mapping() {
 
 Memory::Memory(const Architecture& architecture)
     : architecture_(architecture),
-      l1_(map_arena(std::size_t{kL1Window} * architecture.num_workers())),
+      addresses_(L1Addresses::of_process(std::size_t{kL1Window} * architecture.num_workers())),
+      l1_(addresses_.begin(), std::size_t{kL1Window} * architecture.num_workers(),
+          l1_file(std::size_t{kL1Window} * architecture.num_workers()), /*holds_address=*/false),
       dram_(map_dram(architecture.dram_banks.size() * std::size_t{architecture.dram_bank_size})) {}
 
-Memory::Memory(const Architecture& architecture, const Memory& first)
-    : architecture_(architecture),
-      l1_(first.l1_.data(), first.l1_.size(), l1_file(first.l1_.size()), /*holds_address=*/false),
-      dram_(map_dram(architecture.dram_banks.size() * std::size_t{architecture.dram_bank_size})) {}
-
-void Memory::map_l1() const {
-    void* mapped = mmap(l1_.data(), l1_.size(), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_FIXED | MAP_NORESERVE, l1_.file(), 0);
-    TT_FATAL(mapped == l1_.data(), "The system cannot map the L1 of a chip of the mesh");
-}
+Memory::~Memory() { addresses_.unmap(mapped_); }
 
 std::byte* Memory::l1(std::uint32_t worker) const {
     return l1_.data() + std::size_t{kL1Window} * worker;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "device/architecture.hpp"
+#include "device/l1_addresses.hpp"
 
 namespace ttcodegen::device {
 
@@ -40,13 +41,21 @@ class Memory {
   public:
     /// @throws std::runtime_error if the system has no such room.
     explicit Memory(const Architecture& architecture);
-    /// Another chip's, with an L1 at the same addresses as that of `first`, which has to live as
-    /// long.
-    Memory(const Architecture& architecture, const Memory& first);
+    ~Memory();
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+    Memory(Memory&&) = delete;
+    Memory& operator=(Memory&&) = delete;
 
-    /// Puts this L1 where that of another chip was.
+    /// The addresses of L1, which all chips of the process share. Whoever uses L1 has a turn there.
+    L1Addresses& addresses() const { return addresses_; }
+    /// Puts this L1 there, if that of another chip is.
     /// @throws std::runtime_error if the system refuses.
-    void map_l1() const;
+    void map_l1() {
+        if (addresses_.mapped() != mapped_) {
+            mapped_ = addresses_.map(l1_.file(), l1_.size());
+        }
+    }
 
     std::byte* l1(std::uint32_t worker) const;
     std::byte* dram(std::uint32_t bank) const;
@@ -54,6 +63,8 @@ class Memory {
 
   private:
     const Architecture& architecture_;
+    L1Addresses& addresses_;
+    std::uint64_t mapped_ = ~std::uint64_t{0};
     Mapping l1_;
     Mapping dram_;
 };

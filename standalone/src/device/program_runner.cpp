@@ -170,10 +170,13 @@ void prepare(EmulatedDevice& device, tt::tt_metal::detail::ProgramImpl& program)
 }  // namespace
 
 void run_programs(EmulatedDevice& device, const std::vector<ChipProgram>& programs) {
+    for (const auto& [chip, program] : programs) {
+        prepare(device, *program);
+    }
+    const L1Addresses::Turn turn = device.turn();
     // One chip after the other, each as far as it gets without the others.
     std::vector<std::unique_ptr<Run>> waiting;
     for (const auto& [chip, program] : programs) {
-        prepare(device, *program);
         auto run = std::make_unique<Run>(device, chip, *program);
         if (run->advance()) {
             continue;

@@ -101,4 +101,9 @@ enum class Misuse : std::uint32_t {
     TilizeInside,
     MaskElsewhere,
     ReuseUndecided,
+    FullInitInside,
+    FullInitBeforeRelease,
+    TilizeLeft,
+    MaskLeftBehind,
+    BlockMaximumLeft,
 };

@@ -14,6 +14,7 @@
 #include "api/compute/matmul.h"
 #include "api/compute/pack_untilize.h"
 #include "api/compute/reduce.h"
+#include "api/compute/reduce_custom.h"
 #include "api/compute/tile_move_copy.h"
 #include "api/compute/tilize.h"
 #include "compute_cases.hpp"
@@ -128,6 +129,27 @@ void misuse_init(Misuse which) {
         case Misuse::TilizeInside:
             tilize_init(kCbA, 1, kCbOut);
             return tilize_block(kCbA, 1, kCbOut);
+        case Misuse::FullInitInside:
+            unary_bcast_init<BroadcastType::ROW>(kCbA, kCbOut);
+            return unary_bcast<BroadcastType::ROW>(kCbA, 0, 0);
+        case Misuse::FullInitBeforeRelease:
+            copy_tile_init(kCbA);
+            copy_tile(kCbA, 0, 0);
+            tile_regs_commit();
+            mm_init(kCbA, kCbB, kCbOut);
+            return tile_regs_wait();
+        case Misuse::MaskLeftBehind:
+            reduce_init<PoolType::SUM, ReduceDim::REDUCE_ROW>(kCbA, kCbScaler, kCbOut);
+            reduce_tile<PoolType::SUM, ReduceDim::REDUCE_ROW>(kCbA, kCbScaler, 0, 0, 0);
+            commit_and_pack(kCbOut);
+            return copy_tile_init(kCbA);
+        case Misuse::TilizeLeft:
+            tilize_init(kCbA, 1, kCbOut);
+            copy_tile_init(kCbA);
+            return copy_tile(kCbA, 0, 0);
+        case Misuse::BlockMaximumLeft:
+            reduce_block_max_row_init<1>();
+            return copy_tile_init(kCbA);
         default:  // ReuseUndecided
             copy_tile_init(kCbA);
             copy_tile(kCbA, 0, 0);
@@ -166,11 +188,11 @@ void misuse_buffer(Misuse which) {
             pack_tile(0, kCbOwn);
             return pack_tile(0, kCbOwn);
         case Misuse::IntegersInMatrixEngine:
-            binary_op_init_common(kCbInteger, kCbInteger, kCbOutInteger);
+            reconfig_data_format(kCbInteger, kCbInteger);
             add_tiles_init(kCbInteger, kCbInteger);
             return add_tiles(kCbInteger, kCbInteger, 0, 1, 0);
         case Misuse::WideIntoNarrow:
-            unary_op_init_common(kCbInteger, kCbOutInteger);
+            reconfig_data_format_srca(kCbInteger);
             return copy_tile(kCbInteger, 0, 0);
         default:  // AbsentBuffer
             return copy_tile(kCbAbsent, 0, 0);
@@ -234,6 +256,11 @@ void kernel_main() {
         case Misuse::UntilizeLeft:
         case Misuse::TilizeInside:
         case Misuse::ReuseUndecided:
+        case Misuse::FullInitInside:
+        case Misuse::FullInitBeforeRelease:
+        case Misuse::MaskLeftBehind:
+        case Misuse::TilizeLeft:
+        case Misuse::BlockMaximumLeft:
             return misuse_init(which);
         case Misuse::SfpuWithoutInit:
         case Misuse::SfpuConstantsLost:

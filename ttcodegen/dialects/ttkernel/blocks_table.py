@@ -1,5 +1,4 @@
-"""Rows of the building blocks of data-movement kernels, which come with a project
-(kernels/blocks)."""
+"""Rows of the building blocks of kernels, which come with a project (kernels/blocks)."""
 
 from __future__ import annotations
 
@@ -8,6 +7,7 @@ from ttcodegen.dialects.ttkernel.definition import (
     ANY_THREAD,
     DATA_MOVEMENT,
     CallForm,
+    Engine,
     KernelFunction,
     KernelOp,
     calls,
@@ -163,6 +163,17 @@ BLOCK_ROWS: tuple[KernelOp, ...] = (
             template_words="width columns number reduction",
         ),
         attributes="width:i32 columns:i32 number:number reduction:reduction",
+    ),
+    row(
+        "blocks.unary_bcast_init_short",
+        "in_cb:cb",
+        calls(
+            "blocks/broadcast_init.hpp",
+            "blocks::unary_bcast_init_short",
+            template_words="bcast_type",
+        ),
+        attributes="bcast_type:bcast_type",
+        engine=Engine.INIT,
     ),
     _printing("print_tile", "address:l1_addr", ANY_THREAD),
     _printing("print_row", "address:l1_addr count:int", DATA_MOVEMENT),

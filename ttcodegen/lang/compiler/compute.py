@@ -96,6 +96,8 @@ class BlockWriter:
         self._held: list[Resident] = []
         self._number_type = DataType.FLOAT32
         """What numbers that fill tiles are, where they are written."""
+        self._names: dict[str, str] = {}
+        """Of the circular buffers that are held: the names that were asked for."""
         self._ready: dict[int, tuple[Expression, Expression]] = {}
         """Parts of what is being written, by identity, and what they became."""
 
@@ -174,6 +176,8 @@ class BlockWriter:
         self._loop(prepared, engine, target)
         for held in self._held:
             self.drop(held)
+            # What is computed after this may have the circular buffer.
+            self._busy.discard(self._names.pop(held.buffer))
         self._held, self._ready, self._number_type = outer, around, around_type
 
     def _once(self, expression: Expression, make: Callable[[Expression], Expression]) -> Expression:
@@ -188,7 +192,9 @@ class BlockWriter:
         if isinstance(known, Resident):
             return known
         number = len(self._held)
-        place = self.fill_scratch(self._scratch_name(number), expression)
+        name = self._scratch_name(number)
+        place = self.fill_scratch(name, expression)
+        self._names[place.buffer] = name
         self._held.append(place)
         self._ready[id(expression)] = expression, place
         return place
@@ -367,8 +373,10 @@ class BlockWriter:
         else:
             kind = _BROADCASTS[source.way]
             kernel.op("reconfig_data_format", buffer, buffer)
-            kernel.op("unary_bcast_init", buffer, buffer, bcast_type=kind)
+            # Within destination registers: unary_bcast_init would reset them.
+            kernel.op("blocks.unary_bcast_init_short", buffer, bcast_type=kind)
             kernel.op("unary_bcast", buffer, source.index, register, bcast_type=kind)
+            kernel.op("unary_bcast_uninit", buffer, bcast_type=kind)
         kernel.forget_formats()
 
     def _lower(

@@ -20,18 +20,21 @@ class Loop:
     regions: Regions
     before: Mapping[str, Any]
     """What the variables that it assigns to held before it."""
-    _assigned: set[str] = field(default_factory=set[str])
+    _assigned: dict[str, set[Regions]] = field(default_factory=dict[str, set[Regions]])
     _read: dict[str, ast.AST] = field(default_factory=dict[str, ast.AST])
 
-    def reads(self, frame: Frame, name: str, node: ast.AST) -> None:
-        """A variable of a function is read."""
-        if frame is self.frame and name in self.before and name not in self._assigned:
+    def reads(self, frame: Frame, name: str, node: ast.AST, regions: Regions) -> None:
+        """A variable of a function is read: one that this iteration may not have assigned to."""
+        if frame is not self.frame or name not in self.before:
+            return
+        assigned = self._assigned.get(name, ())
+        if not any(regions[: len(each)] == each for each in assigned):
             self._read.setdefault(name, node)
 
     def assigns(self, frame: Frame, name: str, regions: Regions) -> None:
-        """A variable of a function is given a value: by each iteration, outside of conditions."""
-        if frame is self.frame and regions == self.regions:
-            self._assigned.add(name)
+        """A variable of a function is given a value: by the iterations that come to `regions`."""
+        if frame is self.frame and regions[: len(self.regions)] == self.regions:
+            self._assigned.setdefault(name, set()).add(regions)
 
     def carried(self) -> Iterator[tuple[str, ast.AST]]:
         """Variables that hold another value at the end of an iteration than the one that it read,

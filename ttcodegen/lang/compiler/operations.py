@@ -15,6 +15,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel
 from ttcodegen.diagnostics import CompileError, Diagnostic
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.programs import (
+    CIRCULAR_BUFFERS,
     BufferAddress,
     CircularBuffer,
     ComputeSettings,
@@ -308,6 +309,18 @@ class _OperationCompiler:
         kernels."""
         return f"{self._symbols}{part.kernel.name}_kernel"
 
+    def _check_count(self, count: int) -> None:
+        """Raises CompileError if the operation needs more circular buffers than a core has."""
+        own = len(self.buffers)
+        if count > CIRCULAR_BUFFERS:
+            raise CompileError(
+                f"the operation makes {own} dataflow buffers, and its compute kernel needs "
+                f"{count - own} more for what it computes in between; a core has "
+                f"{CIRCULAR_BUFFERS} circular buffers",
+                remedy="make fewer dataflow buffers, or store results in between in those that are "
+                "there",
+            )
+
     def _compute(self, part: _Parts, needs: Needs) -> tuple[Kernel, FuncOp]:
         """Translates the compute kernel twice: first to find out what it needs, to declare that."""
         found = Needs()
@@ -319,6 +332,7 @@ class _OperationCompiler:
             )
         if found.needs_scaler:
             circular.append(_own_buffer(len(circular), SCALER, 1, DataType.BFLOAT16))
+        self._check_count(len(circular))
         mine = [b for b in circular if b.name in used | found.scratch.keys() | {SCALER}]
         places = tuple(each for each in _PLACES if each.name in self._used_places)
         kernel, _ = self._translate_compute(part, mine, needs, places, used)

@@ -222,7 +222,7 @@ class VariableTranslator(CallTranslator):
 
     def noted(self, frame: Frame, name: str, node: ast.AST) -> None:
         for loop in self.loops:
-            loop.reads(frame, name, node)
+            loop.reads(frame, name, node, self.regions)
 
     def check_carried(self, loop: Loop) -> None:
         """At the end of a loop: what it read of its variables holds in all of its iterations."""

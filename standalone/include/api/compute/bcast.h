@@ -2,6 +2,7 @@
 
 #include "api/compute/common.h"
 #include "api/compute/sentinel/compute_kernel_sentinel.h"
+#include "ttcodegen/device/low_level_kernels.hpp"
 
 namespace ckernel {
 
@@ -9,7 +10,7 @@ template <BroadcastType bcast_type>
 ALWI void unary_bcast_init(std::uint32_t icb, std::uint32_t ocb, std::uint32_t = __builtin_LINE(),
                            TTCODEGEN_HERE) {
     using namespace ttcodegen::device;
-    configure_formats(icb, icb, ocb, here);
+    configure_formats(icb, icb, ocb, "unary_bcast_init", here);
     prepare_fpu(fpu_mode(FpuOperation::UnaryBroadcast, bcast_type), "unary_bcast_init", here);
 }
 
@@ -28,6 +29,7 @@ ALWI void unary_bcast_uninit(std::uint32_t, TTCODEGEN_HERE) {
     prepare_fpu(fpu_mode(FpuOperation::None), "unary_bcast_uninit", here);
 }
 
+/// Only what changed between the two is set up: with the same buffers twice, unpacking and math.
 template <BroadcastType old_bcast_type, BroadcastType new_bcast_type>
 void reconfigure_unary_bcast(std::uint32_t old_icb, std::uint32_t new_icb, std::uint32_t old_ocb,
                              std::uint32_t new_ocb, TTCODEGEN_HERE) {
@@ -45,7 +47,7 @@ template <EltwiseBinaryType tBcastOp, BroadcastType tBcastDim>
 void init_bcast(std::uint32_t icb0, std::uint32_t icb1, std::uint32_t ocb,
                 std::uint32_t = __builtin_LINE(), TTCODEGEN_HERE) {
     using namespace ttcodegen::device;
-    configure_formats(icb0, icb1, ocb, here);
+    configure_formats(icb0, icb1, ocb, "init_bcast", here);
     prepare_fpu(fpu_mode(binary_operation<tBcastOp>(), tBcastDim), "init_bcast", here);
 }
 

@@ -8,7 +8,7 @@ namespace ckernel {
 ALWI void binary_op_init_common(std::uint32_t icb0, std::uint32_t icb1, std::uint32_t ocb,
                                 std::uint32_t = __builtin_LINE(), TTCODEGEN_HERE) {
     using namespace ttcodegen::device;
-    configure_formats(icb0, icb1, ocb, here);
+    configure_formats(icb0, icb1, ocb, "binary_op_init_common", here);
     // Math is set up by the initialisation of the operation itself.
     prepare_fpu(fpu_mode(FpuOperation::Add), "binary_op_init_common", here, {},
                 {.unpack = true, .math = false});

@@ -23,14 +23,15 @@ ALWI void mm_block_init(std::uint32_t in0_cb_id, std::uint32_t in1_cb_id, std::u
                         std::uint32_t rt_dim = 1, std::uint32_t kt_dim = 1,
                         std::uint32_t call_line = __builtin_LINE(), TTCODEGEN_HERE) {
     // The second operand of a product is in source A.
-    ttcodegen::device::configure_formats(in1_cb_id, in0_cb_id, out_cb_id, here);
+    ttcodegen::device::configure_formats(in1_cb_id, in0_cb_id, out_cb_id, "mm_block_init", here);
     mm_block_init_short(in0_cb_id, in1_cb_id, transpose, ct_dim, rt_dim, kt_dim, call_line, here);
 }
 
 ALWI void mm_init(std::uint32_t in0_cb_id, std::uint32_t in1_cb_id, std::uint32_t out_cb_id,
                   const std::uint32_t transpose = 0, std::uint32_t call_line = __builtin_LINE(),
                   TTCODEGEN_HERE) {
-    mm_block_init(in0_cb_id, in1_cb_id, out_cb_id, transpose, 1, 1, 1, call_line, here);
+    ttcodegen::device::configure_formats(in1_cb_id, in0_cb_id, out_cb_id, "mm_init", here);
+    mm_block_init_short(in0_cb_id, in1_cb_id, transpose, 1, 1, 1, call_line, here);
 }
 
 ALWI void mm_init_short(std::uint32_t in0_cb_id, std::uint32_t in1_cb_id,

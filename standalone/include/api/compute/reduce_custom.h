@@ -38,6 +38,7 @@ ALWI void reduce_block_max_row(std::uint32_t icb, std::uint32_t icb_scaler,
 
 ALWI void reduce_block_max_row_uninit_runtime(std::uint32_t, bool = false, TTCODEGEN_HERE) {
     using namespace ttcodegen::device;
+    prepare_fpu(fpu_mode(FpuOperation::None), "reduce_block_max_row_uninit", here);
     Processor& processor = current();
     compute_of(processor).reduce_mask(processor, false, Reduction::Row, here);
 }

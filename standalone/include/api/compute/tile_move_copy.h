@@ -2,6 +2,7 @@
 
 #include "api/compute/common_globals.h"
 #include "api/compute/sentinel/compute_kernel_sentinel.h"
+#include "ttcodegen/device/low_level_kernels.hpp"
 
 namespace ckernel {
 

@@ -13,7 +13,7 @@ ALWI void transpose_wh_init_short(std::uint32_t, std::uint32_t = __builtin_LINE(
 ALWI void transpose_wh_init(std::uint32_t icb, std::uint32_t ocb, std::uint32_t = __builtin_LINE(),
                             TTCODEGEN_HERE) {
     using namespace ttcodegen::device;
-    configure_formats(icb, icb, ocb, here);
+    configure_formats(icb, icb, ocb, "transpose_wh_init", here);
     prepare_fpu(fpu_mode(FpuOperation::Transpose), "transpose_wh_init", here);
 }
 

@@ -47,10 +47,11 @@ inline void prepare_fpu(const FpuMode& mode, const char* function, Location here
     compute_of(processor).prepare(processor, mode, parameters, parts, function, here);
 }
 
+/// What full initialisations begin with; `function` is the one that the kernel calls.
 inline void configure_formats(std::uint32_t source_a, std::uint32_t source_b, std::uint32_t output,
-                              Location here) {
+                              const char* function, Location here) {
     Processor& processor = current();
-    compute_of(processor).configure(processor, source_a, source_b, output, here);
+    compute_of(processor).configure(processor, source_a, source_b, output, function, here);
 }
 
 inline void reconfigure_format(FormatRegister target, std::uint32_t old_cb, std::uint32_t new_cb,

@@ -116,9 +116,10 @@ struct ComputeFunctions {
                                Location);
 
     // Data formats.
-    /// Sets the formats of the source registers and of packing, where given.
+    /// A full initialisation, `function`: sets the formats of the source registers and of packing,
+    /// where given, and gives DST and its semaphores back. Refused while DST is in use.
     void (*configure)(Processor&, std::uint32_t source_a, std::uint32_t source_b,
-                      std::uint32_t output, Location);
+                      std::uint32_t output, const char* function, Location);
     /// Changes one format. With `old_cb` given, only if the formats of the two buffers differ.
     void (*reconfigure)(Processor&, FormatRegister, std::uint32_t old_cb, std::uint32_t new_cb,
                         Location);

@@ -48,6 +48,8 @@ class Destination {
     void begin();
 
     bool in_use() const { return acquired_ || waited_ || committed_ != 0; }
+    /// Refuses a full initialisation, `function`, while DST is in use.
+    void check_idle(Processor& processor, const char* function, Location here) const;
 
     /// A tile that math writes, named by `function` in messages.
     /// Refused: a register that is not acquired, a tile that it does not have, and one that was
@@ -103,6 +105,8 @@ struct FormatSetting {
 struct PackSetting {
     bool mask = false;
     Reduction mask_reduction = Reduction::Row;
+    /// DST was given back since: what was reduced is packed, and the mask has to go.
+    bool mask_is_old = false;
     bool l1_accumulate = false;
     std::uint32_t relu = 0;
     bool untilize = false;

@@ -1,6 +1,8 @@
 // The destination register: who may use it when, and what its tiles hold.
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 
 #include "device/compute/operands.hpp"
 
@@ -14,6 +16,27 @@ std::uint32_t capacity_of(const ComputeSettings& settings) {
     const std::uint32_t tiles =
         settings.dst_full_sync_en ? kDestinationTiles : kDestinationTiles / 2;
     return settings.fp32_dest_acc_en ? tiles / 2 : tiles;
+}
+
+/// What sets up the same operation and leaves DST and the data formats as they are.
+/// Which initialisations are full and which are short: tt_metal/hw/inc/api/compute of 0.70.1.
+std::string short_initialisation(std::string_view full) {
+    struct Row {
+        std::string_view full;
+        const char* instead;
+    };
+    constexpr Row kRows[] = {
+        {"mm_init", "mm_init_short"},
+        {"mm_block_init", "mm_block_init_short"},
+        {"transpose_wh_init", "transpose_wh_init_short"},
+        {"unary_op_init_common", "copy_tile_init"},
+        {"binary_op_init_common", "add_tiles_init, sub_tiles_init or mul_tiles_init"},
+        {"init_bcast", "the short form, such as add_bcast_rows_init_short"},
+        {"unary_bcast_init", "llk_unpack_A_init and llk_math_eltwise_unary_datacopy_init"},
+    };
+    const auto* found = std::find_if(std::begin(kRows), std::end(kRows),
+                                     [&](const Row& row) { return row.full == full; });
+    return found != std::end(kRows) ? found->instead : "";
 }
 
 void forget(DestinationSection& section) {
@@ -44,6 +67,20 @@ void Destination::end(Processor& processor) {
                "the kernel ends with results in DST that nothing packs: tile_regs_wait and "
                "tile_regs_release are missing");
     }
+}
+
+void Destination::check_idle(Processor& processor, const char* function, Location here) const {
+    if (!in_use()) {
+        return;
+    }
+    const Location& since = waited_ ? waited_at_ : acquired_at_;
+    const std::string instead = short_initialisation(function);
+    refuse(
+        processor, here,
+        "%s is a full initialisation, which resets DST, its semaphores and all data formats, but "
+        "DST is in use since line %u: call it before tile_regs_acquire or after "
+        "tile_regs_release%s%s",
+        function, line_of(since), instead.empty() ? "" : "; within, call ", instead.c_str());
 }
 
 void Destination::acquire(Processor& processor, Location here) {

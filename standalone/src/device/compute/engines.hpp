@@ -9,6 +9,8 @@ namespace ttcodegen::device::compute {
 // matrix_engine.cpp
 void prepare(Processor& processor, const FpuMode& mode, const FpuParameters& parameters,
              FpuParts parts, const char* function, Location here);
+/// Refuses another operation while packing still keeps only the results of a reduction.
+void check_mask_gone(Processor& processor, const char* function, Location here);
 /// Refuses an operation that the matrix engine or the unpackers are not set up for.
 void check_prepared(Processor& processor, const FpuMode& mode, const char* function, Location here);
 void copy(Processor& processor, const FpuMode& mode, std::uint32_t cb, std::uint32_t tile,

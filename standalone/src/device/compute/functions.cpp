@@ -15,8 +15,17 @@ FormatSetting& format_setting(Processor& processor, FormatRegister target) {
     return processor.compute_state->formats[static_cast<std::size_t>(target)];
 }
 
+/// A full initialisation takes DST back: math starts again at the first section of DST once the
+/// packer is done (`llk_math_pack_sync_init`), the packer at once (`llk_pack_dest_init`).
 void configure(Processor& processor, std::uint32_t source_a, std::uint32_t source_b,
-               std::uint32_t output, Location here) {
+               std::uint32_t output, const char* function, Location here) {
+    // With one section it starts where it was.
+    if (!processor.compute_settings->dst_full_sync_en) {
+        processor.compute_state->destination.check_idle(processor, function, here);
+    }
+    check_mask_gone(processor, function, here);
+    // The descriptors of tiles in the unpackers are written anew (`llk_unpack_hw_configure`).
+    processor.compute_state->unpack = {};
     format_setting(processor, FormatRegister::SourceA) = {format_of(processor, source_a), here};
     format_setting(processor, FormatRegister::SourceB) = {format_of(processor, source_b), here};
     format_setting(processor, FormatRegister::Pack) = {format_of(processor, output), here};
@@ -40,6 +49,7 @@ void set_reduce_mask(Processor& processor, bool on, Reduction reduction, Locatio
     PackSetting& pack = processor.compute_state->pack;
     pack.mask = on;
     pack.mask_reduction = reduction;
+    pack.mask_is_old = false;
     pack.set_at = here;
 }
 
@@ -84,7 +94,11 @@ constexpr ComputeFunctions kFunctions{
     .acquire = [](Processor& p, Location l) { p.compute_state->destination.acquire(p, l); },
     .commit = [](Processor& p, Location l) { p.compute_state->destination.commit(p, l); },
     .wait = [](Processor& p, Location l) { p.compute_state->destination.wait(p, l); },
-    .release = [](Processor& p, Location l) { p.compute_state->destination.release(p, l); },
+    .release =
+        [](Processor& p, Location l) {
+            p.compute_state->destination.release(p, l);
+            p.compute_state->pack.mask_is_old = true;
+        },
     .reserve_back = compute::reserve_back,
     .push_back = compute::push_back,
     .tile_address = tile_address,

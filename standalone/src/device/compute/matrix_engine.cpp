@@ -1,6 +1,7 @@
 // The matrix engine on tiles of circular buffers: copies, sums, differences, products of elements.
 
 #include <algorithm>
+#include <string_view>
 
 #include "device/compute/engines.hpp"
 #include "device/compute/tile_math.hpp"
@@ -111,6 +112,38 @@ std::string initialisation_of(const FpuMode& mode) {
            needed.c_str());
 }
 
+/// What gives the unpackers back after an operation that changes how they walk over a tile; null
+/// after the others, whose initialisations write all that they change.
+const char* undoing(FpuOperation operation) {
+    switch (operation) {
+        case FpuOperation::Tilize:
+            return "tilize_uninit";
+        case FpuOperation::Untilize:
+            return "untilize_uninit";
+        case FpuOperation::ReduceBlockMaxRow:
+            return "reduce_block_max_row_uninit";
+        default:
+            return nullptr;
+    }
+}
+
+/// Refuses the initialisation of another operation while the unpackers are set up for one that has
+/// to be undone.
+void check_undone(Processor& processor, const FpuMode& mode, FpuParts parts, const char* function,
+                  Location here) {
+    const FpuSetting& unpack = processor.compute_state->unpack;
+    const char* needed = undoing(unpack.mode.operation);
+    if (needed == nullptr || !parts.unpack || unpack.mode.operation == mode.operation) {
+        return;
+    }
+    if (mode.operation != FpuOperation::None || std::string_view(function) != needed) {
+        refuse(
+            processor, here,
+            "%s: unpacking is set up by %s at line %u, which %s has to undo first; %s is missing",
+            function, unpack.function, static_cast<unsigned>(unpack.here.line()), needed, needed);
+    }
+}
+
 const char* copy_name(const FpuMode& mode) {
     switch (mode.operation) {
         case FpuOperation::UnaryBroadcast:
@@ -192,9 +225,24 @@ void copy_words(const FpuMode& mode, const FpuParameters& parameters, const std:
 
 }  // namespace
 
+void check_mask_gone(Processor& processor, const char* function, Location here) {
+    const PackSetting& pack = processor.compute_state->pack;
+    if (pack.mask && pack.mask_is_old) {
+        refuse(processor, here,
+               "%s: packing keeps only the results of a reduction since line %u, and they are "
+               "packed; reduce_uninit is missing",
+               function, static_cast<unsigned>(pack.set_at.line()));
+    }
+}
+
 void prepare(Processor& processor, const FpuMode& mode, const FpuParameters& parameters,
              FpuParts parts, const char* function, Location here) {
     ComputeState& state = *processor.compute_state;
+    check_undone(processor, mode, parts, function, here);
+    if (parts.math && mode.operation != FpuOperation::Reduce &&
+        mode.operation != FpuOperation::ReduceBlockMaxRow && mode.operation != FpuOperation::None) {
+        check_mask_gone(processor, function, here);
+    }
     const FpuSetting setting{mode, parameters, function, here};
     if (parts.unpack) {
         state.unpack = setting;

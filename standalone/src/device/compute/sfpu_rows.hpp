@@ -34,6 +34,16 @@ struct SfpuMemory {
     float squares[kTileWidth] = {};
 };
 
+/// The order that the vector engine compares floats in (SFPSWAP): by sign and magnitude, so that
+/// -0 is less than 0, and a NaN beyond the infinity of its sign.
+inline bool comes_before(float a, float b) {
+    const auto ordered = [](float value) {
+        const auto bits = std::bit_cast<std::int32_t>(value);
+        return bits ^ ((bits >> 31) & 0x7fffffff);
+    };
+    return ordered(a) < ordered(b);
+}
+
 struct SfpuOperands {
     const Tile* inputs[3] = {};
     Tile* output = nullptr;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "device/compute/sfpu_rows.hpp"
 #include "device/compute/tile_format.hpp"
@@ -183,12 +184,21 @@ void sum_down(const SfpuOperands& operands) {
 }
 
 template <typename Value>
+bool is_less(Value a, Value b) {
+    if constexpr (std::is_same_v<Value, float>) {
+        return comes_before(a, b);
+    } else {
+        return a < b;
+    }
+}
+
+template <typename Value>
 Value folded(std::uint32_t pool, Value a, Value b) {
     switch (static_cast<Pool>(pool)) {
         case Pool::Maximum:
-            return a > b ? a : b;
+            return is_less(a, b) ? b : a;
         case Pool::Minimum:
-            return a < b ? a : b;
+            return is_less(b, a) ? b : a;
         default:
             return static_cast<Value>(a + b);
     }

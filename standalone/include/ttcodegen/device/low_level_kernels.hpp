@@ -1,0 +1,45 @@
+/// Initialisations of the low-level kernels that kernels call by themselves, with the names and
+/// parameters of tt-metal 0.70.1 (tt_metal/hw/ckernels/*/metal/llk_api). Those here set up one
+/// processor for one operation: short initialisations in two halves.
+#pragma once
+
+#include "api/compute/common_globals.h"
+
+/// The data format of a circular buffer's elements once they are unpacked, as a DataFormat.
+inline std::uint32_t get_operand_dst_format(const std::uint32_t operand) {
+    const ttcodegen::device::Processor& processor = ttcodegen::device::current();
+    const auto format = static_cast<DataFormat>(processor.circular_buffers[operand].data_format);
+    const bool cut =
+        format == DataFormat::Float32 && !processor.compute_settings->unpack_to_dest_fp32[operand];
+    return static_cast<std::uint32_t>(cut ? DataFormat::Tf32 : format);
+}
+
+/// Unpacking for a copy, transposed or with a row, column or element repeated.
+template <ckernel::BroadcastType type = ckernel::BroadcastType::NONE, bool acc_to_dest = false,
+          ckernel::EltwiseBinaryReuseDestType reuse = ckernel::EltwiseBinaryReuseDestType::NONE,
+          bool unpack_to_dest = false>
+inline void llk_unpack_A_init(const std::uint32_t transpose_of_faces = 0,
+                              const std::uint32_t within_face_16x16_transpose = 0,
+                              const std::uint32_t = 0, TTCODEGEN_HERE) {
+    static_assert(!acc_to_dest && reuse == ckernel::EltwiseBinaryReuseDestType::NONE,
+                  "The emulated device knows this initialisation for copies only");
+    using namespace ttcodegen::device;
+    FpuParameters parameters;
+    parameters.transpose_faces = transpose_of_faces != 0;
+    parameters.transpose_within_faces = within_face_16x16_transpose != 0;
+    constexpr auto kind =
+        type == ckernel::BroadcastType::NONE ? FpuOperation::Copy : FpuOperation::UnaryBroadcast;
+    prepare_fpu(fpu_mode(kind, type), "llk_unpack_A_init", here, parameters,
+                {.unpack = true, .math = false});
+}
+
+/// Math for the same.
+template <ckernel::DataCopyType source, bool fp32_dest_acc_en,
+          ckernel::BroadcastType type = ckernel::BroadcastType::NONE>
+inline void llk_math_eltwise_unary_datacopy_init(const std::uint32_t = 0, TTCODEGEN_HERE) {
+    using namespace ttcodegen::device;
+    constexpr auto kind =
+        type == ckernel::BroadcastType::NONE ? FpuOperation::Copy : FpuOperation::UnaryBroadcast;
+    prepare_fpu(fpu_mode(kind, type), "llk_math_eltwise_unary_datacopy_init", here, {},
+                {.unpack = false, .math = true});
+}

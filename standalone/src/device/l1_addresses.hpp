@@ -1,0 +1,52 @@
+/// The addresses at which the L1 of emulated devices is mapped.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ttcodegen::device {
+
+/// One range of addresses below 2 GiB for a whole process. Each library that holds a model has a
+/// copy of the backend, and each device an L1 of its own; they take turns at these addresses, as
+/// models take turns on a card.
+class L1Addresses {
+  public:
+    /// The range of this process, made by whichever copy of the backend comes first.
+    /// @throws std::runtime_error if it is not free, or `bytes` do not fit it.
+    static L1Addresses& of_process(std::size_t bytes);
+
+    /// Holds the range: no other device is mapped meanwhile, in no copy of the backend. A thread
+    /// may hold it more than once.
+    class Turn {
+      public:
+        explicit Turn(L1Addresses& addresses) : addresses_(addresses) { addresses_.lock(); }
+        ~Turn() { addresses_.unlock(); }
+        Turn(const Turn&) = delete;
+        Turn& operator=(const Turn&) = delete;
+        Turn(Turn&&) = delete;
+        Turn& operator=(Turn&&) = delete;
+
+      private:
+        L1Addresses& addresses_;
+    };
+
+    std::byte* begin() const;
+    /// Puts the memory of a file there, in place of what was there.
+    /// @return A number that `mapped` grows beyond when another file is put there.
+    /// @throws std::runtime_error if the system refuses.
+    std::uint64_t map(int file, std::size_t bytes);
+    /// The number of what is there now.
+    std::uint64_t mapped() const;
+    /// Takes away what has the number, if it is still there.
+    void unmap(std::uint64_t number);
+
+  private:
+    struct Shared;
+    explicit L1Addresses(Shared* shared) : shared_(shared) {}
+    void lock();
+    void unlock();
+
+    Shared* shared_;
+};
+
+}  // namespace ttcodegen::device

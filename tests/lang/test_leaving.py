@@ -1,0 +1,116 @@
+"""What programs ask for that no device has, and how they try to leave; and what is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.lang.running import failure, operation, run_text
+from ttcodegen.diagnostics import Source
+from ttcodegen.lang.compiler.operations import compile_operation
+from ttcodegen.lang.context import Launch
+from ttcodegen.lang.programs import run_program_text
+
+BODY = """
+@ttl.datamovement()
+def read():
+    with x_dfb.reserve() as x_blk:
+        ttl.copy(x[0, 0], x_blk).wait()
+@ttl.compute()
+def compute():
+    {statement}
+    with x_dfb.wait() as x_blk, y_dfb.reserve() as y_blk:
+        y_blk.store(ttl.math.exp(x_blk))
+@ttl.datamovement()
+def write():
+    with y_dfb.wait() as y_blk:
+        ttl.copy(y_blk, y[0, 0]).wait()
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("import sys; sys.exit(0)", "ends the program; a kernel ends by return"),
+        ("exit()", "ends the program; a kernel ends by return"),
+        ("import os; os._exit(0)", "ends the process in an operation, by os._exit"),
+        ("for _ in range(10**12): pass", "more than the 1,000,000 turns"),
+        ("x_dfb.wiat()", "has no 'wiat'; did you mean wait?"),
+        ("ttl.math.sqrtt(1)", "ttl.math has no 'sqrtt'; did you mean sqrt?"),
+        (
+            "ttl.block.fill(0, shpae=(1, 1))",
+            "fill has no argument 'shpae'; did you mean shape?",
+        ),
+    ],
+)
+def test_a_kernel_is_told_what_it_cannot_do(statement: str, message: str) -> None:
+    assert message in failure(operation(BODY.format(statement=statement)))
+
+
+def test_an_endless_recursion_is_one_message() -> None:
+    text = operation(BODY.format(statement="def f(n): return f(n + 1)\n    f(0)"))
+    found = failure(text)
+    assert "the function 'f' calls itself without an end" in found
+    assert len(found.splitlines()) < 20
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("gird=(1, 1)", "ttl.operation has no option 'gird'; did you mean grid?"),
+        ("grid=(20, 20)", "a grid of 20x20 nodes is larger than the device, which has 8x8 cores"),
+        ("grid=(100000, 100000)", "a grid of 100000x100000 nodes is larger than the device"),
+    ],
+)
+def test_an_operation_is_told_what_no_device_has(options: str, message: str) -> None:
+    text = operation(BODY.format(statement="pass"))
+    plain = "@ttl.operation(grid=(1, 1))"
+    assert plain in text
+    assert message in failure(text.replace(plain, f"@ttl.operation({options})"))
+
+
+def test_options_of_other_compilers_are_taken() -> None:
+    text = operation(BODY.format(statement="pass"))
+    told = "@ttl.operation(grid=(1, 1), fp32_dest_acc_en=True, dst_full_sync_en=False)"
+    run_text(text.replace("@ttl.operation(grid=(1, 1))", told))
+
+
+CARRIED = """
+@ttl.datamovement()
+def read():
+    for i in range(3):
+        with x_dfb.reserve() as x_blk:
+            ttl.copy(x[0, 0], x_blk).wait()
+@ttl.compute()
+def compute():
+    with x_dfb.wait() as x_blk:
+        total = ttl.block.fill(0, shape=(1, 1)) + x_blk
+        with y_dfb.reserve() as y_blk:
+            y_blk.store(x_blk)
+    for step in range(2):
+        with x_dfb.wait() as x_blk:
+            total += x_blk
+            if step < 1:
+                with y_dfb.reserve() as y_blk:
+                    y_blk.store(x_blk)
+    with y_dfb.reserve() as last:
+        last.store(total)
+@ttl.datamovement()
+def write():
+    for i in range(3):
+        with y_dfb.wait() as y_blk:
+            ttl.copy(y_blk, y[0, 0]).wait()
+"""
+
+
+def test_a_name_may_be_bound_again_under_a_condition_in_a_loop() -> None:
+    compiled: list[str] = []
+
+    def watch(launch: Launch) -> Callable[[], None]:
+        compile_operation(launch)
+        compiled.append(launch.name)
+        return lambda: None
+
+    run_program_text(Source("program.py", operation(CARRIED)), [], watch)
+    assert compiled == ["op"]

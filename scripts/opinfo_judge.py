@@ -223,7 +223,7 @@ def _second(operation: Any, dtype: Any, sample: Sample) -> Sequence[Tensor]:
 
 def difference(found: np.ndarray, expected: Tensor) -> str:
     """How an array differs from a tensor; empty if it does not, by more than the card's types."""
-    from ttcodegen.frontends.torch.importing import tensor_array
+    from ttcodegen.frontends.torch.tensors import tensor_array
 
     wanted, found = tensor_array(expected), np.asarray(found)
     if found.shape != wanted.shape or (
@@ -310,7 +310,7 @@ def _first_line(error: BaseException) -> str:
 def judge_in_numpy(sample: Sample) -> None:
     """Lowers a sample and runs the module in numpy, in the types of the source."""
     from ttcodegen.frontends import read_module
-    from ttcodegen.frontends.torch.importing import tensor_array
+    from ttcodegen.frontends.torch.tensors import tensor_array
     from ttcodegen.numerics.golden import Golden
 
     model = lower(sample)
@@ -351,7 +351,7 @@ def _is_tie(sample: Sample, inputs: Sequence[Tensor], found: np.ndarray, wanted:
     """Whether places differ only among equal elements, which PyTorch orders as it likes."""
     if sample.operation not in _PLACES or str(wanted.dtype) != "torch.int64" or not inputs:
         return False
-    from ttcodegen.frontends.torch.importing import tensor_array
+    from ttcodegen.frontends.torch.tensors import tensor_array
 
     elements, places = tensor_array(inputs[0]), wanted.numpy()
     for axis in range(elements.ndim):
@@ -376,7 +376,7 @@ def judge_in_cpp(samples: Sequence[Sample], folder: Path) -> None:
     """Builds samples that lower in one project and runs it; halves of them, if that fails."""
     import ttcodegen
     import ttcodegen.torch as frontend
-    from ttcodegen.frontends.torch.importing import tensor_array
+    from ttcodegen.frontends.torch.tensors import tensor_array
 
     tensors = tuple(tensor for sample in samples for tensor in sample.inputs)
     others = tuple(tensor for sample in samples for tensor in sample.second)

@@ -32,12 +32,13 @@ from ttcodegen.framework import (
 from ttcodegen.frontends.torch.importing import (
     Imported,
     changed_label,
+    has_complex_rule,
     import_graph,
     operation_name,
     source_of,
-    tensor_array,
 )
 from ttcodegen.frontends.torch.rules import rule_of
+from ttcodegen.frontends.torch.tensors import tensor_array
 from ttcodegen.project.reference import Reference, write_module, write_reference
 from ttcodegen.project.settings import ProjectOptions, ProjectSettings
 from ttcodegen.transforms.module_text import module_text
@@ -222,6 +223,7 @@ def _functional(torch: Any, program: Any) -> Any:
             node.target: parts
             for node in _calls(program)
             if node.target not in tried
+            and not has_complex_rule(node)
             and (
                 rule_of(*operation_name(node.target)) is None
                 or replaces_rule(*operation_name(node.target), node.args, _used_results(node))

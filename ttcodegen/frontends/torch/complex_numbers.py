@@ -271,6 +271,12 @@ _RULES: dict[str, ComplexRule] = {
                      "lift_fresh_copy"), _converted),
 }  # fmt: skip
 
+
+def is_known(name: str) -> bool:
+    """Whether there is a rule for an operation of complex numbers."""
+    return name in _RULES or name in _PARTWISE
+
+
 _PARTWISE = frozenset(
     """
     view reshape _unsafe_view flatten unflatten squeeze unsqueeze ravel view_as reshape_as permute

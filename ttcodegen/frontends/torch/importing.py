@@ -29,14 +29,20 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.diagnostics import CompileError, Diagnostic, SourceLocation
-from ttcodegen.dialects.datatypes import element_type_of, shape_of, tensor_type
+from ttcodegen.dialects.datatypes import shape_of, tensor_type
 from ttcodegen.dialects.ttcore import ArgumentType, ArgumentTypeAttr
 from ttcodegen.frontends.complex_pairs import Complex, joined, parted
 from ttcodegen.frontends.source_ops import SourceOp
-from ttcodegen.frontends.torch.complex_numbers import translated
+from ttcodegen.frontends.torch.complex_numbers import is_known, translated
 from ttcodegen.frontends.torch.graph import Graph
 from ttcodegen.frontends.torch.regions import CHECKS, REGION_RULES
 from ttcodegen.frontends.torch.rules import rule_of
+from ttcodegen.frontends.torch.tensors import (
+    element_of_dtype,
+    is_complex,
+    plain,
+    tensor_array,
+)
 from ttcodegen.parsing.structure import counted
 from ttcodegen.transforms.rewriting import erase_dead
 from ttcodegen.user_files import is_of_user
@@ -49,9 +55,6 @@ _REWRITE = "write it with other operations, or compute it before or after the mo
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 _DROPPED = frozenset({"device", "layout", "pin_memory", "memory_format", "dtype", "copy",
                       "non_blocking", "generator"})  # fmt: skip
-
-_PARTS = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
-"""The types of both parts of complex numbers."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +154,7 @@ class _Importer:
     def _argument(self, node: Node, name: str, kind: ArgumentType) -> DictionaryAttr:
         type_ = _tensor_type(node)
         assert type_ is not None
-        pairs = _is_complex(node.meta["val"])
+        pairs = is_complex(node.meta["val"])
         if pairs:
             type_ = tensor_type(type_.element_type, [*shape_of(type_), 2])
         value = self.block.insert_arg(type_, len(self.block.args))
@@ -168,7 +171,7 @@ class _Importer:
         held = self.program.state_dict.get(spec.target)
         if held is None:
             held = self.program.constants[spec.target]
-        held = _plain(held)
+        held = plain(held)
         if type(held).__name__ == "FakeTensor":
             self.failed.add(node.name)
             self._refuse(
@@ -186,7 +189,7 @@ class _Importer:
             return
         self.graph.origin = _origin(spec.target)
         array = tensor_array(held)
-        if _is_complex(held):
+        if is_complex(held):
             parts = (self.graph.constant(array[..., i], element) for i in (0, 1))
             self.values[node.name] = Complex(*parts)
             return
@@ -311,7 +314,7 @@ class _Importer:
             return empty
         rule = rule_of(name, overload)
         of_complex_numbers = any(
-            _is_complex(each.meta.get("val")) for each in (node, *node.all_input_nodes)
+            is_complex(each.meta.get("val")) for each in (node, *node.all_input_nodes)
         )
         if rule is None and not of_complex_numbers:
             raise CompileError(
@@ -343,7 +346,7 @@ class _Importer:
         values = cast("Sequence[Any]", found if several else [found])
         if not values or any(
             not hasattr(each, "shape")
-            or _is_complex(each)
+            or is_complex(each)
             or not any(type(size) is int and size == 0 for size in each.shape)
             for each in values
         ):
@@ -355,7 +358,7 @@ class _Importer:
     def _results(self, node: Node, made: Any) -> Any:
         """The value of a node: what a rule made, in the types that the graph says."""
         several = isinstance(node.meta["val"], (tuple, list))
-        if isinstance(made, Complex) and not _is_complex(node.meta["val"]):
+        if isinstance(made, Complex) and not is_complex(node.meta["val"]):
             made = made.real  # A conversion to real numbers drops the other part.
         values: list[Any] = [made] if isinstance(made, SSAValue | Complex) else list(made)
         typed = [self._typed(v, t) for v, t in zip(values, self.graph.results, strict=False)]
@@ -505,11 +508,10 @@ def _result_types(node: Node) -> Iterator[TensorType[Attribute]]:
             yield _type_of(value)
 
 
-def _is_complex(value: Any) -> bool:
-    """Whether a tensor, or the first of several, holds complex numbers."""
-    several = cast("Sequence[Any]", value if isinstance(value, (tuple, list)) else [value])
-    first = several[0] if several else None
-    return str(getattr(first, "dtype", "")).startswith("torch.complex")
+def has_complex_rule(node: Node) -> bool:
+    """Whether an operation gets complex numbers, and has a rule for them."""
+    given = [each for each in node.all_input_nodes if is_complex(each.meta.get("val"))]
+    return bool(given) and is_known(operation_name(node.target)[0])
 
 
 def _tensor_type(node: Node) -> TensorType[Attribute] | None:
@@ -527,49 +529,6 @@ def _type_of(value: Tensor) -> TensorType[Attribute]:
             )
         shape.append(size)
     return tensor_type(element_of_dtype(value.dtype), shape)
-
-
-def element_of_dtype(dtype: Any) -> Attribute:
-    """The element type of a `torch.dtype`; that of the parts of complex numbers."""
-    name = str(dtype).removeprefix("torch.")
-    name = _PARTS.get(name, name)
-    try:
-        return element_type_of(name)
-    except KeyError:
-        raise CompileError(
-            f"elements of type {name} are not supported",
-            remedy="convert the model to float32 or bfloat16",
-        ) from None
-
-
-def tensor_array(tensor: Tensor) -> np.ndarray:
-    """The elements of a tensor of torch, complex ones as pairs in a last dimension; numpy has no
-    bfloat16 of its own."""
-    import ml_dtypes
-
-    held = _plain(tensor).detach().cpu().contiguous()
-    if _is_complex(held):
-        import importlib
-
-        held = importlib.import_module("torch").view_as_real(held.resolve_conj()).contiguous()
-    if str(held.dtype) == "torch.bfloat16":
-        import importlib
-
-        torch: Any = importlib.import_module("torch")
-        return held.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
-    return held.numpy()
-
-
-def _plain(tensor: Tensor) -> Tensor:
-    """The tensor that one stands for in a function which torch transforms."""
-    if type(tensor).__module__.partition(".")[0] != "torch":
-        return tensor
-    import importlib
-
-    functorch: Any = importlib.import_module("torch")._C._functorch
-    while functorch.is_functorch_wrapped_tensor(tensor):
-        tensor = functorch.get_unwrapped(tensor)
-    return tensor
 
 
 _COUNTER = re.compile(r"_\d+$")

@@ -416,3 +416,22 @@ def test_norms_with_other_operands_are_refused(
     said = f'operandSegmentSizes = array<i32: {sizes}>, activation = "{activation}"'
     with pytest.raises(CompileError, match=message):
         run(norm(said, [(5, 96), second]))
+
+
+def test_a_rotation_may_have_whole_tiles_of_positions() -> None:
+    types = "(tensor<2x3x1x64xbf16>, tensor<1x1x1x64xbf16>, tensor<1x1x1x64xbf16>)"
+    text = f"""func.func @main(%x: tensor<2x3x1x64xbf16>, %c: tensor<1x1x1x64xbf16>,
+        %s: tensor<1x1x1x64xbf16>) -> tensor<2x3x32x64xbf16> {{
+      %0 = "ttnn.rotary_embedding"(%x, %c, %s) : {types} -> tensor<2x3x32x64xbf16>
+      return %0 : tensor<2x3x32x64xbf16>
+    }}"""
+    compiled = compile_module(Source("m.mlir", text), CompileOptions("m"))
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((2, 3, 1, 64)).astype("bfloat16")
+    angles = rng.standard_normal((1, 1, 1, 64))
+    c, s = np.cos(angles).astype("bfloat16"), np.sin(angles).astype("bfloat16")
+    (found,) = Interpreter(read_ttnn(compiled.flatbuffer)).run("main", [x, c, s])
+    wide, low, high = (each.astype(np.float32) for each in (x, x[..., :32], x[..., 32:]))
+    swapped = np.concatenate([-high, low], -1)
+    expected = wide * c.astype(np.float32) + swapped * s.astype(np.float32)
+    np.testing.assert_allclose(found[:, :, :1].astype(np.float32), expected, atol=0.05)

@@ -305,6 +305,10 @@ def product(p: Formulas, *, batch: tuple[int, ...] = (), rows: int = 4) -> SSAVa
     return p.make.emit("matmul", [a, b], TensorType(f32, [*batch, rows, 8]))
 
 
+def gated(p: Formulas, x: SSAValue) -> list[SSAValue]:
+    return [x, p.u("sigmoid", x)]
+
+
 def kept_product(p: Formulas) -> list[SSAValue]:
     value = product(p)
     return [p.b("add", value, p.weight(8)), value]
@@ -399,6 +403,14 @@ PRODUCTS: dict[str, tuple[Build, list[str]]] = {
     "bias after a reshape of columns": (
         lambda p: p.b("add", p.make.reshape(product(p), [8, 4]), p.weight(4)),
         ["matmul", "reshape", "add"],
+    ),
+    "activation after a reshape": (
+        lambda p: p.u("gelu", p.make.reshape(product(p), [2, 2, 8])),
+        ["matmul", "gelu", "reshape"],
+    ),
+    "silu after a reshape": (
+        lambda p: p.b("multiply", *gated(p, p.make.reshape(product(p), [1, 4, 8]))),
+        ["matmul", "silu", "reshape"],
     ),
     "no row": (lambda p: p.b("add", product(p), p.argument(4, 8)), ["matmul", "add"]),
     "a column": (lambda p: p.b("add", product(p), p.weight(4, 1)), ["matmul", "add"]),

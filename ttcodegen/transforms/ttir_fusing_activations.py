@@ -7,8 +7,11 @@ from math import isfinite, pi, sqrt
 
 from xdsl.ir import SSAValue
 
+from ttcodegen.dialects.datatypes import shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.ops.constant_values import splat_of
+from ttcodegen.ops.definition import with_trait
+from ttcodegen.ops.traits import Trait
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
 from ttcodegen.transforms.ttir_patterns import close, is_float, same_type, with_splat
 
@@ -87,6 +90,18 @@ def scaled(rewriter: Rewriter, value: SSAValue, expected: float) -> SSAValue | N
     if len(product.factors) != 1 or not close(product.number, expected, value):
         return None
     return product.factors[0] if same_type(product.factors[0], producer) else None
+
+
+@ACTIVATIONS.on(*with_trait(Trait.ACTIVATES))
+def activate_before_reshape(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """An activation of a reshaped product is one of the product, which can compute it itself."""
+    if len(op.operands) != 1 or not same_type(op.operands[0], op):
+        return None
+    reshaped = rewriter.sole(op.operands[0], "ttir.reshape")
+    product = None if reshaped is None else reshaped.operands[0]
+    if product is None or rewriter.sole(product, "ttir.matmul", "ttir.linear") is None:
+        return None
+    return rewriter.reshape(rewriter.again(op, [product], product.type), op.result_shape)
 
 
 # Rectifiers
@@ -185,9 +200,21 @@ def fuse_silu(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     """x * sigmoid(x)."""
     for value, factor in _both_ways(op):
         producer = rewriter.sole(factor, "ttir.sigmoid")
-        if producer is not None and producer.operands[0] is value and same_type(value, op):
-            return rewriter.emit("silu", [value], op.result_type)
+        source = None if producer is None else producer.operands[0]
+        if source is None or not same_type(source, op):
+            continue
+        if source is value or _is_with_more_ones(rewriter, source, value):
+            return rewriter.emit("silu", [source], op.result_type)
     return None
+
+
+def _is_with_more_ones(rewriter: Rewriter, value: SSAValue, before: SSAValue) -> bool:
+    """Whether a reshape gave a value leading ones, which elementwise ops do without."""
+    reshaped = rewriter.defining(value, "ttir.reshape")
+    if reshaped is None or reshaped.operands[0] is not before:
+        return False
+    shape, own = shape_of(value.type), shape_of(before.type)
+    return shape == (1,) * (len(shape) - len(own)) + own
 
 
 @ACTIVATIONS.on("ttir.multiply")

@@ -15,6 +15,7 @@ from ttcodegen.diagnostics import CompileError, copy_source_offset
 from ttcodegen.dialects.attribute_kinds import BOOLEAN, INTEGER, INTEGERS, NUMBER
 from ttcodegen.dialects.constants import splat_value
 from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.dialects.tile import whole_tiles
 from ttcodegen.frontends.ttnn.call_parts import Properties, divided_operands, given
 from ttcodegen.frontends.ttnn.fused_norm import activated_norm
 from ttcodegen.frontends.ttnn.prepared_weights import prepared_weight
@@ -269,7 +270,12 @@ def _turned(
     span = (0, positions) if first is None else (first, first + 1)
     cosines, sines = (builder.slice_dim(table, 2, *span) for table in tables)
     result = tensor_type(element_of(x.type), shape_of(x.type))
-    return builder.emit("rotary_embedding", [x, cosines, sines], result)
+    turned = builder.emit("rotary_embedding", [x, cosines, sines], result)
+    # The library's result has whole tiles of positions, which a module may say or not.
+    missing = whole_tiles(positions) - positions
+    if missing and shape_of(op.results[0].type)[2:3] == (whole_tiles(positions),):
+        return builder.pad(turned, [(0, missing), (0, 0)])
+    return turned
 
 
 def _turned_in_pairs(

@@ -228,7 +228,7 @@ def _functional(torch: Any, program: Any) -> Any:
                 rule_of(*operation_name(node.target)) is None
                 or replaces_rule(*operation_name(node.target), node.args, _used_results(node))
             )
-            and (parts := _parts(torch, known, node)) is not None
+            and (parts := parts_of(torch, known, node.target, source_of(node))) is not None
         }
         if not unknown:
             return program
@@ -252,16 +252,17 @@ def _calls(program: Any) -> list[Any]:
     return [node for graph in graphs for node in graph.nodes if node.op == "call_function"]
 
 
-def _parts(torch: Any, known: Mapping[Any, Any], node: Any) -> Any:
+def parts_of(
+    torch: Any, known: Mapping[Any, Any], target: Any, place: SourceLocation | None = None
+) -> Any:
     """How an operation is taken apart into others of ATen: as this project does, as torch does for
-    exports or for its own compiler, or as it is composed; None if it is not."""
-    target = node.target
+    exports (`known`) or for its own compiler, or as it is composed; None if it is not."""
     if getattr(target, "_schema", None) is None:
         return None
-    if str(target.namespace) == "aten":
+    if str(target.namespace) in ("aten", "transformers"):
         own = _decompositions().decomposition_of(*operation_name(target))
         if own is not None:
-            return _refusing_at(source_of(node), own)
+            return _refusing_at(place, own)
     if target in known:
         return known[target]
     parts = torch._decomp.decomposition_table.get(target)

@@ -85,6 +85,13 @@ def _logspace(
     return graph.array(np.float64(base) ** np.linspace(start, end, steps))
 
 
+def _uniform(graph: Graph, *_: Any, **__: Any) -> SSAValue:
+    """Numbers from 0 to 1, each operation with a seed of its own; they are the same in each run."""
+    return graph.emit(
+        "rand", [], graph.type, size=list(graph.shape), low=0.0, high=1.0, seed=graph.next_seed()
+    )
+
+
 _WINDOWS: dict[str, tuple[float, ...]] = {
     "hann_window": (0.5, 0.5),
     "hamming_window": (0.54, 0.46),
@@ -105,6 +112,16 @@ def _window(name: str) -> Rule:
 
 def _eye(graph: Graph, *_: Any, **__: Any) -> SSAValue:
     return graph.array(np.eye(graph.shape[0], graph.shape[1]))
+
+
+def _places_in_triangle(upper: bool) -> Rule:
+    """The rows and columns of the elements on one side of a diagonal, [2, elements]."""
+
+    def rule(graph: Graph, rows: int, columns: int, offset: int = 0, **_: Any) -> SSAValue:
+        places = np.triu_indices if upper else np.tril_indices
+        return graph.array(np.stack(places(rows, offset, columns)))
+
+    return rule
 
 
 def _triangle(upper: bool) -> Rule:
@@ -132,11 +149,14 @@ RULES: dict[str, Rule] = {
     "new_full": _new_full,
     "scalar_tensor": _scalar,
     "arange": _arange,
+    "rand": _uniform,
     "linspace": _linspace,
     "logspace": _logspace,
     **{name: _window(name) for name in _WINDOWS},
     "eye": _eye,
     "tril": _triangle(upper=False),
+    "tril_indices": _places_in_triangle(upper=False),
+    "triu_indices": _places_in_triangle(upper=True),
     "triu": _triangle(upper=True),
 }
 """Operations by their names, for all their overloads."""

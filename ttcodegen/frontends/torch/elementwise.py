@@ -386,8 +386,24 @@ def _same(graph: Graph, x: SSAValue, *_: Any, **__: Any) -> SSAValue:
 
 
 def _dropout(graph: Graph, x: SSAValue, probability: float = 0.5, train: bool = False) -> SSAValue:
+    """In training elements are zero by chance, and the others are larger for it."""
+    if not train or not probability:
+        return x
+    if probability == 1:
+        return graph.broadcasting("multiply", x, graph.number(0, x))
+    scale = 1 / (1 - probability)
+    return graph.like("dropout", x, prob=probability, scale=scale, seed=graph.next_seed())
+
+
+def _other_dropout(
+    graph: Graph, x: SSAValue, probability: float = 0.5, train: bool = False
+) -> SSAValue:
+    """Dropout of whole channels, or that keeps mean and variance."""
     if train and probability:
-        raise CompileError("dropout is not compiled for training", remedy="call module.eval()")
+        raise CompileError(
+            "dropout of channels and alpha dropout are not compiled for training",
+            remedy="call module.eval() of those modules",
+        )
     return x
 
 
@@ -485,8 +501,8 @@ RULES: dict[str, Rule] = {
     "lerp": _lerp,
     "fill": _fill,
     "dropout": _dropout,
-    "feature_dropout": _dropout,
-    "alpha_dropout": _dropout,
+    "feature_dropout": _other_dropout,
+    "alpha_dropout": _other_dropout,
     **dict.fromkeys(
         """
         alias clone contiguous detach lift_fresh_copy lift_fresh to _to_copy type_as positive

@@ -33,6 +33,13 @@ class Graph(Translator):
 
     results: Sequence[TensorType[Attribute]] = ()
     """The types of the results of the operation, as the graph says."""
+    _seed = 0
+
+    def next_seed(self) -> int:
+        """The seed of an operation that draws numbers: 1, 2 and so on in their order."""
+        self._seed += 1
+        return self._seed
+
     overwritten: SSAValue | None = None
     """The argument whose place the result of the operation takes when the program has run, if
     nothing else reads it."""

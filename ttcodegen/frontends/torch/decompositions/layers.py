@@ -217,6 +217,7 @@ DECOMPOSITIONS: Decompositions = {
     "_weight_int8pack_mm": _packed_product,
     "_scaled_mm": _scaled_product,
     "_grouped_mm": _grouped_product,
+    "grouped_mm_fallback": _grouped_product,  # Of transformers.
     "renorm": _renormalized,
     "argsort.stable": _stably_sorted,
 }

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from ttcodegen.frontends.torch.complex_numbers import COMPLEX_RULES
+from ttcodegen.frontends.torch.complex_numbers import is_known
 from ttcodegen.frontends.torch.decompositions import DECOMPOSITIONS, decomposition_of
 from ttcodegen.frontends.torch.rules import RULES, rule_of
 from ttcodegen.torch import parts_of
@@ -87,7 +87,7 @@ def page() -> str:
     for target in overloads():
         name = str(target._schema.name).partition("::")[2]
         overload = str(target._schema.overload_name) or "default"
-        if rule_of(name, overload) is not None or name in COMPLEX_RULES:
+        if rule_of(name, overload) is not None or is_known(name):
             by_rule.append(target)
         elif decomposition_of(name, overload) is not None:
             by_parts.append(target)

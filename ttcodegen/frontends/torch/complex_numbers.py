@@ -30,7 +30,7 @@ def translated(
     Raises:
         CompileError: if there is no rule for it.
     """
-    if (own := COMPLEX_RULES.get(name)) is not None:
+    if (own := _RULES.get(name)) is not None:
         return own(graph, *arguments, **named)
     if rule is None or name not in _PARTWISE:
         raise CompileError(
@@ -249,7 +249,7 @@ def _fourier_to_real(
     return _normalized(graph, made, prod(counts), normalization).real
 
 
-COMPLEX_RULES: dict[str, ComplexRule] = {
+_RULES: dict[str, ComplexRule] = {
     "_fft_c2c": _fourier,
     "_fft_r2c": _fourier_of_real,
     "_fft_c2r": _fourier_to_real,

@@ -13,9 +13,9 @@ Refused = Mapping[str, Mapping[str, bool | int | str]]
 
 _OPTIMIZER = "the optimizer has no such setting: see --optimization-level and --overrides"
 _CALLS = "what the library asks of its operands is always respected"
-_CPU = "nothing is computed on the CPU"
-_DEVICES = "programs run on one device"
-_TRACE = "traces of the device are not recorded"
+_CPU = "what runs once is computed on the device"
+_DEVICES = "the library chooses how chips of the mesh exchange data"
+_TRACE = "the C++ captures and replays traces itself: ttcodegen --trace"
 _TYPES = "tensors keep the data types that the source gives them"
 _KERNELS = "the library chooses how its kernels compute"
 _FUSED = "the fusing rules are applied together"
@@ -103,7 +103,7 @@ REFUSED_EMITC_OPTIONS: Refused = {
 }
 
 REFUSED_TTMETAL_OPTIONS: Refused = {
-    "programs run on one device, on all cores that the system describes": {
+    "programs run on all cores that the system describes": {
         "mesh-topology": "",
         "override-device-shape": "",
     },

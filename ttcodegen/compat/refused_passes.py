@@ -12,7 +12,7 @@ _CALLS = "the catalogue has the requirements of the library on operands, so that
     "conversion to TTNN and ttnn-layout do this"  # fmt: skip
 _DECOMPOSED = "the decompositions of the catalogue do this: use --ttir-decompose"
 _STRUCTURED = "the C++ is structured by convert-ttnn-to-emitc"
-_DEVICES = "programs run on one device"
+_DEVICES = "the library chooses how chips of the mesh exchange data"
 _PYTHON = "the output is C++, not Python"
 _INPUTS = "modules in other dialects become TTIR when they are read"
 _D2M = "the ttmetal path does not go through D2M: see the group TTMetal"

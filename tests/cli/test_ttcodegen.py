@@ -36,7 +36,8 @@ def test_a_project_is_written(relu: Path, capsys: pytest.CaptureFixture[str]) ->
     out = relu.parent / "out"
     assert main([str(relu), "-o", str(out)]) == 0
     captured = capsys.readouterr()
-    assert (captured.out, captured.err) == ("", "")
+    assert captured.out == ""
+    assert captured.err.startswith("ttcodegen: wrote ")
     assert {p.name for p in out.iterdir()} == {
         *("CMakeLists.txt", "CMakePresets.json", "README.md", ".clang-format"),
         *("src", "include", "support", "data", "model.ttnn", "manifest.json", ".ttcodegen"),
@@ -86,7 +87,7 @@ def test_without_formatting(relu: Path) -> None:
 )
 def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2
-    assert capsys.readouterr().err.startswith("usage: ttcodegen")
+    assert capsys.readouterr().err.startswith("ttcodegen: error: ")
 
 
 def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -179,7 +180,7 @@ def test_a_bug_leaves_what_reproduces_it(
     assert __version__ in (folder / "version.txt").read_text()
 
 
-def test_an_interruption_is_quiet(
+def test_an_interruption_is_said_in_a_line(
     relu: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object) -> object:
@@ -187,7 +188,7 @@ def test_an_interruption_is_quiet(
 
     monkeypatch.setattr("ttcodegen.compilation.compile_module", interrupted)
     assert main([str(relu), "-o", str(relu.parent / "out")]) == 130
-    assert capsys.readouterr().err == ""
+    assert capsys.readouterr().err == "ttcodegen: interrupted\n"
 
 
 def test_a_closed_pipe_is_quiet() -> None:

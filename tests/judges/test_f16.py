@@ -34,6 +34,23 @@ def test_float32_keeps_all_values_of_f16() -> None:
     np.testing.assert_array_equal(np.asarray(found).astype(np.float16), EXPECTED)
 
 
+@pytest.mark.parametrize("target", ["ttnn", "ttmetal"])
+def test_fractions_of_arguments_are_cut_off_before_they_are_rounded(target: str) -> None:
+    text = """
+    func.func @f(%x: tensor<2x3xf16>, %y: tensor<2x3xf16>) -> (tensor<2x3xf16>, tensor<2x3xf16>) {
+      %0 = stablehlo.floor %x : tensor<2x3xf16>
+      %1 = stablehlo.add %x, %y : tensor<2x3xf16>
+      return %0, %1 : tensor<2x3xf16>, tensor<2x3xf16>
+    }"""
+    given = np.array([[-4.004, 6.996, 1.0], [6.004, -0.25, 2.5]], np.float16)
+    compiled = compile_module(Source("f.mlir", text), CompileOptions("f", target))
+    if target == "ttnn":
+        program = Interpreter(read_ttnn(compiled.flatbuffer))
+        floor, total = (np.asarray(each) for each in program.run("f", [given, given]))
+        np.testing.assert_array_equal(floor, [[-5, 6, 1], [6, -1, 2]])
+        np.testing.assert_allclose(total.astype(np.float32), 2 * given, rtol=1e-2)
+
+
 def test_bfloat16_is_what_f16_is_without_a_word(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,16 +14,28 @@ from xdsl.dialects.builtin import (
     Signedness,
     TensorType,
 )
-from xdsl.ir import Attribute
+from xdsl.dialects.func import CallOp
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from ttcodegen.dialects.constants import constant_array, elements
 from ttcodegen.dialects.datatypes import f32
 from ttcodegen.dialects.functions import SOURCE_TYPES
+from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.messages import Level, report
-from ttcodegen.transforms.rewriting import function_blocks, functions, set_type
+from ttcodegen.ops.ttir import ttir_op_classes
+from ttcodegen.transforms.rewriting import (
+    Rewriter,
+    function_blocks,
+    functions,
+    rewrite_each,
+    set_type,
+)
 
 _f16 = Float16Type()
 _ui64 = IntegerType(64, Signedness.UNSIGNED)
+_STEEP = frozenset(
+    f"ttir.{name}" for name in ("ceil", "cos", "floor", "pow", "sin", "tan", "trunc")
+)
 _MOST_NAMES = 4
 """How many values a note names."""
 
@@ -89,12 +101,69 @@ def settle_source_types(module: ModuleOp, f16: str) -> None:
         )
     if f16 == "float32":
         widen_f16(module)
-    elif half := [place for place, element in outer if element == _f16]:
+        return
+    _keep_steep_arguments(module)
+    if half := [place for place, element in outer if element == _f16]:
         report(
             Level.INFO,
             "ttcodegen: note: f16 is bf16 on the device, which has three bits less: "
             f"{_listed(half)}; --f16 float32 keeps its values",
         )
+
+
+def _keep_steep_arguments(module: ModuleOp) -> None:
+    """Gives functions that turn the last bits of f16 into much, or cut them off, their arguments
+    in float32."""
+    called = {name for op in module.walk() if (name := _callee(op)) is not None}
+    for function in functions(module):
+        block = function.body.block
+        steep = [
+            argument
+            for argument in block.args
+            if _widened(argument.type) != argument.type
+            and any(use.operation.name in _STEEP for use in argument.uses)
+        ]
+        if not steep or function.sym_name.data in called:
+            continue
+        function.attributes.setdefault(SOURCE_TYPES, function.function_type)
+        for argument in steep:
+            half = argument.type
+            set_type(argument, _widened(half))
+            cast_ = ttir_op_classes()["typecast"].create(operands=[argument], result_types=[half])
+            first = block.first_op
+            assert first is not None
+            block.insert_op_before(cast_, first)
+            argument.replace_uses_with_if(
+                cast_.results[0], lambda use, made=cast_: use.operation is not made
+            )
+        function.properties["function_type"] = FunctionType.from_lists(
+            [argument.type for argument in block.args], list(function.function_type.outputs)
+        )
+        rewrite_each(function, _in_float32, _is_of_kept)
+
+
+def _callee(op: Operation) -> str | None:
+    return op.callee.string_value() if isinstance(op, CallOp) else None
+
+
+def _is_of_kept(op: CatalogueOp) -> bool:
+    return op.name in _STEEP and any(_kept(value) is not None for value in op.operands)
+
+
+def _kept(value: SSAValue) -> SSAValue | None:
+    """The argument in float32 that a value in f16 was made of."""
+    owner = value.owner
+    if not isinstance(owner, CatalogueOp) or owner.name != "ttir.typecast":
+        return None
+    source = owner.operands[0]
+    kept = isinstance(source, BlockArgument) and _widened(value.type) == source.type
+    return source if kept and source.type != value.type else None
+
+
+def _in_float32(rewriter: Rewriter, op: CatalogueOp) -> SSAValue:
+    operands = [_kept(value) or rewriter.typecast(value, f32) for value in op.operands]
+    found = rewriter.again(op, operands, _widened(op.results[0].type))
+    return rewriter.typecast(found, _f16)
 
 
 def _listed(places: list[str]) -> str:

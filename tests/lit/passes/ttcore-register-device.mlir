@@ -16,7 +16,7 @@
 // WORMHOLE: ttcore.device @default_device = <workerGrid = #ttcore.grid<8x8
 // WORMHOLE-NOT: ttcore.device
 // BLACKHOLE: arch = <blackhole>, grid = 10x11
-// BLACKHOLE: ttcore.device @default_device = <workerGrid = #ttcore.grid<10x13
+// BLACKHOLE: ttcore.device @default_device = <workerGrid = #ttcore.grid<10x11
 // MESH: ttcore.meshes = #ttcore.meshes<[<"mesh" = 1x2>]>
 // MESH: ttcore.device @default_device = <workerGrid = #ttcore.grid<8x16
 // MESH-SAME: meshShape = 1x2, chipIds = [0, 1]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 _KNOWN: WeakKeyDictionary[CatalogueOp, Form | None] = WeakKeyDictionary()
-"""Masks are asked for once per layer, and constants do not change."""
+"""Each layer looks at its mask, and constants do not change."""
 
 
 def constant_form(op: CatalogueOp) -> Form | None:

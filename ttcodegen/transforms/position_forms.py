@@ -58,7 +58,7 @@ class Linear:
         return Linear(tuple(each * number for each in self.coefficients), self.constant * number)
 
     def bounds(self, shape: Sequence[int]) -> tuple[float, float]:
-        """The least and the greatest number in a tensor of that shape."""
+        """The smallest and the largest number in a tensor of that shape."""
         ends = [each * (size - 1) for each, size in zip(self.coefficients, shape, strict=True)]
         low, high = sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends)
         return self.constant + low, self.constant + high

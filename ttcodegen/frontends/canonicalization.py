@@ -154,8 +154,8 @@ class CanonicalCalls(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         names = names_of_ops(op)
-        # Ops of TTIR among calls are those that stand for calls, if the spelling is canonical.
-        done = any(name.startswith("ttir.") for name in names) and has_canonical_calls(op)
+        # Ops of TTIR among calls are those that stand for calls: it was done before.
+        done = any(name.startswith("ttir.") for name in names)
         if _CALLS.applies(names) and not done:
             _canonical_calls(op, Diagnostics())
 

@@ -60,6 +60,7 @@ from ttcodegen.ops.tile_lowering import (
     TileBuilder,
     TileLowering,
     binary_tiles,
+    extreme_tiles,
     is_all,
     no_operation,
     tile_function,
@@ -295,9 +296,7 @@ ROWS = (
         COMPOSITE_HEADER,
         dtype=False,
         commutes=True,
-        tile=binary_tiles(
-            "binary_max_tile", int32="binary_max_int32_tile", uint32="binary_max_uint32_tile"
-        ),
+        tile=extreme_tiles(greatest=True),
         traits=Trait.EXACT_ON_INTEGERS | Trait.INDEX_ARITHMETIC | Trait.ADJUSTS | Trait.KEEPS_TRUTH,
         participle="clamped",
     ),
@@ -308,9 +307,7 @@ ROWS = (
         COMPOSITE_HEADER,
         dtype=False,
         commutes=True,
-        tile=binary_tiles(
-            "binary_min_tile", int32="binary_min_int32_tile", uint32="binary_min_uint32_tile"
-        ),
+        tile=extreme_tiles(greatest=False),
         traits=Trait.EXACT_ON_INTEGERS | Trait.INDEX_ARITHMETIC | Trait.ADJUSTS | Trait.KEEPS_TRUTH,
         participle="clamped",
     ),

@@ -225,6 +225,42 @@ def binary_tiles(
     return lower
 
 
+def extreme_of(builder: TileBuilder, first: Tile, second: Tile, *, greatest: bool) -> Tile:
+    """The greater or the lesser of two tiles of floats, NaN where either is.
+
+    The vector engine orders floats by sign and magnitude: one NaN is beyond each infinity, so that
+    each of its two extremes has the NaNs of one sign.
+    """
+    most = builder.call("binary_max_tile", first, second)
+    least = builder.call("binary_min_tile", first, second)
+    found, other = (most, least) if greatest else (least, most)
+    return where_nan(builder, other, found)
+
+
+def where_nan(builder: TileBuilder, tile: Tile, otherwise: Tile) -> Tile:
+    """The NaNs of a tile, and the elements of another one where it has none."""
+    wide = DataType.FLOAT32
+    is_nan = builder.call("isnan_tile", tile)
+    return builder.call("where_tile", is_nan, tile, otherwise, data_type=wide, dtype=wide)
+
+
+def extreme_tiles(*, greatest: bool) -> TileLowering:
+    """The lowering of the maximum or the minimum of two operands."""
+    name = "max" if greatest else "min"
+    of_integers = binary_tiles(
+        f"binary_{name}_tile",
+        int32=f"binary_{name}_int32_tile",
+        uint32=f"binary_{name}_uint32_tile",
+    )
+
+    def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+        if not any(tile.data_type.is_float for tile in tiles):
+            return of_integers(builder, op, tiles)
+        return extreme_of(builder, *in_floats(builder, tiles), greatest=greatest)
+
+    return lower
+
+
 def tile_function_with(
     name: str, parameters: Callable[[CatalogueOp], Sequence[float]]
 ) -> TileLowering:

@@ -23,7 +23,12 @@ from ttcodegen.conversions.ttir_to_ttmetal.index_maps import (
     is_view,
     reordering,
 )
-from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS, accumulated_type
+from ttcodegen.conversions.ttir_to_ttmetal.reductions import (
+    GREATEST,
+    LEAST,
+    REDUCTIONS,
+    accumulated_type,
+)
 from ttcodegen.conversions.ttir_to_ttmetal.registers import allocate, capacity
 from ttcodegen.conversions.ttir_to_ttmetal.row_plan import (
     plan_rows,
@@ -37,7 +42,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.tile_chains import (
 )
 from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.cores import CoreRange
-from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.datatypes import DataType, shape_of
 from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.dialects.programs import CIRCULAR_BUFFERS
 from ttcodegen.dialects.tile import TILE_SIDE
@@ -226,7 +231,11 @@ def fits(group: Group) -> bool:
         if group.root is not None:
             # The accumulator before the root, what it gives after it.
             tile = builder.new_tile(accumulated_type(group.root))
-            held[tile] = 0
+            held[tile] = GREATEST
+            reduction = REDUCTIONS.get(group.root.name)
+            compares = reduction is not None and reduction.is_extreme
+            if compares and ops is group.producers:
+                held[builder.new_tile(DataType.FLOAT32)] = LEAST
             if ops is not group.producers:
                 known[group.root.results[0]] = tile
         lower_chain(builder, ops, known, {})

@@ -12,6 +12,9 @@ from ttcodegen.dialects.ttkernel.attributes import ReduceType
 from ttcodegen.ops.reduction import is_on_integer_tiles
 from ttcodegen.ops.tile_lowering import Tile, TileBuilder
 
+GREATEST, LEAST = 0, 1
+"""The registers of the extremes so far: of the first one alone if nothing is compared."""
+
 
 @dataclass(frozen=True)
 class Reduction:
@@ -30,6 +33,11 @@ class Reduction:
     """The op on two registers of integers, which takes their type, or is named after it."""
     neutral_integers: tuple[int, int] = (0, 0)
     """Signed, and without a sign."""
+
+    @property
+    def is_extreme(self) -> bool:
+        """Whether floats are compared, which the vector engine does exactly."""
+        return self.pool is ReduceType.MAX
 
     def prepared(self, builder: TileBuilder, tile: Tile) -> Tile:
         """What comes together of a tile."""

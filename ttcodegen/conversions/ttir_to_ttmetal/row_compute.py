@@ -9,6 +9,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
+from ttcodegen.conversions.ttir_to_ttmetal.extremes import reduced_maximum
 from ttcodegen.conversions.ttir_to_ttmetal.program_parts import COUNT, ProgramParts
 from ttcodegen.conversions.ttir_to_ttmetal.registers import Allocation
 from ttcodegen.conversions.ttir_to_ttmetal.row_plan import RowPass, RowPlan
@@ -23,6 +24,7 @@ from ttcodegen.dialects.cores import CoreRange
 from ttcodegen.dialects.datatypes import DataType
 from ttcodegen.dialects.placement import declared_data_type
 from ttcodegen.dialects.programs import Kernel
+from ttcodegen.dialects.ttkernel.attributes import ReduceDim
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.layout.tiled_shape import TiledShape
 from ttcodegen.naming.programs import kernel_name, reduction_names
@@ -142,6 +144,16 @@ class RowCompute:
     def _reduce(self, each: RowPass) -> None:
         """Reduces a row to the first column of a tile."""
         kernel = self._kernel
+        if each.reduction.is_extreme:
+            with kernel.builder.destination_registers():
+                self._accumulate(each)
+                kernel.forget()
+                builder = TileBuilder()
+                reduced_maximum(builder, builder.new_tile(DataType.FLOAT32), [ReduceDim.ROW])
+                kernel.call(builder.calls[-1], [0])
+                kernel.pack_when_free([(0, REDUCED)])
+            kernel.push([REDUCED])
+            return
         operand = self._direct(each)
         if operand is None:
             with kernel.builder.destination_registers():

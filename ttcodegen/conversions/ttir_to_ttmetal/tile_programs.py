@@ -13,6 +13,11 @@ from xdsl.ir import SSAValue
 from ttcodegen.conversions.ttir_to_ttmetal.buffers import BUFFER_DEPTH
 from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
 from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel, element_bits
+from ttcodegen.conversions.ttir_to_ttmetal.extremes import (
+    finish_maximum,
+    start_extremes,
+    take_extremes,
+)
 from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_strides
 from ttcodegen.conversions.ttir_to_ttmetal.grouping import Group
 from ttcodegen.conversions.ttir_to_ttmetal.loop_nests import LoopNest, Page, page_of_tile
@@ -24,6 +29,8 @@ from ttcodegen.conversions.ttir_to_ttmetal.program_parts import (
     purpose_of,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.reductions import (
+    GREATEST,
+    LEAST,
     REDUCTIONS,
     accumulated_type,
     reduced_elements,
@@ -116,7 +123,7 @@ class _TileProgram:
         self.inner = [self._input(v, t, self.domain) for v, t in producer_inputs.items()]
         self.outer = [self._input(v, t, self.result) for v, t in epilogue_inputs.items()]
         self.output_names = [self.parts.buffers.add_tensor(value) for value in outputs]
-        if self.reduction is not None and self.pooled:
+        if self.by_matrix_engine:
             self.parts.buffers.add(SCALER, DataType.BFLOAT16, 1)
             if not self.direct:
                 self.parts.buffers.add(PARTIAL, DataType.FLOAT32, BUFFER_DEPTH)
@@ -208,12 +215,23 @@ class _TileProgram:
         return "column" if rows else ""
 
     @property
+    def compares(self) -> bool:
+        """Whether floats are compared, which the vector engine does to the end."""
+        reduction = self.reduction
+        return (
+            reduction is not None and reduction.is_extreme and (self.accumulator.data_type.is_float)
+        )
+
+    @property
+    def by_matrix_engine(self) -> bool:
+        """Whether the matrix engine brings the elements of a tile together."""
+        return self.reduction is not None and bool(self.pooled) and not self.compares
+
+    @property
     def direct(self) -> bool:
         """Whether the matrix engine reduces what the reader brings."""
-        reduction = self.reduction
-        assert reduction is not None
         is_input = any(operand.tile == self.reduced for operand in self.inner)
-        return bool(self.pooled) and is_input
+        return self.by_matrix_engine and is_input
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -271,16 +289,16 @@ class _TileProgram:
     def _write_reduction(self, kernel: ComputeKernel, count: SSAValue) -> None:
         inner = [operand.name for operand in self.inner]
         kernel.start(inner, self.output_names[0])
-        partial = [PARTIAL] if self.pooled and not self.direct else []
+        partial = [PARTIAL] if self.by_matrix_engine and not self.direct else []
         kernel.packs([*self.output_names, *partial])
-        if self.pooled:
+        if self.by_matrix_engine:
             kernel.wait([SCALER])
         with kernel.builder.loop(count, name_hint="tile"):
             kernel.forget()
-            if not self.pooled:
+            if not self.by_matrix_engine:
                 with kernel.builder.destination_registers():
                     self._accumulate(kernel, inner)
-                    self._finish(kernel)
+                    self._finish(kernel, self._compared(kernel) if self.compares else 0)
             else:
                 if not self.direct:
                     with kernel.builder.destination_registers():
@@ -295,19 +313,35 @@ class _TileProgram:
         reduction = self.reduction
         assert reduction is not None
         builder = TileBuilder(tiles=self._builder.tiles)
-        start = reduction.start(builder, self.accumulator.data_type)
-        kernel.call(builder.calls[-1], [0])
-        allocation = self._allocate([self.reduced], {self.accumulator: 0})
+        held = {self.accumulator: GREATEST}
+        start = self.accumulator
+        if self.compares:
+            held[builder.new_tile(DataType.FLOAT32)] = LEAST
+            start_extremes(kernel)
+        else:
+            start = reduction.start(builder, self.accumulator.data_type)
+            kernel.call(builder.calls[-1], [0])
+        allocation = self._allocate([self.reduced], held)
         place = allocation.results[self.reduced]
         sources = {operand.tile: operand.name for operand in self.inner}
         with kernel.builder.loop(prod(self.steps), name_hint="step"):
             kernel.forget()
             kernel.wait(inner)
             kernel.run(allocation, sources)
-            reduction.combined(builder, start, start)
-            kernel.call(builder.calls[-1], [0, place, 0])
+            if self.compares:
+                take_extremes(kernel, place)
+            else:
+                reduction.combined(builder, start, start)
+                kernel.call(builder.calls[-1], [0, place, 0])
             kernel.pop(inner)
         kernel.forget()
+
+    def _compared(self, kernel: ComputeKernel) -> int:
+        """The register of the maximum, also of a tile's elements where they come together."""
+        along = {"row": [ReduceDim.ROW], "column": [ReduceDim.COL]}
+        both = [ReduceDim.ROW, ReduceDim.COL]
+        within = along.get(self.pooled, both) if self.pooled else []
+        return finish_maximum(kernel, within)
 
     def _pool(self, kernel: ComputeKernel, inner: Sequence[str]) -> None:
         """Reduces the elements of a tile."""
@@ -325,12 +359,12 @@ class _TileProgram:
                 kernel.pop([source])
             self._finish(kernel, masked=True)
 
-    def _finish(self, kernel: ComputeKernel, masked: bool = False) -> None:
-        """The ops after the reduction, on the tile in the first register; `masked` where the packer
-        keeps nothing else than what the matrix engine reduced."""
+    def _finish(self, kernel: ComputeKernel, place: int = 0, masked: bool = False) -> None:
+        """The ops after the reduction, on the tile in a register; `masked` where the packer keeps
+        nothing else than what the matrix engine reduced."""
         outer = [operand.name for operand in self.outer]
         sources = {operand.tile: operand.name for operand in self.outer}
-        allocation = self._allocate(self.results, {self.accumulator: 0})
+        allocation = self._allocate(self.results, {self.accumulator: place})
         kernel.wait(outer)
         kernel.run(allocation, sources)
         # The mask is for the first register only.
@@ -357,7 +391,7 @@ class _TileProgram:
             names=order.names,
         )
         pages = dict(zip((operand.name for operand in operands), nest.pages, strict=True))
-        scaler = [SCALER] if self.reduction is not None and self.pooled else []
+        scaler = [SCALER] if self.by_matrix_engine else []
         kernel = self.parts.data_movement(
             kernel_name("read", self.name),
             Processor.READER,

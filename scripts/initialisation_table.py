@@ -106,8 +106,8 @@ class InitialisationTable:
         return self._steps[key]
 
     def _of_transposes(self, name: str, steps: Iterable[Step]) -> tuple[Step, ...]:
-        """Unpacking that transposes is told apart by an argument of its initialisation; operations
-        that need it are in one header with it."""
+        """Unpacking that transposes is distinguished by an argument of its initialisation;
+        operations that need it are in one header with it."""
         bodies = self.bodies.get(name, ())
         transposes = any(each.header.startswith("transpose_wh.") for each in bodies)
         return tuple(

@@ -156,7 +156,7 @@ def _sample(name: str, short: str, index: int, operation: Any, drawn: Any) -> Sa
 
 
 def samples_of(name: str, operation: Any, short: str, count: int) -> list[Sample]:
-    """Samples of an operation, spread over all that it has, which have comparable results."""
+    """Samples of an operation, distributed over all that it has, which have comparable results."""
     import torch
 
     dtype = getattr(torch, DTYPES[short])

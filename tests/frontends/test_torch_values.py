@@ -33,13 +33,13 @@ WITH_NAN = T([[1.0, nan, 3.0], [nan, nan, 0.0], [2.0, 1.0, 0.0], [5.0, 7.0, nan]
 
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     **{
-        f"the least of {x.dtype}": (
+        f"lowest of {x.dtype}": (
             lambda x: (x.argmin(), x.argmin(1), *x.min(1), *x.max(0), x.argmax(1, keepdim=True)),
             (x,),
         )
         for x in (WHOLE, BYTES, SMALL)
     },
-    "the least of booleans": (lambda x: (*x.min(1), *x.max(1)), (BITS,)),
+    "lowest of booleans": (lambda x: (*x.min(1), *x.max(1)), (BITS,)),
     "corrections": (
         lambda x: (
             x.var(1, correction=1.5),

@@ -144,7 +144,7 @@ def _conversions() -> list[Case]:
 
 
 def _remainders() -> list[Case]:
-    """The sign is the dividend's, of the least number too."""
+    """The sign is the dividend's, of the lowest number too."""
     cases: list[Case] = []
     for width, least in LEAST.items():
         given = np.array([least, least, least + 1, 7, -7, 7], f"int{width}")
@@ -232,7 +232,7 @@ _INF = float("inf")
 
 
 def _extremes() -> list[Case]:
-    """Where the greatest and the least are, of what is no number too, as jax finds them."""
+    """Where the maximum and the minimum are, of what is no number too, as jax finds them."""
     rows = np.array(
         [[1, _NONE, _INF, _NONE], [_INF, 3, _INF, 1], [2, 2, -_INF, 0], [-0.0, 0.0, 0, -1]],
         np.float32,

@@ -72,8 +72,8 @@ def test_an_operation_is_told_what_no_device_has(options: str, message: str) -> 
 
 def test_options_of_other_compilers_are_taken() -> None:
     text = operation(BODY.format(statement="pass"))
-    told = "@ttl.operation(grid=(1, 1), fp32_dest_acc_en=True, dst_full_sync_en=False)"
-    run_text(text.replace("@ttl.operation(grid=(1, 1))", told))
+    given = "@ttl.operation(grid=(1, 1), fp32_dest_acc_en=True, dst_full_sync_en=False)"
+    run_text(text.replace("@ttl.operation(grid=(1, 1))", given))
 
 
 CARRIED = """

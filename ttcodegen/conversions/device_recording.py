@@ -132,7 +132,7 @@ class DeviceRecorder(StatementRecorder):
         if op.results[0] not in self.programs.made and self._copied(op) is None:
             if not has_placement(op.results[0]):
                 raise CompileError(
-                    f"'{op.name}' makes a tensor of which nothing says where it lies",
+                    f"'{op.name}' makes a tensor of which nothing says where it is placed",
                     op,
                     remedy="give its type a layout (#ttnn.ttnn_layout), as lowering does",
                 )

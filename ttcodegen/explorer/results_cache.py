@@ -15,7 +15,7 @@ MOST_KEPT = 64 << 20
 
 
 class ResultsCache:
-    """A bounded cache of byte strings: the least recently used ones go first."""
+    """A bounded cache of byte strings: least recently used entries are dropped first."""
 
     def __init__(self, most_kept: int = MOST_KEPT) -> None:
         self._most = most_kept

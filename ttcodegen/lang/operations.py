@@ -67,7 +67,7 @@ def _check_size(grid: Coordinates) -> None:
 _OPTIONS = frozenset(
     "fp32_dest_acc_en dst_full_sync_en math_fidelity memory_space num_outs options tiled".split()
 )
-"""What other compilers of the language are told beside the grid; here it changes nothing."""
+"""Options of other compilers of the language beside the grid; they change nothing here."""
 
 
 def operation(

@@ -1,4 +1,4 @@
-"""What the device makes of types of the source: f16 as float32, and what is told of the others."""
+"""What the device makes of types of the source: f16 as float32, and the notes on the others."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _widened_elements(attribute: DenseIntOrFPElementsAttr) -> Attribute:
 
 
 def settle_source_types(module: ModuleOp, f16: str) -> None:
-    """Does with f16 what was chosen, and tells what the device has less bits for, of what functions
+    """Does with f16 what was chosen, and says what the device has less bits for, of what functions
     are given and give."""
     outer = list(_outer_elements(module))
     wide = [place for place, element in outer if element in (IntegerType(64), _ui64)]

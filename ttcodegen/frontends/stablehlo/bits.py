@@ -128,7 +128,7 @@ def _next_after(conversion: Conversion, op: StableHLOOp) -> Value:
     away = builder.like("eq", above, positive, element=i1)
     step = builder.emit("where", [away, one, minus], bits[0].type)
     found = builder.like("add", bits[0], step)
-    # In 32 bits with a sign, the last of them is the least number.
+    # In 32 bits with a sign, the last of them is the lowest number.
     own = sign if sign < 1 << 31 else -sign
     signed = builder.like("bitwise_and", bits[1], conversion.filled_like(own, bits[1]))
     smallest = builder.like("bitwise_or", signed, one)

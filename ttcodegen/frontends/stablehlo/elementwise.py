@@ -156,7 +156,7 @@ def _remainder(conversion: Conversion, op: StableHLOOp) -> Value:
     if is_unsigned(element):
         return builder.emit("remainder", [left, right], type_)
     if not isinstance(element, AnyFloat):
-        # The least number has no absolute value.
+        # The lowest number has no absolute value.
         return rest_of(builder, left, right, truncated(builder, left, right))
     size = builder.emit(
         "remainder",

@@ -199,7 +199,7 @@ def _place_of_extreme(
         value = builder.typecast(value, f32)
         return first(builder.like("neg", value) if choice == "min" else value)
     if not isinstance(element, AnyFloat):
-        # All bits inverted, the order is the opposite one; the least number has no negative.
+        # All bits inverted, the order is the opposite one; the lowest number has no negative.
         return first(builder.like("bitwise_not", value) if choice == "min" else value)
     is_none = builder.typecast(builder.like("ne", value, value, element=i1), bf16)
     has_none = builder.typecast(builder.reduce("max", is_none, [dim], keep_dim=False), i1)

@@ -440,8 +440,8 @@ def _bags_from_offsets(
     if kind == "max":
         mask = graph.reshape(chosen, [bags, total, 1])
         least = graph.full([1, 1, 1], -inf, element)
-        spread = graph.reshape(found, [1, total, width])
-        hidden = graph.broadcasting("where", mask, spread, least, element=element)
+        rows = graph.reshape(found, [1, total, width])
+        hidden = graph.broadcasting("where", mask, rows, least, element=element)
         greatest = graph.reduce("max", hidden, [1], False)
         empty = graph.compare("eq", count, graph.number(0, count), i1)
         zero = graph.number(0, greatest)

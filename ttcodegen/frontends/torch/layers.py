@@ -132,13 +132,13 @@ def _conv_transpose3d(
     turned = graph.permute(turned, [0, 2, 1, 3, 4, 5])
     turned = graph.reshape(turned, [groups * outputs, inputs // groups, *kernel])
     turned = _dilated(graph, graph.like("reverse", turned, dimensions=[2, 3, 4]), dilation)
-    spread = _dilated(graph, x, each_of(stride, 3))
+    dilated = _dilated(graph, x, each_of(stride, 3))
     widths = [(0, 0)] * (len(shape_of(x.type)) - 3)
     for k, d, p, more in zip(
         kernel, dilation, each_of(padding, 3), each_of(output_padding, 3), strict=True
     ):
         widths.append((d * (k - 1) - p, d * (k - 1) - p + more))
-    return _convolution(graph, graph.pad(spread, widths), turned, bias, groups=groups)
+    return _convolution(graph, graph.pad(dilated, widths), turned, bias, groups=groups)
 
 
 def _padding(

@@ -62,7 +62,7 @@ def place(graph: Graph, x: SSAValue, name: str, dim: int | None, keep: bool) -> 
 
 
 def _in_reverse(graph: Graph, x: SSAValue) -> SSAValue:
-    """Elements in the opposite order: negated, or for integers all bits inverted, which the least
+    """Elements in the opposite order: negated, or for integers all bits inverted, which the lowest
     one has a place in as well."""
     kind = kind_of(element_of(x.type))
     if kind == "f":

@@ -97,7 +97,7 @@ class BlockWriter:
         self._number_type = DataType.FLOAT32
         """What numbers that fill tiles are, where they are written."""
         self._names: dict[str, str] = {}
-        """Of the circular buffers that are held: the names that were asked for."""
+        """Of the circular buffers that are held: the requested names."""
         self._ready: dict[int, tuple[Expression, Expression]] = {}
         """Parts of what is being written, by identity, and what they became."""
 

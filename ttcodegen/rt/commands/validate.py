@@ -61,7 +61,7 @@ class Validate(Command):
         return results
 
     def _options(self, binary: file.Binary, memory: int) -> list[str]:
-        """What the library is told of the device that a file is for."""
+        """The device that a file is for, as the library is given it."""
         if self.arguments["card"]:
             return ["--card"]  # Tensors of a card are not in the process.
         card = json.dumps(harvesting(system_of(binary).chip))

@@ -146,10 +146,10 @@ def _diagonal_scatter(
         return x.clone()
     places = torch.arange(columns) - begin_column
     lines = torch.nn.functional.pad(source, (begin_column, columns - count - begin_column))
-    spread = lines.unsqueeze(-2).expand(turned.shape)
+    expanded = lines.unsqueeze(-2).expand(turned.shape)
     mask = places[None, :] == torch.arange(rows)[:, None] - begin_row
     mask = mask & (places[None, :] >= 0) & (places[None, :] < count)
-    found = torch.where(mask, spread.to(x.dtype), turned)
+    found = torch.where(mask, expanded.to(x.dtype), turned)
     return found.permute([order.index(axis) for axis in range(x.dim())])
 
 

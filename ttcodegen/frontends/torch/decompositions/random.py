@@ -38,7 +38,7 @@ def _randn_like(x: Tensor, *, dtype: Any = None, **_: Any) -> Tensor:
 
 
 def _integers(shape: Any, low: int, high: int, dtype: Any) -> Tensor:
-    """Integers from `low` to below `high`; float32 tells at most 2^24 of them apart."""
+    """Integers from `low` to below `high`; float32 distinguishes at most 2^24 of them."""
     drawn = torch.floor(_uniform(shape) * (high - low)).clamp(max=high - low - 1)
     return (drawn.to(torch.int64) + low).to(dtype)
 

@@ -117,7 +117,7 @@ def _nan_median(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Any
 
 
 def _mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """The most frequent element, the least of several, and the last place of it."""
+    """The most frequent element, the lowest of several, and the last place of it."""
     last, axis = _along_last(x, dim)
     same = last.unsqueeze(-1) == last.unsqueeze(-2)
     counts = same.to(torch.int32).sum(-1)

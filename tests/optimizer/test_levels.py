@@ -197,7 +197,9 @@ def test_attention_takes_chunks_that_fit(mask: bool) -> None:
     config = given["program_config"].value  # type: ignore[union-attr]
     assert isinstance(config, SDPA)
     assert min(config.q_chunk_size, config.k_chunk_size) > 32
-    assert seconds(module) < 0.7 * seconds(compiled(attention(512, mask), 0))
+    # A mask that is not known has calls beside the attention, which take as long in both.
+    share = 0.8 if mask else 0.7
+    assert seconds(module) < share * seconds(compiled(attention(512, mask), 0))
     assert most_l1(module) <= CostModel(default_system("wormhole_b0").chip).speed.usable_l1
 
 

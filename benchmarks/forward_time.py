@@ -28,7 +28,7 @@ import numpy as np
 from measure import TTCODEGEN, corpus_file, fastest_run, manifest, run
 from xdsl.dialects.func import FuncOp
 
-from ttcodegen.diagnostics import Source
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.numerics.drawing import draw_inputs
 from ttcodegen.parsing import parse_module
 from ttcodegen.project.building import build_project

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.frontends import read_module
 
 MODULES = Path(__file__).parents[1] / "tests" / "frontends" / "modules"

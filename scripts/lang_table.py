@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ttcodegen.lang.functions import MATH_FUNCTIONS
+from ttcodegen.lang.simulator.functions import MATH_FUNCTIONS
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "tt-lang.md"
 TESTS = DOCUMENT.parent.parent / "tests" / "lang"

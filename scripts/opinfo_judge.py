@@ -275,7 +275,7 @@ def lower(sample: Sample) -> Any:
     import torch
 
     import ttcodegen.torch as frontend
-    from ttcodegen.diagnostics import CompileError
+    from ttcodegen.foundation.diagnostics import CompileError
     from ttcodegen.framework import ProjectOptions, compile_framework_model
 
     module = module_of([sample])

@@ -57,7 +57,10 @@ class _Reader:
             function = function.func
         if not isinstance(function, types.FunctionType) or function in self._seen:
             return
-        if not function.__module__.startswith(_CATALOGUE) or "op_builder" in function.__module__:
+        if (
+            not function.__module__.startswith(_CATALOGUE)
+            or "ops.core.builder" in function.__module__
+        ):
             return
         self._seen.add(function)
         names = _names_of(function)

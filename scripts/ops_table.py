@@ -12,11 +12,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import ttcodegen.ops
-from ttcodegen.conversions.ttir_to_ttmetal.grouping import INDEXED, WINDOWS
-from ttcodegen.conversions.ttir_to_ttmetal.index_maps import MOVEMENTS
-from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.ops.definition import (
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.grouping import INDEXED, WINDOWS
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.index_maps import MOVEMENTS
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.reductions import REDUCTIONS
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.ops.core.definition import (
     REQUIRED,
     TTIR,
     TTNN,
@@ -27,7 +27,7 @@ from ttcodegen.ops.definition import (
     TTNNDefinition,
     with_trait,
 )
-from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.core.traits import Trait
 from ttcodegen.ops.tt_lang import CALLED_OPERATION
 
 if __package__:

@@ -11,7 +11,7 @@ DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "adding-an-op.md"
 
 # The catalogue is put together once in a process, so each of these runs in one of its own.
 REGULAR = """
-import ttcodegen.ops.elementwise_unary as family
+import ttcodegen.ops.elementwise.unary as family
 family._register(eval(ROW, vars(family)))
 from tests.random_programs.recipes import RECIPES
 from tests.test_adding_an_op import one_op
@@ -20,7 +20,7 @@ one_op(RECIPES["hardswish"], "hardswish", "ttnn::hardswish(")
 IRREGULAR = """
 import numpy as np
 import tests.random_programs.recipes.movement as recipes
-import ttcodegen.ops.data_movement as family
+import ttcodegen.ops.movement.data_movement as family
 exec(BLOCK, vars(family))
 from tests.ops.conftest import _evaluate as evaluate
 x = np.arange(240, dtype=np.float32).reshape(2, 3, 40)
@@ -80,7 +80,8 @@ def test_the_irregular_op() -> None:
 def test_the_fields_of_rows_are_those_of_the_tables() -> None:
     from dataclasses import fields
 
-    from ttcodegen.ops import elementwise_binary, elementwise_unary
+    from ttcodegen.ops.elementwise import binary as elementwise_binary
+    from ttcodegen.ops.elementwise import unary as elementwise_unary
 
     rows = re.findall(r"^\| (`.*?`) \|", DOCUMENT.read_text(), re.MULTILINE)
     reported = {name for row in rows for name in re.findall(r"`(\w+)`", row)}

@@ -93,7 +93,7 @@ def test_tiles_and_bytes_of_tensors_are_counted_by_layouts() -> None:
         if counting.search(path.read_text("utf-8"))
     ]
     # The format of a tile itself, and the elements of an attribute's text.
-    allowed = {"dialects/tile.py", "parsing/elements.py"}
+    allowed = {"dialects/ttcore/tile.py", "parsing/elements.py"}
     assert {path.as_posix() for path in paths if path.parts[0] != "layout"} <= allowed
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ttcodegen import cache
-from ttcodegen.cache import keep_file, kept_file, own_cache_folder
 from ttcodegen.emitc.formatted_texts import FormattedTexts
+from ttcodegen.foundation import cache
+from ttcodegen.foundation.cache import keep_file, kept_file, own_cache_folder
 
 OTHER_USER = 4242
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")

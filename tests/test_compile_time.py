@@ -15,7 +15,7 @@ import pytest
 
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.frontends import read_module
 from ttcodegen.transforms.module_text import module_text
 
@@ -76,7 +76,7 @@ def test_what_calls_of_the_library_do_not_need_is_not_imported(tmp_path: Path) -
     assert status == "0"
     assert "ttcodegen.flatbuffer.writer" in modules
     assert "numpy" not in modules
-    assert "ttcodegen.dialects.ttmetal" not in modules
+    assert "ttcodegen.dialects.ttmetal.dialect" not in modules
     assert not [name for name in modules if name.startswith("ttcodegen.dialects.ttkernel")]
 
 

@@ -11,8 +11,8 @@ import pytest
 from ttcodegen.cli.opt import main as opt_main
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
-from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.optimizer.overrides import read_overrides
+from ttcodegen.foundation.diagnostics import CompileError, Source
+from ttcodegen.optimizer.overrides.overrides import read_overrides
 from ttcodegen.transforms.pass_options import OptionError
 from ttcodegen.transforms.registry import Step, passes_of
 

@@ -6,16 +6,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ttcodegen.diagnostics import CompileError, Diagnostics, Source
-from ttcodegen.dialects.functions import has_kernels
-from ttcodegen.dialects.mesh import ONE_CHIP, MeshShape, declared_mesh, set_mesh
-from ttcodegen.dialects.system import set_system, system_of
-from ttcodegen.dialects.traces import mark_traced
-from ttcodegen.dialects.verification import verify_module
+from ttcodegen.dialects.operations.functions import has_kernels
+from ttcodegen.dialects.operations.verification import verify_module
+from ttcodegen.dialects.ttcore.mesh import ONE_CHIP, MeshShape, declared_mesh, set_mesh
+from ttcodegen.dialects.ttcore.module_system import set_system, system_of
+from ttcodegen.dialects.ttcore.traces import mark_traced
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
+from ttcodegen.foundation.suggestions import did_you_mean
 from ttcodegen.frontends import source_module
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import check_supported
-from ttcodegen.suggestions import did_you_mean
 from ttcodegen.systems.cards import card_text, default_system, mesh_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, SystemDescription
 from ttcodegen.systems.releases import DEFAULT_RELEASE
@@ -23,14 +23,14 @@ from ttcodegen.transforms.given_decisions import level_of
 from ttcodegen.transforms.pass_options import OptionValue
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import Step, passes_of
-from ttcodegen.transforms.source_types import settle_source_types
+from ttcodegen.transforms.ttir.source_types import settle_source_types
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.ir import SSAValue
 
-    from ttcodegen.conversions.cpp_interface import ConstantFile
-    from ttcodegen.conversions.interface import Entry, InterfaceTensor
+    from ttcodegen.conversions.host_functions.cpp_interface import ConstantFile
+    from ttcodegen.conversions.host_functions.interface import Entry, InterfaceTensor
     from ttcodegen.cost.estimates import FunctionEstimate
     from ttcodegen.emission.called_operations import CalledOperations
     from ttcodegen.emission.description import (
@@ -84,7 +84,7 @@ class CompileOptions:
     f16: str = "bfloat16"
     """What f16 of the source is computed in: bfloat16 or float32."""
     trace: bool = False
-    """Whether calls of the C++ are captured as traces of the device, and replayed."""
+    """True if calls of the C++ are captured as traces of the device, and replayed."""
 
 
 @dataclass(frozen=True)
@@ -248,15 +248,15 @@ def _pipeline(module: ModuleOp, target: str) -> str | None:
 
 
 def _holds_programs(module: ModuleOp) -> bool:
-    from ttcodegen.dialects.device_module import holds_programs
+    from ttcodegen.dialects.ttmetal.device_module import holds_programs
 
     return holds_programs(module)
 
 
 def _is_whole_on_mesh(module: ModuleOp) -> bool:
-    """Whether a module for several chips says nothing of what each of them has."""
-    from ttcodegen.dialects.sharding import says_shardings
-    from ttcodegen.ops.definition import works_between_chips
+    """True if a module for several chips says nothing of what each of them has."""
+    from ttcodegen.dialects.ttir.sharding import says_shardings
+    from ttcodegen.ops.core.definition import works_between_chips
     from ttcodegen.transforms.rewriting import functions
 
     return declared_mesh(module) != ONE_CHIP and not (
@@ -298,7 +298,7 @@ def _source_dtypes(module: ModuleOp) -> dict[str, tuple[list[str], list[str]]]:
     """The numpy dtypes of arguments and results of each function, as the source has them."""
     from xdsl.dialects.func import FuncOp
 
-    from ttcodegen.dialects.datatypes import element_of, numpy_name
+    from ttcodegen.dialects.core.datatypes import element_of, numpy_name
 
     def names(types: Sequence[object]) -> list[str]:
         return [numpy_name(element_of(type_)) or "float32" for type_ in types]  # pyright: ignore
@@ -334,7 +334,7 @@ def emit_module(
     Raises:
         CompileError: if something has no C++, or nothing can be called.
     """
-    from ttcodegen.conversions.file_emission import (
+    from ttcodegen.conversions.host_functions.file_emission import (
         FileEmission,
         constants_of,
         functions_in_files,
@@ -359,7 +359,7 @@ def emit_module(
             called = write_called_operations(module, name, input_hash, options.release)
     has_flatbuffer, flatbuffer = True, b""
     if options.target == "ttmetal":
-        from ttcodegen.conversions.host_shares import share_on_host
+        from ttcodegen.conversions.mesh.host_shards import share_on_host
 
         has_flatbuffer = _has_meanings(module)
         with runner.stage("flatbuffer"):
@@ -380,8 +380,8 @@ def emit_module(
         with runner.stage("golden values"):
             flatbuffer = embed(flatbuffer)
     if options.trace:
-        from ttcodegen.conversions.cpu_calls import cpu_functions
-        from ttcodegen.conversions.traces import require_traceable
+        from ttcodegen.conversions.ttir_to_ttnn.cpu_calls import cpu_functions
+        from ttcodegen.conversions.ttnn_to_emitc.traces import require_traceable
 
         require_traceable(interface, cpu_functions(module))
         description = replace(description, traced=True)
@@ -416,8 +416,8 @@ def _kernel_paths(module: ModuleOp, target: str) -> Mapping[tuple[str, str], str
 
 
 def _has_meanings(module: ModuleOp) -> bool:
-    """Whether TTIR says what each program of the device computes."""
-    from ttcodegen.dialects.device_module import functions_of, is_meaning
+    """True if TTIR says what each program of the device computes."""
+    from ttcodegen.dialects.ttmetal.device_module import functions_of, is_meaning
 
     return not any(op.is_declaration for op in functions_of(module) if is_meaning(op))
 
@@ -446,11 +446,11 @@ def _ttm(module: ModuleOp, origin: Origin) -> bytes:
 
 def _interface(module: ModuleOp, target: str) -> list[Entry]:
     """The entry functions of a lowered module; raises CompileError if there are none."""
-    from ttcodegen.conversions.interface import entries, required
+    from ttcodegen.conversions.host_functions.interface import entries, required
 
     if target == "ttnn":
         return required(entries(module))
-    from ttcodegen.conversions.device_interface import device_entries
+    from ttcodegen.conversions.ttmetal_to_emitc.interface import device_entries
 
     return required(device_entries(module))
 
@@ -487,7 +487,7 @@ def _describe(
     source_dtypes: Mapping[str, tuple[Sequence[str], Sequence[str]]],
 ) -> ModuleDescription:
     """What a lowered module has for its users, but for what its C++ adds to that."""
-    from ttcodegen.conversions.product_weights import product_weights
+    from ttcodegen.conversions.host_functions.matmul_weights import product_weights
     from ttcodegen.emission.description import ModuleDescription
 
     estimates: dict[str, FunctionEstimate] = {}
@@ -529,9 +529,9 @@ def _estimates(entries: Sequence[Entry], options: CompileOptions) -> dict[str, F
 
 
 def _data_file(constant: ConstantFile) -> DataFile:
-    from ttcodegen.dialects.constants import constant_array
+    from ttcodegen.dialects.core.constants import constant_array
     from ttcodegen.emission.description import DataFile
-    from ttcodegen.ops.layout import converted
+    from ttcodegen.ops.movement.layout import converted
 
     array = constant_array(constant.value)
     if not constant.data_type.is_float and array.dtype.name != constant.data_type.numpy:
@@ -567,7 +567,7 @@ def _describe_function(
 def _tensor(
     tensor: InterfaceTensor, source_dtype: str, tuned: Collection[SSAValue] = ()
 ) -> TensorDescription:
-    from ttcodegen.dialects.placement import placement_of
+    from ttcodegen.dialects.ttnn.placement import placement_of
     from ttcodegen.emission.description import TensorDescription, TensorKind
     from ttcodegen.emission.tolerances import output_tolerance
     from ttcodegen.naming.tuning import PRODUCT_WEIGHTS, qualified

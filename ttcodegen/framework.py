@@ -13,7 +13,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from ttcodegen.compilation import CompiledModule, compile_module
-from ttcodegen.diagnostics import (
+from ttcodegen.foundation.diagnostics import (
     CompileError,
     Diagnostic,
     Diagnostics,
@@ -21,9 +21,9 @@ from ttcodegen.diagnostics import (
     SourceLocation,
     instruction_location,
 )
+from ttcodegen.foundation.user_files import is_of_user
 from ttcodegen.project.reference import Reference
 from ttcodegen.project.settings import ProjectOptions
-from ttcodegen.user_files import is_of_user
 
 if TYPE_CHECKING:
     import numpy as np

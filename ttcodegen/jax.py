@@ -18,8 +18,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.emission.structure import Structure, static
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.framework import (
     CheckError,
     FrameworkModel,

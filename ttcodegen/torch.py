@@ -18,8 +18,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Unpack
 
-from ttcodegen.diagnostics import CompileError, Source, SourceLocation
 from ttcodegen.emission.structure import Structure, static
+from ttcodegen.foundation.diagnostics import CompileError, Source, SourceLocation
 from ttcodegen.framework import (
     CheckError,
     FrameworkModel,

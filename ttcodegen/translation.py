@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.systems.releases import DEFAULT_RELEASE
 from ttcodegen.version import __version__
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.dialects.func import FuncOp
 
-    from ttcodegen.dialects.programs import Kernel, Program
+    from ttcodegen.dialects.ttmetal.programs import Kernel, Program
     from ttcodegen.flatbuffer.writer import Origin
 
 DEFAULT_ARCH = "wormhole_b0"
@@ -43,7 +43,7 @@ class Translation:
     name: str
     description: str
     reads_text: bool
-    """Whether the input is MLIR; a flatbuffer otherwise."""
+    """True if the input is MLIR; a flatbuffer otherwise."""
     translate: Callable[[Source | bytes], Translated]
 
 
@@ -70,7 +70,7 @@ def ttnn_to_flatbuffer(source: Source | bytes) -> Translated:
     Raises:
         CompileError: if the text is no such module.
     """
-    from ttcodegen.conversions.convert_ttnn_to_emitc import complete_layouts
+    from ttcodegen.conversions.ttnn_to_emitc.convert import complete_layouts
     from ttcodegen.flatbuffer.writer import write_ttnn
     from ttcodegen.ops.context import load_dialects
 
@@ -129,7 +129,7 @@ def ttkernel_to_cpp(source: Source | bytes) -> Translated:
         CompileError: if there are no kernels, or an op has no C++.
     """
     from ttcodegen.compat.ttmetal_programs import DISPATCH
-    from ttcodegen.dialects.device_op_names import RUN_PROGRAM
+    from ttcodegen.dialects.ttmetal.op_names import RUN_PROGRAM
 
     module = _module(source)
     runs = (RUN_PROGRAM, DISPATCH)
@@ -170,8 +170,8 @@ def _kernels_alone(module: ModuleOp) -> dict[str, str]:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.dialects.func import FuncOp
 
-    from ttcodegen.conversions.ttkernel_to_emitc import write_kernel
-    from ttcodegen.dialects.functions import KERNEL_THREAD
+    from ttcodegen.conversions.ttkernel_to_emitc.functions import write_kernel
+    from ttcodegen.dialects.operations.functions import KERNEL_THREAD
     from ttcodegen.emitc.builder import open_file
     from ttcodegen.emitc.identifiers import file_stem
     from ttcodegen.emitc.printer import print_module
@@ -199,10 +199,10 @@ def _infer_threads(module: ModuleOp) -> None:
     """
     from xdsl.dialects.func import FuncOp
 
-    from ttcodegen.dialects.functions import KERNEL_THREAD
+    from ttcodegen.dialects.operations.functions import KERNEL_THREAD
+    from ttcodegen.dialects.operations.verification import verify_module
     from ttcodegen.dialects.ttkernel.attributes import CBType, ThreadType, ThreadTypeAttr
     from ttcodegen.dialects.ttkernel.operation import TTKernelOp
-    from ttcodegen.dialects.verification import verify_module
 
     inferred = False
     for function in module.ops:
@@ -233,8 +233,10 @@ def _undeclared_kernel(function: FuncOp) -> tuple[Kernel, Program]:
     from xdsl.dialects.arith import ConstantOp
     from xdsl.dialects.builtin import IntegerAttr, StringAttr
 
-    from ttcodegen.dialects.device_op_names import NAMED_ARGUMENT, RUN_TIME_ARGUMENT
-    from ttcodegen.dialects.programs import (
+    from ttcodegen.dialects.ttkernel.attributes import ThreadType
+    from ttcodegen.dialects.ttkernel.operation import kernel_thread
+    from ttcodegen.dialects.ttmetal.op_names import NAMED_ARGUMENT, RUN_TIME_ARGUMENT
+    from ttcodegen.dialects.ttmetal.programs import (
         CoreArea,
         Kernel,
         NamedConstant,
@@ -242,8 +244,6 @@ def _undeclared_kernel(function: FuncOp) -> tuple[Kernel, Program]:
         Program,
         RuntimeArgument,
     )
-    from ttcodegen.dialects.ttkernel.attributes import ThreadType
-    from ttcodegen.dialects.ttkernel.operation import kernel_thread
     from ttcodegen.naming.sources import name_in_text
 
     constants: dict[str, NamedConstant] = {}
@@ -312,7 +312,7 @@ TRANSLATIONS = (
 
 
 def _module(source: Source | bytes) -> ModuleOp:
-    from ttcodegen.dialects.verification import verify_module
+    from ttcodegen.dialects.operations.verification import verify_module
     from ttcodegen.frontends import module_for_passes
     from ttcodegen.parsing.structure import refuse_unregistered
 

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from ttcodegen import __version__, messages, version
+from ttcodegen import __version__, version
 from ttcodegen.cli import explorer, opt, rt, translate, ttcodegen
 from ttcodegen.cli.completion import SHELLS, completion_script
 from ttcodegen.cli.ttcodegen import argument_parser as ttcodegen_parser
-from ttcodegen.messages import Level, Progress
+from ttcodegen.foundation import messages
+from ttcodegen.foundation.messages import Level, Progress
 
 Main = Callable[[Sequence[str]], int]
 

@@ -8,7 +8,7 @@ import pytest
 
 from ttcodegen.cli.rt import main
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
+from ttcodegen.foundation.diagnostics import Source
 
 EXP = """func.func @f(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
   %0 = "ttir.exp"(%x) : (tensor<4x4xf32>) -> tensor<4x4xf32>

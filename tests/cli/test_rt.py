@@ -14,7 +14,7 @@ import pytest
 
 from ttcodegen import __version__
 from ttcodegen.cli.rt import main
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.rt import API, Artifacts, Logger
 from ttcodegen.rt.commands import arguments
 from ttcodegen.runtime import initialization

@@ -12,12 +12,12 @@ import pytest
 from ttcodegen.cli.opt import main as opt
 from ttcodegen.cli.translate import main
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.conversions.convert_ttnn_to_emitc import ConvertTTNNToEmitC
-from ttcodegen.diagnostics import Source
+from ttcodegen.conversions.ttnn_to_emitc.convert import ConvertTTNNToEmitC
 from ttcodegen.emitc.printer import print_module
 from ttcodegen.flatbuffer.module import module_of
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.flatbuffer.ttm_reader import read_ttm
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.project.cpu_backend import CPUBackend

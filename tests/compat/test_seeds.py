@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ttcodegen.compat import ttir_buffers, ttnn_modules
-from ttcodegen.diagnostics import CompileError, Diagnostics, Source
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.frontends import read_module
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.opt.command_line import parse_command_line

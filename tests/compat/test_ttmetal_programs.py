@@ -8,7 +8,7 @@ import pytest
 
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compat.ttmetal_programs import lift_programs
-from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.parsing import parse_module
 from ttcodegen.transforms.module_text import module_text
 from ttcodegen.translation import ttkernel_to_cpp

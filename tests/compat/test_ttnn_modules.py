@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.parsing.reading import parse
-from ttcodegen.diagnostics import Diagnostics, Source
-from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.foundation.diagnostics import Diagnostics, Source
 from ttcodegen.parsing import parse_module
 from ttcodegen.transforms.module_text import module_text
 from ttcodegen.translation import mlir_to_cpp, ttnn_to_flatbuffer
@@ -53,7 +53,7 @@ def test_it_continues_to_a_flatbuffer() -> None:
 
 
 def test_it_continues_to_cpp() -> None:
-    from ttcodegen.conversions.convert_ttnn_to_emitc import ConvertTTNNToEmitC
+    from ttcodegen.conversions.ttnn_to_emitc.convert import ConvertTTNNToEmitC
     from ttcodegen.ops.context import load_dialects
 
     module = parse(INTRODUCTION)

@@ -11,9 +11,9 @@ from collections.abc import Callable
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from ttcodegen.diagnostics import Source
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.placement import placement_of
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttnn.placement import placement_of
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.transforms.registry import passes_of

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from xdsl.dialects import test
 from xdsl.dialects.builtin import i32
 
-from ttcodegen.conversions.call_loops import with_loops
-from ttcodegen.conversions.recording import Loop, Statement
+from ttcodegen.conversions.host_functions.call_loops import with_loops
+from ttcodegen.conversions.host_functions.recording import Loop, Statement
 from ttcodegen.emitc.text import Text
-from ttcodegen.ops.cpp_calls import Call, Use
+from ttcodegen.ops.core.calls import Call, Use
 
 OP = test.TestOp(result_types=[i32])
 VALUE = OP.results[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
+from ttcodegen.foundation.diagnostics import Source
 
 SORT = """func.func @f(%x: tensor<33x5xf32>, %w: tensor<1x32x64xbf16>
     {ttcore.argument_type = #ttcore.argument_type<parameter>})

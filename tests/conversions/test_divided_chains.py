@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.conversions import layers, splitting
-from ttcodegen.conversions.shared_values import shared_first
-from ttcodegen.diagnostics import Source
+from ttcodegen.conversions.host_functions import layers, splitting
+from ttcodegen.conversions.host_functions.shared_values import shared_first
+from ttcodegen.foundation.diagnostics import Source
 
 ROWS = "tensor<32x64xf32>"
 PLACES = "tensor<32x64xui16>"

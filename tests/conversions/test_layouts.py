@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from xdsl.dialects.func import FuncOp
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.placement import placement_of
-from ttcodegen.transforms.const_eval_hoist import is_const_eval
+from ttcodegen.dialects.ttnn.placement import placement_of
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.transforms.functions.const_eval_hoist import is_const_eval
 
 
 def argument(kind: str) -> str:

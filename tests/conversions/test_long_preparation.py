@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
+from ttcodegen.foundation.diagnostics import Source
 
 COUNT = 60
 

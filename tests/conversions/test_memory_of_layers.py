@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.conversions import layers
-from ttcodegen.diagnostics import Source
+from ttcodegen.conversions.host_functions import layers
+from ttcodegen.foundation.diagnostics import Source
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "transformer"))
 

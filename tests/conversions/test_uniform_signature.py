@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.emitc.printer import print_module
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.project.toolchain import Toolchain

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
+from ttcodegen.foundation.diagnostics import Source
 
 TENSOR = "tensor<32x32xf32>"
 

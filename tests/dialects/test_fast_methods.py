@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import AnyAttr, BaseAttr
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.dialects.fast_methods import REPLACED, replace_methods
+from ttcodegen.dialects.core.fast_methods import REPLACED, replace_methods
 
 replace_methods()
 

@@ -9,8 +9,8 @@ import pytest
 from tests.dialects.texts import assert_round_trip, parse, refusal, text_of
 from tests.parsing.reading import failure
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.dialects.ttir_generic import TILE_OPS, GenericOp
+from ttcodegen.dialects.ttir.generic import TILE_OPS, GenericOp
+from ttcodegen.foundation.diagnostics import CompileError, Source
 
 ALIASES = """
 #l1_ = #tt.memory_space<l1>

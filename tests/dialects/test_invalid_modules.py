@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.frontends import module_for_passes
 from ttcodegen.translation import ttnn_to_flatbuffer
 
@@ -153,7 +153,7 @@ def _compile(source: Source) -> None:
 
 
 def _read_for_passes(source: Source) -> None:
-    from ttcodegen.dialects.verification import verify_module
+    from ttcodegen.dialects.operations.verification import verify_module
 
     verify_module(module_for_passes(source))
 

@@ -15,7 +15,6 @@ from xdsl.ir import SSAValue
 from scripts.kernel_check import KernelCheck
 from scripts.kernel_check_configuration import CircularBuffer, KernelConfiguration
 from tests.dialects.test_ttkernel import kernel_with
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.ttkernel.attributes import (
     CBType,
     KeptTilesType,
@@ -31,6 +30,7 @@ from ttcodegen.dialects.ttkernel.cpp_calls import kernel_call
 from ttcodegen.dialects.ttkernel.definition import CallForm, KernelOp
 from ttcodegen.dialects.ttkernel.operation import TTKernelOp
 from ttcodegen.dialects.ttkernel.table import kernel_ops
+from ttcodegen.foundation.diagnostics import CompileError
 
 pytestmark = pytest.mark.slow
 
@@ -190,7 +190,7 @@ def test_every_call_is_emulated(tmp_path: Path, thread: ThreadType) -> None:
 
 
 def test_circular_buffers_that_a_kernel_takes_have_numbers() -> None:
-    from ttcodegen.diagnostics import Source
+    from ttcodegen.foundation.diagnostics import Source
     from ttcodegen.translation import ttkernel_to_cpp
 
     cb = "!ttkernel.cb<4, !ttcore.tile<32x32, bf16>>"

@@ -10,18 +10,24 @@ from xdsl.dialects.builtin import SymbolRefAttr, f32
 
 from tests.dialects.texts import parse, refusal, text_of
 from tests.ttmetal.exp_module import exp_module, exp_program
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.device_module import (
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.core.records import print_record
+from ttcodegen.dialects.ttcore.tile import TileType
+from ttcodegen.dialects.ttmetal.device_module import (
     functions_of,
     is_host_function,
     launches,
     verify_programs,
 )
-from ttcodegen.dialects.program_attribute import ProgramAttr
-from ttcodegen.dialects.programs import CircularBuffer, NocX, Place, Program, RuntimeArgument
-from ttcodegen.dialects.records import print_record
-from ttcodegen.dialects.tile import TileType
+from ttcodegen.dialects.ttmetal.program_attribute import ProgramAttr
+from ttcodegen.dialects.ttmetal.programs import (
+    CircularBuffer,
+    NocX,
+    Place,
+    Program,
+    RuntimeArgument,
+)
+from ttcodegen.foundation.diagnostics import CompileError
 
 
 def program_in(text: str) -> Program:
@@ -97,7 +103,7 @@ def test_what_is_as_by_default_is_left_out() -> None:
     ],
 )
 def test_malformed_programs_are_refused_at_their_place(old: str, new: str, expected: str) -> None:
-    from ttcodegen.dialects.datatypes import DataType
+    from ttcodegen.dialects.core.datatypes import DataType
 
     text = text_of(exp_module(DataType.FLOAT32))
     assert old in text

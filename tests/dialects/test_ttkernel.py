@@ -15,8 +15,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from tests.dialects.texts import assert_round_trip, parse, refusal, text_of
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.tile import TileType
+from ttcodegen.dialects.ttcore.tile import TileType
 from ttcodegen.dialects.ttkernel.attributes import (
     BroadcastType,
     CBType,
@@ -45,6 +44,7 @@ from ttcodegen.dialects.ttkernel.cpp_calls import kernel_call
 from ttcodegen.dialects.ttkernel.definition import ANY_THREAD, Engine, KernelOp
 from ttcodegen.dialects.ttkernel.operation import TTKernelOp, create, ttkernel_op_classes
 from ttcodegen.dialects.ttkernel.table import kernel_ops
+from ttcodegen.foundation.diagnostics import CompileError
 
 TILES = CBType(2, TileType("bf16"))
 TYPES: dict[str, Attribute] = {

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.dialects.texts import assert_round_trip, parse, refusal, text_of
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.system import set_system
-from ttcodegen.dialects.ttcore_enumerations import NocIndex
-from ttcodegen.dialects.ttmetal import EnqueueProgramOp
-from ttcodegen.dialects.ttmetal_attributes import ComputeConfigAttr, NocConfigAttr
-from ttcodegen.dialects.verification import verify_module
+from ttcodegen.dialects.operations.verification import verify_module
+from ttcodegen.dialects.ttcore.enumerations import NocIndex
+from ttcodegen.dialects.ttcore.module_system import set_system
+from ttcodegen.dialects.ttmetal.attributes import ComputeConfigAttr, NocConfigAttr
+from ttcodegen.dialects.ttmetal.dialect import EnqueueProgramOp
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.systems.cards import default_system
 
 L1 = "memref<1x1x2x4x!ttcore.tile<32x32, f32>, #ttcore.shard<16384x4096, 1>, #l1>"

@@ -8,9 +8,9 @@ import pytest
 
 from tests.dialects.texts import parse, refusal, text_of
 from tests.ttmetal.exp_module import exp_module, exp_program
-from ttcodegen.dialects.device_module import functions_of, is_host_function, launches
-from ttcodegen.dialects.programs import CoreArea, Program
-from ttcodegen.dialects.tuning import (
+from ttcodegen.dialects.ttmetal.device_module import functions_of, is_host_function, launches
+from ttcodegen.dialects.ttmetal.programs import CoreArea, Program
+from ttcodegen.dialects.ttmetal.tuning import (
     Derived,
     Name,
     Operation,

@@ -10,8 +10,8 @@ from tests.dialects.texts import parse
 from tests.parsing.reading import parse as read
 from ttcodegen.cli import opt, translate
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.dialects.verification import verify_module
+from ttcodegen.dialects.operations.verification import verify_module
+from ttcodegen.foundation.diagnostics import CompileError, Source
 
 T = "tensor<4xf32>"
 IDENTITY = f"func.func private @g(%x: {T}) -> {T} {{ return %x : {T} }}\n"

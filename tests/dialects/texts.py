@@ -7,8 +7,8 @@ import io
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.dialects.verification import verify_module
+from ttcodegen.dialects.operations.verification import verify_module
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.parsing import parse_module
 from ttcodegen.transforms.module_text import ModulePrinter
 

@@ -9,10 +9,10 @@ from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
 from xdsl.dialects.test import TestOp as AnyOp
 
 from tests.emitc.conftest import only_file
-from ttcodegen.diagnostics import set_source_offset, source_offset
 from ttcodegen.emitc.builder import EmitCBuilder, Text, open_file, type_of
 from ttcodegen.emitc.operators import ComparisonPredicate
 from ttcodegen.emitc.printer import print_module
+from ttcodegen.foundation.diagnostics import set_source_offset, source_offset
 
 # What the file below calls, so that it can be compiled.
 DECLARATIONS = """

@@ -11,8 +11,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
 
 from tests.emitc.conftest import parse
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.emitc.dialect import EmitC, verify
+from ttcodegen.foundation.diagnostics import CompileError
 
 # One of each op, as upstream's parser and verifiers take it.
 EVERY_OP = """

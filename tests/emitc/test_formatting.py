@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.emitc import clang_format, formatted_texts, formatting
 from ttcodegen.emitc.formatting import format_files, start_formatting
 from ttcodegen.emitc.pieces import Piece
+from ttcodegen.foundation.diagnostics import CompileError
 
 STYLE = "BasedOnStyle: Google\nIndentWidth: 4\nAccessModifierOffset: -2\nColumnLimit: 100\n"
 

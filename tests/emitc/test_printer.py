@@ -9,10 +9,10 @@ from xdsl.dialects import test
 from xdsl.dialects.builtin import ModuleOp
 
 from tests.emitc.conftest import PrintBody, only_file, parse
-from ttcodegen.diagnostics import CompileError, set_source_offset
 from ttcodegen.emitc.builder import EmitCBuilder, Text, open_file
 from ttcodegen.emitc.printer import print_module
 from ttcodegen.emitc.statements import FileOp
+from ttcodegen.foundation.diagnostics import CompileError, set_source_offset
 
 
 def file_text(operations: str) -> str:

@@ -12,8 +12,8 @@ import pytest
 from tests.examples.mesh_models import LLAMA_1B, Mesh, llama_layer, residual_blocks
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
 from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.numerics.interpreter import Interpreter
 
 MODELS = {

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.emission.templates import clang_format_style
 from ttcodegen.emitc.formatting import format_files
+from ttcodegen.foundation.diagnostics import CompileError, Source
 
 ROOT = Path(__file__).parents[2]
 CORPUS = Path(os.environ.get("TTCODEGEN_CORPUS", "/nowhere"))

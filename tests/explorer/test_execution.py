@@ -14,12 +14,12 @@ import pytest
 from tests.explorer.test_graphs import MODEL
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.explorer import execution as explorer_execution
 from ttcodegen.explorer.client import ExplorerError, TTExplorer
 from ttcodegen.explorer.execution import Execution
 from ttcodegen.explorer.session import Command, Session
 from ttcodegen.explorer.settings import Settings
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.project import checking
 
 

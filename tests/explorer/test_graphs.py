@@ -10,7 +10,6 @@ import pytest
 
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions
-from ttcodegen.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.explorer.graph import Graph, GraphNode, to_json
 from ttcodegen.explorer.models import (
     compile_stages,
@@ -19,6 +18,7 @@ from ttcodegen.explorer.models import (
     source_graphs,
 )
 from ttcodegen.explorer.module_graphs import module_graphs
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.parsing import parse_operations
 
 ROOT = Path(__file__).resolve().parents[2]

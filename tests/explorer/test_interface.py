@@ -17,13 +17,13 @@ import pytest
 from tests.explorer.test_graphs import MODEL
 from ttcodegen.cli.explorer import main
 from ttcodegen.compilation import CompileOptions
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.explorer.client import ExplorerError, TTExplorer
 from ttcodegen.explorer.models import model_graphs
 from ttcodegen.explorer.server import Server, is_loopback
 from ttcodegen.explorer.session import Session
 from ttcodegen.explorer.settings import Settings, read_settings
 from ttcodegen.flatbuffer.system import read_ttsys_file
+from ttcodegen.foundation.diagnostics import CompileError
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ import pytest
 
 from tests.explorer.test_graphs import ROOT
 from ttcodegen.compilation import CompileOptions
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.explorer.graph import Graph, GraphNode, KeyValue
 from ttcodegen.explorer.models import Model, open_model
 from ttcodegen.explorer.session import Command, Session
 from ttcodegen.explorer.stages import MADE_OF, SOURCE, graph_of_stage
 from ttcodegen.explorer.synchronisation import Synchronisation
+from ttcodegen.foundation.diagnostics import CompileError
 
 TRANSFORMER = ROOT / "examples/transformer/transformer.mlir"
 NAMELESS = """

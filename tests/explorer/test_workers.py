@@ -13,11 +13,11 @@ import pytest
 
 from tests.explorer.test_graphs import MODEL
 from ttcodegen.compilation import CompileOptions
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.explorer import workers as workers_module
 from ttcodegen.explorer.requests import Request, perform
 from ttcodegen.explorer.results_cache import ResultsCache
 from ttcodegen.explorer.workers import Workers
+from ttcodegen.foundation.diagnostics import CompileError
 
 
 @pytest.fixture

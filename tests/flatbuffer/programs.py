@@ -8,11 +8,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.placement import TensorPlacement, placed_type
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttnn.placement import TensorPlacement, placed_type
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.writer import Origin
-from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.ttnn import ttnn_op_classes
 
 ORIGIN = Origin("00ff", "wormhole_b0", "0.70.1")

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.flatbuffer.programs import adding_program, binary, tensor
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.decoding import decode
 from ttcodegen.flatbuffer.encoding import encode
 from ttcodegen.flatbuffer.schema import load_schema
+from ttcodegen.foundation.diagnostics import CompileError
 
 SCHEMA = load_schema("ttnn.fbs")
 

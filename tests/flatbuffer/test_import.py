@@ -7,7 +7,7 @@ import sys
 
 SCRIPT = """
 import sys
-from ttcodegen.lazy_numpy import import_without_numpy
+from ttcodegen.foundation.lazy_numpy import import_without_numpy
 library = import_without_numpy("flatbuffers.builder")
 assert "numpy" not in sys.modules
 builder = library.Builder(0)

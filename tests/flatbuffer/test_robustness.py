@@ -11,12 +11,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.flatbuffer.programs import adding_program, binary, tensor
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.decoding import decode
 from ttcodegen.flatbuffer.encoding import encode
 from ttcodegen.flatbuffer.reader import read_ttnn, read_ttnn_file
 from ttcodegen.flatbuffer.schema import load_schema, parse_schema
+from ttcodegen.foundation.diagnostics import CompileError
 
 SCHEMA = load_schema("ttnn.fbs")
 CONSTANT = file.Constant("float32", (4,), struct.pack("<4f", 1, 2, 3, 4))

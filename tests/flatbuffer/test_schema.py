@@ -6,11 +6,11 @@ import dataclasses
 
 import pytest
 
-from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.flatbuffer.program import RECORDS
 from ttcodegen.flatbuffer.reader import ELEMENT_SIZES
 from ttcodegen.flatbuffer.schema import FieldType, SchemaError, load_schema, parse_schema
-from ttcodegen.ops.definition import Layout
+from ttcodegen.ops.core.definition import Layout
 
 
 def test_records_have_the_fields_of_their_tables() -> None:

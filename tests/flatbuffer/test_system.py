@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer import system as ttsys
 from ttcodegen.flatbuffer.system import read_ttsys, read_ttsys_file, write_ttsys
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import ARCHITECTURES, ChipChannel, SystemDescription, differences
 

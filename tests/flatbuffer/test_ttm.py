@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from tests.flatbuffer.programs import ORIGIN
 from tests.ttmetal.emission import with_kernels_written
 from tests.ttmetal.exp_module import exp_module, exp_program
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer import ttm_program as device
 from ttcodegen.flatbuffer.encoding import encode
@@ -23,6 +22,7 @@ from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.flatbuffer.schema import load_schema
 from ttcodegen.flatbuffer.ttm_reader import is_ttm, read_ttm, read_ttm_file
 from ttcodegen.flatbuffer.ttm_writer import write_ttm
+from ttcodegen.foundation.diagnostics import CompileError
 
 SCHEMA = load_schema("ttm.fbs")
 

@@ -19,13 +19,13 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 
 from tests.flatbuffer.programs import BF16, ORIGIN, function, hosted, module, placed
-from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.functions import location_text
-from ttcodegen.dialects.ttcore import ArgumentType, ArgumentTypeAttr, LoadCachedOp
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.operations.functions import location_text
+from ttcodegen.dialects.ttcore.dialect import ArgumentType, ArgumentTypeAttr, LoadCachedOp
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.flatbuffer.writer import write_ttnn
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.naming.interface import argument_names, result_names
 from ttcodegen.parsing import parse_module
 

@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.dialects.verification import verify_module
+from ttcodegen.dialects.operations.verification import verify_module
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.frontends import read_module
 from ttcodegen.numerics.golden import Golden
 from ttcodegen.parsing import check_supported

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from ttcodegen.diagnostics import Source
-from ttcodegen.dialects.verification import verify_module
+from ttcodegen.dialects.operations.verification import verify_module
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.frontends import read_module
 from ttcodegen.numerics.golden import Golden
 from ttcodegen.parsing import check_supported

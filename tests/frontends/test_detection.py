@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import ttcodegen.frontends as frontends
-from ttcodegen.diagnostics import BYTECODE_MAGIC, CompileError, Source
+from ttcodegen.foundation.diagnostics import BYTECODE_MAGIC, CompileError, Source
 from ttcodegen.frontends import Frontend, frontend_of, read_module
 
 APPLES = Frontend("Apples", frozenset({"apple", "pear"}), "nowhere")

@@ -13,13 +13,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from ttcodegen.cli.ttcodegen import main
-from ttcodegen.diagnostics import Source
-from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.frontends import read_module
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import passes_of
-from ttcodegen.transforms.ttir_patterns import is_weight
+from ttcodegen.transforms.ttir.queries import is_weight
 
 MODULES = Path(__file__).parent / "modules"
 MODELS = sorted(path.name for path in MODULES.glob("*.bf16.*.mlir"))

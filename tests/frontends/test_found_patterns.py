@@ -8,13 +8,13 @@ from xdsl.context import Context
 
 from tests.frontends.running import ops_of, read
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
 from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.numerics.golden import Golden
 from ttcodegen.numerics.interpreter import Interpreter
-from ttcodegen.transforms.ttir_canonicalize import TTIRCanonicalizePass
-from ttcodegen.transforms.ttir_decompose import TTIRDecomposePass
-from ttcodegen.transforms.ttir_fusing import TTIRFusingPass
+from ttcodegen.transforms.ttir.canonicalize import TTIRCanonicalizePass
+from ttcodegen.transforms.ttir.decompose import TTIRDecomposePass
+from ttcodegen.transforms.ttir.fusing.rules import TTIRFusingPass
 
 
 @pytest.mark.parametrize("chosen", [False, True])

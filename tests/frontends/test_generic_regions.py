@@ -9,7 +9,7 @@ import pytest
 
 from tests.ttmetal.test_generics import programs
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.project.checking import run_in_numpy
 
 HEAD = """

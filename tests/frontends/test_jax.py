@@ -18,7 +18,7 @@ import jax.numpy as jnp  # noqa: E402
 import ttcodegen  # noqa: E402
 import ttcodegen.jax  # noqa: E402
 from tests.frontends import jax_models  # noqa: E402
-from ttcodegen.diagnostics import CompileError, SourceLocation  # noqa: E402
+from ttcodegen.foundation.diagnostics import CompileError, SourceLocation  # noqa: E402
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("ignore")]
 

@@ -362,8 +362,8 @@ def test_a_body_that_no_op_is_named_after_is_one_generic_of_the_device(name: str
     linalg's."""
     from xdsl.dialects.builtin import AffineMapAttr
 
-    from ttcodegen.diagnostics import Source
-    from ttcodegen.dialects.ttir_generic import GenericOp
+    from ttcodegen.dialects.ttir.generic import GenericOp
+    from ttcodegen.foundation.diagnostics import Source
     from ttcodegen.frontends import read_module
     from ttcodegen.ops.context import load_dialects
     from ttcodegen.transforms.pass_runner import PassRunner

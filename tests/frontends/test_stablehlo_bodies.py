@@ -10,7 +10,7 @@ import pytest
 
 from tests.frontends.stablehlo import imported, run_text
 from tests.frontends.test_stablehlo_ops import FLOATS, INTEGERS, check
-from ttcodegen.diagnostics import CompileError, Diagnostics, Source
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.frontends import read_module
 
 
@@ -319,7 +319,7 @@ def test_integers() -> None:
 def test_bfloat16_is_known_in_a_process_of_its_own() -> None:
     """Nothing else may have configured numpy for it."""
     program = (
-        "from ttcodegen.diagnostics import Source\n"
+        "from ttcodegen.foundation.diagnostics import Source\n"
         "from ttcodegen.frontends import read_module\n"
         "read_module(Source('in.mlir', '''func.func @main(%x: tensor<8xbf16>) -> tensor<8xbf16> {\n"
         '  %r = "stablehlo.sort"(%x) <{dimension = 0 : i64}> ({\n'

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.frontends import read_module
 from ttcodegen.numerics.golden import Golden
 
@@ -125,7 +125,7 @@ F32 = bytes([4 << 1 | 1])
     [(6, "floats of eight bits or fewer"), (24, "quantized elements"), (30, "quantized elements")],
 )
 def test_types_that_are_not_read_are_named(code: int, what: str) -> None:
-    from ttcodegen.frontends.stablehlo.bytecode import read_bytecode
+    from ttcodegen.frontends.stablehlo.reading.bytecode import read_bytecode
 
     data = bytearray((MODULES / "jax_mlp.mlirbc").read_bytes())
     tables, _ = read_bytecode(bytes(data))
@@ -139,7 +139,7 @@ def test_types_that_are_not_read_are_named(code: int, what: str) -> None:
 
 
 def test_a_size_that_is_not_known_is_printed_as_such() -> None:
-    from ttcodegen.frontends.stablehlo.bytecode import read_bytecode
+    from ttcodegen.frontends.stablehlo.reading.bytecode import read_bytecode
 
     data = bytearray((MODULES / "jax_mlp.mlirbc").read_bytes())
     tables, _ = read_bytecode(bytes(data))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.foundation.diagnostics import CompileError, Source
 
 QUERY = "tensor<1x2x4x32xbf16>"
 CACHE = "tensor<2x4x64x32xbf16>"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from ttcodegen.diagnostics import CompileError, Diagnostics, Source
-from ttcodegen.dialects.mesh import declared_mesh
+from ttcodegen.dialects.ttcore.mesh import declared_mesh
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.frontends import source_module
 from ttcodegen.frontends.stablehlo.meshes import NamedMesh
 from ttcodegen.numerics.golden import Golden

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.dialects.verification import verify_module
+from ttcodegen.dialects.operations.verification import verify_module
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.frontends import source_module
 
 pytestmark = pytest.mark.frameworks

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr, UnknownLoc
 
-from ttcodegen.diagnostics import CompileError, Source, SourceLocation
+from ttcodegen.foundation.diagnostics import CompileError, Source, SourceLocation
 from ttcodegen.frontends import read_module
-from ttcodegen.frontends.stablehlo.names import named_location
+from ttcodegen.frontends.stablehlo.reading.names import named_location
 from ttcodegen.naming.layers import location_name
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.frontends.running import read, refusals
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.foundation.diagnostics import CompileError
 
 ABS = "%0 = stablehlo.abs %a : tensor<4xf32>"
 CASES = {

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: pip install
 
 import ttcodegen.torch  # noqa: E402
 from tests.frontends.running import read  # noqa: E402
-from ttcodegen.diagnostics import CompileError  # noqa: E402
+from ttcodegen.foundation.diagnostics import CompileError  # noqa: E402
 from ttcodegen.frontends.torch.decompositions import DECOMPOSITIONS  # noqa: E402
 from ttcodegen.numerics.golden import Golden  # noqa: E402
 

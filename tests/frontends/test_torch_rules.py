@@ -9,7 +9,7 @@ import pytest
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute, Block, SSAValue
 
-from ttcodegen.dialects.datatypes import f32, tensor_type
+from ttcodegen.dialects.core.datatypes import f32, tensor_type
 from ttcodegen.frontends.torch.graph import Graph
 from ttcodegen.frontends.torch.rules import RULES
 from ttcodegen.transforms.evaluation import known_elements

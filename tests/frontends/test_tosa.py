@@ -10,7 +10,7 @@ import pytest
 
 from tests.frontends.running import ops_of, read, refusals, run
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.foundation.diagnostics import CompileError, Source
 
 RANDOM = np.random.default_rng(0)
 A = RANDOM.uniform(0.5, 2.0, (3, 4, 5)).astype(np.float32)

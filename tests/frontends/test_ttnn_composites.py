@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.numerics.interpreter import Interpreter
 
 Shape = tuple[int, ...]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.frontends.test_ttnn_composites import close, drawn, run
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.foundation.diagnostics import CompileError
 
 TOKENS, EXPERTS, HIDDEN, INNER, CHOSEN = 8, 4, 64, 32, 2
 W0 = f"tensor<1x{EXPERTS}x{HIDDEN}x{INNER}xf32>"

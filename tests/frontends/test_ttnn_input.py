@@ -11,8 +11,8 @@ from xdsl.dialects.func import FuncOp
 
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
-from ttcodegen.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.frontends.ttnn import normalize_ttnn
 from ttcodegen.numerics.drawing import draw_inputs
 from ttcodegen.numerics.interpreter import Interpreter

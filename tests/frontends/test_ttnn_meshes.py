@@ -7,8 +7,8 @@ import re
 import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.dialects.mesh import declared_mesh
+from ttcodegen.dialects.ttcore.mesh import declared_mesh
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.frontends import source_module
 
 SHARDED_NORM = """#l1 = #ttnn.buffer_type<l1>

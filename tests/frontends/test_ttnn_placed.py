@@ -9,8 +9,8 @@ import pytest
 
 from tests.frontends.test_ttnn_input import compiled
 from ttcodegen.cli.ttcodegen import main
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.foundation.diagnostics import CompileError
 
 MEMORY = """
 #dram = #ttnn.buffer_type<dram>

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.frontends import source_module
 from ttcodegen.numerics.interpreter import Interpreter
 

@@ -24,13 +24,13 @@ from tests.op_cases.cases import cases, function_of
 from tests.random_programs.checking import module_of
 from tests.random_programs.recipes import RECIPES
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.dialects.verification import verify_module
+from ttcodegen.dialects.operations.verification import verify_module
 from ttcodegen.flatbuffer.encoding import encode
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.flatbuffer.schema import load_schema
 from ttcodegen.flatbuffer.system import write_ttsys
 from ttcodegen.flatbuffer.ttm_reader import read_ttm
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.parsing import parse_module
 from ttcodegen.rt import API
 from ttcodegen.runtime.executable import TensorInfo

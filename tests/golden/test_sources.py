@@ -6,8 +6,8 @@ import pytest
 
 from tests.golden.conftest import FOLDER, Compare
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
 from ttcodegen.emission.templates import clang_format_style
+from ttcodegen.foundation.diagnostics import Source
 
 
 @pytest.mark.parametrize(("name", "target"), [("mlp", "ttnn"), ("gelu_rows", "ttmetal")])

@@ -10,8 +10,8 @@ import pytest
 import ttcodegen
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
 from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.numerics.interpreter import Interpreter
 from ttcodegen.project.cpu_backend import CPUBackend
 

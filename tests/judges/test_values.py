@@ -11,8 +11,8 @@ import ttcodegen
 from tests.judges.values import Case, cases
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
 from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.frontends import read_module
 from ttcodegen.numerics.golden import Golden
 from ttcodegen.numerics.interpreter import Interpreter

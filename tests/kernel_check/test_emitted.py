@@ -11,9 +11,9 @@ from scripts.kernel_check_configuration import read_manifest
 from tests.random_programs.checking import module_of
 from tests.ttmetal import elementwise, modules
 from ttcodegen.cli.ttcodegen import main
-from ttcodegen.diagnostics import Source
-from ttcodegen.lang.programs import run_program_text
-from ttcodegen.lang.projects import Projects
+from ttcodegen.foundation.diagnostics import Source
+from ttcodegen.lang.projects.programs import run_program_text
+from ttcodegen.lang.projects.projects import Projects
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCKS = ROOT / "kernels"

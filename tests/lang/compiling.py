@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.lang.programs import run_program_text
-from ttcodegen.lang.projects import OutputComparison, Projects
+from ttcodegen.foundation.diagnostics import CompileError, Source
+from ttcodegen.lang.projects.programs import run_program_text
+from ttcodegen.lang.projects.projects import OutputComparison, Projects
 
 PROGRAMS = Path(__file__).parent / "programs"
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.lang.compiler.operations import compile_operation
-from ttcodegen.lang.context import Launch
-from ttcodegen.lang.programs import run_program_text
+from ttcodegen.lang.projects.programs import run_program_text
+from ttcodegen.lang.simulator.context import Launch
 
 PROGRAMS = Path(__file__).parent / "programs"
 

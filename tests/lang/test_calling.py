@@ -14,10 +14,10 @@ from scripts.link_check import ROOT, check, read_header_only
 from tests.cli.flatbuffers import result_of
 from ttcodegen.cli.opt import main as opt
 from ttcodegen.cli.ttcodegen import main
-from ttcodegen.diagnostics import Source
 from ttcodegen.flatbuffer.reader import read_ttnn_file
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.frontends import source_module
-from ttcodegen.lang.calling import operations_of
+from ttcodegen.lang.projects.calling import operations_of
 from ttcodegen.numerics.golden import Golden
 from ttcodegen.ops.tt_lang import calling
 from ttcodegen.project.cpu_backend import CPUBackend

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.lang.running import operation
-from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.lang.programs import run_program_text
-from ttcodegen.lang.projects import Projects
+from ttcodegen.foundation.diagnostics import CompileError, Source
+from ttcodegen.lang.projects.programs import run_program_text
+from ttcodegen.lang.projects.projects import Projects
 
 WRITE = """
 @ttl.compute()

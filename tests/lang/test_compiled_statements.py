@@ -11,9 +11,9 @@ import pytest
 from tests.lang.compiling import refusal
 from tests.lang.running import compiler_refusal, failure, operation, run_text
 from tests.lang.test_functions import KERNELS
-from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.lang.programs import run_program_text
-from ttcodegen.lang.projects import Projects
+from ttcodegen.foundation.diagnostics import CompileError, Source
+from ttcodegen.lang.projects.programs import run_program_text
+from ttcodegen.lang.projects.projects import Projects
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,10 @@ from tests.lang.test_functions import KERNELS, MEANINGS
 from ttcodegen.cli.lang import main
 from ttcodegen.cli.opt import main as opt
 from ttcodegen.cli.translate import main as translate
-from ttcodegen.diagnostics import Source
-from ttcodegen.lang import projects as lang_projects
-from ttcodegen.lang.programs import run_program_text
-from ttcodegen.lang.projects import Projects
+from ttcodegen.foundation.diagnostics import Source
+from ttcodegen.lang.projects import projects as lang_projects
+from ttcodegen.lang.projects.programs import run_program_text
+from ttcodegen.lang.projects.projects import Projects
 from ttcodegen.project.building import BUILD_FOLDER, library_path
 from ttcodegen.project.checking import run_executable
 from ttcodegen.project.cpu_backend import CPUBackend

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.lang.running import PROGRAMS, run_file
-from ttcodegen.lang.functions import MATH_FUNCTIONS
-from ttcodegen.lang.places import ProgramError
+from ttcodegen.lang.simulator.functions import MATH_FUNCTIONS
+from ttcodegen.lang.simulator.locations import ProgramError
 
 
 def check(name: str, *arguments: object, tolerance: float) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.lang.running import failure, operation, run_text
-from ttcodegen.lang.functions import MATH_FUNCTIONS
+from ttcodegen.lang.simulator.functions import MATH_FUNCTIONS
 
 Scalar = Callable[[float], float]
 

@@ -10,15 +10,15 @@ import pytest
 
 from tests.lang.running import PROGRAMS, operation, run_text
 from ttcodegen.cli.ttcodegen import main as compiler
-from ttcodegen.diagnostics import Source
-from ttcodegen.lang.compiler.lifting import NotRegularError
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.lang.compiler.operations import compile_operation
-from ttcodegen.lang.context import Launch
-from ttcodegen.lang.functions import MATH_FUNCTIONS
-from ttcodegen.lang.generic_modules import GenericModule, generic_module
-from ttcodegen.lang.programs import run_program_text
-from ttcodegen.lang.projects import Projects
-from ttcodegen.lang.recording import record
+from ttcodegen.lang.compiler.tensors.outlining import NotRegularError
+from ttcodegen.lang.projects.generic_modules import GenericModule, generic_module
+from ttcodegen.lang.projects.programs import run_program_text
+from ttcodegen.lang.projects.projects import Projects
+from ttcodegen.lang.simulator.context import Launch
+from ttcodegen.lang.simulator.functions import MATH_FUNCTIONS
+from ttcodegen.lang.simulator.recording import record
 
 
 def lifted(source: Source, *arguments: object) -> GenericModule:

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from tests.lang.running import failure, operation, run_text
-from ttcodegen.diagnostics import Source
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.lang.compiler.operations import compile_operation
-from ttcodegen.lang.context import Launch
-from ttcodegen.lang.programs import run_program_text
+from ttcodegen.lang.projects.programs import run_program_text
+from ttcodegen.lang.simulator.context import Launch
 
 BODY = """
 @ttl.datamovement()

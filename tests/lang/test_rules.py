@@ -11,8 +11,8 @@ import pytest
 
 from tests.lang.running import compiler_refusal, failure, operation, run_text
 from ttcodegen.cli.lang import main
-from ttcodegen.lang import counted_loops, progress
-from ttcodegen.lang.tensors import Tensor
+from ttcodegen.lang.simulator import counted_loops, progress
+from ttcodegen.lang.simulator.tensors import Tensor
 
 READ = """
 @ttl.datamovement()

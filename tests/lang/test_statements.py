@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.lang.running import HEAD, compiler_refusal
-from ttcodegen.diagnostics import Source
-from ttcodegen.lang.programs import run_program_text
-from ttcodegen.lang.projects import Projects
+from ttcodegen.foundation.diagnostics import Source
+from ttcodegen.lang.projects.programs import run_program_text
+from ttcodegen.lang.projects.projects import Projects
 
 _PROGRAM = """
 @ttl.operation(grid=(1, 2))

@@ -7,10 +7,10 @@ from math import prod
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.memory import Layout
-from ttcodegen.dialects.placement import TensorPlacement
-from ttcodegen.dialects.shards import Shards
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttcore.memory import Layout
+from ttcodegen.dialects.ttcore.shards import Shards
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.layout.placements import (
     bank_bytes,
     layout_of,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from xdsl.dialects.func import FuncOp
 
 from tests.dialects.texts import parse, text_of
-from ttcodegen.dialects.ttcore_enumerations import MemorySpace, OutOfBounds
+from ttcodegen.dialects.ttcore.enumerations import MemorySpace, OutOfBounds
 from ttcodegen.layout import TensorLayout, from_shards, to_shards
 from ttcodegen.layout.collapse import normalized_intervals
 from ttcodegen.layout.data import offsets

@@ -25,15 +25,15 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region
 
 from ttcodegen.cli.opt import main
-from ttcodegen.diagnostics import Source
-from ttcodegen.dialects import attribute_kinds as kinds
-from ttcodegen.dialects.compute_config import COMPUTE_CONFIG, ComputeConfig
-from ttcodegen.dialects.constants import elements
-from ttcodegen.dialects.cores import CoreRange
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.math_fidelity import MathFidelity
-from ttcodegen.dialects.memory import Layout
-from ttcodegen.dialects.placement import (
+from ttcodegen.dialects.core.constants import elements
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.operations import attribute_kinds as kinds
+from ttcodegen.dialects.operations.compute_config import COMPUTE_CONFIG, ComputeConfig
+from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.math_fidelity import MathFidelity
+from ttcodegen.dialects.ttcore.memory import Layout
+from ttcodegen.dialects.ttcore.shards import Orientation, Shards
+from ttcodegen.dialects.ttnn.placement import (
     LayoutTextError,
     TensorPlacement,
     layout_text,
@@ -41,7 +41,7 @@ from ttcodegen.dialects.placement import (
     placed,
     placed_type,
 )
-from ttcodegen.dialects.program_configs import (
+from ttcodegen.dialects.ttnn.program_configs import (
     SDPA,
     Conv2dConfig,
     CoreGrid,
@@ -51,13 +51,13 @@ from ttcodegen.dialects.program_configs import (
     ProgramConfig,
     Word,
 )
-from ttcodegen.dialects.shards import Orientation, Shards
-from ttcodegen.ops.chip_groups import CHIP_GROUPS
-from ttcodegen.ops.convolution_general import CONVOLUTION_LAYOUT
-from ttcodegen.ops.convolution_layout import ConvolutionLayout
-from ttcodegen.ops.definition import AttributeSpec, Definition
-from ttcodegen.ops.pooling_general import POOLING_METHOD
-from ttcodegen.ops.sliding_window import FlattenedImage
+from ttcodegen.foundation.diagnostics import Source
+from ttcodegen.ops.collectives.groups import CHIP_GROUPS
+from ttcodegen.ops.convolution.dimension_numbers import ConvolutionLayout
+from ttcodegen.ops.convolution.general import CONVOLUTION_LAYOUT
+from ttcodegen.ops.convolution.pooling_general import POOLING_METHOD
+from ttcodegen.ops.convolution.sliding_window import FlattenedImage
+from ttcodegen.ops.core.definition import AttributeSpec, Definition
 from ttcodegen.ops.ttir import ttir_op_classes
 from ttcodegen.ops.ttnn import ttnn_op_classes
 from ttcodegen.parsing import parse_module

@@ -9,7 +9,7 @@ import pytest
 from xdsl.dialects.func import FuncOp
 
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.frontends import source_module
 from ttcodegen.naming.arguments import argument_titles
 

@@ -9,13 +9,13 @@ import pytest
 from xdsl.dialects.func import FuncOp
 
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
 from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.module import module_of
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.flatbuffer.ttm_reader import read_ttm
-from ttcodegen.optimizer.call_names import CallNames
+from ttcodegen.foundation.diagnostics import Source
+from ttcodegen.optimizer.overrides.call_names import CallNames
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 

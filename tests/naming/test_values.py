@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import NameLoc, StringAttr, UnknownLoc
 
 from tests.naming.test_targets import names
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.naming.functions import part_title
 from ttcodegen.naming.layers import (
     common_layer,

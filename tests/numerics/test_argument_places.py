@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.rt.commands.emitc import compare_with_flatbuffer
 from ttcodegen.runtime.executable import (
     FlatbufferExecutable,

@@ -10,14 +10,19 @@ import numpy as np
 import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
-from ttcodegen.dialects.arithmetic import COMPUTE_DEFAULTS, Arithmetic
-from ttcodegen.dialects.compute_config import ComputeConfig
-from ttcodegen.dialects.math_fidelity import MathFidelity
+from ttcodegen.dialects.operations.arithmetic import COMPUTE_DEFAULTS, Arithmetic
+from ttcodegen.dialects.operations.compute_config import ComputeConfig
+from ttcodegen.dialects.ttcore.math_fidelity import MathFidelity
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.numerics.interpreter import Interpreter
 from ttcodegen.numerics.lowered import read_flatbuffer
-from ttcodegen.ops import engine
-from ttcodegen.ops.engine import fast_exponential, iterated_reciprocal, matrix_product, sum_along
+from ttcodegen.ops.core import engine
+from ttcodegen.ops.core.engine import (
+    fast_exponential,
+    iterated_reciprocal,
+    matrix_product,
+    sum_along,
+)
 
 DEFAULTS = Path(__file__).parents[2] / "standalone" / "src" / "compute" / "compute_defaults.inc"
 ROW = re.compile(

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.numerics.comparison import (
     Agreement,
     Moments,

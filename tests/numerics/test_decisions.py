@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.optimizer.modules import compiled
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.numerics.comparison import (
     Agreement,
     OutputCheck,

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from tests.flatbuffer.test_ttm import BINARY, written
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer import ttm_program as device
 from ttcodegen.flatbuffer.program import TensorType
 from ttcodegen.flatbuffer.ttm_reader import read_ttm
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.numerics.device_interpreter import DeviceInterpreter
 from ttcodegen.numerics.execution import ExecutionError
 from ttcodegen.numerics.lowered import interpreter_of, read_flatbuffer

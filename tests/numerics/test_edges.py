@@ -9,7 +9,7 @@ import pytest
 from xdsl.dialects.func import FuncOp
 
 from ttcodegen.cli.ttcodegen import main
-from ttcodegen.diagnostics import Source
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.numerics.drawing import draw_inputs
 from ttcodegen.numerics.edges import edge_cases
 from ttcodegen.parsing import parse_module

@@ -10,14 +10,14 @@ import pytest
 
 import ttcodegen.ops as catalogue
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
-from ttcodegen.dialects.arithmetic import Arithmetic
-from ttcodegen.dialects.compute_config import ComputeConfig
-from ttcodegen.dialects.math_fidelity import MathFidelity
+from ttcodegen.dialects.operations.arithmetic import Arithmetic
+from ttcodegen.dialects.operations.compute_config import ComputeConfig
+from ttcodegen.dialects.ttcore.math_fidelity import MathFidelity
 from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.numerics.interpreter import Interpreter
-from ttcodegen.ops.definition import TTNN
-from ttcodegen.ops.engine import element_product
+from ttcodegen.ops.core.definition import TTNN
+from ttcodegen.ops.core.engine import element_product
 
 NUMBERS = Path(__file__).parents[2] / "docs" / "numbers.md"
 

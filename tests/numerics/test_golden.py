@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.numerics.sources import parse
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.numerics.golden import Golden
 
 

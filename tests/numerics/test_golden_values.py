@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.encoding import encode
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.flatbuffer.schema import load_schema
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.rt import API, OpEvent
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -22,15 +22,15 @@ from tests.flatbuffer.programs import (
     placed,
     tensor,
 )
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.ttcore import LoadCachedOp
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttcore.dialect import LoadCachedOp
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.flatbuffer.writer import write_ttnn
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.numerics.execution import ExecutionError, Observation
 from ttcodegen.numerics.interpreter import Interpreter, constant_array
-from ttcodegen.ops.definition import TTNN
+from ttcodegen.ops.core.definition import TTNN
 
 SMALL = placed(2, 32)
 INPUT = np.linspace(-1, 1, 64, dtype=np.float32).reshape(2, 32)

@@ -7,7 +7,7 @@ from xdsl.context import Context
 
 from tests.flatbuffer.programs import ORIGIN
 from tests.numerics.sources import functions, parse
-from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.flatbuffer.program import Binary
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.flatbuffer.writer import write_ttnn

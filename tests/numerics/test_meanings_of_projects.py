@@ -15,7 +15,7 @@ import ttcodegen
 from ttcodegen.cli.rt import main as run_tool
 from ttcodegen.cli.ttcodegen import main as compile_file
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.frontends import read_module
 from ttcodegen.numerics.golden import Golden
 from ttcodegen.numerics.lowered import interpreter_of, read_flatbuffer

@@ -10,13 +10,13 @@ import pytest
 from tests.flatbuffer.programs import adding_program, tensor
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.cost.memory_use import Leak, memory_use
-from ttcodegen.diagnostics import Source
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.memory import Layout
-from ttcodegen.dialects.placement import TensorPlacement
-from ttcodegen.dialects.shards import Shards
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttcore.memory import Layout
+from ttcodegen.dialects.ttcore.shards import Shards
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.layout.placements import stored_bytes
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

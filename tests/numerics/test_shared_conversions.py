@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import ml_dtypes
 import numpy as np
 
-from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.numerics.rounding import in_compute_dtype, rounded_for_device
 from ttcodegen.numerics.shared_conversions import shared_conversions, widened
 

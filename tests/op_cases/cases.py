@@ -31,7 +31,7 @@ from tests.random_programs.generator import (
 )
 from tests.random_programs.recipes import RECIPES
 from tests.random_programs.witnesses import Rejected
-from ttcodegen.dialects.datatypes import bf16, f32, i1, shape_of, si32, ui8, ui16, ui32
+from ttcodegen.dialects.core.datatypes import bf16, f32, i1, shape_of, si32, ui8, ui16, ui32
 
 ELEMENTS: tuple[Attribute, ...] = (
     *(f32, bf16, i32, ui32, i1),

@@ -10,9 +10,9 @@ from xdsl.ir import Block, SSAValue
 from scripts.ops_calls import made_by
 from tests.op_cases.cases import cases
 from tests.random_programs.recipes import RECIPES
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.ops.definition import TTIR
-from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.ops.core.builder import OpBuilder
+from ttcodegen.ops.core.definition import TTIR
 from ttcodegen.ops.ttir import ttir_op_classes
 from ttcodegen.ops.ttnn import ttnn_op_classes
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.project.building import BUILD_FOLDER, build_project
 from ttcodegen.project.checking import run_executable, run_in_numpy
 from ttcodegen.project.cpu_backend import CPUBackend

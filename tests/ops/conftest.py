@@ -28,10 +28,10 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.dialects.datatypes import DataType, element_of, numpy_name, shape_of
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.ops.definition import Call, ResultInfo, TTIRDefinition
-from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.dialects.core.datatypes import DataType, element_of, numpy_name, shape_of
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.ops.core.builder import OpBuilder
+from ttcodegen.ops.core.definition import Call, ResultInfo, TTIRDefinition
 from ttcodegen.ops.ttir import ttir_op_classes
 from ttcodegen.ops.ttnn import ttnn_op_classes
 

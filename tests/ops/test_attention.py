@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
+from ttcodegen.foundation.diagnostics import Source
 
 RANDOM = np.random.default_rng(3)
 

@@ -10,17 +10,17 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tests.parsing.reading import parse
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.verification import verify_module
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.operations.verification import verify_module
 from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.frontends import source_module
 from ttcodegen.numerics.golden import Golden
 from ttcodegen.numerics.interpreter import Interpreter
 from ttcodegen.numerics.lowered import interpreter_of, read_flatbuffer
-from ttcodegen.ops.chip_movement import ChipMovement
 from ttcodegen.ops.context import load_dialects
-from ttcodegen.ops.definition import TTIRDefinition
+from ttcodegen.ops.core.definition import TTIRDefinition
+from ttcodegen.ops.core.shard_movement import ChipMovement
 from ttcodegen.parsing.structure import check_supported
 from ttcodegen.transforms.module_text import module_text
 from ttcodegen.transforms.pass_runner import PassRunner

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ttcodegen.ops.sliding_window import FlattenedImage, Window, convolution
+from ttcodegen.ops.convolution.sliding_window import FlattenedImage, Window, convolution
 
 RANDOM = np.random.default_rng(11)
 NCHW = {"batch_dim": 0, "channel_dim": 1, "height_dim": 2, "width_dim": 3}
@@ -155,7 +155,7 @@ def test_conv2d_is_the_same_in_blocks(monkeypatch):
     x, weight = draw(2, 9, 7, 4), draw(6, 4, 3, 3)
     window = Window((3, 3), (2, 1), ((1, 1), (0, 1)), (1, 2))
     whole = convolution(x, weight, window, 1)
-    monkeypatch.setattr("ttcodegen.ops.sliding_window._COLUMNS", 1)
+    monkeypatch.setattr("ttcodegen.ops.convolution.sliding_window._COLUMNS", 1)
     assert_close(convolution(x, weight, window, 1), whole, 1e-6)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ttcodegen.diagnostics import Source
-from ttcodegen.dialects.mesh import ONE_CHIP, declared_mesh
+from ttcodegen.dialects.ttcore.mesh import ONE_CHIP, declared_mesh
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.frontends import source_module
 
 

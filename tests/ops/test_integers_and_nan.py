@@ -11,8 +11,8 @@ import pytest
 from xdsl.dialects.func import FuncOp
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.frontends import read_module
 from ttcodegen.numerics.drawing import draw_inputs
 from ttcodegen.numerics.golden import Golden

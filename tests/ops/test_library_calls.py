@@ -7,7 +7,7 @@ import re
 import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
+from ttcodegen.foundation.diagnostics import Source
 
 IMAGE = "tensor<1x8x8x32xbf16>"
 VECTOR = "tensor<32xbf16>"

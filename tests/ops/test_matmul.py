@@ -7,7 +7,7 @@ import pytest
 
 from tests.numerics.sources import parse
 from ttcodegen.numerics.golden import Golden
-from ttcodegen.ops.engine import multiplied
+from ttcodegen.ops.core.engine import multiplied
 
 RANDOM = np.random.default_rng(23)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ttcodegen.ops.definition import Call, ResultInfo
+from ttcodegen.ops.core.definition import Call, ResultInfo
 
 
 def counted(*shape):

@@ -9,25 +9,31 @@ from pathlib import Path
 import pytest
 
 from ttcodegen.ops.context import load_dialects
-from ttcodegen.ops.definition import TTIR, TTNN
+from ttcodegen.ops.core.definition import TTIR, TTNN
 
 PACKAGE = Path(__file__).parents[2] / "ttcodegen"
 OTHER_NAMES = tuple("ops frontends emitc parsing dialects/ttkernel lang rt runtime compat".split())
 """Folders with the catalogue itself, and with other names: of source dialects, of C++ operators, of
 functions on tiles, of Python functions, of TT-Lang, of ways to make inputs, of former years."""
 KNOWN = {
-    "conversions/ttir_to_ttmetal/index_maps.py": (1, "index maps of device programs, a function"),
-    "conversions/ttir_to_ttmetal/reductions.py": (1, "how kernels combine tiles"),
-    "optimizer/circular_buffers.py": (4, "buffers of the program factories, read and measured"),
-    "optimizer/links.py": (1, "traffic of collectives over links, as measured"),
-    "optimizer/ways.py": (1, "calls that were measured to take a target"),
-    "transforms/ttir_erase_inverse.py": (1, "ops whose attributes the pass permutes"),
-    "transforms/ttir_fusing_activations.py": (1, "a pattern: what scales a factor"),
-    "transforms/ttir_fusing_attention.py": (2, "patterns: what is between the products"),
+    "conversions/ttir_to_ttmetal/grouping/index_maps.py": (
+        1,
+        "index maps of device programs, a function",
+    ),
+    "conversions/ttir_to_ttmetal/grouping/reductions.py": (1, "how kernels combine tiles"),
+    "optimizer/memory/circular_buffers.py": (
+        4,
+        "buffers of the program factories, read and measured",
+    ),
+    "optimizer/cost/fabric_traffic.py": (1, "traffic of collectives over links, as measured"),
+    "optimizer/candidates/candidates.py": (1, "calls that were measured to take a target"),
+    "transforms/ttir/erase_inverse.py": (1, "ops whose attributes the pass permutes"),
+    "transforms/ttir/fusing/activations.py": (1, "a pattern: what scales a factor"),
+    "transforms/ttir/fusing/attention.py": (2, "patterns: what is between the products"),
 }
 """How many there are, and why they are no traits: tables of functions that one pass or target has
 for each of a few ops, and patterns. The numbers only go down; what is true of an op is a trait
-(`ttcodegen.ops.traits`) or a field of its definition."""
+(`ttcodegen.ops.core.traits`) or a field of its definition."""
 FEW = 3
 
 
@@ -99,4 +105,4 @@ def test_products_of_matrices_are_a_trait() -> None:
     paths = [path for path in PACKAGE.rglob("*.py") if names_products(path.read_text("utf-8"))]
     named = {path.relative_to(PACKAGE).as_posix() for path in paths}
     # Where they are defined, and a table of calls in Python.
-    assert named == {"ops/matmul.py", "rt/judging/python_calls.py"}
+    assert named == {"ops/matmul/matmul.py", "rt/judging/python_calls.py"}

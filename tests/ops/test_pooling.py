@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ttcodegen.ops.sliding_window import FlattenedImage, Window
+from ttcodegen.ops.convolution.sliding_window import FlattenedImage, Window
 
 RANDOM = np.random.default_rng(5)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ttcodegen.ops.remembering import Memory
+from ttcodegen.ops.core.memoization import Memory
 
 
 class Counting:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ttcodegen.ops.sparse_matmul import program_of
+from ttcodegen.ops.matmul.sparse_matmul import program_of
 
 RANDOM = np.random.default_rng(41)
 SHAPES = [

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import ttcodegen.ops as catalogue
-from ttcodegen.ops.definition import TTIR, TTNN
-from ttcodegen.ops.traits import Trait
-from ttcodegen.ops.work import OpShapes
+from ttcodegen.ops.core.definition import TTIR, TTNN
+from ttcodegen.ops.core.traits import Trait
+from ttcodegen.ops.core.work import OpShapes
 
 catalogue.load()
 

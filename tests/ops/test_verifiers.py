@@ -16,13 +16,13 @@ from xdsl.utils.exceptions import VerifyException
 from tests.op_cases.cases import cases, function_of
 from tests.random_programs.checking import module_of
 from tests.random_programs.recipes import RECIPES
-from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.dialects.attribute_kinds import INTEGER, INTEGERS
-from ttcodegen.dialects.datatypes import shape_of, tensor_type
-from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.core.datatypes import shape_of, tensor_type
+from ttcodegen.dialects.operations.attribute_kinds import INTEGER, INTEGERS
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.frontends import source_module
 from ttcodegen.ops.context import load_dialects
-from ttcodegen.ops.definition import TTIR, TTNN
+from ttcodegen.ops.core.definition import TTIR, TTNN
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import passes_of
 

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from ttcodegen.ops.convolution_layout import ConvolutionLayout
+from ttcodegen.ops.convolution.dimension_numbers import ConvolutionLayout
 
 RANDOM = np.random.default_rng(29)
 

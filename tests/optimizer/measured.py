@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ttcodegen.dialects.compute_config import ComputeConfig
-from ttcodegen.dialects.cores import CoreRange
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.memory import Layout
-from ttcodegen.dialects.placement import TensorPlacement
-from ttcodegen.dialects.program_configs import (
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.operations.compute_config import ComputeConfig
+from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.memory import Layout
+from ttcodegen.dialects.ttcore.shards import Orientation, Shards, filled_core_ranges
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
+from ttcodegen.dialects.ttnn.program_configs import (
     SDPA,
     Conv2dConfig,
     CoreGrid,
@@ -29,9 +30,8 @@ from ttcodegen.dialects.program_configs import (
     ProgramConfig,
     Word,
 )
-from ttcodegen.dialects.shards import Orientation, Shards, filled_core_ranges
-from ttcodegen.optimizer.calls import LibraryCall
-from ttcodegen.optimizer.pool_shards import SCHEME
+from ttcodegen.optimizer.core.call import LibraryCall
+from ttcodegen.optimizer.programs.pool_shards import SCHEME
 
 ROOT = Path(__file__).parents[2]
 DATA_TYPES = {

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
 from ttcodegen.flatbuffer.program import Program
 from ttcodegen.flatbuffer.reader import read_ttnn
-from ttcodegen.optimizer.calls import call_in_file
-from ttcodegen.optimizer.cost import CostModel
+from ttcodegen.foundation.diagnostics import Source
+from ttcodegen.optimizer.core.call import call_in_file
+from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.systems.cards import default_system
 
 INPUT = "ttcore.argument_type = #ttcore.argument_type<input>"

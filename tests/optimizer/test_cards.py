@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.memory import Layout
-from ttcodegen.dialects.placement import TensorPlacement
-from ttcodegen.dialects.program_configs import CoreGrid
-from ttcodegen.dialects.shards import Shards, filled_core_ranges
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttcore.memory import Layout
+from ttcodegen.dialects.ttcore.shards import Shards, filled_core_ranges
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
+from ttcodegen.dialects.ttnn.program_configs import CoreGrid
 from ttcodegen.flatbuffer.system import load_system
-from ttcodegen.ops.decode_cores import DecodeCores, fitting_grid, needed_program
-from ttcodegen.optimizer.footprint import bank_bytes
+from ttcodegen.foundation.diagnostics import Source
+from ttcodegen.ops.attention.decode_cores import DecodeCores, fitting_grid, needed_program
+from ttcodegen.optimizer.core.footprint import bank_bytes
 from ttcodegen.rt.commands.validate import harvesting
 from ttcodegen.systems.cards import card_text
 from ttcodegen.systems.machines import MACHINES, machine

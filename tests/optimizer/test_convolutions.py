@@ -17,17 +17,17 @@ from tests.optimizer.measured import DATA_TYPES, placed, table
 from tests.optimizer.modules import INPUT, WEIGHT, compiled, entry, names
 from tests.random_programs.checking import failures_built_together, failures_in_numpy
 from tests.random_programs.convolution_chains import chain
-from ttcodegen.dialects.compute_config import ComputeConfig
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.memory import Layout
-from ttcodegen.dialects.placement import TensorPlacement
-from ttcodegen.dialects.program_configs import Conv2dConfig, CoreGrid, Word
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.operations.compute_config import ComputeConfig
+from ttcodegen.dialects.ttcore.memory import Layout
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
+from ttcodegen.dialects.ttnn.program_configs import Conv2dConfig, CoreGrid, Word
 from ttcodegen.layout.bank import Bank
-from ttcodegen.optimizer import search
-from ttcodegen.optimizer.calls import LibraryCall
-from ttcodegen.optimizer.convolution_programs import convolution_footprint
-from ttcodegen.optimizer.convolutions import halo_bytes, result_of, sharded_images
-from ttcodegen.optimizer.cost import CostModel
+from ttcodegen.optimizer.core.call import LibraryCall
+from ttcodegen.optimizer.cost.calls import CostModel
+from ttcodegen.optimizer.cost.convolution_programs import convolution_footprint
+from ttcodegen.optimizer.programs.convolution import halo_bytes, result_of, sharded_images
+from ttcodegen.optimizer.search import beam_search as search
 from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.toolchain import Toolchain
 from ttcodegen.systems.cards import default_system

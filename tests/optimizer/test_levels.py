@@ -39,10 +39,10 @@ from tests.random_programs.checking import (
     seeded_module,
 )
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
-from ttcodegen.dialects.program_configs import SDPA
+from ttcodegen.dialects.ttnn.program_configs import SDPA
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.numerics.drawing import draw_inputs
-from ttcodegen.optimizer.cost import CostModel
+from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.parsing import parse_module
 from ttcodegen.project.checking import run_in_numpy
 from ttcodegen.project.cpu_backend import CPUBackend

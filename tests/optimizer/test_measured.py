@@ -7,8 +7,8 @@ import re
 import pytest
 
 from tests.optimizer.measured import Measured, every_row, rows, table
-from ttcodegen.dialects.memory import Layout
-from ttcodegen.optimizer.cost import CostModel
+from ttcodegen.dialects.ttcore.memory import Layout
+from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.systems.cards import default_system
 
 TOLERANCE = 0.05

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.optimizer.modules import compiled, most_l1, seconds
-from ttcodegen.optimizer.cost import CostModel
+from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.systems.cards import default_system
 
 LAYERS = "models__single_blocks_and_layers__"

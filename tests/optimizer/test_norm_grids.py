@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.optimizer.modules import INPUT, WEIGHT, compiled, entry
-from ttcodegen.dialects.cores import CoreRange
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.placement import TensorPlacement
-from ttcodegen.dialects.program_configs import LayerNormSharded
-from ttcodegen.dialects.shards import Shards
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.shards import Shards
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
+from ttcodegen.dialects.ttnn.program_configs import LayerNormSharded
 from ttcodegen.optimizer.explanation import placement_text
-from ttcodegen.optimizer.norm_programs import norm_config, norm_misfit
+from ttcodegen.optimizer.programs.norms import norm_config, norm_misfit
 
 WIDTHS = (320, 896, 1152, 1408, 2304, 2560, 2816, 2880, 3200)
 """Their tiles do not fill rows of 8 cores, one or two on each, but other rectangles."""

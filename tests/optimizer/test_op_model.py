@@ -8,16 +8,16 @@ from dataclasses import replace
 
 import pytest
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.program_configs import CoreGrid, MatmulMultiCast
-from ttcodegen.optimizer.automatic_products import automatic_config
-from ttcodegen.optimizer.calls import call_of
-from ttcodegen.optimizer.cost import CostModel
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttnn.program_configs import CoreGrid, MatmulMultiCast
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.optimizer.candidates.candidates import Ways, sharded_as
+from ttcodegen.optimizer.core.call import call_of
+from ttcodegen.optimizer.core.candidate import interleaved
+from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.optimizer.op_model import op_constraints, op_runtime, ops_of
 from ttcodegen.optimizer.optimize import placed_calls
-from ttcodegen.optimizer.way import interleaved
-from ttcodegen.optimizer.ways import Ways, sharded_as
+from ttcodegen.optimizer.programs.automatic_matmul import automatic_config
 from ttcodegen.systems.cards import default_system
 
 LAYOUT = (
@@ -116,8 +116,8 @@ def test_a_transposed_product_with_a_bias_has_a_configuration_or_is_in_dram(
 def test_the_model_knows_the_kinds_of_calls_from_the_start() -> None:
     # What is not loaded counts as elementwise: in a process of its own nothing else has loaded it.
     code = (
-        "from ttcodegen.optimizer.cost import CostModel\n"
-        "from ttcodegen.ops.definition import call_kind\n"
+        "from ttcodegen.optimizer.cost.calls import CostModel\n"
+        "from ttcodegen.ops.core.definition import call_kind\n"
         "from ttcodegen.systems.cards import default_system\n"
         "CostModel(default_system('wormhole_b0').chip)\n"
         "print(call_kind('matmul').name)\n"

@@ -22,8 +22,8 @@ from tests.optimizer.modules import (
     names,
 )
 from ttcodegen.compilation import CompiledModule
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
+from ttcodegen.foundation.diagnostics import CompileError
 
 NORM = (
     "#ttnn.layernorm_sharded_multicore_program_config<compute_with_storage_grid_size = "

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
+from ttcodegen.foundation.diagnostics import Source
 
 MOST_SECONDS = 10
 """Of a processor, for the whole compilation of 1,000 ops; it takes 2."""

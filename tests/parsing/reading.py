@@ -6,8 +6,8 @@ import pytest
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
 from xdsl.ir import Operation
 
-from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.dialects.operation import operation_name
+from ttcodegen.dialects.operations.operation import operation_name
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.parsing import check_supported, parse_module
 
 T = "tensor<2x2xf32>"

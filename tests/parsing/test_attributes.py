@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 
 from tests.parsing.reading import T, body, failure, operations, parse
-from ttcodegen.diagnostics import Diagnostics, Source
+from ttcodegen.foundation.diagnostics import Diagnostics, Source
 from ttcodegen.parsing import parse_module
 
 

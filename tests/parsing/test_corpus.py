@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ttcodegen.diagnostics import Source
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.parsing import parse_module
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.parsing.reading import T, body, failure
-from ttcodegen.diagnostics import (
+from ttcodegen.foundation.diagnostics import (
     CompileError,
     Diagnostic,
     Diagnostics,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ttcodegen.cli.translate import main
-from ttcodegen.diagnostics import Source
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.translation import mlir_to_cpp
 
 TENSOR = '!emitc.opaque<"ttnn::Tensor">'

@@ -7,8 +7,8 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.utils.exceptions import VerifyException
 
 from tests.parsing.reading import T, body, failure, operations, parse
-from ttcodegen.diagnostics import source_offset
-from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.foundation.diagnostics import source_offset
 
 ADD = f'"ttir.add"(%a, %a) : ({T}, {T}) -> {T}'
 

@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.parsing.reading import T
-from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.parsing import check_supported, parse_module
 
 MODULE = f"""#loc1 = loc("model.py":3:4)

@@ -7,12 +7,12 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp
 
 from tests.parsing.reading import T, body, failure, parse
-from ttcodegen.diagnostics import Diagnostics, Source
-from ttcodegen.dialects.functions import CPU_CALL, is_cpu_function
-from ttcodegen.dialects.system import DeviceOp
+from ttcodegen.dialects.operations.functions import CPU_CALL, is_cpu_function
+from ttcodegen.dialects.ttcore.module_system import DeviceOp
+from ttcodegen.foundation.diagnostics import Diagnostics, Source
 from ttcodegen.ops.refusals import REASONS
 from ttcodegen.parsing import parse_module
-from ttcodegen.transforms.inline import is_entry
+from ttcodegen.transforms.functions.inline import is_entry
 
 F = f"func.func @f(%a: {T}) -> {T} {{ return %a : {T} }}"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.project.building import BuiltProject, build_project
 from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.sources import render_project_files, render_sources

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.numerics.tolerances import VECTOR_ENGINE, Tolerance
 from ttcodegen.project import checking
 from ttcodegen.project.building import BuiltProject

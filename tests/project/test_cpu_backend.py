@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ttcodegen import __version__
-from ttcodegen.cache import cache_folder
+from ttcodegen.foundation.cache import cache_folder
 from ttcodegen.project import cpu_backend, prebuilt
 from ttcodegen.project.cpu_backend import backend_sources, ensure_cpu_backend
 from ttcodegen.project.toolchain import BuildError, Toolchain

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ttcodegen.compilation import CompiledModule
-from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.emission.description import DataFile, Drawing, TensorKind, module_name
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.project.conftest import write
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
-from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.project.staging import PREFIX, recover, staging
 from ttcodegen.project.writer import refuse_unrelated_folder
 

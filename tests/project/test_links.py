@@ -11,7 +11,7 @@ import pytest
 from tests.project.conftest import write
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompiledModule
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.project.building import build_project
 from ttcodegen.project.staging import PREFIX, recover
 from ttcodegen.project.toolchain import Toolchain

@@ -11,7 +11,7 @@ import pytest
 from tests.optimizer.modules import CHAIN
 from ttcodegen import __version__
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.project.manifest import (
     MANIFEST,
     indented,

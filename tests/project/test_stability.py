@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.project.rendering import project_files
 from ttcodegen.project.writer import write_project
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
 from ttcodegen.flatbuffer.reader import read_ttnn
-from ttcodegen.numerics.chosen_places import with_expected_places
+from ttcodegen.foundation.diagnostics import Source
+from ttcodegen.numerics.chosen_indices import with_expected_places
 from ttcodegen.numerics.comparison import compare
 from ttcodegen.numerics.interpreter import Interpreter
 from ttcodegen.numerics.lowered import interpreter_of, read_flatbuffer

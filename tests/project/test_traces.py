@@ -10,7 +10,7 @@ import pytest
 
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.project.sources import render_project_files, render_sources
 from ttcodegen.runtime.device_tensor import DeviceTensor
 from ttcodegen.runtime.library import load

@@ -10,8 +10,8 @@ import pytest
 
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
 from ttcodegen.emission.templates import clang_format_style
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.project.building import build_project
 from ttcodegen.project.sources import render_sources
 from ttcodegen.project.toolchain import Toolchain

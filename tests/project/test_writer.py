@@ -12,7 +12,7 @@ import pytest
 
 from tests.project.conftest import write
 from ttcodegen.compilation import CompiledModule
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.project.writer import save_array
 
 

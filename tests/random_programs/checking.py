@@ -17,7 +17,7 @@ from tests.random_programs.generator import Generator
 from tests.random_programs.recipes import RECIPES
 from tests.random_programs.witnesses import Argument, draw_argument
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
-from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.parsing import parse_module
 from ttcodegen.project.building import BUILD_FOLDER, build_project
 from ttcodegen.project.checking import check_function, run_executable, run_in_numpy

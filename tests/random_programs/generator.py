@@ -37,7 +37,7 @@ from tests.random_programs.witnesses import (
     evaluate,
     is_computable,
 )
-from ttcodegen.dialects.datatypes import (
+from ttcodegen.dialects.core.datatypes import (
     bf16,
     element_of,
     f32,
@@ -49,10 +49,10 @@ from ttcodegen.dialects.datatypes import (
     ui16,
     ui32,
 )
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.ttcore import ArgumentType, ArgumentTypeAttr
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.dialect import ArgumentType, ArgumentTypeAttr
 from ttcodegen.numerics.rounding import in_compute_dtype
-from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.ttir import ttir_op_classes
 
 Shape = tuple[int, ...]

@@ -8,7 +8,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 
 from tests.random_programs.checking import functions_of, module_of
 from tests.random_programs.generator import sliced
-from ttcodegen.diagnostics import Source
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.parsing import parse_module
 
 Failing = Callable[[str], Collection[str]]

@@ -19,7 +19,7 @@ from tests.random_programs.checking import (
     seeded_module,
 )
 from tests.random_programs.reducing import reduced
-from ttcodegen.diagnostics import Source
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.parsing import parse_module
 from ttcodegen.project.toolchain import Toolchain, find_toolchain
 

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tests.random_programs.checking import failures_in_numpy, generate
 from tests.random_programs.choices import DrawnChoices
 from tests.random_programs.recipes import OF_PROGRAMS, RECIPES, WITHOUT_RECIPE
-from ttcodegen.ops.definition import TTIR
+from ttcodegen.ops.core.definition import TTIR
 
 # CI sees the same programs each time; `search.py` looks for others.
 CI = settings(

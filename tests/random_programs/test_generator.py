@@ -12,8 +12,8 @@ from tests.random_programs.generator import Generator
 from tests.random_programs.recipes import RECIPES
 from tests.random_programs.reducing import reduced
 from tests.random_programs.witnesses import Rejected
-from ttcodegen.diagnostics import Source
-from ttcodegen.dialects.datatypes import bf16, f32, i1
+from ttcodegen.dialects.core.datatypes import bf16, f32, i1
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.numerics.golden import Golden
 from ttcodegen.parsing import parse_module
 

@@ -12,10 +12,10 @@ from xdsl.dialects.func import FuncOp
 from tests.random_programs.checking import failures_built_together, failures_in_numpy, generate
 from tests.random_programs.choices import SeededChoices, pick
 from tests.random_programs.recipes import RECIPES
-from ttcodegen.dialects.datatypes import shape_of
-from ttcodegen.dialects.mesh import MeshShape, set_mesh
-from ttcodegen.dialects.sharding import SHARDING, WantedSharding
-from ttcodegen.ops.collectives import collectives
+from ttcodegen.dialects.core.datatypes import shape_of
+from ttcodegen.dialects.ttcore.mesh import MeshShape, set_mesh
+from ttcodegen.dialects.ttir.sharding import SHARDING, WantedSharding
+from ttcodegen.ops.collectives.collectives import collectives
 from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.toolchain import Toolchain
 

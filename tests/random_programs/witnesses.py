@@ -15,12 +15,12 @@ import ml_dtypes  # registers bfloat16 with numpy
 import numpy as np
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.datatypes import element_of, normalized_data_type, numpy_name, shape_of
-from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.core.datatypes import element_of, normalized_data_type, numpy_name, shape_of
+from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.numerics.comparison import compare
 from ttcodegen.numerics.rounding import in_compute_dtype, rounded_for_device
 from ttcodegen.numerics.tolerances import EQUAL, Tolerance
-from ttcodegen.ops.definition import Call, ResultInfo
+from ttcodegen.ops.core.definition import Call, ResultInfo
 
 assert ml_dtypes is not None
 

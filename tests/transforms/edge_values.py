@@ -8,10 +8,10 @@ import numpy as np
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
-from ttcodegen.dialects.datatypes import element_of, numpy_name, shape_of
-from ttcodegen.dialects.ttcore import ArgumentType
+from ttcodegen.dialects.core.datatypes import element_of, numpy_name, shape_of
+from ttcodegen.dialects.ttcore.dialect import ArgumentType
 from ttcodegen.transforms.evaluation import rounded
-from ttcodegen.transforms.ttnn_layout import argument_type
+from ttcodegen.transforms.ttnn.layout import argument_type
 
 _FINITE = (0.0, -0.0, 1.0, -1.0, 0.5, 3.0, -3.0, 6.0, 2.0)
 _SUBNORMAL = (1e-40, -1e-40)

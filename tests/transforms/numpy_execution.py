@@ -8,8 +8,8 @@ import numpy as np
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.datatypes import element_of, numpy_name, shape_of
-from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.core.datatypes import element_of, numpy_name, shape_of
+from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.transforms.evaluation import evaluate, rounded
 
 

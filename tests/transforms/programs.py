@@ -20,11 +20,11 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from tests.transforms.numpy_execution import draw, run
-from ttcodegen.dialects.datatypes import element_of, f32, numpy_name, shape_of
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.ttcore import ArgumentType, ArgumentTypeAttr
+from ttcodegen.dialects.core.datatypes import element_of, f32, numpy_name, shape_of
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.dialect import ArgumentType, ArgumentTypeAttr
 from ttcodegen.ops.context import load_dialects
-from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.ttir import ttir_op_classes
 from ttcodegen.transforms.pass_runner import PassRunner
 

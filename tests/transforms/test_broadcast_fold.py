@@ -5,9 +5,9 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
 from tests.transforms.programs import Program, transformed
-from ttcodegen.dialects.datatypes import bf16, element_of, shape_of
-from ttcodegen.ops.dimensions import dimension_groups
-from ttcodegen.transforms.ttir_broadcast_fold import (
+from ttcodegen.dialects.core.datatypes import bf16, element_of, shape_of
+from ttcodegen.ops.core.dimensions import dimension_groups
+from ttcodegen.transforms.ttir.broadcast_fold import (
     TTIRImplicitBroadcastFoldPass,
     reshaped_source,
 )

@@ -8,8 +8,8 @@ import pytest
 
 from ttcodegen.cli.opt import main as opt
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.conversions.splitting import cuts
-from ttcodegen.diagnostics import Source
+from ttcodegen.conversions.host_functions.splitting import cuts
+from ttcodegen.foundation.diagnostics import Source
 
 CACHED = """
 func.func %s @prepared(%%arg0: tensor<32x32xbf16>) -> tensor<32x32xbf16> attributes {const_eval} {

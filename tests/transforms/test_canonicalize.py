@@ -8,10 +8,10 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
 
 from tests.transforms.programs import Program, transformed
-from ttcodegen.dialects.constants import elements
-from ttcodegen.dialects.datatypes import bf16, element_of, f32, shape_of, si32, ui8, ui32
-from ttcodegen.transforms.ttir_canonicalize import TTIRCanonicalizePass
-from ttcodegen.transforms.ttir_decompose import TTIRDecomposePass
+from ttcodegen.dialects.core.constants import elements
+from ttcodegen.dialects.core.datatypes import bf16, element_of, f32, shape_of, si32, ui8, ui32
+from ttcodegen.transforms.ttir.canonicalize import TTIRCanonicalizePass
+from ttcodegen.transforms.ttir.decompose import TTIRDecomposePass
 
 Build = Callable[[Program], SSAValue]
 

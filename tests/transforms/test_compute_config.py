@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
-from ttcodegen.transforms.ttnn_compute_config import LONG_SUM
+from ttcodegen.foundation.diagnostics import Source
+from ttcodegen.transforms.ttnn.compute_config import LONG_SUM
 
 PRODUCT = """
 func.func @main(%a: tensor<32x{size}xbf16>, %b: tensor<{size}x32xbf16>) -> tensor<32x32xbf16> {{

@@ -10,13 +10,13 @@ import pytest
 from xdsl.dialects.func import FuncOp, ReturnOp
 
 from tests.transforms.numpy_execution import run
-from ttcodegen.diagnostics import Source
-from ttcodegen.dialects.datatypes import shape_of
-from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.core.datatypes import shape_of
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.numerics.drawing import draw_inputs
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import parse_module
-from ttcodegen.transforms.inline import InlinePass
+from ttcodegen.transforms.functions.inline import InlinePass
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import passes_of
 from ttcodegen.transforms.rewriting import functions

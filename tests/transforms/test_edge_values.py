@@ -27,14 +27,22 @@ from tests.transforms.test_fusing_grouped_attention import Grouped
 from tests.transforms.test_fusing_repetitions import attention as repeated_attention
 from tests.transforms.test_fusing_repetitions import known_mask, shared_heads
 from tests.transforms.test_fusing_rotary import Rotation
-from ttcodegen.dialects.datatypes import bf16, element_of, f32, numpy_name, shape_of, si32, ui32
-from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.core.datatypes import (
+    bf16,
+    element_of,
+    f32,
+    numpy_name,
+    shape_of,
+    si32,
+    ui32,
+)
+from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.transforms import rewriting
 from ttcodegen.transforms.rewriting import PatternSet, Replacement, Rewriter, Rule
-from ttcodegen.transforms.ttir_canonicalize import TTIRCanonicalizePass
-from ttcodegen.transforms.ttir_erase_inverse import TTIREraseInversePass, erasing_rules
-from ttcodegen.transforms.ttir_fusing import TTIRFusingPass, fusing_rules
-from ttcodegen.transforms.ttir_fusing_heads import SPLITS
+from ttcodegen.transforms.ttir.canonicalize import TTIRCanonicalizePass
+from ttcodegen.transforms.ttir.erase_inverse import TTIREraseInversePass, erasing_rules
+from ttcodegen.transforms.ttir.fusing.heads import SPLITS
+from ttcodegen.transforms.ttir.fusing.rules import TTIRFusingPass, fusing_rules
 
 Build = Callable[[Formulas], "SSAValue | list[SSAValue]"]
 

@@ -5,10 +5,10 @@ import pytest
 
 from tests.transforms.numpy_execution import run
 from tests.transforms.programs import Transformed, apply, compare, operations
-from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.dialects.constants import constant_array
+from ttcodegen.dialects.core.constants import constant_array
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.parsing import check_supported, parse_module
-from ttcodegen.transforms.ttir_element_types import TTIRElementTypeNormalizationPass
+from ttcodegen.transforms.ttir.element_types import TTIRElementTypeNormalizationPass
 
 
 def normalized(text: str) -> Transformed:

@@ -8,11 +8,11 @@ from xdsl.ir import Attribute
 
 from tests.transforms.programs import Program, apply
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
-from ttcodegen.dialects.datatypes import bf16, f32
+from ttcodegen.dialects.core.datatypes import bf16, f32
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.numerics.golden import Golden
 from ttcodegen.numerics.lowered import interpreter_of, read_flatbuffer
-from ttcodegen.transforms.ttir_empty_rows import TTIREmptyAttentionRowsPass
+from ttcodegen.transforms.ttir.empty_rows import TTIREmptyAttentionRowsPass
 
 HEADS, SIZE = 2, 32
 

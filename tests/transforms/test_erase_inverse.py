@@ -8,8 +8,8 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
 from tests.transforms.programs import Program, transformed
-from ttcodegen.dialects.datatypes import bf16, element_of, shape_of
-from ttcodegen.transforms.ttir_erase_inverse import TTIREraseInversePass, keeps_order
+from ttcodegen.dialects.core.datatypes import bf16, element_of, shape_of
+from ttcodegen.transforms.ttir.erase_inverse import TTIREraseInversePass, keeps_order
 
 FIRST, LAST = [0, 3, 1, 2], [0, 2, 3, 1]
 """Channels first, channels last."""

@@ -8,9 +8,9 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
 from tests.transforms.programs import Formulas, Program, Transformed, transformed
-from ttcodegen.dialects.datatypes import bf16, element_of, f32, shape_of, si32
-from ttcodegen.transforms.ttir_canonicalize import TTIRCanonicalizePass
-from ttcodegen.transforms.ttir_fusing import TTIRFusingPass
+from ttcodegen.dialects.core.datatypes import bf16, element_of, f32, shape_of, si32
+from ttcodegen.transforms.ttir.canonicalize import TTIRCanonicalizePass
+from ttcodegen.transforms.ttir.fusing.rules import TTIRFusingPass
 
 Build = Callable[[Program], "SSAValue | list[SSAValue]"]
 

@@ -9,9 +9,9 @@ from xdsl.ir import SSAValue
 
 from tests.transforms.numpy_execution import run
 from tests.transforms.programs import Program, Transformed, apply, transformed
-from ttcodegen.dialects.datatypes import bf16, f32, shape_of
-from ttcodegen.transforms.ttir_canonicalize import TTIRCanonicalizePass
-from ttcodegen.transforms.ttir_fusing import TTIRFusingPass
+from ttcodegen.dialects.core.datatypes import bf16, f32, shape_of
+from ttcodegen.transforms.ttir.canonicalize import TTIRCanonicalizePass
+from ttcodegen.transforms.ttir.fusing.rules import TTIRFusingPass
 
 PASSES = (TTIRCanonicalizePass(), TTIRFusingPass())
 ATTENTION = "scaled_dot_product_attention"

@@ -8,8 +8,8 @@ import pytest
 from xdsl.ir import SSAValue
 
 from tests.transforms.programs import Formulas, Transformed, transformed
-from ttcodegen.transforms.ttir_canonicalize import TTIRCanonicalizePass
-from ttcodegen.transforms.ttir_fusing import TTIRFusingPass
+from ttcodegen.transforms.ttir.canonicalize import TTIRCanonicalizePass
+from ttcodegen.transforms.ttir.fusing.rules import TTIRFusingPass
 
 Formula = Callable[[Formulas, SSAValue, Callable[[], SSAValue]], SSAValue]
 """A batch norm of a value; each call of the function gives another weight of the channels."""

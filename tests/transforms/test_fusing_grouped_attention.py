@@ -10,9 +10,9 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
 from tests.transforms.programs import Program, Transformed, transformed
-from ttcodegen.dialects.datatypes import bf16, element_of, f32, i1, shape_of
-from ttcodegen.transforms.ttir_canonicalize import TTIRCanonicalizePass
-from ttcodegen.transforms.ttir_fusing import TTIRFusingPass
+from ttcodegen.dialects.core.datatypes import bf16, element_of, f32, i1, shape_of
+from ttcodegen.transforms.ttir.canonicalize import TTIRCanonicalizePass
+from ttcodegen.transforms.ttir.fusing.rules import TTIRFusingPass
 
 ATTENTION = "scaled_dot_product_attention"
 BATCH, LENGTH, SHARED, GROUPS, SIZE = 2, 6, 3, 4, 32
@@ -82,7 +82,7 @@ class Grouped:
 
 
 def constant(p: Program, array: np.ndarray) -> SSAValue:
-    from ttcodegen.dialects.constants import elements
+    from ttcodegen.dialects.core.constants import elements
 
     value = elements(f32, array.shape, array.tobytes())
     return p.make.emit("constant", [], TensorType(f32, array.shape), value=value)

@@ -10,9 +10,9 @@ from xdsl.dialects.builtin import TensorType, i32
 from xdsl.ir import Attribute, SSAValue
 
 from tests.transforms.programs import Formulas, transformed
-from ttcodegen.dialects.datatypes import bf16, element_of, f32, i1, shape_of
-from ttcodegen.transforms.ttir_canonicalize import TTIRCanonicalizePass
-from ttcodegen.transforms.ttir_fusing import TTIRFusingPass
+from ttcodegen.dialects.core.datatypes import bf16, element_of, f32, i1, shape_of
+from ttcodegen.transforms.ttir.canonicalize import TTIRCanonicalizePass
+from ttcodegen.transforms.ttir.fusing.rules import TTIRFusingPass
 
 
 def names_after(p: Formulas, *results: SSAValue) -> list[str]:

@@ -8,10 +8,10 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
 from tests.transforms.programs import Program, Transformed, transformed
-from ttcodegen.dialects.constants import elements
-from ttcodegen.dialects.datatypes import bf16, element_of, f32, shape_of
-from ttcodegen.transforms.ttir_canonicalize import TTIRCanonicalizePass
-from ttcodegen.transforms.ttir_fusing import TTIRFusingPass
+from ttcodegen.dialects.core.constants import elements
+from ttcodegen.dialects.core.datatypes import bf16, element_of, f32, shape_of
+from ttcodegen.transforms.ttir.canonicalize import TTIRCanonicalizePass
+from ttcodegen.transforms.ttir.fusing.rules import TTIRFusingPass
 
 ATTENTION = "scaled_dot_product_attention"
 LENGTH, SIZE = 8, 32

@@ -8,9 +8,9 @@ import pytest
 from xdsl.ir import SSAValue
 
 from tests.transforms.programs import Program, Transformed, transformed
-from ttcodegen.dialects.datatypes import bf16, f32
-from ttcodegen.transforms.ttir_canonicalize import TTIRCanonicalizePass
-from ttcodegen.transforms.ttir_fusing import TTIRFusingPass
+from ttcodegen.dialects.core.datatypes import bf16, f32
+from ttcodegen.transforms.ttir.canonicalize import TTIRCanonicalizePass
+from ttcodegen.transforms.ttir.fusing.rules import TTIRFusingPass
 
 ROTATION = "rotary_embedding"
 

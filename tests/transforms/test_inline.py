@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from tests.transforms.programs import apply, operations
-from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.parsing import parse_module
-from ttcodegen.transforms.inline import InlinePass
+from ttcodegen.transforms.functions.inline import InlinePass
 
 T = "tensor<2xf32>"
 

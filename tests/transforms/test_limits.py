@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.naming.layers import location_name
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import parse_module
-from ttcodegen.transforms.inline import InlinePass
+from ttcodegen.transforms.functions.inline import InlinePass
 
 T = "tensor<4xf32>"
 

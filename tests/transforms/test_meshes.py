@@ -9,8 +9,8 @@ import pytest
 
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.systems.cards import default_system, mesh_system
 
 TEXT = """module attributes {ttcore.meshes = #ttcore.meshes<[<"mesh" = %s>]>} {

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tests.transforms.programs import Program, transformed
-from ttcodegen.dialects.datatypes import shape_of
-from ttcodegen.transforms.ttir_canonicalize import TTIRCanonicalizePass
+from ttcodegen.dialects.core.datatypes import shape_of
+from ttcodegen.transforms.ttir.canonicalize import TTIRCanonicalizePass
 
 Step = tuple[str, Sequence[int]]
 

@@ -11,16 +11,16 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.passes import ModulePass
 
 from tests.transforms.programs import Program
-from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.dialects.constants import elements
-from ttcodegen.dialects.datatypes import f32
+from ttcodegen.dialects.core.constants import elements
+from ttcodegen.dialects.core.datatypes import f32
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.transforms.module_text import ELIDED_ELEMENTS, module_text
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.rewriting import functions, set_type
-from ttcodegen.transforms.ttir_canonicalize import TTIRCanonicalizePass
-from ttcodegen.transforms.ttir_decompose import TTIRDecomposePass
+from ttcodegen.transforms.ttir.canonicalize import TTIRCanonicalizePass
+from ttcodegen.transforms.ttir.decompose import TTIRDecomposePass
 
 
 @dataclass(frozen=True)

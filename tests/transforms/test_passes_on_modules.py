@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.dialects.verification import verify_module
+from ttcodegen.dialects.operations.verification import verify_module
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.frontends import module_for_passes
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.transforms.module_text import module_text

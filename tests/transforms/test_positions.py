@@ -12,11 +12,11 @@ from xdsl.ir import SSAValue
 from tests.transforms.numpy_execution import run
 from tests.transforms.programs import Formulas, Transformed
 from tests.transforms.test_fusing_repetitions import known_mask
-from ttcodegen.dialects.constants import elements
-from ttcodegen.dialects.datatypes import bf16, element_of, f32, shape_of, si32
-from ttcodegen.transforms.attention_masks import SeenKeys, may_hide_rows, seen_keys
-from ttcodegen.transforms.position_forms import Hiding, Linear, Region
-from ttcodegen.transforms.ttir_positions import form_of
+from ttcodegen.dialects.core.constants import elements
+from ttcodegen.dialects.core.datatypes import bf16, element_of, f32, shape_of, si32
+from ttcodegen.transforms.ttir.fusing.attention_masks import SeenKeys, may_hide_rows, seen_keys
+from ttcodegen.transforms.ttir.positions.forms import Hiding, Linear, Region
+from ttcodegen.transforms.ttir.positions.values import form_of
 
 LARGE = 40_000
 """Positions of which a mask would have 1.6e9 elements."""

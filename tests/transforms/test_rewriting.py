@@ -5,10 +5,10 @@ from xdsl.dialects.builtin import StringAttr, UnknownLoc
 from xdsl.ir import SSAValue
 
 from tests.transforms.programs import Program, Transformed, transformed
-from ttcodegen.dialects.datatypes import bf16, ui32
-from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.core.datatypes import bf16, ui32
+from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter, erase_dead, rewrite_each
-from ttcodegen.transforms.ttir_canonicalize import TTIRCanonicalizePass
+from ttcodegen.transforms.ttir.canonicalize import TTIRCanonicalizePass
 
 
 def fresh(rewriter: Rewriter, op: CatalogueOp) -> SSAValue:

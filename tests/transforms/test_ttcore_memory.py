@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.memory import Layout
-from ttcodegen.dialects.placement import TensorPlacement
-from ttcodegen.dialects.shards import Shards
-from ttcodegen.dialects.system import set_system
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttcore.memory import Layout
+from ttcodegen.dialects.ttcore.module_system import set_system
+from ttcodegen.dialects.ttcore.shards import Shards
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.systems.cards import default_system
+from ttcodegen.transforms.device.memory import Banks, banks_of
 from ttcodegen.transforms.registry import passes_of, step
-from ttcodegen.transforms.ttcore_memory import Banks, banks_of
 
 WORMHOLE = default_system("wormhole_b0").chip
 BLACKHOLE = default_system("blackhole").chip

@@ -13,15 +13,15 @@ from xdsl.dialects.func import FuncOp
 
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import CompileError, Diagnostics, Source
-from ttcodegen.dialects.datatypes import shape_of
-from ttcodegen.dialects.mesh import declared_mesh
-from ttcodegen.dialects.verification import verify_module
+from ttcodegen.dialects.core.datatypes import shape_of
+from ttcodegen.dialects.operations.verification import verify_module
+from ttcodegen.dialects.ttcore.mesh import declared_mesh
 from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.frontends import source_module
 from ttcodegen.numerics.golden import Golden
 from ttcodegen.numerics.interpreter import Interpreter
-from ttcodegen.transforms.ttir_partition import TTIRPartition
+from ttcodegen.transforms.mesh.partition import TTIRPartition
 
 BETWEEN_CHIPS = ("all_gather", "all_reduce", "mesh_partition", "mesh_shard", "reduce_scatter")
 

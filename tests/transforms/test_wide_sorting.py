@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
 from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.numerics.interpreter import Interpreter
 
 WIDE = [2**24 + 3, 5, -(2**24) - 3, 2**24 + 1, 2**31 - 1, -(2**31), 2**24 + 1, 0, -1, 65536, 65535]

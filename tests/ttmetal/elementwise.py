@@ -28,11 +28,11 @@ from xdsl.utils.exceptions import VerifyException
 from tests.random_programs.recipes.regular import is_regular, result_kind
 from ttcodegen import ops
 from ttcodegen.conversions.ttir_to_ttmetal.coverage import unsupported_reason
-from ttcodegen.conversions.ttir_to_ttmetal.registers import capacity
-from ttcodegen.dialects.datatypes import bf16, f32, i1, si32, ui8, ui16, ui32
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.ops.definition import TTIR, OperandSpec, TTIRDefinition
-from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.registers import capacity
+from ttcodegen.dialects.core.datatypes import bf16, f32, i1, si32, ui8, ui16, ui32
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.ops.core.builder import OpBuilder
+from ttcodegen.ops.core.definition import TTIR, OperandSpec, TTIRDefinition
 from ttcodegen.ops.ttir import ttir_op_classes
 
 ops.load()

@@ -17,12 +17,14 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region
 
-from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.math_fidelity import MathFidelity
-from ttcodegen.dialects.placement import TensorPlacement, placed_type
-from ttcodegen.dialects.program_attribute import ProgramAttr
-from ttcodegen.dialects.programs import (
+from ttcodegen.conversions.ttir_to_ttmetal.parts.data_movement import MovementKernel
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttcore.math_fidelity import MathFidelity
+from ttcodegen.dialects.ttcore.tile import TileType
+from ttcodegen.dialects.ttkernel.attributes import ThreadType
+from ttcodegen.dialects.ttkernel.builder import KernelBuilder
+from ttcodegen.dialects.ttmetal.program_attribute import ProgramAttr
+from ttcodegen.dialects.ttmetal.programs import (
     BufferAddress,
     CircularBuffer,
     ComputeSettings,
@@ -35,9 +37,7 @@ from ttcodegen.dialects.programs import (
     Program,
     RuntimeArgument,
 )
-from ttcodegen.dialects.tile import TileType
-from ttcodegen.dialects.ttkernel.attributes import ThreadType
-from ttcodegen.dialects.ttkernel.builder import KernelBuilder
+from ttcodegen.dialects.ttnn.placement import TensorPlacement, placed_type
 from ttcodegen.ops.context import load_dialects
 
 SHAPE = (64, 96)

@@ -10,9 +10,9 @@ from tests.ttmetal.function_text import call, function, tensor
 from tests.ttmetal.test_memory import lowered, programs
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.dialects.device_module import functions_of
-from ttcodegen.dialects.programs import CircularBuffer, Program
+from ttcodegen.dialects.ttmetal.device_module import functions_of
+from ttcodegen.dialects.ttmetal.programs import CircularBuffer, Program
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.project.cpu_backend import CPUBackend
 
 MAP, PARALLEL = "affine_map<(d0, d1) -> (d0, d1)>", "#ttcore.iterator_type<parallel>"

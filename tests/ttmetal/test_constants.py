@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.numerics.lowered import interpreter_of, read_flatbuffer
 
 WEIGHT = "{ttcore.argument_type = #ttcore.argument_type<parameter>}"

@@ -14,9 +14,9 @@ from tests.random_programs.checking import failures_built_together, module_of
 from tests.random_programs.recipes import RECIPES
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.conversions.cpu_hoist import SHOULD_HOIST
-from ttcodegen.diagnostics import Source
-from ttcodegen.ops.definition import TTIR
+from ttcodegen.conversions.ttir_to_ttmetal.cpu_hoist import SHOULD_HOIST
+from ttcodegen.foundation.diagnostics import Source
+from ttcodegen.ops.core.definition import TTIR
 from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.toolchain import Toolchain
 

@@ -7,7 +7,7 @@ import pytest
 from tests.ttmetal.function_text import call, function, tensor
 from tests.ttmetal.modules import text_of
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
+from ttcodegen.foundation.diagnostics import Source
 
 
 def compiled(text: str) -> CompiledModule:

@@ -16,12 +16,12 @@ from tests.random_programs.choices import SeededChoices
 from tests.ttmetal.test_module_runs import compiled_ops
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.conversions.device_interface import device_entries
-from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.dialects.device_module import device_programs
-from ttcodegen.dialects.programs import Program
-from ttcodegen.dialects.ttcore_enumerations import IteratorTypeAttr
-from ttcodegen.dialects.ttir_generic import GenericOp
+from ttcodegen.conversions.ttmetal_to_emitc.interface import device_entries
+from ttcodegen.dialects.ttcore.enumerations import IteratorTypeAttr
+from ttcodegen.dialects.ttir.generic import GenericOp
+from ttcodegen.dialects.ttmetal.device_module import device_programs
+from ttcodegen.dialects.ttmetal.programs import Program
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.frontends import source_module
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import parse_module

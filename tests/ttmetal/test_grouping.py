@@ -9,11 +9,11 @@ import pytest
 from tests.ttmetal.function_text import call, function, single, tensor
 from tests.ttmetal.moving_functions import caches
 from ttcodegen.compilation import PIPELINES, CompileOptions, compile_module
-from ttcodegen.conversions.device_interface import device_entries
-from ttcodegen.conversions.ttir_to_ttmetal.registers import capacity
-from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.dialects.device_module import device_programs
-from ttcodegen.dialects.programs import Processor, Program
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.registers import capacity
+from ttcodegen.conversions.ttmetal_to_emitc.interface import device_entries
+from ttcodegen.dialects.ttmetal.device_module import device_programs
+from ttcodegen.dialects.ttmetal.programs import Processor, Program
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.systems.cards import default_system

@@ -14,16 +14,14 @@ from xdsl.dialects.builtin import ModuleOp
 from tests.ttmetal.emission import emitted
 from tests.ttmetal.exp_module import TILES, exp_module, exp_program
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.conversions.device_interface import device_entries
-from ttcodegen.conversions.shared_programs import share_programs
-from ttcodegen.conversions.splitting import LONGEST
-from ttcodegen.diagnostics import Source
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.device_module import device_programs
-from ttcodegen.dialects.memory import Layout
-from ttcodegen.dialects.placement import TensorPlacement
-from ttcodegen.dialects.program_attribute import ProgramAttr
-from ttcodegen.dialects.programs import (
+from ttcodegen.conversions.host_functions.splitting import LONGEST
+from ttcodegen.conversions.ttmetal_to_emitc.interface import device_entries
+from ttcodegen.conversions.ttmetal_to_emitc.shared_programs import share_programs
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttcore.memory import Layout
+from ttcodegen.dialects.ttmetal.device_module import device_programs
+from ttcodegen.dialects.ttmetal.program_attribute import ProgramAttr
+from ttcodegen.dialects.ttmetal.programs import (
     BufferAddress,
     CoreArea,
     Kernel,
@@ -34,9 +32,11 @@ from ttcodegen.dialects.programs import (
     Program,
     RuntimeArgument,
 )
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.emission.device_manifest import kernel_entries, page_size
 from ttcodegen.emission.program_sources import KINDS_IN_FILE, render_programs
 from ttcodegen.flatbuffer.writer import Origin
+from ttcodegen.foundation.diagnostics import Source
 
 ORIGIN = Origin("abc", "wormhole_b0", "0.70.1")
 

@@ -19,15 +19,15 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from tests.ttmetal.exp_module import compute_kernel, exp_program
-from ttcodegen.conversions.ttkernel_to_emitc import write_kernel
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.programs import Kernel, NamedConstant
-from ttcodegen.dialects.tile import TileType
+from ttcodegen.conversions.ttkernel_to_emitc.functions import write_kernel
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttcore.tile import TileType
 from ttcodegen.dialects.ttkernel.attributes import ReduceDim, ReduceType, ThreadType
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder
+from ttcodegen.dialects.ttmetal.programs import Kernel, NamedConstant
 from ttcodegen.emitc.builder import open_file
 from ttcodegen.emitc.printer import print_module
+from ttcodegen.foundation.diagnostics import CompileError
 
 index = IndexType()
 BF16 = TileType(DataType.BFLOAT16)

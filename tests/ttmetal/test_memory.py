@@ -8,10 +8,15 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tests.ttmetal.function_text import call, function, tensor
 from ttcodegen.compilation import PIPELINES
-from ttcodegen.diagnostics import Source
-from ttcodegen.dialects.device_module import functions_of, is_host_function, launch_of, launches
-from ttcodegen.dialects.placement import placement_of
-from ttcodegen.dialects.programs import Program
+from ttcodegen.dialects.ttmetal.device_module import (
+    functions_of,
+    is_host_function,
+    launch_of,
+    launches,
+)
+from ttcodegen.dialects.ttmetal.programs import Program
+from ttcodegen.dialects.ttnn.placement import placement_of
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.layout.bank import Bank
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import parse_module

@@ -17,9 +17,9 @@ from tests.random_programs.checking import Checked, run_module
 from tests.random_programs.test_meshes import divided_module
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
-from ttcodegen.conversions.chip_exchange import Sharing
-from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.dialects.mesh import MeshShape
+from ttcodegen.conversions.mesh.device_exchange import Sharing
+from ttcodegen.dialects.ttcore.mesh import MeshShape
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.numerics.drawing import draw_inputs
 from ttcodegen.project.checking import run_in_numpy
 from ttcodegen.project.cpu_backend import CPUBackend

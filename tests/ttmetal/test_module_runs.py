@@ -19,8 +19,8 @@ from tests.random_programs.checking import (
 from tests.random_programs.choices import SeededChoices
 from tests.ttmetal.modules import MODULES, text_of
 from ttcodegen.cli.ttcodegen import main
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.ops.definition import TTIR
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.ops.core.definition import TTIR
 from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.toolchain import Toolchain
 

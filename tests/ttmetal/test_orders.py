@@ -11,7 +11,7 @@ import pytest
 from tests.ttmetal.function_text import call, function, tensor
 from tests.ttmetal.test_grouping import programs
 from ttcodegen.cli.ttcodegen import main
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.project.cpu_backend import CPUBackend
 
 

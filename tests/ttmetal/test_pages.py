@@ -11,9 +11,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.memory import Layout
-from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttcore.memory import Layout
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.emission.device_manifest import page_size
 from ttcodegen.numerics.rounding import MANTISSA_BITS, block_rounded
 from ttcodegen.project.cpu_backend import backend_sources

@@ -11,7 +11,7 @@ import pytest
 from tests.ttmetal.function_text import call, function, tensor
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
+from ttcodegen.foundation.diagnostics import Source
 
 
 def chain(*sizes: int, op: str = "exp") -> str:

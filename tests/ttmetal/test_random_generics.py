@@ -18,7 +18,7 @@ from tests.random_programs.checking import (
 )
 from tests.random_programs.choices import DrawnChoices, SeededChoices
 from tests.ttmetal.random_generics import RandomGeneric
-from ttcodegen.diagnostics import Source
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.parsing import parse_module
 from ttcodegen.project.toolchain import Toolchain
 

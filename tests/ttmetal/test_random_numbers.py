@@ -8,8 +8,8 @@ import pytest
 
 from tests.ttmetal.function_text import call, function, integers, tensor
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
-from ttcodegen.ops.random_numbers import (
+from ttcodegen.foundation.diagnostics import Source
+from ttcodegen.ops.core.random_numbers import (
     are_kept,
     random_bits,
     scale_of_range,

@@ -10,10 +10,10 @@ import pytest
 
 from tests.ttmetal.function_text import call, function, tensor
 from tests.ttmetal.test_grouping import names, programs
-from ttcodegen.conversions.ttir_to_ttmetal.index_maps import Piece, reordering
-from ttcodegen.conversions.ttir_to_ttmetal.movement_costs import tiles_and_rows_read
-from ttcodegen.diagnostics import Source
-from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.index_maps import Piece, reordering
+from ttcodegen.conversions.ttir_to_ttmetal.movement.costs import tiles_and_rows_read
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.layout.tiled_shape import TiledShape
 from ttcodegen.parsing import parse_module
 

@@ -6,13 +6,13 @@ import pytest
 
 from tests.ttmetal.function_text import call, function, tensor
 from tests.ttmetal.test_memory import lowered, programs
-from ttcodegen.dialects.cores import CoreRange
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.device_module import functions_of, is_host_function, launches
-from ttcodegen.dialects.memory import Layout
-from ttcodegen.dialects.placement import TensorPlacement, placement_of
-from ttcodegen.dialects.programs import AnyTiles, BlockTiles, Division, UnitTiles
-from ttcodegen.transforms.ttmetal_shards import CoreTiles, Use, own_bytes, sharded
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.memory import Layout
+from ttcodegen.dialects.ttmetal.device_module import functions_of, is_host_function, launches
+from ttcodegen.dialects.ttmetal.programs import AnyTiles, BlockTiles, Division, UnitTiles
+from ttcodegen.dialects.ttnn.placement import TensorPlacement, placement_of
+from ttcodegen.transforms.ttmetal.shards import CoreTiles, Use, own_bytes, sharded
 
 CORES = CoreRange(0, 0, 7, 7)
 TILE = 2048

@@ -7,7 +7,7 @@ from xdsl.dialects.func import FuncOp
 
 from tests.ttmetal.function_text import call, function, tensor
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import Source
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.naming.operand_roles import operand_roles
 from ttcodegen.parsing.module import parse_module
 

@@ -15,9 +15,9 @@ from tests.ttmetal.function_text import single
 from tests.ttmetal.modules import MODULES, text_of
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.conversions.ttir_to_ttmetal.blocking import Blocking
-from ttcodegen.diagnostics import Source
-from ttcodegen.dialects.cores import CoreRange
+from ttcodegen.conversions.ttir_to_ttmetal.matmul.blocking import Blocking
+from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.toolchain import find_toolchain
 

@@ -12,14 +12,14 @@ from xdsl.dialects.func import FuncOp
 
 from tests.ttmetal.function_text import call, function, tensor
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.frontends import source_module
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.project.checking import run_in_numpy
 from ttcodegen.transforms.module_text import module_text
 from ttcodegen.transforms.pass_runner import PassRunner
-from ttcodegen.transforms.program_meanings import call_meanings
 from ttcodegen.transforms.registry import Step, passes_of
+from ttcodegen.transforms.ttmetal.program_meanings import call_meanings
 
 IMAGE, ROWS = tensor((8, 64), "bf16"), tensor((2, 4, 64), "bf16")
 TEXT = function(

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
-from ttcodegen.messages import Level, report, set_level
-from ttcodegen.suggestions import did_you_mean
+from ttcodegen.foundation.messages import Level, report, set_level
+from ttcodegen.foundation.suggestions import did_you_mean
 from ttcodegen.version import __version__, commit
 
 LEVELS = tuple(level.name for level in sorted(Level, reverse=True))
@@ -122,8 +122,8 @@ def mesh_shape(text: str) -> tuple[int, int]:
     Raises:
         argparse.ArgumentTypeError: if the text says no such mesh.
     """
-    from ttcodegen.diagnostics import CompileError
-    from ttcodegen.dialects.mesh import require_possible, sizes_in
+    from ttcodegen.dialects.ttcore.mesh import require_possible, sizes_in
+    from ttcodegen.foundation.diagnostics import CompileError
 
     try:
         sizes = sizes_in(text.strip())

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from enum import IntEnum
 from pathlib import Path
 
-from ttcodegen.diagnostics import CompileError, Diagnostics, Source
-from ttcodegen.messages import Level, is_reported, report, set_level
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
+from ttcodegen.foundation.messages import Level, is_reported, report, set_level
 from ttcodegen.model_formats import other_format
 from ttcodegen.version import __version__
 

@@ -17,7 +17,7 @@ from ttcodegen.cli.arguments import (
     apply_message_options,
 )
 from ttcodegen.cli.entry import ExitStatus, Invocation, run_program
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.systems.description import ARCHITECTURES
 
 if TYPE_CHECKING:

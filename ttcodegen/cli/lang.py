@@ -14,10 +14,10 @@ from ttcodegen.cli.arguments import (
     apply_message_options,
 )
 from ttcodegen.cli.entry import ExitStatus, Invocation, run_program, tell_warnings
-from ttcodegen.messages import Level, report
+from ttcodegen.foundation.messages import Level, report
 
 if TYPE_CHECKING:
-    from ttcodegen.lang.projects import Projects
+    from ttcodegen.lang.projects.projects import Projects
 
 _EPILOG = """\
 examples:
@@ -78,14 +78,14 @@ def _run(invocation: Invocation) -> int:
     arguments = given[end + 1 :]
     apply_message_options(options)
     source = invocation.read(options.file, (".py",))
-    from ttcodegen.lang.programs import run_program_text
+    from ttcodegen.lang.projects.programs import run_program_text
     from ttcodegen.lang.ttnn import set_num_devices
 
     set_num_devices(options.num_devices)
     if options.out is None and not options.check:
         run_program_text(source, arguments)
         return ExitStatus.DONE
-    from ttcodegen.lang.projects import Projects
+    from ttcodegen.lang.projects.projects import Projects
 
     projects = Projects(
         source.digest, options.out, options.check, options.force, options.build, options.mlir

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from ttcodegen.cli.arguments import version_text
 from ttcodegen.cli.entry import ExitStatus, Invocation, run_program
-from ttcodegen.lang.called_operations import callable_operations
-from ttcodegen.messages import Level, set_level
+from ttcodegen.foundation.messages import Level, set_level
+from ttcodegen.lang.projects.called_operations import callable_operations
 from ttcodegen.opt.command_line import help_text, parse_command_line
 from ttcodegen.transforms.pass_options import OptionError
 from ttcodegen.transforms.registry import entries

@@ -9,7 +9,7 @@ from typing import Any
 
 from ttcodegen.cli.arguments import ArgumentParser, add_version_option
 from ttcodegen.cli.entry import ExitStatus, Invocation, run_program
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.rt.commands.arguments import COMMANDS, DESCRIPTIONS, Argument, resolved
 
 PROGRAM = "ttcodegen-rt"

@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(invocation: Invocation) -> int:
-    from ttcodegen.diagnostics import read_input
+    from ttcodegen.foundation.diagnostics import read_input
     from ttcodegen.translation import write_output
 
     parser = argument_parser()

@@ -24,10 +24,10 @@ from ttcodegen.cli.entry import (
     run_program,
     tell_warnings,
 )
-from ttcodegen.diagnostics import CompileError, Diagnostics, Source
-from ttcodegen.lang.called_operations import callable_operations
-from ttcodegen.messages import Level, is_reported, report
-from ttcodegen.printable import printable
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
+from ttcodegen.foundation.messages import Level, is_reported, report
+from ttcodegen.foundation.printable import printable
+from ttcodegen.lang.projects.called_operations import callable_operations
 from ttcodegen.systems.description import ARCHITECTURES
 from ttcodegen.systems.releases import DEFAULT_RELEASE, RELEASES
 

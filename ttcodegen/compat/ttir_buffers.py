@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, TensorType, Unregiste
 from xdsl.ir import Operation
 from xdsl.rewriter import Rewriter
 
-from ttcodegen.diagnostics import CompileError, copy_source_offset
+from ttcodegen.foundation.diagnostics import CompileError, copy_source_offset
 from ttcodegen.ops.ttir import ttir_op_classes
 
 KERNEL = "ttir.kernel"

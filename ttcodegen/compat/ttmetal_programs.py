@@ -14,9 +14,9 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ttcodegen.compat.ttir_buffers import MISSPELLED
-from ttcodegen.diagnostics import CompileError, copy_source_offset
-from ttcodegen.dialects.datatypes import without_encoding
-from ttcodegen.dialects.functions import change_types
+from ttcodegen.dialects.core.datatypes import without_encoding
+from ttcodegen.dialects.operations.functions import change_types
+from ttcodegen.foundation.diagnostics import CompileError, copy_source_offset
 from ttcodegen.ops.ttir import ttir_op_classes
 
 DISPATCH = "ttmetal.dispatch"

@@ -25,14 +25,14 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from ttcodegen.diagnostics import CompileError, Diagnostics, copy_source_offset
-from ttcodegen.dialects.datatypes import element_of, shape_of, without_encoding
-from ttcodegen.dialects.functions import change_types
-from ttcodegen.dialects.memory import LAYOUTS_WANTED
-from ttcodegen.dialects.mesh import MESHES, set_mesh, shape_in
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.ops.collectives import collectives, is_local
-from ttcodegen.ops.op_builder import OpBuilder, builder_before
+from ttcodegen.dialects.core.datatypes import element_of, shape_of, without_encoding
+from ttcodegen.dialects.operations.functions import change_types
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.memory import LAYOUTS_WANTED
+from ttcodegen.dialects.ttcore.mesh import MESHES, set_mesh, shape_in
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, copy_source_offset
+from ttcodegen.ops.collectives.collectives import collectives, is_local
+from ttcodegen.ops.core.builder import OpBuilder, builder_before
 from ttcodegen.ops.ttnn import ttnn_op_classes
 
 DESTINATION = "ttcodegen.destination"
@@ -64,7 +64,7 @@ _OF_OTHER_YEARS = re.compile(
 
 
 def is_of_other_years(text: str) -> bool:
-    """Whether a text may hold such a module: today's modules of TTNN are read with the layouts that
+    """True if a text may hold such a module: today's modules of TTNN are read with the layouts that
     they give, by the front end for them."""
     if not any(word in text for word in TEXT):
         return False
@@ -72,7 +72,7 @@ def is_of_other_years(text: str) -> bool:
 
 
 def is_device(type_: Attribute) -> bool:
-    """Whether a type is a device type: `!tt.device<...>`, `!ttcore.device<...>`,
+    """True if a type is a device type: `!tt.device<...>`, `!ttcore.device<...>`,
     `!ttnn.device`."""
     name = type_.attr_name.data if isinstance(type_, UnregisteredAttr) else type_.name
     return name in ("tt.device", "ttcore.device", "ttnn.device")

@@ -10,8 +10,8 @@ from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import Rewriter
 
-from ttcodegen.diagnostics import CompileError, copy_source_offset
-from ttcodegen.dialects.ttcore_tuples import GetTupleElementOp, TupleOp
+from ttcodegen.dialects.ttcore.tuples import GetTupleElementOp, TupleOp
+from ttcodegen.foundation.diagnostics import CompileError, copy_source_offset
 
 TEXT = "tuple<"
 """Text without it has no tuples."""

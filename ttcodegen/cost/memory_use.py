@@ -10,7 +10,7 @@ import ttcodegen.ops as catalogue
 from ttcodegen.flatbuffer.program import Operation, Program
 from ttcodegen.flatbuffer.ttm_program import DEALLOCATE_BUFFER, VIEW
 from ttcodegen.layout.placements import is_view, stored_bytes
-from ttcodegen.ops.definition import TTNN
+from ttcodegen.ops.core.definition import TTNN
 
 _DEALLOCATIONS = ("ttnn.deallocate", DEALLOCATE_BUFFER)
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import ttcodegen.ops as catalogue
-from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.layout.placements import stored_bytes
-from ttcodegen.ops.definition import TTNN
-from ttcodegen.ops.work import OpShapes, one_per_element
+from ttcodegen.ops.core.definition import TTNN
+from ttcodegen.ops.core.work import OpShapes, one_per_element
 
 
 @dataclass(frozen=True)

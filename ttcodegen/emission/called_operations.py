@@ -14,14 +14,13 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 
-from ttcodegen.conversions.cpp_interface import title_of
-from ttcodegen.conversions.file_emission import FileEmission
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.cores import CoreRange
-from ttcodegen.dialects.device_module import DeviceProgram
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.placement import TensorPlacement, placement_of
-from ttcodegen.dialects.system import system_of
+from ttcodegen.conversions.host_functions.cpp_interface import title_of
+from ttcodegen.conversions.host_functions.file_emission import FileEmission
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.module_system import system_of
+from ttcodegen.dialects.ttmetal.device_module import DeviceProgram
+from ttcodegen.dialects.ttnn.placement import TensorPlacement, placement_of
 from ttcodegen.emission.convert_ttkernel_to_emitc import kernel_cpp
 from ttcodegen.emission.program_sources import LIBRARY_TENSORS, kernel_files, program_text
 from ttcodegen.emission.program_texts import CalledText, WrittenTensor
@@ -29,6 +28,7 @@ from ttcodegen.emission.templates import template_environment
 from ttcodegen.emitc.builder import open_file
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.emitc.spelling import comment_line
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.naming.programs import run_name
 from ttcodegen.ops.tt_lang import (
     LIBRARY_CALL,

@@ -10,23 +10,23 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 
-from ttcodegen.conversions.cpp_interface import title_of
-from ttcodegen.conversions.file_emission import FileEmission
-from ttcodegen.conversions.ttkernel_to_emitc import write_kernel
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.device_module import (
+from ttcodegen.conversions.host_functions.cpp_interface import title_of
+from ttcodegen.conversions.host_functions.file_emission import FileEmission
+from ttcodegen.conversions.ttkernel_to_emitc.functions import write_kernel
+from ttcodegen.dialects.operations.operation import operation_name
+from ttcodegen.dialects.ttmetal.device_module import (
     DeviceProgram,
     device_programs,
     functions_of,
     is_host_function,
     verify_programs,
 )
-from ttcodegen.dialects.device_op_names import CONSTANT
-from ttcodegen.dialects.operation import operation_name
+from ttcodegen.dialects.ttmetal.op_names import CONSTANT
 from ttcodegen.emission.program_sources import kernel_files
 from ttcodegen.emitc.builder import open_file
 from ttcodegen.emitc.printer import print_file, print_module
 from ttcodegen.emitc.statements import FileOp
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.transforms.rebuilding import body_of
 
 KERNELS = "ttcodegen.kernels"

@@ -7,14 +7,18 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from ttcodegen.conversions.cpp_interface import title_of
-from ttcodegen.conversions.cpu_calls import cpu_functions
-from ttcodegen.conversions.device_interface import device_entries
-from ttcodegen.conversions.file_emission import FileEmission, hold_constants, replace_content
-from ttcodegen.conversions.host_shares import share_on_host
-from ttcodegen.conversions.interface import required
-from ttcodegen.conversions.shared_programs import share_programs
-from ttcodegen.conversions.ttmetal_to_emitc import convert_ttmetal_to_emitc
+from ttcodegen.conversions.host_functions.cpp_interface import title_of
+from ttcodegen.conversions.host_functions.file_emission import (
+    FileEmission,
+    hold_constants,
+    replace_content,
+)
+from ttcodegen.conversions.host_functions.interface import required
+from ttcodegen.conversions.mesh.host_shards import share_on_host
+from ttcodegen.conversions.ttir_to_ttnn.cpu_calls import cpu_functions
+from ttcodegen.conversions.ttmetal_to_emitc.functions import convert_ttmetal_to_emitc
+from ttcodegen.conversions.ttmetal_to_emitc.interface import device_entries
+from ttcodegen.conversions.ttmetal_to_emitc.shared_programs import share_programs
 from ttcodegen.emission.convert_ttkernel_to_emitc import (
     KERNELS,
     ConvertTTKernelToEmitC,

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.shards import Shards
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttcore.shards import Shards
 from ttcodegen.emitc.identifiers import file_stem, type_name
 from ttcodegen.naming.statistics import VARIANCES, is_variance
-from ttcodegen.ops.definition import Layout
+from ttcodegen.ops.core.definition import Layout
 
 if TYPE_CHECKING:
     import numpy as np
@@ -144,7 +144,7 @@ class TensorDescription:
 
     @property
     def is_weight(self) -> bool:
-        """Whether the value stays the same from one call to the next."""
+        """True if the value stays the same from one call to the next."""
         return self.kind in (TensorKind.PARAMETER, TensorKind.CONSTANT)
 
 
@@ -159,7 +159,7 @@ class FunctionDescription:
     """Inputs and weights in the order of the source."""
     outputs: tuple[TensorDescription, ...]
     has_constants: bool
-    """Whether there is a function `prepare_<cpp_name>` whose result the function takes."""
+    """True if there is a function `prepare_<cpp_name>` whose result the function takes."""
     estimate: FunctionEstimate | None = None
     """What its calls take on the chip, by the model of cost."""
 
@@ -231,9 +231,9 @@ class ModuleDescription:
     mesh: tuple[int, int] = (1, 1)
     """Rows and columns of the mesh of chips that the functions run on."""
     has_flatbuffer: bool = True
-    """Whether the project has the same program as a flatbuffer."""
+    """True if the project has the same program as a flatbuffer."""
     traced: bool = False
-    """Whether its calls are captured as traces of the device, and replayed."""
+    """True if its calls are captured as traces of the device, and replayed."""
     card: str = ""
     """The card that the CPU backend emulates for it, as in `card_text`."""
     weights: tuple[DataFile, ...] = ()
@@ -246,17 +246,17 @@ class ModuleDescription:
 
     @property
     def has_library(self) -> bool:
-        """Whether the project has a shared object with a C API."""
+        """True if the project has a shared object with a C API."""
         return self.kind in KINDS_WITH_LIBRARY
 
     @property
     def has_executable(self) -> bool:
-        """Whether the project has a program with a command line."""
+        """True if the project has a program with a command line."""
         return self.kind in KINDS_WITH_EXECUTABLE
 
     @property
     def has_entry_points(self) -> bool:
-        """Whether there is anything that calls the functions by their descriptions."""
+        """True if there is anything that calls the functions by their descriptions."""
         return self.has_library or self.has_executable
 
     def weight_file(self, function: FunctionDescription, weight: TensorDescription) -> str:

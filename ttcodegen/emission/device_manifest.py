@@ -12,30 +12,30 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from ttcodegen.conversions.chip_exchange import (
+from ttcodegen.conversions.mesh.device_exchange import (
     EXCHANGE_KERNEL,
     ChipExchange,
     called_on_cpu,
     chip_exchanges,
 )
-from ttcodegen.conversions.cpu_calls import cpu_functions
-from ttcodegen.conversions.host_shares import composed_by_host
-from ttcodegen.conversions.shared_programs import SharedProgram, share_programs
-from ttcodegen.dialects.cores import CoreRange
-from ttcodegen.dialects.device_module import (
+from ttcodegen.conversions.mesh.host_shards import composed_by_host
+from ttcodegen.conversions.ttir_to_ttnn.cpu_calls import cpu_functions
+from ttcodegen.conversions.ttmetal_to_emitc.shared_programs import SharedProgram, share_programs
+from ttcodegen.dialects.operations.functions import callee_of
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.memory import Layout
+from ttcodegen.dialects.ttcore.mesh import declared_mesh
+from ttcodegen.dialects.ttcore.tile import TILE_FORMATS, TILE_SIDE
+from ttcodegen.dialects.ttmetal.device_module import (
     DeviceProgram,
     device_programs,
     functions_of,
     is_host_function,
     launches,
 )
-from ttcodegen.dialects.functions import callee_of
-from ttcodegen.dialects.memory import Layout
-from ttcodegen.dialects.mesh import declared_mesh
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.placement import TensorPlacement, placement_of
-from ttcodegen.dialects.programs import CircularBuffer, Kernel, Processor, Program
-from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
+from ttcodegen.dialects.ttmetal.programs import CircularBuffer, Kernel, Processor, Program
+from ttcodegen.dialects.ttnn.placement import TensorPlacement, placement_of
 from ttcodegen.emission.description import DeviceManifest
 from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.layout.collapse import align_up

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.dialects.func import FuncOp
 
-from ttcodegen.diagnostics import source_offset
-from ttcodegen.dialects.device_op_names import RUN_PROGRAM
-from ttcodegen.dialects.operation import operation_name
-from ttcodegen.optimizer.call_names import CallNames
+from ttcodegen.dialects.operations.operation import operation_name
+from ttcodegen.dialects.ttmetal.op_names import RUN_PROGRAM
+from ttcodegen.foundation.diagnostics import source_offset
+from ttcodegen.optimizer.overrides.call_names import CallNames
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -75,7 +75,7 @@ class LoweredOps:
         if not launches:
             return
         # What only device programs need takes longer to import than a small model to lower.
-        from ttcodegen.dialects.device_module import launch_of
+        from ttcodegen.dialects.ttmetal.device_module import launch_of
 
         for op in launches:
             found = launch_of(op)

@@ -26,7 +26,7 @@ class ProgramKind:
 
     @property
     def is_shared(self) -> bool:
-        """Whether it has several programs."""
+        """True if it has several programs."""
         return len(self.programs) > 1
 
 

@@ -11,12 +11,17 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from ttcodegen.conversions.chip_exchange import EXCHANGE_KERNEL
-from ttcodegen.conversions.cpp_interface import returned_type
-from ttcodegen.conversions.device_recording import TENSOR, creation_arguments
-from ttcodegen.conversions.shared_programs import KernelPaths, SharedProgram, SharedPrograms
-from ttcodegen.dialects.device_module import DeviceProgram
-from ttcodegen.dialects.programs import (
+from ttcodegen.conversions.host_functions.cpp_interface import returned_type
+from ttcodegen.conversions.mesh.device_exchange import EXCHANGE_KERNEL
+from ttcodegen.conversions.ttmetal_to_emitc.recording import TENSOR, creation_arguments
+from ttcodegen.conversions.ttmetal_to_emitc.shared_programs import (
+    KernelPaths,
+    SharedProgram,
+    SharedPrograms,
+)
+from ttcodegen.dialects.ttcore.tile import TILE_FORMATS
+from ttcodegen.dialects.ttmetal.device_module import DeviceProgram
+from ttcodegen.dialects.ttmetal.programs import (
     BufferAddress,
     CircularBuffer,
     CoreArea,
@@ -30,7 +35,6 @@ from ttcodegen.dialects.programs import (
     Program,
     RuntimeValue,
 )
-from ttcodegen.dialects.tile import TILE_FORMATS
 from ttcodegen.emission.program_kinds import program_kinds
 from ttcodegen.emission.program_texts import (
     ArgumentLoop,
@@ -51,7 +55,7 @@ from ttcodegen.naming.programs import (
     operand_names,
     work_name,
 )
-from ttcodegen.transforms.ttmetal_shared_kernels import general_purpose
+from ttcodegen.transforms.ttmetal.shared_kernels import general_purpose
 
 KERNELS = "kernels"
 """The folder of the kernels in a project."""

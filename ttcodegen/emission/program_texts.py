@@ -44,7 +44,7 @@ class KernelText:
     tensors: Sequence[str]
     """These tensors, each once."""
     uses_variant: bool = False
-    """Whether it differs between programs of a kind."""
+    """True if it differs between programs of a kind."""
 
 
 @dataclass(frozen=True)
@@ -101,9 +101,9 @@ class ProgramText:
     kernels: Sequence[KernelText]
     loops: Sequence[ArgumentLoop]
     uses_noc: bool
-    """Whether run-time arguments are positions on the NoC."""
+    """True if run-time arguments are positions on the NoC."""
     has_kernel_functions: bool
-    """Whether each kernel is created by a function of its own."""
+    """True if each kernel is created by a function of its own."""
     made: Sequence[MadeTensor] = ()
     taken: Sequence[str] = ()
     """The operands that the function takes which runs it."""
@@ -112,7 +112,7 @@ class ProgramText:
     variant: Sequence[tuple[str, str]] = ()
     """What distinguishes it from others of its kind: fields and values."""
     variant_in_arguments: bool = False
-    """Whether the run-time arguments of programs of a kind differ."""
+    """True if the run-time arguments of programs of a kind differ."""
 
     @property
     def aliases(self) -> list[BufferText]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from xdsl.ir import Operation, SSAValue
 
-from ttcodegen.dialects.arithmetic import Arithmetic, default_config
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.placement import declared_data_type
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.operations.arithmetic import Arithmetic, default_config
+from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.numerics.saturation import Saturation, saturation_of
 from ttcodegen.numerics.tolerances import (
     EQUAL,
@@ -21,8 +21,8 @@ from ttcodegen.numerics.tolerances import (
     tolerance_of_type,
     usually,
 )
-from ttcodegen.ops.cpp_calls import COMPUTE_CONFIG_ATTRIBUTE
-from ttcodegen.ops.definition import TTNNDefinition
+from ttcodegen.ops.core.calls import COMPUTE_CONFIG_ATTRIBUTE
+from ttcodegen.ops.core.definition import TTNNDefinition
 from ttcodegen.ops.tt_lang import LIBRARY_CALL
 from ttcodegen.ops.ttnn import TTNNOp
 

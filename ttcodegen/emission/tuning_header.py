@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ttcodegen.conversions.tuning import TRACE_REGION_COMMENT
-from ttcodegen.dialects.programs import (
+from ttcodegen.conversions.host_functions.tuning_constants import TRACE_REGION_COMMENT
+from ttcodegen.dialects.ttmetal.programs import (
     FP32_DESTINATION,
     L1_BYTES,
     MATH_APPROX_MODE,
@@ -14,7 +14,7 @@ from ttcodegen.dialects.programs import (
     CircularBuffer,
     Program,
 )
-from ttcodegen.dialects.tuning import Name, Operation, Operator, Size, names_in
+from ttcodegen.dialects.ttmetal.tuning import Name, Operation, Operator, Size, names_in
 from ttcodegen.emission.templates import template_environment
 from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.emitc.spelling import comment_line, string_literal

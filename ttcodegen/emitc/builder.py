@@ -43,7 +43,6 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.emitc import EmitC_LValueType, EmitC_OpaqueAttr, EmitC_PointerType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from ttcodegen.diagnostics import copy_source_offset
 from ttcodegen.emitc.expressions import (
     CallOpaqueOp,
     ConstantOp,
@@ -78,6 +77,7 @@ from ttcodegen.emitc.statements import (
 )
 from ttcodegen.emitc.text import Text
 from ttcodegen.emitc.values import ARGUMENT_NAMES, INITIALIZERS, METHOD, UNTYPED
+from ttcodegen.foundation.diagnostics import copy_source_offset
 
 __all__ = ["Argument", "EmitCBuilder", "Text", "open_file"]
 

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.emitc.pieces import PIECE_SIZE, REMEDY, Piece
+from ttcodegen.foundation.diagnostics import CompileError
 
 
 class FormattedPieces:

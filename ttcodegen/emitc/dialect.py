@@ -28,9 +28,9 @@ from xdsl.dialects.emitc import (
 from xdsl.ir import Dialect
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.emitc.expressions import EXPRESSION_OPS
 from ttcodegen.emitc.statements import STATEMENT_OPS
+from ttcodegen.foundation.diagnostics import CompileError
 
 EmitC = Dialect(
     "emitc",

@@ -7,7 +7,13 @@ import hashlib
 import os
 from pathlib import Path
 
-from ttcodegen.cache import checked, keep_file, kept_file, own_cache_folder, with_checksum
+from ttcodegen.foundation.cache import (
+    checked,
+    keep_file,
+    kept_file,
+    own_cache_folder,
+    with_checksum,
+)
 
 _MOST_BYTES = 64 << 20
 """Of all texts that are kept; beyond that the ones that were not used for longest go."""

@@ -17,9 +17,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.emitc.formatted_texts import FormattedTexts
 from ttcodegen.emitc.pieces import PIECE_SIZE, REMEDY, Piece
+from ttcodegen.foundation.diagnostics import CompileError
 
 if TYPE_CHECKING:
     from ttcodegen.emitc.clang_format import FormattedPieces

@@ -49,7 +49,7 @@ _RESERVED_FILE_STEMS = frozenset(
 
 
 def is_identifier(text: str) -> bool:
-    """Whether `text` is an identifier that generated code may declare."""
+    """True if `text` is an identifier that generated code may declare."""
     return (
         _IDENTIFIER.fullmatch(text) is not None
         and text not in _KEYWORDS
@@ -144,7 +144,7 @@ class NameScope:
         self._taken.update(names)
 
     def is_taken(self, name: str) -> bool:
-        """Whether `name` is in use here or in a scope around."""
+        """True if `name` is in use here or in a scope around."""
         scope: NameScope | None = self
         while scope is not None:
             if name in scope._taken:

@@ -78,7 +78,7 @@ Place = tuple[Block, int]
 
 
 def has_effects(op: Operation) -> bool:
-    """Whether `op` may write memory (or do what no one can take back)."""
+    """True if `op` may write memory (or do what no one can take back)."""
     kind = type(op)
     if kind in _WITHOUT_EFFECTS:
         return False
@@ -90,7 +90,7 @@ def has_effects(op: Operation) -> bool:
 
 
 def is_named(op: Operation) -> bool:
-    """Whether a result of `op` has a name."""
+    """True if a result of `op` has a name."""
     named = NAME in op.attributes or NAMES in op.attributes or ASSIGNS in op.attributes
     return named or any(result.name_hint is not None for result in op.results)
 
@@ -173,7 +173,7 @@ class InliningPlan:
         )
 
     def _is_stable(self, lvalue: SSAValue) -> bool:
-        """Whether `lvalue` holds the same value from its definition on."""
+        """True if `lvalue` holds the same value from its definition on."""
         root = _root(lvalue)
         owner = root.owner
         if isinstance(owner, VariableOp):

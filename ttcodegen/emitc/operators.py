@@ -20,8 +20,8 @@ from xdsl.irdl import (
 )
 from xdsl.traits import Pure
 
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.emitc.spelling import Precedence
+from ttcodegen.foundation.diagnostics import CompileError
 
 
 def require(condition: bool, op: Operation, message: str, remedy: str | None = None) -> None:

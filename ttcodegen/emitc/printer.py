@@ -21,7 +21,6 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.emitc import EmitC_OpaqueAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.emitc.expressions import CallOp, CallOpaqueOp, YieldOp
 from ttcodegen.emitc.identifiers import NameScope, identifier, snake_case
 from ttcodegen.emitc.inlining import (
@@ -70,6 +69,7 @@ from ttcodegen.emitc.values import (
     spelled_type,
     spelled_value,
 )
+from ttcodegen.foundation.diagnostics import CompileError
 
 _INDENT = "    "
 

@@ -33,7 +33,7 @@ def mentioned_names(operations: Iterable[Operation]) -> frozenset[str]:
 
 
 def mentions(operations: Iterable[Operation], name: str) -> bool:
-    """Whether the C++ of `operations` uses that name unqualified."""
+    """True if the C++ of `operations` uses that name unqualified."""
     return any(
         name in text and name in _UNQUALIFIED_NAME.findall(text)
         for text in mentioned_texts(operations)

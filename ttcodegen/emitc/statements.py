@@ -234,7 +234,7 @@ class ClassOp(EmitCOperation):
 
     @property
     def is_struct(self) -> bool:
-        """Whether it is written with the keyword `struct`."""
+        """True if it is written with the keyword `struct`."""
         return self.class_type is not None and self.class_type.value.data == 1
 
 

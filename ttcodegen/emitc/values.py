@@ -10,7 +10,6 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.dialects.emitc import EmitC_OpaqueAttr, EmitC_PointerType
 from xdsl.ir import Attribute, Block, Operation, SSAValue, TypeAttribute
 
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.emitc.expressions import (
     AddressOfOp,
     CallOp,
@@ -47,6 +46,7 @@ from ttcodegen.emitc.spelling import (
     opaque_value,
     type_text,
 )
+from ttcodegen.foundation.diagnostics import CompileError
 
 METHOD = "ttcodegen.method"
 INITIALIZERS = "ttcodegen.initializers"

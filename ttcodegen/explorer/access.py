@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Container, Sequence
 from pathlib import Path
 
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.foundation.diagnostics import CompileError
 
 FILE_EXTENSIONS = ("mlir", "mlirbc", "ttir", "ttnn", "ttm")
 """What models are called that can be uploaded."""

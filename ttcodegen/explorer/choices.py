@@ -11,22 +11,22 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.dialects.math_fidelity import MathFidelity
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.placement import given_placement
-from ttcodegen.dialects.system import system_of
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.math_fidelity import MathFidelity
+from ttcodegen.dialects.ttcore.module_system import system_of
+from ttcodegen.dialects.ttnn.placement import given_placement
+from ttcodegen.foundation.diagnostics import CompileError, Source
+from ttcodegen.foundation.suggestions import closest
 from ttcodegen.ops.context import load_dialects
-from ttcodegen.optimizer.call_names import CallNames
-from ttcodegen.optimizer.calls import call_of
-from ttcodegen.optimizer.cost import CostModel
+from ttcodegen.optimizer.candidates.candidates import Ways
+from ttcodegen.optimizer.core.call import call_of
+from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.optimizer.optimize import Optimize, placed_calls
-from ttcodegen.optimizer.overrides import PLACES, choice
-from ttcodegen.optimizer.ways import Ways
-from ttcodegen.suggestions import closest
+from ttcodegen.optimizer.overrides.call_names import CallNames
+from ttcodegen.optimizer.overrides.overrides import PLACES, choice
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
-from ttcodegen.transforms.const_eval_hoist import constant_values, is_const_eval
+from ttcodegen.transforms.functions.const_eval_hoist import constant_values, is_const_eval
 from ttcodegen.transforms.pass_runner import PassRunner
 
 if TYPE_CHECKING:

@@ -49,7 +49,7 @@ class Edits:
         return [line + 1 for _, _, first, end in self._changes for line in range(first, end)]
 
     def touch(self, lines: OpLines) -> bool:
-        """Whether something of lines that were generated is changed, or inserted between them."""
+        """True if something of lines that were generated is changed, or inserted between them."""
         first, end = lines.first - 1, lines.last
         return any(
             low < end and high > first if high > low else first < low < end

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from ttcodegen.compilation import CompileOptions
-from ttcodegen.diagnostics import CompileError, Diagnostic, Source
 from ttcodegen.explorer.graph import Graph
 from ttcodegen.explorer.models import (
     compile_stages,
@@ -25,6 +24,7 @@ from ttcodegen.explorer.models import (
 from ttcodegen.explorer.module_graphs import LINE
 from ttcodegen.explorer.results import Measured, OpResults
 from ttcodegen.explorer.settings import Settings
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, Source
 from ttcodegen.rt.commands.artifacts import Logger
 
 _QUOTED = re.compile(r"'([^']+)'")
@@ -119,7 +119,7 @@ class Execution:
 
     @property
     def is_done(self) -> bool:
-        """Whether it has ended, well or not."""
+        """True if it has ended, well or not."""
         return self._status.done
 
     def report(self) -> dict[str, Any]:

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
-from ttcodegen.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.explorer.code_lines import CodeLines, Edits, Node, edited, known_lines
 from ttcodegen.explorer.graph import Graph, GraphNodeStyle, KeyValue, entry_first
 from ttcodegen.explorer.module_graphs import Visit, module_graphs
 from ttcodegen.explorer.origins import NOWHERE, number_without_text
 from ttcodegen.explorer.stages import StageRecorder
 from ttcodegen.explorer.synchronisation import Synchronisation
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.frontends import frontend_of
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import parse_operations
@@ -129,7 +129,7 @@ def code_of(path: Path, options: CompileOptions) -> Code:
 
 
 def is_flatbuffer(path: Path) -> bool:
-    """Whether a file is a `.ttnn` or `.ttm` file, by its content."""
+    """True if a file is a `.ttnn` or `.ttm` file, by its content."""
     with path.open("rb") as file:
         head = file.read(8)
     from ttcodegen.flatbuffer.schema import load_schema
@@ -299,7 +299,7 @@ def _alone(graphs: list[Graph]) -> Model:
 
 
 def can_compile(graphs: Sequence[Graph]) -> bool:
-    """Whether a module has ops that the compiler begins with, and not those of its later stages."""
+    """True if a module has ops that the compiler begins with, and not those of its later stages."""
     ops = [node.attribute("op") or "" for graph in graphs for node in graph.nodes]
     later = ("emitc.", "ttkernel.", "d2m.")
     return any(op.startswith(("ttir.", "ttnn.")) for op in ops) and not any(

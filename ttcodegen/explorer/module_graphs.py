@@ -15,17 +15,16 @@ from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
-from ttcodegen.diagnostics import CompileError, Source, source_offset
-from ttcodegen.dialects.device_module import launch_of
-from ttcodegen.dialects.device_op_names import RUN_PROGRAM
-from ttcodegen.dialects.functions import (
+from ttcodegen.dialects.operations.functions import (
     argument_type,
     body_of,
     callee_of,
     location_text,
 )
-from ttcodegen.dialects.operation import CatalogueOp, operation_name
-from ttcodegen.dialects.ttcore import ArgumentType, LoadCachedOp
+from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
+from ttcodegen.dialects.ttcore.dialect import ArgumentType, LoadCachedOp
+from ttcodegen.dialects.ttmetal.device_module import launch_of
+from ttcodegen.dialects.ttmetal.op_names import RUN_PROGRAM
 from ttcodegen.emitc.origins import origins_of
 from ttcodegen.explorer.graph import (
     TENSOR_TAG,
@@ -40,11 +39,12 @@ from ttcodegen.explorer.graph import (
 )
 from ttcodegen.explorer.op_text import Texts
 from ttcodegen.explorer.program_graphs import program_graph
+from ttcodegen.foundation.diagnostics import CompileError, Source, source_offset
 from ttcodegen.naming.constants import constant_names
 from ttcodegen.naming.interface import argument_names, result_names
 from ttcodegen.naming.layers import layer, layer_of_weight, location_name
 from ttcodegen.naming.sources import name_in_text
-from ttcodegen.optimizer.call_names import CallNames
+from ttcodegen.optimizer.overrides.call_names import CallNames
 
 INPUT_STYLE = GraphNodeStyle(backgroundColor="#d7f0dd", borderColor="#2e7d32")
 WEIGHT_STYLE = GraphNodeStyle(backgroundColor="#e8eaf6", borderColor="#3f51b5")

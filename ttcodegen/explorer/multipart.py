@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.foundation.diagnostics import CompileError
 
 _BOUNDARY = re.compile(r'\bboundary="?([^";,\s]{1,70})"?')
 _FILE = re.compile(rb'filename="((?:[^"\\\r\n]|\\.)*)"')

@@ -9,9 +9,9 @@ from typing import Any, cast
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, StringAttr, TensorType, UnitAttr
 from xdsl.ir import Attribute, Operation
 
-from ttcodegen.dialects.constants import constant_array, splat_value
-from ttcodegen.dialects.datatypes import element_of, shape_of
-from ttcodegen.dialects.placement import TensorPlacement, TTNNLayoutAttr
+from ttcodegen.dialects.core.constants import constant_array, splat_value
+from ttcodegen.dialects.core.datatypes import element_of, shape_of
+from ttcodegen.dialects.ttnn.placement import TensorPlacement, TTNNLayoutAttr
 from ttcodegen.explorer.graph import TENSOR_SHAPE, KeyValue, attributes
 
 _LONGEST = 1000

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ttcodegen.diagnostics import Source, set_source_offset, source_offset
-from ttcodegen.dialects.operation import operation_name
+from ttcodegen.dialects.operations.operation import operation_name
 from ttcodegen.emitc.origins import origins_of
+from ttcodegen.foundation.diagnostics import Source, set_source_offset, source_offset
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, Operation

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ttcodegen.dialects.cores import CoreRange
-from ttcodegen.dialects.programs import BUFFER_CONSTANT, Program
+from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttmetal.programs import BUFFER_CONSTANT, Program
 from ttcodegen.explorer.graph import (
     Graph,
     GraphNode,
@@ -147,7 +147,7 @@ def _kernel_node(kernel: KernelFacts, buffers: Mapping[int, GraphNode]) -> Graph
 
 
 def _directions(kernel: KernelFacts, buffer: str) -> tuple[bool, bool]:
-    """Whether a kernel fills a buffer, and whether it empties it: as its C++ says, or else as
+    """True if a kernel fills a buffer, and whether it empties it: as its C++ says, or else as
     kernels of its processor do."""
     if kernel.source:
         calls = re.findall(rf"\b(cb_\w+|\w+_tiles?)\(\s*{re.escape(buffer)}\b", kernel.source)

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from ttcodegen.compilation import CompileOptions
-from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.explorer.graph import to_json
 from ttcodegen.explorer.models import Model, code_of, is_flatbuffer, model_graphs, open_model
 from ttcodegen.explorer.sections import divide_large_layers
 from ttcodegen.explorer.stages import graph_of_stage
+from ttcodegen.foundation.diagnostics import CompileError, Source
 
 
 @dataclass(frozen=True)

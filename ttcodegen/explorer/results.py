@@ -9,7 +9,6 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.explorer.graph import (
     GradientStop,
     Graph,
@@ -19,6 +18,7 @@ from ttcodegen.explorer.graph import (
 )
 from ttcodegen.explorer.models import flatbuffer_graphs
 from ttcodegen.explorer.module_graphs import positions
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.rt.commands.artifacts import Logger
 
 if TYPE_CHECKING:

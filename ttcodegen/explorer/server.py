@@ -30,10 +30,10 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.explorer.access import FILE_EXTENSIONS
 from ttcodegen.explorer.multipart import uploaded_file
 from ttcodegen.explorer.session import EXTENSION, Session
+from ttcodegen.foundation.diagnostics import CompileError
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -113,7 +113,7 @@ class Refused(Exception):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine alone."""
+    """True if a host is this machine alone."""
     if host in ("localhost", ""):
         return True
     try:
@@ -413,7 +413,7 @@ class _Exchange:
             raise Refused(HTTPStatus.FORBIDDEN, "requests of other sites are refused")
 
     def _check_token(self) -> dict[str, str]:
-        """Whether the request has the token, if there is one; the cookie that keeps it."""
+        """True if the request has the token, if there is one; the cookie that keeps it."""
         token = self._server.token
         if not token:
             return {}

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from ttcodegen.compilation import CompileOptions
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.explorer.access import Access
 from ttcodegen.explorer.execution import Execution
 from ttcodegen.explorer.graph import to_json
@@ -27,9 +26,10 @@ from ttcodegen.explorer.results import METRICS
 from ttcodegen.explorer.results_cache import ResultsCache
 from ttcodegen.explorer.settings import Settings, read_settings
 from ttcodegen.explorer.workers import Workers
-from ttcodegen.optimizer.override_strings import entries_of_options
-from ttcodegen.optimizer.overrides import ANY, VERSION, read_overrides
-from ttcodegen.suggestions import closest
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.foundation.suggestions import closest
+from ttcodegen.optimizer.overrides.overrides import ANY, VERSION, read_overrides
+from ttcodegen.optimizer.overrides.strings import entries_of_options
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 
@@ -154,7 +154,7 @@ class Session:
 
     @property
     def is_executing(self) -> bool:
-        """Whether an execution is under way."""
+        """True if an execution is under way."""
         with self._lock:
             return any(s.execution and not s.execution.is_done for s in self._models.values())
 

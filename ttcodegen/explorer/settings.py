@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from ttcodegen.compilation import PIPELINES, WEIGHT_TYPES
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.optimizer.override_strings import OPTIONS as OVERRIDE_OPTIONS
-from ttcodegen.suggestions import closest
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.foundation.suggestions import closest
+from ttcodegen.optimizer.overrides.strings import OPTIONS as OVERRIDE_OPTIONS
 from ttcodegen.systems.description import ARCHITECTURES
 from ttcodegen.transforms.pipeline_steps import optimization_level
 
@@ -31,7 +31,7 @@ class Settings:
     const_element_count_limit: int = 16
     """How many elements of a constant are listed; the page of Model Explorer has it, too."""
     stages: bool | None = None
-    """Whether there are graphs of the stages of a compile; None for small models only."""
+    """True if there are graphs of the stages of a compile; None for small models only."""
     artifact_dir: str = ""
     """Where results go; empty for a folder that ends with the session."""
     override_options: str = ""

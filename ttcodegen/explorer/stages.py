@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.dialects.device_module import functions_of, is_meaning, launch_of
-from ttcodegen.dialects.device_op_names import RUN_PROGRAM
-from ttcodegen.dialects.operation import operation_name
+from ttcodegen.dialects.operations.operation import operation_name
+from ttcodegen.dialects.ttmetal.device_module import functions_of, is_meaning, launch_of
+from ttcodegen.dialects.ttmetal.op_names import RUN_PROGRAM
 from ttcodegen.explorer.graph import Graph, GraphNode, KeyValue
 from ttcodegen.explorer.module_graphs import Visit, module_graphs
 from ttcodegen.explorer.origins import NOWHERE, Node, Origins, Places
+from ttcodegen.foundation.diagnostics import CompileError, Source
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp

@@ -15,8 +15,8 @@ from typing import Any
 
 from ttcodegen.explorer.graph import Graph, GraphNode
 from ttcodegen.explorer.origins import NOWHERE, Node, Origins, Places
-from ttcodegen.ops.definition import call_kind
-from ttcodegen.ops.traits import CallKind
+from ttcodegen.ops.core.definition import call_kind
+from ttcodegen.ops.core.traits import CallKind
 
 LAYER_SUFFIX = "___group___"
 """What the page adds to the path of a layer for the id of its node."""

@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
-from ttcodegen.diagnostics import CompileError, Diagnostic
 from ttcodegen.explorer.requests import Request, perform
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostic
 
 SECONDS = 120.0
 """The time that one request may take."""
@@ -143,7 +143,7 @@ class _Worker:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it may be given another request."""
+        """True if it may be given another request."""
         return self._requests < _MOST_REQUESTS and self._process.poll() is None
 
     def perform(self, request: Request, seconds: float, mebibytes: int) -> bytes:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import struct
 from typing import Any, NoReturn
 
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer.schema import SCALARS, Field, FieldType, Schema
+from ttcodegen.foundation.diagnostics import CompileError
 
 _SIZES = {name: struct.calcsize(f"<{code}") for name, code in SCALARS.items()}
 

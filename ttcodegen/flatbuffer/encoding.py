@@ -8,9 +8,9 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import Any
 
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer.schema import SCALARS, Field, FieldType, Schema
-from ttcodegen.lazy_numpy import import_without_numpy
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.foundation.lazy_numpy import import_without_numpy
 
 _MARGIN = 1 << 16
 """Bytes beside the large vectors for which the first buffer has room."""

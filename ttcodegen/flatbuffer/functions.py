@@ -11,15 +11,20 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute as MLIRAttribute
 from xdsl.ir import Block, Operation, SSAValue
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.compute_config import ComputeConfig
-from ttcodegen.dialects.datatypes import DataType, element_of, numpy_name, shape_of
-from ttcodegen.dialects.functions import SOURCE_TYPES, argument_type, callee_of, location_text
-from ttcodegen.dialects.operation import CatalogueOp, operation_name
-from ttcodegen.dialects.placement import TTNNLayoutAttr, declared_data_type, placement_of
-from ttcodegen.dialects.program_configs import PROGRAM_CONFIGS, ProgramConfig
-from ttcodegen.dialects.ttcore import ArgumentType
+from ttcodegen.dialects.core.datatypes import DataType, element_of, numpy_name, shape_of
+from ttcodegen.dialects.operations.compute_config import ComputeConfig
+from ttcodegen.dialects.operations.functions import (
+    SOURCE_TYPES,
+    argument_type,
+    callee_of,
+    location_text,
+)
+from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
+from ttcodegen.dialects.ttcore.dialect import ArgumentType
+from ttcodegen.dialects.ttnn.placement import TTNNLayoutAttr, declared_data_type, placement_of
+from ttcodegen.dialects.ttnn.program_configs import PROGRAM_CONFIGS, ProgramConfig
 from ttcodegen.flatbuffer import program
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.naming.interface import argument_names, result_names
 
 Elements = DenseIntOrFPElementsAttr[Any]

@@ -21,17 +21,17 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.constants import elements
-from ttcodegen.dialects.datatypes import element_type_of
-from ttcodegen.dialects.functions import CONST_EVAL, SOURCE_TYPES
-from ttcodegen.dialects.placement import TensorPlacement, placed_type
-from ttcodegen.dialects.system import set_system, system_of
-from ttcodegen.dialects.ttcore import ArgumentType, ArgumentTypeAttr, LoadCachedOp
-from ttcodegen.dialects.verification import verify_module
+from ttcodegen.dialects.core.constants import elements
+from ttcodegen.dialects.core.datatypes import element_type_of
+from ttcodegen.dialects.operations.functions import CONST_EVAL, SOURCE_TYPES
+from ttcodegen.dialects.operations.verification import verify_module
+from ttcodegen.dialects.ttcore.dialect import ArgumentType, ArgumentTypeAttr, LoadCachedOp
+from ttcodegen.dialects.ttcore.module_system import set_system, system_of
+from ttcodegen.dialects.ttnn.placement import TensorPlacement, placed_type
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.system import read_ttsys, write_ttsys
 from ttcodegen.flatbuffer.writer import Origin
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
 
 _ORIGIN = "ttcodegen.origin"

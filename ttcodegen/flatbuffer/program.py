@@ -10,14 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects import compute_config, program_configs
-from ttcodegen.dialects import shards as placed
-from ttcodegen.dialects.cores import CoreRange
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.math_fidelity import MathFidelity
-from ttcodegen.dialects.placement import TensorPlacement
-from ttcodegen.ops.definition import Layout
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.operations import compute_config
+from ttcodegen.dialects.ttcore import shards as placed
+from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.math_fidelity import MathFidelity
+from ttcodegen.dialects.ttnn import program_configs
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.ops.core.definition import Layout
 
 MAJOR = 1
 MINOR = 4

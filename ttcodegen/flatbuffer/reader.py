@@ -7,7 +7,6 @@ from math import prod
 from pathlib import Path
 from typing import NoReturn
 
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer.decoding import decode
 from ttcodegen.flatbuffer.program import (
     RECORDS,
@@ -20,6 +19,7 @@ from ttcodegen.flatbuffer.program import (
     Program,
 )
 from ttcodegen.flatbuffer.schema import load_schema
+from ttcodegen.foundation.diagnostics import CompileError
 
 ELEMENT_SIZES = {
     "bool": 1,

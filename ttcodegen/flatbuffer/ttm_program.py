@@ -1,15 +1,15 @@
 """The contents of a `.ttm` file as Python values: one class per table of `ttm.fbs`.
 
 Functions and constants are those of `ttcodegen.flatbuffer.program`; what a file says as a program
-in the compiler does has the classes of `ttcodegen.dialects.programs`.
+in the compiler does has the classes of `ttcodegen.dialects.ttmetal.programs`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ttcodegen.dialects.cores import CoreRange
-from ttcodegen.dialects.programs import Costs
+from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttmetal.programs import Costs
 from ttcodegen.flatbuffer import program
 
 MAJOR = 2

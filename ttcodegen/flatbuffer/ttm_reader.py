@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer import ttm_program as device
 from ttcodegen.flatbuffer.decoding import decode
 from ttcodegen.flatbuffer.program import Integer, Operation, Program
 from ttcodegen.flatbuffer.reader import FunctionChecks, check_constants, read_file
 from ttcodegen.flatbuffer.schema import load_schema
 from ttcodegen.flatbuffer.ttm_program import DeviceBinary, DeviceProgram
+from ttcodegen.foundation.diagnostics import CompileError
 
 _KIND = ".ttm file"
 
@@ -27,7 +27,7 @@ def read_ttm_file(path: Path) -> DeviceBinary:
 
 
 def is_ttm(data: bytes | memoryview) -> bool:
-    """Whether data begin as a .ttm file does."""
+    """True if data begin as a .ttm file does."""
     return bytes(data[4:8]) == load_schema("ttm.fbs").identifier.encode("ascii")
 
 

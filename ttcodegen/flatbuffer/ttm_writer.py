@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from ttcodegen.dialects.device_module import (
+from ttcodegen.dialects.operations.functions import callee_of, is_cpu_function, location_text
+from ttcodegen.dialects.operations.operation import operation_name
+from ttcodegen.dialects.ttmetal.device_module import (
     DeviceProgram,
     device_programs,
     functions_of,
@@ -15,9 +17,7 @@ from ttcodegen.dialects.device_module import (
     is_meaning,
     launch_of,
 )
-from ttcodegen.dialects.functions import callee_of, is_cpu_function, location_text
-from ttcodegen.dialects.operation import operation_name
-from ttcodegen.dialects.programs import (
+from ttcodegen.dialects.ttmetal.programs import (
     BufferAddress,
     CircularBuffer,
     Kernel,

@@ -22,12 +22,12 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ttcodegen.diagnostics import BYTECODE_MAGIC, CompileError, Diagnostics, Source
+from ttcodegen.foundation.diagnostics import BYTECODE_MAGIC, CompileError, Diagnostics, Source
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    from ttcodegen.dialects.mesh import MeshShape
+    from ttcodegen.dialects.ttcore.mesh import MeshShape
 
 Read = Callable[[Source, Diagnostics], "ModuleOp"]
 
@@ -43,7 +43,7 @@ class Frontend:
     room: str
     """The module with the function `read`; imported when a file needs it."""
     bytecode: bool = False
-    """Whether it reads MLIR bytecode, too."""
+    """True if it reads MLIR bytecode, too."""
 
     def read(self, source: Source, diagnostics: Diagnostics) -> ModuleOp:
         """The module of TTIR that a source means; raises CompileError with all that is wrong."""
@@ -100,7 +100,7 @@ def source_module(
     if diagnostics is None:
         diagnostics = Diagnostics()
     module = read_module(source, diagnostics)
-    from ttcodegen.dialects.mesh import ONE_CHIP, names_several_chips, set_mesh
+    from ttcodegen.dialects.ttcore.mesh import ONE_CHIP, names_several_chips, set_mesh
     from ttcodegen.frontends.canonicalization import canonicalize_input
 
     if mesh != ONE_CHIP and not names_several_chips(module):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from xdsl.dialects.builtin import BFloat16Type, Float32Type
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.datatypes import element_of, shape_of
-from ttcodegen.dialects.tile import TILE_SIDE
-from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.dialects.core.datatypes import element_of, shape_of
+from ttcodegen.dialects.ttcore.tile import TILE_SIDE
+from ttcodegen.ops.core.builder import OpBuilder
 
 
 def write_cache(

@@ -16,9 +16,9 @@ from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.diagnostics import Diagnostics
-from ttcodegen.dialects.device_op_names import RUN_PROGRAM
-from ttcodegen.dialects.operation import CatalogueOp, operation_name
+from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
+from ttcodegen.dialects.ttmetal.op_names import RUN_PROGRAM
+from ttcodegen.foundation.diagnostics import Diagnostics
 
 Step = Callable[[ModuleOp, Diagnostics], None]
 
@@ -42,7 +42,7 @@ def _lifted_programs(module: ModuleOp, diagnostics: Diagnostics) -> None:
 
 
 def _completed_programs(module: ModuleOp, diagnostics: Diagnostics) -> None:
-    from ttcodegen.transforms.written_programs import complete_programs
+    from ttcodegen.transforms.ttmetal.written_programs import complete_programs
 
     complete_programs(module)
 
@@ -54,7 +54,7 @@ def _lifted_regions(module: ModuleOp, diagnostics: Diagnostics) -> None:
 
 
 def _outlined_generics(module: ModuleOp, diagnostics: Diagnostics) -> None:
-    from ttcodegen.transforms.outline_generics import outline_generics
+    from ttcodegen.transforms.ttir.outline_generics import outline_generics
 
     outline_generics(module)
 
@@ -68,7 +68,7 @@ class _Canonicalization:
     """None of them: every module."""
 
     def applies(self, names: Collection[str]) -> bool:
-        """Whether a module with ops of these names needs the step."""
+        """True if a module with ops of these names needs the step."""
         return not self.ops or any(
             name == op or (op.endswith(".") and name.startswith(op))
             for op in self.ops
@@ -122,7 +122,7 @@ def canonicalize_for_passes(module: ModuleOp, diagnostics: Diagnostics) -> None:
 
 
 def has_canonical_calls(module: ModuleOp) -> bool:
-    """Whether all calls of TTNN in a module are spelled as the catalogue has them."""
+    """True if all calls of TTNN in a module are spelled as the catalogue has them."""
     for op in module.walk():
         if isinstance(op, UnregisteredOp):
             if operation_name(op).startswith("ttnn."):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.datatypes import shape_of
-from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.dialects.core.datatypes import shape_of
+from ttcodegen.ops.core.builder import OpBuilder
 
 
 @dataclass(frozen=True, slots=True)

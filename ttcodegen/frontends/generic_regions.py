@@ -11,16 +11,16 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ttcodegen.compat.ttir_buffers import KERNEL, kernel_op
-from ttcodegen.diagnostics import CompileError, copy_source_offset
-from ttcodegen.dialects.datatypes import element_of, shape_of, without_encoding
-from ttcodegen.dialects.operation import operation_name
-from ttcodegen.dialects.ttir_generic import GenericOp, YieldOp, elements_of
+from ttcodegen.dialects.core.datatypes import element_of, shape_of, without_encoding
+from ttcodegen.dialects.operations.operation import operation_name
+from ttcodegen.dialects.ttir.generic import GenericOp, YieldOp, elements_of
+from ttcodegen.foundation.diagnostics import CompileError, copy_source_offset
 from ttcodegen.frontends.linalg.forms import INPUTS
 from ttcodegen.frontends.linalg.generics import generic
 from ttcodegen.frontends.linalg.reductions import neutral_element
 from ttcodegen.frontends.source_ops import source_operation
 from ttcodegen.frontends.translation import Translator
-from ttcodegen.ops.constant_values import splat_of
+from ttcodegen.ops.core.constant_values import splat_of
 from ttcodegen.transforms.rewriting import erase, is_unused
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xdsl.ir import Attribute, SSAValue
 
-from ttcodegen.dialects.datatypes import element_of, i1, numpy_name, shape_of
-from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.dialects.core.datatypes import element_of, i1, numpy_name, shape_of
+from ttcodegen.ops.core.builder import OpBuilder
 
 
 def truncated(build: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
@@ -38,7 +38,7 @@ def raised(build: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
 
 
 def is_unsigned(element: Attribute) -> bool:
-    """Whether it is an integer type without a sign."""
+    """True if it is an integer type without a sign."""
     return (numpy_name(element) or "").startswith("uint")
 
 

@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.ir import Attribute, Operation
 from xdsl.parser import Parser
 
-from ttcodegen.dialects.operation import operation_name
+from ttcodegen.dialects.operations.operation import operation_name
 from ttcodegen.frontends.source_ops import Form
 
 GLOBAL = "ml_program.global"

@@ -14,8 +14,8 @@ from xdsl.dialects.builtin import FunctionType, StringAttr, TensorType, UnitAttr
 from xdsl.ir import Attribute, Dialect, Operation, OpTraits, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.core.datatypes import shape_of
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.ops.context import load_dialects
 
 Form = Callable[[Parser, type[Operation]], Operation]

@@ -7,8 +7,8 @@ from math import inf, log, nan, pi
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.datatypes import element_of, f32, i1, shape_of
-from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.dialects.core.datatypes import element_of, f32, i1, shape_of
+from ttcodegen.ops.core.builder import OpBuilder
 
 SpecialFunction = Callable[[OpBuilder, SSAValue], SSAValue]
 
@@ -108,7 +108,7 @@ def _inverse_error_function(build: OpBuilder, x: SSAValue) -> SSAValue:
 
 
 def _below_half(build: OpBuilder, x: SSAValue) -> tuple[SSAValue, SSAValue]:
-    """Whether x is less than a half, and 1 - x where it is: there gamma functions are reflected."""
+    """True if x is less than a half, and 1 - x where it is: there gamma functions are reflected."""
     below = build.like("lt", x, _number(build, 0.5, x), element=i1)
     mirrored = _shifted(build, build.like("neg", x), 1.0)
     return below, build.emit("where", [below, mirrored, x], x.type)

@@ -19,13 +19,13 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.diagnostics import CompileError, Diagnostic, place_of
-from ttcodegen.dialects.constants import constant_array, elements
-from ttcodegen.dialects.datatypes import element_of, f32, numpy_name, shape_of, tensor_type
-from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.core.constants import constant_array, elements
+from ttcodegen.dialects.core.datatypes import element_of, f32, numpy_name, shape_of, tensor_type
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, place_of
 from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.frontends.special_functions import rounded
-from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.ttir import ttir_op_classes
 from ttcodegen.parsing.structure import (
     FIXED_SHAPES,

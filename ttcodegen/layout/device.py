@@ -23,8 +23,8 @@ from xdsl.ir.affine import (
     AffineSymExpr,
 )
 
-from ttcodegen.dialects.ttcore_device import DeviceAttr, DeviceDescription, device_text
-from ttcodegen.dialects.ttcore_layouts import Grid, shape_text
+from ttcodegen.dialects.ttcore.device import DeviceAttr, DeviceDescription, device_text
+from ttcodegen.dialects.ttcore.layouts import Grid, shape_text
 from ttcodegen.layout.collapse import Shape
 from ttcodegen.layout.tensor_layout import TensorLayout
 from ttcodegen.systems.description import SystemDescription

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from math import prod
 
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.memory import Layout
-from ttcodegen.dialects.placement import TensorPlacement
-from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttcore.memory import Layout
+from ttcodegen.dialects.ttcore.tile import TILE_FORMATS, TILE_SIDE
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.layout.collapse import Shape, align_up
 from ttcodegen.layout.tensor_layout import TensorLayout
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
@@ -96,7 +96,7 @@ def bank_bytes(placement: TensorPlacement, banks: int, alignment: int) -> int:
 
 
 def is_view(source: TensorPlacement, result: TensorPlacement) -> bool:
-    """Whether a reshape of one tensor to the other leaves the elements in place: rows stay
+    """True if a reshape of one tensor to the other leaves the elements in place: rows stay
     rows, and tiles stay tiles.
 
     Source: ttnn/cpp/ttnn/operations/data_movement/reshape_view/reshape.cpp of tt-metal.

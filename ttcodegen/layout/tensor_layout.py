@@ -18,8 +18,8 @@ from xdsl.dialects.builtin import MemRefType, NoneAttr, TensorType
 from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineMap
 
-from ttcodegen.dialects.affine_text import coefficients_of, linear_map
-from ttcodegen.dialects.datatypes import (
+from ttcodegen.dialects.core.affine_text import coefficients_of, linear_map
+from ttcodegen.dialects.core.datatypes import (
     DataType,
     bf16,
     f32,
@@ -29,20 +29,20 @@ from ttcodegen.dialects.datatypes import (
     ui16,
     ui32,
 )
-from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE, TileType
-from ttcodegen.dialects.ttcore_enumerations import (
+from ttcodegen.dialects.ttcore.enumerations import (
     MemorySpace,
     MemorySpaceAttr,
     OutOfBounds,
     TensorMemoryLayout,
 )
-from ttcodegen.dialects.ttcore_layouts import (
+from ttcodegen.dialects.ttcore.layouts import (
     AlignedLayout,
     Grid,
     LinearLayout,
     MetalLayoutAttr,
     shape_text,
 )
+from ttcodegen.dialects.ttcore.tile import TILE_FORMATS, TILE_SIDE, TileType
 from ttcodegen.layout.collapse import (
     DEFAULT_INTERVALS,
     Coefficients,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ttcodegen.dialects.tile import FACE_SIDE
+from ttcodegen.dialects.ttcore.tile import FACE_SIDE
 
 
 def offset_in_tile(row: int, column: int, tile: tuple[int, int]) -> int:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from math import prod
 
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.tile import TILE_FORMATS, TILE_SIDE, tiles_along
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttcore.tile import TILE_FORMATS, TILE_SIDE, tiles_along
 
 
 @cache

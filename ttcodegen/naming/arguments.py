@@ -10,15 +10,15 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from ttcodegen.dialects.functions import argument_attribute, body_of
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.ttcore import LoadCachedOp
+from ttcodegen.dialects.operations.functions import argument_attribute, body_of
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.dialect import LoadCachedOp
 from ttcodegen.naming.interface import argument_names
 from ttcodegen.naming.layers import stem_of_weight
 from ttcodegen.naming.sources import is_generic
 from ttcodegen.naming.values import operand_noun
-from ttcodegen.ops.definition import TTIR, library_definition, traits_of
-from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.core.definition import TTIR, library_definition, traits_of
+from ttcodegen.ops.core.traits import Trait
 
 FunctionOf = Callable[[str], FuncOp | None]
 """The function of a symbol."""
@@ -185,7 +185,7 @@ def _operand_name(op: CatalogueOp, index: int) -> str:
 
 
 def _is_index(op: CatalogueOp, operand: str) -> bool:
-    """Whether the operand says which rows of another one are meant."""
+    """True if the operand says which rows of another one are meant."""
     definition = TTIR.get(op.definition.short_name)
     specs = definition.operands if definition is not None else ()
     return any(spec.name == operand and spec.input_kind == "index" for spec in specs)

@@ -9,16 +9,16 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
-from ttcodegen.dialects.datatypes import shape_of
-from ttcodegen.dialects.functions import body_of
-from ttcodegen.dialects.operation import CatalogueOp, operation_name
-from ttcodegen.dialects.ttcore import LoadCachedOp
+from ttcodegen.dialects.core.datatypes import shape_of
+from ttcodegen.dialects.operations.functions import body_of
+from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
+from ttcodegen.dialects.ttcore.dialect import LoadCachedOp
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.naming.layers import stem_of_weight
 from ttcodegen.naming.sources import GENERIC, given_name, is_generic, name_or_kind
 from ttcodegen.naming.values import ValueNames, noun_of, operand_noun
-from ttcodegen.ops.definition import library_definition, traits_of
-from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.core.definition import library_definition, traits_of
+from ttcodegen.ops.core.traits import Trait
 
 _CONSTANTS = frozenset({"ttir.constant", "ttnn.constant"})
 _LEARNED = frozenset({"weight", "bias"})
@@ -126,7 +126,7 @@ def _learned_name(op: CatalogueOp, index: int) -> str | None:
 
 
 def _counts_up(op: Operation) -> bool:
-    """Whether a constant is 0, 1, 2, ...: the positions along a dimension."""
+    """True if a constant is 0, 1, 2, ...: the positions along a dimension."""
     if operation_name(op) not in _CONSTANTS:
         return False
     if not 1 < prod(shape_of(op.results[0].type)) <= _MOST_POSITIONS:

@@ -6,7 +6,7 @@ import re
 
 from xdsl.dialects.func import FuncOp
 
-from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.naming.functions import shape_text, without_shapes
 

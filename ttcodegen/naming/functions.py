@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 
 from xdsl.ir import Operation, SSAValue
 
-from ttcodegen.dialects.datatypes import shape_of
-from ttcodegen.dialects.device_op_names import RUN_PROGRAM
-from ttcodegen.dialects.operation import CatalogueOp, operation_name
+from ttcodegen.dialects.core.datatypes import shape_of
+from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
+from ttcodegen.dialects.ttmetal.op_names import RUN_PROGRAM
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.naming.layers import common_layer, common_parts
-from ttcodegen.ops.definition import TTNN, call_has_trait
-from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.core.definition import TTNN, call_has_trait
+from ttcodegen.ops.core.traits import Trait
 
 _PATH = re.compile(r"[./]")
 _PLURALS = {"layers": "layer", "blocks": "block", "stages": "stage", "heads": "head"}
@@ -66,7 +66,7 @@ def _computed(op: Operation) -> list[str]:
     if operation_name(op) != RUN_PROGRAM:
         return []
     # Programs of the library are named without the dialects of device programs.
-    from ttcodegen.dialects.device_module import launch_of
+    from ttcodegen.dialects.ttmetal.device_module import launch_of
 
     return [_CALLS.get(kind, kind) for kind in launch_of(op).program.purpose.split(", ")]
 
@@ -219,14 +219,14 @@ def _meaning(counts: Counter[str]) -> str:
 
 
 def _only_projects(ops: Sequence[CatalogueOp]) -> bool:
-    """Whether it is one matrix product and other forms of what it takes and gives."""
+    """True if it is one matrix product and other forms of what it takes and gives."""
     product = Trait.MATRIX_PRODUCT
     others = [op for op in ops if not call_has_trait(op.definition.short_name, product)]
     return len(others) == len(ops) - 1 and all(op.definition.rearranges for op in others)
 
 
 def _is_whole_layer(counts: Counter[str], products: int) -> bool:
-    """Whether it is an attention and what comes after it: a layer of a transformer."""
+    """True if it is an attention and what comes after it: a layer of a transformer."""
     return products >= 4 and _count(counts, Trait.ACTIVATES) > 0
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr
 from xdsl.dialects.func import FuncOp
 
-from ttcodegen.dialects.functions import attributes_at
+from ttcodegen.dialects.operations.functions import attributes_at
 from ttcodegen.emitc.identifiers import identifier, type_name
 
 

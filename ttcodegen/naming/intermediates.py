@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation, SSAValue
 
-from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.operations.operation import CatalogueOp
 
 
 def name_replacement(value: SSAValue, replaced: SSAValue) -> None:

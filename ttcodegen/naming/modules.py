@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.functions import CONST_EVAL, argument_type, body_of
-from ttcodegen.dialects.ttcore import LoadCachedOp
+from ttcodegen.dialects.operations.functions import CONST_EVAL, argument_type, body_of
+from ttcodegen.dialects.ttcore.dialect import LoadCachedOp
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.naming.arguments import FunctionOf, argument_titles
 from ttcodegen.naming.constants import constant_names

@@ -6,12 +6,12 @@ from __future__ import annotations
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
-from ttcodegen.dialects.datatypes import shape_of
-from ttcodegen.dialects.functions import body_of
-from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.core.datatypes import shape_of
+from ttcodegen.dialects.operations.functions import body_of
+from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.naming.values import operand_noun
-from ttcodegen.ops.definition import library_definition, traits_of
-from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.core.definition import library_definition, traits_of
+from ttcodegen.ops.core.traits import Trait
 
 INPUT = "input"
 """The role of the only tensor, and of those of an op that treats all of its operands alike."""
@@ -63,12 +63,12 @@ def _role_in_elementwise(op: CatalogueOp, index: int) -> str:
 
 
 def _is_repeated(op: CatalogueOp, index: int) -> bool:
-    """Whether an operand is repeated over the result."""
+    """True if an operand is repeated over the result."""
     return shape_of(op.operands[index].type) != op.result_shape
 
 
 def _is_computed(value: SSAValue) -> bool:
-    """Whether a value is no tensor that the program reads, in whatever form."""
+    """True if a value is no tensor that the program reads, in whatever form."""
     owner = value.owner
     while isinstance(owner, CatalogueOp) and len(owner.operands) == 1:
         owner = owner.operands[0].owner

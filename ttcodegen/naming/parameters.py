@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.naming.functions import common_name
 from ttcodegen.naming.sources import is_generic
 

@@ -11,24 +11,24 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from ttcodegen.dialects.device_module import (
+from ttcodegen.dialects.operations.functions import argument_type, body_of
+from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
+from ttcodegen.dialects.ttmetal.device_module import (
     DeviceProgram,
     Launch,
     functions_of,
     is_meaning,
     launch_of,
 )
-from ttcodegen.dialects.device_op_names import CONSTANT, RUN_PROGRAM, VIEW
-from ttcodegen.dialects.functions import argument_type, body_of
-from ttcodegen.dialects.operation import CatalogueOp, operation_name
-from ttcodegen.dialects.placement import has_placement
-from ttcodegen.dialects.programs import (
+from ttcodegen.dialects.ttmetal.op_names import CONSTANT, RUN_PROGRAM, VIEW
+from ttcodegen.dialects.ttmetal.programs import (
     BUFFER_CONSTANT,
     BufferAddress,
     CircularBuffer,
     Kernel,
     Program,
 )
+from ttcodegen.dialects.ttnn.placement import has_placement
 from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.naming.arguments import argument_titles
 from ttcodegen.naming.constants import constant_title

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xdsl.dialects.func import FuncOp
 
-from ttcodegen.dialects.functions import body_of
-from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.operations.functions import body_of
+from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.naming.constants import bias_name
 from ttcodegen.naming.modules import given_names, names_of_function

@@ -7,9 +7,9 @@ from functools import cache
 
 from xdsl.ir import Operation, SSAValue
 
-from ttcodegen.dialects.operation import operation_name
+from ttcodegen.dialects.operations.operation import operation_name
 from ttcodegen.naming.layers import location_name
-from ttcodegen.ops.definition import TTIR, TTNN
+from ttcodegen.ops.core.definition import TTIR, TTNN
 
 # A frontend's counters (`dot.31`, `add_5`) say nothing that the order of the code does not.
 _COUNTER = re.compile(r"[._]\d+$")
@@ -101,7 +101,7 @@ def constant_name(value: SSAValue, number: int) -> str | None:
 
 
 def is_generic(name: str) -> bool:
-    """Whether a name is one that any value could have: `x`, `arg10`."""
+    """True if a name is one that any value could have: `x`, `arg10`."""
     return _NUMBER.sub("", name) in GENERIC
 
 

@@ -11,5 +11,5 @@ _VARIANCE = re.compile(r"(^|[^a-z])(running_)?var(iance)?$")
 
 
 def is_variance(name: str) -> bool:
-    """Whether an argument of that name in the source holds variances, as batch norms call them."""
+    """True if an argument of that name in the source holds variances, as batch norms call them."""
     return _VARIANCE.search(name.lower()) is not None

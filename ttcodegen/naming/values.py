@@ -9,14 +9,14 @@ from typing import cast
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from ttcodegen.dialects.datatypes import shape_of
-from ttcodegen.dialects.memory import Layout
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.placement import declared_data_type, has_placement, placement_of
+from ttcodegen.dialects.core.datatypes import shape_of
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.memory import Layout
+from ttcodegen.dialects.ttnn.placement import declared_data_type, has_placement, placement_of
 from ttcodegen.naming.layers import layer, numbered_layer, plain_name, short_layer
 from ttcodegen.naming.sources import given_name
-from ttcodegen.ops.definition import library_definition, traits_of
-from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.core.definition import library_definition, traits_of
+from ttcodegen.ops.core.traits import Trait
 from ttcodegen.ops.tt_lang import LIBRARY_CALL, called_name
 
 _ROLES = frozenset("queries keys values scores".split())
@@ -225,7 +225,7 @@ class ValueNames:
         return kept if self._names.get(kept) in _ROLES else None
 
     def _is_small(self, value: SSAValue, op: CatalogueOp) -> bool:
-        """Whether an operand only adjusts the other one."""
+        """True if an operand only adjusts the other one."""
         return value in self._members or prod(shape_of(value.type)) < prod(op.result_shape)
 
     def _find_roles(

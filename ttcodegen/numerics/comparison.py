@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.numerics.tolerances import EQUAL, Tolerance, tolerance_of_type
 
 Measure = Literal["correlation", "relative error", "agreement", "statistics", "none"]
@@ -196,7 +196,7 @@ def _failed(reason: str) -> Agreement:
 
 
 def _is_exact(array: np.ndarray) -> bool:
-    """Whether the array holds integers or booleans."""
+    """True if the array holds integers or booleans."""
     return array.dtype.kind in "biu"
 
 
@@ -380,7 +380,7 @@ class OutputCheck:
 
     @property
     def passed(self) -> bool:
-        """Whether all comparisons passed."""
+        """True if all comparisons passed."""
         others = [each for each in (self.device, self.reference) if each is not None]
         return self.golden.passed and all(each.passed for each in others)
 

@@ -15,9 +15,8 @@ from typing import cast
 import numpy as np
 
 import ttcodegen.ops as catalogue
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.ttm_program import (
     CREATE_BUFFER,
@@ -30,6 +29,7 @@ from ttcodegen.flatbuffer.ttm_program import (
     DeviceBinary,
     DeviceProgram,
 )
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.numerics.device_tensor import DeviceTensor
 from ttcodegen.numerics.execution import ExecutionError, Function, Observer, Step
 from ttcodegen.numerics.interpreter import (
@@ -39,8 +39,8 @@ from ttcodegen.numerics.interpreter import (
     attribute_values,
     constant_array,
 )
-from ttcodegen.ops.definition import TTIR
-from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.core.definition import TTIR
+from ttcodegen.ops.core.traits import Trait
 
 """Ops whose operands the matrix engine reads, if they come from outside the program."""
 _COPIES = frozenset({VIEW, ENQUEUE_READ_BUFFER, ENQUEUE_WRITE_BUFFER})

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.numerics.rounding import rounded_for_device
 
 
@@ -16,7 +16,7 @@ class DeviceTensor:
 
     placement: TensorPlacement
     is_packed: bool = field(default=False, kw_only=True)
-    """Whether cores compute it, so that their packers round its block floats; those of the host are
+    """True if cores compute it, so that their packers round its block floats; those of the host are
     rounded before they come to the device."""
 
     @property

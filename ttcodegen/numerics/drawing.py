@@ -21,18 +21,18 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import BlockArgument
 from xdsl.utils.hints import isa
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import (
+from ttcodegen.dialects.core.datatypes import (
     DataType,
     element_of,
     normalized_data_type,
     numpy_name,
     shape_of,
 )
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.naming.interface import argument_names
 from ttcodegen.naming.statistics import VARIANCES, is_variance
 from ttcodegen.numerics.usage import Usage, Use, comes_from_argument, weights_of
-from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.core.traits import Trait
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 """Draws a number of elements."""
@@ -127,14 +127,14 @@ def _fill(
 
 
 def is_mask(name: str, uses: Sequence[Use]) -> bool:
-    """Whether an argument of that name and those uses is a mask."""
+    """True if an argument of that name and those uses is a mask."""
     return _MASK_NAME.search(name.lower()) is not None or any(
         use.spec.input_kind in ("mask", "attention_mask") for use in uses
     )
 
 
 def masks_scores(name: str, uses: Sequence[Use]) -> bool:
-    """Whether a float mask is added to scores, instead of multiplied with them."""
+    """True if a float mask is added to scores, instead of multiplied with them."""
     if any(use.spec.input_kind == "attention_mask" for use in uses):
         return True
     return _MASK_NAME.search(name.lower()) is not None and any(use.name == "add" for use in uses)
@@ -168,7 +168,7 @@ def common_domain(uses: Sequence[Use]) -> tuple[float, float] | None:
 
 
 def _is_epsilon(usage: Usage, uses: Sequence[Use]) -> bool:
-    """Whether one number is added to what has to be positive then: a variance, say."""
+    """True if one number is added to what has to be positive then: a variance, say."""
     sums = [use.op.results[0] for use in uses if use.name == "add"]
     reached = [use.spec.domain for result in sums for use in usage.moved(result)]
     return any(domain is not None and domain[0] >= 0 for domain in reached)

@@ -15,12 +15,12 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from ttcodegen.dialects.datatypes import DataType, element_of, normalized_data_type
-from ttcodegen.dialects.ttcore import ArgumentType
+from ttcodegen.dialects.core.datatypes import DataType, element_of, normalized_data_type
+from ttcodegen.dialects.ttcore.dialect import ArgumentType
 from ttcodegen.naming.interface import argument_names
 from ttcodegen.numerics.drawing import common_domain, is_mask, masks_scores
 from ttcodegen.numerics.usage import Usage, Use
-from ttcodegen.transforms.ttnn_layout import argument_type
+from ttcodegen.transforms.ttnn.layout import argument_type
 
 CASES = (
     "all equal",

@@ -9,11 +9,11 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.arithmetic import Arithmetic
-from ttcodegen.dialects.mesh import chips_of
-from ttcodegen.dialects.operation import Call, ChipsMeaning, Definition, ResultInfo
+from ttcodegen.dialects.operations.arithmetic import Arithmetic
+from ttcodegen.dialects.operations.operation import Call, ChipsMeaning, Definition, ResultInfo
+from ttcodegen.dialects.ttcore.mesh import chips_of
 from ttcodegen.flatbuffer import program as file
+from ttcodegen.foundation.diagnostics import CompileError
 
 
 class ExecutionError(Exception):
@@ -63,7 +63,7 @@ class TensorInfo(Protocol):
         ...
 
     def keeps(self, moved: Self) -> bool:
-        """Whether elements that a tensor like `moved` holds, in another order, are held as well."""
+        """True if elements that a tensor like `moved` holds, in another order, are held as well."""
         ...
 
 
@@ -310,7 +310,7 @@ class _Frame:
         self._borrowed = {function.arguments[position] for position in borrowed}
 
     def is_borrowed(self, tensor: int) -> bool:
-        """Whether the array of a tensor was not converted yet."""
+        """True if the array of a tensor was not converted yet."""
         return tensor in self._borrowed
 
     def read(self, tensor: int) -> Value:

@@ -17,11 +17,11 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import numpy_name
-from ttcodegen.dialects.functions import callee_of, location_text
-from ttcodegen.dialects.mesh import declared_mesh
-from ttcodegen.dialects.operation import CatalogueOp, operation_name
+from ttcodegen.dialects.core.datatypes import numpy_name
+from ttcodegen.dialects.operations.functions import callee_of, location_text
+from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
+from ttcodegen.dialects.ttcore.mesh import declared_mesh
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.naming.interface import argument_names
 from ttcodegen.numerics.execution import Executor, Function, Observer, Step
 from ttcodegen.numerics.rounding import in_compute_dtype

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ttcodegen.array_files import load_array
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.foundation.array_files import load_array
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.foundation.suggestions import did_you_mean
 from ttcodegen.numerics.golden_values import with_goldens
-from ttcodegen.suggestions import did_you_mean
 
 _STORED = {"f": np.float32, "i": np.int32, "u": np.uint32, "b": np.bool_}
 

@@ -17,19 +17,19 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation
 
-from ttcodegen.diagnostics import CompileError, Source, source_offset
-from ttcodegen.dialects.mesh import declared_mesh
+from ttcodegen.dialects.ttcore.mesh import declared_mesh
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.encoding import encode
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.flatbuffer.schema import load_schema
+from ttcodegen.foundation.diagnostics import CompileError, Source, source_offset
 from ttcodegen.frontends import source_module
 from ttcodegen.numerics.comparison import Tolerance, compare
 from ttcodegen.numerics.drawing import draw_inputs
 from ttcodegen.numerics.execution import ExecutionError, Observation
 from ttcodegen.numerics.golden import Golden
 from ttcodegen.numerics.interpreter import Interpreter
-from ttcodegen.ops.definition import TTNNDefinition
+from ttcodegen.ops.core.definition import TTNNDefinition
 from ttcodegen.ops.ttnn import TTNNOp
 from ttcodegen.transforms.rebuilding import body_of
 
@@ -130,10 +130,10 @@ class _Candidate:
 
     golden: np.ndarray
     is_result: bool
-    """Whether the tensor is what the op of the source finally gave."""
+    """True if the tensor is what the op of the source finally gave."""
 
     def holds(self, computed: np.ndarray) -> bool:
-        """Whether the value is the golden one of a tensor that holds `computed` when nothing is
+        """True if the value is the golden one of a tensor that holds `computed` when nothing is
         rounded."""
         expected = self.golden
         if expected.dtype.kind == "b":

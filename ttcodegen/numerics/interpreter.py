@@ -14,20 +14,20 @@ import ml_dtypes  # registers bfloat16 with numpy
 import numpy as np
 
 import ttcodegen.ops as catalogue
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.arithmetic import Arithmetic, default_config
-from ttcodegen.dialects.compute_config import ComputeConfig
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.memory import Memory
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.operations.arithmetic import Arithmetic, default_config
+from ttcodegen.dialects.operations.compute_config import ComputeConfig
+from ttcodegen.dialects.ttcore.memory import Memory
 from ttcodegen.flatbuffer import program as file
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.numerics.device_tensor import DeviceTensor
 from ttcodegen.numerics.execution import ExecutionError, Executor, Function, Observer, Step
 from ttcodegen.numerics.oversize import oversize_reason
 from ttcodegen.numerics.repeatability import output_tolerances, tensor_tolerance
 from ttcodegen.numerics.rounding import in_storage_dtype
 from ttcodegen.numerics.tolerances import Tolerance
-from ttcodegen.ops.cpp_calls import COMPUTE_CONFIG_ATTRIBUTE
-from ttcodegen.ops.definition import REQUIRED, TTNN, Definition, TTNNDefinition
+from ttcodegen.ops.core.calls import COMPUTE_CONFIG_ATTRIBUTE
+from ttcodegen.ops.core.definition import REQUIRED, TTNN, Definition, TTNNDefinition
 
 assert ml_dtypes is not None
 

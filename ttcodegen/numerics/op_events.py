@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.flatbuffer.program import Constant, Program
 from ttcodegen.numerics.comparison import Agreement, Tolerance, compare, golden_tolerance
 from ttcodegen.numerics.execution import Observation, Observer
@@ -49,7 +49,7 @@ class OpEvent:
 
     @property
     def drifts(self) -> bool:
-        """Whether an output does not meet its golden value."""
+        """True if an output does not meet its golden value."""
         return any(a is not None and not a.passed for a in self.agreements())
 
 

@@ -97,7 +97,7 @@ def unsteady_places(
 
 
 def holds_truth(array: np.ndarray) -> bool:
-    """Whether all elements are 0 or 1."""
+    """True if all elements are 0 or 1."""
     return bool(((array == 0) | (array == 1)).all())
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import cast
 
-from ttcodegen.dialects.arithmetic import Arithmetic
-from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.operations.arithmetic import Arithmetic
 from ttcodegen.numerics.device_tensor import DeviceTensor
 from ttcodegen.numerics.execution import Function, Step
 from ttcodegen.numerics.saturation import Saturation, saturation_of
@@ -30,8 +30,8 @@ from ttcodegen.numerics.tolerances import (
     squeezed,
     tolerance_of_type,
 )
-from ttcodegen.ops.cpp_calls import COMPUTE_CONFIG_ATTRIBUTE
-from ttcodegen.ops.definition import TTIRDefinition, TTNNDefinition
+from ttcodegen.ops.core.calls import COMPUTE_CONFIG_ATTRIBUTE
+from ttcodegen.ops.core.definition import TTIRDefinition, TTNNDefinition
 
 
 def output_tolerances(functions: Mapping[str, Function], name: str) -> list[Tolerance]:
@@ -132,7 +132,7 @@ def _of_step(step: Step, operands: Sequence[Tolerance]) -> Tolerance:
 
 
 def _computes(step: Step) -> bool:
-    """Whether an op computes with floats rather than to move them."""
+    """True if an op computes with floats rather than to move them."""
     definition = step.definition
     if isinstance(definition, TTIRDefinition):
         return not definition.moves and not definition.fills

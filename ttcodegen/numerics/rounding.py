@@ -12,11 +12,11 @@ from collections.abc import Callable
 import ml_dtypes
 import numpy as np
 
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.tile import FACE_SIDE
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttcore.tile import FACE_SIDE
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.numerics.shared_conversions import widened
-from ttcodegen.ops.layout import converted
+from ttcodegen.ops.movement.layout import converted
 
 MANTISSA_BITS = {DataType.BFLOAT8_B: 7, DataType.BFLOAT4_B: 3}
 """Bits of a mantissa, the leading one included: it is stored, as the exponent may be another's."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ttcodegen.dialects.program_configs import ProgramConfig
+from ttcodegen.dialects.ttnn.program_configs import ProgramConfig
 
 _UNRESOLVED = 2.0**-9
 """The part of a function's range, at either end of it, in which bfloat16 says nothing of the

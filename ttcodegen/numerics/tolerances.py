@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.numerics.saturation import Saturation
 
 
@@ -37,7 +37,7 @@ class Tolerance:
         return replace(self, range_error=part * self.range_error, saturation=None)
 
     def allows_less_than(self, other: Tolerance) -> bool:
-        """Whether errors have to be smaller than for another one."""
+        """True if errors have to be smaller than for another one."""
         return self.range_error < other.range_error
 
 
@@ -54,7 +54,7 @@ FEW_BITS = Tolerance(0.99, 0.05, 0.05, deviation=2.0**-4, rounding=2.0**-5)
 
 
 def is_narrow(data_type: DataType) -> bool:
-    """Whether floats of the type have eight bits of mantissa or less."""
+    """True if floats of the type have eight bits of mantissa or less."""
     return data_type.is_float and data_type is not DataType.FLOAT32
 
 

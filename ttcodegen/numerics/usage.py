@@ -9,11 +9,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from ttcodegen.dialects.datatypes import element_of, is_boolean, normalized_data_type
-from ttcodegen.dialects.functions import callee_of
-from ttcodegen.dialects.operation import CatalogueOp, Required
-from ttcodegen.ops.constant_values import splat_of
-from ttcodegen.ops.definition import (
+from ttcodegen.dialects.core.datatypes import element_of, is_boolean, normalized_data_type
+from ttcodegen.dialects.operations.functions import callee_of
+from ttcodegen.dialects.operations.operation import CatalogueOp, Required
+from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.core.definition import (
     TTIR,
     Definition,
     OperandSpec,
@@ -21,7 +21,7 @@ from ttcodegen.ops.definition import (
     TTNNDefinition,
     traits_of,
 )
-from ttcodegen.ops.traits import Trait
+from ttcodegen.ops.core.traits import Trait
 
 _NEGLIGIBLE = 0.01
 
@@ -33,7 +33,7 @@ class Use:
     op: CatalogueOp
     spec: OperandSpec
     as_float: bool
-    """Whether the elements were integers and are floats here."""
+    """True if the elements were integers and are floats here."""
 
     @property
     def name(self) -> str:
@@ -130,7 +130,7 @@ def _is_movement(op: CatalogueOp) -> bool:
 
 
 def _is_negligible(value: SSAValue) -> bool:
-    """Whether all elements are one small number, however that was given its shape."""
+    """True if all elements are one small number, however that was given its shape."""
     while isinstance(value.owner, CatalogueOp) and _is_movement(value.owner):
         value = value.owner.operands[0]
     splat = splat_of(value)
@@ -138,7 +138,7 @@ def _is_negligible(value: SSAValue) -> bool:
 
 
 def comes_from_argument(value: SSAValue) -> bool:
-    """Whether elements of an argument are moved to be those of `value`."""
+    """True if elements of an argument are moved to be those of `value`."""
     while isinstance(value.owner, CatalogueOp) and _is_movement(value.owner):
         value = value.owner.operands[0]
     return isinstance(value, BlockArgument)

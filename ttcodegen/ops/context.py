@@ -21,7 +21,7 @@ def load_dialects(without: Container[str] = ()) -> Context:
     Args:
         without: Names of such later dialects for which the caller loads its own.
     """
-    from ttcodegen.dialects.ttcore import TTCore
+    from ttcodegen.dialects.ttcore.dialect import TTCore
     from ttcodegen.ops.ttir import ttir_dialect
     from ttcodegen.ops.ttnn import ttnn_dialect
 
@@ -77,7 +77,7 @@ def _ttkernel() -> Dialect:
 
 
 def _ttmetal() -> Dialect:
-    from ttcodegen.dialects.ttmetal import ttmetal_dialect
+    from ttcodegen.dialects.ttmetal.dialect import ttmetal_dialect
 
     return ttmetal_dialect()
 

@@ -11,8 +11,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from ttcodegen.dialects.device_module import functions_of, launch_of
-from ttcodegen.dialects.device_op_names import (
+from ttcodegen.dialects.operations.functions import argument_type, body_of, callee_of
+from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
+from ttcodegen.dialects.ttcore.dialect import ArgumentType
+from ttcodegen.dialects.ttcore.mesh import ONE_CHIP, declared_mesh
+from ttcodegen.dialects.ttmetal.device_module import functions_of, launch_of
+from ttcodegen.dialects.ttmetal.op_names import (
     CONSTANT,
     CREATE_BUFFER,
     DEALLOCATE_BUFFER,
@@ -21,12 +25,8 @@ from ttcodegen.dialects.device_op_names import (
     RUN_PROGRAM,
     VIEW,
 )
-from ttcodegen.dialects.functions import argument_type, body_of, callee_of
-from ttcodegen.dialects.mesh import ONE_CHIP, declared_mesh
-from ttcodegen.dialects.operation import CatalogueOp, operation_name
-from ttcodegen.dialects.placement import has_placement, placement_of
-from ttcodegen.dialects.ttcore import ArgumentType
-from ttcodegen.ops.definition import TTNNDefinition, library_definition
+from ttcodegen.dialects.ttnn.placement import has_placement, placement_of
+from ttcodegen.ops.core.definition import TTNNDefinition, library_definition
 from ttcodegen.ops.tt_lang import CALLED_OPERATION
 
 _WEIGHTS = (ArgumentType.PARAMETER, ArgumentType.CONSTANT)
@@ -108,7 +108,7 @@ class _HostFunction:
         return found
 
     def _may_be_fixed(self, op: Operation) -> bool:
-        """Whether an op computes the same from the same, in tensors that nothing else writes and
+        """True if an op computes the same from the same, in tensors that nothing else writes and
         the function does not return."""
         name = operation_name(op)
         if name not in _COMPUTING and not isinstance(op, CallOp):
@@ -127,7 +127,7 @@ class _HostFunction:
         return is_new and self._writers[root] == 1
 
     def _is_pure(self, op: Operation) -> bool:
-        """Whether an op computes the same from the same, and that is known."""
+        """True if an op computes the same from the same, and that is known."""
         if operation_name(op) == RUN_PROGRAM:
             meaning = self._symbols.get(launch_of(op).meaning)
         elif isinstance(op, CallOp):
@@ -186,7 +186,7 @@ def _can_be_held(value: SSAValue, roots: Mapping[SSAValue, SSAValue]) -> bool:
 
 
 def _is_used_later(value: SSAValue, prepared: Collection[Operation]) -> bool:
-    """Whether the rest of the function uses a value."""
+    """True if the rest of the function uses a value."""
     return any(
         use.operation not in prepared and operation_name(use.operation) != DEALLOCATE_BUFFER
         for use in value.uses

@@ -11,8 +11,8 @@ from math import prod
 
 from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 
-from ttcodegen.dialects.mesh import MESHES, MeshShape, set_mesh
-from ttcodegen.ops.definition import TTIR
+from ttcodegen.dialects.ttcore.mesh import MESHES, MeshShape, set_mesh
+from ttcodegen.ops.core.definition import TTIR
 from ttcodegen.ops.ttir import ttir_op_classes
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ttcodegen.ops.definition import TTIRDefinition, register, variadic
+from ttcodegen.ops.core.definition import TTIRDefinition, register, variadic
 
 _LATER = "it describes memory that a later stage of compilation has placed"
 

@@ -23,16 +23,17 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.attribute_kinds import STRING
-from ttcodegen.dialects.cores import CoreRange
-from ttcodegen.dialects.datatypes import DataType, shape_of
-from ttcodegen.dialects.operation import Call, CatalogueOp
-from ttcodegen.dialects.placement import declared_data_type
-from ttcodegen.dialects.programs import Program
-from ttcodegen.lazy_numpy import Array
-from ttcodegen.ops.cpp_calls import CppCalls, bind_elements
-from ttcodegen.ops.definition import (
+from ttcodegen.dialects.core.datatypes import DataType, shape_of
+from ttcodegen.dialects.operations.attribute_kinds import STRING
+from ttcodegen.dialects.operations.operation import Call, CatalogueOp
+from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttmetal.programs import Program
+from ttcodegen.dialects.ttnn.placement import declared_data_type
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.foundation.lazy_numpy import Array
+from ttcodegen.ops.core.builder import OpBuilder
+from ttcodegen.ops.core.calls import CppCalls, bind_elements
+from ttcodegen.ops.core.definition import (
     ResultRule,
     TTIRDefinition,
     TTNNDefinition,
@@ -40,7 +41,6 @@ from ttcodegen.ops.definition import (
     register,
     variadic,
 )
-from ttcodegen.ops.op_builder import OpBuilder
 
 CALLED_OPERATION = "ttir.tt_lang_op"
 LIBRARY_CALL = "ttnn.tt_lang_op"
@@ -90,7 +90,7 @@ class Operations(Protocol):
         ...
 
     def writes_all(self, kernel_id: str, tensors: Sequence[GivenTensor], place: int) -> bool:
-        """Whether an operation writes all elements of one of the tensors."""
+        """True if an operation writes all elements of one of the tensors."""
         ...
 
 

@@ -6,9 +6,9 @@ from functools import cache
 
 from xdsl.ir import Dialect
 
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.ttir_generic import ThreadAttr, generic_ops
-from ttcodegen.ops.definition import TTIR
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttir.generic import ThreadAttr, generic_ops
+from ttcodegen.ops.core.definition import TTIR
 
 
 class TTIROp(CatalogueOp):

@@ -6,11 +6,11 @@ from functools import cache
 
 from xdsl.ir import Attribute, Dialect
 
-from ttcodegen.dialects.compute_config import ComputeConfigAttr
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.placement import TTNNLayoutAttr
-from ttcodegen.dialects.program_configs import PROGRAM_CONFIG_ATTRIBUTES
-from ttcodegen.ops.definition import TTNN
+from ttcodegen.dialects.operations.compute_config import ComputeConfigAttr
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttnn.placement import TTNNLayoutAttr
+from ttcodegen.dialects.ttnn.program_configs import PROGRAM_CONFIG_ATTRIBUTES
+from ttcodegen.ops.core.definition import TTNN
 
 
 class TTNNOp(CatalogueOp):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ttcodegen.diagnostics import Diagnostic, Note, Place, Source
+from ttcodegen.foundation.diagnostics import Diagnostic, Note, Place, Source
 
 SEPARATOR = "// -----"
 _SEPARATOR = re.compile(rf"^{re.escape(SEPARATOR)}[ \t]*\n?", re.MULTILINE)
@@ -46,7 +46,7 @@ class Expectation:
     """The line of the comment."""
 
     def matches(self, severity: str, line: int | None, message: str) -> bool:
-        """Whether a diagnostic is the one that is expected."""
+        """True if a diagnostic is the one that is expected."""
         return (
             severity == self.severity
             and line == self.line

@@ -13,8 +13,8 @@ from difflib import get_close_matches
 from typing import Literal
 
 from ttcodegen.compat.printed_spellings import SPELLINGS
-from ttcodegen.messages import Level
-from ttcodegen.suggestions import did_you_mean
+from ttcodegen.foundation.messages import Level
+from ttcodegen.foundation.suggestions import did_you_mean
 from ttcodegen.transforms.pass_options import OptionError
 from ttcodegen.transforms.registry import (
     Group,

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, TextIO
 
 from xdsl.dialects.builtin import ModuleOp
 
-from ttcodegen.diagnostics import (
+from ttcodegen.dialects.operations.verification import verify_module
+from ttcodegen.foundation.diagnostics import (
     CompileError,
     Diagnostics,
     Severity,
     Source,
 )
-from ttcodegen.dialects.verification import verify_module
 from ttcodegen.frontends import module_for_passes
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.opt.chunks import SEPARATOR, split, unmet

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from ttcodegen.diagnostics import CompileError, Source
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.transforms.registry import Step, parse_pipeline, pipeline_text
 
 _PIPELINE = re.compile(

@@ -6,14 +6,14 @@ from collections.abc import Collection, Sequence
 
 from xdsl.ir import Operation
 
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.placement import TensorPlacement
-from ttcodegen.dialects.program_configs import ProgramConfig
-from ttcodegen.optimizer.calls import call_of
-from ttcodegen.optimizer.cost import CostModel
-from ttcodegen.optimizer.overrides import FunctionOverrides
-from ttcodegen.optimizer.search import Decision
-from ttcodegen.optimizer.way import Way
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
+from ttcodegen.dialects.ttnn.program_configs import ProgramConfig
+from ttcodegen.optimizer.core.call import call_of
+from ttcodegen.optimizer.core.candidate import Way
+from ttcodegen.optimizer.cost.calls import CostModel
+from ttcodegen.optimizer.overrides.overrides import FunctionOverrides
+from ttcodegen.optimizer.search.beam_search import Decision
 
 HEADINGS = ("call", "op", "result", "program", "us", "bound", "L1 KiB", "why", "next best")
 

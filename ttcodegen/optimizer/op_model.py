@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import TensorType
 
-from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.placement import TensorPlacement
-from ttcodegen.optimizer.calls import LibraryCall, call_of
-from ttcodegen.optimizer.cost import CostModel
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
+from ttcodegen.foundation.diagnostics import CompileError, Source
+from ttcodegen.optimizer.candidates.candidates import Ways
+from ttcodegen.optimizer.core.call import LibraryCall, call_of
+from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.optimizer.optimize import placed_calls
-from ttcodegen.optimizer.ways import Ways
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import ARCHITECTURES, DEFAULT_ARCHITECTURE
 

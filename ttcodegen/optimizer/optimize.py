@@ -12,30 +12,30 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.placement import TensorPlacement, given_placement, placed_type
-from ttcodegen.dialects.system import system_of
-from ttcodegen.ops.definition import TTNNDefinition
-from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.module_system import system_of
+from ttcodegen.dialects.ttnn.placement import TensorPlacement, given_placement, placed_type
+from ttcodegen.ops.core.builder import OpBuilder
+from ttcodegen.ops.core.definition import TTNNDefinition
 from ttcodegen.ops.ttnn import ttnn_op_classes
-from ttcodegen.optimizer.call_names import CallNames
-from ttcodegen.optimizer.cost import CostModel
+from ttcodegen.optimizer.candidates.candidates import Ways
+from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.optimizer.explanation import table
-from ttcodegen.optimizer.fidelity import choose_fidelities
-from ttcodegen.optimizer.given_choices import GivenChoices
-from ttcodegen.optimizer.given_types import give_data_types, give_weight_types
-from ttcodegen.optimizer.overrides import (
+from ttcodegen.optimizer.overrides.call_names import CallNames
+from ttcodegen.optimizer.overrides.given_candidates import GivenChoices
+from ttcodegen.optimizer.overrides.given_types import give_data_types, give_weight_types
+from ttcodegen.optimizer.overrides.overrides import (
     FunctionOverrides,
     Overrides,
     check_names,
     read_overrides,
     written,
 )
-from ttcodegen.optimizer.search import Decision, Search
-from ttcodegen.optimizer.ways import Ways
+from ttcodegen.optimizer.rewrites.fidelity import choose_fidelities
+from ttcodegen.optimizer.search.beam_search import Decision, Search
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
-from ttcodegen.transforms.const_eval_hoist import (
+from ttcodegen.transforms.functions.const_eval_hoist import (
     constant_calls,
     constant_values,
     is_const_eval,
@@ -62,7 +62,7 @@ class Optimize(ModulePass):
     overrides: str = ""
     """The text of a file of overrides."""
     record: bool = False
-    """Whether to leave what was decided in attributes of the module."""
+    """True if to leave what was decided in attributes of the module."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         system = system_of(op) or default_system(DEFAULT_ARCHITECTURE)

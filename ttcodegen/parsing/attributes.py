@@ -43,14 +43,14 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.lexer import Input, Position, Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from ttcodegen.diagnostics import CompileError, Diagnostics, Note, Source
-from ttcodegen.dialects.placement import (
+from ttcodegen.dialects.ttcore.tile import TileType
+from ttcodegen.dialects.ttnn.placement import (
     LayoutTextError,
     TensorPlacement,
     TTNNLayoutAttr,
     placed,
 )
-from ttcodegen.dialects.tile import TileType
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Note, Source
 from ttcodegen.parsing.aliases import ALIAS, inner_aliases, location_definition
 from ttcodegen.parsing.legacy import current_attribute_name
 from ttcodegen.parsing.lexer import LexedToken, MLIRTextLexer, skip_blanks

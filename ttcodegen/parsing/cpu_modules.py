@@ -12,8 +12,8 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr, UnitAttr,
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Operation
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.functions import CPU_CALL, CPU_FUNCTION, FUNCTION_TYPE
+from ttcodegen.dialects.operations.functions import CPU_CALL, CPU_FUNCTION, FUNCTION_TYPE
+from ttcodegen.foundation.diagnostics import CompileError
 
 CPU_MODULE = "ttcore.cpu_module"
 _DECLARED = "_decl"

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import FunctionType, IntegerAttr, SymbolRefAttr, Tupl
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.parser import Parser
 
-from ttcodegen.dialects.ttcore_device import DeviceAttr
+from ttcodegen.dialects.ttcore.device import DeviceAttr
 from ttcodegen.parsing.emitc_forms import EMITC_FORMS
 
 ParseForm = Callable[[Parser, type[Operation]], Operation]

@@ -238,7 +238,7 @@ def literal_offset(body: str, index: int) -> int:
 
 
 def has_shape(body: str, count: int, shape: Sequence[int]) -> bool:
-    """Whether the brackets and commas of a tensor literal of `count` numbers are those of `shape`,
+    """True if the brackets and commas of a tensor literal of `count` numbers are those of `shape`,
     with a number between them wherever one has to be and nowhere else."""
     brackets = body.translate(_WITHOUT_NUMBERS)
     # A type may claim more elements than there is memory for; so the length is compared first.

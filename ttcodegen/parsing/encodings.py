@@ -8,12 +8,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
-from ttcodegen.diagnostics import Diagnostics
-from ttcodegen.dialects.datatypes import without_encoding
-from ttcodegen.dialects.functions import change_types
-from ttcodegen.dialects.placement import TTNNLayoutAttr
-from ttcodegen.dialects.ttcore_device import TensorMeshAttr
-from ttcodegen.dialects.ttcore_layouts import BufferAttr, MetalLayoutAttr
+from ttcodegen.dialects.core.datatypes import without_encoding
+from ttcodegen.dialects.operations.functions import change_types
+from ttcodegen.dialects.ttcore.device import TensorMeshAttr
+from ttcodegen.dialects.ttcore.layouts import BufferAttr, MetalLayoutAttr
+from ttcodegen.dialects.ttnn.placement import TTNNLayoutAttr
+from ttcodegen.foundation.diagnostics import Diagnostics
 from ttcodegen.ops.ttir import TTIROp
 
 _LAYOUTS = (TTNNLayoutAttr, MetalLayoutAttr, BufferAttr, TensorMeshAttr)

@@ -15,9 +15,9 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, TensorT
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ttcodegen.compat.ttnn_modules import DESTINATION
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.ttir_generic import GenericOp
-from ttcodegen.ops.definition import Definition
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttir.generic import GenericOp
+from ttcodegen.ops.core.definition import Definition
 
 _OPERATION_NAMES = {
     "tensor.empty": "ttir.empty",
@@ -164,7 +164,7 @@ def _arity(definition: Definition) -> tuple[int, int | None]:
 
 
 def _fits(definition: Definition, segments: Sequence[int]) -> bool:
-    """Whether the sizes divide the operands as today's definition does."""
+    """True if the sizes divide the operands as today's definition does."""
     return len(segments) == len(definition.operands) and all(
         spec.count == "variadic" or size == 1 or (spec.count == "optional" and size == 0)
         for spec, size in zip(definition.operands, segments, strict=True)

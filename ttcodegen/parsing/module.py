@@ -15,8 +15,8 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import DiagnosticException, MultipleSpansParseError, ParseError
 
 from ttcodegen.compat import ttir_buffers, ttnn_modules, tuples
-from ttcodegen.diagnostics import CompileError, Diagnostic, Diagnostics, Note, Source
-from ttcodegen.dialects.verification import verify_definitions
+from ttcodegen.dialects.operations.verification import verify_definitions
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, Diagnostics, Note, Source
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing import legacy
 from ttcodegen.parsing.attributes import plain_message

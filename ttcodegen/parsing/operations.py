@@ -23,7 +23,8 @@ from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.lexer import Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from ttcodegen.diagnostics import (
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.foundation.diagnostics import (
     CompileError,
     Diagnostic,
     Diagnostics,
@@ -32,7 +33,6 @@ from ttcodegen.diagnostics import (
     plural,
     set_source_offset,
 )
-from ttcodegen.dialects.operation import CatalogueOp
 from ttcodegen.parsing.attributes import Signature
 from ttcodegen.parsing.constants import ConstantParser
 from ttcodegen.parsing.custom_forms import CUSTOM_FORMS
@@ -99,7 +99,7 @@ class OperationParser(ConstantParser):
         return self._current_token.start
 
     def knows(self, name: str, *, in_custom_form: bool) -> bool:
-        """Whether there is an operation of that name, in a form of its own on request."""
+        """True if there is an operation of that name, in a form of its own on request."""
         if in_custom_form and name in CUSTOM_FORMS:
             return True
         op_type = self.ctx.get_optional_op(current_operation_name(name))
@@ -315,7 +315,7 @@ class OperationParser(ConstantParser):
             placeholder.replace_all_uses_with(value)
 
     def _in_order(self) -> bool:
-        """Whether operations of the current block run in order.
+        """True if operations of the current block run in order.
 
         Those of a module do not, and regions of operations that we do not know may be graphs.
         """
@@ -324,7 +324,7 @@ class OperationParser(ConstantParser):
         )
 
     def _precedes(self, user: Operation, definition: Operation | None) -> bool:
-        """Whether `user`, or an operation around it, comes before `definition` in its block."""
+        """True if `user`, or an operation around it, comes before `definition` in its block."""
         block = self._blocks_in_progress[-1] if self._blocks_in_progress else None
         ancestor: Operation | None = user
         while ancestor is not None:

@@ -22,11 +22,11 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import Rewriter
 
-from ttcodegen.diagnostics import copy_source_offset
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.quant import Quantization, quantization_of
-from ttcodegen.ops.definition import TTIRDefinition
-from ttcodegen.ops.op_builder import OpBuilder, builder_before
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttir.quant import Quantization, quantization_of
+from ttcodegen.foundation.diagnostics import copy_source_offset
+from ttcodegen.ops.core.builder import OpBuilder, builder_before
+from ttcodegen.ops.core.definition import TTIRDefinition
 from ttcodegen.ops.ttir import ttir_op_classes
 
 _CONVERSIONS = ("quantize", "dequantize", "requantize")
@@ -71,7 +71,7 @@ def _express(op: CatalogueOp) -> None:
 
 
 def _is_stored(op: CatalogueOp) -> bool:
-    """Whether the op is a constant that names the integers that are stored, not what they mean."""
+    """True if the op is a constant that names the integers that are stored, not what they mean."""
     value = op.properties.get("value") or op.attributes.get("value")
     if not isinstance(value, DenseIntOrFPElementsAttr):
         return False
@@ -83,7 +83,7 @@ def _moves(
     operands: Sequence[Quantization | None],
     results: Sequence[Quantization | None],
 ) -> bool:
-    """Whether the op moves integers that represent the same numbers everywhere."""
+    """True if the op moves integers that represent the same numbers everywhere."""
     definition = op.definition
     if not isinstance(definition, TTIRDefinition) or not definition.moves:
         return False

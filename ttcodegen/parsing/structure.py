@@ -21,7 +21,10 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.diagnostics import (
+from ttcodegen.dialects.core.datatypes import normalized_data_type
+from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
+from ttcodegen.dialects.ttcore.module_system import DeviceOp
+from ttcodegen.foundation.diagnostics import (
     CompileError,
     Diagnostic,
     Diagnostics,
@@ -30,12 +33,9 @@ from ttcodegen.diagnostics import (
     place_of,
     source_offset,
 )
-from ttcodegen.dialects.datatypes import normalized_data_type
-from ttcodegen.dialects.operation import CatalogueOp, operation_name
-from ttcodegen.dialects.system import DeviceOp
-from ttcodegen.ops.definition import TTIR, TTIRDefinition
+from ttcodegen.foundation.suggestions import closest
+from ttcodegen.ops.core.definition import TTIR, TTIRDefinition
 from ttcodegen.parsing.cpu_modules import CPU_MODULE, take_cpu_functions
-from ttcodegen.suggestions import closest
 
 _LOWER_DIALECTS = frozenset({"arith", "emitc", "memref", "scf", "ttkernel", "ttmetal"})
 """Dialects that are read for tools that look at one stage; no input of the compiler has them."""
@@ -77,7 +77,7 @@ def refused(name: str) -> str | None:
 
 @cache
 def _names_of_generics() -> frozenset[str]:
-    from ttcodegen.dialects.ttir_generic import generic_ops
+    from ttcodegen.dialects.ttir.generic import generic_ops
 
     return frozenset(op.name for op in generic_ops())
 
@@ -110,7 +110,7 @@ FIXED_SHAPES = "export the model for inputs of fixed shapes"
 
 
 def is_of_unknown_size(type_: Attribute) -> bool:
-    """Whether tensors of the type have an unknown size or rank."""
+    """True if tensors of the type have an unknown size or rank."""
     if isinstance(type_, UnrankedTensorType):
         return True
     if not isinstance(type_, TensorType):
@@ -143,7 +143,7 @@ def refuse_elements(type_: Attribute, op: Operation) -> None:
 
 
 def _has_unknown_elements(type_: Attribute) -> bool:
-    """Whether tensors of the type have elements that no device tensor has."""
+    """True if tensors of the type have elements that no device tensor has."""
     if not isinstance(type_, TensorType):
         return False
     return normalized_data_type(cast("TensorType[Attribute]", type_).element_type) is None
@@ -242,7 +242,7 @@ _SYMBOLS: dict[type[Operation], str] = {FuncOp: "function", ModuleOp: "module"}
 
 
 def _is_undescribed_device(op: Operation) -> bool:
-    """Whether an op describes a device in a form that is not supported any more."""
+    """True if an op describes a device in a form that is not supported any more."""
     if operation_name(op) != DEVICE:
         return False
     return not isinstance(op, DeviceOp) or op.device_attr is None
@@ -356,7 +356,7 @@ def _is_verified(op: CatalogueOp) -> bool:
 
 
 def _is_lowered(op: Operation) -> bool:
-    """Whether an op belongs to a stage after TTIR."""
+    """True if an op belongs to a stage after TTIR."""
     dialect = op.dialect_name()
     return dialect in _LOWER_DIALECTS or (dialect == "ttir" and not isinstance(op, CatalogueOp))
 

@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-from ttcodegen.cache import fault
+from ttcodegen.foundation.cache import fault
 
 _GROUP_AND_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
@@ -44,7 +44,7 @@ def _close_folders(top: Path) -> None:
 
 
 def is_intact(seal: Path) -> bool:
-    """Whether the sealed files are what they were, and the user's own.
+    """True if the sealed files are what they were, and the user's own.
 
     The content of a file is read only if its time is another, as after a copy of the cache.
     """

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from ttcodegen.messages import Progress
+from ttcodegen.foundation.messages import Progress
 from ttcodegen.project.toolchain import BuildError, Toolchain
 
 _COUNTER = re.compile(rb"\[(\d+)/(\d+)\] ")

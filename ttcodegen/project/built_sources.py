@@ -66,7 +66,7 @@ def forget_record(build: Path) -> None:
 
 
 def is_current(build: Path, library: Path, sources: Mapping[str, str]) -> bool:
-    """Whether a library was built of sources with these hashes, and not changed since."""
+    """True if a library was built of sources with these hashes, and not changed since."""
     record = _read_record(build)
     if record is None or record.get("sources") != sources:
         return False
@@ -74,7 +74,7 @@ def is_current(build: Path, library: Path, sources: Mapping[str, str]) -> bool:
 
 
 def misleads_times(out: Path, build: Path, sources: Mapping[str, str]) -> bool:
-    """Whether Ninja would take objects of other texts for current: a source that differs from what
+    """True if Ninja would take objects of other texts for current: a source that differs from what
     was built is no newer, or what is there was built by other means."""
     if not build.joinpath("build.ninja").is_file():
         return False

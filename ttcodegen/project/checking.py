@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from xdsl.dialects.func import FuncOp
 
-from ttcodegen.diagnostics import CompileError, Source
-from ttcodegen.dialects.functions import has_kernels
+from ttcodegen.dialects.operations.functions import has_kernels
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.frontends import source_module
 from ttcodegen.naming.interface import argument_names
-from ttcodegen.numerics.chosen_places import ChosenValues
+from ttcodegen.numerics.chosen_indices import ChosenValues
 from ttcodegen.numerics.comparison import (
     MOST_ROUNDED,
     MOST_UNDECIDED,
@@ -275,7 +275,7 @@ def run_in_numpy(
     # Compiling changed the module that was parsed; the golden run is one of the source.
     module = source_module(source, mesh=compiled.description.mesh)
     if has_kernels(module):
-        from ttcodegen.transforms.program_meanings import call_meanings
+        from ttcodegen.transforms.ttmetal.program_meanings import call_meanings
 
         call_meanings(module)
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}

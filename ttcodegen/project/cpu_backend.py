@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ttcodegen.cache import fault, own_cache_folder
-from ttcodegen.messages import Level, report
+from ttcodegen.foundation.cache import fault, own_cache_folder
+from ttcodegen.foundation.messages import Level, report
 from ttcodegen.project.backend_integrity import is_intact, vouch_for
 from ttcodegen.project.build_steps import run_ninja, run_step
 from ttcodegen.project.prebuilt import DISABLING_VARIABLE, find_prebuilt
@@ -141,7 +141,7 @@ class _Place:
 
     @property
     def is_checkout(self) -> bool:
-        """Whether the sources may change: then the objects are kept for the next build."""
+        """True if the sources may change: then the objects are kept for the next build."""
         return self.sources.name != _PACKAGED_SOURCES
 
     def entries(self) -> list[Path]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.project.manifest import manifest_hashes, read_manifest
 from ttcodegen.project.pristine import PRISTINE, read_pristine
 

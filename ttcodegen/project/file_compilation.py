@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from ttcodegen.compilation import compile_module
-from ttcodegen.diagnostics import CompileError, Diagnostic, Diagnostics, Source
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, Diagnostics, Source
 from ttcodegen.project.rendering import project_files
 from ttcodegen.project.settings import ProjectOptions
 from ttcodegen.project.writer import refuse_unrelated_folder, write_project

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ttcodegen.numerics.chosen_places import ChosenValues
+from ttcodegen.numerics.chosen_indices import ChosenValues
 from ttcodegen.numerics.tolerances import Tolerance
 
 if TYPE_CHECKING:

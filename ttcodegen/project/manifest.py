@@ -122,7 +122,7 @@ def manifest_hashes(manifest: Mapping[str, Any]) -> dict[str, str]:
 
 
 def stays_inside(path: str) -> bool:
-    """Whether a path of a manifest names something in the folder of the project."""
+    """True if a path of a manifest names something in the folder of the project."""
     parts = Path(path).parts
     return bool(parts) and not Path(path).is_absolute() and ".." not in parts and "\0" not in path
 

@@ -89,7 +89,7 @@ def _description(folder: Path) -> Mapping[str, Any] | None:
 
 
 def _links(library: Path, toolchain: Toolchain) -> bool:
-    """Whether the compiler's own libraries have all that the archives need."""
+    """True if the compiler's own libraries have all that the archives need."""
     archives = [str(path) for path in sorted(library.glob("*.a"))]
     with tempfile.TemporaryDirectory(prefix="ttcodegen-link-") as scratch:
         command = [toolchain.compiler, "-shared", "-o", str(Path(scratch, "all.so"))]

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ttcodegen.array_files import load_array
-from ttcodegen.diagnostics import CompileError, Source
 from ttcodegen.emitc.identifiers import identifier
+from ttcodegen.foundation.array_files import load_array
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.numerics.comparison import Agreement, OutputCheck, compare, reference_tolerance
 from ttcodegen.project.writer import save_array
 

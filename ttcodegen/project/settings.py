@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from ttcodegen.compilation import CompileOptions
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.mesh import ONE_CHIP, MeshShape, require_possible
+from ttcodegen.dialects.ttcore.mesh import ONE_CHIP, MeshShape, require_possible
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.systems.releases import DEFAULT_RELEASE
 
 if TYPE_CHECKING:

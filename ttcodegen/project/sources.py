@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ttcodegen.conversions.cpp_interface import title_of
-from ttcodegen.conversions.shards import shards_text
+from ttcodegen.conversions.host_functions.cpp_interface import title_of
+from ttcodegen.conversions.host_functions.shards import shards_text
 from ttcodegen.emission.description import (
     FunctionDescription,
     ModuleDescription,

@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.foundation.diagnostics import CompileError
 
 _COMPILERS = ("c++", "g++", "clang++")
 _VERSIONED = re.compile(r"(?:g\+\+|clang\+\+)-(\d+)")

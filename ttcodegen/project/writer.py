@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.project.confined import refuse_link_on_way
 from ttcodegen.project.edits import Conflict, MergedFiles, edited_files, file_hash, merge_edits
 from ttcodegen.project.manifest import MANIFEST, manifest_hashes, manifest_text, read_manifest

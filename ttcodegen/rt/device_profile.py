@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ttcodegen.conversions.chip_exchange import EXCHANGE_KERNEL
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.conversions.mesh.device_exchange import EXCHANGE_KERNEL
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.layout.tiled_shape import tile_bytes_of
 from ttcodegen.rt.trace import Span, Trace
 from ttcodegen.runtime.backend_reports import DEVICE_REPORT, BackendReport
@@ -90,7 +90,7 @@ class ProgramCounts:
 
     @property
     def exchanges(self) -> bool:
-        """Whether it is no launch of a program, but what chips exchange in between."""
+        """True if it is no launch of a program, but what chips exchange in between."""
         return any(Path(kernel.source).name == EXCHANGE_KERNEL for kernel in self.kernels)
 
     @property

@@ -13,14 +13,14 @@ from difflib import SequenceMatcher
 
 from xdsl.dialects.func import FuncOp
 
-from ttcodegen.conversions.interface import entries
-from ttcodegen.conversions.recording import Recorder, SourceFacts
-from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.conversions.host_functions.interface import entries
+from ttcodegen.conversions.host_functions.recording import Recorder, SourceFacts
+from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.flatbuffer.module import module_of
 from ttcodegen.flatbuffer.program import Binary, Program
 from ttcodegen.naming.values import ValueNames
-from ttcodegen.ops.cpp_calls import Argument, Call
-from ttcodegen.ops.definition import function_of
+from ttcodegen.ops.core.calls import Argument, Call
+from ttcodegen.ops.core.definition import function_of
 from ttcodegen.ops.tt_lang import LIBRARY_CALL
 from ttcodegen.runtime.backend_reports import ReportedCall
 from ttcodegen.transforms.rebuilding import body_of

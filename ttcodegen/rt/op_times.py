@@ -11,8 +11,8 @@ from ttcodegen.cost.work import Cost
 from ttcodegen.flatbuffer.program import Integer, Operation
 from ttcodegen.flatbuffer.ttm_program import LINK_BYTES, LINK_HOPS
 from ttcodegen.numerics.execution import Observation
-from ttcodegen.optimizer.calls import call_in_file
-from ttcodegen.optimizer.cost import CallCost, CostModel
+from ttcodegen.optimizer.core.call import call_in_file
+from ttcodegen.optimizer.cost.calls import CallCost, CostModel
 from ttcodegen.rt.device_profile import ProgramCounts
 from ttcodegen.rt.op_calls import ExpectedCall, expected_calls, ops_of_calls
 from ttcodegen.runtime.backend_reports import ReportedCall

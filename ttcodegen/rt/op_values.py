@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 
 import numpy as np
 
-from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.numerics.op_events import OpEvent
 from ttcodegen.rt.op_calls import expected_calls, ops_of_calls
 from ttcodegen.runtime.backend_reports import CallResult, ReportedCall

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 import numpy as np
 
 from ttcodegen.cost.work import Cost, cost_of
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer.program import Integer
 from ttcodegen.flatbuffer.reader import read_ttnn_file
 from ttcodegen.flatbuffer.ttm_program import CREATE_BUFFER, DEALLOCATE_BUFFER, PROGRAM
 from ttcodegen.flatbuffer.ttm_reader import read_ttm_file
-from ttcodegen.numerics.chosen_places import with_expected_places
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.numerics.chosen_indices import with_expected_places
 from ttcodegen.numerics.device_interpreter import DeviceInterpreter
 from ttcodegen.numerics.execution import ExecutionError, Observer
 from ttcodegen.numerics.interpreter import Interpreter, constant_array
@@ -75,12 +75,12 @@ class TensorInfo:
 
     @property
     def is_weight(self) -> bool:
-        """Whether it stays the same from one run to the next."""
+        """True if it stays the same from one run to the next."""
         return self.kind in ("parameter", "constant")
 
     @property
     def is_float(self) -> bool:
-        """Whether its elements are floats that the source has as floats too."""
+        """True if its elements are floats that the source has as floats too."""
         return self.dtype.kind not in "biu" and self.source_dtype != "bool"
 
     def to_json(self) -> dict[str, Any]:

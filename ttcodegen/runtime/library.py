@@ -18,8 +18,8 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.emission.structure import Structure, StructureError
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.project.building import build_project, library_path, wait_for_builds
 from ttcodegen.project.built_sources import is_current, source_hashes
 from ttcodegen.project.manifest import MANIFEST, manifest_hashes, read_manifest
@@ -504,7 +504,7 @@ def _find_library(out: Path, module: str) -> Path:
 
 
 def _holds_sources(out: Path, library: Path, sources: Mapping[str, str]) -> bool:
-    """Whether a library that was built by hand was built of these sources: it is newer, and the
+    """True if a library that was built by hand was built of these sources: it is newer, and the
     manifest in it has their hashes, unless they were edited."""
     if not library.is_file():
         return False

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.project.manifest import MANIFEST, as_manifest, read_manifest
 
 _SECTION = b".ttcodegen.manifest"
@@ -33,7 +33,7 @@ class LibraryDescription:
     embedded: Mapping[str, Any] | None
     """The manifest in the library itself, as its project had it when it was linked."""
     is_in_project: bool
-    """Whether it is in a build folder of the project of that module."""
+    """True if it is in a build folder of the project of that module."""
 
     def functions(self) -> Sequence[Mapping[str, Any]]:
         """The rows of its functions."""

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ttcodegen.array_files import existing_file, load_array
 from ttcodegen.cost.memory_use import memory_use
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.foundation.array_files import existing_file, load_array
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.project.manifest import read_manifest, stays_inside
 from ttcodegen.runtime.executable import Executable, FlatbufferExecutable, TensorInfo
 from ttcodegen.runtime.initialization import DEFAULT, initial_values

@@ -22,11 +22,11 @@ from typing import Literal, Self
 
 import numpy as np
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.memory import Memory
-from ttcodegen.dialects.placement import TensorPlacement
+from ttcodegen.dialects.ttcore.memory import Memory
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.flatbuffer.program import Input, Output
 from ttcodegen.flatbuffer.program import Program as ProgramRecord
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.layout.placements import stored_bytes
 from ttcodegen.numerics.rounding import in_storage_dtype, rounded_for_device
 from ttcodegen.runtime.executable import FlatbufferExecutable, open_flatbuffer

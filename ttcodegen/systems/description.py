@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import cast
 
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.foundation.diagnostics import CompileError
 
 ARCHITECTURES = ("wormhole_b0", "blackhole")
 """The architectures that programs are compiled for, by name."""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.datatypes import element_of, numpy_name, shape_of
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.lazy_numpy import np
-from ttcodegen.ops.definition import Call, ResultInfo
+from ttcodegen.dialects.core.datatypes import element_of, numpy_name, shape_of
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.foundation.lazy_numpy import np
+from ttcodegen.ops.core.definition import Call, ResultInfo
 from ttcodegen.transforms.rewriting import is_repeatable
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.transforms.pass_options import OptionError, OptionValue
 
 REFERENCE_OVERRIDES = ("override-output-layout", "override-conv2d-config", "insert-memreconfig")

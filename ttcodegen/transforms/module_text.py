@@ -19,12 +19,12 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, Region
 from xdsl.printer import Printer
 
-from ttcodegen.dialects.functions import CPU_FUNCTION, FUNCTION_TYPE, is_cpu_function
-from ttcodegen.dialects.placement import TTNNLayoutAttr, buffer_type_text, layout_text
-from ttcodegen.dialects.ttcore import CPUModuleOp, DeviceModuleOp
-from ttcodegen.dialects.ttcore_enumerations import IteratorTypeAttr, MemorySpaceAttr
-from ttcodegen.dialects.ttcore_layouts import MetalLayoutAttr
-from ttcodegen.dialects.ttcore_system import SystemDescAttr
+from ttcodegen.dialects.operations.functions import CPU_FUNCTION, FUNCTION_TYPE, is_cpu_function
+from ttcodegen.dialects.ttcore.dialect import CPUModuleOp, DeviceModuleOp
+from ttcodegen.dialects.ttcore.enumerations import IteratorTypeAttr, MemorySpaceAttr
+from ttcodegen.dialects.ttcore.layouts import MetalLayoutAttr
+from ttcodegen.dialects.ttcore.system import SystemDescAttr
+from ttcodegen.dialects.ttnn.placement import TTNNLayoutAttr, buffer_type_text, layout_text
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -8,9 +8,9 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.operation import operation_name
-from ttcodegen.dialects.placement import has_placement
+from ttcodegen.dialects.operations.operation import operation_name
+from ttcodegen.dialects.ttnn.placement import has_placement
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.transforms.registry import Group, PassEntry, find, is_known
 
 _LATER = {

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, NoReturn
 
 from ttcodegen.compat.refused_options import Refused
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.foundation.diagnostics import CompileError
 
 OptionValue = bool | int | str | tuple[str, ...]
 """What an option holds: by its kind a boolean, an integer, a text, or several texts."""

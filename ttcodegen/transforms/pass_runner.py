@@ -13,8 +13,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.verification import verify_module, verify_order
+from ttcodegen.dialects.operations.verification import verify_module, verify_order
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.transforms.module_text import ELIDED_ELEMENTS, module_text
 from ttcodegen.transforms.pass_needs import unmet_need
 

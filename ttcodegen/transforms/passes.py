@@ -6,8 +6,6 @@ from ttcodegen.systems.description import ARCHITECTURES
 from ttcodegen.systems.releases import DEFAULT_RELEASE, RELEASES
 from ttcodegen.transforms.registry import Group, Option, PassEntry
 
-_TRANSFORMS = "ttcodegen.transforms"
-_CONVERSIONS = "ttcodegen.conversions"
 _CANONICAL = "ttcodegen.frontends.canonicalization"
 
 SYSTEM_OPTIONS = (
@@ -61,7 +59,7 @@ PASSES = (
     PassEntry(
         name="ttir-load-system-desc",
         group=Group.TTCORE,
-        implementation=f"{_TRANSFORMS}.ttcore_device:LoadSystemDescription",
+        implementation="ttcodegen.transforms.device.device:LoadSystemDescription",
         description="Says what system the module is compiled for.",
         aliases=("tt-load-system-desc",),
         options=(Option("path", "A .ttsys file or the name of an architecture."),),
@@ -69,7 +67,7 @@ PASSES = (
     PassEntry(
         name="ttir-implicit-device",
         group=Group.TTCORE,
-        implementation=f"{_TRANSFORMS}.ttcore_device:ImplicitDevice",
+        implementation="ttcodegen.transforms.device.device:ImplicitDevice",
         description="Describes the device: all cores and banks of the first chip.",
         aliases=("tt-implicit-device",),
         options=(SYSTEM_OPTIONS[2],),
@@ -77,7 +75,7 @@ PASSES = (
     PassEntry(
         name="ttcore-register-device",
         group=Group.TTCORE,
-        implementation=f"{_TRANSFORMS}.ttcore_device:RegisterDevice",
+        implementation="ttcodegen.transforms.device.device:RegisterDevice",
         description="Says what system and device the module is compiled for.",
         aliases=("tt-register-device",),
         options=SYSTEM_OPTIONS,
@@ -85,19 +83,19 @@ PASSES = (
     PassEntry(
         name="ttcore-check-memory",
         group=Group.TTCORE,
-        implementation=f"{_TRANSFORMS}.ttcore_memory:CheckMemory",
+        implementation="ttcodegen.transforms.device.memory:CheckMemory",
         description="Refuses programs that the device cannot hold.",
     ),
     PassEntry(
         name="ttcore-check-sizes",
         group=Group.TTCORE,
-        implementation=f"{_TRANSFORMS}.ttcore_memory:CheckSizes",
+        implementation="ttcodegen.transforms.device.memory:CheckSizes",
         description="Refuses tensors that the device cannot hold, before anything is computed.",
     ),
     PassEntry(
         name="populate-argument-types",
         group=Group.TTCORE,
-        implementation=f"{_TRANSFORMS}.argument_types:PopulateArgumentTypes",
+        implementation="ttcodegen.transforms.functions.argument_types:PopulateArgumentTypes",
         description="Says which arguments are inputs, and which are weights.",
         aliases=("tt-populate-argument-types", "ttcore-populate-argument-types"),
         options=(
@@ -110,41 +108,41 @@ PASSES = (
     PassEntry(
         name="ttir-partition",
         group=Group.TTIR,
-        implementation=f"{_TRANSFORMS}.ttir_partition:TTIRPartition",
+        implementation="ttcodegen.transforms.mesh.partition:TTIRPartition",
         description="Divides what a module computes among the chips of its mesh, where it only "
         "says how tensors are divided.",
     ),
     PassEntry(
         name="ttcore-record-chip-shares",
         group=Group.TTCORE,
-        implementation=f"{_TRANSFORMS}.chip_shares:RecordChipShares",
+        implementation="ttcodegen.transforms.mesh.argument_shards:RecordChipShares",
         description="Says of arguments and results how they are divided among the chips of the "
         "mesh.",
     ),
     PassEntry(
         name="ttir-element-type-normalization",
         group=Group.TTIR,
-        implementation=f"{_TRANSFORMS}.ttir_element_types:TTIRElementTypeNormalizationPass",
+        implementation="ttcodegen.transforms.ttir.element_types:TTIRElementTypeNormalizationPass",
         description="Gives every tensor an element type that the device has: i64 becomes si32, "
         "f64 f32, i1 bf16. Constants are rewritten.",
     ),
     PassEntry(
         name="ttir-decompose",
         group=Group.TTIR,
-        implementation=f"{_TRANSFORMS}.ttir_decompose:TTIRDecomposePass",
+        implementation="ttcodegen.transforms.ttir.decompose:TTIRDecomposePass",
         description="Replaces the ops that other TTIR ops can express.",
         aliases=("ttir-to-ttir-decomposition", "ttir-decompose-composites"),
     ),
     PassEntry(
         name="ttir-empty-attention-rows",
         group=Group.TTIR,
-        implementation=f"{_TRANSFORMS}.ttir_empty_rows:TTIREmptyAttentionRowsPass",
+        implementation="ttcodegen.transforms.ttir.empty_rows:TTIREmptyAttentionRowsPass",
         description="Makes the rows of attention zero in which a mask hides every key.",
     ),
     PassEntry(
         name="ttir-canonicalize",
         group=Group.TTIR,
-        implementation=f"{_TRANSFORMS}.ttir_canonicalize:TTIRCanonicalizePass",
+        implementation="ttcodegen.transforms.ttir.canonicalize:TTIRCanonicalizePass",
         description="Simplifies constants, moves of elements and arithmetic; merges equal ops and "
         "drops unused ones.",
         aliases=("canonicalize",),
@@ -152,40 +150,40 @@ PASSES = (
     PassEntry(
         name="ttir-implicit-broadcast-fold",
         group=Group.TTIR,
-        implementation=f"{_TRANSFORMS}.ttir_broadcast_fold:TTIRImplicitBroadcastFoldPass",
+        implementation="ttcodegen.transforms.ttir.broadcast_fold:TTIRImplicitBroadcastFoldPass",
         description="Drops broadcasts whose users broadcast by themselves.",
         aliases=("ttir-implicit-broadcast-folding",),
     ),
     PassEntry(
         name="ttir-erase-inverse",
         group=Group.TTIR,
-        implementation=f"{_TRANSFORMS}.ttir_erase_inverse:TTIREraseInversePass",
+        implementation="ttcodegen.transforms.ttir.erase_inverse:TTIREraseInversePass",
         description="Moves permutations and reshapes through other ops until they cancel.",
         aliases=("ttir-erase-inverse-ops",),
     ),
     PassEntry(
         name="ttir-fusing",
         group=Group.TTIR,
-        implementation=f"{_TRANSFORMS}.ttir_fusing:TTIRFusingPass",
+        implementation="ttcodegen.transforms.ttir.fusing.rules:TTIRFusingPass",
         description="Puts ops together that the library has one op for: biases, activations, "
         "norms, attention.",
     ),
     PassEntry(
         name="convert-ttir-to-ttnn",
         group=Group.TTNN,
-        implementation=f"{_CONVERSIONS}.ttir_to_ttnn:ConvertTTIRToTTNN",
+        implementation="ttcodegen.conversions.ttir_to_ttnn.convert:ConvertTTIRToTTNN",
         description="Turns TTIR ops into calls of the ttnn library.",
     ),
     PassEntry(
         name="ttnn-set-compute-kernel-config",
         group=Group.TTNN,
-        implementation=f"{_TRANSFORMS}.ttnn_compute_config:SetComputeKernelConfig",
+        implementation="ttcodegen.transforms.ttnn.compute_config:SetComputeKernelConfig",
         description="Makes calls compute exactly where the library's own choice loses digits.",
     ),
     PassEntry(
         name="ttnn-layout",
         group=Group.TTNN,
-        implementation=f"{_TRANSFORMS}.ttnn_layout:TTNNLayout",
+        implementation="ttcodegen.transforms.ttnn.layout:TTNNLayout",
         description="Gives every TTNN tensor its data type, page layout and memory; before the "
         "conversion to TTNN, lets it do so.",
         aliases=("ttir-layout",),
@@ -193,40 +191,40 @@ PASSES = (
     PassEntry(
         name="ttnn-decode-caches",
         group=Group.TTNN,
-        implementation="ttcodegen.optimizer.decoding:DecodeCaches",
+        implementation="ttcodegen.optimizer.rewrites.decode_forms:DecodeCaches",
         description="Caches are updated from shards, at positions that stay on the device; what "
         "moves dimensions of one element only is a reshape.",
     ),
     PassEntry(
         name="ttnn-decode-heads",
         group=Group.TTNN,
-        implementation="ttcodegen.optimizer.decoding:DecodeHeads",
+        implementation="ttcodegen.optimizer.rewrites.decode_forms:DecodeHeads",
         description="Heads of one token of each user are put side by side in their shards.",
     ),
     PassEntry(
         name="ttnn-dense-rows",
         group=Group.TTNN,
-        implementation="ttcodegen.optimizer.dense_rows:DenseRows",
+        implementation="ttcodegen.optimizer.rewrites.dense_rows:DenseRows",
         description="Computes on rows in a layout without padding; reshapes cancel.",
     ),
     PassEntry(
         name="ttnn-fuse-projections",
         group=Group.TTNN,
-        implementation="ttcodegen.optimizer.projections:FuseProjections",
+        implementation="ttcodegen.optimizer.fusing.projections:FuseProjections",
         description="Queries, keys and values of one input become one product.",
         options=(Option("overrides", "Decisions that are given: what stays apart."),),
     ),
     PassEntry(
         name="ttnn-fuse-activations",
         group=Group.TTNN,
-        implementation="ttcodegen.optimizer.activations:FuseActivations",
+        implementation="ttcodegen.optimizer.fusing.activations:FuseActivations",
         description="Activations become part of the products and convolutions before them.",
         options=(Option("overrides", "Decisions that are given: what stays apart."),),
     ),
     PassEntry(
         name="ttnn-weight-dtype-conversion",
         group=Group.TTNN,
-        implementation="ttcodegen.optimizer.weight_types:WeightTypes",
+        implementation="ttcodegen.optimizer.rewrites.weight_types:WeightTypes",
         description="Weights of products become block floats.",
         options=(
             Option("target", "What they become.", "none", choices=("none", "bfp_bf8", "bfp_bf4")),
@@ -246,26 +244,26 @@ PASSES = (
     PassEntry(
         name="const-eval-hoist-transform",
         group=Group.TTNN,
-        implementation=f"{_TRANSFORMS}.const_eval_hoist:ConstEvalHoist",
+        implementation="ttcodegen.transforms.functions.const_eval_hoist:ConstEvalHoist",
         description="Moves what depends on weights and constants only into functions that run "
         "once.",
     ),
     PassEntry(
         name="ttnn-decompose-layouts",
         group=Group.TTNN,
-        implementation=f"{_TRANSFORMS}.decompose_layouts:DecomposeLayouts",
+        implementation="ttcodegen.transforms.ttnn.decompose_layouts:DecomposeLayouts",
         description="Turns each change of layout into the calls of the library that make it.",
     ),
     PassEntry(
         name="ttnn-deallocate",
         group=Group.TTNN,
-        implementation=f"{_TRANSFORMS}.deallocate:Deallocate",
+        implementation="ttcodegen.transforms.ttnn.deallocate:Deallocate",
         description="Gives tensors back to the device after their last use.",
     ),
     PassEntry(
         name="ttnn-modify-signatures-for-dylib",
         group=Group.EMITC,
-        implementation=f"{_CONVERSIONS}.uniform_signature:ModifySignaturesForDylib",
+        implementation="ttcodegen.conversions.host_functions.uniform_signature:ModifySignaturesForDylib",
         description="Gives each function f a second one in C++, call_f, of vectors of tensors.",
         aliases=("ttnn-tuplify-tensors",),
     ),
@@ -279,14 +277,14 @@ PASSES = (
     PassEntry(
         name="convert-ttnn-to-emitc",
         group=Group.EMITC,
-        implementation=f"{_CONVERSIONS}.convert_ttnn_to_emitc:ConvertTTNNToEmitC",
+        implementation="ttcodegen.conversions.ttnn_to_emitc.convert:ConvertTTNNToEmitC",
         description="Turns TTNN functions into C++ files.",
         options=EMITC_OPTIONS,
     ),
     PassEntry(
         name="inline",
         group=Group.GENERAL,
-        implementation=f"{_TRANSFORMS}.inline:InlinePass",
+        implementation="ttcodegen.transforms.functions.inline:InlinePass",
         description="Puts the bodies of called functions in place of the calls.",
         options=(
             Option("cpu-functions", "Also those of functions for the CPU.", False),
@@ -296,19 +294,19 @@ PASSES = (
     PassEntry(
         name="remove-dead-values",
         group=Group.GENERAL,
-        implementation=f"{_TRANSFORMS}.remove_dead_values:RemoveDeadValues",
+        implementation="ttcodegen.transforms.ttnn.remove_dead_values:RemoveDeadValues",
         description="Drops ops whose results are unused.",
     ),
     PassEntry(
         name="symbol-dce",
         group=Group.GENERAL,
-        implementation=f"{_TRANSFORMS}.symbol_dce:SymbolDCE",
+        implementation="ttcodegen.transforms.functions.symbol_dce:SymbolDCE",
         description="Drops private functions that are never called.",
     ),
     PassEntry(
         name="cse",
         group=Group.GENERAL,
-        implementation=f"{_TRANSFORMS}.common_subexpressions:CommonSubexpressionElimination",
+        implementation="ttcodegen.transforms.functions.common_subexpressions:CommonSubexpressionElimination",
         description="Merges ops that compute the same from the same.",
     ),
 )

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
-from ttcodegen.dialects.functions import body_of
-from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.operations.functions import body_of
+from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.naming.intermediates import name_intermediates, name_replacement
-from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.core.builder import OpBuilder
 
 
 def rebuild(

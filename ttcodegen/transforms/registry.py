@@ -11,7 +11,7 @@ How to add a pass
        PassEntry(
            name="ttir-fusing",                       # what the class calls itself
            group=Group.TTIR,                         # the dialect it is listed under in --help
-           implementation="ttcodegen.transforms.ttir_fusing:TTIRFusingPass",
+           implementation="ttcodegen.transforms.ttir.fusing.rules:TTIRFusingPass",
            description="Puts ops together that the library has one op for.",
            aliases=("ttir-fuse",),                   # other names that people know it by
            options=(Option("max-rank", "Largest rank of a fused op.", 8),),
@@ -72,7 +72,7 @@ __all__ = [
 _TABLES = (
     "ttcodegen.transforms.passes",
     "ttcodegen.transforms.pipelines",
-    "ttcodegen.transforms.ttmetal_passes",
+    "ttcodegen.transforms.ttmetal.passes",
 )
 
 
@@ -204,7 +204,7 @@ def find(name: str) -> Entry:
 
 
 def is_known(name: str) -> bool:
-    """Whether there is a pass or pipeline of that name, which may be an alias."""
+    """True if there is a pass or pipeline of that name, which may be an alias."""
     return name in _by_name()
 
 

@@ -17,9 +17,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.ops.definition import TTIRDefinition
-from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.ops.core.builder import OpBuilder
+from ttcodegen.ops.core.definition import TTIRDefinition
 from ttcodegen.ops.ttir import ttir_op_classes
 
 Replacement = SSAValue | Sequence[SSAValue]
@@ -41,24 +41,24 @@ def function_blocks(function: FuncOp) -> list[Block]:
 # Checks against abstract classes are slow; there are few classes of ops.
 @cache
 def _overwrites(op_class: type[Operation]) -> bool | None:
-    """Whether ops of a class overwrite an operand, None if they are in no catalogue."""
+    """True if ops of a class overwrite an operand, None if they are in no catalogue."""
     if not issubclass(op_class, CatalogueOp):
         return None
     return op_class.definition.in_place is not None
 
 
 def is_pure(op: Operation) -> bool:
-    """Whether the op only computes its results, so that it may go when they are unused."""
+    """True if the op only computes its results, so that it may go when they are unused."""
     return _overwrites(type(op)) is False and len(op.results) > 0
 
 
 def is_unused(op: Operation) -> bool:
-    """Whether the op only computes unused results."""
+    """True if the op only computes unused results."""
     return is_pure(op) and all([result.first_use is None for result in op.results])
 
 
 def is_repeatable(op: Operation) -> bool:
-    """Whether equal operands give equal results, so that equal ops can be merged."""
+    """True if equal operands give equal results, so that equal ops can be merged."""
     if not isinstance(op, CatalogueOp) or not is_pure(op):
         return False
     definition = op.definition
@@ -120,7 +120,7 @@ class InPlaceWrites:
             self._epochs[op] = self._epochs[before]
 
     def may_recompute(self, op: Operation, at: Operation) -> bool:
-        """Whether `op`, computed at the position of the later op `at`, would read the same
+        """True if `op`, computed at the position of the later op `at`, would read the same
         operands."""
         if not self._writes:
             return True
@@ -131,7 +131,7 @@ class InPlaceWrites:
         )
 
     def may_read_later(self, value: SSAValue, at: Operation) -> bool:
-        """Whether `value` still is what it is at the op `at` wherever it is used after that."""
+        """True if `value` still is what it is at the op `at` wherever it is used after that."""
         writes = self._writes.get(self._buffer(value))
         return not writes or self.version(value, self._epochs[at]) == len(writes)
 

@@ -77,7 +77,7 @@ struct Arithmetic {
 };
 
 /// What calls get that pass no configuration. The numpy run has the same table
-/// (ttcodegen/dialects/arithmetic.py).
+/// (ttcodegen/dialects/operations/arithmetic.py).
 enum class ComputeDefault : std::uint8_t {
 #define TTCODEGEN_COMPUTE_DEFAULT(name, fidelity, approximate, wide) name,
 #include "compute/compute_defaults.inc"

@@ -7,8 +7,8 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ttcodegen.conversions.ttir_to_ttmetal.access_patterns import AccessPattern
-from ttcodegen.dialects.cores import CoreRange
+from ttcodegen.conversions.ttir_to_ttmetal.parts.access_patterns import AccessPattern
+from ttcodegen.dialects.ttcore.cores import CoreRange
 
 
 @st.composite

@@ -7,9 +7,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from ttcodegen.conversions.ttir_to_ttmetal.index_maps import Piece, is_view, pieces_of
-from ttcodegen.diagnostics import Source
-from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.index_maps import Piece, is_view, pieces_of
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.parsing import parse_module
 from ttcodegen.transforms.evaluation import evaluate
 

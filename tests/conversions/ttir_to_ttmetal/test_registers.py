@@ -7,7 +7,7 @@ import operator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ttcodegen.conversions.ttir_to_ttmetal.registers import (
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.registers import (
     Compute,
     Copy,
     Load,
@@ -15,8 +15,8 @@ from ttcodegen.conversions.ttir_to_ttmetal.registers import (
     capacity,
     needed_calls,
 )
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.ops.tile_lowering import Tile, TileBuilder
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.ops.core.tile_lowering import Tile, TileBuilder
 
 MEANINGS = {
     "add_binary_tile": operator.add,

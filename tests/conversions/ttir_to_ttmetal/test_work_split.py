@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.ir import Block
 
-from ttcodegen.conversions.ttir_to_ttmetal.geometry import broadcast_strides
-from ttcodegen.conversions.ttir_to_ttmetal.tile_reads import TileOperand, TileReads, plan_reads
-from ttcodegen.conversions.ttir_to_ttmetal.work_split import WorkOrder
-from ttcodegen.dialects.cores import CoreRange
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.placement import TensorPlacement, placed_type
+from ttcodegen.conversions.ttir_to_ttmetal.parts.geometry import broadcast_strides
+from ttcodegen.conversions.ttir_to_ttmetal.parts.work_split import WorkOrder
+from ttcodegen.conversions.ttir_to_ttmetal.tiles.reads import TileOperand, TileReads, plan_reads
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttnn.placement import TensorPlacement, placed_type
 from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides
-from ttcodegen.ops.tile_lowering import Tile
+from ttcodegen.ops.core.tile_lowering import Tile
 
 CORES = CoreRange(0, 0, 7, 7)
 GRIDS = st.lists(st.integers(1, 5), min_size=2, max_size=4)

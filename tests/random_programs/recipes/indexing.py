@@ -7,7 +7,7 @@ from xdsl.ir import SSAValue
 
 from tests.random_programs.generator import FLOATS, INTEGERS, Generator, Recipe, Shape
 from tests.random_programs.witnesses import Rejected
-from ttcodegen.dialects.datatypes import element_of, shape_of
+from ttcodegen.dialects.core.datatypes import element_of, shape_of
 
 
 def _indices(generator: Generator, shape: Shape, places: int) -> SSAValue:

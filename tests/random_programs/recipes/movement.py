@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import TensorType
 from tests.random_programs.choices import shuffled
 from tests.random_programs.generator import ELEMENTS, MOST_ELEMENTS, Generator, Shape
 from tests.random_programs.witnesses import Rejected
-from ttcodegen.dialects.datatypes import element_of, shape_of, ui32
+from ttcodegen.dialects.core.datatypes import element_of, shape_of, ui32
 
 
 def _factorized(generator: Generator, count: int) -> Shape:

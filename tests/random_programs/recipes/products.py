@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from tests.random_programs.choices import shuffled
 from tests.random_programs.generator import FLOATS, Generator, Recipe, Rejected, Shape
-from ttcodegen.dialects.datatypes import element_of, shape_of
+from ttcodegen.dialects.core.datatypes import element_of, shape_of
 
 _INNER = (1, 2, 3, 8, 31, 32, 40)
 

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
 from tests.random_programs.generator import FLOATS, Generator, Recipe, i8, i32
-from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.core.datatypes import shape_of
 
 _SCALES = (0.25, 0.5, 0.125, 1.0)
 

@@ -9,8 +9,8 @@ from xdsl.ir import SSAValue
 
 from tests.random_programs.choices import shuffled
 from tests.random_programs.generator import FLOATS, INTEGERS, Generator, Recipe, i1, i32
-from ttcodegen.dialects.datatypes import element_of, shape_of, ui16, ui32
-from ttcodegen.ops.definition import TTIR
+from ttcodegen.dialects.core.datatypes import element_of, shape_of, ui16, ui32
+from ttcodegen.ops.core.definition import TTIR
 
 
 def _operand(generator: Generator, name: str, low: int, elements: tuple) -> SSAValue:

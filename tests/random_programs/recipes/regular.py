@@ -14,9 +14,10 @@ from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from tests.random_programs.generator import ELEMENTS, Generator, Recipe, Shape
-from ttcodegen.dialects.datatypes import element_of, i1, numpy_name, shape_of
+from ttcodegen.dialects.core.datatypes import element_of, i1, numpy_name, shape_of
 from ttcodegen.numerics.rounding import in_compute_dtype
-from ttcodegen.ops.definition import (
+from ttcodegen.ops.core.builder import OpBuilder, broadcast_shapes
+from ttcodegen.ops.core.definition import (
     REQUIRED,
     TTIR,
     Call,
@@ -24,9 +25,8 @@ from ttcodegen.ops.definition import (
     ResultInfo,
     TTIRDefinition,
 )
-from ttcodegen.ops.elementwise import verify_bits, verify_broadcast, verify_integers
-from ttcodegen.ops.elementwise_binary import verify_remainder
-from ttcodegen.ops.op_builder import OpBuilder, broadcast_shapes
+from ttcodegen.ops.elementwise.binary import verify_remainder
+from ttcodegen.ops.elementwise.registration import verify_bits, verify_broadcast, verify_integers
 from ttcodegen.ops.ttir import ttir_op_classes
 
 

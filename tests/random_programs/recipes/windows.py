@@ -12,8 +12,8 @@ from xdsl.ir import Attribute, SSAValue
 from tests.random_programs.choices import shuffled
 from tests.random_programs.generator import FLOATS, Generator, Recipe, Shape, i32
 from tests.random_programs.witnesses import Rejected
-from ttcodegen.dialects.datatypes import element_of, shape_of
-from ttcodegen.ops.sliding_window import Window
+from ttcodegen.dialects.core.datatypes import element_of, shape_of
+from ttcodegen.ops.convolution.sliding_window import Window
 
 _NAMES = {
     1: ("batch", "length", "channel"),

@@ -11,40 +11,45 @@ from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from ttcodegen.conversions.chip_exchange import stays_on_chips
-from ttcodegen.conversions.cpu_calls import cpu_functions, overwritten_operands
-from ttcodegen.conversions.ttir_to_ttmetal.attention_programs import lower_attention
-from ttcodegen.conversions.ttir_to_ttmetal.cache_programs import lower_cache
-from ttcodegen.conversions.ttir_to_ttmetal.generics import group_of
-from ttcodegen.conversions.ttir_to_ttmetal.grouping import Group, Kind, is_fill, is_free_reshape
-from ttcodegen.conversions.ttir_to_ttmetal.matmul_programs import lower_matmul
-from ttcodegen.conversions.ttir_to_ttmetal.movement_programs import lower_indexed, lower_movement
+from ttcodegen.conversions.mesh.device_exchange import stays_on_chips
+from ttcodegen.conversions.ttir_to_ttmetal.attention.cache_programs import lower_cache
+from ttcodegen.conversions.ttir_to_ttmetal.attention.programs import lower_attention
+from ttcodegen.conversions.ttir_to_ttmetal.generics.generics import group_of
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.grouping import (
+    Group,
+    Kind,
+    is_fill,
+    is_free_reshape,
+)
+from ttcodegen.conversions.ttir_to_ttmetal.matmul.programs import lower_matmul
+from ttcodegen.conversions.ttir_to_ttmetal.movement.order_programs import lower_order
+from ttcodegen.conversions.ttir_to_ttmetal.movement.programs import lower_indexed, lower_movement
+from ttcodegen.conversions.ttir_to_ttmetal.movement.scatter_programs import lower_scatter
 from ttcodegen.conversions.ttir_to_ttmetal.operation_programs import lower_operation
-from ttcodegen.conversions.ttir_to_ttmetal.order_programs import lower_order
-from ttcodegen.conversions.ttir_to_ttmetal.program_parts import Lowered
-from ttcodegen.conversions.ttir_to_ttmetal.row_programs import lower_rows
-from ttcodegen.conversions.ttir_to_ttmetal.scatter_programs import lower_scatter
-from ttcodegen.conversions.ttir_to_ttmetal.tile_programs import lower_tiles
-from ttcodegen.conversions.ttir_to_ttmetal.window_programs import lower_window
-from ttcodegen.diagnostics import (
+from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import Lowered
+from ttcodegen.conversions.ttir_to_ttmetal.rows.programs import lower_rows
+from ttcodegen.conversions.ttir_to_ttmetal.tiles.programs import lower_tiles
+from ttcodegen.conversions.ttir_to_ttmetal.windows.programs import lower_window
+from ttcodegen.conversions.ttir_to_ttnn.cpu_calls import cpu_functions, overwritten_operands
+from ttcodegen.dialects.core.constants import elements
+from ttcodegen.dialects.core.datatypes import element_of, numpy_name, shape_of
+from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
+from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.memory import Layout
+from ttcodegen.dialects.ttcore.module_system import system_of
+from ttcodegen.dialects.ttir.generic import GenericOp
+from ttcodegen.dialects.ttmetal.device_module import MEANING
+from ttcodegen.dialects.ttmetal.program_attribute import ProgramAttr
+from ttcodegen.dialects.ttmetal.programs import Program
+from ttcodegen.dialects.ttnn.placement import TensorPlacement, declared_data_type, placed_type
+from ttcodegen.emitc.identifiers import NameScope, identifier
+from ttcodegen.foundation.diagnostics import (
     CompileError,
     Diagnostic,
     copy_source_offset,
     set_source_offset,
     source_offset,
 )
-from ttcodegen.dialects.constants import elements
-from ttcodegen.dialects.cores import CoreRange
-from ttcodegen.dialects.datatypes import element_of, numpy_name, shape_of
-from ttcodegen.dialects.device_module import MEANING
-from ttcodegen.dialects.memory import Layout
-from ttcodegen.dialects.operation import CatalogueOp, operation_name
-from ttcodegen.dialects.placement import TensorPlacement, declared_data_type, placed_type
-from ttcodegen.dialects.program_attribute import ProgramAttr
-from ttcodegen.dialects.programs import Program
-from ttcodegen.dialects.system import system_of
-from ttcodegen.dialects.ttir_generic import GenericOp
-from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.naming.cpu_functions import cpu_function_name
 from ttcodegen.naming.programs import (
     TensorNames,
@@ -53,11 +58,11 @@ from ttcodegen.naming.programs import (
     program_name,
     tensor_names_of,
 )
-from ttcodegen.ops.constant_values import number_as, splat_of
+from ttcodegen.ops.core.constant_values import number_as, splat_of
 from ttcodegen.ops.tt_lang import CALLED_OPERATION, called_name
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
-from ttcodegen.transforms.inline import is_entry
+from ttcodegen.transforms.functions.inline import is_entry
 from ttcodegen.transforms.rebuilding import body_of
 from ttcodegen.transforms.rewriting import functions, set_type
 

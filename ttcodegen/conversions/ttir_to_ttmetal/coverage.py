@@ -8,32 +8,32 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation
 
-from ttcodegen.conversions.ttir_to_ttmetal.grouping import (
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.grouping import (
     INDEXED,
     SCATTER,
     WINDOWS,
     is_fill,
 )
-from ttcodegen.conversions.ttir_to_ttmetal.index_maps import is_movement
-from ttcodegen.conversions.ttir_to_ttmetal.movement_programs import INDEX_OPERANDS
-from ttcodegen.conversions.ttir_to_ttmetal.order_programs import unsupported_order
-from ttcodegen.conversions.ttir_to_ttmetal.reductions import REDUCTIONS
-from ttcodegen.conversions.ttir_to_ttmetal.scatter_programs import unsupported_scatter
-from ttcodegen.conversions.ttir_to_ttmetal.tile_chains import (
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.index_maps import is_movement
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.reductions import REDUCTIONS
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_chains import (
     is_elementwise,
     unsupported_on_tiles,
 )
-from ttcodegen.diagnostics import CompileError, Diagnostic
-from ttcodegen.dialects.datatypes import DataType, shape_of
-from ttcodegen.dialects.functions import CPU_CALL, GENERIC, is_cpu_function
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.placement import declared_data_type
-from ttcodegen.dialects.tile import TILE_FORMATS
-from ttcodegen.ops.attention_form import ATTENTION, is_one_program
-from ttcodegen.ops.constant_values import splat_of
-from ttcodegen.ops.definition import has_trait
-from ttcodegen.ops.reduction import is_on_integer_tiles
-from ttcodegen.ops.traits import Trait
+from ttcodegen.conversions.ttir_to_ttmetal.movement.order_programs import unsupported_order
+from ttcodegen.conversions.ttir_to_ttmetal.movement.programs import INDEX_OPERANDS
+from ttcodegen.conversions.ttir_to_ttmetal.movement.scatter_programs import unsupported_scatter
+from ttcodegen.dialects.core.datatypes import DataType, shape_of
+from ttcodegen.dialects.operations.functions import CPU_CALL, GENERIC, is_cpu_function
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.tile import TILE_FORMATS
+from ttcodegen.dialects.ttnn.placement import declared_data_type
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostic
+from ttcodegen.ops.attention.forms import ATTENTION, is_one_program
+from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.core.definition import has_trait
+from ttcodegen.ops.core.traits import Trait
+from ttcodegen.ops.reduction.reduce import is_on_integer_tiles
 from ttcodegen.ops.tt_lang import CALLED_OPERATION
 from ttcodegen.transforms.rewriting import functions
 
@@ -133,7 +133,7 @@ def check_coverage(module: ModuleOp) -> None:
 
 
 def _is_dead(op: Operation) -> bool:
-    """Whether nothing becomes of an op: a number that kernels know."""
+    """True if nothing becomes of an op: a number that kernels know."""
     if not is_fill(op) or not op.results or 0 in shape_of(op.results[0].type):
         return False
     return splat_of(op.results[0]) is not None

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.conversions.ttir_to_ttmetal.grouping import Group
-from ttcodegen.conversions.ttir_to_ttmetal.program_parts import Lowered
-from ttcodegen.dialects.cores import CoreRange
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.grouping import Group
+from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import Lowered
+from ttcodegen.dialects.ttcore.cores import CoreRange
 from ttcodegen.ops.tt_lang import called_program, called_tensors
 
 

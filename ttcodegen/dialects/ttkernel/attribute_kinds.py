@@ -21,10 +21,10 @@ from xdsl.ir import Attribute
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.enumerations import Word, WordAttribute
-from ttcodegen.dialects.tile import TILE_FORMATS
-from ttcodegen.dialects.ttcore import DataTypeAttr
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.core.enumerations import Word, WordAttribute
+from ttcodegen.dialects.ttcore.dialect import DataTypeAttr
+from ttcodegen.dialects.ttcore.tile import TILE_FORMATS
 from ttcodegen.dialects.ttkernel.attributes import (
     BroadcastType,
     BroadcastTypeAttr,

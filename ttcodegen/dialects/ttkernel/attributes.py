@@ -15,8 +15,8 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
-from ttcodegen.dialects.enumerations import WordAttribute
-from ttcodegen.dialects.tile import TileType
+from ttcodegen.dialects.core.enumerations import WordAttribute
+from ttcodegen.dialects.ttcore.tile import TileType
 
 
 class ThreadType(StrEnum):
@@ -78,14 +78,14 @@ class DestinationReuse(StrEnum):
 
 
 class InputClamping(StrEnum):
-    """Whether the exponential limits what it is given."""
+    """True if the exponential limits what it is given."""
 
     NONE = "none"
     CLAMP_TO_NEGATIVE = "clamp_to_negative"
 
 
 class UnpackToDestination(StrEnum):
-    """Whether f32 goes to the destination registers as it is."""
+    """True if f32 goes to the destination registers as it is."""
 
     FP32 = "fp32"
     DEFAULT = "default"

@@ -40,7 +40,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from ttcodegen.dialects.functions import KERNEL_THREAD
+from ttcodegen.dialects.operations.functions import KERNEL_THREAD
 from ttcodegen.dialects.ttkernel.attributes import CBType, ThreadType, ThreadTypeAttr
 from ttcodegen.dialects.ttkernel.operation import (
     BITS,
@@ -126,7 +126,7 @@ class KernelBuilder:
         return self._insert(create(name, values, attributes, result_types))
 
     def is_last(self, name: str) -> bool:
-        """Whether the op before the next one is `ttkernel.<name>`."""
+        """True if the op before the next one is `ttkernel.<name>`."""
         last = self._builder.insertion_point.block.last_op
         return last is not None and last.name == f"ttkernel.{name}"
 
@@ -263,11 +263,11 @@ class KernelBuilder:
         return self._insert(arith.MaxUIOp(self.value(lhs), self.value(rhs))).result
 
     def both(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """Whether two conditions hold."""
+        """True if two conditions hold."""
         return self._insert(arith.AndIOp(lhs, rhs)).result
 
     def either(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """Whether one of two conditions holds, or both."""
+        """True if one of two conditions holds, or both."""
         return self._insert(arith.OrIOp(lhs, rhs)).result
 
     def named(self, value: SSAValue, name: str) -> SSAValue:

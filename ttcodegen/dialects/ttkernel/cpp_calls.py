@@ -14,7 +14,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.dialects.ttkernel.attribute_kinds import ATTRIBUTE_KINDS
 from ttcodegen.dialects.ttkernel.attributes import (
     CBType,
@@ -34,6 +33,7 @@ from ttcodegen.dialects.ttkernel.attributes import (
 from ttcodegen.dialects.ttkernel.dataflow_table import DATAFLOW_HEADER
 from ttcodegen.dialects.ttkernel.definition import ANY_THREAD, CallForm, KernelFunction
 from ttcodegen.dialects.ttkernel.operation import TTKernelOp
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.systems.releases import DEFAULT_RELEASE
 
 RESULT = "<result>"

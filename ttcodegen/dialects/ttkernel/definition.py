@@ -110,7 +110,7 @@ class Operand:
     variadic: bool = False
 
     def accepts(self, type_: Attribute) -> bool:
-        """Whether a value of that type is accepted here."""
+        """True if a value of that type is accepted here."""
         return OPERAND_KINDS[self.kind].accepts(type_)
 
     @property

@@ -20,7 +20,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, NoTerminator, OpTrait, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.dialects.functions import KERNEL_THREAD
+from ttcodegen.dialects.operations.functions import KERNEL_THREAD
 from ttcodegen.dialects.ttkernel.attribute_kinds import ATTRIBUTE_KINDS
 from ttcodegen.dialects.ttkernel.attributes import ThreadType, ThreadTypeAttr
 from ttcodegen.dialects.ttkernel.definition import KernelOp, Signature

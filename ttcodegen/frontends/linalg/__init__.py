@@ -17,7 +17,7 @@ from ttcodegen.parsing.structure import flatten
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    from ttcodegen.diagnostics import Diagnostics, Source
+    from ttcodegen.foundation.diagnostics import Diagnostics, Source
 
 
 def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:

@@ -9,8 +9,7 @@ from typing import Any, cast
 from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import Block, Operation, SSAValue
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import (
+from ttcodegen.dialects.core.datatypes import (
     element_of,
     element_type_of,
     i1,
@@ -18,12 +17,13 @@ from ttcodegen.dialects.datatypes import (
     shape_of,
     tensor_type,
 )
-from ttcodegen.dialects.operation import operation_name
+from ttcodegen.dialects.operations.operation import operation_name
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.integer_division import floored, raised, rest_of, truncated
 from ttcodegen.frontends.linalg.loops import Loops, Value, device_element, elements_at
 from ttcodegen.frontends.special_functions import SPECIAL_FUNCTIONS, rounded
 from ttcodegen.frontends.translation import Translator
-from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.core.builder import OpBuilder
 
 Composed = Callable[..., SSAValue]
 
@@ -124,7 +124,7 @@ def _float_rest(build: Translator, a: SSAValue, b: SSAValue) -> SSAValue:
 
 
 def _is_nan(build: Translator, *values: SSAValue) -> SSAValue:
-    """Whether a value is no number, or one of two: it differs from itself then."""
+    """True if a value is no number, or one of two: it differs from itself then."""
     found = [build.like("ne", value, value, element=i1) for value in values]
     return found[0] if len(found) == 1 else build.broadcasting("logical_or", *found)
 
@@ -249,7 +249,7 @@ class Body:
 
 
 def _asks_for_numbers(op: Operation) -> bool | None:
-    """Whether a comparison of floats only asks if both are numbers (`ord`), or if one is none
+    """True if a comparison of floats only asks if both are numbers (`ord`), or if one is none
     (`uno`); None if it compares them."""
     number = int(cast("Any", op.properties["predicate"]).value.data)
     return {_ORDERED: True, _UNORDERED: False}.get(number)

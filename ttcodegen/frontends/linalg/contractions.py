@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import Attribute, SSAValue
 
-from ttcodegen.dialects.datatypes import shape_of, tensor_type
+from ttcodegen.dialects.core.datatypes import shape_of, tensor_type
 from ttcodegen.frontends.linalg.loops import Loops
 
 

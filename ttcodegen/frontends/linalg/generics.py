@@ -12,8 +12,8 @@ from typing import Any, cast
 from xdsl.ir import Block, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import element_of, shape_of
+from ttcodegen.dialects.core.datatypes import element_of, shape_of
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.linalg.bodies import Body, returned_by, scalar_of
 from ttcodegen.frontends.linalg.forms import inputs_and_outputs
 from ttcodegen.frontends.linalg.loops import Loops, Value, device_element, places_of

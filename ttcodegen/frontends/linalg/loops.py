@@ -12,14 +12,14 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import (
+from ttcodegen.dialects.core.datatypes import (
     element_of,
     f32,
     normalized_data_type,
     shape_of,
     tensor_type,
 )
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.translation import Translator
 
 Value = SSAValue | float

@@ -15,9 +15,9 @@ import numpy as np
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Block, Operation, SSAValue
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import element_of, numpy_name, shape_of, tensor_type
-from ttcodegen.dialects.operation import operation_name
+from ttcodegen.dialects.core.datatypes import element_of, numpy_name, shape_of, tensor_type
+from ttcodegen.dialects.operations.operation import operation_name
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.linalg.bodies import (
     ELEMENTWISE,
     Body,
@@ -28,7 +28,7 @@ from ttcodegen.frontends.linalg.bodies import (
 from ttcodegen.frontends.linalg.contractions import contraction
 from ttcodegen.frontends.linalg.loops import Loops, Value, device_element
 from ttcodegen.frontends.source_ops import SourceOp
-from ttcodegen.ops.constant_values import splat_of
+from ttcodegen.ops.core.constant_values import splat_of
 
 _MOST_STEPS = 256
 """Of loops that are gone through one by one."""
@@ -183,7 +183,7 @@ _WIDTHS = ("arith.index_cast", "arith.extsi", "arith.extui", "arith.trunci")
 def _extreme(
     body: Body, block: Block, starts: Mapping[SSAValue, SSAValue], steps: Sequence[Operation]
 ) -> tuple[str, SSAValue] | None:
-    """Whether the largest or the smallest element along one loop is looked for, with the first of
+    """True if the largest or the smallest element along one loop is looked for, with the first of
     its indices, and of what: maximum, comparison and choice."""
     named = {operation_name(step): step for step in steps}
     compare = named.get("arith.cmpf", named.get("arith.cmpi"))
@@ -209,7 +209,7 @@ def _extreme(
 
 
 def _is_index(value: SSAValue, loop: int) -> bool:
-    """Whether a value of a body is the number of the step of a loop."""
+    """True if a value of a body is the number of the step of a loop."""
     owner = value.owner
     while isinstance(owner, Operation) and operation_name(owner) in _WIDTHS:
         owner = owner.operands[0].owner
@@ -219,7 +219,7 @@ def _is_index(value: SSAValue, loop: int) -> bool:
 
 
 def _changes_nothing(combine: str, start: SSAValue) -> bool:
-    """Whether an extreme starts from infinity, or the last number before it."""
+    """True if an extreme starts from infinity, or the last number before it."""
     begins, name = splat_of(start), numpy_name(element_of(start.type))
     if begins is None or name is None or begins == _REDUCTIONS[combine][1]:
         return begins is not None

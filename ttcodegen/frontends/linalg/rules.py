@@ -8,9 +8,9 @@ from typing import cast
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import SSAValue
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import shape_of, tensor_type
-from ttcodegen.dialects.operation import operation_name
+from ttcodegen.dialects.core.datatypes import shape_of, tensor_type
+from ttcodegen.dialects.operations.operation import operation_name
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.linalg.bodies import ELEMENTWISE, Body, returned_by, scalar_of
 from ttcodegen.frontends.linalg.forms import body_of, inputs_and_outputs, integers
 from ttcodegen.frontends.linalg.generics import generic
@@ -18,7 +18,7 @@ from ttcodegen.frontends.linalg.loops import Loops, device_element
 from ttcodegen.frontends.linalg.reductions import reduced
 from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.frontends.translation import Rule, Translator
-from ttcodegen.ops.constant_values import splat_of
+from ttcodegen.ops.core.constant_values import splat_of
 
 
 def _plus_start(build: Translator, op: SourceOp, value: SSAValue) -> SSAValue:

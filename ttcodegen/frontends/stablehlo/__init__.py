@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ttcodegen.diagnostics import CompileError, Diagnostic, Diagnostics, Source, place_of
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, Diagnostics, Source, place_of
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -24,8 +24,8 @@ def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.dialects.func import FuncOp
 
-    from ttcodegen.dialects.mesh import set_mesh
-    from ttcodegen.dialects.verification import verify_functions
+    from ttcodegen.dialects.operations.verification import verify_functions
+    from ttcodegen.dialects.ttcore.mesh import set_mesh
     from ttcodegen.frontends.stablehlo.conversion import Conversion
     from ttcodegen.frontends.stablehlo.meshes import mesh_of_module
     from ttcodegen.frontends.stablehlo.rules import RULES
@@ -73,8 +73,8 @@ def _bodies_of_calls(module: ModuleOp) -> set[str]:
     from xdsl.dialects.func import FuncOp, ReturnOp
     from xdsl.rewriter import Rewriter
 
-    from ttcodegen.frontends.stablehlo.call_options import called_computations
-    from ttcodegen.frontends.stablehlo.operations import StableHLOOp
+    from ttcodegen.frontends.stablehlo.reading.call_options import called_computations
+    from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp
 
     named: set[str] = set()
     for op in module.walk():
@@ -89,11 +89,11 @@ def _bodies_of_calls(module: ModuleOp) -> set[str]:
 
 
 def _uses_mesh(module: ModuleOp) -> bool:
-    """Whether anything is computed on chips of a mesh, or should be."""
+    """True if anything is computed on chips of a mesh, or should be."""
     from xdsl.dialects.func import FuncOp
 
-    from ttcodegen.dialects.sharding import says_shardings
-    from ttcodegen.ops.definition import works_between_chips
+    from ttcodegen.dialects.ttir.sharding import says_shardings
+    from ttcodegen.ops.core.definition import works_between_chips
 
     return any(
         works_between_chips(op) or (isinstance(op, FuncOp) and says_shardings(op))
@@ -118,13 +118,13 @@ def _of_unknown_size(function: FuncOp) -> list[Diagnostic]:
 
 def _operations(source: Source, diagnostics: Diagnostics) -> list[Operation]:
     if source.data:
-        from ttcodegen.dialects.verification import verify_definitions
-        from ttcodegen.frontends.stablehlo.vhlo import read_portable
+        from ttcodegen.dialects.operations.verification import verify_definitions
+        from ttcodegen.frontends.stablehlo.reading.vhlo import read_portable
 
         operations = read_portable(source.data)
         verify_definitions(operations)
         return operations
-    from ttcodegen.frontends.stablehlo.dialect import stablehlo_context
+    from ttcodegen.frontends.stablehlo.reading.dialect import stablehlo_context
     from ttcodegen.parsing import parse_operations
 
     return parse_operations(source, diagnostics, stablehlo_context())

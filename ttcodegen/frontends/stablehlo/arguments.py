@@ -8,11 +8,11 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, String
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
 
-from ttcodegen.dialects.datatypes import element_of, shape_of
-from ttcodegen.dialects.sharding import SHARDING
-from ttcodegen.dialects.ttcore import ArgumentType, ArgumentTypeAttr
+from ttcodegen.dialects.core.datatypes import element_of, shape_of
+from ttcodegen.dialects.ttcore.dialect import ArgumentType, ArgumentTypeAttr
+from ttcodegen.dialects.ttir.sharding import SHARDING
 from ttcodegen.frontends.stablehlo.meshes import NamedMesh
-from ttcodegen.frontends.stablehlo.names import argument_name, is_meaningful, is_weight_name
+from ttcodegen.frontends.stablehlo.reading.names import argument_name, is_meaningful, is_weight_name
 
 _NAME = "ttir.name"
 _KIND = "ttcore.argument_type"

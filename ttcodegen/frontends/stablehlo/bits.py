@@ -7,11 +7,20 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import Float16Type, IntegerType, Signedness, i32
 from xdsl.ir import Attribute, SSAValue
 
-from ttcodegen.dialects.datatypes import bf16, element_of, f32, i1, numpy_name, shape_of, ui16, ui32
+from ttcodegen.dialects.core.datatypes import (
+    bf16,
+    element_of,
+    f32,
+    i1,
+    numpy_name,
+    shape_of,
+    ui16,
+    ui32,
+)
+from ttcodegen.foundation.lazy_numpy import np
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Rule, Value
-from ttcodegen.frontends.stablehlo.number_types import numpy_dtype
-from ttcodegen.frontends.stablehlo.operations import StableHLOOp, is_unsigned
-from ttcodegen.lazy_numpy import np
+from ttcodegen.frontends.stablehlo.reading.number_types import numpy_dtype
+from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp, is_unsigned
 
 if TYPE_CHECKING:
     import numpy

@@ -14,11 +14,11 @@ from typing import Any, cast
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from ttcodegen.dialects.constants import constant_array
-from ttcodegen.dialects.datatypes import element_of, is_boolean, numpy_name
-from ttcodegen.frontends.stablehlo.number_types import numpy_dtype
-from ttcodegen.frontends.stablehlo.operations import StableHLOOp
-from ttcodegen.lazy_numpy import Array, np
+from ttcodegen.dialects.core.constants import constant_array
+from ttcodegen.dialects.core.datatypes import element_of, is_boolean, numpy_name
+from ttcodegen.foundation.lazy_numpy import Array, np
+from ttcodegen.frontends.stablehlo.reading.number_types import numpy_dtype
+from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp
 
 _REDUCERS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "and": "and",
              "or": "or", "xor": "xor"}  # fmt: skip
@@ -72,7 +72,7 @@ def _without_conversions(value: SSAValue) -> SSAValue:
 
 
 def _passes(op: StableHLOOp) -> bool:
-    """Whether an op gives the number that it is given, in another type or with a sharding."""
+    """True if an op gives the number that it is given, in another type or with a sharding."""
     is_sharding = op.short_name == "custom_call" and op.get("call_target_name") == "Sharding"
     return op.short_name in _PASSING or is_sharding
 
@@ -97,7 +97,7 @@ def replacement(block: Block) -> str | None:
 
 
 def is_subtraction(block: Block) -> bool:
-    """Whether a body of two arguments takes the second one off the first."""
+    """True if a body of two arguments takes the second one off the first."""
     results = returned(block)
     op = results[0].owner if len(results) == 1 else None
     if not isinstance(op, StableHLOOp) or op.short_name != "subtract":

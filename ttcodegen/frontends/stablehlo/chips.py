@@ -11,18 +11,18 @@ from typing import Any, cast
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, SSAValue
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
-from ttcodegen.dialects.mesh import ONE_CHIP, MeshShape, groups_along
-from ttcodegen.dialects.sharding import Sharding
+from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.dialects.ttcore.mesh import ONE_CHIP, MeshShape, groups_along
+from ttcodegen.dialects.ttir.sharding import Sharding
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.foundation.lazy_numpy import np
 from ttcodegen.frontends.stablehlo.bodies import block_of, reducer
 from ttcodegen.frontends.stablehlo.conversion import Complex, Conversion, Results, Rule, Value
 from ttcodegen.frontends.stablehlo.meshes import shardings_in
-from ttcodegen.frontends.stablehlo.operations import StableHLOOp
-from ttcodegen.lazy_numpy import np
-from ttcodegen.ops.mesh_values import REDUCTIONS
-from ttcodegen.ops.op_builder import OpBuilder
-from ttcodegen.ops.tensor_parts import TensorParts
+from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp
+from ttcodegen.ops.collectives.reference import REDUCTIONS
+from ttcodegen.ops.collectives.tensor_shards import TensorParts
+from ttcodegen.ops.core.builder import OpBuilder
 
 _OF_REPLICAS = ("all_gather", "all_reduce", "reduce_scatter")
 """Collectives whose groups are of replicas, with all of their partitions, even with a channel."""

@@ -8,13 +8,13 @@ from typing import cast
 from xdsl.dialects.builtin import ComplexType
 from xdsl.ir import Attribute, SSAValue
 
-from ttcodegen.dialects.datatypes import element_of, i1, shape_of
+from ttcodegen.dialects.core.datatypes import element_of, i1, shape_of
 from ttcodegen.frontends.stablehlo.conversion import Complex, Conversion, Rule, Value
-from ttcodegen.frontends.stablehlo.operations import StableHLOOp, part_element
+from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp, part_element
 
 
 def is_complex_element(element: Attribute) -> bool:
-    """Whether an element type is complex."""
+    """True if an element type is complex."""
     return isinstance(element, ComplexType)
 
 
@@ -147,7 +147,7 @@ def _product(conversion: Conversion, p: Complex, q: Complex) -> Complex:
 
 
 def compare(conversion: Conversion, name: str, left: Complex, right: Complex) -> SSAValue:
-    """Whether two complex numbers are equal, or not."""
+    """True if two complex numbers are equal, or not."""
     joined = {"eq": "logical_and", "ne": "logical_or"}.get(name)
     if joined is None:
         raise ValueError("complex numbers have no order")

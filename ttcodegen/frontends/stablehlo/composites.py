@@ -15,9 +15,9 @@ from typing import Any, cast
 from xdsl.dialects.builtin import IntegerType, TupleType
 from xdsl.ir import BlockArgument, SSAValue
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
-from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.stablehlo import (
     chips,
     decoding,
@@ -25,7 +25,9 @@ from ttcodegen.frontends.stablehlo import (
     sparse_attention,
     training,
 )
-from ttcodegen.frontends.stablehlo.call_options import (
+from ttcodegen.frontends.stablehlo.control import identity, side_effect
+from ttcodegen.frontends.stablehlo.conversion import Conversion, Results, Rule, Value
+from ttcodegen.frontends.stablehlo.reading.call_options import (
     called_computations,
     flag,
     integer,
@@ -33,10 +35,8 @@ from ttcodegen.frontends.stablehlo.call_options import (
     like_result,
     number,
 )
-from ttcodegen.frontends.stablehlo.control import identity, side_effect
-from ttcodegen.frontends.stablehlo.conversion import Conversion, Results, Rule, Value
-from ttcodegen.frontends.stablehlo.dialect import operation_class
-from ttcodegen.frontends.stablehlo.operations import StableHLOOp
+from ttcodegen.frontends.stablehlo.reading.dialect import operation_class
+from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp
 from ttcodegen.frontends.stablehlo.reductions import approx_top_k
 
 Operands = Sequence[SSAValue]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xdsl.ir import Block, SSAValue
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import element_of, i1, shape_of
+from ttcodegen.dialects.core.datatypes import element_of, i1, shape_of
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.stablehlo.bodies import block_of
 from ttcodegen.frontends.stablehlo.conversion import (
     Complex,
@@ -15,7 +15,7 @@ from ttcodegen.frontends.stablehlo.conversion import (
     Rule,
     Value,
 )
-from ttcodegen.frontends.stablehlo.operations import StableHLOOp
+from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp
 
 MOST_ITERATIONS = 4096
 """How often the body of a loop is repeated."""

@@ -22,7 +22,11 @@ from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.diagnostics import (
+from ttcodegen.dialects.core.constants import constant_array, elements
+from ttcodegen.dialects.core.datatypes import element_of, numpy_name, shape_of, tensor_type
+from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
+from ttcodegen.dialects.ttir.sharding import SHARDING
+from ttcodegen.foundation.diagnostics import (
     CompileError,
     Diagnostic,
     Note,
@@ -30,10 +34,7 @@ from ttcodegen.diagnostics import (
     copy_source_offset,
     place_of,
 )
-from ttcodegen.dialects.constants import constant_array, elements
-from ttcodegen.dialects.datatypes import element_of, numpy_name, shape_of, tensor_type
-from ttcodegen.dialects.operation import CatalogueOp, operation_name
-from ttcodegen.dialects.sharding import SHARDING
+from ttcodegen.foundation.lazy_numpy import Array, np
 from ttcodegen.frontends.complex_pairs import Complex, joined, parted
 from ttcodegen.frontends.stablehlo.arguments import (
     argument_attributes,
@@ -42,17 +43,16 @@ from ttcodegen.frontends.stablehlo.arguments import (
     said_sharding,
 )
 from ttcodegen.frontends.stablehlo.meshes import NamedMesh
-from ttcodegen.frontends.stablehlo.names import (
+from ttcodegen.frontends.stablehlo.reading.names import (
     is_meaningful,
     named_location,
     origin_in_frontend,
     within,
 )
-from ttcodegen.frontends.stablehlo.number_types import numpy_dtype
-from ttcodegen.frontends.stablehlo.operations import StableHLOOp, part_element
+from ttcodegen.frontends.stablehlo.reading.number_types import numpy_dtype
+from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp, part_element
 from ttcodegen.frontends.translation import ILL_FORMED
-from ttcodegen.lazy_numpy import Array, np
-from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.ttir import ttir_op_classes
 from ttcodegen.parsing.structure import refuse_elements
 from ttcodegen.transforms.evaluation import evaluate
@@ -86,7 +86,7 @@ class Conversion:
     rules: dict[str, Rule]
     mesh: NamedMesh = field(default_factory=NamedMesh)
     on_chips: bool = False
-    """Whether a manual computation runs: each chip has values of its own."""
+    """True if a manual computation runs: each chip has values of its own."""
     findings: list[Diagnostic] = field(default_factory=list[Diagnostic])
     arguments: dict[SSAValue, dict[str, str]] = field(
         default_factory=dict[SSAValue, dict[str, str]]
@@ -120,7 +120,7 @@ class Conversion:
 
     @property
     def is_lifted(self) -> bool:
-        """Whether a body on single elements is run on whole tensors."""
+        """True if a body on single elements is run on whole tensors."""
         return self._lifted is not None
 
     # Functions
@@ -343,7 +343,7 @@ class Conversion:
         return found
 
     def is_only_read(self, value: SSAValue) -> bool:
-        """Whether nothing has read an argument of TTIR yet, and one operation will."""
+        """True if nothing has read an argument of TTIR yet, and one operation will."""
         aliases = [source for source, made in self._values.items() if made is value]
         return not value.uses and all(len(tuple(alias.uses)) <= 1 for alias in aliases)
 
@@ -431,7 +431,7 @@ class Conversion:
 
     def number(self, value: SSAValue | Value) -> float | int | bool | None:
         """The one number that a value holds throughout, None if that is not known."""
-        from ttcodegen.ops.constant_values import splat_of
+        from ttcodegen.ops.core.constant_values import splat_of
 
         if isinstance(value, SSAValue) and (splat := splat_of(value)) is not None:
             return splat
@@ -489,17 +489,17 @@ _CONSTRAINTS = frozenset({"sharding_constraint", "reshard"})
 
 
 def is_tensor(type_: Attribute) -> bool:
-    """Whether a type is a tensor of known rank."""
+    """True if a type is a tensor of known rank."""
     return isinstance(type_, TensorType)
 
 
 def is_token(type_: Attribute) -> bool:
-    """Whether a type is a token, which orders side effects."""
+    """True if a type is a token, which orders side effects."""
     return "token" in str(type_) and not is_tensor(type_)
 
 
 def is_complex(type_: Attribute) -> bool:
-    """Whether a type is a tensor of complex numbers."""
+    """True if a type is a tensor of complex numbers."""
     return is_tensor(type_) and isinstance(element_of(type_), ComplexType)
 
 
@@ -519,7 +519,7 @@ def real_type(type_: Attribute) -> Attribute:
 
 
 def _agree(found: Attribute, declared: Attribute) -> bool:
-    """Whether two tensor types are equal, unknown sizes left out."""
+    """True if two tensor types are equal, unknown sizes left out."""
     if element_of(found) != element_of(declared):
         return False
     shape, expected = shape_of(found), shape_of(declared)

@@ -8,10 +8,10 @@ from typing import Any
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.datatypes import element_of, shape_of
-from ttcodegen.frontends.stablehlo.call_options import flag, integer, like_result
+from ttcodegen.dialects.core.datatypes import element_of, shape_of
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Value
-from ttcodegen.frontends.stablehlo.operations import StableHLOOp
+from ttcodegen.frontends.stablehlo.reading.call_options import flag, integer, like_result
+from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp
 
 _OPTIONALS = ("attention_mask", "cur_pos_tensor", "attention_sink")
 """Sequence[SSAValue] of decoding that attributes `has_...` say are there."""

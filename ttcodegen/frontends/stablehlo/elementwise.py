@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 
-from ttcodegen.dialects.datatypes import (
+from ttcodegen.dialects.core.datatypes import (
     element_of,
     i1,
     is_boolean,
@@ -26,7 +26,7 @@ from ttcodegen.frontends.stablehlo.conversion import (
     Rule,
     Value,
 )
-from ttcodegen.frontends.stablehlo.operations import StableHLOOp, is_unsigned
+from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp, is_unsigned
 
 _UNARY = {
     "abs": "abs",
@@ -236,7 +236,7 @@ def _special(name: str) -> Rule:
 
 
 def _infinite(sign: int) -> Rule:
-    """Whether a number is infinite: of any sign (0), or of that sign."""
+    """True if a number is infinite: of any sign (0), or of that sign."""
 
     def rule(conversion: Conversion, op: StableHLOOp) -> Value:
         builder = conversion.builder

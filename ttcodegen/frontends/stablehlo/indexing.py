@@ -8,14 +8,14 @@ from math import prod
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import element_of, f32, i1, is_boolean, shape_of, tensor_type
+from ttcodegen.dialects.core.datatypes import element_of, f32, i1, is_boolean, shape_of, tensor_type
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.foundation.lazy_numpy import np
 from ttcodegen.frontends.stablehlo.bodies import block_of, is_subtraction, replacement
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Results, Rule, Value
 from ttcodegen.frontends.stablehlo.movement import i32, moving
-from ttcodegen.frontends.stablehlo.operations import StableHLOOp
+from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp
 from ttcodegen.frontends.stablehlo.reductions import applied
-from ttcodegen.lazy_numpy import np
 
 _SCATTER_OF_GATHER = {
     "offset_dims": "update_window_dims",
@@ -143,7 +143,7 @@ _GUARD_DEPTH = 8
 
 
 def _replaced(op: StableHLOOp, places: SSAValue) -> bool:
-    """Whether what is gathered is only chosen from, by whether the indices are in a range, as jax
+    """True if what is gathered is only chosen from, by whether the indices are in a range, as jax
     replaces what is outside of a tensor."""
     users = [use.operation for use in op.results[0].uses]
     return bool(users) and all(
@@ -156,7 +156,7 @@ def _replaced(op: StableHLOOp, places: SSAValue) -> bool:
 
 
 def _asks_for_range(truth: SSAValue, places: SSAValue) -> bool:
-    """Whether truth values say that places are no less than something, and no more than something
+    """True if truth values say that places are no less than something, and no more than something
     else."""
     values, asked = {truth}, set[str]()
     for _ in range(_GUARD_DEPTH):
@@ -281,7 +281,7 @@ def _joined(
 def _are_unique(
     conversion: Conversion, indices: SSAValue, dims: dict[str, list[int]], vector_dim: int
 ) -> bool:
-    """Whether places are known, and no two are the same."""
+    """True if places are known, and no two are the same."""
     shape = shape_of(indices.type)
     count = prod(shape) // max(len(dims["scatter_dims_to_operand_dims"]), 1)
     if count <= 1:

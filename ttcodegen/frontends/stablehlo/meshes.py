@@ -18,11 +18,11 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, Module
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.mesh import ONE_CHIP, MeshShape, groups_along, require_possible
-from ttcodegen.dialects.sharding import Sharding, WantedSharding
-from ttcodegen.frontends.stablehlo.operations import StableHLOOp
-from ttcodegen.lazy_numpy import np
+from ttcodegen.dialects.ttcore.mesh import ONE_CHIP, MeshShape, groups_along, require_possible
+from ttcodegen.dialects.ttir.sharding import Sharding, WantedSharding
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.foundation.lazy_numpy import np
+from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp
 from ttcodegen.systems.machines import MOST_CHIPS
 
 _FRONTEND = "mhlo.frontend_attributes"

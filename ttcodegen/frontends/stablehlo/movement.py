@@ -8,8 +8,8 @@ from typing import Any, cast
 from xdsl.dialects.builtin import AnyFloat, DenseIntOrFPElementsAttr
 from xdsl.ir import Attribute, SSAValue
 
-from ttcodegen.dialects.constants import elements
-from ttcodegen.dialects.datatypes import (
+from ttcodegen.dialects.core.constants import elements
+from ttcodegen.dialects.core.datatypes import (
     DataType,
     element_of,
     i1,
@@ -17,6 +17,7 @@ from ttcodegen.dialects.datatypes import (
     shape_of,
     tensor_type,
 )
+from ttcodegen.foundation.lazy_numpy import np
 from ttcodegen.frontends.stablehlo import complex_numbers
 from ttcodegen.frontends.stablehlo.caches import cached
 from ttcodegen.frontends.stablehlo.conversion import (
@@ -26,9 +27,8 @@ from ttcodegen.frontends.stablehlo.conversion import (
     Value,
     is_complex,
 )
-from ttcodegen.frontends.stablehlo.number_types import numpy_dtype
-from ttcodegen.frontends.stablehlo.operations import StableHLOOp, part_element
-from ttcodegen.lazy_numpy import np
+from ttcodegen.frontends.stablehlo.reading.number_types import numpy_dtype
+from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp, part_element
 
 i32 = DataType.INT32.element_type
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Attribute, SSAValue
 
-from ttcodegen.dialects.datatypes import element_of, f32, shape_of, tensor_type
+from ttcodegen.dialects.core.datatypes import element_of, f32, shape_of, tensor_type
+from ttcodegen.foundation.lazy_numpy import np
 from ttcodegen.frontends.stablehlo import complex_numbers
 from ttcodegen.frontends.stablehlo.conversion import (
     Complex,
@@ -18,8 +19,7 @@ from ttcodegen.frontends.stablehlo.conversion import (
     Value,
 )
 from ttcodegen.frontends.stablehlo.movement import padded
-from ttcodegen.frontends.stablehlo.operations import StableHLOOp, part_element
-from ttcodegen.lazy_numpy import np
+from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp, part_element
 
 
 @dataclass(frozen=True)

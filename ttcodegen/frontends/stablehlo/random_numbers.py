@@ -8,11 +8,11 @@ from typing import Any
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Attribute, SSAValue
 
-from ttcodegen.dialects.datatypes import element_of, f32, shape_of, tensor_type
-from ttcodegen.frontends.stablehlo.call_options import like_result
+from ttcodegen.dialects.core.datatypes import element_of, f32, shape_of, tensor_type
+from ttcodegen.foundation.lazy_numpy import np
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Rule, Value
-from ttcodegen.frontends.stablehlo.operations import StableHLOOp
-from ttcodegen.lazy_numpy import np
+from ttcodegen.frontends.stablehlo.reading.call_options import like_result
+from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp
 
 
 def uniform(

@@ -8,8 +8,7 @@ from typing import Any
 from xdsl.dialects.builtin import AnyFloat, IntegerType
 from xdsl.ir import Attribute, Block, SSAValue
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import (
+from ttcodegen.dialects.core.datatypes import (
     bf16,
     element_of,
     f32,
@@ -18,7 +17,9 @@ from ttcodegen.dialects.datatypes import (
     shape_of,
     tensor_type,
 )
-from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.foundation.lazy_numpy import np
 from ttcodegen.frontends.stablehlo import complex_numbers
 from ttcodegen.frontends.stablehlo.bodies import (
     NEUTRAL,
@@ -34,9 +35,8 @@ from ttcodegen.frontends.stablehlo.conversion import (
     Rule,
     Value,
 )
-from ttcodegen.frontends.stablehlo.operations import StableHLOOp, is_unsigned
-from ttcodegen.lazy_numpy import np
-from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp, is_unsigned
+from ttcodegen.ops.core.builder import OpBuilder
 
 _LONGEST_FOLD = 1 << 14
 """How many elements a body that is no known reduction is applied to, one pair after the other."""
@@ -95,7 +95,7 @@ def neutral(kind: str, element: Attribute) -> float | int | None:
 
 
 def is_neutral(conversion: Conversion, kind: str, initial: SSAValue) -> bool:
-    """Whether an initial value changes nothing."""
+    """True if an initial value changes nothing."""
     number = conversion.number(initial)
     if number is None:
         return False
@@ -144,7 +144,7 @@ def _product(conversion: Conversion, value: SSAValue, dims: Sequence[int]) -> SS
 
 
 def _is_iota(conversion: Conversion, value: SSAValue, dim: int) -> bool:
-    """Whether each element is its index along the dimension."""
+    """True if each element is its index along the dimension."""
     owner = value.owner
     if isinstance(owner, CatalogueOp) and owner.name == "ttir.arange":
         return owner.parameter("arange_dimension") == dim and (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.frontends.stablehlo import (
     bits,
     chips,
@@ -19,8 +19,8 @@ from ttcodegen.frontends.stablehlo import (
     windows,
 )
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Results, Rule, Value
-from ttcodegen.frontends.stablehlo.operations import StableHLOOp
-from ttcodegen.ops.op_builder import broadcast_shapes
+from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp
+from ttcodegen.ops.core.builder import broadcast_shapes
 
 
 def _broadcasting(rule: Rule) -> Rule:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from xdsl.dialects.builtin import Float64Type
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.datatypes import element_of, f32, shape_of
+from ttcodegen.dialects.core.datatypes import element_of, f32, shape_of
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Rule, Value
-from ttcodegen.frontends.stablehlo.operations import StableHLOOp
-from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp
+from ttcodegen.ops.core.builder import OpBuilder
 
 _MOST_UNKNOWNS = 256
 """Each takes a handful of operations."""

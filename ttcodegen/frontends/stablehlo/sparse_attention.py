@@ -12,10 +12,10 @@ from typing import Any
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.datatypes import element_of, f32, i1, shape_of, tensor_type
-from ttcodegen.frontends.stablehlo.call_options import flag, integer, like_result, number
+from ttcodegen.dialects.core.datatypes import element_of, f32, i1, shape_of, tensor_type
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Value
-from ttcodegen.frontends.stablehlo.operations import StableHLOOp
+from ttcodegen.frontends.stablehlo.reading.call_options import flag, integer, like_result, number
+from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp
 
 Operands = Sequence[SSAValue]
 _INFINITY = float("inf")

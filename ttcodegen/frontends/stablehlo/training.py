@@ -8,11 +8,11 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.datatypes import shape_of
-from ttcodegen.frontends.stablehlo.call_options import flag, integer, like_result, number
+from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Results
-from ttcodegen.frontends.stablehlo.operations import StableHLOOp
-from ttcodegen.ops.tensor_parts import TensorParts
+from ttcodegen.frontends.stablehlo.reading.call_options import flag, integer, like_result, number
+from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp
+from ttcodegen.ops.collectives.tensor_shards import TensorParts
 
 Operands = Sequence[SSAValue]
 

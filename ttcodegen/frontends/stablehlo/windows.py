@@ -10,19 +10,19 @@ from math import prod
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Block, SSAValue
 
-from ttcodegen.dialects.datatypes import element_of, f32, is_boolean, shape_of, tensor_type
+from ttcodegen.dialects.core.datatypes import element_of, f32, is_boolean, shape_of, tensor_type
+from ttcodegen.foundation.lazy_numpy import np
 from ttcodegen.frontends.stablehlo.bodies import block_of, reducer, returned
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Results, Rule, Value
 from ttcodegen.frontends.stablehlo.movement import padded
-from ttcodegen.frontends.stablehlo.operations import StableHLOOp
+from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp
 from ttcodegen.frontends.stablehlo.reductions import (
     applied,
     is_neutral,
     neutral,
     reduced,
 )
-from ttcodegen.lazy_numpy import np
-from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.core.builder import OpBuilder
 
 _LARGEST_WINDOW = 256
 """How many elements of a window are joined one after the other."""
@@ -67,7 +67,7 @@ class Windows:
         return room // self.strides[axis] + 1 if room >= 0 else 0
 
     def trivial(self, axis: int) -> bool:
-        """Whether each element of a dimension is a window."""
+        """True if each element of a dimension is a window."""
         return (
             self.sizes[axis] == 1
             and self.strides[axis] == 1

@@ -13,8 +13,8 @@ from typing import Any, cast
 import numpy as np
 from xdsl.ir import Attribute, SSAValue
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import element_of, shape_of
+from ttcodegen.dialects.core.datatypes import element_of, shape_of
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.complex_pairs import Complex, joined, parted
 from ttcodegen.frontends.torch.graph import Graph, Number, Rule
 
@@ -273,7 +273,7 @@ _RULES: dict[str, ComplexRule] = {
 
 
 def is_known(name: str) -> bool:
-    """Whether there is a rule for an operation of complex numbers."""
+    """True if there is a rule for an operation of complex numbers."""
     return name in _RULES or name in _PARTWISE
 
 

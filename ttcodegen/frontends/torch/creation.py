@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Attribute, SSAValue
 
-from ttcodegen.dialects.datatypes import f32, i1, shape_of
+from ttcodegen.dialects.core.datatypes import f32, i1, shape_of
 from ttcodegen.frontends.torch.elementwise import graph_number
 from ttcodegen.frontends.torch.graph import Graph, Rule, Scalar, kind_of
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import element_of, f32, i1, shape_of
+from ttcodegen.dialects.core.datatypes import element_of, f32, i1, shape_of
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.integer_division import floored, truncated
 from ttcodegen.frontends.special_functions import SPECIAL_FUNCTIONS
 from ttcodegen.frontends.torch.graph import (

@@ -10,8 +10,7 @@ import numpy as np
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import (
+from ttcodegen.dialects.core.datatypes import (
     element_of,
     element_type_of,
     i1,
@@ -19,6 +18,7 @@ from ttcodegen.dialects.datatypes import (
     shape_of,
     tensor_type,
 )
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.translation import Translator
 
 Number = bool | int | float
@@ -99,7 +99,7 @@ class Graph(Translator):
         return self.reduce(name, value, list(dims), keep)
 
     def logical(self, value: SSAValue) -> SSAValue:
-        """Whether elements are not zero."""
+        """True if elements are not zero."""
         return self.typecast(value, i1)
 
     def expanded(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:

@@ -28,9 +28,10 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.diagnostics import CompileError, Diagnostic, SourceLocation
-from ttcodegen.dialects.datatypes import shape_of, tensor_type
-from ttcodegen.dialects.ttcore import ArgumentType, ArgumentTypeAttr
+from ttcodegen.dialects.core.datatypes import shape_of, tensor_type
+from ttcodegen.dialects.ttcore.dialect import ArgumentType, ArgumentTypeAttr
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, SourceLocation
+from ttcodegen.foundation.user_files import is_of_user
 from ttcodegen.frontends.complex_pairs import Complex, joined, parted
 from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.frontends.torch.complex_numbers import is_known, translated
@@ -45,7 +46,6 @@ from ttcodegen.frontends.torch.tensors import (
 )
 from ttcodegen.parsing.structure import counted
 from ttcodegen.transforms.rewriting import erase_dead
-from ttcodegen.user_files import is_of_user
 
 # torch's own classes are not known where it is not installed.
 Node = Any
@@ -509,7 +509,7 @@ def _result_types(node: Node) -> Iterator[TensorType[Attribute]]:
 
 
 def has_complex_rule(node: Node) -> bool:
-    """Whether an operation gets complex numbers, and has a rule for them."""
+    """True if an operation gets complex numbers, and has a rule for them."""
     given = [each for each in node.all_input_nodes if is_complex(each.meta.get("val"))]
     return bool(given) and is_known(operation_name(node.target)[0])
 

@@ -10,15 +10,15 @@ import numpy as np
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute, SSAValue
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import (
+from ttcodegen.dialects.core.datatypes import (
     element_of,
     f32,
     i1,
     shape_of,
     tensor_type,
 )
-from ttcodegen.dialects.operation import CatalogueOp
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.cache_writes import write_cache
 from ttcodegen.frontends.torch.graph import (
     Graph,

@@ -14,8 +14,8 @@ import numpy as np
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import element_of, i1, numpy_name, shape_of, tensor_type
+from ttcodegen.dialects.core.datatypes import element_of, i1, numpy_name, shape_of, tensor_type
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.torch.graph import Graph, Rule, kind_of
 
 Optional = SSAValue | None

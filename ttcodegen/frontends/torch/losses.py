@@ -7,7 +7,7 @@ from math import prod
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.datatypes import element_of, i1, shape_of, tensor_type
+from ttcodegen.dialects.core.datatypes import element_of, i1, shape_of, tensor_type
 from ttcodegen.frontends.torch.graph import Graph, Rule
 
 _NONE, _MEAN = 0, 1

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from xdsl.ir import SSAValue
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import element_of, i1, shape_of, tensor_type
+from ttcodegen.dialects.core.datatypes import element_of, i1, shape_of, tensor_type
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.torch.graph import Graph, Rule, unsupported_argument
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.datatypes import f32, shape_of, tensor_type
+from ttcodegen.dialects.core.datatypes import f32, shape_of, tensor_type
 from ttcodegen.frontends.torch.graph import Graph, Rule, kind_of, unsupported_argument
 from ttcodegen.frontends.torch.layers import channels_first, channels_last, each_of, emit_on_images
 from ttcodegen.frontends.torch.resizing import weighted_along

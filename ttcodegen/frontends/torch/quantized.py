@@ -6,7 +6,7 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.datatypes import element_of, shape_of
+from ttcodegen.dialects.core.datatypes import element_of, shape_of
 from ttcodegen.frontends.torch.graph import Graph, Rule
 
 

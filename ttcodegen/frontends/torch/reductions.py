@@ -9,7 +9,7 @@ from typing import Any
 from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import Attribute, SSAValue
 
-from ttcodegen.dialects.datatypes import element_of, i1, shape_of, tensor_type
+from ttcodegen.dialects.core.datatypes import element_of, i1, shape_of, tensor_type
 from ttcodegen.frontends.torch.graph import Graph, Rule, kind_of, of_scalars
 
 Dims = int | Sequence[int] | None
@@ -260,7 +260,7 @@ def _running_extreme(name: str) -> Rule:
 
 
 def _precedes(graph: Graph, name: str, first: SSAValue, second: SSAValue) -> SSAValue:
-    """Whether the greater (or lesser) of two elements is the first one alone; NaN is both."""
+    """True if the greater (or lesser) of two elements is the first one alone; NaN is both."""
     if kind_of(element_of(first.type)) != "f":
         return graph.compare("gt" if name == "max" else "lt", first, second, i1)
     is_number = graph.compare("eq", second, second, i1)

@@ -11,8 +11,8 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import element_of, i1, shape_of
+from ttcodegen.dialects.core.datatypes import element_of, i1, shape_of
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.torch.graph import Graph
 from ttcodegen.transforms.evaluation import known_elements
 

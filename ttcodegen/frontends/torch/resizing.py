@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.datatypes import element_of, f32, shape_of, tensor_type
+from ttcodegen.dialects.core.datatypes import element_of, f32, shape_of, tensor_type
 from ttcodegen.frontends.torch.graph import Graph, Rule, kind_of, limits
 
 _CUBIC = -0.75

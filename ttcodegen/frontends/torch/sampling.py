@@ -10,7 +10,7 @@ import numpy as np
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.datatypes import element_of, f32, i1, shape_of, tensor_type
+from ttcodegen.dialects.core.datatypes import element_of, f32, i1, shape_of, tensor_type
 from ttcodegen.frontends.torch.graph import Graph, Rule
 from ttcodegen.frontends.torch.layers import channels_first, channels_last
 

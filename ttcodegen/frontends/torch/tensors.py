@@ -8,8 +8,8 @@ from typing import Any, cast
 import numpy as np
 from xdsl.ir import Attribute
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import element_type_of
+from ttcodegen.dialects.core.datatypes import element_type_of
+from ttcodegen.foundation.diagnostics import CompileError
 
 Tensor = Any  # torch's own classes are not known where it is not installed.
 
@@ -18,7 +18,7 @@ _PARTS = {"complex32": "float16", "complex64": "float32", "complex128": "float64
 
 
 def is_complex(value: Any) -> bool:
-    """Whether a tensor, or the first of several, holds complex numbers."""
+    """True if a tensor, or the first of several, holds complex numbers."""
     several = cast("Sequence[Any]", value if isinstance(value, (tuple, list)) else [value])
     first = several[0] if several else None
     return str(getattr(first, "dtype", "")).startswith("torch.complex")

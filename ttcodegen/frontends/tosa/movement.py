@@ -6,8 +6,8 @@ import numpy as np
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import element_of, f32, shape_of, tensor_type
+from ttcodegen.dialects.core.datatypes import element_of, f32, shape_of, tensor_type
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.frontends.tosa.operands import integer, integers, number, scalar
 from ttcodegen.frontends.translation import Translator

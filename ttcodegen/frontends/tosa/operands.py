@@ -6,8 +6,8 @@ import numpy as np
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, SSAValue
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.attribute_kinds import INTEGERS
+from ttcodegen.dialects.operations.attribute_kinds import INTEGERS
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.frontends.translation import constant_of
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 import numpy as np
 from xdsl.ir import Attribute, SSAValue
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import element_of, f32, numpy_name, shape_of
+from ttcodegen.dialects.core.datatypes import element_of, f32, numpy_name, shape_of
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.frontends.tosa.operands import flag, integers, zero_point
 from ttcodegen.frontends.translation import Translator, constant_of
 
 
 def is_integer(value: SSAValue) -> bool:
-    """Whether the elements are integers."""
+    """True if the elements are integers."""
     return element_of(value.type).name == "integer_type"
 
 

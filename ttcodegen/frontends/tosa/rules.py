@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from xdsl.ir import SSAValue
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.attribute_kinds import CONSTANT
-from ttcodegen.dialects.datatypes import element_of, is_boolean
+from ttcodegen.dialects.core.datatypes import element_of, is_boolean
+from ttcodegen.dialects.operations.attribute_kinds import CONSTANT
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.integer_division import truncated
 from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.frontends.tosa import movement, quantized, windows

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.frontends.tosa.operands import integers, zero_point
 from ttcodegen.frontends.tosa.quantized import centred, is_integer

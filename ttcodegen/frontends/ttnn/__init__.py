@@ -22,12 +22,12 @@ from xdsl.ir import Attribute, Operation
 from xdsl.rewriter import Rewriter
 
 from ttcodegen.compat.ttnn_modules import is_device, keep_local_collectives, name_of
-from ttcodegen.diagnostics import CompileError, Diagnostics, copy_source_offset
-from ttcodegen.dialects.attribute_kinds import INTEGERS, NUMBER
-from ttcodegen.dialects.datatypes import shape_of
-from ttcodegen.dialects.program_configs import ProgramConfigAttr
-from ttcodegen.dialects.ttcore import LoadCachedOp
-from ttcodegen.dialects.verification import verify_lifetimes
+from ttcodegen.dialects.core.datatypes import shape_of
+from ttcodegen.dialects.operations.attribute_kinds import INTEGERS, NUMBER
+from ttcodegen.dialects.operations.verification import verify_lifetimes
+from ttcodegen.dialects.ttcore.dialect import LoadCachedOp
+from ttcodegen.dialects.ttnn.program_configs import ProgramConfigAttr
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, copy_source_offset
 from ttcodegen.frontends.ttnn.arguments import shard_arguments
 from ttcodegen.frontends.ttnn.call_parts import given
 from ttcodegen.frontends.ttnn.calls_of_ttir import (
@@ -56,9 +56,9 @@ from ttcodegen.frontends.ttnn.meshes import (
 )
 from ttcodegen.frontends.ttnn.prepared_weights import with_plain_weight
 from ttcodegen.frontends.ttnn.updates import UPDATES, replace_update
-from ttcodegen.ops.attention_heads_decode import MOST_USERS
+from ttcodegen.ops.attention.heads_decode import MOST_USERS
+from ttcodegen.ops.convolution.upsample import MODES
 from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
-from ttcodegen.ops.upsample import MODES
 
 Properties = dict[str, Attribute]
 Spell = Callable[[Operation, Properties], None]
@@ -86,7 +86,7 @@ _TUNING = {
 
 
 def is_ttnn(module: ModuleOp) -> bool:
-    """Whether the functions of a module call the library already."""
+    """True if the functions of a module call the library already."""
     return any(_short_name(op) is not None for op in module.walk())
 
 
@@ -164,7 +164,7 @@ def _short_name(op: Operation) -> str | None:
 
 
 def _is_const_eval(function: FuncOp) -> bool:
-    """Whether another function caches what this one computes."""
+    """True if another function caches what this one computes."""
     if "const_eval" in function.attributes:
         return True
     kind = function.attributes.get("tt.function_type")
@@ -282,7 +282,7 @@ def _name_here(op: Operation, name: str, properties: Properties) -> str:
 
 
 def _pads_in_front(op: Operation, properties: Properties) -> bool:
-    """Whether anything is put before the elements of a tensor, which the library does in rows."""
+    """True if anything is put before the elements of a tensor, which the library does in rows."""
     return any((given(op, properties, "padding", INTEGERS) or [])[::2])
 
 

@@ -9,9 +9,9 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, Use
 from xdsl.rewriter import Rewriter
 
-from ttcodegen.dialects.operation import CatalogueOp
-from ttcodegen.dialects.placement import TTNNLayoutAttr, placed_type
-from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttnn.placement import TTNNLayoutAttr, placed_type
+from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.ttnn import ttnn_op_classes
 
 
@@ -53,12 +53,12 @@ def _shard_arguments(function: FuncOp) -> None:
 
 
 def _is_other(made: Operation | Block, use: Use) -> bool:
-    """Whether a use is not that of the op that was made."""
+    """True if a use is not that of the op that was made."""
     return use.operation is not made
 
 
 def _overwrites(op: Operation, value: BlockArgument) -> bool:
-    """Whether a call writes to a tensor."""
+    """True if a call writes to a tensor."""
     if not isinstance(op, CatalogueOp) or op.definition.in_place is None:
         return False
     return op.optional_operand(op.definition.in_place) is value

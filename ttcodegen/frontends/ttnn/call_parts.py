@@ -8,8 +8,8 @@ from typing import TypeVar
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ttcodegen.compat.ttnn_modules import name_of
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.attribute_kinds import INTEGERS, AttributeKind
+from ttcodegen.dialects.operations.attribute_kinds import INTEGERS, AttributeKind
+from ttcodegen.foundation.diagnostics import CompileError
 
 Properties = Mapping[str, Attribute]
 

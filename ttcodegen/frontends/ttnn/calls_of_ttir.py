@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.attribute_kinds import INTEGER
-from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.dialects.operations.attribute_kinds import INTEGER
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.ttnn.call_parts import Properties, divided_operands, given
-from ttcodegen.ops.op_builder import builder_before
+from ttcodegen.ops.core.builder import builder_before
 from ttcodegen.ops.ttir import ttir_op_classes
 from ttcodegen.ops.ttnn import ttnn_op_classes
 

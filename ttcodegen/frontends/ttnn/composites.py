@@ -11,11 +11,11 @@ from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.compat.ttnn_modules import exchange, name_of
-from ttcodegen.diagnostics import CompileError, copy_source_offset
-from ttcodegen.dialects.attribute_kinds import BOOLEAN, INTEGER, INTEGERS, NUMBER
-from ttcodegen.dialects.constants import splat_value
-from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
-from ttcodegen.dialects.tile import whole_tiles
+from ttcodegen.dialects.core.constants import splat_value
+from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.dialects.operations.attribute_kinds import BOOLEAN, INTEGER, INTEGERS, NUMBER
+from ttcodegen.dialects.ttcore.tile import whole_tiles
+from ttcodegen.foundation.diagnostics import CompileError, copy_source_offset
 from ttcodegen.frontends.ttnn.call_parts import Properties, divided_operands, given
 from ttcodegen.frontends.ttnn.fused_norm import activated_norm
 from ttcodegen.frontends.ttnn.prepared_weights import prepared_weight
@@ -25,8 +25,8 @@ from ttcodegen.frontends.ttnn.row_statistics import (
     sums_of_rows,
     sums_of_squares,
 )
-from ttcodegen.ops.attention_heads_decode import MOST_USERS
-from ttcodegen.ops.op_builder import OpBuilder, builder_before
+from ttcodegen.ops.attention.heads_decode import MOST_USERS
+from ttcodegen.ops.core.builder import OpBuilder, builder_before
 from ttcodegen.ops.ttir import ttir_op_classes
 from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
 
@@ -81,7 +81,7 @@ def replace_composite(
 
 
 def _is_same_but_for_ones(value: SSAValue, result: SSAValue) -> bool:
-    """Whether two shapes differ in dimensions of one element only, which calls may leave away."""
+    """True if two shapes differ in dimensions of one element only, which calls may leave away."""
     shapes = [[size for size in shape_of(each.type) if size != 1] for each in (value, result)]
     return shapes[0] == shapes[1]
 
@@ -220,13 +220,13 @@ def _latent_attention(
 
 
 def _has_values(op: Operation, properties: Properties) -> bool:
-    """Whether attention has values of its own, after queries and keys."""
+    """True if attention has values of its own, after queries and keys."""
     sizes = given(op, properties, "operandSegmentSizes", INTEGERS)
     return sizes is None or sizes[2:3] == [1]
 
 
 def masks(op: Operation, properties: Properties) -> bool:
-    """Whether attention to pages has a mask, after query, keys, values and pages."""
+    """True if attention to pages has a mask, after query, keys, values and pages."""
     sizes = given(op, properties, "operandSegmentSizes", INTEGERS) or []
     return sizes[4:5] == [1]
 

@@ -15,12 +15,12 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
 from ttcodegen.compat.ttnn_modules import is_device, name_of
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.attribute_kinds import ENUMERATOR, INTEGER, INTEGERS
-from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
-from ttcodegen.dialects.functions import callee_of
+from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.dialects.operations.attribute_kinds import ENUMERATOR, INTEGER, INTEGERS
+from ttcodegen.dialects.operations.functions import callee_of
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.ttnn.call_parts import divided_operands, given
-from ttcodegen.ops.op_builder import builder_before
+from ttcodegen.ops.core.builder import builder_before
 from ttcodegen.ops.ttir import ttir_op_classes
 from ttcodegen.ops.ttnn import ttnn_op_classes
 

@@ -9,12 +9,12 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.compat.ttnn_modules import name_of
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.attribute_kinds import NUMBER
-from ttcodegen.dialects.datatypes import element_of, shape_of
+from ttcodegen.dialects.core.datatypes import element_of, shape_of
+from ttcodegen.dialects.operations.attribute_kinds import NUMBER
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.ttnn.call_parts import Properties, divided_operands, given
 from ttcodegen.frontends.ttnn.row_statistics import in_32_bits
-from ttcodegen.ops.op_builder import OpBuilder
+from ttcodegen.ops.core.builder import OpBuilder
 
 _EPSILON = 1e-5
 """What the call adds to a mean square if it does not say (tt-mlir, `TTNNOps.td`)."""

@@ -16,15 +16,15 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.diagnostics import CompileError, Diagnostics
-from ttcodegen.dialects.datatypes import element_of, tensor_type, without_encoding
-from ttcodegen.dialects.operation import CatalogueOp, Definition
-from ttcodegen.dialects.placement import TTNNLayoutAttr, placed_type
-from ttcodegen.ops.definition import TTIRDefinition, TTNNDefinition, has_trait
-from ttcodegen.ops.fused_activations import ACTIVATIONS
-from ttcodegen.ops.matmul import shape_of_product
-from ttcodegen.ops.op_builder import OpBuilder, builder_before
-from ttcodegen.ops.traits import Trait
+from ttcodegen.dialects.core.datatypes import element_of, tensor_type, without_encoding
+from ttcodegen.dialects.operations.operation import CatalogueOp, Definition
+from ttcodegen.dialects.ttnn.placement import TTNNLayoutAttr, placed_type
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostics
+from ttcodegen.ops.core.builder import OpBuilder, builder_before
+from ttcodegen.ops.core.definition import TTIRDefinition, TTNNDefinition, has_trait
+from ttcodegen.ops.core.traits import Trait
+from ttcodegen.ops.elementwise.fused_activations import ACTIVATIONS
+from ttcodegen.ops.matmul.matmul import shape_of_product
 from ttcodegen.ops.ttir import ttir_op_classes
 from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
 
@@ -96,7 +96,7 @@ def _replace(op: TTNNOp, meaning: Sequence[CatalogueOp], diagnostics: Diagnostic
 
 
 def _is_made(op: TTNNOp, meaning: Sequence[CatalogueOp]) -> bool:
-    """Whether the lowering of what a call means makes just this call, or there is no lowering."""
+    """True if the lowering of what a call means makes just this call, or there is no lowering."""
     first, *after = meaning
     if after and (len(after) > 1 or after[0].definition.short_name not in ACTIVATIONS):
         return False

@@ -12,16 +12,16 @@ from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.compat.ttnn_modules import DEVICE_OPS, name_of
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.attribute_kinds import INTEGERS
-from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
-from ttcodegen.dialects.mesh import MESHES, MeshShape, declared_mesh, set_mesh, shape_in
+from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.dialects.operations.attribute_kinds import INTEGERS
+from ttcodegen.dialects.ttcore.mesh import MESHES, MeshShape, declared_mesh, set_mesh, shape_in
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.ttnn.call_parts import given
-from ttcodegen.ops.chip_groups import mesh_axis
-from ttcodegen.ops.chips import Chips
+from ttcodegen.ops.collectives.device_calls import Chips
+from ttcodegen.ops.collectives.distributed_norms import normalize
+from ttcodegen.ops.collectives.groups import mesh_axis
+from ttcodegen.ops.core.builder import OpBuilder, builder_before
 from ttcodegen.ops.implied_mesh import implied_mesh
-from ttcodegen.ops.mesh_norms import normalize
-from ttcodegen.ops.op_builder import OpBuilder, builder_before
 from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
 
 _PLACEMENT = re.compile(r"<\s*(shard|replicate)\s*(?:,\s*(-?\d+))?")

@@ -16,11 +16,11 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.compat.ttnn_modules import name_of
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.attribute_kinds import INTEGER, INTEGERS
-from ttcodegen.dialects.datatypes import shape_of
+from ttcodegen.dialects.core.datatypes import shape_of
+from ttcodegen.dialects.operations.attribute_kinds import INTEGER, INTEGERS
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.ttnn.call_parts import Properties, given
-from ttcodegen.ops.op_builder import OpBuilder, builder_before
+from ttcodegen.ops.core.builder import OpBuilder, builder_before
 from ttcodegen.ops.ttir import ttir_op_classes
 
 _TRANSPOSED = "conv_transpose2d"
@@ -57,7 +57,7 @@ def prepared_weight(
 
 
 def _verify_preparation(op: Operation, shape: Sequence[int], properties: Properties) -> bool:
-    """Whether the weight has its inputs first, after checking that the attributes of a call that
+    """True if the weight has its inputs first, after checking that the attributes of a call that
     prepares one agree with it; raises CompileError if they do not."""
     window, transposed = len(shape) - 2, _TRANSPOSED in name_of(op)
 

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.compat.ttnn_modules import name_of
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.dialects.attribute_kinds import NUMBER
-from ttcodegen.dialects.datatypes import element_of, f32, shape_of, tensor_type
-from ttcodegen.dialects.tile import TILE_SIDE
+from ttcodegen.dialects.core.datatypes import element_of, f32, shape_of, tensor_type
+from ttcodegen.dialects.operations.attribute_kinds import NUMBER
+from ttcodegen.dialects.ttcore.tile import TILE_SIDE
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.ttnn.call_parts import Properties, divided_operands, given
-from ttcodegen.ops.op_builder import OpBuilder, builder_before
+from ttcodegen.ops.core.builder import OpBuilder, builder_before
 from ttcodegen.ops.ttnn import ttnn_op_classes
 
 _EPSILON = 1e-12

@@ -10,10 +10,10 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from ttcodegen.compat.ttnn_modules import is_device, name_of
-from ttcodegen.diagnostics import CompileError, Diagnostics
-from ttcodegen.dialects.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostics
 from ttcodegen.frontends.ttnn.call_parts import divided_operands, given
-from ttcodegen.ops.op_builder import OpBuilder, builder_before
+from ttcodegen.ops.core.builder import OpBuilder, builder_before
 from ttcodegen.ops.ttir import ttir_op_classes
 from ttcodegen.ops.ttnn import ttnn_op_classes
 

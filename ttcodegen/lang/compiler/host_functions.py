@@ -17,11 +17,11 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
 
-from ttcodegen.dialects.device_module import MEANING
-from ttcodegen.dialects.placement import placed_type
-from ttcodegen.dialects.program_attribute import ProgramAttr
-from ttcodegen.dialects.programs import Program
-from ttcodegen.lang.tensors import Tensor
+from ttcodegen.dialects.ttmetal.device_module import MEANING
+from ttcodegen.dialects.ttmetal.program_attribute import ProgramAttr
+from ttcodegen.dialects.ttmetal.programs import Program
+from ttcodegen.dialects.ttnn.placement import placed_type
+from ttcodegen.lang.simulator.tensors import Tensor
 from ttcodegen.ops.context import load_dialects
 
 NamedTensors = dict[int, tuple[str, Tensor]]

@@ -10,11 +10,10 @@ from pathlib import Path
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from ttcodegen.conversions.ttir_to_ttmetal.compute import ComputeKernel
-from ttcodegen.conversions.ttir_to_ttmetal.data_movement import MovementKernel
-from ttcodegen.diagnostics import CompileError, Diagnostic
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.dialects.programs import (
+from ttcodegen.conversions.ttir_to_ttmetal.parts.compute import ComputeKernel
+from ttcodegen.conversions.ttir_to_ttmetal.parts.data_movement import MovementKernel
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttmetal.programs import (
     CIRCULAR_BUFFERS,
     BufferAddress,
     CircularBuffer,
@@ -29,20 +28,21 @@ from ttcodegen.dialects.programs import (
 )
 from ttcodegen.emission.device_manifest import page_size
 from ttcodegen.emitc.identifiers import identifier
-from ttcodegen.lang import context
-from ttcodegen.lang.buffers import DataflowBuffer
-from ttcodegen.lang.compiler.captured import Captured, kernel_syntax, location
-from ttcodegen.lang.compiler.compute import SCALER, BlockWriter, Needs
-from ttcodegen.lang.compiler.compute_translation import ComputeTranslator
-from ttcodegen.lang.compiler.expressions import INTEGERS
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostic
+from ttcodegen.lang.compiler.compute.compute import SCALER, BlockWriter, Needs
+from ttcodegen.lang.compiler.compute.expressions import INTEGERS
+from ttcodegen.lang.compiler.compute.translation import ComputeTranslator
 from ttcodegen.lang.compiler.host_functions import OperationTensors, host_module
-from ttcodegen.lang.compiler.movement import MovementTranslator
-from ttcodegen.lang.compiler.numbers import Arithmetic
-from ttcodegen.lang.compiler.pipe_nets import NetUses
-from ttcodegen.lang.compiler.resources import MovementNeeds, MovementResources
-from ttcodegen.lang.compiler.translation import KernelTranslator
-from ttcodegen.lang.context import KernelKind, Launch
-from ttcodegen.lang.tensors import Tensor
+from ttcodegen.lang.compiler.movement.movement import MovementTranslator
+from ttcodegen.lang.compiler.movement.resources import MovementNeeds, MovementResources
+from ttcodegen.lang.compiler.python.captured import Captured, kernel_syntax, location
+from ttcodegen.lang.compiler.python.numbers import Arithmetic
+from ttcodegen.lang.compiler.python.pipe_nets import NetUses
+from ttcodegen.lang.compiler.python.translation import KernelTranslator
+from ttcodegen.lang.simulator import context
+from ttcodegen.lang.simulator.buffers import DataflowBuffer
+from ttcodegen.lang.simulator.context import KernelKind, Launch
+from ttcodegen.lang.simulator.tensors import Tensor
 from ttcodegen.layout.tiled_shape import tile_bytes_of
 from ttcodegen.naming.programs import address_name
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ttcodegen.lang.buffers import Block, DataflowBuffer, make_dataflow_buffer_like
-from ttcodegen.lang.context import Coordinates, grid_size, node
-from ttcodegen.lang.expressions import BlockExpr
-from ttcodegen.lang.operations import compute, datamovement, operation
-from ttcodegen.lang.pipes import (
+from ttcodegen.lang.simulator.buffers import Block, DataflowBuffer, make_dataflow_buffer_like
+from ttcodegen.lang.simulator.context import Coordinates, grid_size, node
+from ttcodegen.lang.simulator.expressions import BlockExpr
+from ttcodegen.lang.simulator.locations import ProgramError
+from ttcodegen.lang.simulator.operations import compute, datamovement, operation
+from ttcodegen.lang.simulator.pipes import (
     DstPipeIdentity,
     NodeCoord,
     NodeRange,
@@ -14,15 +15,14 @@ from ttcodegen.lang.pipes import (
     PipeNet,
     SrcPipeIdentity,
 )
-from ttcodegen.lang.places import ProgramError
-from ttcodegen.lang.semaphores import (
+from ttcodegen.lang.simulator.semaphores import (
     MulticastRemoteSemaphore,
     Semaphore,
     UnicastRemoteSemaphore,
 )
-from ttcodegen.lang.signposts import signpost
-from ttcodegen.lang.tensors import TensorSlice
-from ttcodegen.lang.transfers import GroupTransfer, Transfer, copy
+from ttcodegen.lang.simulator.signposts import signpost
+from ttcodegen.lang.simulator.tensors import TensorSlice
+from ttcodegen.lang.simulator.transfers import GroupTransfer, Transfer, copy
 from ttcodegen.lang.ttl import block, math
 
 TILE_SHAPE = (32, 32)

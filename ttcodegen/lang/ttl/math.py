@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ttcodegen.lang import expressions
-from ttcodegen.lang.block_functions import (
+from ttcodegen.lang.simulator import expressions
+from ttcodegen.lang.simulator.block_functions import (
     broadcast,
     fill,
     mask,
@@ -18,10 +18,10 @@ from ttcodegen.lang.block_functions import (
     transpose,
     where,
 )
-from ttcodegen.lang.expressions import BlockExpr
-from ttcodegen.lang.functions import MATH_FUNCTIONS, MathFunction
-from ttcodegen.lang.places import error
-from ttcodegen.lang.shapes import is_integer
+from ttcodegen.lang.simulator.expressions import BlockExpr
+from ttcodegen.lang.simulator.functions import MATH_FUNCTIONS, MathFunction
+from ttcodegen.lang.simulator.locations import error
+from ttcodegen.lang.simulator.shapes import is_integer
 
 
 def max(a: BlockExpr, b: BlockExpr) -> BlockExpr:

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ttcodegen.dialects.datatypes import DataType
-from ttcodegen.lang.functions import MATH_FUNCTIONS
-from ttcodegen.lang.memory_configs import (
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.lang.simulator.functions import MATH_FUNCTIONS
+from ttcodegen.lang.simulator.locations import error
+from ttcodegen.lang.simulator.memory_configs import (
     DRAM_MEMORY_CONFIG,
     L1_MEMORY_CONFIG,
     BufferType,
@@ -27,7 +28,7 @@ from ttcodegen.lang.memory_configs import (
     TensorMemoryLayout,
     create_sharded_memory_config,
 )
-from ttcodegen.lang.meshes import (
+from ttcodegen.lang.simulator.meshes import (
     ConcatMesh2dToTensor,
     ConcatMeshToTensor,
     MeshComposer,
@@ -44,8 +45,7 @@ from ttcodegen.lang.meshes import (
     on_each_device,
     reduce_scatter,
 )
-from ttcodegen.lang.places import error
-from ttcodegen.lang.tensors import Tensor, TensorShape, Tile
+from ttcodegen.lang.simulator.tensors import Tensor, TensorShape, Tile
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 

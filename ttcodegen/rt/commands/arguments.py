@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.suggestions import closest, did_you_mean
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.foundation.suggestions import closest, did_you_mean
 
 Kind = Literal["flag", "integer", "number", "text", "path"]
 

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.messages import Level, set_level
-from ttcodegen.printable import printable
-from ttcodegen.suggestions import did_you_mean
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.foundation.messages import Level, set_level
+from ttcodegen.foundation.printable import printable
+from ttcodegen.foundation.suggestions import did_you_mean
 
 LEVELS = ("critical", "error", "warning", "info", "debug")
 LEVEL_VARIABLE = "TTCODEGEN_RT_LOG_LEVEL"

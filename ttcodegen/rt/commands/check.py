@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from ttcodegen.cost.memory_use import memory_use
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer.program import Program
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.rt.commands.command import Command, FileResult
 from ttcodegen.rt.commands.read import system_of
 from ttcodegen.rt.commands.systems import named_systems

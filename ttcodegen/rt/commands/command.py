@@ -9,8 +9,8 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.lang.called_operations import callable_operations
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.lang.projects.called_operations import callable_operations
 from ttcodegen.rt.commands.arguments import resolved
 from ttcodegen.rt.commands.artifacts import Artifacts, Logger, json_text
 from ttcodegen.version import __version__

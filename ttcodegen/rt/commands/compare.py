@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.numerics.comparison import Agreement, compare
 from ttcodegen.numerics.op_events import OpEvent, observer
 from ttcodegen.numerics.tolerances import tolerance_of_type
@@ -56,9 +56,9 @@ class Run:
     ops: Callable[[bool], Sequence[OpValues]]
     """What its ops gave; with True also which functions their C++ calls."""
     of_calls: bool = False
-    """Whether the ops are calls of C++."""
+    """True if the ops are calls of C++."""
     of_flatbuffer: bool = False
-    """Whether the ops are those of the flatbuffer that belongs to C++ of kernels."""
+    """True if the ops are those of the flatbuffer that belongs to C++ of kernels."""
 
 
 class Compare(Command):
@@ -245,7 +245,7 @@ def _difference(first: OpValues, second: OpValues) -> Agreement | None:
 
 
 def _is_fused(pair: Pair) -> bool:
-    """Whether the op of one side gives what ops after that of the other side give."""
+    """True if the op of one side gives what ops after that of the other side give."""
     return any(
         op.shapes == pair.second.shapes and _difference(op, pair.second) is None
         for op in pair.after_first

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.foundation.diagnostics import CompileError
 
 
 @contextmanager

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer.program import Program
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.numerics.comparison import MOST_UNDECIDED, compare_decided, compare_drawn
 from ttcodegen.numerics.perturbation import coarse_outputs, undecided_places
 from ttcodegen.numerics.tolerances import EQUAL, SIXTEEN_BITS, Tolerance
-from ttcodegen.ops.definition import TTNN
+from ttcodegen.ops.core.definition import TTNN
 from ttcodegen.rt.commands.output_checks import (
     Check,
     check_against_flatbuffer,
@@ -85,7 +85,7 @@ def run_library(
 
 
 def _same_signature(program: ProgramInfo, function: ProgramInfo) -> bool:
-    """Whether a function takes and gives the tensors of a program, in its order among the inputs,
+    """True if a function takes and gives the tensors of a program, in its order among the inputs,
     the weights and the outputs."""
 
     def signature(tensors: Iterable[TensorInfo]) -> list[tuple[str, tuple[int, ...]]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ttcodegen.dialects.datatypes import DataType
+from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.numerics.comparison import Agreement, Tolerance, compare
 from ttcodegen.numerics.op_events import golden_agreement
 from ttcodegen.runtime.executable import TensorInfo
@@ -59,7 +59,7 @@ def check_golden(
 
 
 def has_element_bounds(arguments: Mapping[str, Any]) -> bool:
-    """Whether errors of elements were bounded on the command line."""
+    """True if errors of elements were bounded on the command line."""
     return arguments["rtol"] is not None or arguments["atol"] is not None
 
 

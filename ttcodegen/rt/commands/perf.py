@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ttcodegen.cost.roofline import Roofline, card_roofline, host_roofline
-from ttcodegen.diagnostics import CompileError
-from ttcodegen.optimizer.cost import CostModel
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.rt.commands.artifacts import json_text
 from ttcodegen.rt.commands.command import Command, FileResult
 from ttcodegen.rt.commands.emitc import run_library

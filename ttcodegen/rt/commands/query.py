@@ -6,8 +6,8 @@ import dataclasses
 from pathlib import Path
 from typing import ClassVar
 
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer.system import write_ttsys
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.rt.commands.artifacts import json_text
 from ttcodegen.rt.commands.command import Command, FileResult
 from ttcodegen.systems.cards import default_system

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.rt.commands.arguments import SECTIONS
 from ttcodegen.rt.commands.artifacts import json_text
 from ttcodegen.rt.commands.command import Command, FileResult
@@ -151,7 +151,7 @@ def _mlir(binary: Binary) -> str:
 
 def _cpp(binary: Binary, path: Path) -> str:
     """The C++ of the program, as it is generated anew."""
-    from ttcodegen.conversions.convert_ttnn_to_emitc import ConvertTTNNToEmitC
+    from ttcodegen.conversions.ttnn_to_emitc.convert import ConvertTTNNToEmitC
     from ttcodegen.emission.description import module_name
     from ttcodegen.emitc.printer import print_module
     from ttcodegen.flatbuffer.module import module_of

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ttcodegen.cost.memory_use import MemoryUse, memory_use
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer.program import Program
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.numerics.execution import Observer
 from ttcodegen.numerics.op_events import Callback, OpEvent, RunStopped, observer
 from ttcodegen.rt.commands.artifacts import Artifacts, Logger
@@ -67,7 +67,7 @@ class ProgramRun:
 
     @property
     def passed(self) -> bool:
-        """Whether the program ran to its end and all checks passed."""
+        """True if the program ran to its end and all checks passed."""
         leaking = self.leaks_matter and self.memory is not None and bool(self.memory.leaks)
         failed = any(not c.agreement.passed for checks in self.checks.values() for c in checks)
         return not (self.stopped or leaking or failed)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.runtime.executable import Executable
 from ttcodegen.runtime.program_inputs import ProgramInputs, choose_inputs
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer.system import load_system, read_ttsys_file
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.rt.commands.query import cpu_backend_system
 from ttcodegen.rt.commands.read import system_of
 from ttcodegen.runtime.executable import (

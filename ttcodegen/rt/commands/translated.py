@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from ttcodegen.compilation import CompiledModule, CompileOptions, emit_module
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.emission.description import ModuleDescription
 from ttcodegen.flatbuffer.module import module_of
 from ttcodegen.flatbuffer.program import Program
 from ttcodegen.flatbuffer.reader import read_ttnn_file
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.project.building import build_project
 from ttcodegen.project.rendering import project_files

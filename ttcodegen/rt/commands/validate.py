@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ttcodegen.diagnostics import CompileError
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.reader import read_ttnn_file
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.rt.commands.command import Command, FileResult
 from ttcodegen.rt.commands.read import system_of
 from ttcodegen.rt.judging.python_calls import steps

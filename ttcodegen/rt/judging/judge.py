@@ -142,7 +142,7 @@ class Judge:
                 self.tensors.pop(result["id"], None)
 
     def lacks(self, spec):
-        """Whether a tensor that an argument names is missing."""
+        """True if a tensor that an argument names is missing."""
         if isinstance(spec, list):
             return any(self.lacks(one) for one in spec)
         if isinstance(spec, dict):

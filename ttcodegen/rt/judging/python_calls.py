@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ttcodegen.flatbuffer import program as file
-from ttcodegen.optimizer.dense_rows import elementwise
+from ttcodegen.optimizer.rewrites.dense_rows import elementwise
 from ttcodegen.rt.judging.python_steps import Json, Step, memory_json, type_json
 
 Source = int | str | Callable[[Step], Json]

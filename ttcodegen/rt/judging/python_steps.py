@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from ttcodegen.dialects.compute_config import ComputeConfig
-from ttcodegen.dialects.cores import CoreRange
-from ttcodegen.dialects.placement import TensorPlacement
-from ttcodegen.dialects.program_configs import (
+from ttcodegen.dialects.operations.compute_config import ComputeConfig
+from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
+from ttcodegen.dialects.ttnn.program_configs import (
     CoreGrid,
     CoreSet,
     FusedActivation,
@@ -17,7 +17,7 @@ from ttcodegen.dialects.program_configs import (
     Word,
 )
 from ttcodegen.flatbuffer import program as file
-from ttcodegen.optimizer.calls import LibraryCall, call_in_file
+from ttcodegen.optimizer.core.call import LibraryCall, call_in_file
 
 Json = Any
 

@@ -39,7 +39,7 @@ def decomposition_of(name: str, overload: str) -> Decomposition | None:
 
 
 def replaces_rule(name: str, overload: str, arguments: Sequence[Any], used: set[int]) -> bool:
-    """Whether an operation is taken apart although its name has a rule: for its overload, for its
+    """True if an operation is taken apart although its name has a rule: for its overload, for its
     arguments, or for those of its results that are used."""
     if f"{name}.{overload}" in DECOMPOSITIONS:
         return True

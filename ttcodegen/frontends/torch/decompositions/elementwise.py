@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import nan, pi
 from typing import Any
 
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.torch.decompositions.tracing import (
     Decomposition,
     Decompositions,

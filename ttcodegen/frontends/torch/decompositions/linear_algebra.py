@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.torch.decompositions.tracing import (
     Decompositions,
     Tensor,

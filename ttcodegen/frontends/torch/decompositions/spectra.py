@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ttcodegen.diagnostics import CompileError
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.torch.decompositions.linear_algebra import reflected, reflections_of
 from ttcodegen.frontends.torch.decompositions.tracing import (
     Decompositions,

@@ -1,0 +1,1 @@
+"""Host C++ functions of both targets: recording, layers, variables, interface."""

@@ -1,0 +1,450 @@
+"""Writes statements as the body of a C++ function on the host, for both targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.host_functions.cpp_interface import DEVICE, TTNN, HostTypes, parameters
+from ttcodegen.conversions.host_functions.interface import Entry, InterfaceTensor
+from ttcodegen.conversions.host_functions.option_wrappers import options_type, with_options
+from ttcodegen.conversions.host_functions.recording import (
+    TENSOR,
+    Counted,
+    SourceFacts,
+    Statement,
+    StatementRecorder,
+)
+from ttcodegen.conversions.host_functions.splitting import layers_of
+from ttcodegen.conversions.host_functions.variables import Lifetime, Usage, plan_variables
+from ttcodegen.emitc.builder import Argument as Value
+from ttcodegen.emitc.builder import EmitCBuilder
+from ttcodegen.emitc.identifiers import NameScope
+from ttcodegen.emitc.statements import VerbatimOp
+from ttcodegen.emitc.text import Text
+from ttcodegen.naming.layers import layer
+from ttcodegen.naming.modules import GivenNames
+from ttcodegen.ops.core.call_parameters import MOST_UNNAMED, parameter_names
+from ttcodegen.ops.core.calls import Argument, Call, Use
+
+_COLUMNS = 94
+"""Of a line, without its indentation and parentheses."""
+_MEMBER = 36
+"""What the name of a value takes that is a member, or named for its layer."""
+
+LAST_USE = "last_use"
+"""The function that gives a variable's tensor away."""
+
+
+def last_use_function(type: str) -> str:
+    """The definition of `last_use` for variables of a type; `auto` for several types."""
+    return f"""\
+// Moves the tensor out of a variable after its last use: its memory is freed with the statement.
+static {type} {LAST_USE}({type}& tensor) {{
+    return std::move(tensor);
+}}"""
+
+
+class Members(GivenNames):
+    """The values that are members of the structures that a function gets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places: dict[SSAValue, tuple[str, str]] = {}
+        """The parameter and the field of each."""
+
+    @classmethod
+    def of(cls, entry: Entry) -> Members:
+        """The members that the functions of an entry share."""
+        members = cls()
+        for tensor in entry.arguments:
+            members.bind_argument(tensor.value, tensor)
+        fields = dict(entry.constants)
+        for value, name in zip(entry.constant_values, entry.names.constants, strict=True):
+            members.places[value] = ("constants", fields.get(value, ""))
+            members.give(value, name, is_weight=True)
+        return members
+
+    def layer_of(self, statement: Statement) -> str | None:
+        """The layer that a statement belongs to, or is."""
+        return statement.title or layer(statement.op, self.weight_names)
+
+    def comment_of(self, statement: Statement) -> str | None:
+        """The layer that a comment before a statement may name."""
+        return self.layer_of(statement) if statement.results else None
+
+    def layers(self, statements: Iterable[Statement]) -> list[str]:
+        """The layer of each statement."""
+        return layers_of(statements, self.layer_of)
+
+    def bind_argument(self, value: SSAValue, tensor: InterfaceTensor) -> None:
+        """Makes a value a tensor of the entry."""
+        self.places[value] = ("weights" if tensor.is_weight else "inputs", tensor.field)
+        self.give(value, tensor.title, is_weight=tensor.is_weight)
+
+
+@dataclass(frozen=True)
+class Body:
+    """What the functions of an entry share."""
+
+    entry: Entry
+    members: Members
+    recorder: StatementRecorder
+
+    def lines_of(self, statement: Statement) -> int:
+        """How many lines a statement takes, nearly."""
+        names = self.recorder.names
+
+        def length(argument: Argument) -> int:
+            if isinstance(argument, Text):
+                return len(argument.text) + 2
+            if isinstance(argument, Use):
+                return len(names[argument.value]) + 12
+            if argument.fields:
+                # They are written one below the other where they do not fit into a line.
+                return sum(82 * (1 + length(each) // 60) for each in argument.arguments)
+            labels = sum(map(len, parameter_names(argument.callee, len(argument.arguments)))) + sum(
+                len(name) + 4 for name in argument.fields
+            )
+            return len(argument.callee) + labels + sum(map(length, argument.arguments)) + 2
+
+        assigned = sum(len(names[result]) + 16 for result in statement.results)
+        title = 0 if statement.title is None else 2
+        call = statement.call
+        if statement.runs_statements and isinstance(call, Call) and not assigned:
+            # Arguments are aligned with the first one, which leaves less of a line to them, and
+            # values have longer names in the function of a layer.
+            lengths = [
+                max(length(each), _MEMBER) if isinstance(each, Use) else length(each)
+                for each in call.arguments
+            ]
+            return title + _lines_of_arguments(call.callee, lengths)
+        return 1 + title + (length(call) + assigned) // 82
+
+
+def _lines_of_arguments(callee: str, lengths: Iterable[int]) -> int:
+    """How many lines a call takes whose arguments have these lengths."""
+    room = max(_COLUMNS - len(callee), 1)
+    lines, taken = 1, 0
+    for length in lengths:
+        if taken and taken + length > room:
+            lines, taken = lines + 1, 0
+        taken += length
+    return lines
+
+
+@dataclass
+class SourceFile:
+    """The source file of a module while it is written."""
+
+    file: EmitCBuilder
+    facts: SourceFacts = field(default_factory=SourceFacts)
+    function_names: NameScope = field(default_factory=NameScope)
+    types: HostTypes = TTNN
+    uses_last_use: bool = False
+    wrappers: set[str] = field(default_factory=set[str])
+    """What is called with a structure of its options."""
+
+    def open(
+        self, body: Body, builder: EmitCBuilder, taken: Sequence[tuple[str, str]] | None = None
+    ) -> FunctionWriter:
+        """A writer that knows the members of the structures as the values of the function.
+
+        `taken` are names and types of its parameters, those of the entry if None.
+        """
+        taken = parameters(body.entry, self.types) if taken is None else taken
+        names = [name for name, _ in taken]
+        structs = dict(zip(names, builder.arguments, strict=False))
+        return FunctionWriter(self, builder, body.members, structs, body.recorder)
+
+
+class FunctionWriter:
+    """Writes the body of a function."""
+
+    def __init__(
+        self,
+        source: SourceFile,
+        body: EmitCBuilder,
+        members: Members,
+        structs: Mapping[str, SSAValue],
+        recorder: StatementRecorder,
+    ) -> None:
+        self.source = source
+        self.body = body
+        self.members = members
+        self.structs = structs
+        self.recorder = recorder
+        self.values: dict[SSAValue, SSAValue] = {}
+        self._written: dict[int, SSAValue] = {}
+        """Expressions that are no tensors, by identity: they are written once."""
+        self._moved: set[SSAValue] = set()
+        self.names = recorder.names
+        self.layer_of: Callable[[Statement], str | None] = members.comment_of
+        """What is written before the statements of a layer."""
+        self.inlines_calls = False
+        """True if calls of outlined functions are written where their results are wanted."""
+        self._layer: str | None = None
+        self._counter: tuple[SSAValue, str] | None = None
+        """That of the loop which is being written, and its type."""
+
+    def write(
+        self,
+        statements: Sequence[Statement],
+        *,
+        owned: Sequence[tuple[SSAValue, str]] = (),
+        returned: Iterable[SSAValue] = (),
+        reserved: Iterable[str] = (),
+        fields: Mapping[SSAValue, Sequence[str]] | None = None,
+    ) -> None:
+        """Writes statements in order; a comment marks where another layer begins.
+
+        Values that are `fields` of the constants are assigned to them at once.
+        """
+        if self.inlines_calls and not fields:
+            # They are written where the function returns, after all others.
+            returned = [*returned, *(v for s in statements if s.runs_statements for v in s.uses)]
+        usages = [Usage(s.uses, s.results, s.runs_statements) for s in statements]
+        lifetimes = plan_variables(
+            usages,
+            self.names,
+            self.recorder.type_of,
+            owned=owned,
+            returned=[self.recorder.resolved(value) for value in returned],
+            reserved=[*self.structs, DEVICE, *reserved],
+        )
+        used = {value for statement in statements for value in statement.uses}
+        for statement, lifetime in zip(statements, lifetimes, strict=True):
+            self.body.origins = statement.ops
+            if self._write_constant(statement, used, fields):
+                continue
+            self._begin_layer(statement)
+            self._write_statement(statement, lifetime)
+            for result in statement.results if fields else ():
+                for name in fields.get(result, ()) if fields else ():
+                    self.assign_constant(name, self.values[result])
+
+    def _write_constant(
+        self,
+        statement: Statement,
+        used: Collection[SSAValue],
+        fields: Mapping[SSAValue, Sequence[str]] | None,
+    ) -> bool:
+        """Writes the call of an outlined function where its result is wanted: in the structure of
+        the constants. Whether it can be."""
+        call = statement.call
+        if not self.inlines_calls or not isinstance(call, Call) or not call.outlined:
+            return False
+        if len(statement.results) != 1:
+            return False
+        result = statement.results[0]
+        wanted = () if fields is None else fields.get(result, ())
+        if result in used or len(wanted) > 1:
+            return False
+        value = self.body.call(
+            call.callee,
+            *map(self.value, call.arguments),
+            type=self.source.types.tensor,
+            pure=True,
+            labels=_labels(call),
+        )
+        self.values[result] = value
+        for name in wanted:
+            self.assign_constant(name, value)
+        return True
+
+    def assign_constant(self, field: str, value: SSAValue) -> None:
+        """Puts a value into a field of the constants, or of a layer among them."""
+        operands = [self.structs["constants"], value]
+        self.body.insert(VerbatimOp(f"{{}}.{field} = {{}};", operands))
+
+    def _write_statement(self, statement: Statement, lifetime: Lifetime) -> None:
+        self._moved = lifetime.moved
+        call = statement.call
+        if len(statement.results) == 1:
+            self._write_single(statement.results[0], statement, lifetime)
+        elif statement.results:
+            assert isinstance(call, Call)
+            values = self.body.call_several(
+                call.callee,
+                *map(self.value, call.arguments),
+                types=self._types(statement),
+                names=[lifetime.declared[result] for result in statement.results],
+                labels=_labels(call),
+            )
+            self.values.update(zip(statement.results, values, strict=True))
+        else:
+            self._run(statement)
+        for value in lifetime.cleared:
+            # Assigned, not deallocated: a view of the tensor may still be in use.
+            empty = f"{self.recorder.type_of(value)}()"
+            self.body.insert(VerbatimOp(f"{{}} = {empty};", [self.values[value]]))
+
+    def _run(self, statement: Statement) -> None:
+        """Writes a call of which nothing is wanted, in a loop if it is run several times."""
+        call, loop = statement.call, statement.loop
+        assert isinstance(call, Call)
+        outside = self.body
+        if loop is not None:
+            bounds = [outside.constant(number, loop.type) for number in (0, loop.count, 1)]
+            self.body = outside.for_(*bounds, name=loop.counter)
+            self._counter = self.body.arguments[0], loop.type
+        arguments = map(self.value, call.arguments)
+        self.body.call_void(call.callee, *arguments, labels=_labels(call))
+        if loop is not None:
+            self.body.end_block()
+            self.body = outside
+
+    def _counted(self, number: Counted) -> SSAValue:
+        """A number as the counter of the loop gives it."""
+        assert self._counter is not None
+        value, type_ = self._counter
+        if number.step != 1:
+            value = self.body.binary("mul", self.body.constant(number.step, type_), value, type_)
+        if number.text == "0":
+            return value
+        return self.body.binary("add", value, self.body.constant(int(number.text), type_), type_)
+
+    def _write_single(self, result: SSAValue, statement: Statement, lifetime: Lifetime) -> None:
+        assigned = lifetime.assigned.get(result)
+        name = assigned or lifetime.declared[result]
+        made = self._named(statement, name)
+        self.values[result] = self.body.assigned(made, assigned) if assigned else made
+
+    def _types(self, statement: Statement) -> Sequence[str]:
+        return statement.types or [self.source.types.tensor] * len(statement.results)
+
+    def _named(self, statement: Statement, name: str) -> SSAValue:
+        call = statement.call
+        assert isinstance(call, Call)
+        match call.form:
+            case "get":
+                inner = _only_value(self.value(call.arguments[0]))
+                return self.body.get(inner, call.index, TENSOR, name=name)
+            case "subscript":
+                inner = _only_value(self.value(call.arguments[0]))
+                if len(statement.op.results) == 1:
+                    return self.body.subscript(inner, call.index, TENSOR, name=name)
+                # The vector lives on: it must not hold the tensors any more.
+                element = self.body.subscript(inner, call.index, TENSOR)
+                return self.body.call("std::move", element, type=TENSOR, name=name)
+            case _:
+                return self._call(call, self._types(statement)[0], name)
+
+    def _call(self, call: Call, type_: str, name: str | None, pure: bool = False) -> SSAValue:
+        """A call, with a structure of its options if there is one for the function."""
+        wrapped = with_options(call, self.source.facts.tuning.shared)
+        if wrapped is None:
+            arguments = map(self.value, call.arguments)
+            return self.body.call(
+                call.callee, *arguments, type=type_, name=name, pure=pure, labels=_labels(call)
+            )
+        wrapper, operands, chosen = wrapped
+        self.source.wrappers.add(wrapper)
+        values = [self.value(operand) for operand in operands]
+        given = {option: self.value(argument) for option, argument in chosen.items()}
+        if given:
+            values.append(self.body.aggregate(options_type(wrapper), given, typed=False))
+        return self.body.call(wrapper, *values, type=type_, name=name, pure=pure)
+
+    def value(self, argument: Argument) -> Value:
+        """An expression as it is written in a statement."""
+        if isinstance(argument, Counted):
+            return self._counted(argument)
+        if isinstance(argument, Text):
+            return self.structs.get(argument.text, argument)
+        if isinstance(argument, Use):
+            return self.used(argument.value)
+        if id(argument) not in self._written:
+            made = self._inner(argument)
+            if argument.type == TENSOR:
+                return made
+            self._written[id(argument)] = made
+        return self._written[id(argument)]
+
+    def used(self, value: SSAValue) -> SSAValue:
+        """A value of the program as it is written in a statement."""
+        value = self.recorder.resolved(value)
+        place = self.members.places.get(value)
+        if place is not None:
+            parameter, field = place
+            return self.body.member(self.structs[parameter], field, self.source.types.tensor)
+        found = self.values[value]
+        if value in self._moved:
+            self.source.uses_last_use = True
+            return self.body.call(LAST_USE, found, pure=True)
+        return found
+
+    def _inner(self, call: Call) -> SSAValue:
+        """A call inside another one."""
+        match call.form:
+            case "literal":
+                return self.body.literal(call.callee, call.type)
+            case "get" | "subscript":
+                inner = _only_value(self.value(call.arguments[0]))
+                if call.form == "get":
+                    return self.body.get(inner, call.index, call.type)
+                return self.body.subscript(inner, call.index, call.type)
+            case "member":
+                inner = _only_value(self.value(call.arguments[0]))
+                return self.body.member(inner, call.callee, call.type)
+            case "list" if call.fields:
+                values = map(self.value, call.arguments)
+                return self.body.aggregate(call.type, dict(zip(call.fields, values, strict=True)))
+            case "list":
+                return self.body.braced(call.type, *map(self.value, call.arguments))
+            case "call":
+                return self._call(call, call.type, call.variable, pure=call.variable is None)
+
+    def _begin_layer(self, statement: Statement) -> None:
+        found = self.layer_of(statement)
+        if found is not None and found != self._layer:
+            if self._layer is not None or self.values:
+                self.body.blank()
+            self.body.comment(found)
+            self._layer = found
+
+    def return_values(self, values: Sequence[SSAValue], type: str | None) -> None:
+        """Returns nothing, a tensor, or several as an array or a tuple of that type."""
+        results = [self.value(Use(value)) for value in values]
+        if len(results) == 1:
+            self.body.return_(_only_value(results[0]))
+        elif results:
+            self.body.return_(self.body.braced(type or "", *results))
+        else:
+            self.body.return_()
+
+    def return_struct(
+        self,
+        struct: str,
+        fields: Sequence[str],
+        values: Iterable[SSAValue],
+        others: Mapping[str, SSAValue] | None = None,
+    ) -> None:
+        """Returns a structure with these values in its fields, and what is no value of the program
+        in the `others`."""
+        arguments: dict[str, Value] = {
+            name: self.value(Use(value)) for name, value in zip(fields, values, strict=True)
+        }
+        self.body.return_(self.body.aggregate(struct, {**arguments, **(others or {})}))
+
+
+def _labels(call: Call) -> Sequence[str]:
+    """The names of the parameters of a long call, from the first argument on that says nothing by
+    itself: tensors and the device, which begin most calls, have names."""
+    if len(call.arguments) <= MOST_UNNAMED:
+        return ()
+    names = call.parameters or parameter_names(call.callee, len(call.arguments))
+    is_device = [isinstance(a, Text) and a.text in (DEVICE, f"&{DEVICE}") for a in call.arguments]
+    plain = [
+        isinstance(argument, Use) or device
+        for argument, device in zip(call.arguments, is_device, strict=True)
+    ]
+    first = plain.index(False) if False in plain[:MOST_UNNAMED] else 0
+    return ["" if index < first or is_device[index] else name for index, name in enumerate(names)]
+
+
+def _only_value(value: Value) -> SSAValue:
+    assert isinstance(value, SSAValue)
+    return value

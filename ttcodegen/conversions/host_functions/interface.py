@@ -1,0 +1,225 @@
+"""What the outside sees of a TTNN module: its entry functions, their arguments and results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, SSAValue
+
+from ttcodegen.dialects.core.datatypes import shape_of
+from ttcodegen.dialects.operations.attribute_kinds import INTEGERS
+from ttcodegen.dialects.operations.functions import argument_type, attributes_at
+from ttcodegen.dialects.ttcore.dialect import ArgumentType, LoadCachedOp
+from ttcodegen.dialects.ttcore.mesh import MeshShape, declared_mesh, parts_of
+from ttcodegen.dialects.ttir.sharding import DIVIDED, SHARE, WantedSharding
+from ttcodegen.emitc.identifiers import NameScope, identifier
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.naming.interface import argument_names, entry_name, result_names, struct_name
+from ttcodegen.naming.layers import plain_name
+from ttcodegen.naming.modules import FunctionNames, load_of, names_of_module
+from ttcodegen.transforms.rebuilding import body_of
+
+
+@dataclass(frozen=True)
+class InterfaceTensor:
+    """One argument or result of an entry function."""
+
+    name: str
+    """As the source names it, else `arg0`, `output_0`."""
+    title: str
+    """What it is called in C++, as text with what frameworks put around it."""
+    field: str
+    """The title as an identifier, unique among the arguments or the results of the function."""
+    kind: str
+    """input, parameter, constant or output."""
+    value: SSAValue
+    share: str = ""
+    """On a mesh, what each chip takes of it or gives to it, in words."""
+    divided: tuple[int, ...] = ()
+    """Of one whose value is the part that each chip has: for each axis of the mesh the dimension
+    that is divided along it, -1 for none."""
+    shape: tuple[int, ...] = ()
+    """That of the whole."""
+
+    @property
+    def is_weight(self) -> bool:
+        """True if the value is the same in every call."""
+        return self.kind in ("parameter", "constant")
+
+
+@dataclass(frozen=True)
+class LayerArray:
+    """The weights of equal layers: a member of the constants, one structure for each layer."""
+
+    field: str
+    type: str
+    function: str
+    """The function of the layers."""
+    fields: tuple[str, ...]
+    values: tuple[tuple[SSAValue, ...], ...]
+    """For each layer the weights and constants of the function that its fields hold."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry function with the C++ names that its interface needs."""
+
+    names: FunctionNames
+    """What the tensors of the function are called."""
+    name: str
+    cpp_name: str
+    arguments: tuple[InterfaceTensor, ...]
+    results: tuple[InterfaceTensor, ...]
+    constant_values: tuple[SSAValue, ...]
+    """The constants, as the function has them."""
+    constant_fields: tuple[str, ...]
+    """Their names as C++ identifiers, unique among themselves."""
+    layers: tuple[LayerArray, ...] = ()
+    layered: frozenset[SSAValue] = frozenset()
+    """The constants that are only held for layers."""
+
+    @property
+    def function(self) -> FuncOp:
+        """The function itself."""
+        return self.names.function
+
+    @property
+    def const_eval(self) -> FuncOp | None:
+        """The function that computes its constants, if there is any."""
+        return self.names.const_eval
+
+    @property
+    def load(self) -> LoadCachedOp | None:
+        """The op that brings the constants into the function, if it has any."""
+        return load_of(self.function)
+
+    @property
+    def has_constants(self) -> bool:
+        """True if there is something to compute or to hold before the first call."""
+        return bool(self.constant_fields) or bool(self.layers)
+
+    @cached_property
+    def constants(self) -> tuple[tuple[SSAValue, str], ...]:
+        """The constants as the function loads them, with their fields, but for those of layers."""
+        pairs = zip(self.constant_values, self.constant_fields, strict=True)
+        return tuple(pair for pair in pairs if pair[0] not in self.layered)
+
+    @cached_property
+    def inputs(self) -> tuple[InterfaceTensor, ...]:
+        """The arguments that differ from call to call."""
+        return tuple(tensor for tensor in self.arguments if not tensor.is_weight)
+
+    @cached_property
+    def weights(self) -> tuple[InterfaceTensor, ...]:
+        """The arguments that are the same in every call."""
+        return tuple(tensor for tensor in self.arguments if tensor.is_weight)
+
+    def struct(self, suffix: str) -> str:
+        """The name of one of the structures of the function: Inputs, Weights, ..."""
+        return struct_name(self.cpp_name, suffix)
+
+
+def entries(module: ModuleOp) -> list[Entry]:
+    """The entry functions of a TTNN module, in order."""
+    # `main` belongs to the program that the functions end up in.
+    scope = NameScope(["main"])
+    result: list[Entry] = []
+    for names in names_of_module(op for op in module.body.block.ops if isinstance(op, FuncOp)):
+        name = names.function.sym_name.data
+        load = load_of(names.function)
+        fields = NameScope()
+        result.append(
+            Entry(
+                names,
+                name,
+                scope.unique(entry_name(name)),
+                tuple(arguments_of(names)),
+                tuple(results_of(names.function)),
+                () if load is None else tuple(load.results),
+                tuple(fields.unique(identifier(plain_name(each))) for each in names.constants),
+            )
+        )
+    return result
+
+
+def required(functions: list[Entry]) -> list[Entry]:
+    """The entry functions; raises CompileError if there are none."""
+    if not functions:
+        raise CompileError(
+            "the module has no public function",
+            remedy="remove 'private' from the function that is to be called",
+        )
+    return functions
+
+
+def arguments_of(names: FunctionNames) -> Iterator[InterfaceTensor]:
+    """The arguments of an entry function."""
+    scope = NameScope()
+    function = names.function
+    mesh = declared_mesh(function)
+    outside = argument_names(function)
+    for argument, name, title in zip(body_of(function).args, outside, names.titles, strict=True):
+        kind = argument_type(function, argument.index)
+        declared = "input" if kind is ArgumentType.DEFAULT else kind.value
+        field = scope.unique(identifier(plain_name(title)))
+        said = attributes_at(function.arg_attrs, argument.index)
+        divided, shape = _whole(argument, said, mesh)
+        share = _share_text(shape, said.get(SHARE), mesh)
+        yield InterfaceTensor(name, title, field, declared, argument, share, divided, shape)
+
+
+def results_of(function: FuncOp) -> Iterator[InterfaceTensor]:
+    """The results of an entry function."""
+    terminator = body_of(function).last_op
+    assert isinstance(terminator, ReturnOp)
+    scope = NameScope()
+    mesh = declared_mesh(function)
+    named = zip(terminator.operands, result_names(function), strict=True)
+    for index, (value, name) in enumerate(named):
+        said = attributes_at(function.res_attrs, index)
+        divided, shape = _whole(value, said, mesh)
+        share = _share_text(shape, said.get(SHARE), mesh, is_result=True)
+        field = scope.unique(identifier(name))
+        yield InterfaceTensor(name, name, field, "output", value, share, divided, shape)
+
+
+def _whole(
+    value: SSAValue, said: Mapping[str, Attribute], mesh: MeshShape
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """How an argument or a result is divided if it is a part, and the shape of the whole."""
+    shape = shape_of(value.type)
+    divided = tuple(INTEGERS.decode(said[DIVIDED])) if DIVIDED in said else ()
+    counts = parts_of(shape, divided, mesh)
+    return divided, tuple(size * count for size, count in zip(shape, counts, strict=True))
+
+
+def _share_text(
+    shape: Sequence[int], said: Attribute | None, mesh: MeshShape, is_result: bool = False
+) -> str:
+    """What each chip takes of an argument, or gives to a result; empty if nothing says it."""
+    share = WantedSharding.of(said, len(shape))
+    if share is None:
+        return ""
+    divided = [(dim, axes) for dim, axes in enumerate(share.axes) if axes]
+    if not divided:
+        return "What the first chip has." if is_result else "Each chip has the whole."
+    counts = [prod(mesh[axis] for axis in axes) for axes in share.axes]
+    part = "x".join(str(size // count) for size, count in zip(shape, counts, strict=True))
+    parts = ", ".join(
+        f"dimension {dim} along "
+        + (f"axis {axes[0]}" if len(axes) == 1 else "axes " + " and ".join(map(str, axes)))
+        + f" of the mesh ({counts[dim]} chips)"
+        for dim, axes in divided
+    )
+    return f"{'Put together of' if is_result else 'Each chip has'} {part}: {parts}."
+
+
+def module_name(module: ModuleOp) -> str | None:
+    """The symbol of the module, None if it has none."""
+    name: Attribute | None = module.sym_name
+    return name.data if isinstance(name, StringAttr) else None

@@ -1,0 +1,517 @@
+"""Equal layers of a function become one function, called with different weights.
+
+They are found by what they compute, not by their names: runs of statements that repeat, whose
+values go from statement to statement alike. Of all runs those are taken that save most lines, each
+value that comes in or goes out taken into account, so that a layer begins and ends where few
+tensors are alive. The order of statements stays, but for what layers share, and so does the time at
+which memory is free.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from heapq import nlargest
+from itertools import accumulate, chain, pairwise, zip_longest
+from operator import itemgetter
+from statistics import fmean
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.host_functions.cpp_interface import DEVICE
+from ttcodegen.conversions.host_functions.outlining import (
+    NamedValue,
+    OutlinedFunction,
+    Parameter,
+    ParameterStruct,
+    add_calls,
+    differing_texts,
+)
+from ttcodegen.conversions.host_functions.recording import TENSOR, Statement
+from ttcodegen.conversions.host_functions.repeats import Run, primitive_lengths, repeated_runs
+from ttcodegen.conversions.host_functions.shared_values import shared_first, shared_values
+from ttcodegen.conversions.host_functions.splitting import (
+    LONGEST,
+    alive_counts,
+    last_uses,
+    made_by,
+)
+from ttcodegen.conversions.host_functions.statement_groups import (
+    Group,
+    Links,
+    general_signature,
+    group_of,
+    pieces_of,
+)
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.emitc.identifiers import NameScope, identifier
+from ttcodegen.naming.functions import common_title, layer_function_name, size_title
+from ttcodegen.naming.interface import struct_name
+from ttcodegen.naming.layers import name_in_layer, whole_layer
+from ttcodegen.naming.parameters import (
+    SETTINGS,
+    SIZES,
+    WEIGHTS,
+    layer_parameter_name,
+    names_inside,
+    names_of_forms,
+    role_in_layer,
+    role_of_parameter,
+)
+from ttcodegen.naming.values import ValueNames, operand_noun
+from ttcodegen.ops.core.call_parameters import MOST_UNNAMED, PARAMETERS
+from ttcodegen.ops.core.calls import Call, Use
+
+SHORTEST = 6
+"""The fewest lines of a layer that is worth a function."""
+FEWEST = 3
+"""The fewest statements that it has, of which one at least is no call of such a function."""
+LEAST_SAVED = 6
+"""The fewest lines that a function must save."""
+MOST_COMPUTED = 4
+"""The most values that a function takes which are neither weights nor inputs."""
+MOST_RETURNED = 3
+MOST_FUNCTIONS = 12
+MOST_UNITED = 3
+"""The most sizes by which functions of equal layers may differ to be one."""
+_TRIED = 40
+_CALL_LINES = 2
+_DIVIDED = 0.9
+"""What it is worth to begin or to end between a sum and its activation, and the like."""
+_UNITED = [_DIVIDED**ends for ends in range(3)]
+"""... by the number of ends that are such."""
+
+
+@dataclass(frozen=True)
+class Body:
+    """What is known of the statements of a function."""
+
+    names: ValueNames
+    members: Mapping[SSAValue, str]
+    """The names of its weights, constants and inputs."""
+    inputs: Collection[SSAValue]
+    layers_of: Callable[[Sequence[Statement]], Sequence[str]]
+    lines_of: Callable[[Statement], int]
+    returned: Sequence[SSAValue]
+    scope: NameScope
+    """The names of functions."""
+    type_of: Callable[[SSAValue], str] = lambda _: TENSOR
+    """The C++ types of values."""
+    context: Sequence[tuple[str, str]] = ((DEVICE, "ttnn::MeshDevice&"),)
+    """Names and types of what pieces of C++ may name besides values."""
+
+
+def outline_layers(
+    statements: Sequence[Statement], body: Body
+) -> tuple[list[Statement], list[OutlinedFunction]]:
+    """The statements with calls for equal layers, and the functions that are called, in order."""
+    body = replace(body, lines_of=cache(body.lines_of))
+    search, found = _ordered(statements, body)
+    functions: dict[OutlinedFunction, _Equal] = {}
+    while found is not None:
+        function = _function(found, body)
+        functions[function] = found
+        search = _Search(list(_replaced(search.statements, function)), body)
+        found = search.best() if len(functions) < MOST_FUNCTIONS else None
+    return _united(search.statements, functions, body)
+
+
+def _united(
+    statements: Sequence[Statement], functions: Mapping[OutlinedFunction, _Equal], body: Body
+) -> tuple[list[Statement], list[OutlinedFunction]]:
+    """The same with one function for those that differ in constants of the file: blocks whose
+    layers are of several sizes."""
+    place = {id(statement): index for index, statement in enumerate(statements)}
+    alike: dict[object, list[OutlinedFunction]] = {}
+    for function in functions:
+        # What other functions call stays as they call it.
+        is_called_here = all(id(call) in place for call in function.calls.values())
+        key = general_signature(function.groups[0]) if is_called_here else id(function)
+        alike.setdefault(key, []).append(function)
+    made: list[OutlinedFunction] = []
+    changed: dict[int, Statement] = {}
+    for known in alike.values():
+        calls = {group: id(call) for each in known for group, call in each.calls.items()}
+        groups = tuple(sorted(calls, key=lambda group: place.get(calls[group], 0)))
+        columns = set(zip(*map(pieces_of, groups), strict=True))
+        texts = sum(len(set(column)) > 1 for column in columns)
+        if len(known) == 1 or texts > MOST_UNITED:
+            made += known
+            continue
+        dying = frozenset(index for each in known for index in functions[each].dying)
+        function = _function(_Equal(groups, 0, dying), body, known[0].name)
+        made.append(function)
+        changed |= {call: function.calls[group] for group, call in calls.items()}
+    return [changed.get(id(statement), statement) for statement in statements], made
+
+
+def _ordered(statements: Sequence[Statement], body: Body) -> tuple[_Search, _Equal | None]:
+    """The statements with the best function that they have, with what layers share at the start if
+    that makes more of them equal."""
+    search = _Search(statements, body)
+    found = search.best()
+    hoisted = shared_first(statements, body.returned)
+    if hoisted is not None:
+        other = _Search(hoisted, body)
+        after = other.best()
+        if after is not None and (found is None or after.score > found.score):
+            return other, after
+    return search, found
+
+
+def _replaced(statements: Sequence[Statement], function: OutlinedFunction) -> Iterator[Statement]:
+    starts = {id(group.statements[0]): group for group in function.groups}
+    skipped = 0
+    for statement in statements:
+        if skipped:
+            skipped -= 1
+            continue
+        group = starts.get(id(statement))
+        if group is None:
+            yield statement
+        else:
+            yield function.calls[group]
+            skipped = len(group.statements) - 1
+
+
+@dataclass(frozen=True)
+class _Equal:
+    """Groups that can be one function."""
+
+    groups: tuple[Group, ...]
+    score: float
+    dying: frozenset[int]
+    """Which of the values that come in are used for the last time, in one of them at least."""
+
+
+class _Search:
+    """Looks for the layers whose function saves most."""
+
+    def __init__(self, statements: Sequence[Statement], body: Body) -> None:
+        self.statements = statements
+        self.body = body
+        self.weights = set(body.members).difference(body.inputs)
+        self.ends = list(accumulate(map(body.lines_of, statements)))
+        made_at = made_by(statements)
+        self.last_use = last_uses(body.returned, statements, made_at)
+        shared = shared_values(statements)
+        counted = {value: index for value, index in made_at.items() if value not in shared}
+        self.own = [0, *accumulate([not each.runs_statements for each in statements])]
+        """How many statements before each are no calls of functions of layers."""
+        # Several results of one call belong together.
+        self.joined = [False, *(b.op is a.op for a, b in pairwise(statements)), False]
+        self.alive = alive_counts(counted, self.last_use, len(statements))
+        most = 2 * max(self.alive, default=0)
+        self.closed = [2 / (2 + max(count - 2, 0)) for count in range(most + 1)]
+        """How closed statements are, by the number of values that are alive at both ends."""
+        self.divided = [*map(self._continues, range(len(statements) + 1))]
+        self.until = [
+            max([self.last_use.get(result, -1) for result in statement.results], default=-1)
+            for statement in statements
+        ]
+        """Up to where results of each statement are used."""
+        self.links = Links(statements)
+
+    def best(self) -> _Equal | None:
+        """The groups that make the best function; None if none is worth it."""
+        numbers: dict[object, int] = {}
+        tokens = [
+            numbers.setdefault(self._token(statement), len(numbers))
+            for statement in self.statements
+        ]
+        candidates = chain.from_iterable(
+            self._candidates(run, tokens) for run in repeated_runs(tokens)
+        )
+        likely = nlargest(_TRIED, candidates, key=itemgetter(0))
+        best: tuple[float, list[Group]] = 0, []
+        for _, starts, length in likely:
+            for groups in self._equal(starts, length):
+                best = self._better(groups, best)
+        score, groups = best
+        return _Equal(tuple(groups), score, self._dying(groups)) if groups else None
+
+    def _token(self, statement: Statement) -> object:
+        weights, form = self.weights, statement.form
+        return (
+            form.skeleton,
+            len(statement.results),
+            tuple([value in weights for value in form.values]),
+        )
+
+    def _candidates(
+        self, run: Run, tokens: Sequence[int]
+    ) -> Iterator[tuple[float, tuple[int, ...], int]]:
+        """Lengths that runs can have, each after how good it would be, nearly."""
+        starts = run.starts
+        first, count = starts[0], len(starts)
+        if any(self.joined[start] for start in starts):
+            return
+        before = self.ends[first - 1] if first else 0
+        # No more is asked of long runs than functions are long, for there are many.
+        longest = min(run.length, bisect_right(self.ends, before + LONGEST, first) - first)
+        for size in primitive_lengths(tokens[first : first + 2 * longest], longest):
+            end = first + size
+            lines = self.ends[end - 1] - before
+            if lines < SHORTEST or size < FEWEST or self.joined[end]:
+                continue
+            if self.own[end] == self.own[first]:
+                continue
+            # Statements that are a layer count for more than parts of one. Thousands are looked at.
+            closedness = self.closed[self.alive[first] + self.alive[end]]
+            unity = _UNITED[self.divided[first] + self.divided[end]]
+            yield (count - 1) * lines * closedness * unity, starts, size
+
+    def _closedness(self, start: int, end: int) -> float:
+        """1 for statements that take one value and give one, less for more.
+
+        Values that layers share, such as masks, do not count.
+        """
+        return self.closed[self.alive[start] + self.alive[end]]
+
+    def _unity(self, start: int, end: int) -> float:
+        """1 for statements that begin and end with something new, less if a value that is made
+        before or by them only gets another form after."""
+        return _UNITED[self.divided[start] + self.divided[end]]
+
+    def _continues(self, position: int) -> bool:
+        """True if the statement there only gives another form to what the one before it made."""
+        if not 0 < position < len(self.statements):
+            return False
+        before, here = self.statements[position - 1], self.statements[position]
+        if len(before.results) != 1 or len(here.results) != 1:
+            return False
+        value, names = before.results[0], self.body.names
+        return self.last_use.get(value) == position and names[value] == names[here.results[0]]
+
+    def _equal(self, starts: tuple[int, ...], length: int) -> Iterable[list[tuple[int, int]]]:
+        """Of runs that look alike those whose values go alike, as their starts and ends."""
+        alike: dict[object, list[tuple[int, int]]] = {}
+        for start in starts:
+            end = start + length
+            lasting = tuple(
+                [
+                    (row - start, column)
+                    for row in range(start, end)
+                    if self.until[row] >= end
+                    for column, result in enumerate(self.statements[row].results)
+                    if self.last_use.get(result, -1) >= end
+                ]
+            )
+            # What gives nothing overwrites something: rows of a cache.
+            if len(lasting) <= MOST_RETURNED:
+                key = self.links.inside(start, end), lasting
+                alike.setdefault(key, []).append((start, end))
+        return [places for places in alike.values() if len(places) > 1]
+
+    def _better(
+        self, places: Sequence[tuple[int, int]], best: tuple[float, list[Group]]
+    ) -> tuple[float, list[Group]]:
+        """The better of a function for the statements there, and of the best so far: the score,
+        and the groups."""
+        # One that ends otherwise, as the last one before the head of a model, is a layer as well.
+        whole = min([self._closedness(*place) for place in places])
+        whole *= fmean([self._unity(*place) for place in places])
+        start, end = places[0]
+        lines = self.ends[end - 1] - (self.ends[start - 1] if start else 0)
+        # What calls take at least is known before what they are given.
+        most = (len(places) - 1) * lines - len(places) * _CALL_LINES
+        if most * whole <= best[0]:
+            return best
+        groups = [self._group(start, end) for start, end in places]
+        saved = self._saved(groups, lines)
+        if saved < LEAST_SAVED or saved * whole <= best[0]:
+            return best
+        return saved * whole, groups
+
+    def _group(self, start: int, end: int) -> Group:
+        inside = self.statements[start:end]
+        results = [result for statement in inside for result in statement.results]
+        return group_of(inside, {r for r in results if self.last_use.get(r, -1) >= end})
+
+    def _dying(self, groups: Sequence[Group]) -> frozenset[int]:
+        """Which of the values that come in are used for the last time in one of the groups."""
+        starts = {id(statement): index for index, statement in enumerate(self.statements)}
+        return frozenset(
+            index
+            for each in groups
+            for index, value in enumerate(each.live_in)
+            if self.last_use.get(value, -1) < starts[id(each.statements[0])] + len(each.statements)
+            and value not in self.body.members
+            # What writes the rows of a cache takes them all of one tensor, in a loop.
+            and (each.live_out or any(value is not other.live_in[index] for other in groups))
+        )
+
+    def _saved(self, groups: Sequence[Group], lines: int) -> int:
+        """The lines that a function for these groups saves, of which the first takes some;
+        negative if it takes too much."""
+        first = groups[0]
+        computed = sum(not _all_members(groups, i, self.body) for i in range(len(first.live_in)))
+        if computed > MOST_COMPUTED:
+            return -1
+        pieces = zip(*map(pieces_of, groups), strict=True)
+        texts = len({column for column in pieces if len(set(column)) > 1})
+        members = len(first.live_in) - computed
+        # Weights are held apart; inputs are named at each call.
+        named = sum(
+            value in self.body.inputs and _all_members(groups, index, self.body)
+            for index, value in enumerate(first.live_in)
+        )
+        call = _CALL_LINES + named + texts // 2
+        return (len(groups) - 1) * lines - len(groups) * call - members - texts
+
+
+def _all_members(groups: Sequence[Group], index: int, body: Body) -> bool:
+    """True if a value that comes in is a weight, a constant or an input of every group."""
+    members = body.members
+    return all([group.live_in[index] in members for group in groups])
+
+
+def _function(found: _Equal, body: Body, known_name: str = "") -> OutlinedFunction:
+    groups = found.groups
+    first = groups[0]
+    titles = [whole_layer(body.layers_of(group.statements)) for group in groups]
+    relative: dict[SSAValue, str] = {}
+    for group, title in zip(groups, titles, strict=True):
+        for value in (*group.results, *group.live_in):
+            relative[value] = name_in_layer(body.names[value], title)
+    results = [group.results for group in groups]
+    inner = names_inside(results, relative.__getitem__, "")
+    taken = NameScope([*(name for name, _ in body.context), WEIGHTS, SIZES, SETTINGS])
+    roles = _roles(first, inner)
+    tensors: list[Parameter] = []
+    kept: dict[tuple[str, ...], str] = {}
+    for index, value in enumerate(first.live_in):
+        values = [group.live_in[index] for group in groups]
+        called = layer_parameter_name(
+            [relative[each] for each in values],
+            roles.get(value),
+            are_members=_all_members(groups, index, body),
+        )
+        name = taken.unique(identifier(called))
+        inner[value] = kept[tuple(body.names[each] for each in values)] = name
+        type_ = body.type_of(value)
+        type_ = type_ if index in found.dying else f"const {type_}&"
+        tensors.append(Parameter(name, type_))
+    inner |= names_of_forms(results, body.names.__getitem__, kept)
+    parameters = {value: inner[value] for value in first.live_in}
+    local = ValueNames([statement.op for statement in first.statements], parameters, {}, {})
+    inner |= {value: local[value] for value, name in inner.items() if not name}
+    texts = differing_texts(groups, inner, taken)
+    result = inner[first.live_out[0]] if first.live_out else ""
+    ops = [op for statement in first.statements for op in statement.ops]
+    called = layer_function_name(ops, titles, result, has_weights=_has_weights(first, body))
+    name = known_name or body.scope.unique(identifier(called))
+    common = common_title(titles)
+    function = OutlinedFunction(
+        name,
+        groups,
+        tensors,
+        texts,
+        inner,
+        titles=titles,
+        comment=f"{common}: called with different weights." if common else "",
+        layers=_inner_layers(groups, titles, body),
+        type_of=body.type_of,
+        context=body.context,
+    )
+    function.structs = tuple(_structs(function, body))
+    function.values = tuple(_sizes(function, body))
+    add_calls(function)
+    return function
+
+
+def _has_weights(group: Group, body: Body) -> bool:
+    return any(value in body.members and value not in body.inputs for value in group.live_in)
+
+
+def _inner_layers(
+    groups: Sequence[Group], titles: Sequence[str | None], body: Body
+) -> Sequence[str]:
+    """What the layers of each statement are called in all groups, below their titles; empty if
+    they differ."""
+    found = [
+        [
+            layer.removeprefix(title or "").lstrip("./") if layer != title else ""
+            for layer in body.layers_of(group.statements)
+        ]
+        for group, title in zip(groups, titles, strict=True)
+    ]
+    return found[0] if all(each == found[0] for each in found) else ()
+
+
+def _roles(group: Group, names: Mapping[SSAValue, str]) -> dict[SSAValue, str]:
+    """What the weights of calls are called after their results: `query_weight`."""
+    roles: dict[SSAValue, str] = {}
+    for statement in group.statements:
+        call = statement.call
+        while isinstance(call, Call) and call.form in ("get", "subscript"):
+            call = call.arguments[0]
+        if not isinstance(call, Call) or not statement.results:
+            continue
+        callee = call.callee.rpartition("::")[2]
+        known = PARAMETERS.get(callee, ())
+        layer = names[statement.results[0]]
+        op = statement.op
+        plain = None if call.outlined or not isinstance(op, CatalogueOp) else operand_noun(op)
+        for parameter, argument in zip_longest(known, call.arguments):
+            role = role_of_parameter(parameter or "") if layer else plain
+            if isinstance(argument, Use) and role is not None:
+                roles.setdefault(argument.value, role_in_layer(layer, role))
+            elif isinstance(argument, Call) and argument.fields and layer:
+                # The weights of a layer inside, by the fields of their structure.
+                for field, given in zip(argument.fields, argument.arguments, strict=True):
+                    role = role_of_parameter(field.rpartition("_")[2])
+                    if isinstance(given, Use) and role is not None:
+                        roles.setdefault(given.value, role_in_layer(layer, role))
+    return roles
+
+
+def _structs(function: OutlinedFunction, body: Body) -> Iterator[ParameterStruct]:
+    """The structures of weights, and of sizes, of a function that takes several."""
+    first, *others = function.groups
+    own = tuple(
+        parameter
+        for index, (parameter, value) in enumerate(
+            zip(function.tensors, first.live_in, strict=True)
+        )
+        if _all_members(function.groups, index, body)
+        and any(group.live_in[index] is not value for group in others)
+    )
+    if len(own) > 1:
+        yield ParameterStruct(WEIGHTS, struct_name(function.name, WEIGHTS), own)
+    if len(function.texts) > 1 and (
+        _has_weights(first, body) or len(function.parameters) > MOST_UNNAMED
+    ):
+        # Held by value: constants of the file are made of them.
+        fields = [
+            replace(p, type=p.type.removeprefix("const ").removesuffix("&")) for p in function.texts
+        ]
+        function.texts = fields
+        is_size = all(re.search(r"uint32_t|Shape$|Sizes$", p.type) for p in fields)
+        name = SIZES if is_size else SETTINGS
+        struct = struct_name(function.name, name)
+        yield ParameterStruct(name, struct, tuple(fields))
+
+
+def _sizes(function: OutlinedFunction, body: Body) -> Iterator[NamedValue]:
+    """Constants for what several layers are called with besides their weights: one for all that
+    are alike."""
+    struct = next((each for each in function.structs if each.name in (SIZES, SETTINGS)), None)
+    if struct is None:
+        return
+    alike: dict[tuple[str, ...], list[str | None]] = {}
+    for group, title in zip(function.groups, function.titles, strict=True):
+        texts = pieces_of(group)
+        found = tuple(texts[min(field.places)] for field in struct.fields)
+        alike.setdefault(found, []).append(title)
+    common = common_title(function.titles) or ""
+    for texts, titles in alike.items():
+        title = size_title(titles, common) or function.name
+        yield NamedValue(
+            body.scope.unique(identifier(f"{title}_{struct.name}")),
+            struct.type,
+            dict(zip((field.name for field in struct.fields), texts, strict=True)),
+        )

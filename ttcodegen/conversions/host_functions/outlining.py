@@ -1,0 +1,334 @@
+"""Equal groups of statements become one function, called with what they differ in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.host_functions.cpp_interface import DEVICE, returned_type
+from ttcodegen.conversions.host_functions.expression_forms import NamedConstant, kind_of
+from ttcodegen.conversions.host_functions.recording import TENSOR, Statement
+from ttcodegen.conversions.host_functions.statement_groups import (
+    Group,
+    general_signature,
+    pieces_of,
+    signature,
+    texts_of,
+)
+from ttcodegen.emitc.identifiers import NameScope, identifier
+from ttcodegen.emitc.text import Text
+from ttcodegen.naming.functions import preparation_name, preparation_verb, settings_name
+from ttcodegen.naming.interface import struct_name
+from ttcodegen.naming.parameters import (
+    ARGUMENTS,
+    SETTINGS,
+    names_inside,
+    names_of_forms,
+    prepared_parameter_name,
+)
+from ttcodegen.naming.values import ValueNames
+from ttcodegen.ops.core.call_parameters import MOST_UNNAMED
+from ttcodegen.ops.core.calls import Argument, Call, Use
+
+_FUNCTION_TYPE = "decltype("
+SHORTEST = 2
+"""The fewest statements that are worth a function."""
+
+
+@dataclass(frozen=True, eq=False)
+class Parameter:
+    """A parameter of an outlined function, or a field of one that is a structure."""
+
+    name: str
+    type: str
+    places: frozenset[int] = frozenset()
+    """Which pieces of C++ of the function, counted in order, it replaces; none for a tensor."""
+
+
+@dataclass(frozen=True)
+class ParameterStruct:
+    """Parameters that an outlined function takes as one structure."""
+
+    name: str
+    type: str
+    fields: tuple[Parameter, ...]
+    is_declared: bool = False
+    """True if the header of the module declares it."""
+
+
+@dataclass(frozen=True)
+class NamedValue:
+    """A constant of the source file that holds one of the structures."""
+
+    name: str
+    type: str
+    fields: Mapping[str, str]
+    """The pieces of C++ by the names of the fields."""
+
+
+@dataclass(eq=False)
+class OutlinedFunction:
+    """A function that several groups became."""
+
+    name: str
+    groups: Sequence[Group]
+    tensors: Sequence[Parameter]
+    """One for each value that comes in."""
+    texts: Sequence[Parameter]
+    names: Mapping[SSAValue, str]
+    """What the values of the first group are called in the function."""
+    structs: Sequence[ParameterStruct] = ()
+    """Those of the parameters that are members of structures."""
+    titles: Sequence[str | None] = ()
+    """The layer that each group is, of a function that computes layers."""
+    comment: str = ""
+    layers: Sequence[str] = ()
+    """What is written before the statements, where it changes; empty for nothing."""
+    values: Sequence[NamedValue] = ()
+    """What groups are called with, of a structure without tensors."""
+    type_of: Callable[[SSAValue], str] = lambda _: TENSOR
+    """The C++ types of values."""
+    context: Sequence[tuple[str, str]] = ((DEVICE, "ttnn::MeshDevice&"),)
+    """Names and types of what pieces of C++ may name; it is passed on where they do."""
+    calls: dict[Group, Statement] = field(default_factory=dict[Group, Statement])
+    """The statement that replaces each group."""
+
+    @property
+    def places(self) -> dict[Parameter, tuple[str, str]]:
+        """The parameters that are members: the name of the structure, and of the field."""
+        return {each: (struct.name, each.name) for struct in self.structs for each in struct.fields}
+
+    @property
+    def parameters(self) -> list[tuple[str, str]]:
+        """Names and types of what the C++ function takes."""
+        members = self.places
+        taken = [(p.name, p.type) for p in self.tensors if p not in members]
+        taken += [(struct.name, f"const {struct.type}&") for struct in self.structs]
+        taken += [(p.name, p.type) for p in self.texts if p not in members]
+        return [*taken, *self.used_context]
+
+    @property
+    def used_context(self) -> list[tuple[str, str]]:
+        """What of the context the statements name."""
+        pieces = {text.removeprefix("&") for text in pieces_of(self.groups[0])}
+        skeletons = [statement.form.skeleton for statement in self.groups[0].statements]
+        return [
+            (name, type_)
+            for name, type_ in self.context
+            if name in pieces or any(f"*{name}." in text for text in skeletons)
+        ]
+
+    @property
+    def result_types(self) -> tuple[str, ...]:
+        """The C++ types of what it returns."""
+        return tuple(map(self.type_of, self.groups[0].live_out))
+
+
+def outline(
+    groups: Sequence[Group],
+    names: ValueNames,
+    scope: NameScope,
+    type_of: Callable[[SSAValue], str],
+    context: Sequence[tuple[str, str]],
+) -> dict[int, OutlinedFunction]:
+    """Finds the groups of a computation of constants that are equal but for what they are called
+    with.
+
+    Args:
+        groups: in order.
+        names: what values are called.
+        scope: the names of functions.
+        type_of: the C++ types of values.
+        context: names and types of what pieces of C++ may name besides values.
+
+    Returns:
+        The function of each group that has one, by the index of the group.
+    """
+    alike: dict[object, dict[object, list[int]]] = {}
+    for index, each in enumerate(groups):
+        if len(each.statements) >= SHORTEST and each.live_out:
+            equal = alike.setdefault(general_signature(each), {})
+            equal.setdefault(signature(each), []).append(index)
+    found: dict[int, OutlinedFunction] = {}
+    for equal in alike.values():
+        for indices in _together(list(equal.values())):
+            if len(indices) > 1:
+                members = [groups[index] for index in indices]
+                function = _preparation(members, names, scope, type_of, context)
+                found.update(dict.fromkeys(indices, function))
+    return found
+
+
+def _together(equal: Sequence[list[int]]) -> Sequence[list[int]]:
+    """Which groups become one function: those that differ in constants of the file as well, if
+    there are more of them than of such constants."""
+    if len(equal) > 1 and sum(map(len, equal)) > len(equal):
+        return [sorted(index for indices in equal for index in indices)]
+    return equal
+
+
+def _preparation(
+    groups: Sequence[Group],
+    names: ValueNames,
+    scope: NameScope,
+    type_of: Callable[[SSAValue], str],
+    context: Sequence[tuple[str, str]],
+) -> OutlinedFunction:
+    """The function that computes constants of several groups."""
+    first = groups[0]
+    taken = NameScope(name for name, _ in context)
+    tensors: list[Parameter] = []
+    inner: dict[SSAValue, str] = {}
+    kept: dict[tuple[str, ...], str] = {}
+    verb = preparation_verb(statement.op for statement in first.statements)
+    for index, value in enumerate(first.live_in):
+        called = tuple(names[each.live_in[index]] for each in groups)
+        name = taken.unique(identifier(prepared_parameter_name(called, verb)))
+        inner[value] = kept[called] = name
+        tensors.append(Parameter(inner[value], type_of(value)))
+    results = [each.results for each in groups]
+    inner |= names_inside(results, names.__getitem__, "result")
+    inner |= names_of_forms(results, names.__getitem__, kept)
+    texts = differing_texts(groups, inner, taken)
+    given = [each.live_out[0] for each in groups]
+    name = preparation_name(verb, given, inner[given[0]], scope)
+    function = OutlinedFunction(
+        name, groups, tensors, texts, inner, type_of=type_of, context=context
+    )
+    if any(p.type.startswith(_FUNCTION_TYPE) for p in texts):
+        _settle(function, scope)
+    elif len(function.parameters) > MOST_UNNAMED:
+        tensors[:] = [Parameter(p.name, f"const {p.type}&") for p in tensors]
+        fields = (*tensors, *texts)
+        function.structs = [ParameterStruct(ARGUMENTS, struct_name(name, ARGUMENTS), fields)]
+    add_calls(function)
+    return function
+
+
+def _settle(function: OutlinedFunction, scope: NameScope) -> None:
+    """Lets a function take what it runs for certain sizes, and these, as one structure; the file
+    has a constant of it for each set of sizes."""
+    fields = [
+        replace(p, type=p.type.removeprefix("const ").removesuffix("&")) for p in function.texts
+    ]
+    function.texts = fields
+    struct = ParameterStruct(SETTINGS, struct_name(function.name, SETTINGS), tuple(fields))
+    function.structs = [struct]
+    values: dict[tuple[str, ...], NamedValue] = {}
+    for each in function.groups:
+        texts = pieces_of(each)
+        found = tuple(texts[min(field.places)] for field in fields)
+        if found not in values:
+            name = settings_name(function.name, each.live_out[0])
+            named = dict(zip((field.name for field in fields), found, strict=True))
+            values[found] = NamedValue(scope.unique(name), struct.type, named)
+    function.values = list(values.values())
+
+
+def differing_texts(
+    groups: Sequence[Group], names: Mapping[SSAValue, str], scope: NameScope
+) -> list[Parameter]:
+    """Parameters for the pieces of C++ that differ from group to group; one for all that differ
+    alike.
+
+    Args:
+        groups: equal groups.
+        names: what the values of the first one are called.
+        scope: the names of parameters.
+    """
+    texts = list(zip(*(texts_of(each, names) for each in groups), strict=True))
+    places: dict[tuple[str, ...], list[int]] = {}
+    for index, pieces in enumerate(texts):
+        values = tuple(text for text, _ in pieces)
+        if len(set(values)) > 1:
+            places.setdefault(values, []).append(index)
+    parameters: list[Parameter] = []
+    for values, indices in places.items():
+        given = [texts[index][0][1] for index in indices]
+        kinds = [kind_of(values[0], each) for each in given]
+        type_, noun = next(kind for kind in kinds if kind[0])
+        name = next((each for each in given if each and not each.startswith("const ")), noun)
+        parameters.append(Parameter(scope.unique(identifier(name)), type_, frozenset(indices)))
+    return parameters
+
+
+def add_calls(function: OutlinedFunction) -> None:
+    """Makes the statement that replaces each group."""
+    for index, each in enumerate(function.groups):
+        title = function.titles[index] if function.titles else None
+        function.calls[each] = _call(function, each, title)
+
+
+def _call(function: OutlinedFunction, each: Group, title: str | None) -> Statement:
+    found = pieces_of(each)
+    given: dict[Parameter, Argument] = {
+        parameter: Use(value)
+        for parameter, value in zip(function.tensors, each.live_in, strict=True)
+    }
+    given |= {p: Text(found[min(p.places)]) for p in function.texts}
+    members = function.places
+    arguments: list[Argument] = [given[p] for p in function.tensors if p not in members]
+    for struct in function.structs:
+        fields = tuple(parameter.name for parameter in struct.fields)
+        values = tuple(given[parameter] for parameter in struct.fields)
+        braced = Call(struct.type, values, struct.type, "list", fields=fields)
+        texts = {f: v.text for f, v in zip(fields, values, strict=True) if isinstance(v, Text)}
+        named = next((value.name for value in function.values if value.fields == texts), None)
+        arguments.append(braced if named is None else NamedConstant(named, struct.type))
+    arguments += [given[p] for p in function.texts if p not in members]
+    arguments += [Text(name) for name, _ in function.used_context]
+    types = function.result_types
+    call = Call(function.name, tuple(arguments), returned_type(types) or "void", outlined=True)
+    ops = [op for statement in each.statements for op in statement.ops]
+    return Statement(
+        ops[0], call, each.live_out, each.live_in, title, types=types, others=tuple(ops[1:])
+    )
+
+
+def body_of(function: OutlinedFunction) -> list[Statement]:
+    """The statements of a function, with its parameters in them."""
+    members = function.places
+    named = {
+        place: ".".join(members.get(parameter, (parameter.name,)))
+        for parameter in function.texts
+        for place in parameter.places
+    }
+    position = 0
+    done: dict[int, tuple[Call, int]] = {}
+
+    def replaced(argument: Argument) -> Argument:
+        nonlocal position
+        if isinstance(argument, Text):
+            name = named.get(position)
+            position += 1
+            return argument if name is None else Text(name)
+        if isinstance(argument, Use):
+            return argument
+        if id(argument) not in done:
+            start = position
+            callee = argument.callee
+            if argument.purpose:
+                callee = named.get(position, callee)
+                position += 1
+            arguments = tuple(map(replaced, argument.arguments))
+            made = replace(argument, callee=callee, arguments=arguments, purpose="")
+            done[id(argument)] = made, position - start
+            return made
+        # What is written once, for several statements, stays one.
+        made, count = done[id(argument)]
+        position += count
+        return made
+
+    rows = zip(*(each.statements for each in function.groups), strict=True)
+    titles = function.layers or [""] * len(function.groups[0].statements)
+    return [
+        replace(
+            row[0],
+            call=replaced(row[0].call),
+            title=title or None,
+            others=tuple(op for statement in row for op in statement.ops)[1:],
+        )
+        for row, title in zip(rows, titles, strict=True)
+    ]

@@ -1,0 +1,283 @@
+"""The function that computes what depends on weights and constants alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.host_functions.cpp_interface import DEVICE, HostTypes, prepare_parameters
+from ttcodegen.conversions.host_functions.function_writer import (
+    Body,
+    FunctionWriter,
+    Members,
+    SourceFile,
+)
+from ttcodegen.conversions.host_functions.interface import Entry
+from ttcodegen.conversions.host_functions.outlined_functions import write_outlined
+from ttcodegen.conversions.host_functions.outlining import outline
+from ttcodegen.conversions.host_functions.recording import (
+    Recorder,
+    SourceFacts,
+    Statement,
+    StatementRecorder,
+    is_deallocation,
+)
+from ttcodegen.conversions.host_functions.splitting import LONGEST, cuts, layers_of
+from ttcodegen.conversions.host_functions.statement_groups import components
+from ttcodegen.emitc.statements import VerbatimOp
+from ttcodegen.naming.functions import part_name, part_title
+from ttcodegen.naming.interface import prepare_name
+from ttcodegen.naming.layers import common_layer, layer_of_weight
+from ttcodegen.naming.values import ValueNames
+from ttcodegen.transforms.rebuilding import body_of
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What computes the constants of an entry."""
+
+    members: Members
+    recorder: StatementRecorder
+    statements: Sequence[Statement]
+    computed: Mapping[SSAValue, SSAValue]
+    """For each constant as the entry has it what is computed."""
+
+
+def library_preparation(facts: SourceFacts, entry: Entry) -> Preparation:
+    """The preparation of an entry that calls the library: its const-eval function."""
+    members = _members(entry)
+    if entry.const_eval is None or entry.load is None:
+        return Preparation(members, Recorder(facts, ValueNames([], {}, {}, {})), [], {})
+    arguments = body_of(entry.const_eval).args
+    tensors = {tensor.value: tensor for tensor in entry.arguments}
+    for argument, value in zip(arguments, entry.load.operands, strict=True):
+        members.bind_argument(argument, tensors[value])
+    ops = [op for op in body_of(entry.const_eval).ops if not is_deallocation(op)]
+    constants = ops.pop().operands
+    names = entry.names.prepared
+    assert names is not None
+    recorder = Recorder(facts, names)
+    statements = recorder.record(ops)
+    computed: dict[SSAValue, SSAValue] = dict(zip(entry.load.results, constants, strict=True))
+    return Preparation(members, recorder, statements, computed)
+
+
+def device_preparation(entry: Entry, recorder: StatementRecorder) -> Preparation:
+    """The preparation of an entry that runs programs of the device, of which a recorder has the
+    statements."""
+    computed = dict(zip(entry.constant_values, entry.constant_values, strict=True))
+    return Preparation(_members(entry), recorder, recorder.statements, computed)
+
+
+def _members(entry: Entry) -> Members:
+    members = Members()
+    for tensor in entry.arguments:
+        members.bind_argument(tensor.value, tensor)
+    return members
+
+
+def write_preparation(source: SourceFile, entry: Entry, preparation: Preparation) -> None:
+    """Defines the function that computes the constants of an entry: group by group of those that
+    are computed together, and equal groups by one function."""
+    recorder, computed = preparation.recorder, preparation.computed
+    body = Body(entry, preparation.members, recorder)
+    constants = [recorder.resolved(value) for value in computed.values()]
+    groups = components(preparation.statements, constants)
+    kept = [("constants", f"const {entry.struct('Constants')}&")] if source.types.kept else []
+    context = (*kept, (DEVICE, f"{source.types.device}&"))
+    functions = outline(groups, recorder.names, source.function_names, recorder.type_of, context)
+    for function in dict.fromkeys(functions.values()):
+        write_outlined(source, function, recorder)
+    statements = [
+        [functions[index].calls[group]] if index in functions else list(group.statements)
+        for index, group in enumerate(groups)
+    ]
+    _write_function(source, body, statements, computed)
+
+
+def _write_function(
+    source: SourceFile,
+    body: Body,
+    groups: Sequence[Sequence[Statement]],
+    computed: Mapping[SSAValue, SSAValue],
+) -> None:
+    """Defines the function itself.
+
+    Args:
+        source: the file.
+        body: what its statements share.
+        groups: the statements.
+        computed: for each constant as the entry loads it what is computed.
+    """
+    entry = body.entry
+    name, struct = prepare_name(entry.cpp_name), entry.struct("Constants")
+    types = source.types
+    taken = prepare_parameters(entry, types)
+    statements = [statement for group in groups for statement in group]
+    lines = sum(map(body.lines_of, statements)) + len(entry.constant_fields)
+    needs_kept = any(_names_constants(statement) for statement in statements)
+    if lines <= LONGEST and not entry.layers and not needs_kept:
+        builder = source.file.function(name, taken, struct, fixed_names=[DEVICE])
+        function = source.open(body, builder, taken)
+        function.inlines_calls = True
+        function.write(statements, returned=list(computed.values()))
+        others = {
+            each.name: builder.call(each.maker, type=each.type, template_args=each.made, pure=True)
+            for each in types.kept
+        }
+        values = [computed[value] for value in entry.constant_values]
+        function.return_struct(struct, entry.constant_fields, values, others)
+        source.file.blank()
+        return
+    fields: dict[SSAValue, list[str]] = {}
+    for value, field in _fields(entry):
+        if value in computed:
+            fields.setdefault(body.recorder.resolved(computed[value]), []).append(field)
+    handed = [(value, field) for value, field in _fields(entry) if value in body.members.places]
+    called: list[tuple[str, list[bool]]] = []
+    is_short = lines + len(handed) + len(fields) <= LONGEST
+    if not is_short:
+        called = [_write_part(source, body, part, fields) for part in _parts(body, groups, fields)]
+        called += _write_layers(source, body, handed)
+    builder = source.file.function(name, taken, struct, fixed_names=[DEVICE])
+    made = builder.variable("constants", struct, fixed=bool(types.kept))
+    for each in types.kept:
+        text = f"{each.maker}<{', '.join(each.made)}>()"
+        builder.insert(VerbatimOp(f"{{}}.{each.name} = {text};", [made]))
+    passed = [*builder.arguments, made]
+    if is_short:
+        function = source.open(body, builder, taken)
+        function.structs = {**function.structs, "constants": made}
+        _write_constants(function, statements, fields)
+        for value, field in handed:
+            function.assign_constant(field, function.used(value))
+    for part, used in called:
+        given = [value for value, is_used in zip(passed, used, strict=True) if is_used]
+        builder.insert(VerbatimOp(f"{part}({', '.join(['{}'] * len(given))});", given))
+    builder.return_(builder.load(made))
+    source.file.blank()
+
+
+def _names_constants(statement: Statement) -> bool:
+    """True if a statement needs what the constants hold besides tensors."""
+    names = [text for text, _ in statement.form.texts]
+    return "constants" in names or "*constants." in str(statement.form.skeleton)
+
+
+def _write_constants(
+    function: FunctionWriter,
+    statements: Sequence[Statement],
+    fields: Mapping[SSAValue, Sequence[str]],
+) -> None:
+    """Writes statements that compute constants, each of which is put into its field at once."""
+    function.inlines_calls = True
+    kept = [value for s in statements for value in s.results if value in fields]
+    function.write(statements, returned=kept, reserved=["constants"], fields=fields)
+
+
+def _fields(entry: Entry) -> Iterator[tuple[SSAValue, str]]:
+    """The constants, and the weights of layers, each with where it is held."""
+    for value, field in entry.constants:
+        yield value, field
+    for array in entry.layers:
+        for index, values in enumerate(array.values):
+            for value, field in zip(values, array.fields, strict=True):
+                yield value, f"{array.field}[{index}].{field}"
+
+
+def _write_layers(
+    source: SourceFile, body: Body, handed: Sequence[tuple[SSAValue, str]]
+) -> list[tuple[str, list[bool]]]:
+    """Defines functions that hand weights to layers as they are; their names, and which of the
+    parameters they have."""
+    entry = body.entry
+    called: list[tuple[str, list[bool]]] = []
+    for start in range(0, len(handed), LONGEST):
+        name = source.function_names.unique(f"{prepare_name(entry.cpp_name)}_layers")
+        taken = _part_parameters(entry, source.types)
+        builder = source.file.function(
+            name, taken, specifiers=["static"], fixed_names=source.types.fixed_names
+        )
+        function = source.open(body, builder, taken)
+        for value, field in handed[start : start + LONGEST]:
+            function.assign_constant(field, function.used(value))
+        builder.return_()
+        source.file.blank()
+        called.append((name, builder.drop_unused_parameters()))
+    return called
+
+
+def _part_parameters(entry: Entry, types: HostTypes) -> list[tuple[str, str]]:
+    return [*prepare_parameters(entry, types), ("constants", f"{entry.struct('Constants')}&")]
+
+
+def _write_part(
+    source: SourceFile,
+    body: Body,
+    statements: Sequence[Statement],
+    fields: Mapping[SSAValue, Sequence[str]],
+) -> tuple[str, list[bool]]:
+    """Defines a function that computes some of the constants; its name, and which of the
+    parameters it has."""
+    entry = body.entry
+    title = part_title(_layers(body, statements))
+    name = source.function_names.unique(part_name(prepare_name(entry.cpp_name), title))
+    taken = _part_parameters(entry, source.types)
+    builder = source.file.function(
+        name, taken, specifiers=["static"], fixed_names=source.types.fixed_names
+    )
+    _write_constants(source.open(body, builder, taken), statements, fields)
+    builder.return_()
+    source.file.blank()
+    return name, builder.drop_unused_parameters()
+
+
+def _layers(body: Body, statements: Iterable[Statement]) -> list[str]:
+    """The layer of each statement, of one that computes a constant that of a weight it takes."""
+
+    def found(statement: Statement) -> str | None:
+        taken = (body.members.weight_names.get(value, "") for value in statement.uses)
+        return body.members.layer_of(statement) or next(
+            filter(None, map(layer_of_weight, taken)), None
+        )
+
+    return layers_of(statements, found)
+
+
+def _parts(
+    body: Body, groups: Sequence[Sequence[Statement]], fields: Mapping[SSAValue, Sequence[str]]
+) -> Iterator[list[Statement]]:
+    """Groups of statements in parts of not too many lines; what makes a value that several groups
+    use is in each part that uses it, and by itself only if it is one of the constants' fields."""
+    shared = {
+        result: group[0]
+        for group in groups
+        if len(group) == 1 and not group[0].uses
+        for result in group[0].results
+    }
+    part: list[Statement] = []
+    starts = _starts(body, groups)
+    for index, group in enumerate(groups):
+        if index in starts and part:
+            yield part
+            part = []
+        made = [result for statement in group for result in statement.results]
+        if all(result in shared and result not in fields for result in made):
+            continue
+        needed = {id(shared[v]): shared[v] for s in group for v in s.uses if v in shared}
+        part += [s for s in needed.values() if s not in part]
+        part += [statement for statement in group if statement not in part]
+    if part:
+        yield part
+
+
+def _starts(body: Body, groups: Sequence[Sequence[Statement]]) -> set[int]:
+    """The groups that a part begins with: where a layer ends, the first one that is far enough."""
+    sizes = (sum(body.lines_of(s) + len(s.results) for s in group) for group in groups)
+    layers: list[str] = []
+    for group in groups:
+        layers.append(common_layer(_layers(body, group)) or (layers[-1] if layers else ""))
+    return set(cuts(layers, list(accumulate(sizes)), is_early=True))

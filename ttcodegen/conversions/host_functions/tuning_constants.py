@@ -1,0 +1,423 @@
+"""src/tuning.hpp: the tuning knobs of a program, as named constants."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from ttcodegen.conversions.host_functions.interface import Entry
+from ttcodegen.conversions.host_functions.matmul_weights import ProductWeights, product_weights
+from ttcodegen.dialects.operations.compute_config import ComputeConfig
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.math_fidelity import MathFidelity
+from ttcodegen.dialects.ttcore.shards import Orientation
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
+from ttcodegen.dialects.ttnn.program_configs import (
+    CoreGrid,
+    CoreSet,
+    FusedActivation,
+    ProgramConfig,
+    Word,
+)
+from ttcodegen.emitc.builder import EmitCBuilder, open_file
+from ttcodegen.emitc.identifiers import NameScope
+from ttcodegen.naming.sources import name_or_kind
+from ttcodegen.naming.tuning import (
+    NAMESPACE,
+    PRODUCT_COMPUTE,
+    PRODUCT_MEMORY,
+    PRODUCT_PROGRAM,
+    PRODUCT_WEIGHTS,
+    TRACE_REGION,
+    compute_name,
+    memory_name,
+    program_config_names,
+    qualified,
+    sharded_memory_names,
+)
+from ttcodegen.ops.core.calls import (
+    COMPUTE_CONFIG_ATTRIBUTE,
+    CONV2D_CONFIG_ATTRIBUTE,
+    CONVOLUTION_COMPUTE,
+    CONVOLUTION_CONFIG,
+    MATMUL_CONFIG_ATTRIBUTE,
+    NORM_CONFIG_ATTRIBUTE,
+    SDPA_CONFIG_ATTRIBUTE,
+    core_set_text,
+)
+from ttcodegen.ops.core.definition import has_trait
+from ttcodegen.ops.core.traits import Trait
+from ttcodegen.transforms.rebuilding import body_of
+
+HEADER = "tuning.hpp"
+_HEAD = "Tuning knobs: change a constant and rebuild. See the chapter Tuning of README.md."
+"""The namespace of the constants, so that no value of the program can have the name of one."""
+_COMPUTE_TYPE = "ttnn::DeviceComputeKernelConfig"
+_MEMORY_TYPE = "const ttnn::MemoryConfig&"
+_MEMORY_COMMENTS = {
+    "weights": "Memory of weights and constants: {} or {}.",
+    "activations": "Memory of activations: {} or {}.",
+}
+_BUFFERS = ("ttnn::DRAM_MEMORY_CONFIG", "ttnn::L1_MEMORY_CONFIG")
+_CONFIGURATIONS = (
+    COMPUTE_CONFIG_ATTRIBUTE,
+    CONV2D_CONFIG_ATTRIBUTE,
+    MATMUL_CONFIG_ATTRIBUTE,
+    NORM_CONFIG_ATTRIBUTE,
+    SDPA_CONFIG_ATTRIBUTE,
+)
+_WORDS = {
+    "tile": "ttnn::Layout::TILE",
+    "row_major": "ttnn::Layout::ROW_MAJOR",
+    "f32": "ttnn::DataType::FLOAT32",
+    "bf16": "ttnn::DataType::BFLOAT16",
+    "bfp_bf8": "ttnn::DataType::BFLOAT8_B",
+    "bfp_bf4": "ttnn::DataType::BFLOAT4_B",
+}
+_COMPUTE_ALTERNATIVES = (
+    "math_fidelity: LoFi, HiFi2, HiFi3 or HiFi4, from fast to precise. math_approx_mode, "
+    "fp32_dest_acc_en, packer_l1_acc: true or false."
+)
+
+
+_MATMUL_CONFIG = "ttnn::operations::matmul::MatmulProgramConfig"
+_MATMUL_HEADER = "ttnn/operations/matmul/device/config/matmul_program_config_types.hpp"
+
+
+@dataclass(frozen=True)
+class _Undecided:
+    """A decision that all calls of a kind share, and that is left to the library at first."""
+
+    type: str
+    """Of the value, if there is one."""
+    header: str
+    comment: tuple[str, ...]
+
+
+_WEIGHTS_COMMENT = (
+    "Data type of weights that only matrix products use: ttnn::DataType::FLOAT32, BFLOAT16, or the "
+    "block floats BFLOAT8_B and BFLOAT4_B, which take about a half and a quarter of the memory of "
+    "BFLOAT16, at less precision."
+)
+_COMPUTE_CHOICES = (
+    "std::nullopt: the library's default. Example: ttnn::DeviceComputeKernelConfig{"
+    ".math_fidelity = MathFidelity::HiFi2, .fp32_dest_acc_en = true, .packer_l1_acc = true}.",
+    _COMPUTE_ALTERNATIVES,
+)
+_UNDECIDED = {
+    PRODUCT_MEMORY: _Undecided(
+        "ttnn::MemoryConfig",
+        "ttnn/types.hpp",
+        (
+            "Memory of the results of matrix products (matmul, linear): std::nullopt for the "
+            "library's default, ttnn::DRAM_MEMORY_CONFIG or ttnn::L1_MEMORY_CONFIG.",
+            "A single call is tuned by its options, {.memory_config = ...}; likewise for the two "
+            "constants below.",
+        ),
+    ),
+    PRODUCT_PROGRAM: _Undecided(
+        _MATMUL_CONFIG,
+        _MATMUL_HEADER,
+        (
+            "Program configuration of matrix products: std::nullopt for the library's choice, or "
+            "ttnn::operations::matmul::MatmulMultiCoreReuseProgramConfig, "
+            "MatmulMultiCoreReuseMultiCastProgramConfig or "
+            "MatmulMultiCoreReuseMultiCast1DProgramConfig, with blocks that divide the shapes.",
+        ),
+    ),
+    PRODUCT_COMPUTE: _Undecided(
+        _COMPUTE_TYPE, "", ("Compute kernel configuration of matrix products.", *_COMPUTE_CHOICES)
+    ),
+    CONVOLUTION_CONFIG: _Undecided(
+        "ttnn::prim::Conv2dConfig",
+        "ttnn/operations/conv/conv2d/device/conv2d_device_operation_types.hpp",
+        (
+            "Configuration of convolutions. std::nullopt: the library's default. Example: "
+            "ttnn::prim::Conv2dConfig{.weights_dtype = ttnn::DataType::BFLOAT8_B, "
+            ".act_block_h_override = 64, "
+            ".shard_layout = ttnn::TensorMemoryLayout::HEIGHT_SHARDED}.",
+            "To tune a single layer, add a constant and name it in the call.",
+        ),
+    ),
+    CONVOLUTION_COMPUTE: _Undecided(
+        _COMPUTE_TYPE, "", ("Compute kernel configuration of convolutions.", *_COMPUTE_CHOICES)
+    ),
+}
+"""In the order of the file."""
+
+
+TRACE_REGION_COMMENT = (
+    "Bytes of DRAM that each device sets aside for captured traces. With 0 the library puts a "
+    "trace into free DRAM, and takes as much as the captured commands need; a number keeps other "
+    "tensors off, and is refused when it is too small."
+)
+"""Source of what 0 means: tt_metal/distributed/mesh_trace.cpp of tt-metal 0.70.1."""
+
+
+_SHARDED_COMMENT = (
+    "Tensors divided among {cores} cores: layout, memory, cores and the shape of a shard. "
+    "Alternatives: other shapes and cores, ttnn::L1_MEMORY_CONFIG or ttnn::DRAM_MEMORY_CONFIG."
+)
+
+
+class Tuning:
+    """Names the decisions that a program takes, in the order of their first use."""
+
+    def __init__(self) -> None:
+        self._computes: dict[ComputeConfig, str] = {}
+        self._programs: dict[ProgramConfig, str] = {}
+        self._program_ops: dict[str, CatalogueOp] = {}
+        """The first call with each of these."""
+        self._memories: dict[tuple[str, str], str] = {}
+        self._sharded: dict[str, TensorPlacement] = {}
+        """Sharded memory configurations by their names, with a tensor that has each."""
+        self._undecided: set[str] = set()
+        self._weights = ProductWeights(None, frozenset(), frozenset())
+        self.shared: dict[str, str] = {}
+        """The value of constants that all calls of a kind share, if it is not the library's."""
+        self.has_traces = False
+        """True if the device is opened with a region for traces."""
+
+    @property
+    def is_used(self) -> bool:
+        """True if the functions name any of the constants."""
+        found = self._computes or self._memories or self._programs or self._undecided
+        return bool(found or self._sharded or self._weights.data_type)
+
+    def undecided(self, name: str) -> str:
+        """A constant that all calls of a kind share, for a decision that is the library's."""
+        self._undecided.add(name)
+        return qualified(name)
+
+    def compute(self, config: ComputeConfig) -> str:
+        """The constant that holds a compute kernel configuration."""
+        return qualified(self._computes[config])
+
+    def program(self, config: ProgramConfig) -> str:
+        """The constant that holds a program configuration."""
+        return qualified(self._programs[config])
+
+    def data_type(self, op: Operation) -> str | None:
+        """The constant for the data type that an op gives its result, if there is one."""
+        return qualified(PRODUCT_WEIGHTS) if op in self._weights.makers else None
+
+    def memory(self, kind: str, buffer: str) -> str:
+        """The constant that holds an interleaved memory configuration.
+
+        Args:
+            kind: weights or activations.
+            buffer: DRAM or L1.
+        """
+        name = memory_name(kind, buffer)
+        self._memories.setdefault((kind, buffer), name)
+        return qualified(name)
+
+    def sharded(self, placement: TensorPlacement) -> str:
+        """The constant that holds a sharded memory configuration, one for all tensors that are
+        divided alike: called after how they are divided, and the shape of a shard."""
+        assert placement.memory_layout is not None
+        found = next(
+            each
+            for each in sharded_memory_names(placement)
+            if _divided_alike(self._sharded.setdefault(each, placement), placement)
+        )
+        return qualified(found)
+
+    def collect(self, entries: Sequence[Entry]) -> None:
+        """Names all configurations that the functions of these entries use: those of kernels by
+        how they compute, those of programs by what the first call with them makes."""
+        self._weights = product_weights(entries)
+        scope = NameScope([*_UNDECIDED, PRODUCT_WEIGHTS])
+        products: Counter[ComputeConfig | None] = Counter()
+        for op in _calls(entries):
+            if has_trait(op, Trait.MATRIX_PRODUCT):
+                config = op.parameter(COMPUTE_CONFIG_ATTRIBUTE.name)
+                products[config if isinstance(config, ComputeConfig) else None] += 1
+            for spec in op.definition.attributes:
+                config = op.parameter(spec.name) if spec in _CONFIGURATIONS else None
+                if isinstance(config, ComputeConfig) and config not in self._computes:
+                    self._computes[config] = scope.unique(compute_name(config))
+                elif isinstance(config, ProgramConfig) and config not in self._programs:
+                    names = program_config_names(op)
+                    name = next(each for each in names if not scope.is_taken(each))
+                    self._programs[config] = scope.unique(name)
+                    self._program_ops[name] = op
+        if products:
+            self._undecided |= {PRODUCT_MEMORY, PRODUCT_PROGRAM, PRODUCT_COMPUTE}
+            ((most, _),) = products.most_common(1)
+            if most is not None:
+                self.shared[PRODUCT_COMPUTE] = self.compute(most)
+
+    def write(self, module: ModuleOp, name: str, title: str) -> bool:
+        """Writes the file of the module of that C++ name; whether there is anything in it."""
+        if not (self.is_used or self.has_traces):
+            return False
+        file = open_file(module, f"src/{HEADER}")
+        file.comment(title)
+        file.verbatim("//")
+        file.comment(_HEAD)
+        file.verbatim("#pragma once")
+        file.blank()
+        if self.has_traces:
+            file.include("cstddef")
+        if self._undecided:
+            file.include("optional")
+        file.include("ttnn/operations/core/compute_kernel/compute_kernel_config.hpp")
+        headers = {config.header for config in self._programs}
+        headers |= {_UNDECIDED[name].header for name in self._undecided}
+        for header in sorted(headers - {"", "ttnn/types.hpp"}):
+            file.include(header)
+        file.include("ttnn/types.hpp")
+        file.blank()
+        # A configuration written by hand is spelled as in the documentation.
+        with file.namespace(name):
+            file.verbatim("using tt::tt_metal::MathFidelity;")
+        file.blank()
+        with file.namespace(f"{name}::{NAMESPACE}"):
+            self._write_constants(file)
+        return True
+
+    def _write_constants(self, file: EmitCBuilder) -> None:
+        is_first = not self.has_traces
+        if self.has_traces:
+            file.comment(TRACE_REGION_COMMENT)
+            file.verbatim(f"constexpr std::size_t {TRACE_REGION} = 0;")
+        for (kind, buffer), name in sorted(self._memories.items()):
+            if not is_first:
+                file.blank()
+            is_first = False
+            file.comment(_MEMORY_COMMENTS[kind].format(*_BUFFERS))
+            # A reference is no constant by itself: without inline each file that includes this
+            # one would define it.
+            file.verbatim(f"inline {_MEMORY_TYPE} {name} = ttnn::{buffer}_MEMORY_CONFIG;")
+        for name, placement in sorted(self._sharded.items()):
+            if not is_first:
+                file.blank()
+            is_first = False
+            shards = placement.shards
+            assert shards is not None
+            file.comment(_SHARDED_COMMENT.format(cores=shards.cores))
+            file.global_constant(name, "ttnn::MemoryConfig", sharded_initializer(placement))
+        if self._weights.data_type is not None:
+            if not is_first:
+                file.blank()
+            is_first = False
+            file.comment(_WEIGHTS_COMMENT)
+            data_type = self._weights.data_type.cpp
+            file.global_constant(PRODUCT_WEIGHTS, "ttnn::DataType", f"ttnn::DataType::{data_type}")
+        for config, name in self._computes.items():
+            if not is_first:
+                file.blank()
+            is_first = False
+            file.comment(_comment(config))
+            file.comment(_COMPUTE_ALTERNATIVES)
+            file.global_constant(name, _COMPUTE_TYPE, initializer(config))
+        for name in [name for name in _UNDECIDED if name in self._undecided]:
+            if not is_first:
+                file.blank()
+            is_first = False
+            undecided = _UNDECIDED[name]
+            for line in undecided.comment:
+                file.comment(line)
+            value = self.shared.get(name, "std::nullopt").removeprefix(f"{NAMESPACE}::")
+            file.global_constant(name, f"std::optional<{undecided.type}>", value)
+        for config, name in self._programs.items():
+            if not is_first:
+                file.blank()
+            is_first = False
+            op = self._program_ops[name]
+            sizes = " by ".join(map(str, op.result_shape))
+            file.comment(f"Program configuration of {name_or_kind(op)} with a result of {sizes}.")
+            file.global_constant(name, config.cpp, program_initializer(config))
+
+
+def _divided_alike(first: TensorPlacement, second: TensorPlacement) -> bool:
+    return (first.buffer_type, first.memory_layout, first.shards) == (
+        second.buffer_type,
+        second.memory_layout,
+        second.shards,
+    )
+
+
+def sharded_initializer(placement: TensorPlacement) -> str:
+    """The memory configuration of a sharded tensor as braced C++."""
+    shards = placement.shards
+    assert shards is not None
+    assert placement.memory_layout is not None
+    height, width = shards.shape
+    orientation = ""
+    if shards.orientation is Orientation.COL_MAJOR:
+        orientation = ", tt::tt_metal::ShardOrientation::COL_MAJOR"
+    return (
+        f"{{ttnn::TensorMemoryLayout::{placement.memory_layout.upper()}, "
+        f"ttnn::BufferType::{placement.buffer_type.upper()}, "
+        f"tt::tt_metal::ShardSpec({core_set_text(shards.core_ranges)}, "
+        f"{{{height}, {width}}}{orientation})}}"
+    )
+
+
+def _calls(entries: Iterable[Entry]) -> Iterator[CatalogueOp]:
+    for entry in entries:
+        for function in (entry.const_eval, entry.function):
+            if function is not None:
+                yield from (op for op in body_of(function).ops if isinstance(op, CatalogueOp))
+
+
+def _comment(config: ComputeConfig) -> str:
+    if config.is_exact:
+        return "For operations on 32-bit floats: the highest precision of the device."
+    return f"Math fidelity {config.math_fidelity.cpp}."
+
+
+def initializer(config: ComputeConfig) -> str:
+    """A configuration as braced C++, field by field; trailing defaults are left out."""
+    written = [f".{field.name} = {_text(getattr(config, field.name))}" for field in fields(config)]
+    default = ComputeConfig()
+    for field in reversed(fields(config)):
+        if getattr(config, field.name) != getattr(default, field.name):
+            break
+        written.pop()
+    return "{" + ", ".join(written) + "}"
+
+
+def program_initializer(config: ProgramConfig) -> str:
+    """A configuration as braced C++, field by field."""
+    written: list[str] = []
+    given = dict(config.given())
+    for field in fields(config):
+        name = field.name
+        if name not in given and name not in config.always:
+            continue
+        value = given.get(name)
+        written.append(f".{config.spelled.get(name, name)} = {_program_value(value)}")
+        if name in config.unset:
+            written.append(f".{config.unset[name]} = {{}}")
+    return "{" + ", ".join(written) + "}"
+
+
+def _program_value(value: object) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case None:
+            return "{}"
+        case Word():
+            return _WORDS.get(value.text) or f"ttnn::TensorMemoryLayout::{value.text.upper()}"
+        case CoreGrid():
+            return f"{{{value.columns}, {value.rows}}}"
+        case CoreSet():
+            return core_set_text(value.ranges)
+        case FusedActivation():
+            op_type = f"ttnn::operations::unary::UnaryOpType::{value.op_type.upper()}"
+            params = "".join(f", {float(param)!r}F" for param in value.params)
+            return f"ttnn::operations::unary::UnaryWithParam({op_type}{params})"
+        case _:
+            return str(value)
+
+
+def _text(value: bool | MathFidelity) -> str:
+    return f"MathFidelity::{value.cpp}" if isinstance(value, MathFidelity) else str(value).lower()

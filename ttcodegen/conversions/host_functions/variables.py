@@ -1,0 +1,170 @@
+"""The variables of a C++ function: which value is in which, and when its memory is free again.
+
+A tensor of the library frees its memory when the last variable that holds it goes. So there are no
+statements that free it: a value that takes the place of its operand is assigned to the same
+variable, and a variable that is used for the last time is moved out of (`last_use(x)`), so that
+its tensor goes at the end of that statement, which is when it was deallocated in the program that
+is written. What is used by the last statement goes with the scope.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.emitc.identifiers import NameScope, identifier
+from ttcodegen.naming.values import ValueNames
+
+
+@dataclass(frozen=True)
+class Usage:
+    """The values that a statement uses, once for each time, and those that it makes."""
+
+    uses: tuple[SSAValue, ...]
+    results: tuple[SSAValue, ...]
+    takes_over: bool = False
+    """True if it calls a function that frees what it is given before it returns: a variable is
+    then moved out of even if the result takes its place, or the scope ends."""
+
+
+@dataclass
+class Lifetime:
+    """What a statement does to variables."""
+
+    assigned: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
+    """Results that go into a variable that is there already."""
+    declared: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
+    """Results that get a variable of their own."""
+    moved: set[SSAValue] = field(default_factory=set[SSAValue])
+    """Values that are used for the last time and moved out of their variable."""
+    cleared: list[SSAValue] = field(default_factory=list[SSAValue])
+    """Values that are used for the last time, more than once: their variable is emptied after."""
+
+
+def plan_variables(
+    statements: Sequence[Usage],
+    names: ValueNames,
+    type_of: Callable[[SSAValue], str],
+    *,
+    owned: Iterable[tuple[SSAValue, str]] = (),
+    returned: Iterable[SSAValue] = (),
+    reserved: Iterable[str] = (),
+) -> list[Lifetime]:
+    """The variables of a function, statement by statement.
+
+    Args:
+        statements: what they use and make; other values are defined elsewhere.
+        names: what values are called.
+        type_of: their C++ types; a variable holds values of one.
+        owned: parameters that the function may move out of, with their names.
+        returned: what the function returns.
+        reserved: names that are taken.
+    """
+    planner = _Planner(statements, names, type_of, returned, reserved)
+    for value, name in owned:
+        planner.scope.reserve(name)
+        planner.variable_of[value] = name
+        planner.base_of[name] = identifier(names[value]), type_of(value)
+    return [planner.plan(index, usage) for index, usage in enumerate(statements)]
+
+
+class _Planner:
+    def __init__(
+        self,
+        statements: Sequence[Usage],
+        names: ValueNames,
+        type_of: Callable[[SSAValue], str],
+        returned: Iterable[SSAValue],
+        reserved: Iterable[str],
+    ) -> None:
+        self.names = names
+        self.type_of = type_of
+        self.scope = NameScope(reserved)
+        self.variable_of: dict[SSAValue, str] = {}
+        self.base_of: dict[str, tuple[str, str]] = {}
+        """What the values of a variable are called, and their type."""
+        self._free: dict[str, None] = {}
+        self._count = len(statements)
+        self._last_use = {
+            value: index for index, usage in enumerate(statements) for value in usage.uses
+        }
+        self._last_use.update((value, self._count) for value in returned)
+
+    def plan(self, index: int, usage: Usage) -> Lifetime:
+        """What the statement of that index does to variables."""
+        lifetime = Lifetime()
+        counts = Counter(usage.uses)
+        dying = [
+            value
+            for value in counts
+            if value in self.variable_of and self._last_use[value] == index
+        ]
+        single = usage.results[0] if len(usage.results) == 1 else None
+        taken_over: SSAValue | None = None
+        if single is not None:
+            taken_over = self._take_over(single, dying, lifetime)
+        else:
+            for result in usage.results:
+                self._declare(result, self._unique(result), lifetime)
+        is_last = index == self._count - 1
+        for value in dying:
+            if value is taken_over:
+                if usage.takes_over and counts[value] == 1:
+                    lifetime.moved.add(value)
+            else:
+                if not is_last or usage.takes_over:
+                    if counts[value] == 1:
+                        lifetime.moved.add(value)
+                    else:
+                        lifetime.cleared.append(value)
+                self._free[self.variable_of[value]] = None
+        return lifetime
+
+    def _take_over(
+        self, result: SSAValue, dying: Sequence[SSAValue], lifetime: Lifetime
+    ) -> SSAValue | None:
+        """Gives a result its variable: that of an operand of its name that is not used any more,
+        else one of its name that is free, else a new one. Returns the operand, if any."""
+        base = self._base(result)
+        for value in dying:
+            variable = self.variable_of[value]
+            if self.base_of[variable] == base:
+                self._assign(result, variable, lifetime)
+                return value
+        for name in map(identifier, self.names.names_of(result)):
+            if name in self._free and self.base_of[name][1] == base[1]:
+                del self._free[name]
+                self._assign(result, name, lifetime)
+                return None
+            if not self.scope.is_taken(name):
+                self._declare(result, self.scope.unique(name), lifetime, base)
+                return None
+        self._declare(result, self._unique(result), lifetime, base)
+        return None
+
+    def _base(self, value: SSAValue) -> tuple[str, str]:
+        return identifier(self.names[value]), self.type_of(value)
+
+    def _unique(self, result: SSAValue) -> str:
+        for name in map(identifier, self.names.names_of(result)):
+            if not self.scope.is_taken(name):
+                return self.scope.unique(name)
+        return self.scope.unique(identifier(self.names[result]))
+
+    def _assign(self, result: SSAValue, variable: str, lifetime: Lifetime) -> None:
+        self.variable_of[result] = variable
+        lifetime.assigned[result] = variable
+
+    def _declare(
+        self,
+        result: SSAValue,
+        variable: str,
+        lifetime: Lifetime,
+        base: tuple[str, str] | None = None,
+    ) -> None:
+        self.variable_of[result] = variable
+        self.base_of[variable] = base or self._base(result)
+        lifetime.declared[result] = variable

@@ -1,0 +1,272 @@
+"""Lets the host give each chip of a mesh its part of an argument, and put a result together of the
+parts that chips have, where a host function of device programs would do it between programs.
+
+In the module an argument is whole, and a copy of it on the host becomes parts. In C++ the argument
+is what the chips have: the host uploads to each its part alone. The type of the argument becomes
+that of a part, and `ttcodegen.divided` says which dimension is divided along each axis. The same
+goes for results.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    FunctionType,
+    ModuleOp,
+    i64,
+)
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from ttcodegen.conversions.ttir_to_ttnn.cpu_calls import cpu_functions
+from ttcodegen.dialects.operations.functions import attributes_at, body_of, callee_of
+from ttcodegen.dialects.ttcore.mesh import ONE_CHIP, declared_mesh
+from ttcodegen.dialects.ttir.sharding import DIVIDED
+from ttcodegen.dialects.ttmetal.device_module import functions_of, is_host_function
+from ttcodegen.dialects.ttmetal.op_names import (
+    CREATE_BUFFER,
+    DEALLOCATE_BUFFER,
+    ENQUEUE_READ_BUFFER,
+    ENQUEUE_WRITE_BUFFER,
+    VIEW,
+)
+from ttcodegen.dialects.ttnn.placement import placement_of
+from ttcodegen.ops.collectives.mesh_sharding import divided_dims
+from ttcodegen.ops.device_constants import written_by
+from ttcodegen.parsing.structure import operation_name
+from ttcodegen.transforms.rewriting import set_type
+
+Dims = tuple[int, ...]
+"""For each axis of the mesh the dimension that is divided along it, -1 for none."""
+
+
+def share_on_host(module: ModuleOp) -> None:
+    """Gives the host functions of a module arguments and results that are parts; the functions for
+    the CPU that nothing calls afterwards are removed."""
+    if declared_mesh(module) == ONE_CHIP:
+        return
+    known = {function.sym_name.data: function for function in cpu_functions(module)}
+    replaced: set[str] = set()
+    for function in functions_of(module):
+        if is_host_function(function):
+            replaced |= _HostFunction(function, known).share()
+    called = {callee_of(op) for function in functions_of(module) for op in function.walk()}
+    for symbol in replaced - called:
+        known[symbol].detach()
+
+
+def composed_by_host(module: ModuleOp) -> set[Operation]:
+    """The calls of functions for the CPU that the host does for results, once it has them."""
+    if declared_mesh(module) == ONE_CHIP:
+        return set()
+    known = {function.sym_name.data: function for function in cpu_functions(module)}
+    return {
+        call
+        for function in functions_of(module)
+        if is_host_function(function)
+        for call in _HostFunction(function, known).composing_calls()
+    }
+
+
+@dataclass(frozen=True)
+class _Transfer:
+    """A copy of a tensor to the host, what is made of it there, and the copy of that back."""
+
+    source: SSAValue
+    target: SSAValue
+    symbol: str
+    dims: Dims
+    ops: tuple[Operation, ...]
+    """The copies and the call, without what makes the target."""
+
+
+class _HostFunction:
+    """A host function, of which some transfers become a matter of its interface."""
+
+    def __init__(self, function: FuncOp, cpu: Mapping[str, FuncOp]) -> None:
+        self._function = function
+        self._cpu = cpu
+        self._block = body_of(function)
+        self._roots: dict[SSAValue, SSAValue] = {each: each for each in self._block.args}
+        self._writers: dict[SSAValue, list[Operation]] = defaultdict(list)
+        self._order: dict[Operation, int] = {}
+        for place, op in enumerate(self._block.ops):
+            self._order[op] = place
+            for result in op.results:
+                is_view = operation_name(op) == VIEW
+                self._roots[result] = self._roots[op.operands[0]] if is_view else result
+            for value in written_by(op):
+                self._writers[self._roots[value]].append(op)
+
+    def share(self) -> set[str]:
+        """Changes the function; the functions for the CPU that it called for what it does not do
+        any more."""
+        replaced: set[str] = set()
+        for argument in self._block.args:
+            replaced |= self._share_argument(argument)
+        replaced |= self._share_results()
+        terminator = self._block.last_op
+        assert terminator is not None
+        self._function.function_type = FunctionType.from_lists(
+            [argument.type for argument in self._block.args],
+            [value.type for value in terminator.operands],
+        )
+        return replaced
+
+    def composing_calls(self) -> list[Operation]:
+        """The calls that put results together, none of which `share` leaves."""
+        return [transfer.ops[1] for transfer in self._compositions().values()]
+
+    def _compositions(self) -> dict[SSAValue, _Transfer]:
+        terminator = self._block.last_op
+        assert terminator is not None
+        return {
+            value: transfer
+            for value in dict.fromkeys(terminator.operands)
+            if (transfer := self._composition(value, terminator)) is not None
+        }
+
+    def _share_argument(self, argument: BlockArgument) -> set[str]:
+        transfers = self._transfers(argument)
+        if not transfers or len({transfer.dims for transfer in transfers}) != 1:
+            return set()
+        if not all(map(self._is_uploadable, transfers)):
+            return set()
+        set_type(argument, transfers[0].target.type)
+        self._function.arg_attrs = _said(
+            self._function.arg_attrs, len(self._block.args), {argument.index: transfers[0].dims}
+        )
+        for transfer in transfers:
+            created = transfer.target.owner
+            assert isinstance(created, Operation)
+            for op in reversed(transfer.ops):
+                self._erase(op)
+            self._erase_deallocations(transfer.target)
+            transfer.target.replace_all_uses_with(argument)
+            self._erase(created)
+        return {transfer.symbol for transfer in transfers}
+
+    def _share_results(self) -> set[str]:
+        terminator = self._block.last_op
+        assert terminator is not None
+        divided: dict[int, Dims] = {}
+        replaced: set[str] = set()
+        results, composed = list(terminator.operands), self._compositions()
+        for place, value in enumerate(results):
+            if value in composed:
+                divided[place] = composed[value].dims
+                terminator.operands[place] = composed[value].source
+        for value, transfer in composed.items():
+            replaced.add(transfer.symbol)
+            self._erase_deallocations(transfer.source)
+            assert isinstance(value.owner, Operation)
+            for op in (*reversed(transfer.ops), value.owner):
+                self._erase(op)
+        if divided:
+            self._function.res_attrs = _said(self._function.res_attrs, len(results), divided)
+        return replaced
+
+    def _transfers(self, argument: BlockArgument) -> list[_Transfer]:
+        """All that becomes of an argument; none if something takes it as a whole."""
+        found: list[_Transfer] = []
+        for use in argument.uses:
+            transfer = self._transfer(use.operation, to_parts=True)
+            if transfer is None:
+                return []
+            found.append(transfer)
+        return found
+
+    def _transfer(self, read: Operation, *, to_parts: bool) -> _Transfer | None:
+        if operation_name(read) != ENQUEUE_READ_BUFFER:
+            return None
+        call = _only_user(read.results[0])
+        write = None if not isinstance(call, CallOp) else _only_user(call.results[0])
+        if call is None or write is None or operation_name(write) != ENQUEUE_WRITE_BUFFER:
+            return None
+        target, symbol = write.operands[1], callee_of(call) or ""
+        created = target.owner
+        if not isinstance(created, Operation) or operation_name(created) != CREATE_BUFFER:
+            return None
+        function = self._cpu.get(symbol)
+        ops = [] if function is None else list(body_of(function).ops)
+        # The op and the return of its result.
+        dims = divided_dims(ops[0], to_parts=to_parts) if len(ops) == 2 else None
+        source = read.operands[0]
+        part, whole = (target, source) if to_parts else (source, target)
+        if dims is None or not _can_be_part(part, whole):
+            return None
+        return _Transfer(source, target, symbol, tuple(dims), (read, call, write))
+
+    def _is_uploadable(self, transfer: _Transfer) -> bool:
+        """True if nothing but the transfer writes the parts, and they are no result."""
+        root = transfer.target
+        terminator = self._block.last_op
+        assert terminator is not None
+        is_result = any(self._roots[value] is root for value in terminator.operands)
+        return not is_result and self._writers[root] == [transfer.ops[-1]]
+
+    def _composition(self, value: SSAValue, terminator: Operation) -> _Transfer | None:
+        """What puts a result together, None if the function does something else with it, or with
+        the parts after that."""
+        writers = self._writers[value]
+        if len(writers) != 1 or operation_name(writers[0]) != ENQUEUE_WRITE_BUFFER:
+            return None
+        if any(use.operation not in (writers[0], terminator) for use in value.uses):
+            return None
+        call = writers[0].operands[0].owner
+        read = call.operands[0].owner if isinstance(call, CallOp) and call.operands else None
+        transfer = None if not isinstance(read, Operation) else self._transfer(read, to_parts=False)
+        if transfer is None or transfer.target is not value:
+            return None
+        root = self._roots[transfer.source]
+        is_last = all(self._order[op] < self._order[transfer.ops[0]] for op in self._writers[root])
+        return None if isinstance(root, BlockArgument) or not is_last else transfer
+
+    def _erase_deallocations(self, tensor: SSAValue) -> None:
+        root = self._roots[tensor]
+        for op in list(self._block.ops):
+            if operation_name(op) == DEALLOCATE_BUFFER and self._roots[op.operands[0]] is root:
+                self._erase(op)
+
+    def _erase(self, op: Operation) -> None:
+        self._block.erase_op(op, safe_erase=False)
+
+
+def _only_user(value: SSAValue) -> Operation | None:
+    uses = list(value.uses)
+    return uses[0].operation if len(uses) == 1 else None
+
+
+def _can_be_part(value: SSAValue, whole: SSAValue) -> bool:
+    """True if the host can give a tensor to its chips, or take it from them, in place of another
+    one: that has the same elements, and memory stays free for others."""
+    placement = placement_of(value)
+    is_in_dram = placement.buffer_type == "dram" and placement.shards is None
+    return is_in_dram and placement.data_type is placement_of(whole).data_type
+
+
+def _said(
+    given: ArrayAttr[DictionaryAttr] | None, count: int, divided: Mapping[int, Sequence[int]]
+) -> ArrayAttr[DictionaryAttr]:
+    """The attributes of arguments or results, with those that are divided saying so."""
+    return ArrayAttr(
+        [
+            DictionaryAttr(
+                {
+                    **attributes_at(given, place),
+                    **(
+                        {DIVIDED: DenseArrayBase.from_list(i64, list(divided[place]))}
+                        if place in divided
+                        else {}
+                    ),
+                }
+            )
+            for place in range(count)
+        ]
+    )

@@ -1,0 +1,1 @@
+"""Device programs of attention and of key and value caches."""

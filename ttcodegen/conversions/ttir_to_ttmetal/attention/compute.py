@@ -1,0 +1,284 @@
+"""The compute kernel of attention: a row of tiles of scores, its softmax, and sums of values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.ttir_to_ttmetal.attention.plan import AttentionPlan
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.reductions import where_shown
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.registers import Allocation, allocate, capacity
+from ttcodegen.conversions.ttir_to_ttmetal.parts.compute import ComputeKernel
+from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import SHARE
+from ttcodegen.conversions.ttir_to_ttmetal.rows.reduction import (
+    PARTIAL,
+    SCALER,
+    reduce_row,
+    repeated_row,
+)
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttkernel.attributes import ReduceType
+from ttcodegen.dialects.ttkernel.builder import Value
+from ttcodegen.dialects.ttmetal.programs import Kernel
+from ttcodegen.dialects.ttnn.placement import declared_data_type
+from ttcodegen.naming.programs import kernel_name
+from ttcodegen.ops.core.tile_lowering import Tile, TileBuilder
+from ttcodegen.ops.normalization.softmax import LEAST_SCORE
+
+_STAGES = {
+    "begin_row": "Sets what is kept of a row of queries before any key was seen.",
+    "compute_scores": "Multiplies queries and keys.",
+    "find_greatest": "Finds the greatest score of each query.",
+    "compute_weights": "Computes the exponentials of the distances from the greatest score.",
+    "invert_sums": "Computes what the weights of each query are divided by.",
+    "sum_values": "Multiplies the weights by the values.",
+    "add_weights": "Adds the weights of a part of the keys to their sums.",
+    "add_values": "Adds the values of a part of the keys to their sums.",
+    "finish_row": "Computes the result of a row of queries that has seen all keys.",
+}
+"""The stages of the kernel by name, and what they do."""
+
+
+def _comparable(builder: TileBuilder, score: Tile) -> Tile:
+    """A score that its maximum can be subtracted from: those below `LEAST_SCORE` become it, but
+    minus infinity stays, which hides a key whatever the others are."""
+    least = builder.fill(LEAST_SCORE, DataType.FLOAT32)
+    raised = builder.call("binary_max_tile", score, least)
+    is_hidden = builder.call("isneginf_tile", score)
+    wide = DataType.FLOAT32
+    return builder.call("where_tile", is_hidden, score, raised, data_type=wide, dtype=wide)
+
+
+class AttentionCompute:
+    """The kernel of a plan."""
+
+    def __init__(self, plan: AttentionPlan, name: str) -> None:
+        self.plan = plan
+        self.kernel = ComputeKernel(kernel_name("compute", name), fp32_destination=True)
+
+    def described(self) -> tuple[Kernel, FuncOp]:
+        """What the program says of the kernel, and its function."""
+        plan, kernel = self.plan, self.kernel
+        buffers = list(plan.parts.buffers)
+        kernel.declare(buffers, plan.parts.tuning.values())
+        kernel.packs(["scores", "weights", plan.buffers["result"]])
+        first, count = (
+            kernel.builder.argument(position, argument.name)
+            for position, argument in enumerate(SHARE)
+        )
+        kernel.op("mm_init", plan.buffers["query"], plan.buffers["key"], "scores", 1)
+        kernel.wait([SCALER, *([plan.hiding] if plan.hiding else [])])
+        end = kernel.builder.sum(first, count)
+        with kernel.builder.loop(end, start=first, name_hint="unit") as unit:
+            self.unit(unit)
+        purpose = "Computes attention, one row of query tiles at a time."
+        return plan.parts.compute(kernel, purpose, plan.cores, buffers, SHARE)
+
+    def unit(self, unit: SSAValue) -> None:
+        plan, kernel, builder = self.plan, self.kernel, self.kernel.builder
+        keys = plan.buffers["key"], plan.columns * plan.inner
+        values = plan.buffers["value"], plan.columns * plan.width
+        queries = plan.buffers["query"], plan.inner
+        kernel.op("cb_wait_front", *keys)
+        kernel.op("cb_wait_front", *values)
+        with builder.loop(plan.unit_rows, name_hint="row") as row:
+            kernel.op("cb_wait_front", *queries)
+            whole = row
+            if plan.is_causal and plan.units > 1:
+                whole = builder.sum(builder.product(unit, plan.unit_rows), row)
+            visible = plan.visible(builder, whole)
+            with self.stage("compute_scores"):
+                self._scores(visible)
+            kernel.op("cb_pop_front", *queries)
+            with self.stage("find_greatest"):
+                self._greatest(visible)
+            with self.stage("compute_weights"):
+                self.weights(visible)
+            with self.stage("invert_sums"):
+                self._inverse(visible)
+            with self.stage("sum_values"):
+                self._products(visible)
+            for name, pages in (("scores", plan.columns), ("weights", plan.columns),
+                                ("greatest", 1), ("inverse", 1)):  # fmt: skip
+                kernel.op("cb_pop_front", name, pages)
+        kernel.op("cb_pop_front", *keys)
+        kernel.op("cb_pop_front", *values)
+
+    def stage(self, name: str) -> AbstractContextManager[None]:
+        """A part of the kernel that is a function if that is long."""
+        return self.kernel.builder.stage(name, _STAGES[name])
+
+    # Scores
+
+    def _scores(self, visible: Value) -> None:
+        """Products of queries and keys, and what is hidden; tiles after those that are visible hold
+        nothing."""
+        plan, kernel, builder = self.plan, self.kernel, self.kernel.builder
+        kernel.op("cb_reserve_back", "scores", plan.part)
+        last: Value = plan.columns - 1
+        if not isinstance(visible, int):
+            last = builder.difference(visible, 1)
+        whole = last if plan.hiding else visible
+        if whole != 0:
+            with builder.loop(whole, name_hint="column") as column:
+                self.score(column, hiding="")
+        if plan.hiding:
+            self.score(last, plan.hiding)
+        kernel.op("cb_push_back", "scores", plan.part)
+        kernel.op("cb_wait_front", "scores", plan.part)
+
+    def score(self, column: Value, hiding: str, first_query: Value = 0) -> None:
+        plan, kernel, builder = self.plan, self.kernel, self.kernel.builder
+        query, key = plan.buffers["query"], plan.buffers["key"]
+        section, sources = self._section(hiding)
+        result = next(iter(section.results.values()))
+        masks = [plan.buffers["mask"]] if plan.mask is not None else []
+        kernel.op("reconfig_data_format", key, query)
+        kernel.op("mm_init_short", query, key, 1)
+        with builder.destination_registers():
+            first = (
+                column * plan.inner
+                if isinstance(column, int)
+                else builder.product(column, plan.inner)
+            )
+            with builder.loop(plan.inner, name_hint="inner") as inner:
+                is_first = isinstance(first_query, int)
+                place = inner if is_first else builder.sum(first_query, inner)
+                kernel.op("matmul_tiles", query, key, place, builder.sum(first, inner), 0)
+            kernel.wait(masks)
+            kernel.forget_formats()
+            kernel.run(section, sources)
+            builder.start_packing()
+            kernel.pack([(result, "scores")])
+        kernel.pop(masks)
+
+    def _section(self, hiding: str) -> tuple[Allocation, Mapping[Tile, str]]:
+        """From a product in the first register to a score."""
+        plan = self.plan
+        builder = TileBuilder()
+        product = score = builder.new_tile(DataType.FLOAT32)
+        sources: dict[Tile, str] = {}
+        if plan.scale != 1.0:
+            score = builder.call("mul_unary_tile", score, parameters=(plan.scale,))
+        if plan.mask is not None:
+            mask = builder.new_tile(declared_data_type(plan.mask))
+            sources[mask] = plan.buffers["mask"]
+            score = _comparable(builder, builder.call("add_binary_tile", score, mask))
+        if hiding:
+            shown = builder.new_tile(DataType.BFLOAT16)
+            sources[shown] = hiding
+            score = where_shown(builder, shown, score, float("-inf"))
+        return self.allocate(builder, score, {product: 0}), sources
+
+    @staticmethod
+    def allocate(builder: TileBuilder, result: Tile, held: Mapping[Tile, int]) -> Allocation:
+        found = allocate(builder.calls, [result], capacity(True), held)
+        assert found is not None
+        return found
+
+    # Softmax
+
+    def _greatest(self, visible: Value) -> None:
+        """The greatest score of each query."""
+        kernel, builder = self.kernel, TileBuilder()
+        builder.fill(float("-inf"), DataType.FLOAT32)
+        sink = self.plan.buffers.get("sink")
+
+        def begin() -> None:
+            kernel.forget_formats()
+            if sink is None:
+                kernel.call(builder.calls[0], [0])
+            else:
+                kernel.wait([sink])
+                kernel.load(sink, 0)
+
+        self.raise_greatest(begin, visible, ["greatest"])
+        kernel.wait(["greatest"])
+
+    def raise_greatest(self, begin: Callable[[], None], count: Value, kept: Sequence[str]) -> None:
+        """The greatest score of each query, for circular buffers of these names: of as many tiles
+        and of what `begin` brings to the first register."""
+        kernel, builder = self.kernel, TileBuilder()
+        score = builder.new_tile(DataType.FLOAT32)
+        builder.call("binary_max_tile", score, score)
+        with kernel.builder.destination_registers():
+            begin()
+            with kernel.builder.loop(count, name_hint="column") as column:
+                kernel.forget_formats()
+                kernel.load("scores", 1, column)
+                kernel.call(builder.calls[0], [0, 1, 0])
+            kernel.pack_when_free([(0, PARTIAL)])
+        kernel.push([PARTIAL])
+        reduce_row(kernel, PARTIAL, ReduceType.MAX, 1, streams=True)
+        with repeated_row(kernel):
+            kernel.pack_when_free([(0, name) for name in kept])
+        kernel.push(kept)
+
+    def weights(self, visible: Value, greatest_of: str = "greatest") -> None:
+        """Exponentials of the distance from the greatest score."""
+        plan, kernel = self.plan, self.kernel
+        builder = TileBuilder()
+        score, greatest = (builder.new_tile(DataType.FLOAT32) for _ in range(2))
+        weight = builder.call("exp_tile", builder.call("sub_binary_tile", score, greatest))
+        section = self.allocate(builder, weight, {})
+        sources = {score: "scores", greatest: greatest_of}
+        kernel.op("cb_reserve_back", "weights", plan.part)
+        with kernel.builder.loop(visible, name_hint="column") as column:
+            kernel.forget_formats()
+            with kernel.builder.destination_registers():
+                kernel.run(section, sources, {"scores": column})
+                kernel.builder.start_packing()
+                kernel.pack([(section.results[weight], "weights")])
+        kernel.op("cb_push_back", "weights", plan.part)
+        kernel.op("cb_wait_front", "weights", plan.part)
+
+    def _inverse(self, visible: Value) -> None:
+        """What weights are divided by: their sum, with that of the sink."""
+        kernel, builder = self.kernel, TileBuilder()
+        total = found = builder.new_tile(DataType.FLOAT32)
+        sources: dict[Tile, str] = {}
+        sinks = [self.plan.buffers["sink"]] if self.plan.sink is not None else []
+        for sink in sinks:
+            score, greatest = (builder.new_tile(DataType.FLOAT32) for _ in range(2))
+            sources |= {score: sink, greatest: "greatest"}
+            weight = builder.call("exp_tile", builder.call("sub_binary_tile", score, greatest))
+            total = builder.call("add_binary_tile", total, weight)
+        section = self.allocate(builder, builder.call("recip_tile", total), {found: 0})
+        reduce_row(kernel, "weights", ReduceType.SUM, visible, streams=False)
+        with repeated_row(kernel):
+            kernel.run(section, sources)
+            kernel.pack_when_free([(next(iter(section.results.values())), "inverse")])
+        kernel.pop(sinks)
+        kernel.push(["inverse"])
+        kernel.wait(["inverse"])
+
+    def _products(self, visible: Value) -> None:
+        """Sums of values by their weights."""
+        kernel, tiles = self.kernel, TileBuilder()
+        scaled = tiles.new_tile(DataType.FLOAT32)
+        tiles.call("mul_binary_tile", scaled, scaled)
+        with self.products(visible, self.plan.buffers["result"]):
+            kernel.load("inverse", 1)
+            kernel.call(tiles.calls[0], [0, 1, 0])
+
+    @contextmanager
+    def products(self, count: Value, target: str) -> Generator[SSAValue]:
+        """Sums of so many rows of tiles of the values by their weights, one column of tiles after
+        the other: what is computed inside finds the sum of the column in the first destination
+        register, and leaves there what is packed to the circular buffer `target`."""
+        plan, kernel, builder = self.plan, self.kernel, self.kernel.builder
+        value = plan.buffers["value"]
+        with builder.loop(plan.width, name_hint="value_column") as column:
+            kernel.op("reconfig_data_format", value, "weights")
+            kernel.op("mm_init_short", "weights", value, 0)
+            with builder.destination_registers():
+                with builder.loop(count, name_hint="key") as key:
+                    place = builder.sum(builder.product(key, plan.width), column)
+                    kernel.op("matmul_tiles", "weights", value, key, place, 0)
+                kernel.forget_formats()
+                yield column
+                kernel.pack_when_free([(0, target)])
+            kernel.push([target])

@@ -1,0 +1,245 @@
+"""Moves ops into functions that run on the CPU, between programs of the device.
+
+An op and those of its operands that are one number become a function, which is called in its place;
+ops that are alike share one. What overwrites an operand does so in the function.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import FunctionType, ModuleOp, UnitAttr
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from ttcodegen.conversions.ttir_to_ttmetal.coverage import MOST_ELEMENTS, unsupported_reason
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.index_maps import is_movement
+from ttcodegen.dialects.core.datatypes import shape_of
+from ttcodegen.dialects.operations.functions import (
+    CPU_CALL,
+    CPU_FUNCTION,
+    FUNCTION_TYPE,
+    SOURCE_TYPES,
+    is_cpu_function,
+)
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.mesh import ONE_CHIP, declared_mesh
+from ttcodegen.dialects.ttcore.tile import TILE_SIDE
+from ttcodegen.dialects.ttnn.placement import declared_data_type
+from ttcodegen.foundation.diagnostics import copy_source_offset
+from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
+from ttcodegen.naming.cpu_functions import cpu_function_symbol
+from ttcodegen.naming.sources import name_in_text
+from ttcodegen.ops.collectives.groups import MESH_SHAPE
+from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.core.definition import TTIRDefinition, works_between_chips
+from ttcodegen.transforms.functions.inline import is_entry
+from ttcodegen.transforms.rewriting import functions
+
+SHOULD_HOIST = "ttir.should_hoist"
+"""Marks an op that is to run on the CPU."""
+
+
+@dataclass(frozen=True)
+class CPUHoistManuallyTagged(ModulePass):
+    """Moves what is marked `ttir.should_hoist`.
+
+    Ops that overwrite an operand are left where they are: they have no program of the device, so
+    that `cpu-hoist` moves them once the ops around them are what they will be.
+    """
+
+    name = "cpu-hoist-manually-tagged"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        _Hoisting(op).hoist(
+            lambda op: (
+                SHOULD_HOIST in op.attributes
+                and op.definition.in_place is None
+                and (runs_on_cpu(op) or _becomes_others(op))
+            )
+        )
+
+
+@dataclass(frozen=True)
+class CPUHoist(ModulePass):
+    """Moves what no program of the device computes, and movements of arguments that are too small
+    in their last dimensions to be in tiles.
+
+    Constants in functions for the CPU that are more than one number become arguments of them: they
+    are in files of the project as those of other functions do.
+    """
+
+    name = "cpu-hoist"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        _Hoisting(op).hoist(
+            lambda op: runs_on_cpu(op) and (unsupported_reason(op) is not None or _unpacks(op))
+        )
+        _pass_constants(op)
+
+
+_MOST_PADDED_BYTES = 1 << 20
+_MOST_PADDING = 8
+"""How many times the elements of a tensor its tiles may hold."""
+
+
+def _unpacks(op: CatalogueOp) -> bool:
+    """True if an op moves elements of an argument or a constant that would be little else than
+    padding in tiles, such as the weight of a convolution: the CPU has them in rows."""
+    if not is_movement(op):
+        return False
+    value = op.operands[0]
+    owner = value.owner
+    is_given = isinstance(owner, Block) or owner.name == "ttir.constant" or CPU_CALL in (
+        owner.attributes
+    )  # fmt: skip
+    data_type = declared_data_type(value)
+    held = TiledShape(shape_of(value.type)).tiles * tile_bytes_of(data_type)
+    tightly = prod(shape_of(value.type)) * tile_bytes_of(data_type) // TILE_SIDE**2
+    return is_given and held > max(_MOST_PADDED_BYTES, _MOST_PADDING * tightly)
+
+
+def runs_on_cpu(op: CatalogueOp) -> bool:
+    """True if the CPU has a function for an op."""
+    definition = op.definition
+    if not isinstance(definition, TTIRDefinition) or definition.cpu is None:
+        return False
+    if works_between_chips(op) and declared_mesh(op) == ONE_CHIP:
+        return False
+    if any(prod(shape_of(v.type)) > MOST_ELEMENTS for v in (*op.operands, *op.results)):
+        return False
+    # Of other constants there are files, which the device reads as well as anybody.
+    return op.name != "ttir.constant" or _is_number(op)
+
+
+def _is_number(op: CatalogueOp) -> bool:
+    return splat_of(op.results[0]) is not None or 0 in op.result_shape
+
+
+def _becomes_others(op: CatalogueOp) -> bool:
+    """True if later passes express the op by others."""
+    definition = op.definition
+    assert isinstance(definition, TTIRDefinition)
+    rules = (definition.decompose, definition.primitives, definition.program)
+    return any(rule is not None for rule in rules)
+
+
+class _Hoisting:
+    """Moves ops of the functions of a module."""
+
+    def __init__(self, module: ModuleOp) -> None:
+        self._module = module
+        self._symbols = {f.sym_name.data: f for f in functions(module)}
+
+    def hoist(self, wanted: Callable[[CatalogueOp], bool]) -> None:
+        """Moves the ops that are wanted."""
+        for function in [f for f in functions(self._module) if is_entry(f)]:
+            for op in list(function.body.block.ops):
+                if isinstance(op, CatalogueOp) and wanted(op):
+                    self._move(op)
+
+    def _move(self, op: CatalogueOp) -> None:
+        passed = [v for v in dict.fromkeys(op.operands) if splat_of(v) is None]
+        made = _function_of(op, passed)
+        symbol = made.sym_name.data
+        if symbol not in self._symbols:
+            self._symbols[symbol] = made
+            self._module.body.block.add_op(made)
+        call = CallOp(symbol, passed, [result.type for result in op.results])
+        call.attributes[CPU_CALL] = UnitAttr()
+        call.location = op.location
+        copy_source_offset(op, call)
+        block = op.parent
+        assert block is not None
+        block.insert_op_before(call, op)
+        for old, new in zip(op.results, call.results, strict=True):
+            new.name_hint = old.name_hint
+            old.replace_all_uses_with(new)
+        block.erase_op(op)
+
+
+def _function_of(op: CatalogueOp, passed: Sequence[SSAValue]) -> FuncOp:
+    """The op as a function of those operands; its name says what it is, so that equal ones have the
+    same."""
+    body = Block(arg_types=[value.type for value in passed])
+    mapping: dict[SSAValue, SSAValue] = dict(zip(passed, body.args, strict=True))
+    for value, name in _named_operands(op):
+        if value in mapping:
+            argument = mapping[value]
+            argument.name_hint = name_in_text(argument, name)
+    for value in dict.fromkeys(op.operands):
+        if value not in mapping:
+            assert isinstance(value.owner, Operation)
+            body.add_op(value.owner.clone(mapping))
+    inner = op.clone(mapping)
+    inner.attributes.pop(SHOULD_HOIST, None)
+    copy_source_offset(op, inner)
+    if works_between_chips(op):
+        # Who runs the function need not know what module it was in.
+        inner.properties[MESH_SHAPE.name] = MESH_SHAPE.kind.encode(declared_mesh(op))
+    body.add_op(inner)
+    for result in inner.results:
+        result.name_hint = None
+    text = "\n".join(_description(each) for each in body.ops)
+    body.add_op(ReturnOp(*inner.results))
+    inputs = [value.type for value in passed]
+    digest = hashlib.sha256(f"{inputs} {text}".encode()).hexdigest()[:8]
+    function = FuncOp(
+        cpu_function_symbol(op.definition.short_name, digest),
+        FunctionType.from_lists(inputs, [result.type for result in op.results]),
+        Region(body),
+        "private",
+    )
+    function.attributes[FUNCTION_TYPE] = CPU_FUNCTION
+    return function
+
+
+def _named_operands(op: CatalogueOp) -> Iterator[tuple[SSAValue, str]]:
+    for name, group in op.operand_groups().items():
+        for index, value in enumerate(group):
+            yield value, f"{name}_{index}" if len(group) > 1 else name
+
+
+def _description(op: Operation) -> str:
+    """What distinguishes an op from ops that compute something else."""
+    places = [
+        str(value.index) if isinstance(value, BlockArgument) else "number" for value in op.operands
+    ]
+    attributes = sorted(f"{k}={v}" for k, v in {**op.properties, **op.attributes}.items())
+    return f"{op.name} {places} {attributes} {[str(result.type) for result in op.results]}"
+
+
+def _pass_constants(module: ModuleOp) -> None:
+    """Makes constants of functions for the CPU arguments, which their callers pass."""
+    added: dict[str, list[Operation]] = {}
+    for function in functions(module):
+        if not is_cpu_function(function):
+            continue
+        block = function.body.block
+        constants = [
+            op for op in block.ops if op.name == "ttir.constant" and splat_of(op.results[0]) is None
+        ]
+        for op in constants:
+            argument = block.insert_arg(op.results[0].type, len(block.args))
+            argument.name_hint = name_in_text(op.results[0], "constant")
+            op.results[0].replace_all_uses_with(argument)
+            op.detach()
+        if constants:
+            added[function.sym_name.data] = constants
+            outputs = list(function.function_type.outputs.data)
+            types = [argument.type for argument in block.args]
+            function.function_type = FunctionType.from_lists(types, outputs)
+            function.attributes.pop(SOURCE_TYPES, None)
+    for function in functions(module) if added else ():
+        for call in [op for op in function.body.block.ops if isinstance(op, CallOp)]:
+            block = call.parent
+            assert block is not None
+            for constant in added.get(call.callee.string_value(), ()):
+                copy = constant.clone()
+                block.insert_op_before(copy, call)
+                call.operands = [*call.operands, *copy.results]

@@ -1,0 +1,1 @@
+"""`ttir.generic`: the work of each device program as a region."""

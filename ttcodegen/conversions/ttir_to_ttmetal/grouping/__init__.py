@@ -1,0 +1,1 @@
+"""Grouping of ops into device programs, and the analyses that it asks."""

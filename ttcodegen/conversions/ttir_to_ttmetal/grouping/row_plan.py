@@ -1,0 +1,274 @@
+"""What programs compute that go over rows of tiles several times, such as a softmax.
+
+All values have the shape of the rows, or one element for each row. A pass over the tiles of a row
+ends in a reduction, which leaves one tile for what comes after it: what ops of one element a row
+make of it is kept until the row is done. The last pass computes the results. What passes need of
+each other besides is computed again: that is less than to bring it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.reductions import (
+    REDUCTIONS,
+    Reduction,
+    reduced_elements,
+    where_shown,
+)
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.registers import (
+    Allocation,
+    Load,
+    allocate,
+    capacity,
+)
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_chains import is_elementwise, lower_chain
+from ttcodegen.dialects.core.datatypes import DataType, shape_of
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.tile import TILE_SIDE
+from ttcodegen.dialects.ttnn.placement import declared_data_type
+from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
+from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.core.tile_lowering import Tile, TileBuilder
+
+MOST_ROW_BYTES = 1_200_000
+"""Of L1, for rows of tiles and what is kept beside them; the rest is for what streams."""
+
+
+def reduces_rows(op: CatalogueOp) -> bool:
+    """True if an op reduces whole rows of elements to one each."""
+    if op.name not in REDUCTIONS or op.name == "ttir.prod":
+        return False
+    shape = shape_of(op.operands[0].type)
+    if len(shape) < 2 or shape[-1] == 1:
+        return False
+    is_float = declared_data_type(op.operands[0]).is_float
+    return is_float and op.result_shape == row_values_shape(shape)
+
+
+def row_values_shape(shape: Sequence[int]) -> tuple[int, ...]:
+    """The shape of one element for each row."""
+    return (*shape[:-1], 1)
+
+
+@dataclass(frozen=True)
+class RowPass:
+    """A pass over the tiles of a row that ends in a reduction, and what is made of its result."""
+
+    op: CatalogueOp
+    reduced: Tile
+    """What comes together."""
+    over: Allocation
+    """The steps for each tile; the first register holds what came together before."""
+    selected: Tile
+    """What comes together of the last tile of a row, padding left out."""
+    over_last: Allocation
+    """The steps for that tile."""
+    after: Allocation
+    """The steps after the last tile."""
+
+    @property
+    def reduction(self) -> Reduction:
+        """How the tiles come together."""
+        return REDUCTIONS[self.op.name]
+
+
+@dataclass(frozen=True)
+class RowPlan:
+    """The passes of a program over rows."""
+
+    shape: tuple[int, ...]
+    builder: TileBuilder
+    inputs: Mapping[SSAValue, Tile]
+    """The tiles of values from outside."""
+    passes: Sequence[RowPass]
+    results: Sequence[Mapping[SSAValue, Tile]]
+    """For each pass the values of one element a row that are needed after its reduction, with
+    their tiles in the steps after it."""
+    kept: Mapping[SSAValue, Tile]
+    """The tiles of those that later steps read, for which they are repeated over the row."""
+    last: Allocation | None
+    """The steps of the last pass for each tile; None if all results have one element a row."""
+    outputs: Mapping[SSAValue, Tile]
+    """The tiles of the results of the last pass."""
+
+    padding: Tile | None
+    """The tile that says where the last tile of a row has elements; None if it has nothing else."""
+
+    def reads(self, allocation: Allocation | None) -> list[SSAValue]:
+        """The values from outside that steps load, in the order of the inputs."""
+        steps = allocation.steps if allocation is not None else ()
+        loaded = {step.tile for step in steps if isinstance(step, Load)}
+        return [value for value, tile in self.inputs.items() if tile in loaded]
+
+    @property
+    def operands_of_passes(self) -> list[list[SSAValue]]:
+        """What each pass reads as it goes over a row, that of the results last."""
+        found = [self.reads(each.over) for each in self.passes]
+        return [*found, self.reads(self.last)] if self.last is not None else found
+
+    @property
+    def own_buffers(self) -> int:
+        """Circular buffers besides those of tensors: for what is kept, what comes together of a
+        row before and after its tiles are one, the scaler, and the tile of padding."""
+        return len(self.kept) + 3 + (self.padding is not None)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row of tiles of each operand."""
+        return sum(
+            TiledShape(shape_of(value.type)).columns * tile_bytes_of(declared_data_type(value))
+            for value in self.inputs
+        )
+
+    @property
+    def stays(self) -> bool:
+        """True if a row of tiles stays in L1 until it is done; otherwise each pass brings it
+        again."""
+        return self.row_bytes <= MOST_ROW_BYTES
+
+
+def plan_rows(
+    ops: Sequence[CatalogueOp], shape: tuple[int, ...], outputs: Iterable[SSAValue]
+) -> RowPlan | None:
+    """The passes of ops over rows; None if they are something else, or take too many registers.
+
+    Args:
+        ops: elementwise ops and reductions of rows, in order.
+        shape: that of the rows.
+        outputs: the values that are results of the program.
+    """
+    planning = _Planning(shape)
+    if not all(planning.add(op) for op in ops):
+        return None
+    return planning.finish(list(outputs))
+
+
+@dataclass
+class _Planning:
+    shape: tuple[int, ...]
+    builder: TileBuilder = field(default_factory=TileBuilder)
+    _inputs: dict[SSAValue, Tile] = field(default_factory=dict[SSAValue, Tile])
+    _whole: dict[SSAValue, Tile] = field(default_factory=dict[SSAValue, Tile])
+    """The tiles of values of the rows' shape."""
+    _pass_of: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    """For values of one element a row the reduction after which they are computed."""
+    _after: list[dict[SSAValue, Tile]] = field(default_factory=list[dict[SSAValue, Tile]])
+    _kept: dict[SSAValue, Tile] = field(default_factory=dict[SSAValue, Tile])
+    _reductions: list[tuple[CatalogueOp, Tile, Tile, Tile]] = field(
+        default_factory=list[tuple[CatalogueOp, Tile, Tile, Tile]]
+    )
+    _padding: Tile | None = None
+
+    def add(self, op: CatalogueOp) -> bool:
+        """Adds an op; False if it cannot be in such a program."""
+        if reduces_rows(op) and shape_of(op.operands[0].type) == self.shape:
+            self._reduce(op)
+        elif not (is_elementwise(op) or splat_of(op.results[0]) is not None):
+            return False
+        elif op.result_shape == self.shape:
+            self._lower(op, len(self._after), self._whole)
+        elif op.result_shape == row_values_shape(self.shape):
+            passes = [self._pass_of[value] for value in op.operands if value in self._pass_of]
+            if not passes or any(value in self._whole for value in op.operands):
+                return False
+            last = max(passes)
+            self._pass_of[op.results[0]] = last
+            self._lower(op, last, self._after[last])
+        else:
+            return False
+        return True
+
+    def finish(self, outputs: Sequence[SSAValue]) -> RowPlan | None:
+        """The plan; None if the registers do not hold what some pass needs."""
+        passes: list[RowPass] = []
+        needed: list[Mapping[SSAValue, Tile]] = []
+        for (op, reduced, selected, total), values in zip(
+            self._reductions, self._after, strict=True
+        ):
+            wanted = {v: t for v, t in values.items() if v in self._kept or v in outputs}
+            over = self._allocate([reduced], {total: 0})
+            over_last = self._allocate([selected], {total: 0})
+            after = self._allocate(list(dict.fromkeys(wanted.values())), {total: 0})
+            if over is None or over_last is None or after is None:
+                return None
+            passes.append(RowPass(op, reduced, over, selected, over_last, after))
+            needed.append(wanted)
+        whole = {value: self._whole[value] for value in outputs if value in self._whole}
+        last = self._allocate(list(dict.fromkeys(whole.values())), {}) if whole else None
+        if not passes or (whole and last is None):
+            return None
+        return RowPlan(
+            self.shape,
+            self.builder,
+            self._inputs,
+            passes,
+            needed,
+            self._kept,
+            last,
+            whole,
+            self._padding,
+        )
+
+    def _allocate(self, results: Sequence[Tile], held: Mapping[Tile, int]) -> Allocation | None:
+        return allocate(self.builder.calls, results, capacity(True), held)
+
+    def _reduce(self, op: CatalogueOp) -> None:
+        source = op.operands[0]
+        if source not in self._whole and source not in self._inputs:
+            self._inputs[source] = self.builder.new_tile(declared_data_type(source))
+        tile = self._whole[source] if source in self._whole else self._inputs[source]
+        reduction = REDUCTIONS[op.name]
+        reduced = reduction.prepared(self.builder, tile)
+        accumulator = self.builder.new_tile(DataType.FLOAT32)
+        total = reduction.finished(self.builder, accumulator, reduced_elements(op))
+        selected = self._selected(reduced, reduction.neutral)
+        self._reductions.append((op, reduced, selected, accumulator))
+        self._pass_of[op.results[0]] = len(self._after)
+        self._after.append({op.results[0]: total})
+
+    def _selected(self, tile: Tile, neutral: float) -> Tile:
+        """The tile with what changes nothing in place of padding."""
+        if self.shape[-1] % TILE_SIDE == 0:
+            return tile
+        if self._padding is None:
+            self._padding = self.builder.new_tile(DataType.BFLOAT16)
+        return where_shown(self.builder, self._padding, tile, neutral)
+
+    def _lower(self, op: CatalogueOp, place: int, values: dict[SSAValue, Tile]) -> None:
+        """Lowers an elementwise op in the steps after the reduction of that number; what earlier
+        ones left is read from where it is kept."""
+        known = dict(values)
+        for value in op.operands:
+            if value in self._pass_of and self._pass_of[value] != place:
+                if value not in self._kept:
+                    self._kept[value] = self.builder.new_tile(DataType.FLOAT32)
+                known[value] = self._kept[value]
+        lower_chain(self.builder, [op], known, self._inputs)
+        values[op.results[0]] = known[op.results[0]]
+
+
+def begins_rows(ops: Sequence[CatalogueOp]) -> tuple[int, ...] | None:
+    """The shape of the rows that ops go over several times; None where one time is enough, or they
+    do something else.
+
+    One reduction of all that comes before it, and ops on its result, take one pass, unless there
+    is padding to leave out.
+    """
+    roots = [op for op in ops if op.name in REDUCTIONS]
+    if not roots or not all(reduces_rows(op) for op in roots):
+        return None
+    shape = shape_of(roots[0].operands[0].type)
+    if len(roots) > 1:
+        return shape
+    position = ops.index(roots[0])
+    if position and shape[-1] % TILE_SIDE != 0:
+        return shape
+    if any(op.result_shape == shape for op in ops[position + 1 :]):
+        return shape
+    inside = set(ops[: position + 1])
+    before = (use.operation for op in ops[:position] for r in op.results for use in r.uses)
+    return None if all(user in inside for user in before) else shape

@@ -1,0 +1,1 @@
+"""Device programs of matmul over a grid of cores."""

@@ -1,0 +1,1 @@
+"""Device programs of data movement: permute, slice, concat, sort, gather, scatter."""

@@ -1,0 +1,263 @@
+"""Programs that put the elements of rows in order: sort, topk and argmax.
+
+One kernel on each core compares the bits of elements; no compute engine is used, so that every data
+type is exact. A unit of work is a row of tiles of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.grouping import Group
+from ttcodegen.conversions.ttir_to_ttmetal.movement.programs import (
+    cache_tiles,
+    has_numbered_rows,
+    row_bytes,
+    slots_for,
+    source_of,
+)
+from ttcodegen.conversions.ttir_to_ttmetal.parts.circular_buffers import BUFFER_DEPTH, DOUBLE
+from ttcodegen.conversions.ttir_to_ttmetal.parts.data_movement import MovementKernel, element_word
+from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import (
+    SHARE,
+    Lowered,
+    ProgramParts,
+    tensor_bytes,
+)
+from ttcodegen.dialects.core.datatypes import DataType, shape_of
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.tile import TILE_FORMATS, TILE_SIDE, tiles_along
+from ttcodegen.dialects.ttkernel.attributes import RowOrderType
+from ttcodegen.dialects.ttkernel.builder import Value
+from ttcodegen.dialects.ttmetal.programs import ComputeSettings, Costs, Processor
+from ttcodegen.dialects.ttnn.placement import declared_data_type
+from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
+from ttcodegen.naming.programs import kernel_name
+
+_ENTRY_BYTES = 8
+"""Of a position in the order: the sort key, and the index of the element."""
+MOST_ROW_BYTES = 1024 * 1024
+"""Of L1, for rows of tiles that are put together, and the order of a row."""
+
+_FEW_ROWS = 2
+"""Rows of a tile that are read one by one: more are better read together."""
+
+
+def order_bytes(op: CatalogueOp) -> int:
+    """What the order of a row, and a row of tiles of each result twice, take of L1."""
+    kept = op.result_shape[-1]
+    tiles = sum(tile_bytes_of(declared_data_type(value)) for value in op.results)
+    return kept * _ENTRY_BYTES + DOUBLE * tiles_along(kept) * tiles
+
+
+def unsupported_order(op: CatalogueOp) -> str | None:
+    """Why there is no program that puts rows in order, None if there is one."""
+    value = op.operands[0]
+    data_type = declared_data_type(value)
+    *values, indices = (declared_data_type(result) for result in op.results)
+    if TILE_FORMATS[data_type.mlir].shares_exponent or values not in ([], [data_type]):
+        return f"'{op.name}' of {data_type.mlir} has no lowering"
+    if indices.is_float or not _is_along_last(op):
+        return f"'{op.name}' has no lowering"
+    if order_bytes(op) > MOST_ROW_BYTES:
+        return f"'{op.name}' of rows that do not fit into L1 has no lowering"
+    return None
+
+
+def _is_along_last(op: CatalogueOp) -> bool:
+    rank = len(shape_of(op.operands[0].type))
+    if op.name == "ttir.argmax":
+        dims = [dim % rank for dim in op.parameter("dim_arg") or ()] if rank else []
+        return dims == [rank - 1] and bool(op.parameter("keep_dim"))
+    return rank > 0 and op.parameter("dim") % rank == rank - 1
+
+
+def lower_order(
+    group: Group, names: Mapping[SSAValue, str], name: str, cores: CoreRange
+) -> Lowered:
+    """The program of a group that is one op that puts rows in order."""
+    op = group.root
+    assert op is not None
+    return _OrderProgram(op, names, name, cores).lower()
+
+
+def number_kind(data_type: DataType) -> str:
+    """What the bits of an element are, in the word of kernels/blocks/row_order.hpp."""
+    if data_type.is_float:
+        return "floating"
+    return "signed_integer" if data_type is DataType.INT32 else "unsigned_integer"
+
+
+def numbered_rows(kernel: MovementKernel, shape: TiledShape, unit: SSAValue) -> tuple[Value, Value]:
+    """The number of the first row of a row of tiles, counted over all matrices, and how many there
+    are."""
+    builder = kernel.builder
+    height = shape.height
+    if height % TILE_SIDE == 0:
+        return builder.named(builder.product(unit, TILE_SIDE), "first_row"), TILE_SIDE
+    if shape.rows == 1:
+        return builder.named(builder.product(unit, height), "first_row"), height
+    in_matrix = builder.product(builder.remainder(unit, shape.rows), TILE_SIDE)
+    builder.named(in_matrix, "row_in_matrix")
+    matrix = builder.product(builder.quotient(unit, shape.rows), height)
+    first = builder.named(builder.sum(matrix, in_matrix), "first_row")
+    return first, kernel.filled(in_matrix, height, "rows")
+
+
+@dataclass
+class _OrderProgram:
+    op: CatalogueOp
+    names: Mapping[SSAValue, str]
+    name: str
+    cores: CoreRange
+
+    def lower(self) -> Lowered:
+        op = self.op
+        self.value = op.operands[0]
+        self.parts = ProgramParts(self.names, [self.value], op.results)
+        self.shape = TiledShape(shape_of(self.value.type))
+        self.result = TiledShape(op.result_shape)
+        self.element = element_word(declared_data_type(self.value))
+        slots = min(self.shape.columns, slots_for(1, declared_data_type(self.value)))
+        # Else tiles that are not kept would come for each of their rows.
+        few = self.shape.columns > slots or self.shape.height <= _FEW_ROWS
+        by_row = few and has_numbered_rows(self.shape)
+        self.source = source_of(self.parts, self.value, slots, by_row=by_row)
+        pages = -(-self.result.width * _ENTRY_BYTES // tile_bytes_of(DataType.UINT32))
+        self.parts.buffers.add("order", DataType.UINT32, pages)
+        depth = BUFFER_DEPTH * self.result.columns
+        self.outputs = [self.parts.buffers.add_tensor(value, depth) for value in op.results]
+        kind = op.name.partition(".")[2]
+        columns = self.result.columns
+        writer = self.parts.tile_writer(
+            self.name,
+            f"Writes the output tiles ({kind}).",
+            self.cores,
+            self.outputs,
+            columns=columns,
+        )
+        reader = self._reader(kind)
+        return self.parts.program(
+            self.name,
+            kind,
+            self.cores,
+            (reader.finish(), writer),
+            self._costs(),
+            # Nothing is computed, so that nothing is rounded.
+            ComputeSettings(fp32_destination=True),
+            work_units=self.result.tiles // columns,
+            work_unit="output tile" if columns == 1 else "row of output tiles",
+        )
+
+    def _reader(self, kind: str) -> MovementKernel:
+        kernel = self.parts.data_movement(
+            kernel_name("read", self.name),
+            Processor.READER,
+            f"Sorts the elements of each row of {self.names[self.value]} ({kind}).",
+            self.cores,
+            tensors=[self.value],
+            buffers=[buffer.name for buffer in self.parts.buffers],
+            arguments=SHARE,
+        )
+        builder = kernel.builder
+        elements = cache_tiles(kernel, self.source, self.element)
+        order = builder.get(
+            "blocks.order_rows",
+            kernel.buffer("order"),
+            kept=self.result.width,
+            result_type=RowOrderType(),
+            name_hint="order",
+            **self._comparison(),
+        )
+        with kernel.share("tile_row") as unit:
+            first, rows = numbered_rows(kernel, self.shape, unit)
+            self._reserve(kernel)
+            with builder.loop(rows, name_hint="row") as row:
+                start = builder.product(builder.sum(first, row), self.shape.width)
+                start = builder.named(start, "start")
+                builder.op("blocks.row_order.sort", order, elements, start, self.shape.width)
+                self._write_row(kernel, elements, order, start, row)
+            for name in self.outputs:
+                builder.op("cb_push_back", kernel.buffer(name), self.result.columns)
+        return kernel
+
+    def _comparison(self) -> dict[str, object]:
+        """Which elements come first. What is no number is the greatest, but for argmax of
+        float32."""
+        data_type = declared_data_type(self.value)
+        which = {"ttir.sort": "descending", "ttir.topk": "largest"}.get(self.op.name)
+        is_argmax = self.op.name == "ttir.argmax"
+        return {
+            "number": number_kind(data_type),
+            "descending": is_argmax if which is None else bool(self.op.parameter(which)),
+            "nan_is_least": is_argmax and data_type is DataType.FLOAT32,
+        }
+
+    def _reserve(self, kernel: MovementKernel) -> None:
+        """Room for a row of tiles of each result; what holds no elements is zero."""
+        builder = kernel.builder
+        self._addresses: list[SSAValue] = []
+        is_full = self.shape.height % TILE_SIDE == 0 == self.result.width % TILE_SIDE
+        for name, value in zip(self.outputs, self.op.results, strict=True):
+            builder.op("cb_reserve_back", kernel.buffer(name), self.result.columns)
+            self._addresses.append(kernel.write_pointer(name, f"{name}_tiles"))
+            if is_full:
+                continue
+            with builder.loop(self.result.columns, name_hint="tile_column") as column:
+                element = element_word(declared_data_type(value))
+                address = self._tile(kernel, name, self._addresses[-1], column)
+                kernel.fill(address, 0, 0, 0, element)
+
+    def _tile(
+        self, kernel: MovementKernel, name: str, address: SSAValue, column: SSAValue
+    ) -> SSAValue:
+        """The address of a tile in a row of them."""
+        builder = kernel.builder
+        if self.result.columns == 1:
+            return address
+        size = builder.get("get_tile_size", kernel.buffer(name))
+        return builder.sum(address, builder.product(column, size))
+
+    def _write_row(
+        self,
+        kernel: MovementKernel,
+        elements: SSAValue,
+        order: SSAValue,
+        start: SSAValue,
+        row: SSAValue,
+    ) -> None:
+        """The elements that come first, and their indices, as a row of tiles."""
+        builder = kernel.builder
+        with builder.loop(self.result.columns, name_hint="tile_column") as tile_column:
+            first = builder.named(builder.product(tile_column, TILE_SIDE), "first_column")
+            targets: list[SSAValue] = []
+            for name, value, address in zip(
+                self.outputs, self.op.results, self._addresses, strict=True
+            ):
+                element = element_word(declared_data_type(value))
+                tile = self._tile(kernel, name, address, tile_column)
+                targets.append(kernel.elements(tile, element, f"{name}_target"))
+            columns = kernel.filled(first, self.result.width, "columns")
+            with builder.loop(columns, name_hint="column") as column:
+                position = builder.sum(first, column)
+                place = builder.get("blocks.row_order.place", order, position, name_hint="origin")
+                *values, indices = targets
+                for target in values:
+                    number = builder.sum(start, place)
+                    builder.op(
+                        "blocks.tile_cache.copy_element", elements, number, target, row, column
+                    )
+                builder.op("blocks.set_element", indices, row, column, place)
+
+    def _costs(self) -> Costs:
+        if self.source.by_row:
+            rows = prod(shape_of(self.value.type)[:-1]) * self.shape.columns
+            read = rows * row_bytes(self.shape, declared_data_type(self.value))
+            least = {self.value: min(read, tensor_bytes(self.value))}
+            return self.parts.costs({self.value: read}, least_reads=least)
+        return self.parts.costs({self.value: tensor_bytes(self.value)})

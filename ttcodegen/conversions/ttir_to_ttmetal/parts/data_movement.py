@@ -1,0 +1,342 @@
+"""Kernels that move data: what readers and writers do between DRAM, other cores and circular
+buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import IntegerType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.ttir_to_ttmetal.parts.compute import float_bits
+from ttcodegen.conversions.ttir_to_ttmetal.parts.kernel_sizes import KernelSizes
+from ttcodegen.conversions.ttir_to_ttmetal.parts.loop_nests import (
+    Coordinate,
+    Page,
+    computed_coordinates,
+    page_number,
+    sum_of,
+)
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttcore.tile import TILE_FORMATS, TILE_SIDE
+from ttcodegen.dialects.ttkernel.attributes import (
+    L1PointerType,
+    NocAddressType,
+    TensorAccessorArgsType,
+    TensorAccessorType,
+    ThreadType,
+)
+from ttcodegen.dialects.ttkernel.builder import KernelBuilder, Value, number_of
+from ttcodegen.dialects.ttmetal.programs import (
+    CircularBuffer,
+    CoreArea,
+    Kernel,
+    NamedConstant,
+    Processor,
+    RuntimeArgument,
+)
+from ttcodegen.dialects.ttmetal.tuning import Size, evaluate
+from ttcodegen.layout.tiled_shape import tile_bytes_of
+from ttcodegen.naming.programs import address_name
+
+
+def element_bits(value: float, data_type: DataType) -> int:
+    """The bits of an element of that value, to the nearest bf16 if elements have 16 bits; not of
+    block floats, as below."""
+    if not data_type.is_float:
+        return int(value) & (2 ** TILE_FORMATS[data_type.mlir].bits - 1)
+    bits = float_bits(value)
+    if data_type is DataType.FLOAT32:
+        return bits
+    # To even between two.
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 & 0xFFFF
+
+
+def element_word(data_type: DataType) -> IntegerType:
+    """The integer with the bits of an element; not of block floats, whose elements have none of
+    their own."""
+    return IntegerType({8: 8, 32: 32}.get(TILE_FORMATS[data_type.mlir].bits, 16))
+
+
+FIRST_ROW_ONLY = frozenset({"row", "element"})
+"""What is repeated over a tile of which no more than the first row is read."""
+
+
+def brought_bytes(data_type: DataType, broadcast: str) -> int:
+    """Bytes that are read of a tile that is broadcast in this way."""
+    size = tile_bytes_of(data_type)
+    return size // TILE_SIDE if broadcast in FIRST_ROW_ONLY else size
+
+
+@dataclass(frozen=True)
+class BroughtTile:
+    """A tile that a reader brings."""
+
+    page: Value
+    tensor: str
+    buffer: str
+    """The circular buffer that it goes to."""
+    broadcast: str
+    """The part of it that is repeated: row, column or element; none for nothing."""
+    data_type: DataType
+
+
+@dataclass
+class MovementKernel:
+    """A data-movement kernel under construction.
+
+    Circular buffers, arguments and accessors are known by name; the C++ declares them first.
+    """
+
+    name: str
+    processor: Processor
+    purpose: str
+    """A sentence for the head of the file."""
+    cores: CoreArea
+    arguments: Sequence[RuntimeArgument] = ()
+    semaphores: tuple[str, ...] = ()
+    accessors: tuple[int, ...] = ()
+    """The operands that it has accessors of."""
+    builder: KernelBuilder = field(init=False)
+    _buffers: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
+    _numbers: list[NamedConstant] = field(default_factory=list[NamedConstant])
+    """Of the circular buffers."""
+    _sizes: KernelSizes = field(init=False)
+    _known: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
+    _tensors: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
+
+    def __post_init__(self) -> None:
+        self.builder = KernelBuilder(self.name, ThreadType.NOC)
+        self._sizes = KernelSizes(self.builder)
+
+    def begin(
+        self,
+        buffers: Iterable[CircularBuffer],
+        tensors: Sequence[str] = (),
+        constants: Mapping[str, Size] | None = None,
+        values: Mapping[str, int] | None = None,
+    ) -> None:
+        """Declares what the kernel uses; nothing else may come before.
+
+        Args:
+            buffers: the circular buffers.
+            tensors: the names of the tensors that it has accessors of, in the order of `accessors`.
+            constants: other sizes, by name: compile-time arguments, if they are no numbers.
+            values: what settings are in the program that the kernel is made for.
+        """
+        for buffer in buffers:
+            self._numbers.append(NamedConstant(buffer.constant, buffer.index))
+            pages = max(1, evaluate(buffer.pages, values or {}))
+            self._buffers[buffer.name] = self.builder.circular_buffer(
+                buffer.constant, pages, buffer.page_type
+            )
+        self._sizes.know(constants or {})
+        self._known.update(self._sizes.values)
+        for name in (f"{name}_semaphore" for name in self.semaphores):
+            self._known[name] = self.builder.compile_time_argument(name)
+        for position, argument in enumerate(self.arguments):
+            self._known[argument.name] = self.builder.argument(position, argument.name)
+        self._declare_accessors(tensors)
+
+    def _declare_accessors(self, names: Sequence[str]) -> None:
+        before: SSAValue | None = None
+        for name in names:
+            place = {"cta_base": 0} if before is None else {}
+            before = self.builder.get(
+                "TensorAccessorArgs",
+                *(() if before is None else (before,)),
+                result_type=TensorAccessorArgsType(),
+                name_hint=f"{name}_layout",
+                **place,
+            )
+            self._tensors[name] = self.builder.get(
+                "TensorAccessor",
+                before,
+                self[address_name(name)],
+                result_type=TensorAccessorType(),
+                name_hint=f"{name}_tensor",
+            )
+
+    def __getitem__(self, name: str) -> SSAValue:
+        """An argument by its name: compile-time, run-time, or `<name>_semaphore`."""
+        return self._known[name]
+
+    def buffer(self, name: str) -> SSAValue:
+        """A circular buffer."""
+        return self._buffers[name]
+
+    def tensor(self, name: str) -> SSAValue:
+        """The accessor of a tensor."""
+        return self._tensors[name]
+
+    def semaphore(self, name: str, name_hint: str | None = None) -> SSAValue:
+        """The address of a semaphore of this core."""
+        known = self[f"{name}_semaphore"]
+        return self.builder.get("get_semaphore", known, name_hint=name_hint)
+
+    def semaphore_pointer(self, name: str) -> SSAValue:
+        """A semaphore of this core, to set it and to wait for it."""
+        return self.builder.get(
+            "reinterpret_cast", self.semaphore(name), result_type=L1PointerType(), name_hint=name
+        )
+
+    def noc_address(self, place: str, address: SSAValue, name_hint: str | None = None) -> SSAValue:
+        """An address on the core that the arguments `<place>_x` and `<place>_y` name."""
+        return self.builder.get(
+            "get_noc_addr",
+            self[f"{place}_x"],
+            self[f"{place}_y"],
+            address,
+            result_type=NocAddressType(),
+            name_hint=name_hint,
+        )
+
+    # What it does
+
+    @contextmanager
+    def share(self, counter: str) -> Generator[SSAValue]:
+        """A loop over the core's share of the program's work; gives its counter."""
+        end = self.builder.sum(self["first"], self["count"])
+        with self.builder.loop(end, start=self["first"], name_hint=counter) as value:
+            yield value
+
+    def read_page(self, page: Value, tensor: str, address: Value) -> None:
+        """Begins to read a page of a tensor."""
+        self.builder.op("noc_async_read_page", page, self.tensor(tensor), address)
+
+    def read_tile(
+        self, page: Value, tensor: str, address: Value, broadcast: str, element: IntegerType
+    ) -> None:
+        """Begins to read what a tile needs that is broadcast: its first row, or all of it."""
+        if broadcast in FIRST_ROW_ONLY:
+            accessor = self.tensor(tensor)
+            self.builder.op("blocks.read_first_row", page, accessor, address, element=element)
+        else:
+            self.read_page(page, tensor, address)
+
+    def write_page(self, page: Value, tensor: str, buffer: str) -> None:
+        """Begins to write the first tile of a circular buffer to a page of a tensor."""
+        address = self.builder.get("get_read_ptr", self.buffer(buffer))
+        self.builder.op("noc_async_write_page", page, self.tensor(tensor), address)
+
+    def write_tiles(self, page: Value, tensors: Sequence[str], buffers: Sequence[str]) -> None:
+        """Writes the tile that each of the circular buffers gets to a page of its tensor."""
+        for tensor, buffer in zip(tensors, buffers, strict=True):
+            self.builder.op("cb_wait_front", self.buffer(buffer), 1)
+            self.write_page(page, tensor, buffer)
+        self.builder.op("noc_async_write_barrier")
+        for buffer in buffers:
+            self.builder.op("cb_pop_front", self.buffer(buffer), 1)
+
+    def elements(self, address: Value, element: IntegerType, name: str = "target") -> SSAValue:
+        """The elements of the tile at an address, for what writes single ones."""
+        return self.builder.get(
+            "blocks.elements_at",
+            address,
+            element=element,
+            result_type=L1PointerType(element.width.data),
+            name_hint=name,
+        )
+
+    def fill(
+        self, address: Value, rows: Value, columns: Value, bits: int, element: IntegerType
+    ) -> None:
+        """Fills the tile at an address from those rows and columns on."""
+        value = self.builder.pattern(bits) if bits else 0
+        self.builder.op("blocks.fill_padding", address, rows, columns, value, element=element)
+
+    def filled(self, first: Value, size: int, name: str = "") -> Value:
+        """How many rows or columns of a tile hold elements, of so many that there are in all; the
+        tile begins with the one of that number. C++ declares it under the name."""
+        if size % TILE_SIDE == 0:
+            return TILE_SIDE
+        known = number_of(first)
+        if known is not None:
+            return min(size - known, TILE_SIDE)
+        found = self.builder.smaller(self.builder.difference(size, first), TILE_SIDE)
+        return self.builder.named(found, name) if name else found
+
+    def write_pointer(self, buffer: str, name_hint: str | None = None) -> SSAValue:
+        """Where the next tile of a circular buffer goes."""
+        return self.builder.get("get_write_ptr", self.buffer(buffer), name_hint=name_hint)
+
+    def coordinates(
+        self, coordinates: Iterable[Coordinate], known: Mapping[str, SSAValue]
+    ) -> dict[str, SSAValue]:
+        """Coordinates computed from the counters that are known, and these."""
+        return computed_coordinates(self.builder, coordinates, known)
+
+    def page(self, page: Page, known: Mapping[str, SSAValue]) -> Value:
+        """The number of a page, from coordinates."""
+        return page_number(self.builder, page, known)
+
+    def sum(self, terms: Iterable[Value]) -> Value:
+        """The sum of values that are not written where they are 0."""
+        return sum_of(self.builder, terms)
+
+    def product(self, value: Value, factor: int, name: str = "") -> Value:
+        """A value times a number, a number if the value is one; C++ declares it under that name."""
+        if not isinstance(value, SSAValue):
+            return value * factor
+        found = self.builder.product(value, factor)
+        return self.builder.named(found, name) if name else found
+
+    def divided(
+        self, value: Value, divisor: int, rest_name: str = "", name: str = ""
+    ) -> tuple[Value, Value]:
+        """What a division leaves, and its result: numbers if the value is one."""
+        if isinstance(value, int):
+            return value % divisor, value // divisor
+        assert isinstance(value, SSAValue)
+        builder = self.builder
+        whole = builder.quotient(value, divisor)
+        rest: Value = 0 if divisor == 1 else builder.remainder(value, divisor)
+        if rest_name and isinstance(rest, SSAValue):
+            rest = builder.named(rest, rest_name)
+        return rest, builder.named(whole, name) if name else whole
+
+    def repeat_first(self, buffer: str, broadcast: str, element: IntegerType) -> None:
+        """Repeats a part of the tile that was read: row, column or element; none for nothing."""
+        if broadcast != "none":
+            name = f"blocks.repeat_first_{broadcast}"
+            self.builder.op(name, self.write_pointer(buffer), element=element)
+
+    def push_tiles(self, tiles: Sequence[BroughtTile]) -> None:
+        """Brings a tile to each of the circular buffers, and hands them on together."""
+        for tile in tiles:
+            self.builder.op("cb_reserve_back", self.buffer(tile.buffer), 1)
+            address, element = self.write_pointer(tile.buffer), element_word(tile.data_type)
+            self.read_tile(tile.page, tile.tensor, address, tile.broadcast, element)
+        if tiles:
+            self.builder.op("noc_async_read_barrier")
+        for tile in tiles:
+            self.repeat_first(tile.buffer, tile.broadcast, element_word(tile.data_type))
+            self.builder.op("cb_push_back", self.buffer(tile.buffer), 1)
+
+    def push_marks(self, buffer: str, columns: int) -> None:
+        """Makes the tile that is 1 in the first columns and 0 in the others."""
+        word = element_word(DataType.BFLOAT16)
+        self.builder.op("cb_reserve_back", self.buffer(buffer), 1)
+        tile = self.write_pointer(buffer)
+        self.fill(tile, 0, 0, element_bits(1.0, DataType.BFLOAT16), word)
+        self.fill(tile, TILE_SIDE, columns, 0, word)
+        self.builder.op("cb_push_back", self.buffer(buffer), 1)
+
+    def finish(self) -> tuple[Kernel, FuncOp]:
+        """What the program says of the kernel, and its function, which takes the sizes that it
+        needs."""
+        described = Kernel(
+            self.name,
+            self.processor,
+            self.purpose,
+            self.cores,
+            self.name,
+            (*self._numbers, *self._sizes.finish()),
+            self.semaphores,
+            self.accessors,
+            tuple(self.arguments),
+        )
+        return described, self.builder.finish()

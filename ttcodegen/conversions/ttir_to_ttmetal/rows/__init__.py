@@ -1,0 +1,1 @@
+"""Device programs that make several passes over rows of tiles: softmax and norms."""

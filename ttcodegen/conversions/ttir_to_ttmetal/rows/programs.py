@@ -1,0 +1,278 @@
+"""Programs that go over rows of tiles several times: a softmax, a layer norm.
+
+The reader brings a row of tiles of each operand once, if L1 has room for it; otherwise one tile
+after the other, again for each pass. What is the same for all rows stays for all of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.grouping import Group
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.row_plan import (
+    MOST_ROW_BYTES,
+    RowPlan,
+    plan_rows,
+)
+from ttcodegen.conversions.ttir_to_ttmetal.parts.circular_buffers import BUFFER_DEPTH, DOUBLE
+from ttcodegen.conversions.ttir_to_ttmetal.parts.data_movement import (
+    BroughtTile,
+    MovementKernel,
+    brought_bytes,
+    element_word,
+)
+from ttcodegen.conversions.ttir_to_ttmetal.parts.geometry import broadcast_of, broadcast_strides
+from ttcodegen.conversions.ttir_to_ttmetal.parts.loop_nests import LoopNest
+from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import (
+    SHARE,
+    Lowered,
+    ProgramParts,
+    purpose_of,
+)
+from ttcodegen.conversions.ttir_to_ttmetal.rows.compute import RowCompute, RowOperand
+from ttcodegen.conversions.ttir_to_ttmetal.rows.reduction import PARTIAL, REDUCED, SCALER
+from ttcodegen.dialects.core.datatypes import DataType, shape_of
+from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttkernel.builder import Value
+from ttcodegen.dialects.ttmetal.programs import ComputeSettings, Costs, Kernel, Processor, UnitTiles
+from ttcodegen.dialects.ttmetal.tuning import Size
+from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
+from ttcodegen.naming.programs import kernel_name
+
+
+def lower_rows(group: Group, names: Mapping[SSAValue, str], name: str, cores: CoreRange) -> Lowered:
+    """The program of a group that goes over rows of tiles.
+
+    Args:
+        group: elementwise ops and reductions of rows.
+        names: what values are called: identifiers, all different.
+        name: what the program is called.
+        cores: the cores that share the rows of tiles.
+    """
+    plan = plan_rows(group.ops, group.shape, group.outputs())
+    assert plan is not None, "groups are formed so that they fit"
+    return _RowProgram(group, plan, names, name, cores).lower()
+
+
+@dataclass
+class _RowProgram:
+    group: Group
+    plan: RowPlan
+    names: Mapping[SSAValue, str]
+    name: str
+    cores: CoreRange
+    parts: ProgramParts = field(init=False)
+
+    def lower(self) -> Lowered:
+        """The program."""
+        outputs = self.group.outputs()
+        self.domain = TiledShape(self.group.shape)
+        self.purpose = purpose_of(self.group)
+        self.parts = ProgramParts(self.names, list(self.plan.inputs), outputs)
+        self.operands = [self._operand(value) for value in self.plan.inputs]
+        self.output_names = {value: self.parts.buffers.add_tensor(value) for value in outputs}
+        kept = {
+            value: self.parts.buffers.add_value(value, DataType.FLOAT32, 1)
+            for value in self.plan.kept
+        }
+        for name in (PARTIAL, REDUCED):
+            self.parts.buffers.add(name, DataType.FLOAT32, 1)
+        self.parts.buffers.add(SCALER, DataType.BFLOAT16, 1)
+        if self.plan.padding is not None:
+            self.parts.buffers.add("elements", DataType.BFLOAT16, 1)
+        copied = [*(operand.name for operand in self.operands), *kept.values(), REDUCED]
+        settings = ComputeSettings(
+            fp32_destination=True, unpack_to_fp32=self.parts.buffers.wide(copied)
+        )
+        compute = RowCompute(
+            self.plan, self.parts, self.operands, kept, self.output_names, self.domain.columns
+        )
+        kernels = (self._reader(), compute.kernel(self.name, self.purpose, self.cores),
+                   self._writer())  # fmt: skip
+        return self.parts.program(
+            self.name,
+            self.purpose,
+            self.cores,
+            kernels,
+            self._costs(),
+            settings,
+            work_units=self._rows,
+            work_unit="row of output tiles",
+        )
+
+    @property
+    def _rows(self) -> int:
+        return prod(self.domain.grid[:-1])
+
+    def _operand(self, value: SSAValue) -> RowOperand:
+        shape = TiledShape(shape_of(value.type))
+        strides = broadcast_strides(shape, self.domain)
+        columns = self.domain.columns if strides[-1] else 1
+        is_constant = not any(
+            stride for stride, size in zip(strides[:-1], self.domain.grid[:-1], strict=True)
+            if size > 1
+        )  # fmt: skip
+        # One tile a row stays in any case.
+        stays = self.plan.stays or columns == 1
+        pages: Size = BUFFER_DEPTH
+        if stays:
+            pages = columns * (1 if is_constant else self._row_depth)
+        name = self.parts.buffers.add_tensor(value, pages)
+        if shape.tiles == self._rows * columns:
+            self.parts.divisions[value] = UnitTiles(columns)
+        return RowOperand(value, name, shape, tuple(strides), columns, stays, is_constant)
+
+    @property
+    def _row_depth(self) -> int:
+        return DOUBLE if DOUBLE * self.plan.row_bytes <= MOST_ROW_BYTES else 1
+
+    # Data movement
+
+    def _reader(self) -> tuple[Kernel, FuncOp]:
+        kernel = self.parts.data_movement(
+            kernel_name("read", self.name),
+            Processor.READER,
+            f"Reads the rows of tiles of {self.purpose}.",
+            self.cores,
+            tensors=self.parts.inputs,
+            buffers=[*(operand.name for operand in self.operands), *self._constants],
+            arguments=SHARE,
+        )
+        kernel.builder.op("blocks.push_reduce_scaler", kernel.buffer(SCALER))
+        if self.plan.padding is not None:
+            kernel.push_marks("elements", self.domain.last_columns)
+        grid = (*self.domain.grid[:-1], 1)
+        steps = (*(1 for _ in grid[:-1]), self.domain.columns)
+        nest = LoopNest.of(
+            grid,
+            steps,
+            [((*o.strides[:-1], 0), (*(0 for _ in grid[:-1]), o.strides[-1]))
+             for o in self.operands],
+            "tile_row",
+        )  # fmt: skip
+        rows = [page[:len(page) - bool(o.strides[-1] and self.domain.columns > 1)]
+                for page, o in zip(nest.pages, self.operands, strict=True)]  # fmt: skip
+        first = dict(zip((o.name for o in self.operands), rows, strict=True))
+        constants = [operand for operand in self.operands if operand.stays and operand.is_constant]
+        if constants:
+            # Cores without rows leave them where they are.
+            with kernel.builder.when(kernel.builder.compare("ne", kernel["count"], 0)):
+                for operand in constants:
+                    self._read_row(kernel, operand, 0)
+        if len(constants) == len(self.operands):
+            return kernel.finish()
+        with kernel.share("tile_row") as tile_row:
+            known = kernel.coordinates(nest.tile_coordinates, {"tile_row": tile_row})
+            pages = {o.name: kernel.page(first[o.name], known) for o in self.operands}
+            for operand in self.operands:
+                if operand.stays and not operand.is_constant:
+                    self._read_row(kernel, operand, pages[operand.name])
+            for values in self.plan.operands_of_passes:
+                passing = [o for o in self.operands if o.value in values and not o.stays]
+                self._stream(kernel, passing, pages)
+        return kernel.finish()
+
+    @property
+    def _constants(self) -> list[str]:
+        """The circular buffers of tiles that the reader makes itself."""
+        return [SCALER, *(["elements"] if self.plan.padding is not None else [])]
+
+    def _read_row(self, kernel: MovementKernel, operand: RowOperand, page: Value) -> None:
+        """Brings the tiles of a row at once."""
+        builder = kernel.builder
+        builder.op("cb_reserve_back", kernel.buffer(operand.name), operand.columns)
+        address = kernel.write_pointer(operand.name, f"{operand.name}_row")
+        size = tile_bytes_of(operand.data_type)
+        with builder.loop(operand.columns, name_hint="column") as column:
+            target = kernel.sum([address, builder.product(column, size)])
+            kernel.read_tile(
+                kernel.sum([page, column]) if operand.columns > 1 else page,
+                self.names[operand.value],
+                target if operand.columns > 1 else address,
+                self._broadcast(operand),
+                element_word(operand.data_type),
+            )
+        builder.op("noc_async_read_barrier")
+        if self._broadcast(operand) != "none":
+            with builder.loop(operand.columns, name_hint="column") as column:
+                target = kernel.sum([address, builder.product(column, size)])
+                builder.op(
+                    f"blocks.repeat_first_{self._broadcast(operand)}",
+                    target if operand.columns > 1 else address,
+                    element=element_word(operand.data_type),
+                )
+        builder.op("cb_push_back", kernel.buffer(operand.name), operand.columns)
+
+    def _stream(
+        self, kernel: MovementKernel, operands: Sequence[RowOperand], pages: Mapping[str, Value]
+    ) -> None:
+        """Brings the tiles of a pass, one of each operand after the other."""
+        if not operands:
+            return
+        with kernel.builder.loop(self.domain.columns, name_hint="column") as column:
+            kernel.push_tiles(
+                [
+                    BroughtTile(
+                        kernel.sum([pages[operand.name], column]),
+                        self.names[operand.value],
+                        operand.name,
+                        self._broadcast(operand),
+                        operand.data_type,
+                    )
+                    for operand in operands
+                ]
+            )
+
+    def _broadcast(self, operand: RowOperand) -> str:
+        return broadcast_of(operand.shape, self.domain).word
+
+    def _writer(self) -> tuple[Kernel, FuncOp]:
+        kernel = self.parts.data_movement(
+            kernel_name("write", self.name),
+            Processor.WRITER,
+            f"Writes the rows of tiles of {self.purpose}.",
+            self.cores,
+            tensors=list(self.output_names),
+            buffers=list(self.output_names.values()),
+            arguments=SHARE,
+        )
+        whole = [value for value in self.output_names if value in self.plan.outputs]
+        for value in self.output_names:
+            columns = self.domain.columns if value in whole else 1
+            self.parts.divisions[value] = UnitTiles(columns)
+        builder = kernel.builder
+        with kernel.share("tile_row") as tile_row:
+            for results in self.plan.results:
+                single = [value for value in results if value in self.output_names]
+                self._write(kernel, tile_row, single)
+            if whole:
+                with builder.loop(self.domain.columns, name_hint="column") as column:
+                    row = builder.product(tile_row, self.domain.columns)
+                    self._write(kernel, kernel.sum([row, column]), whole)
+        return kernel.finish()
+
+    def _write(self, kernel: MovementKernel, page: Value, values: Iterable[SSAValue]) -> None:
+        values = list(values)
+        if values:
+            tensors = [self.names[value] for value in values]
+            kernel.write_tiles(page, tensors, [self.output_names[value] for value in values])
+
+    # Figures
+
+    def _costs(self) -> Costs:
+        passes = self.plan.operands_of_passes
+        used = min(self._rows, self.cores.cores)
+        reads = Counter[SSAValue]()
+        for operand in self.operands:
+            size = operand.columns * brought_bytes(operand.data_type, self._broadcast(operand))
+            times = used if operand.is_constant else self._rows
+            if not operand.stays:
+                times = self._rows * sum(operand.value in values for values in passes)
+            reads[operand.value] += times * size
+        return self.parts.costs(reads, tiles_computed=len(self.group.ops) * self.domain.tiles)

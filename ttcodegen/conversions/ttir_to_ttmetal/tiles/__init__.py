@@ -1,0 +1,1 @@
+"""Device programs of elementwise ops and reductions, tile by tile."""

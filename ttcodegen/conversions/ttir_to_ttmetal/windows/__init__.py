@@ -1,0 +1,1 @@
+"""Device programs of convolutions and pooling."""

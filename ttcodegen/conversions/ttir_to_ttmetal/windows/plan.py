@@ -1,0 +1,164 @@
+"""A convolution or a pool and what is computed after it: how it is divided over the cores, the
+circular buffers of its kernels, and what it costs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.grouping import Group
+from ttcodegen.conversions.ttir_to_ttmetal.movement.programs import source_of
+from ttcodegen.conversions.ttir_to_ttmetal.parts.circular_buffers import BUFFER_DEPTH
+from ttcodegen.conversions.ttir_to_ttmetal.parts.epilogue import Epilogue
+from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import ProgramParts
+from ttcodegen.dialects.core.datatypes import shape_of
+from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.tile import TILE_SIDE, tiles_along
+from ttcodegen.dialects.ttmetal.programs import Costs
+from ttcodegen.dialects.ttnn.placement import declared_data_type
+from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
+from ttcodegen.ops.convolution.device_windows import ARGMAX, WINDOW_PRODUCT, axes_of
+
+_MOST_GATHERED_BYTES = 320 * 1024
+"""Of L1, for all that the windows of a row of output tiles see."""
+_MOST_WEIGHT_BYTES = 384 * 1024
+"""Of L1, for the tiles of a weight that a core needs again and again."""
+_MOST_IMAGE_BYTES = 256 * 1024
+"""Of L1, for tiles of the input that are kept while rows are gathered of them."""
+_MOST_AT_A_TIME = 16
+"""Tiles of a weight that are brought at a time."""
+
+
+@dataclass
+class WindowPlan:
+    """What the kernels have in common.
+
+    Args:
+        group: the convolution or pool, and elementwise ops after it.
+        names: what values are called: identifiers, all different.
+        name: what the program is called.
+        cores: the cores that share the work.
+    """
+
+    group: Group
+    names: Mapping[SSAValue, str]
+    name: str
+    cores: CoreRange
+
+    def __post_init__(self) -> None:
+        root = self.group.root
+        assert root is not None
+        self.root = root
+        self.is_product = root.name == WINDOW_PRODUCT
+        self.finds_place = not self.is_product and root.parameter("method") == ARGMAX
+        self.image = root.operand("input")
+        self.weight = root.operand("weight") if self.is_product else None
+        self.axes = axes_of(root)
+        self.epilogue = Epilogue(self.group)
+        self._divide()
+        self._declare()
+
+    def _divide(self) -> None:
+        self.result = TiledShape(self.root.result_shape)
+        self.groups: int = self.root.parameter("groups") if self.is_product else 1
+        self.channels = shape_of(self.image.type)[-1] // self.groups
+        self.taps = prod(axis.taps for axis in self.axes)
+        self.channel_tiles = tiles_along(self.channels) if self.is_product else 1
+        self.inner = self.taps * self.channel_tiles
+        """The tiles that are gathered for a tile of the result."""
+        self.rows_of_tiles = self.result.tiles // self.result.columns
+        self.unit_columns = self._unit_columns()
+        self.units = self.result.tiles // self.unit_columns
+
+    def _unit_columns(self) -> int:
+        """How many tiles in a row use what was gathered: as many as leave work for all cores, and
+        belong to one group of channels."""
+        size = tile_bytes_of(declared_data_type(self.image))
+        if not self.is_product or self.inner * size > _MOST_GATHERED_BYTES:
+            return 1
+        columns = self.result.columns // self.groups
+        dividing = [n for n in range(1, columns + 1) if columns % n == 0]
+        enough = [
+            n for n in dividing
+            if self.rows_of_tiles * (self.result.columns // n) >= self.cores.columns
+            * self.cores.rows
+        ]  # fmt: skip
+        return max(enough, default=1)
+
+    @property
+    def keeps_rows(self) -> bool:
+        """True if what was gathered stays in L1 for several tiles of the result."""
+        return self.unit_columns > 1
+
+    def _declare(self) -> None:
+        outputs = self.group.outputs()
+        tensors = [self.image, *([] if self.weight is None else [self.weight])]
+        self.parts = parts = ProgramParts(self.names, [*tensors, *self.epilogue.outer], outputs)
+        data_type = declared_data_type(self.image)
+        depth = BUFFER_DEPTH * self.inner if self.keeps_rows else BUFFER_DEPTH
+        self.gathered = parts.buffers.add("left" if self.is_product else "seen", data_type, depth)
+        self.source = source_of(parts, self.image, self._kept_tiles())
+        self.memories = {self.source.buffer}
+        """Circular buffers that the compute kernel knows nothing of."""
+        self.at_a_time = 1
+        self.weight_slots = 0
+        if self.weight is not None:
+            self._declare_weight(self.weight)
+        self.outer_names = [parts.buffers.add_tensor(value) for value in self.epilogue.outer]
+        self.output_names = [parts.buffers.add_tensor(value) for value in outputs]
+
+    def _declare_weight(self, weight: SSAValue) -> None:
+        """Tiles of a weight that are needed again stay in L1 where there is room; other ones are
+        brought several at a time. What is after the last channel has to become zero."""
+        data_type = declared_data_type(weight)
+        needed = self.inner * self.unit_columns
+        again = self.units > self.cores.rows * self.cores.columns
+        whole = self.channels % TILE_SIDE == 0
+        if again and whole and needed * tile_bytes_of(data_type) <= _MOST_WEIGHT_BYTES:
+            self.weight_slots = needed
+        elif self.channel_tiles <= _MOST_AT_A_TIME:
+            self.at_a_time = self.channel_tiles
+        elif whole:
+            sizes = range(1, _MOST_AT_A_TIME + 1)
+            self.at_a_time = max(n for n in sizes if self.inner % n == 0)
+        self.parts.buffers.add("right", data_type, BUFFER_DEPTH * self.at_a_time)
+        if self.weight_slots:
+            self.weight_memory = self.parts.buffers.add_kept("right", self.weight_slots)
+            self.memories.add(self.weight_memory)
+
+    def _kept_tiles(self) -> int:
+        """The tiles of the input that a row of output tiles is gathered of, as far as there is
+        room."""
+        shape = TiledShape(shape_of(self.image.type))
+        lines = prod(axis.taps for axis in self.axes[:-1])
+        size = tile_bytes_of(declared_data_type(self.image))
+        needed = lines * shape.rows * shape.columns
+        return max(1, min(needed, _MOST_IMAGE_BYTES // size))
+
+    @property
+    def sees_padding(self) -> bool:
+        """True if windows see what is no element of the input."""
+        return any(axis.sees_padding for axis in self.axes)
+
+    def full_width(self) -> tuple[int, ...]:
+        """Circular buffers whose tiles are copied to the registers and are wider than 16 bits."""
+        return self.parts.buffers.wide(["seen", *self.outer_names])
+
+    def costs(self) -> Costs:
+        """Each row of output tiles is gathered of tiles that come once, if L1 has room for them."""
+        size = tile_bytes_of(declared_data_type(self.image))
+        gatherings = self.units if self.is_product else self.result.tiles
+        gathered = gatherings * min(self.source.slots, self.inner * TILE_SIDE) * size
+        reads = Counter({self.image: gathered})
+        if self.weight is not None:
+            needed = self.units * self.inner * self.unit_columns
+            if self.weight_slots:
+                needed = self.cores.rows * self.cores.columns * self.weight_slots
+            reads[self.weight] += needed * tile_bytes_of(declared_data_type(self.weight))
+        reads.update(self.epilogue.reads(self.result))
+        computed = self.result.tiles * (self.inner + len(self.group.epilogue))
+        return self.parts.costs(reads, tiles_computed=computed)

@@ -1,0 +1,74 @@
+"""TTIR ops become TTNN ops by the lowering that the catalogue has for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.memory import LAYOUTS_WANTED
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostics
+from ttcodegen.ops.core.builder import OpBuilder
+from ttcodegen.ops.core.definition import TTIRDefinition
+from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
+from ttcodegen.transforms.rebuilding import keep, rebuild
+from ttcodegen.transforms.ttnn.layout import assign_wanted_layouts
+from ttcodegen.transforms.ttnn.remove_dead_values import RemoveDeadValues
+
+
+def lower_op(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Sequence[SSAValue]:
+    """Makes the TTNN ops for one TTIR op; an op of TTNN stays.
+
+    Raises CompileError if the op has no lowering, or none for these operands and attributes.
+    """
+    if isinstance(op, TTNNOp):
+        keep(builder, op, [builder[value] for value in op.operands])
+        return op.results
+    definition = op.definition
+    assert isinstance(definition, TTIRDefinition)
+    if definition.lower is None:
+        reason = definition.refusal
+        raise CompileError(
+            f"'{op.name}' is not supported by this target" + (f": {reason}" if reason else ""),
+            op.source_offset,
+            remedy="run --ttir-decompose first" if definition.decompose and not reason else None,
+        )
+    try:
+        return definition.lower(builder, op)
+    except VerifyException as error:
+        raise CompileError(str(error), op.source_offset) from None
+
+
+def _refuse_other_ops(module: ModuleOp) -> None:
+    """Raises CompileError with all ops of TTIR that say what single cores do: they are for programs
+    of the device, and nothing lowers them to calls of the library."""
+    diagnostics = Diagnostics()
+    for op in module.walk():
+        if op.dialect_name() == "ttir" and not isinstance(op, CatalogueOp | UnregisteredOp):
+            diagnostics.error(f"'{op.name}' has no lowering to TTNN", op)
+    diagnostics.raise_errors()
+
+
+@dataclass(frozen=True)
+class ConvertTTIRToTTNN(ModulePass):
+    """Lowers every TTIR op; layouts are assigned by the next pass, unless `ttnn-layout` ran before
+    this one: then they are assigned here."""
+
+    name = "convert-ttir-to-ttnn"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        _refuse_other_ops(op)
+        classes = ttnn_op_classes()
+        for function in op.walk():
+            if isinstance(function, FuncOp):
+                rebuild(function, lambda insert, m: OpBuilder(classes, insert, m), lower_op)
+        if LAYOUTS_WANTED in op.attributes:
+            RemoveDeadValues().apply(ctx, op)
+            assign_wanted_layouts(ctx, op)

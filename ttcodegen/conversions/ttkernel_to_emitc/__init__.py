@@ -1,0 +1,1 @@
+"""Lowering of kernels (TTKernel) to EmitC."""

@@ -1,0 +1,593 @@
+"""A kernel's function becomes C++ that a person can tune: one file, `kernel_main`.
+
+The C++ of each op is in the table of the dialect; here are the frame of the file, loops
+and arithmetic, and how attributes are spelled. The arguments have a module of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from xdsl.dialects import arith, memref, scf, tensor
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    StringAttr,
+)
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from ttcodegen.conversions.ttkernel_to_emitc.arguments import declared_position, spelled
+from ttcodegen.conversions.ttkernel_to_emitc.arithmetic import (
+    CASTS,
+    FUNCTIONS,
+    OF_CONDITIONS,
+    OPERATORS,
+    changes_before_use,
+    is_flag,
+    is_written_at_use,
+)
+from ttcodegen.conversions.ttkernel_to_emitc.kernel_functions import KernelFunctions
+from ttcodegen.conversions.ttkernel_to_emitc.statements import chosen, looked_up, repeated
+from ttcodegen.conversions.ttkernel_to_emitc.zones import (
+    BEGIN_ZONE,
+    END_ZONE,
+    ZONE_HEADER,
+    settle_zones,
+)
+from ttcodegen.dialects.ttkernel.attributes import (
+    KeptTilesType,
+    L1PointerType,
+    RowOrderType,
+    ThreadType,
+    TileCacheType,
+)
+from ttcodegen.dialects.ttkernel.cpp_calls import KernelCall, cpp_type, kernel_call
+from ttcodegen.dialects.ttkernel.dataflow_table import DATAFLOW_HEADER
+from ttcodegen.dialects.ttkernel.definition import CallForm
+from ttcodegen.dialects.ttkernel.operation import (
+    BITS,
+    COMMENT,
+    TTKernelOp,
+    constant_integer,
+)
+from ttcodegen.dialects.ttmetal.op_names import (
+    ACCESSOR_ARGUMENTS,
+    NAMED_ARGUMENT,
+    RUN_TIME_ARGUMENT,
+)
+from ttcodegen.dialects.ttmetal.programs import Kernel, Program
+from ttcodegen.emitc.builder import Argument, EmitCBuilder
+from ttcodegen.emitc.expressions import LiteralOp
+from ttcodegen.emitc.identifiers import identifier
+from ttcodegen.emitc.operators import ComparisonPredicate
+from ttcodegen.emitc.spelling import float_value, string_literal
+from ttcodegen.emitc.standard_headers import standard_headers
+from ttcodegen.emitc.text import Text
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.naming.sources import constant_name, name_in_text
+from ttcodegen.ops.core.call_parameters import MOST_UNNAMED
+from ttcodegen.transforms.rebuilding import body_of
+
+PRINT = "ttkernel.dprint"
+PRINT_HEADER = "api/debug/dprint.h"
+
+_REGISTER = "dst"
+_BRACED = (scf.ForOp, scf.IfOp, scf.WhileOp)
+_BEGINNING = frozenset({"ttkernel.tile_regs_acquire", BEGIN_ZONE})
+_ENDING = frozenset({"ttkernel.tile_regs_release", END_ZONE})
+"""Ops that begin and end a step: there is an empty line before and after it."""
+_VARIABLE = "variable"
+"""What a variable is called that has no name."""
+_LOGICAL_OPERATORS = {"bitwise_and": "logical_and", "bitwise_or": "logical_or"}
+_ORDERS = (
+    ComparisonPredicate.LT,
+    ComparisonPredicate.LE,
+    ComparisonPredicate.GT,
+    ComparisonPredicate.GE,
+)
+_PREDICATES = (ComparisonPredicate.EQ, ComparisonPredicate.NE, *_ORDERS, *_ORDERS)
+"""By the number of the predicate in `arith.cmpi`; kernels count with unsigned numbers."""
+
+
+def write_kernel(
+    file: EmitCBuilder,
+    function: FuncOp,
+    kernel: Kernel,
+    program: Program,
+    title: str,
+) -> None:
+    """Writes the file of a kernel.
+
+    Args:
+        file: where to.
+        function: the kernel's function, of `ttkernel`, `scf` and `arith` ops.
+        kernel: its arguments.
+        program: what it belongs to.
+        title: lines for the head of the file.
+
+    Raises:
+        CompileError: if an op has no C++.
+        ValueError: if the function uses arguments that the kernel has not.
+    """
+    settle_zones(function)
+    writer = _KernelWriter(file, function, kernel, program)
+    writer.write_arguments(function)
+    writer.write_ops(body_of(function).ops)
+    writer.finish()
+    _prepend(file, f"{title}\n\n{kernel.purpose}", writer.headers)
+
+
+_INCLUDED_BEFORE = {
+    "api/compute/binary_comp.h": "api/compute/atan2.h",
+    "api/compute/eltwise_unary/cbrt.h": "api/compute/bcast.h",
+}
+"""Headers of tt-metal 0.70.1 that compile only after another; includes are sorted by name."""
+
+
+def _prepend(file: EmitCBuilder, title: str, headers: set[str]) -> None:
+    """Includes are known when everything else is written; they are written before it."""
+    preface = EmitCBuilder(Block())
+    preface.comment(title)
+    for header in sorted(standard_headers(file.block.walk()) | {"cstdint"}):
+        preface.include(header)
+    preface.blank()
+    needed = {before for header, before in _INCLUDED_BEFORE.items() if header in headers}
+    for header in sorted(headers | needed):
+        preface.include(header, standard=False)
+    preface.blank()
+    first = file.block.first_op
+    assert first is not None
+    ops = list(preface.block.ops)
+    for op in ops:
+        op.detach()
+    file.block.insert_ops_before(ops, first)
+
+
+class _KernelWriter(KernelFunctions):
+    """Writes the body of a kernel."""
+
+    def __init__(
+        self, file: EmitCBuilder, function: FuncOp, kernel: Kernel, program: Program
+    ) -> None:
+        super().__init__(file, function, kernel, program)
+        self._around_zones: list[EmitCBuilder] = []
+        """The builders that contain the open zones."""
+
+    def write_ops(self, ops: Iterable[Operation]) -> None:
+        """Writes ops in order; of stages that are functions the calls."""
+        called: frozenset[Operation] = frozenset()
+        for op in ops:
+            stage = self.stage_at(op)
+            if stage is not None:
+                called = frozenset(stage.ops)
+                self.call_stage(stage, self._write_stage)
+            elif op not in called:
+                self._set_off(op, is_first=op.prev_op in called)
+                self._write_op(op)
+
+    def _write_stage(self, ops: Iterable[Operation]) -> None:
+        """Writes ops of a function that begins with them."""
+        for number, op in enumerate(ops):
+            self._set_off(op, is_first=number == 0)
+            self._write_op(op)
+
+    def _write_op(self, op: Operation) -> None:
+        rule = _RULES.get(type(op))
+        if rule is not None:
+            rule(self, op)
+        elif isinstance(op, TTKernelOp):
+            self._call(op)
+        else:
+            raise CompileError(f"a kernel cannot run '{op.name}'", op)
+
+    def _set_off(self, op: Operation, *, is_first: bool) -> None:
+        """An empty line where another step begins, unless it is the first of a function or comes
+        after the call of one; and the comment that the op has."""
+        comment = op.attributes.get(COMMENT)
+        before = op.prev_op
+        while isinstance(before, arith.ConstantOp):
+            before = before.prev_op
+        begins = isinstance(op, _BRACED) or op.name in _BEGINNING
+        ended = before is not None and (before.name in _ENDING or isinstance(before, _BRACED))
+        written = before is not None and before.name not in (NAMED_ARGUMENT, RUN_TIME_ARGUMENT)
+        is_end = isinstance(op, scf.YieldOp | ReturnOp)
+        if written and not is_first and not is_end and (begins or ended or comment is not None):
+            self.body.blank()
+        if isinstance(comment, StringAttr):
+            self.body.comment(comment.data)
+
+    def __getitem__(self, value: SSAValue) -> SSAValue:
+        found = self.values.get(value)
+        return self.body.literal(*self.constants[value]) if found is None else found
+
+    def constant(self, op: arith.ConstantOp) -> None:
+        """A number: written where it is used, unless it has a name; a table."""
+        result = op.result
+        if isinstance(op.value, DenseIntOrFPElementsAttr):
+            self.table(op, op.value)
+            return
+        type_ = cpp_type(result.type)
+        value = cast("IntegerAttr[Any] | FloatAttr[Any]", op.value).value.data
+        spell = _spelled_bits if BITS in op.attributes else spelled
+        if type_ == "uint32_t":
+            literal = self.body.literal(spell(int(value)), type_)
+        elif type_ == "float":
+            literal = self.body.literal(float_value(value).text, type_)
+        else:
+            literal = self.body.constant(value, type_)
+        name = constant_name(result, int(value)) if type_ == "uint32_t" else None
+        if name is not None:
+            self._declared(result, self._constant(identifier(name), int(value)), type_)
+        else:
+            self.values[result] = literal
+
+    def element(self, op: tensor.ExtractOp) -> None:
+        """A number of a table."""
+        name = op.result.name_hint
+        variable = None if name is None else self._variable(name)
+        self.values[op.result] = looked_up(
+            self.body, self[op.tensor], self[op.indices[0]], variable
+        )
+
+    def choice(self, op: arith.SelectOp) -> None:
+        """One of two numbers."""
+        operands = [self[operand] for operand in op.operands]
+        self._set(op, lambda _type: chosen(self.body, *operands))
+
+    def operator(self, op: Operation) -> None:
+        """Arithmetic."""
+        left, right = (self[operand] for operand in op.operands)
+        operator = OPERATORS[type(op)]
+        if is_flag(op.results[0]):
+            operator = _LOGICAL_OPERATORS.get(operator, operator)
+        self._set(op, lambda type_: self.body.binary(operator, left, right, type_))
+
+    def function(self, op: Operation) -> None:
+        """Arithmetic that has no operator."""
+        plain = cpp_type(op.results[0].type)
+        operands = [self[operand] for operand in op.operands]
+
+        def call(type_: str) -> SSAValue:
+            function = FUNCTIONS[type(op)]
+            return self.body.call(
+                function, *operands, type=type_, template_args=(plain,), pure=True
+            )
+
+        self._set(op, call)
+
+    def _set(self, op: Operation, make: Callable[[str], SSAValue]) -> None:
+        """The value of an op; one that has a name becomes a constant of that name."""
+        result = op.results[0]
+        name = result.name_hint
+        type_ = cpp_type(result.type)
+        if name is None:
+            self.values[result] = make(type_)
+            return
+        if type_ == "uint32_t" and self.declared_size(result, name):
+            return
+        value = make(f"const {type_}")
+        self.values[result] = self.body.named(value, self._variable(name))
+
+    def _variable(self, name: str) -> str:
+        """What a variable is called: not as an argument is, whose name is only text to the printer,
+        which keeps variables apart."""
+        name = identifier(name)
+        return self.names.unique(name) if self.names.is_taken(name) else name
+
+    def compare(self, op: arith.CmpiOp) -> None:
+        """A comparison of unsigned numbers."""
+        predicate = _PREDICATES[op.predicate.value.data]
+        left, right = self[op.lhs], self[op.rhs]
+        self._set(op, lambda type_: self.body.compare(predicate, left, right, type_))
+
+    def cast(self, op: Operation) -> None:
+        """A conversion; between index and i32 nothing is written, both are uint32_t."""
+        source, result = op.operands[0], op.results[0]
+        before, after = cpp_type(source.type), cpp_type(result.type)
+        converted = self[source] if before == after else self.body.cast(self[source], after)
+        self.values[result] = converted
+
+    def for_(self, op: scf.ForOp) -> None:
+        """A counting loop."""
+        if op.iter_args:
+            raise CompileError("a loop of a kernel carries no values", op)
+        block = op.body.block
+        counter = block.args[0]
+        bounds = self[op.lb], self[op.ub], self[op.step]
+        # The start may be a constant with a name; the counter is none.
+        inner = self.body.for_(*bounds, type=cpp_type(counter.type), name=counter.name_hint)
+        self.values[counter] = inner.arguments[0]
+        self._nested(inner, block)
+
+    def variable(self, op: memref.AllocaOp) -> None:
+        """A number that changes; the store after it says what it is at first."""
+        held = op.memref.type
+        type_ = cpp_type(held.element_type)
+        if held.get_shape() or type_ != "uint32_t":
+            raise CompileError(
+                f"a kernel cannot have a variable of type {held}",
+                op,
+                remedy="let it hold one unsigned number of 32 bits, as memref<index> does",
+            )
+        name = self._variable(name_in_text(op.memref, _VARIABLE))
+        first = op.next_op
+        start: Text | None = None
+        if isinstance(first, memref.StoreOp) and first.memref is op.memref:
+            number = constant_integer(first.value)
+            start = None if number is None else Text(spelled(number))
+        self.values[op.memref] = self.body.variable(name, type_, start)
+
+    def store(self, op: memref.StoreOp) -> None:
+        """A new value of a variable."""
+        is_first = op.prev_op is op.memref.owner and constant_integer(op.value) is not None
+        if not is_first:
+            self.body.assign(self[op.memref], self[op.value])
+
+    def load(self, op: memref.LoadOp) -> None:
+        """What a variable is now: its name, or a copy where it changes before that is used."""
+        held = not changes_before_use(op)
+        value = self.body.load(self[op.memref], held=held)
+        if not held:
+            name = name_in_text(op.memref, _VARIABLE)
+            value = self.body.named(value, self._variable(f"{name}_before"))
+        self.values[op.res] = value
+
+    def if_(self, op: scf.IfOp) -> None:
+        """A branch without values."""
+        if op.results:
+            raise CompileError("a branch of a kernel yields no values", op)
+        otherwise = op.false_region.blocks.first
+        bodies = self.body.if_(self[op.cond], otherwise=otherwise is not None)
+        blocks = [op.true_region.block] + ([otherwise] if otherwise is not None else [])
+        for inner, block in zip(bodies, blocks, strict=True):
+            self._nested(inner, block)
+
+    def while_(self, op: scf.WhileOp) -> None:
+        """A loop that goes on as long as a condition holds."""
+        *computing, last = op.before_region.block.ops
+        wrong = [each for each in computing if not isinstance(each, OF_CONDITIONS)]
+        if op.arguments or op.results or wrong or not isinstance(last, scf.ConditionOp):
+            raise CompileError("a loop of a kernel carries no values, and asks for numbers", op)
+
+        def condition(body: EmitCBuilder) -> SSAValue:
+            outer, self.body = self.body, body
+            self.write_ops(computing)
+            self.body = outer
+            return self[last.operands[0]]
+
+        repeated(self.body, condition, lambda body: self._nested(body, op.after_region.block))
+
+    def _nested(self, inner: EmitCBuilder, block: Block) -> None:
+        outer, self.body = self.body, inner
+        self.write_ops(block.ops)
+        inner.end_block()
+        self.body = outer
+
+    def end(self, op: Operation) -> None:
+        """The end of a body, which is written where the body was begun."""
+
+    def bitcast(self, op: arith.BitcastOp) -> None:
+        """The bits of a float: those of a number are written where they are used."""
+        type_ = cpp_type(op.result.type)
+        number = op.input.owner
+        if isinstance(number, arith.ConstantOp):
+            value = cast("FloatAttr[Any]", number.value).value.data
+            literal = f"__builtin_bit_cast({type_}, {float_value(value).text})"
+            self.values[op.result] = self.body.literal(literal, type_)
+            return
+        name = None if op.result.has_one_use() else self._variable("number_bits")
+        self.values[op.result] = self.body.call(
+            "__builtin_bit_cast", Text(type_), self[op.input], type=type_, name=name, pure=True
+        )
+
+    def _call(self, op: TTKernelOp) -> None:
+        if (
+            op.name == NAMED_ARGUMENT
+            or declared_position(op) is not None
+            or op.definition.is_terminator
+        ):
+            return
+        form = _FORMS.get(op.name)
+        if form is not None:
+            form(self, op)
+            return
+        call = kernel_call(op, self.thread)
+        is_argument = op.name == RUN_TIME_ARGUMENT and self.thread is not ThreadType.COMPUTE
+        self.headers.add(DATAFLOW_HEADER if is_argument else call.header)
+        self.body.origins = (op,)
+        if call.form is CallForm.CONSTANT:
+            self.values[op.results[0]] = self.body.literal(call.callee, "uint32_t")
+            return
+        if call.form in (CallForm.ELEMENT, CallForm.NAMED_ELEMENT):
+            self._element(op, call)
+            return
+        kinds = _argument_kinds(op)
+        arguments: list[Argument] = [
+            Text(argument)
+            if isinstance(argument, str)
+            else self._operand(argument, is_register=kind == _REGISTER)
+            for argument, kind in zip(call.arguments, kinds, strict=False)
+        ]
+        labels: Sequence[str] = ()
+        if len(arguments) > MOST_UNNAMED:
+            labels = _parameter_names(op)
+        if call.form is CallForm.METHOD:
+            self._method(op, call, arguments)
+        else:
+            self._function_call(op, call.callee, arguments, call.template_arguments, labels)
+
+    def print(self, op: TTKernelOp) -> None:
+        """A line of debug output: the text of the op, `{}` for each operand. All three processors
+        that compute run the kernel; one of them prints."""
+        self.headers.add(PRINT_HEADER)
+        parts: list[str] = []
+        pieces = cast(StringAttr, op.properties["fmt"]).data.split("{}")
+        for number, piece in enumerate(pieces):
+            if piece:
+                parts.append(string_literal(piece).replace("{", "{{") if op.operands else
+                             string_literal(piece))  # fmt: skip
+            if number < len(pieces) - 1:
+                parts.append("{}")
+        line = " << ".join(["DPRINT", *parts, "ENDL()"])
+        line = f"DPRINT_MATH({line});" if self.thread is ThreadType.COMPUTE else f"{line};"
+        self.body.verbatim(line, *(self[operand] for operand in op.operands))
+
+    def begin_zone(self, op: TTKernelOp) -> None:
+        """A part of the kernel that has a name lasts as long as a scope."""
+        self.headers.add(ZONE_HEADER)
+        self._around_zones.append(self.body)
+        self.body = self.body.scope()
+        name = string_literal(cast(StringAttr, op.properties["zone"]).data)
+        self.body.verbatim(f"DeviceZoneScopedN({name});")
+
+    def end_zone(self, op: TTKernelOp) -> None:
+        """The end of that scope."""
+        self.body.end_block()
+        self.body = self._around_zones.pop()
+
+    def _function_call(
+        self,
+        op: TTKernelOp,
+        callee: str,
+        arguments: Sequence[Argument],
+        template: Sequence[str],
+        labels: Sequence[str],
+    ) -> None:
+        if not op.results:
+            self.body.call_void(callee, *arguments, template_args=template, labels=labels)
+            return
+        result = op.results[0]
+        name = None if result.name_hint is None else self._variable(result.name_hint)
+        self.values[result] = self.body.call(
+            callee,
+            *arguments,
+            type=_declared_type(result),
+            template_args=template,
+            name=name,
+            pure=op.definition.pure or (name is None and is_written_at_use(op)),
+            labels=labels,
+        )
+
+    def _method(self, op: TTKernelOp, call: KernelCall, arguments: Sequence[Argument]) -> None:
+        receiver, *others = arguments
+        assert isinstance(receiver, SSAValue)
+        type_ = _declared_type(op.results[0]) if op.results else None
+        value = self.body.call_method(
+            receiver,
+            call.callee,
+            *others,
+            type=type_,
+            template_args=call.template_arguments,
+            name=self._variable(name_in_text(op.results[0], call.callee)) if op.results else None,
+        )
+        if value is not None:
+            self.values[op.results[0]] = value
+
+    def accessor_arguments(self, op: TTKernelOp) -> None:
+        """Where the arguments of a tensor's accessor begin, after those of the one before."""
+        before = op.operand_named("prev_args")
+        base = op.properties.get("cta_base")
+        begin = str(cast("IntegerAttr[Any]", base).value.data) if base is not None else "0"
+        if before is not None:
+            owner = self.values[before].owner
+            assert isinstance(owner, LiteralOp)
+            begin = f"{owner.value.data}.next_compile_time_args_offset()"
+        name = self.names.unique(identifier(name_in_text(op.results[0], "layout")))
+        self.body.verbatim(f"constexpr auto {name} = TensorAccessorArgs<{begin}>();")
+        self.values[op.results[0]] = self.body.literal(name, "auto")
+
+    def _operand(self, value: SSAValue, *, is_register: bool) -> SSAValue:
+        number = constant_integer(value)
+        if is_register and number is not None and constant_name(value, number) is None:
+            return self.body.literal(self.registers[number], "uint32_t")
+        return self[value]
+
+    def _element(self, op: TTKernelOp, call: KernelCall) -> None:
+        """Writes an op whose C++ is an element of an array, or is stored to one."""
+        if call.form is CallForm.NAMED_ELEMENT:
+            [index] = call.arguments
+            array = self.body.literal(call.callee, "uint8_t*")
+        else:
+            pointer, index, *stored = call.arguments
+            assert isinstance(pointer, SSAValue)
+            array = self[pointer]
+            for value in stored:
+                assert isinstance(value, SSAValue)
+                self.body.store(array, self._index(index), self[value], cpp_type(value.type))
+            if stored:
+                return
+        result = op.results[0]
+        if isinstance(index, str):
+            # Of the firmware, at an address that is known.
+            literal = self.body.literal(f"{call.callee}[{index}]", "uint32_t")
+            self.values[result] = literal
+            return
+        name = self._variable(name_in_text(result, op.definition.name))
+        type_ = cpp_type(result.type)
+        self.values[result] = self.body.subscript(array, self[index], type_, name=name)
+
+    def _index(self, index: SSAValue | str) -> SSAValue:
+        return self.body.literal(index, "uint32_t") if isinstance(index, str) else self[index]
+
+
+def _parameter_names(op: TTKernelOp) -> list[str]:
+    """The names of the parameters of the function in C++."""
+    function = op.definition.cpp
+    if function is None or function.arguments is None:
+        return [operand.name for operand in op.signature]
+    return [word.partition("=")[0] for word in function.arguments]
+
+
+def _argument_kinds(op: TTKernelOp) -> list[str]:
+    """The kinds of the operands in the order of the C++ call."""
+    kinds = {operand.name: operand.kind for operand in op.signature}
+    return [kinds.get(name, "") for name in _parameter_names(op)]
+
+
+def _spelled_bits(number: int) -> str:
+    return f"0x{number % 2**32:x}"
+
+
+def _declared_type(value: SSAValue) -> str:
+    """How a variable for the result of a call is declared: what changes inside is not const."""
+    if isinstance(value.type, L1PointerType):
+        return "const auto"
+    type_ = cpp_type(value.type)
+    if (
+        isinstance(value.type, KeptTilesType | RowOrderType | TileCacheType)
+        or value.name_hint is None
+    ):
+        return type_
+    return f"const {type_}"
+
+
+_RULES: Mapping[type[Operation], Callable[[_KernelWriter, Any], None]] = {
+    arith.ConstantOp: _KernelWriter.constant,
+    **dict.fromkeys(OPERATORS, _KernelWriter.operator),
+    **dict.fromkeys(FUNCTIONS, _KernelWriter.function),
+    **dict.fromkeys(CASTS, _KernelWriter.cast),
+    arith.CmpiOp: _KernelWriter.compare,
+    arith.BitcastOp: _KernelWriter.bitcast,
+    memref.AllocaOp: _KernelWriter.variable,
+    memref.LoadOp: _KernelWriter.load,
+    memref.StoreOp: _KernelWriter.store,
+    scf.ForOp: _KernelWriter.for_,
+    scf.IfOp: _KernelWriter.if_,
+    scf.WhileOp: _KernelWriter.while_,
+    tensor.ExtractOp: _KernelWriter.element,
+    arith.SelectOp: _KernelWriter.choice,
+    scf.YieldOp: _KernelWriter.end,
+    ReturnOp: _KernelWriter.end,
+}
+"""How each op that is no call is written."""
+
+_FORMS: Mapping[str, Callable[[_KernelWriter, TTKernelOp], None]] = {
+    ACCESSOR_ARGUMENTS: _KernelWriter.accessor_arguments,
+    PRINT: _KernelWriter.print,
+    BEGIN_ZONE: _KernelWriter.begin_zone,
+    END_ZONE: _KernelWriter.end_zone,
+}
+"""How each op of the dialect is written that is no call in C++."""

@@ -1,0 +1,1 @@
+"""Lowering of host functions of device programs (TTMetal) to EmitC."""

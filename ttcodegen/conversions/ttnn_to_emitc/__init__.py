@@ -1,0 +1,1 @@
+"""Lowering of TTNN functions to EmitC."""

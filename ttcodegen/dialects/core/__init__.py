@@ -1,0 +1,1 @@
+"""Element types, constants and attribute syntax that all dialects use."""

@@ -1,0 +1,231 @@
+"""Element types: what TTIR may bring, what a device tensor can hold, and how each is spelled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from typing import cast
+
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IndexType,
+    IntegerType,
+    Signedness,
+    TensorType,
+)
+from xdsl.ir import Attribute
+
+from ttcodegen.foundation.diagnostics import CompileError
+
+
+@dataclass(frozen=True)
+class DataTypeSpelling:
+    """How one device data type is written in each of the places that name it."""
+
+    mlir: str
+    """In `#ttcore.supportedDataTypes<...>`, `!ttcore.tile<32x32, ...>` and layouts."""
+    cpp: str
+    """The enumerator of `tt::tt_metal::DataType` (tt-metal 0.70.1, tt-metalium/data_types.hpp)."""
+    numpy: str
+    """The dtype of host arrays; `bfloat16` is ml_dtypes'. Block floats travel as float32."""
+    is_float: bool
+
+
+class DataType(Enum):
+    """A data type that a device tensor of tt-metal can hold."""
+
+    BFLOAT16 = DataTypeSpelling("bf16", "BFLOAT16", "bfloat16", True)
+    FLOAT32 = DataTypeSpelling("f32", "FLOAT32", "float32", True)
+    BFLOAT8_B = DataTypeSpelling("bfp_bf8", "BFLOAT8_B", "float32", True)
+    BFLOAT4_B = DataTypeSpelling("bfp_bf4", "BFLOAT4_B", "float32", True)
+    UINT32 = DataTypeSpelling("u32", "UINT32", "uint32", False)
+    UINT16 = DataTypeSpelling("u16", "UINT16", "uint16", False)
+    UINT8 = DataTypeSpelling("u8", "UINT8", "uint8", False)
+    INT32 = DataTypeSpelling("si32", "INT32", "int32", False)
+
+    @property
+    def mlir(self) -> str:
+        return self.value.mlir
+
+    @property
+    def cpp(self) -> str:
+        return self.value.cpp
+
+    @property
+    def numpy(self) -> str:
+        return self.value.numpy
+
+    @property
+    def is_float(self) -> bool:
+        return self.value.is_float
+
+    @property
+    def is_block_float(self) -> bool:
+        return self in (DataType.BFLOAT8_B, DataType.BFLOAT4_B)
+
+    @property
+    def element_type(self) -> Attribute:
+        """The builtin element type of tensors of this data type (block floats show as bf16)."""
+        return _ELEMENT_TYPES[self]
+
+    @staticmethod
+    def from_mlir(name: str) -> DataType:
+        """Raises KeyError when no data type has this spelling."""
+        return _BY_MLIR[name]
+
+
+_BY_MLIR = {d.mlir: d for d in DataType}
+
+bf16 = BFloat16Type()
+f32 = Float32Type()
+si32 = IntegerType(32, Signedness.SIGNED)
+ui32 = IntegerType(32, Signedness.UNSIGNED)
+ui16 = IntegerType(16, Signedness.UNSIGNED)
+ui8 = IntegerType(8, Signedness.UNSIGNED)
+i1 = IntegerType(1)
+
+_ELEMENT_TYPES: dict[DataType, Attribute] = {
+    DataType.BFLOAT16: bf16,
+    DataType.FLOAT32: f32,
+    DataType.BFLOAT8_B: bf16,
+    DataType.BFLOAT4_B: bf16,
+    DataType.UINT32: ui32,
+    DataType.UINT16: ui16,
+    DataType.UINT8: ui8,
+    DataType.INT32: si32,
+}
+_DATA_TYPES = {
+    element: data_type
+    for data_type, element in _ELEMENT_TYPES.items()
+    if not data_type.is_block_float
+}
+
+
+_INTEGER_WIDTHS = (8, 16, 32, 64)
+"""Bits of the integers that sources have, besides booleans."""
+
+
+def normalized_data_type(element_type: Attribute) -> DataType | None:
+    """The device data type that represents an element type of the source, None if there is none.
+
+    Booleans become bf16 (the device has no predicate tensors), wider types become the widest that
+    the device computes with: the rule of the reference system's element type normalization.
+    """
+    if (known := _DATA_TYPES.get(element_type)) is not None:
+        return known
+    match element_type:
+        case Float64Type():
+            return DataType.FLOAT32
+        case Float16Type():
+            return DataType.BFLOAT16
+        case IntegerType():
+            width = element_type.width.data
+            if width == 1:
+                return DataType.BFLOAT16
+            if width not in _INTEGER_WIDTHS:
+                return None
+            if element_type.signedness.data == Signedness.UNSIGNED:
+                return DataType.UINT32 if width > 16 else DataType.UINT16
+            return DataType.INT32
+        case _:
+            return None
+
+
+def is_boolean(element_type: Attribute) -> bool:
+    """True if an element type of the source is the one-bit integer."""
+    return isinstance(element_type, IntegerType) and element_type.bitwidth == 1
+
+
+def numpy_name(element_type: Attribute) -> str | None:
+    """The numpy dtype name of an element type of the source, None if there is none."""
+    match element_type:
+        case BFloat16Type():
+            return "bfloat16"
+        case Float16Type():
+            return "float16"
+        case Float32Type():
+            return "float32"
+        case Float64Type():
+            return "float64"
+        case IndexType():
+            return "int64"
+        case IntegerType():
+            width = element_type.width.data
+            if width == 1:
+                return "bool"
+            unsigned = element_type.signedness.data == Signedness.UNSIGNED
+            return f"{'uint' if unsigned else 'int'}{width}" if width in (8, 16, 32, 64) else None
+        case _:
+            return None
+
+
+_NAMED_ELEMENT_TYPES: dict[str, Attribute] = {
+    "bfloat16": bf16,
+    "float16": Float16Type(),
+    "float32": f32,
+    "float64": Float64Type(),
+    "bool": i1,
+    **{f"int{width}": IntegerType(width) for width in (8, 16, 32, 64)},
+    **{f"uint{w}": IntegerType(w, Signedness.UNSIGNED) for w in (8, 16, 32, 64)},
+}
+
+
+def element_type_of(name: str) -> Attribute:
+    """The element type whose numpy dtype has that name; signed integers without a sign, as sources
+    have them. Raises KeyError when there is none."""
+    return _NAMED_ELEMENT_TYPES[name]
+
+
+def shape_of(type_: Attribute) -> tuple[int, ...]:
+    """The logical shape of a tensor type; raises CompileError for any other type."""
+    # Asked more often than anything else, and types never change.
+    shape: tuple[int, ...] | None = getattr(type_, _KNOWN_SHAPE, None)
+    if shape is None:
+        if not isinstance(type_, TensorType):
+            raise _no_tensor(type_)
+        tensor = cast("TensorType[Attribute]", type_)
+        shape = tuple([dim.data for dim in tensor.shape.data])
+        # Not by way of `__dict__`, which makes all attributes of the object slower.
+        object.__setattr__(tensor, _KNOWN_SHAPE, shape)
+    return shape
+
+
+_KNOWN_SHAPE = "_known_shape"
+"""The attribute of a type that keeps its shape as Python has it."""
+
+
+def without_encoding(type_: Attribute) -> Attribute:
+    """The type of a tensor without a placement; other types as they are."""
+    if not isinstance(type_, TensorType):
+        return type_
+    tensor = cast("TensorType[Attribute]", type_)
+    return TensorType(tensor.element_type, tensor.get_shape())
+
+
+def element_of(type_: Attribute) -> Attribute:
+    """The element type of a tensor type; raises CompileError for any other type."""
+    if not isinstance(type_, TensorType):
+        raise _no_tensor(type_)
+    return cast("TensorType[Attribute]", type_).element_type
+
+
+def _no_tensor(type_: Attribute) -> CompileError:
+    return CompileError(f"values of type {type_} are not supported here: expected a tensor")
+
+
+def tensor_type(element: Attribute, shape: Iterable[int]) -> TensorType[Attribute]:
+    """The type of a tensor that is not placed anywhere.
+
+    Making a type takes longer than looking it up, and a program has few.
+    """
+    return _tensor_type(element, tuple(shape))
+
+
+@lru_cache(maxsize=4096)
+def _tensor_type(element: Attribute, shape: tuple[int, ...]) -> TensorType[Attribute]:
+    return TensorType(element, shape)

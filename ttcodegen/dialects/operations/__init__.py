@@ -1,0 +1,1 @@
+"""Op definitions: attribute kinds, functions, verification."""

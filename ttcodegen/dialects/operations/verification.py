@@ -1,0 +1,293 @@
+"""What has to hold of a module: each op by its definition, and functions with what they return and
+with their calls.
+
+The checks of xDSL are taken for single ops; those of functions are here, because xDSL's follow
+symbols anew for each call, and stop at the first finding.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr, UnregisteredOp
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, OpDef, traits_def
+from xdsl.parser.core import ForwardDeclaredValue
+from xdsl.traits import IsTerminator
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.dialects.operations.functions import attributes_at
+from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
+from ttcodegen.dialects.ttcore.dialect import ArgumentTypeAttr
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, plural
+
+_WRAPPED = "Underlying verification failure: "
+"""What xDSL puts before the message of an attribute's own verifier."""
+_OTHER_ATTRIBUTE = re.compile(r"(#[\w.]+)<.*> should be of base attribute (\S+)$", re.DOTALL)
+"""What xDSL says of an attribute of another kind."""
+
+_FUNCTION_OPS = (FuncOp, CallOp, ReturnOp)
+
+
+def verify_definitions(operations: Iterable[Operation]) -> None:
+    """Verifies that modules, functions, calls and returns have the attributes, operands and
+    regions of their kind, in all of `operations`, and that operands are defined.
+
+    Raises:
+        CompileError: with all that do not.
+    """
+    diagnostics = Diagnostics()
+    for outer in operations:
+        for op in outer.walk():
+            if any(isinstance(operand, ForwardDeclaredValue) for operand in op.operands):
+                diagnostics.error(
+                    f"{op.name}: an operand is defined in a region of the operation, which ends "
+                    "before it is read",
+                    op,
+                )
+            if isinstance(op, IRDLOperation) and (
+                isinstance(op, (*_FUNCTION_OPS, ModuleOp)) or _has_segments(type(op))
+            ):
+                try:
+                    _verify_definition(op)
+                except VerifyException as error:
+                    diagnostics.error(f"{op.name}: {_first_line(error)}", op)
+    diagnostics.raise_errors()
+
+
+@cache
+def _has_segments(op_type: type[IRDLOperation]) -> bool:
+    """True if attributes of an op say which operands are which, so that these are read by them."""
+    definition = op_type.get_irdl_definition()
+    return "operandSegmentSizes" in definition.properties or any(
+        isinstance(option, AttrSizedOperandSegments) for option in definition.options
+    )
+
+
+def verify_module(module: ModuleOp, after: str | None = None) -> None:
+    """Verifies every op by itself, so that the error has the location of the op that is wrong, and
+    functions against their signatures.
+
+    `after` names the pass that made the module, None if it is as it was read.
+
+    Raises:
+        CompileError: with all ops that do not verify.
+    """
+    diagnostics = Diagnostics()
+    said = "" if after is None else f"after the pass {after}: "
+    for op in module.walk():
+        try:
+            _verify_op(op)
+        except VerifyException as error:
+            diagnostics.error(said + _first_line(error), op)
+    diagnostics.raise_errors()
+    verify_functions(module, said)
+
+
+def verify_functions(module: ModuleOp, said: str = "") -> None:
+    """Verifies functions, their bodies, what they return and their calls against each other.
+
+    `said` goes before each message.
+
+    Raises:
+        CompileError: with all that do not fit together.
+    """
+    diagnostics = Diagnostics()
+    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
+    for op in module.walk():
+        for place, fault in _faults_among_ops(op, functions):
+            diagnostics.error(said + fault, place)
+    for function in functions.values():
+        for block in function.body.blocks:
+            for place, fault in _faults_of_lifetimes(block):
+                diagnostics.error(said + fault, place)
+    diagnostics.raise_errors()
+
+
+def verify_order(module: ModuleOp, after: str) -> None:
+    """Verifies that every operand is made before it is used; the parser sees to it, passes might
+    not.
+
+    Raises:
+        CompileError: at the first operand that is not.
+    """
+    seen: set[Operation] = set()
+    for op in module.walk():
+        for operand in op.operands:
+            if isinstance(operand.owner, Operation) and operand.owner not in seen:
+                raise CompileError(
+                    f"after the pass {after}: an operand is used before it is made", op
+                )
+        seen.add(op)
+
+
+def verify_lifetimes(module: ModuleOp) -> None:
+    """Verifies that no tensor is used after a call has deallocated it, or deallocated twice.
+
+    Raises:
+        CompileError: with all ops that do.
+    """
+    diagnostics = Diagnostics()
+    for function in module.ops:
+        if isinstance(function, FuncOp):
+            for block in function.body.blocks:
+                for op, fault in _faults_of_lifetimes(block):
+                    diagnostics.error(fault, op)
+    diagnostics.raise_errors()
+
+
+def _faults_of_lifetimes(block: Block) -> Iterator[tuple[Operation, str]]:
+    freed: dict[SSAValue, None] = {}
+    for op in block.ops:
+        name = operation_name(op)
+        deallocates = name.rpartition(".")[2] in _DEALLOCATIONS
+        if freed and not freed.keys().isdisjoint(op.operands):
+            what = "is deallocated twice" if deallocates else "was deallocated before"
+            yield op, f"{name}: its operand {what}"
+        if deallocates:
+            freed.update(dict.fromkeys(op.operands))
+
+
+_DEALLOCATIONS = frozenset({"dealloc", "deallocate", "deallocate_buffer"})
+
+
+def _verify_op(op: Operation) -> None:
+    """Raises VerifyException if an op is not what its definition says."""
+    if isinstance(op, CatalogueOp):
+        op.verify_()
+    elif isinstance(op, _FUNCTION_OPS):
+        _verify_definition(op)
+    elif not isinstance(op, UnregisteredOp):
+        op.verify(verify_nested_ops=False)
+
+
+def _verify_definition(op: IRDLOperation) -> None:
+    _definition_without_traits(type(op)).verify(op)
+
+
+@cache
+def _definition_without_traits(op_type: type[IRDLOperation]) -> OpDef:
+    return replace(op_type.get_irdl_definition(), traits=traits_def())
+
+
+def _faults_among_ops(
+    op: Operation, functions: Mapping[str, FuncOp]
+) -> Iterator[tuple[Operation, str]]:
+    """The position of an op, and whether it fits the function that it is, returns from or calls."""
+    match op:
+        case FuncOp():
+            if op.parent_op() is not None and not isinstance(op.parent_op(), ModuleOp):
+                yield op, f"function @{op.sym_name.data} is defined inside another operation"
+            yield from _faults_of_function(op)
+        case CallOp():
+            yield from ((op, f) for f in _faults_of_call(op, functions))
+        case ReturnOp():
+            if not isinstance(op.parent_op(), FuncOp):
+                yield op, "'return' is outside a function"
+        case ModuleOp():
+            if op.parent_op() is not None:
+                yield op, "a module is defined inside another operation"
+            if op.body.block.args:
+                yield op, "a module has no arguments"
+        case CatalogueOp():
+            if isinstance(op.parent_op(), ModuleOp):
+                yield op, f"'{op.name}' is outside a function"
+        case _:
+            pass
+
+
+def _faults_of_function(function: FuncOp) -> Iterator[tuple[Operation, str]]:
+    """What a function takes and returns, by its type and by its body."""
+    name = f"function @{function.sym_name.data}"
+    inputs = function.function_type.inputs.data
+    outputs = function.function_type.outputs.data
+    for noun, attributes, types in (
+        ("argument", function.arg_attrs, inputs),
+        ("result", function.res_attrs, outputs),
+    ):
+        if attributes is not None and len(attributes.data) != len(types):
+            fault = f"{name} has attributes of {plural(len(attributes.data), noun)}, but its type "
+            yield function, f"{fault}lists {len(types)}"
+        for index in range(len(types)):
+            for key, found in attributes_at(attributes, index).items():
+                kind, expected = _SAID.get(key, (Attribute, ""))
+                if not isinstance(found, kind):
+                    what = f"'{key}' of {noun} {index} should be {expected}, found {found}"
+                    yield function, f"{name}: {what}"
+    entry = function.body.blocks.first
+    if entry is None:
+        return
+    for fault in _faults_of_types(f"{name} takes", "argument", inputs, entry.arg_types, "its body"):
+        yield function, fault
+    for block in function.body.blocks:
+        for place, fault in _faults_of_end(block, name):
+            yield place or function, fault
+        for op in block.ops:
+            if isinstance(op, ReturnOp):
+                types = tuple(op.arguments.types)
+                for fault in _faults_of_types(
+                    f"{name} returns", "result", outputs, types, "'return'"
+                ):
+                    yield op, fault
+
+
+_SAID: Mapping[str, tuple[type[Attribute], str]] = {
+    "ttcore.argument_type": (ArgumentTypeAttr, "#ttcore.argument_type<...>"),
+    "ttir.name": (StringAttr, "a string"),
+}
+"""What arguments and results of functions may say that compilation depends on."""
+
+
+def _faults_of_end(block: Block, name: str) -> Iterator[tuple[Operation | None, str]]:
+    """Nothing comes after a terminator, and nothing but one ends a block."""
+    for op in block.ops:
+        if isinstance(op, ReturnOp) and (following := op.next_op) is not None:
+            yield following, f"there is an operation after the 'return' of {name}"
+            return
+    last = block.last_op
+    if last is None:
+        yield None, f"{name} has an empty block: expected 'return' at its end"
+    elif not last.has_trait(IsTerminator, value_if_unregistered=True):
+        yield last, f"{name} does not end in 'return'"
+
+
+def _faults_of_call(call: CallOp, functions: Mapping[str, FuncOp]) -> Iterator[str]:
+    callee = functions.get(call.callee.string_value())
+    if callee is None:
+        yield f"the called function '@{call.callee.string_value()}' is not in the module"
+        return
+    name = f"@{callee.sym_name.data}"
+    type_ = callee.function_type
+    for verb, noun, declared, found in (
+        ("takes", "argument", type_.inputs.data, tuple(call.arguments.types)),
+        ("returns", "result", type_.outputs.data, tuple(call.result_types)),
+    ):
+        yield from _faults_of_types(f"function {name} {verb}", noun, declared, found, "the call")
+
+
+def _faults_of_types(
+    subject: str,
+    noun: str,
+    declared: Sequence[Attribute],
+    found: Sequence[Attribute],
+    where: str,
+) -> Iterator[str]:
+    if len(declared) != len(found):
+        yield f"{subject} {plural(len(declared), noun)}, but {where} has {len(found)}"
+        return
+    for index, (expected, actual) in enumerate(zip(declared, found, strict=True)):
+        if expected != actual:
+            yield f"{subject} {expected} as {noun} {index}, but {where} has {actual}"
+
+
+def _first_line(error: VerifyException) -> str:
+    """The message without the text of a long attribute."""
+    other = _OTHER_ATTRIBUTE.search(str(error))
+    if other is not None:
+        return f"{other[1]} is given where #{other[2]} is expected"
+    lines = str(error).strip().splitlines()
+    return lines[-1].removeprefix(_WRAPPED) if lines else "the op does not verify"

@@ -1,0 +1,1 @@
+"""The `ttcore` dialect: systems, devices, tiles, grids and layouts."""

@@ -1,0 +1,312 @@
+"""`#ttcore.device`: a view of the system as one grid, and what else says how devices are used.
+
+    #ttcore.device<workerGrid = #ttcore.grid<8x16,
+        (d0, d1) -> ((d0 floordiv 8) * 2 + d1 floordiv 8, d0, d1 mod 8)>,
+        meshShape = 1x2, chipIds = [0, 1]>
+
+Maps of L1 and DRAM, `l1Map` and `dramMap`, may be given; `ttcodegen.layout.Device` makes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Attribute, Data, ParametrizedAttribute, TypeAttribute
+from xdsl.ir.affine import AffineMap
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.dialects.core.affine_text import affine_map_text, parse_affine_map
+from ttcodegen.dialects.ttcore.enumerations import Topology, TopologyAttr
+from ttcodegen.dialects.ttcore.layouts import Grid, GridAttr, Shape, parse_shape, shape_text
+
+MEMORY_COORDINATES = 4
+"""Results of the maps of memories: chip, row and column (or 0 and bank), byte."""
+
+
+@dataclass(frozen=True)
+class DeviceDescription:
+    """The grid that programs see, and how it is mapped to chips.
+
+    `l1_map` leads from the position in the grid and a byte of the shard to chip, row, column and
+    address; its symbol is the address of the buffer. `dram_map` leads from the same to chip, 0,
+    bank and address; its symbols are the shape of the grid, that of a shard, the size of a page,
+    the address of the buffer and the size of an element.
+    """
+
+    worker_grid: Grid
+    mesh_shape: Shape
+    chip_ids: Shape
+    dram_grid: Grid | None = None
+    l1_map: AffineMap | None = None
+    dram_map: AffineMap | None = None
+    mesh_topology: tuple[Topology, ...] = ()
+
+
+class _DeviceData(Data[DeviceDescription]):
+    """Base of what is written as a description of a device."""
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> DeviceDescription:
+        return _parse_device(parser)
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(device_text(self.data))
+
+    def verify(self) -> None:
+        _verify_device(self.data)
+
+
+@irdl_attr_definition
+class DeviceAttr(_DeviceData):
+    """`#ttcore.device<workerGrid = ..., meshShape = ..., chipIds = [...]>`."""
+
+    name = "ttcore.device"
+
+
+@irdl_attr_definition
+class DeviceType(_DeviceData, TypeAttribute):
+    """`!ttcore.device<...>`: the handle of an open device, until 2024."""
+
+    name = "ttcore.device"
+
+
+def _verify_device(device: DeviceDescription) -> None:
+    chips = prod(device.mesh_shape)
+    if chips != len(device.chip_ids):
+        raise VerifyException(
+            f"a mesh of the shape {shape_text(device.mesh_shape)} has {chips} chips, but "
+            f"{len(device.chip_ids)} are listed"
+        )
+    mapping = device.worker_grid.mapping
+    if mapping is not None and len(mapping.results) != 3:
+        raise VerifyException(
+            "the map of the grid of workers leads to chip, row and column, but has "
+            f"{len(mapping.results)} results"
+        )
+    for name, map_ in (("l1Map", device.l1_map), ("dramMap", device.dram_map)):
+        if map_ is not None and len(map_.results) != MEMORY_COORDINATES:
+            raise VerifyException(
+                f"{name} has {MEMORY_COORDINATES} results, found {len(map_.results)}"
+            )
+
+
+def device_text(device: DeviceDescription) -> str:
+    """What follows `#ttcore.device`."""
+    words = [f"workerGrid = #ttcore.grid{device.worker_grid}"]
+    if device.dram_grid is not None:
+        words.append(f"dramGrid = #ttcore.grid{device.dram_grid}")
+    for name, map_ in (("l1Map", device.l1_map), ("dramMap", device.dram_map)):
+        if map_ is not None:
+            words.append(f"{name} = {affine_map_text(map_)}")
+    words.append(f"meshShape = {shape_text(device.mesh_shape)}")
+    words.append(f"chipIds = [{', '.join(map(str, device.chip_ids))}]")
+    if device.mesh_topology:
+        topologies = ", ".join(topology.value for topology in device.mesh_topology)
+        words.append(f"meshTopology = [{topologies}]")
+    return f"<{', '.join(words)}>"
+
+
+def _parse_device(parser: AttrParser) -> DeviceDescription:
+    position = parser.pos
+    grids: dict[str, Grid] = {}
+    maps: dict[str, AffineMap] = {}
+    mesh_shape: Shape | None = None
+    chip_ids: Shape = ()
+    topology: tuple[Topology, ...] = ()
+    with parser.in_angle_brackets():
+        nested = parser.parse_optional_punctuation("<") is not None
+        while True:
+            name = parser.parse_optional_identifier()
+            if name is not None:
+                parser.parse_punctuation("=")
+            match name:
+                case "workerGrid" | "dramGrid":
+                    grids[name] = _parse_grid(parser)
+                case "l1Map" | "dramMap":
+                    maps[name] = parse_affine_map(parser)
+                case "meshShape":
+                    mesh_shape = parse_shape(parser)
+                case "chipIds":
+                    chip_ids = _parse_chip_ids(parser)
+                case "meshTopology":
+                    topology = _parse_topologies(parser)
+                case None if "workerGrid" not in grids:  # 2024: `<grid, [chips]>`
+                    grids["workerGrid"] = _parse_grid(parser)
+                case None:
+                    chip_ids = _parse_chip_ids(parser)
+                case _:
+                    parser.raise_error(f"a device has no '{name}'")
+            if parser.parse_optional_punctuation(",") is None:
+                break
+        if nested:
+            parser.parse_punctuation(">")
+    if "workerGrid" not in grids:
+        parser.raise_error("a device has a workerGrid", position)
+    return DeviceDescription(
+        grids["workerGrid"],
+        # 2024 listed the chips of a device alone.
+        mesh_shape if mesh_shape is not None else (max(1, len(chip_ids)),),
+        chip_ids,
+        grids.get("dramGrid"),
+        maps.get("l1Map"),
+        maps.get("dramMap"),
+        topology,
+    )
+
+
+def _parse_grid(parser: AttrParser) -> Grid:
+    attribute = parser.parse_optional_attribute()
+    if attribute is None:
+        return GridAttr.parse_parameter(parser)
+    if not isinstance(attribute, GridAttr):
+        parser.raise_error("expected a #ttcore.grid")
+    return attribute.data
+
+
+def _parse_chip_ids(parser: AttrParser) -> Shape:
+    return tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer))
+
+
+def _parse_topologies(parser: AttrParser) -> tuple[Topology, ...]:
+    return tuple(
+        parser.parse_comma_separated_list(
+            parser.Delimiter.SQUARE, lambda: TopologyAttr.parse_word(parser)
+        )
+    )
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """A named grid of devices."""
+
+    name: str
+    shape: Shape
+
+    def __str__(self) -> str:
+        return f'<"{self.name}" = {shape_text(self.shape)}>'
+
+
+def _parse_mesh(parser: AttrParser) -> Mesh:
+    with parser.in_angle_brackets():
+        name = parser.parse_str_literal()
+        parser.parse_punctuation("=")
+        return Mesh(name, parse_shape(parser))
+
+
+@irdl_attr_definition
+class MeshAttr(Data[Mesh]):
+    """`#ttcore.mesh<"mesh" = 1x2>`."""
+
+    name = "ttcore.mesh"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Mesh:
+        return _parse_mesh(parser)
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(str(self.data))
+
+
+@irdl_attr_definition
+class MeshesAttr(Data[tuple[Mesh, ...]]):
+    """`#ttcore.meshes<[<"mesh" = 1x2>]>`."""
+
+    name = "ttcore.meshes"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[Mesh, ...]:
+        with parser.in_angle_brackets():
+            meshes = parser.parse_comma_separated_list(
+                parser.Delimiter.SQUARE, lambda: _parse_mesh(parser)
+            )
+        return tuple(meshes)
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<[{', '.join(map(str, self.data))}]>")
+
+
+@irdl_attr_definition
+class MeshTopologyAttr(Data[tuple[Topology, ...]]):
+    """`#ttcore.mesh_topology<[linear, ring]>`."""
+
+    name = "ttcore.mesh_topology"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[Topology, ...]:
+        with parser.in_angle_brackets():
+            return _parse_topologies(parser)
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<[{', '.join(topology.value for topology in self.data)}]>")
+
+
+@irdl_attr_definition
+class TensorMeshAttr(ParametrizedAttribute):
+    """`#ttcore.tensor_mesh<"mesh">`: the encoding of tensors that are divided over a mesh."""
+
+    name = "ttcore.tensor_mesh"
+    mesh: StringAttr
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        with parser.in_angle_brackets():
+            return [StringAttr(parser.parse_str_literal())]
+
+    def print_parameters(self, printer: Printer) -> None:
+        printer.print_string("<")
+        printer.print_string_literal(self.mesh.data)
+        printer.print_string(">")
+
+
+class _CoordinatesAttr(Data[Shape]):
+    """Base of attributes that are numbers joined by `x`, without brackets."""
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Shape:
+        enclosed = parser.parse_optional_punctuation("<") is not None
+        shape = parse_shape(parser)
+        if enclosed:
+            parser.parse_punctuation(">")
+        return shape
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<{shape_text(self.data)}>")
+
+
+@irdl_attr_definition
+class CoreCoordAttr(_CoordinatesAttr):
+    """`#ttcore.core_coord<3x4>`: row and column of a core."""
+
+    name = "ttcore.core_coord"
+
+
+@irdl_attr_definition
+class TileSizeAttr(_CoordinatesAttr):
+    """`#ttcore.tile_size<32x32>`: rows and columns of a tile."""
+
+    name = "ttcore.tile_size"
+
+
+@irdl_attr_definition
+class ChipCoordAttr(_CoordinatesAttr):
+    """`#ttcore.chip_coord<0x0x0x0>`: rack, shelf, row and column of a chip."""
+
+    name = "ttcore.chip_coord"
+
+
+DEVICE_ATTRIBUTES: list[type[Attribute]] = [
+    ChipCoordAttr,
+    CoreCoordAttr,
+    DeviceAttr,
+    DeviceType,
+    MeshAttr,
+    MeshTopologyAttr,
+    MeshesAttr,
+    TensorMeshAttr,
+    TileSizeAttr,
+]

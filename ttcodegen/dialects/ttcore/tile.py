@@ -1,0 +1,149 @@
+"""`!ttcore.tile<32x32, bf16>`: the unit in which the device stores and computes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import FixedBitwidthType, IntAttr, StringAttr
+from xdsl.ir import Attribute, ParametrizedAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.dialects.core.datatypes import DataType
+
+TILE_SIDE = 32
+"""Rows and columns of the tile that the matrix engine computes with."""
+
+FACE_SIDE = 16
+"""Rows and columns of a face (tt-metal 0.70.1, constants.hpp). A tile is stored face by face;
+numbers of block floats share an exponent with those of their row of a face."""
+
+
+def tiles_along(size: int) -> int:
+    """The tiles that so many elements of a dimension take."""
+    return -(-size // TILE_SIDE)
+
+
+def whole_tiles(size: int) -> int:
+    """The next multiple of a tile's side."""
+    return tiles_along(size) * TILE_SIDE
+
+
+@dataclass(frozen=True)
+class TileFormat:
+    """How a number is stored in a tile."""
+
+    mlir: str
+    cpp: str
+    """The enumerator of `DataFormat` in kernels and on the host (tt-metal 0.70.1)."""
+    bits: int
+    """Bits of a number, without the exponent that a block float shares."""
+    shares_exponent: bool = False
+
+    def tile_bytes(self, height: int = TILE_SIDE, width: int = TILE_SIDE) -> int:
+        """Bytes of a tile; in block floats each row of a face has one byte of exponent more."""
+        numbers = height * width
+        exponents = -(-numbers // FACE_SIDE) if self.shares_exponent else 0
+        # Exponents are padded to what the network on chip can address.
+        return numbers * self.bits // 8 + -(-exponents // 16) * 16
+
+
+TILE_FORMATS = {
+    format_.mlir: format_
+    for format_ in (
+        TileFormat("f32", "Float32", 32),
+        TileFormat("f16", "Float16", 16),
+        TileFormat("bf16", "Float16_b", 16),
+        TileFormat("bfp_f8", "Bfp8", 8, shares_exponent=True),
+        TileFormat("bfp_bf8", "Bfp8_b", 8, shares_exponent=True),
+        TileFormat("bfp_f4", "Bfp4", 4, shares_exponent=True),
+        TileFormat("bfp_bf4", "Bfp4_b", 4, shares_exponent=True),
+        TileFormat("bfp_f2", "Bfp2", 2, shares_exponent=True),
+        TileFormat("bfp_bf2", "Bfp2_b", 2, shares_exponent=True),
+        TileFormat("u32", "UInt32", 32),
+        TileFormat("u16", "UInt16", 16),
+        TileFormat("u8", "UInt8", 8),
+        TileFormat("si32", "Int32", 32),
+    )
+}
+"""By the name in `!ttcore.tile` and `#ttcore.supportedDataTypes`."""
+
+TILE_HEIGHTS = (1, 2, 4, 8, 16, 32)
+TILE_WIDTHS = (16, 32)
+"""The tiles that the release has (tt-metal 0.70.1, tile.hpp): all pairs of these."""
+
+
+@irdl_attr_definition
+class TileType(ParametrizedAttribute, FixedBitwidthType):
+    """`!ttcore.tile<height x width, format>`."""
+
+    name = "ttcore.tile"
+    height: IntAttr
+    width: IntAttr
+    format_name: StringAttr
+
+    def __init__(
+        self,
+        data_type: DataType | str,
+        height: int | IntAttr = TILE_SIDE,
+        width: int | IntAttr = TILE_SIDE,
+    ) -> None:
+        name = data_type.mlir if isinstance(data_type, DataType) else data_type
+        super().__init__(
+            IntAttr(height) if isinstance(height, int) else height,
+            IntAttr(width) if isinstance(width, int) else width,
+            StringAttr(name),
+        )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.height.data, self.width.data
+
+    @property
+    def format(self) -> TileFormat:
+        """The data format of the tile."""
+        return TILE_FORMATS[self.format_name.data]
+
+    @property
+    def data_type(self) -> DataType:
+        """The data type of a tensor of such tiles; raises KeyError if tensors have none such."""
+        return DataType.from_mlir(self.format_name.data)
+
+    @property
+    def size(self) -> int:
+        """Bytes of a tile."""
+        return self.format.tile_bytes(*self.shape)
+
+    @property
+    def bitwidth(self) -> int:
+        return 8 * self.size
+
+    @property
+    def compile_time_size(self) -> int:
+        return self.size
+
+    def verify(self) -> None:
+        if self.format_name.data not in TILE_FORMATS:
+            raise VerifyException(f"no tile holds numbers of the format {self.format_name.data}")
+        if self.height.data not in TILE_HEIGHTS or self.width.data not in TILE_WIDTHS:
+            raise VerifyException(
+                "a tile has 1, 2, 4, 8, 16 or 32 rows and 16 or 32 columns, found "
+                f"{self.height.data}x{self.width.data}"
+            )
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        with parser.in_angle_brackets():
+            dimensions = parser.parse_dimension_list()
+            if len(dimensions) != 2:
+                parser.raise_error("a tile has two dimensions")
+            parser.parse_punctuation(",")
+            name = parser.parse_identifier()
+        return [IntAttr(dimensions[0]), IntAttr(dimensions[1]), StringAttr(name)]
+
+    def print_parameters(self, printer: Printer) -> None:
+        height, width = self.shape
+        printer.print_string(f"<{height}x{width}, {self.format_name.data}>")

@@ -1,0 +1,1 @@
+"""Types and ops of `ttir` beside the catalogue: generics, shardings, quantized types."""

@@ -1,0 +1,1 @@
+"""The `ttmetal` dialect: buffers, device programs and their settings."""

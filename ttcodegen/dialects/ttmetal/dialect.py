@@ -1,0 +1,571 @@
+"""The `ttmetal` dialect: buffers of a device, and programs that run on its cores.
+
+Operands are tensors with a layout or memrefs in a memory space. The ops of 2024 (`alloc`,
+`dispatch`, ...) are read as well. `enqueue_program` says its kernels in `kernelConfigs`, as the
+reference dialect does. What this compiler makes is `run_program`, whose program is one attribute
+with typed fields (`dialects.programs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, cast
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    SymbolRefAttr,
+    TensorType,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    opt_result_def,
+    prop_def,
+    result_def,
+    var_operand_def,
+    var_region_def,
+    var_result_def,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.dialects.operations.functions import KERNEL_THREAD
+from ttcodegen.dialects.ttcore.enumerations import MemorySpace, MemorySpaceAttr
+from ttcodegen.dialects.ttcore.layouts import LinearLayout, MetalLayoutAttr
+from ttcodegen.dialects.ttcore.module_system import system_of
+from ttcodegen.dialects.ttkernel.attributes import ThreadType, ThreadTypeAttr
+from ttcodegen.dialects.ttkernel.configurations import THREADS_OF_CONFIGURATIONS
+from ttcodegen.dialects.ttkernel.operation import TTKernelOp, kernel_thread
+from ttcodegen.dialects.ttmetal.attributes import (
+    THREADS,
+    TTMETAL_ATTRIBUTES,
+    ComputeConfigAttr,
+    CoreRangeAttr,
+    EthernetConfigAttr,
+    GlobalSemaphoreType,
+    NocConfigAttr,
+    ProgramSemaphoreType,
+)
+from ttcodegen.dialects.ttmetal.program_attribute import ProgramAttr
+from ttcodegen.dialects.ttmetal.programs import (
+    CIRCULAR_BUFFERS,
+    OWN_MEMORY,
+    BufferAddress,
+    Kernel,
+)
+from ttcodegen.dialects.ttnn.placement import placement_of
+from ttcodegen.systems.description import Pair
+
+_DEVICE_MEMORY = (MemorySpace.DRAM, MemorySpace.L1)
+_HOST_MEMORY = (MemorySpace.SYSTEM, MemorySpace.MMIO)
+
+
+def _numbers(array: Attribute | None) -> list[int]:
+    """The elements of an array of integers; none if it is absent."""
+    if not isinstance(array, DenseArrayBase):
+        return []
+    return [int(number) for number in cast("Any", array).iter_values()]
+
+
+def memory_space_of(type_: Attribute) -> MemorySpace | None:
+    """The memory space of a tensor or memref, None if its type does not say."""
+    if isinstance(type_, TensorType):
+        encoding = cast("TensorType[Attribute]", type_).encoding
+        if not isinstance(encoding, MetalLayoutAttr):
+            return None
+        if not isinstance(encoding.data, LinearLayout):
+            return encoding.data.memory_space
+        type_ = encoding.data.memref
+    if not isinstance(type_, MemRefType):
+        return None
+    space = cast("MemRefType[Attribute]", type_).memory_space
+    return space.data if isinstance(space, MemorySpaceAttr) else None
+
+
+def _require_space(
+    op: Operation, what: str, value: SSAValue, allowed: Sequence[MemorySpace]
+) -> None:
+    space = memory_space_of(value.type)
+    if space is not None and space not in allowed:
+        names = " or ".join(s.value for s in allowed)
+        raise VerifyException(f"{op.name}: the {what} is in {names} memory, not in {space.value}")
+
+
+def _require_buffer(
+    op: Operation, value: SSAValue, what: str, allowed: Sequence[MemorySpace] = tuple(MemorySpace)
+) -> None:
+    if not isinstance(value.type, TensorType | MemRefType):
+        raise VerifyException(f"{op.name}: the {what} is a tensor or memref, not {value.type}")
+    _require_space(op, what, value, allowed)
+
+
+@irdl_op_definition
+class CreateBufferOp(IRDLOperation):
+    """Allocates a buffer; `address` is absent while no allocator has chosen it."""
+
+    name = "ttmetal.create_buffer"
+    address = opt_prop_def(IntegerAttr)
+    size = opt_prop_def(IntegerAttr)
+    memory_space = opt_prop_def(MemorySpaceAttr)
+    virtual_grid_inverse_mapping = opt_prop_def(prop_name="virtualGridInverseMapping")
+    virtual_grid_forward_mapping = opt_prop_def(prop_name="virtualGridForwardMapping")
+    result = result_def()
+
+    def verify_(self) -> None:
+        _verify_allocation(self, self.result, self.address, self.memory_space)
+
+
+@irdl_op_definition
+class AllocOp(IRDLOperation):
+    """The spelling of `create_buffer` in 2024."""
+
+    name = "ttmetal.alloc"
+    address = prop_def(IntegerAttr)
+    size = prop_def(IntegerAttr)
+    memory_space = prop_def(MemorySpaceAttr)
+    result = result_def()
+
+    def verify_(self) -> None:
+        _verify_allocation(self, self.result, self.address, self.memory_space)
+
+
+def _verify_allocation(
+    op: Operation,
+    result: SSAValue,
+    address: IntegerAttr[Any] | None,
+    space: MemorySpaceAttr | None,
+) -> None:
+    _require_buffer(op, result, "result", tuple(MemorySpace) if space is None else (space.data,))
+    if address is not None and address.value.data < 0:
+        raise VerifyException(f"{op.name}: the address is negative")
+
+
+class _DeallocationOp(IRDLOperation):
+    """Base of the ops that give a buffer back."""
+
+    input = operand_def()
+
+    def verify_(self) -> None:
+        _require_buffer(self, self.input, "input")
+
+
+@irdl_op_definition
+class DeallocateBufferOp(_DeallocationOp):
+    """Gives a buffer back."""
+
+    name = "ttmetal.deallocate_buffer"
+
+
+@irdl_op_definition
+class DeallocOp(_DeallocationOp):
+    """The spelling of `deallocate_buffer` in 2024."""
+
+    name = "ttmetal.dealloc"
+
+
+@irdl_op_definition
+class ViewOp(IRDLOperation):
+    """The same buffer with another shape: no data moves."""
+
+    name = "ttmetal.view"
+    input = operand_def()
+    result = result_def()
+
+
+class _WriteOp(IRDLOperation):
+    """Base of the ops that copy from the host to the device."""
+
+    value = opt_prop_def()
+    input = opt_operand_def()
+    output = operand_def()
+    result = opt_result_def()
+
+    def verify_(self) -> None:
+        if (self.input is None) == (self.value is None):
+            raise VerifyException(f"{self.name} has an input or the attribute 'value'")
+        if self.input is not None:
+            _require_buffer(self, self.input, "input", _HOST_MEMORY)
+        _require_buffer(self, self.output, "output", _DEVICE_MEMORY)
+
+
+@irdl_op_definition
+class EnqueueWriteBufferOp(_WriteOp):
+    """Copies a tensor of the host, or the constant `value`, to the device."""
+
+    name = "ttmetal.enqueue_write_buffer"
+
+
+@irdl_op_definition
+class HostWriteOp(_WriteOp):
+    """The spelling of `enqueue_write_buffer` in 2024."""
+
+    name = "ttmetal.host_write"
+
+
+class _ReadOp(IRDLOperation):
+    """Base of the ops that copy from the device to the host: into a buffer there, or a new one."""
+
+    input = operand_def()
+    output = opt_operand_def()
+    result = opt_result_def()
+
+    def verify_(self) -> None:
+        _require_buffer(self, self.input, "input", _DEVICE_MEMORY)
+        if self.output is not None:
+            _require_buffer(self, self.output, "output", _HOST_MEMORY)
+        elif self.result is None:
+            raise VerifyException(f"{self.name} has neither an output nor a result")
+
+
+@irdl_op_definition
+class EnqueueReadBufferOp(_ReadOp):
+    """Copies a buffer of the device to the host."""
+
+    name = "ttmetal.enqueue_read_buffer"
+
+
+@irdl_op_definition
+class HostReadOp(_ReadOp):
+    """The spelling of `enqueue_read_buffer` in 2024."""
+
+    name = "ttmetal.host_read"
+
+
+def _verify_regions(
+    op: Operation, kernels: Sequence[Region], threads: Sequence[ThreadType | None]
+) -> None:
+    """Kernels that are regions: one for each thread, with ops that it can run."""
+    if len(kernels) != len(threads):
+        raise VerifyException(f"{op.name} has {len(kernels)} kernels, but {len(threads)} threads")
+    for kernel, thread in zip(kernels, threads, strict=True):
+        for inner in kernel.walk():
+            if isinstance(inner, TTKernelOp) and thread not in (None, *inner.definition.threads):
+                raise VerifyException(
+                    f"{op.name}: a kernel of the thread {thread} has the op {inner.name}"
+                )
+
+
+@irdl_op_definition
+class EnqueueProgramOp(IRDLOperation):
+    """Runs kernels on cores.
+
+    Operands are buffers, semaphores and scalars, then circular buffers: `operandSegmentSizes` says
+    how many of each. `cb_ports` has the index of each circular buffer. Until the middle of 2025 the
+    kernels were regions.
+    """
+
+    name = "ttmetal.enqueue_program"
+    arguments = var_operand_def()
+    kernel_configs = opt_prop_def(ArrayAttr, prop_name="kernelConfigs")
+    cb_ports = opt_prop_def(DenseArrayBase)
+    core_ranges = opt_prop_def(ArrayAttr)
+    fabric_configs = opt_prop_def(ArrayAttr, prop_name="fabricConnectionConfigs")
+    segments = opt_prop_def(DenseArrayBase, prop_name="operandSegmentSizes")
+    kernels = var_region_def()
+    outputs = var_result_def()
+
+    @property
+    def circular_buffers(self) -> int:
+        """How many of the last operands are circular buffers, or outputs."""
+        sizes = _numbers(self.segments)
+        return sizes[-1] if len(sizes) > 1 else 0
+
+    def verify_(self) -> None:
+        if self.segments is not None:
+            sizes = _numbers(self.segments)
+            if sum(sizes) != len(self.arguments):
+                raise VerifyException(
+                    f"{self.name} has {len(self.arguments)} operands, but its segments {sum(sizes)}"
+                )
+        for operand in self.arguments:
+            _require_space(self, "operand of a program", operand, _DEVICE_MEMORY)
+        if self.kernel_configs is None:
+            raise VerifyException(f"{self.name} needs the attribute 'kernelConfigs'")
+        self._verify_ports()
+        if self.kernels:
+            configs = self.kernel_configs.data
+            threads = [THREADS_OF_CONFIGURATIONS.get(type(config)) for config in configs]
+            _verify_regions(self, self.kernels, threads)
+        else:
+            self._verify_kernels()
+
+    def _verify_ports(self) -> None:
+        if self.cb_ports is None:
+            return
+        ports = _numbers(self.cb_ports)
+        if self.segments is not None and len(ports) != self.circular_buffers:
+            raise VerifyException(
+                f"{self.name} has {self.circular_buffers} circular buffers, but {len(ports)} ports"
+            )
+        if len(set(ports)) != len(ports):
+            raise VerifyException(f"{self.name}: two circular buffers have the same port")
+        for port in ports:
+            if not 0 <= port < CIRCULAR_BUFFERS:
+                raise VerifyException(
+                    f"{self.name}: port {port} of a circular buffer is not one of 0 to "
+                    f"{CIRCULAR_BUFFERS - 1}"
+                )
+
+    def _verify_kernels(self) -> None:
+        assert self.kernel_configs is not None
+        processors: dict[int, str] = {}
+        for config in self.kernel_configs.data:
+            if not isinstance(config, ComputeConfigAttr | NocConfigAttr | EthernetConfigAttr):
+                raise VerifyException(
+                    f"{self.name}: a kernel is a #ttmetal.compute_config, noc_config or "
+                    f"ethernet_config, not {config}"
+                )
+            place = config.data.place
+            for argument in place.arguments.all:
+                if argument.operand_index >= len(self.arguments):
+                    raise VerifyException(
+                        f"{self.name}: @{place.kernel} takes an argument from operand "
+                        f"{argument.operand_index}, but there are {len(self.arguments)}"
+                    )
+            if isinstance(config, NocConfigAttr):
+                other = processors.setdefault(config.data.processor, place.kernel)
+                if other != place.kernel and _overlap(self.kernel_configs, config):
+                    raise VerifyException(
+                        f"{self.name}: @{other} and @{place.kernel} run on the same data-movement "
+                        f"processor {config.data.processor} of a core"
+                    )
+        self._verify_functions(self.kernel_configs.data)
+
+    def _verify_functions(self, configs: Sequence[Attribute]) -> None:
+        """That the kernels are in the module, and their cores on the chip that it is for."""
+        module = self.get_toplevel_object()
+        if not isinstance(module, ModuleOp):
+            return
+        functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
+        system = system_of(module)
+        grid = None if system is None else system.chip.grid
+        faults = [
+            fault
+            for config in configs
+            if isinstance(config, ComputeConfigAttr | NocConfigAttr | EthernetConfigAttr)
+            for fault in _kernel_faults(config, functions, grid)
+        ]
+        if faults:
+            raise VerifyException(f"{self.name}: {'; '.join(faults)}")
+
+
+def _kernel_faults(
+    config: ComputeConfigAttr | NocConfigAttr | EthernetConfigAttr,
+    kernels: Mapping[str, FuncOp],
+    grid: Pair | None,
+) -> list[str]:
+    """What is wrong with a kernel of a program, of the functions of its module, and on a chip of
+    that many cores."""
+    place = config.data.place
+    faults: list[str] = []
+    kernel = kernels.get(place.kernel)
+    if kernel is None:
+        faults.append(f"there is no kernel @{place.kernel}")
+    elif KERNEL_THREAD not in kernel.attributes:
+        faults.append(f"@{place.kernel} is no kernel: it has no attribute '{KERNEL_THREAD}'")
+    elif (thread := kernel_thread(kernel)) is not THREADS[type(config)]:
+        faults.append(
+            f"@{place.kernel} is a kernel of the thread {thread.value}, not of the thread "
+            f"{THREADS[type(config)].value}"
+        )
+    ends = [o + n for o, n in zip(place.cores.offset, place.cores.size, strict=True)]
+    if grid is not None and any(end > side for end, side in zip(ends, grid, strict=True)):
+        faults.append(f"{place.cores} is not on the chip, which has {grid[0]}x{grid[1]} cores")
+    return faults
+
+
+def _overlap(configs: ArrayAttr[Attribute], config: NocConfigAttr) -> bool:
+    """True if another data-movement kernel shares a processor of a core with this one."""
+    for other in configs.data:
+        if (
+            isinstance(other, NocConfigAttr)
+            and other is not config
+            and other.data.processor == config.data.processor
+            and all(
+                a < b + m and b < a + n
+                for a, n, b, m in zip(
+                    other.data.place.cores.offset,
+                    other.data.place.cores.size,
+                    config.data.place.cores.offset,
+                    config.data.place.cores.size,
+                    strict=True,
+                )
+            )
+        ):
+            return True
+    return False
+
+
+@irdl_op_definition
+class DispatchOp(IRDLOperation):
+    """The spelling of `enqueue_program` in 2024: kernels are regions, one for each thread."""
+
+    name = "ttmetal.dispatch"
+    arguments = var_operand_def()
+    core_ranges = prop_def(ArrayAttr)
+    thread_types = opt_prop_def(ArrayAttr, prop_name="threadTypes")
+    kernel_configs = opt_prop_def(ArrayAttr, prop_name="kernelConfigs")
+    operand_cb_port_mapping = opt_prop_def()
+    segments = opt_prop_def(DenseArrayBase, prop_name="operandSegmentSizes")
+    kernels = var_region_def()
+    outputs = var_result_def()
+
+    def verify_(self) -> None:
+        for range_ in self.core_ranges.data:
+            if not isinstance(range_, CoreRangeAttr):
+                raise VerifyException(f"{self.name}: {range_} is no #ttmetal.core_range")
+        threads = () if self.thread_types is None else self.thread_types.data
+        if any(not isinstance(thread, ThreadTypeAttr) for thread in threads):
+            raise VerifyException(f"{self.name}: 'threadTypes' are #ttkernel.thread")
+        if threads and len(self.core_ranges.data) != len(self.kernels):
+            raise VerifyException(
+                f"{self.name} has {len(self.kernels)} kernels, but {len(self.core_ranges.data)} "
+                "core_ranges"
+            )
+        if threads:
+            kinds = [t.data.kind for t in threads if isinstance(t, ThreadTypeAttr)]
+            _verify_regions(self, self.kernels, kinds)
+        elif self.kernel_configs is not None:
+            configs = self.kernel_configs.data
+            found = [THREADS_OF_CONFIGURATIONS.get(type(config)) for config in configs]
+            _verify_regions(self, self.kernels, found)
+
+
+@irdl_op_definition
+class RunProgramOp(IRDLOperation):
+    """Runs a program of the device on buffers: those that it reads, then those that it writes.
+
+    `meaning` is the symbol of a function that says in TTIR what the program computes. That the
+    module has this function, and those of the kernels, `device_module.verify_programs` checks.
+    """
+
+    name = "ttmetal.run_program"
+    buffers = var_operand_def()
+    program = prop_def(ProgramAttr)
+    meaning = prop_def(SymbolRefAttr)
+
+    def verify_(self) -> None:
+        for operand in self.buffers:
+            _require_space(self, "operand of a program", operand, _DEVICE_MEMORY)
+        program = self.program.data
+        count = len(self.buffers)
+        if not 0 <= program.inputs <= count:
+            raise VerifyException(
+                f"{self.name} has {count} operands, but '{program.name}' has {program.inputs} "
+                "inputs"
+            )
+        if len(program.traffic) not in (0, count):
+            raise VerifyException(
+                f"{self.name} has {count} operands, but '{program.name}' says what it moves of "
+                f"{len(program.traffic)}"
+            )
+        for buffer in program.circular_buffers:
+            if not OWN_MEMORY <= buffer.operand < count:
+                raise VerifyException(
+                    f"{self.name}: the circular buffer '{buffer.name}' of '{program.name}' is in "
+                    f"operand {buffer.operand}, but there are {count}"
+                )
+            if buffer.is_alias and placement_of(self.buffers[buffer.operand]).shards is None:
+                raise VerifyException(
+                    f"{self.name}: the circular buffer '{buffer.name}' of '{program.name}' is in "
+                    f"operand {buffer.operand}, which is not in shards"
+                )
+        for kernel in program.kernels:
+            for operand in (*kernel.accessors, *_addressed(kernel)):
+                if not 0 <= operand < count:
+                    raise VerifyException(
+                        f"{self.name}: kernel '{kernel.name}' of '{program.name}' uses operand "
+                        f"{operand}, but there are {count}"
+                    )
+
+
+def _addressed(kernel: Kernel) -> Iterator[int]:
+    """The operands whose addresses a kernel gets."""
+    for argument in kernel.arguments:
+        if isinstance(argument.value, BufferAddress):
+            yield argument.value.operand
+
+
+@irdl_op_definition
+class FinishOp(IRDLOperation):
+    """Waits until all commands have ended."""
+
+    name = "ttmetal.finish"
+
+
+@irdl_op_definition
+class CreateGlobalSemaphoreOp(IRDLOperation):
+    """A semaphore at `address` of all cores of a range, on all devices."""
+
+    name = "ttmetal.create_global_semaphore"
+    address = prop_def(IntegerAttr)
+    initial_value = opt_prop_def(IntegerAttr)
+    core_range = prop_def(CoreRangeAttr)
+    result = result_def(GlobalSemaphoreType)
+
+
+@irdl_op_definition
+class ResetGlobalSemaphoreOp(IRDLOperation):
+    """Sets a global semaphore to `value`."""
+
+    name = "ttmetal.reset_global_semaphore"
+    value = prop_def(IntegerAttr)
+    semaphore = operand_def(GlobalSemaphoreType)
+
+
+@irdl_op_definition
+class CreateLocalSemaphoreOp(IRDLOperation):
+    """A semaphore of the cores of the programs that take it."""
+
+    name = "ttmetal.create_local_semaphore"
+    initial_value = opt_prop_def(IntegerAttr)
+    result = result_def(ProgramSemaphoreType)
+
+
+@irdl_op_definition
+class MeshShardOp(IRDLOperation):
+    """Divides a host tensor over devices, or puts it together."""
+
+    name = "ttmetal.mesh_shard"
+    input = operand_def()
+    shard_type = prop_def()
+    shard_direction = prop_def()
+    shard_shape = prop_def(DenseArrayBase)
+    shard_dims = prop_def(DenseArrayBase)
+    result = result_def()
+
+
+TTMETAL_OPS: list[type[Operation]] = [
+    AllocOp,
+    CreateBufferOp,
+    CreateGlobalSemaphoreOp,
+    CreateLocalSemaphoreOp,
+    DeallocOp,
+    DeallocateBufferOp,
+    DispatchOp,
+    EnqueueProgramOp,
+    EnqueueReadBufferOp,
+    EnqueueWriteBufferOp,
+    FinishOp,
+    HostReadOp,
+    HostWriteOp,
+    MeshShardOp,
+    ResetGlobalSemaphoreOp,
+    RunProgramOp,
+    ViewOp,
+]
+
+
+@cache
+def ttmetal_dialect() -> Dialect:
+    """The dialect."""
+    return Dialect("ttmetal", TTMETAL_OPS, [*TTMETAL_ATTRIBUTES, ProgramAttr])

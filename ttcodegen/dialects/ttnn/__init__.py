@@ -1,0 +1,1 @@
+"""Attributes of `ttnn`: placements and program configurations."""

@@ -1,0 +1,1 @@
+"""What every layer uses: diagnostics, messages, the cache folder, the version."""

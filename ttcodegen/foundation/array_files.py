@@ -1,0 +1,56 @@
+"""Arrays in .npy files: found by name, read without waiting for what is no file."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from tokenize import TokenError
+from typing import TYPE_CHECKING
+
+from ttcodegen.foundation.diagnostics import CompileError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def existing_file(path: Path) -> Path | None:
+    """The path if there is a regular file, None if there is nothing.
+
+    Raises:
+        CompileError: if there is something else: a folder, a pipe, a link that leads nowhere. To
+            take it for nothing would draw the values at random.
+    """
+    try:
+        status = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        if path.is_symlink():
+            raise CompileError(f"'{path}' is a link to nothing") from None
+        return None
+    except OSError as error:
+        raise CompileError(f"cannot read '{path}': {error.strerror}") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise CompileError(f"'{path}' is no regular file")
+    return path
+
+
+def load_array(path: Path) -> np.ndarray:
+    """The array in a .npy file.
+
+    Raises:
+        CompileError: if it cannot be read, or is no .npy file.
+    """
+    import numpy as np
+
+    try:
+        # A pipe would wait for someone who writes into it.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise CompileError(f"'{path}' is no regular file")
+            return np.lib.format.read_array(file, allow_pickle=False)
+    except OSError as error:
+        raise CompileError(f"cannot read '{path}': {error.strerror or error}") from None
+    except (ValueError, EOFError, SyntaxError, TypeError, TokenError, MemoryError) as error:
+        # numpy reads the header of the file as Python does.
+        raise CompileError(f"'{path}' is no .npy file, or damaged: {error}") from None

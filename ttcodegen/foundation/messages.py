@@ -1,0 +1,84 @@
+"""How much the tools write to standard error, and how far a long step is.
+
+The levels are those of Python's `logging`, by name and number. A program sets the level of its
+process once; a library that sets nothing gets warnings and errors only.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from enum import IntEnum
+from time import monotonic
+
+from ttcodegen.foundation.printable import printable
+
+_SECONDS_BETWEEN_LINES = 10.0
+"""Between two lines of a step, where there is no terminal on which one line could change."""
+
+
+class Level(IntEnum):
+    """What a message is about; a program writes those of its level and above."""
+
+    DEBUG = 10
+    INFO = 20
+    WARNING = 30
+    ERROR = 40
+    CRITICAL = 50
+
+
+_level = Level.WARNING
+
+
+def set_level(level: Level) -> None:
+    """Sets the lowest level of messages that are written, for this process."""
+    global _level
+    _level = level
+
+
+def is_reported(level: Level) -> bool:
+    """True if messages of that level are written."""
+    return level >= _level
+
+
+def report(level: Level, text: str) -> None:
+    """Writes a message to standard error, if messages of that level are written."""
+    if is_reported(level):
+        _write(printable(text) + "\n")
+
+
+def _write(text: str) -> None:
+    """Writes to standard error; if that is not possible, the exit status has to do."""
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
+
+class Progress:
+    """How far a step is that consists of many: one line that changes on a terminal, else a line now
+    and then."""
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._is_reported = is_reported(Level.INFO)
+        self._in_place = self._is_reported and sys.stderr.isatty()
+        self._last = -_SECONDS_BETWEEN_LINES
+        self._begun = False
+
+    def update(self, done: int, total: int) -> None:
+        """Says that `done` of `total` parts are done."""
+        if not self._is_reported:
+            return
+        if self._in_place:
+            _write(f"\r\x1b[K{self._title}: {done} of {total}")
+        elif not self._begun or monotonic() - self._last >= _SECONDS_BETWEEN_LINES:
+            self._last = monotonic()
+            _write(f"{self._title}: {done} of {total}\n")
+        self._begun = True
+
+    def end(self) -> None:
+        """Leaves the line to something else."""
+        if self._in_place and self._begun:
+            _write("\r\x1b[K")

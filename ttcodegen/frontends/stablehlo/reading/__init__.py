@@ -1,0 +1,1 @@
+"""StableHLO as it is written: assembly, portable bytecode (VHLO), names in locations."""

@@ -1,0 +1,162 @@
+"""An operation of StableHLO and of the dialects that come with it, and what it says.
+
+What an operation says besides its operands is read by name, whichever of its forms it was written
+in (`StableHLOOp.get`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, ClassVar, cast
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    ComplexType,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    DictionaryAttr,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    SymbolRefAttr,
+    UnregisteredAttr,
+)
+from xdsl.ir import Attribute, Operation, OpTraits
+
+from ttcodegen.dialects.core.constants import constant_array
+
+_ITEM = re.compile(r"([a-z_]\w*)\s*=\s*(\[[^\]]*\]|\"[^\"]*\"|-?[\w.]+)")
+_ENUMERATION = re.compile(r"^<?\s*(?:[a-z_]+\s+)?([A-Za-z0-9_]+)\s*>?$")
+
+
+class StableHLOOp(Operation):
+    """An operation of one of the dialects."""
+
+    traits = OpTraits(tuple)
+    short_name: ClassVar[str]
+    """What the operation computes: its name without the dialect."""
+    source_offset: int = -1
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What the form of its own says, as Python values."""
+        found = getattr(self, "_given", None)
+        if found is None:
+            found = self._given = {}
+        return cast("dict[str, Any]", found)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """What the operation says under a name, as a Python value; `default` if nothing."""
+        given = self.given
+        if name in given:
+            return given[name]
+        attribute = self.properties.get(name)
+        if attribute is None:
+            attribute = self.attributes.get(name)
+        if attribute is None:
+            return default
+        value = given[name] = python_value(attribute)
+        return value
+
+    @property
+    def direction(self) -> str:
+        """The direction of a comparison: EQ, NE, GE, GT, LE or LT, in any spelling of it."""
+        return str(self["comparison_direction"]).rpartition("_")[2].upper()
+
+    def __getitem__(self, name: str) -> Any:
+        value = self.get(name)
+        if value is None:
+            raise ValueError(f"'{self.name}' needs the attribute '{name}'")
+        return value
+
+    def ints(self, name: str, default: Sequence[int] | None = None) -> list[int]:
+        """A list of integers; raises ValueError if there is none and no default."""
+        value = self.get(name)
+        if value is None and default is not None:
+            return list(default)
+        if value is None:
+            raise ValueError(f"'{self.name}' needs the attribute '{name}'")
+        return [int(each) for each in _flat(value)]
+
+
+def _flat(value: Any) -> list[Any]:
+    if hasattr(value, "ravel"):
+        return list(value.ravel())
+    return list(cast("list[Any]", value)) if isinstance(value, list | tuple) else [value]
+
+
+def is_unsigned(element: Attribute) -> bool:
+    """True if an element type is an unsigned integer."""
+    return str(element).startswith("ui")
+
+
+def part_element(element: Attribute) -> Attribute:
+    """The element type of the parts of complex numbers; any other one as it is."""
+    if not isinstance(element, ComplexType):
+        return element
+    return cast("ComplexType[Any]", element).element_type
+
+
+def python_value(attribute: Attribute) -> Any:
+    """An attribute as a number, text, list, numpy array or dictionary; as it is if it is none."""
+    match attribute:
+        case IntegerAttr():
+            one_bit = isinstance(attribute.type, IntegerType) and attribute.type.bitwidth == 1
+            return bool(attribute.value.data) if one_bit else attribute.value.data
+        case FloatAttr():
+            return attribute.value.data
+        case StringAttr():
+            return attribute.data
+        case SymbolRefAttr():
+            return attribute.string_value()
+        case DenseArrayBase():
+            return list(cast("DenseArrayBase[Any]", attribute).iter_values())
+        case DenseIntOrFPElementsAttr():
+            return constant_array(cast("DenseIntOrFPElementsAttr[Any]", attribute))
+        case ArrayAttr():
+            return [python_value(each) for each in attribute.data]
+        case DictionaryAttr():
+            return {name: python_value(value) for name, value in attribute.data.items()}
+        case UnregisteredAttr():
+            return _structure(attribute)
+        case _:
+            return attribute
+
+
+def _structure(attribute: UnregisteredAttr) -> Any:
+    """What an attribute of the dialect says: a dictionary, or the name of an enumerator."""
+    body = attribute.value.data.strip()
+    name = attribute.attr_name.data.rpartition(".")[2]
+    if name == "conv":
+        return convolution_dimensions(body.removeprefix("<").removesuffix(">"))
+    if "=" not in body:
+        match = _ENUMERATION.match(body)
+        return match.group(1) if match else body
+    return structure(body)
+
+
+def structure(body: str) -> dict[str, Any]:
+    """`a = [0, 1], b = 2` as a dictionary."""
+    found: dict[str, Any] = {}
+    for name, text in _ITEM.findall(body):
+        if text.startswith("["):
+            found[name] = [int(number) for number in re.findall(r"-?\d+", text)]
+        elif re.fullmatch(r"-?\d+", text):
+            found[name] = int(text)
+        else:
+            found[name] = {"true": True, "false": False}.get(text, text.strip('"'))
+    return found
+
+
+def convolution_dimensions(text: str) -> dict[str, list[str]]:
+    """`[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`: what each dimension of each tensor is."""
+    lists = re.findall(r"\[([^\]]*)\]", text)
+    if len(lists) != 3:
+        raise ValueError(f"'{text}' does not give the dimensions of a convolution")
+    names = ("input", "kernel", "output")
+    return {
+        name: [each.strip() for each in listed.split(",") if each.strip()]
+        for name, listed in zip(names, lists, strict=True)
+    }

@@ -1,0 +1,1 @@
+"""Compute kernels of TT-Lang: block expressions as loops over tiles."""

@@ -1,0 +1,456 @@
+"""Compute kernels of Python: blocks, block expressions, and what is kept of them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from math import prod
+from typing import Any
+
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttkernel.attribute_kinds import PRINTED
+from ttcodegen.lang.compiler.compute.compute import BlockWriter
+from ttcodegen.lang.compiler.compute.expressions import (
+    INTEGERS,
+    Expression,
+    Fill,
+    Resident,
+    depends_on,
+)
+from ttcodegen.lang.compiler.compute.operators import ExpressionTranslator
+from ttcodegen.lang.compiler.python.block_lifetimes import (
+    BlockLife,
+    BlockLives,
+    Regions,
+    reads_as_value,
+    stores_into,
+)
+from ttcodegen.lang.compiler.python.captured import Captured, stored_names
+from ttcodegen.lang.compiler.python.frames import Frame, Returned
+from ttcodegen.lang.compiler.python.pipe_nets import NetUses
+from ttcodegen.lang.compiler.python.variables import assigned_values, last_line
+from ttcodegen.lang.simulator.block_states import Acquisition, BlockState, Event
+from ttcodegen.lang.simulator.buffers import DataflowBuffer, no_expression
+from ttcodegen.lang.simulator.context import Kernel, KernelKind
+from ttcodegen.lang.simulator.expressions import no_operand
+from ttcodegen.lang.simulator.shapes import Shape, is_tuple, shape_text
+
+
+@dataclass(eq=False)
+class ComputeBlock(Resident):
+    """A block that the kernel has acquired."""
+
+    source: DataflowBuffer
+    life: BlockLife
+    home: Resident | None = None
+    """A buffer of the kernel's own that holds what was stored, where the kernel reads that too."""
+
+    @property
+    def is_reserved(self) -> bool:
+        """True if it is to be written, not read."""
+        return self.life.acquisition is Acquisition.RESERVE
+
+
+class ComputeTranslator(ExpressionTranslator):
+    """Translates a compute kernel."""
+
+    def __init__(
+        self, kernel: Kernel, captured: Captured, writer: BlockWriter, nets: NetUses
+    ) -> None:
+        super().__init__(kernel, captured, writer, nets)
+        self.used: set[str] = set()
+        """The dataflow buffers that the kernel turned out to use."""
+        self._lives = BlockLives(KernelKind.COMPUTE)
+        self._homes: dict[Frame, dict[str, Resident]] = {}
+        self._copies: dict[tuple[Frame, str], tuple[ComputeBlock, Regions]] = {}
+        """Variables with buffers of their own that hold copies of blocks, and the loops and
+        conditions in which they were assigned."""
+        self._brought: dict[tuple[Frame, str], Resident | None] = {}
+        """Where branches of conditions left variables that are read after them; None where they
+        are no block expressions."""
+
+    def kernel_body(self) -> None:
+        super().kernel_body()
+        self._lives.check_released()
+
+    @property
+    def homes(self) -> dict[str, Resident]:
+        """Variables whose blocks are in circular buffers of their own, by name."""
+        return self._homes.setdefault(self.frame, {})
+
+    # Blocks
+
+    def method(self, value: Any, name: str) -> Callable[..., Any] | None:
+        match value, name:
+            case DataflowBuffer(), "reserve" | "wait":
+                return lambda: self._acquire(value, Acquisition(name))
+            case ComputeBlock(), "store":
+                return partial(self._store, value)
+            case ComputeBlock(), "push" | "pop":
+                return lambda: self._release(value, Event(name))
+            case _:
+                return super().method(value, name)
+
+    def leave(self, held: Any, node: ast.stmt) -> None:
+        if isinstance(held, ComputeBlock):
+            self._release(held, Event.PUSH if held.is_reserved else Event.POP)
+        else:
+            super().leave(held, node)
+
+    def _acquire(self, buffer: DataflowBuffer, acquisition: Acquisition) -> ComputeBlock:
+        if not buffer.data_type.is_float and buffer.data_type not in INTEGERS:
+            self.refuse("the compiler computes with floats, int32 and uint32 only")
+        life = self._lives.acquire(buffer.name, acquisition, self.where, self.regions)
+        self.used.add(buffer.name)
+        buffer.is_computed_with = True
+        name = "cb_reserve_back" if acquisition is Acquisition.RESERVE else "cb_wait_front"
+        self.writer.kernel.op(name, buffer.name, buffer.pages)
+        held = DataType.FLOAT32 if buffer.data_type.is_float else buffer.data_type
+        elements = None if buffer.is_tiled else buffer.shape
+        return ComputeBlock(buffer.tiles, buffer.name, buffer, life, holds=held, elements=elements)
+
+    def _happens(self, block: ComputeBlock, event: Event) -> None:
+        block.life.happens(event, self.where, self.regions)
+
+    def print_elements(self, value: Any, pages: int) -> bool:
+        if not isinstance(value, ComputeBlock) or (value.is_reserved and value.home is None):
+            return False
+        place = value.home or value
+        kind = self.writer.formats[place.buffer].mlir
+        if kind not in PRINTED or value.elements is not None:
+            return False
+        kernel = self.writer.kernel
+        self.print_tiles(
+            prod(place.shape),
+            kind,
+            lambda tile: self.builder.get("get_tile_address", kernel[place.buffer], tile),
+        )
+        return True
+
+    def _release(self, block: ComputeBlock, event: Event) -> None:
+        self._happens(block, event)
+        home, block.home = block.home, None
+        fronts = [] if block.is_reserved else [block.buffer]
+        self._save_dependents([*fronts, *([home.buffer] if home is not None else [])], {})
+        if home is not None and block.is_reserved:
+            self._write(lambda: self.writer.write(home, block.buffer))
+        name = "cb_push_back" if block.is_reserved else "cb_pop_front"
+        self.writer.kernel.op(name, block.buffer, block.source.pages)
+        if home is not None:
+            self.writer.drop(home)
+
+    def _store(self, block: ComputeBlock, expr: Any) -> None:
+        if not isinstance(expr, Expression):
+            raise no_expression(expr)
+        given = self.expression(expr)
+        if not _alike(given, block):
+            self.refuse(
+                f"an expression of the shape {shape_text(given.units)} does not fit into a block "
+                f"of '{block.buffer}', which has the shape {shape_text(block.units)}"
+            )
+        if given.data_type is not block.data_type and not isinstance(given, Fill):
+            self.refuse(
+                f"an expression of {given.data_type.numpy} does not fit into a block of "
+                f"'{block.buffer}', which holds {block.data_type.numpy}: kernels do not convert"
+            )
+        self._happens(block, Event.STORE)
+        if block.home is not None:
+            home = block.home
+            self._save_dependents([home.buffer], {})
+            self._write(lambda: self.writer.replace(home, given))
+        elif block.is_reserved and not self._is_read(block):
+            self._write(lambda: self.writer.write(given, block.buffer))
+        else:
+            self._settle(block, given)
+
+    def _settle(self, block: ComputeBlock, content: Expression) -> None:
+        """Gives a block that is stored into and read a buffer of the kernel's own."""
+        name = next(iter(self._names_of(block)), f"{block.buffer}_block")
+
+        def fill() -> None:
+            block.home = self.writer.fill_scratch(name, content, 2)
+
+        self._write(fill)
+
+    def _names_of(self, block: ComputeBlock) -> list[str]:
+        return [
+            name
+            for frame in self.frames
+            for name, value in frame.names.items()
+            if value is block and name != self.result_name
+        ]
+
+    def _is_read(self, block: ComputeBlock) -> bool:
+        """True if the kernel reads what it stores into a block."""
+        return any(
+            reads_as_value(frame.syntax, name, block.life.acquired.line)
+            for frame in self.frames
+            for name, value in frame.names.items()
+            if value is block
+        )
+
+    def _write(self, action: Callable[[], object]) -> None:
+        self.writer.begin()
+        try:
+            action()
+        except ValueError as wrong:
+            self.refuse(str(wrong), remedy="store a part of it into a dataflow buffer first")
+
+    # Variables
+
+    def update(self, name: str, old: Any, symbol: str, value: Any) -> None:
+        if (self.frame, name) in self._copies and symbol == "Add":
+            block, _ = self._copies[self.frame, name]
+            self.refuse(
+                f"'{name}' is a block of '{block.buffer}' here, into which += stores, and another "
+                "value elsewhere: the kernel has a copy of the block",
+                remedy="store into the block by a name of its own",
+            )
+        if isinstance(old, ComputeBlock) and symbol == "Add":
+            self._store(old, value)
+        else:
+            super().update(name, old, symbol, value)
+
+    def bind(self, target: ast.expr, value: Any) -> None:
+        if not isinstance(target, ast.Tuple) or not is_tuple(value):
+            super().bind(target, value)
+            return
+        values, kept = self._kept_apart(target, value)
+        super().bind(target, values)
+        for name, place in kept.items():
+            if self.names.get(name) is place:
+                self.homes[name] = place
+            else:
+                self.writer.drop(place)
+
+    def _kept_apart(
+        self, target: ast.Tuple, values: tuple[Any, ...]
+    ) -> tuple[tuple[Any, ...], dict[str, Resident]]:
+        """What names are given, computed before variables are replaced that it is computed from:
+        those with circular buffers of their own are replaced one after the other."""
+        replaced: list[str] = []
+        found = list(values)
+        kept: dict[str, Resident] = {}
+        for number, (each, value) in enumerate(zip(target.elts, values, strict=False)):
+            name = each.id if isinstance(each, ast.Name) else ""
+            if depends_on(value, replaced):
+                given, place = self.expression(value), self._unused(f"{name}_before")
+
+                def fill(name: str = name, given: Expression = given, place: str = place) -> None:
+                    kept[name] = self.writer.fill_scratch(place, given, 2)
+
+                self._write(fill)
+                found[number] = kept[name]
+            home = self.homes.get(name)
+            if home is not None and home is not value:
+                replaced.append(home.buffer)
+        return tuple(found), kept
+
+    def _unused(self, stem: str) -> str:
+        """The name of a circular buffer that no variable has a block of."""
+        taken = {home.buffer for homes in self._homes.values() for home in homes.values()}
+        names = (stem if number == 1 else f"{stem}_{number}" for number in count(1))
+        return next(name for name in names if name not in taken)
+
+    def store_name(self, name: str, value: Any) -> None:
+        home = self.homes.get(name)
+        key = (self.frame, name)
+        if home is not None and isinstance(value, ComputeBlock):
+            self._copies[key] = (value, self.regions)
+        elif key in self._copies and self._copies[key][1][: len(self.regions)] == self.regions:
+            del self._copies[key]
+        if home is not None and isinstance(value, Expression) and value is not home:
+            if not _alike(value, home):
+                self.refuse(f"'{name}' has another shape than before")
+            given = self.expression(value)
+            self._save_dependents([home.buffer], {name: value})
+            self._write(lambda: self.writer.replace(home, given))
+            self.names[name] = home
+            return
+        super().store_name(name, value)
+
+    def survives(self, name: str, before: Any) -> bool:
+        return name in self.homes or super().survives(name, before)
+
+    def before_loop(self, body: Sequence[ast.stmt]) -> None:
+        """What a loop changes gets a circular buffer of its own."""
+        super().before_loop(body)
+        for name, value in list(self.names.items()):
+            if isinstance(value, ComputeBlock) and self._changes(value, name, body):
+                self._settle_before(value)
+        for name in stored_names(body):
+            value = self.names.get(name)
+            if isinstance(value, Expression) and name not in self.homes:
+                if isinstance(value, ComputeBlock):
+                    is_other = not self._reads_first(name, body)
+                    if is_other or value.life.is_released or stores_into(list(body), name):
+                        continue
+                    self._happens(value, Event.READ)
+                self._give_home(name, value)
+
+    def before_condition(self, body: Sequence[ast.stmt]) -> None:
+        """What is changed under a condition, and read after it, gets a circular buffer of its own,
+        too."""
+        super().before_condition(body)
+        end = last_line(body)
+        for name, value in list(self.names.items()):
+            if isinstance(value, ComputeBlock):
+                if not value.life.is_released and stores_into(list(body), name):
+                    self._settle_before(value)
+                elif self._is_replaced(value, name, body) and self.frame.reads_later(name, end):
+                    self._happens(value, Event.READ)
+                    self._give_home(name, value)
+                    self._copies[self.frame, name] = (value, self.regions)
+            elif (
+                isinstance(value, Expression)
+                and name not in self.homes
+                and name in stored_names(body)
+                and self.frame.reads_later(name, end)
+            ):
+                self._give_home(name, value)
+
+    def _is_replaced(self, block: ComputeBlock, name: str, body: Sequence[ast.stmt]) -> bool:
+        """True if statements give a variable that holds a readable block a block expression."""
+        values = assigned_values(body, name)
+        return (
+            block.life.state in (BlockState.MR, BlockState.RW)
+            and bool(values)
+            and all(
+                isinstance(value, ast.BinOp | ast.UnaryOp | ast.Call | ast.Name)
+                and not (
+                    isinstance(value, ast.Call)
+                    and isinstance(value.func, ast.Attribute)
+                    and value.func.attr in ("wait", "reserve")
+                )
+                for value in values
+            )
+        )
+
+    def _changes(self, block: ComputeBlock, name: str, body: Sequence[ast.stmt]) -> bool:
+        """True if a loop stores into a block that a variable holds before it."""
+        return (
+            not block.life.is_released
+            and stores_into(list(body), name)
+            and self._reads_first(name, body)
+        )
+
+    def _settle_before(self, block: ComputeBlock) -> None:
+        if block.home is not None or not self._is_read(block):
+            return
+        is_empty = block.is_reserved and block.life.state is BlockState.MW
+        empty = Fill(block.shape, 0.0, elements=block.elements)
+        self._settle(block, empty if is_empty else block)
+
+    def _reads_first(self, name: str, body: Sequence[ast.stmt]) -> bool:
+        """True if statements read a name before they assign to it."""
+        places = [
+            (node.lineno, isinstance(node.ctx, ast.Store))
+            for statement in body
+            for node in ast.walk(statement)
+            if isinstance(node, ast.Name) and node.id == name
+        ]
+        return not min(places)[1]
+
+    def _give_home(self, name: str, value: Expression, frame: Frame | None = None) -> None:
+        frame = frame or self.frame
+        homes = self._homes.setdefault(frame, {})
+
+        def fill() -> None:
+            homes[name] = self.writer.fill_scratch(name, value, 2)
+
+        self._write(fill)
+        frame.names[name] = homes[name]
+
+    def _save_dependents(self, buffers: Sequence[str], besides: dict[str, Any]) -> None:
+        """Computes what later statements need of blocks that are given back now."""
+        for frame in self.frames:
+            homes = self._homes.setdefault(frame, {})
+            for name, value in list(frame.names.items()):
+                is_block = isinstance(value, ComputeBlock)
+                if (frame is self.frame and name in besides) or is_block:
+                    continue
+                if not depends_on(value, buffers) or not self._is_read_later(name, frame):
+                    continue
+                home = homes.get(name)
+                if home is value:
+                    continue
+                if home is not None:
+                    self._write(lambda kept=value, home=home: self.writer.replace(home, kept))
+                    frame.names[name] = home
+                else:
+                    self._give_home(name, value, frame)
+
+    def _is_read_later(self, name: str, frame: Frame) -> bool:
+        end = getattr(frame.here, "end_lineno", 0)
+        return name == self.result_name or frame.reads_later(name, end)
+
+    def inside(self, body: Sequence[ast.stmt], joined: Sequence[str] = ()) -> None:
+        """A body, at whose end the variables that it made are given back."""
+        before = set(self.homes)
+        try:
+            self.body(body)
+            for name in joined:
+                self._bring_to_join(name)
+        except Returned as ending:
+            self._hand_on(ending.value, before)
+            raise
+        finally:
+            self._give_back(before)
+
+    def _bring_to_join(self, name: str) -> None:
+        """At the end of a branch: what the variable holds is in a buffer of its own, of which the
+        other branch fills a block as well."""
+        value = self.names.get(name)
+        home: Resident | None = None
+        if isinstance(value, Expression):
+            if name not in self.homes:
+                self._give_home(name, self.expression(value))
+            home = self.homes.pop(name)
+            # The other branch knows nothing of it.
+            del self.names[name]
+        other = self._brought.setdefault((self.frame, name), home)
+        if _place_of(other) != _place_of(home):
+            self.refuse(
+                f"'{name}' has another shape in each branch of the condition, or is a block "
+                "expression in one of them only",
+                remedy="store it into a dataflow buffer in each branch",
+            )
+
+    def join(self, name: str) -> None:
+        home = self._brought.pop((self.frame, name), None)
+        if home is not None:
+            self.names[name] = self.homes[name] = home
+
+    def _hand_on(self, value: Any, before: set[str]) -> None:
+        """The results of a call are in buffers that its caller releases."""
+        if len(self.frames) < 2:
+            return
+        caller = self._homes.setdefault(self.frames[-2], {})
+        for name, home in list(self.homes.items()):
+            if name not in before and depends_on(value, [home.buffer]):
+                caller[f"{self.frame.name}_{name}"] = self.homes.pop(name)
+
+    def _give_back(self, before: set[str]) -> None:
+        for name in [name for name in self.homes if name not in before]:
+            self.writer.drop(self.homes.pop(name))
+            self.names.pop(name, None)
+
+    def expression(self, value: Any, what: str = "it") -> Expression:
+        if isinstance(value, ComputeBlock):
+            self._happens(value, Event.READ)
+            return value.home or value
+        if not isinstance(value, Expression):
+            raise no_operand(what, value)
+        return value
+
+
+def _place_of(home: Resident | None) -> tuple[str, Shape] | None:
+    return None if home is None else (home.buffer, home.units)
+
+
+def _alike(left: Expression, right: Expression) -> bool:
+    """True if one fits where the other is."""
+    return (left.shape, left.elements) == (right.shape, right.elements)

@@ -1,0 +1,1 @@
+"""Data movement kernels of TT-Lang: copies, pipes, semaphores."""

@@ -1,0 +1,471 @@
+"""Data movement kernels: copies between tensors in DRAM and blocks of circular buffers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from math import gcd, prod
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.ttkernel.attribute_kinds import PRINTED
+from ttcodegen.lang.compiler.movement.pipe_calls import MovedPipe, PipeCalls
+from ttcodegen.lang.compiler.movement.resources import MovementResources
+from ttcodegen.lang.compiler.movement.semaphores import SemaphoreCalls
+from ttcodegen.lang.compiler.python.block_lifetimes import BlockLife, BlockLives, Regions
+from ttcodegen.lang.compiler.python.captured import Captured
+from ttcodegen.lang.compiler.python.numbers import SPELLINGS, Number, is_computed
+from ttcodegen.lang.compiler.python.pipe_nets import NetUses
+from ttcodegen.lang.compiler.python.translation import KernelTranslator
+from ttcodegen.lang.simulator.block_states import Acquisition, Event
+from ttcodegen.lang.simulator.buffers import DRAM_ALIGNMENT, DataflowBuffer
+from ttcodegen.lang.simulator.context import Kernel, KernelKind, running_kernel
+from ttcodegen.lang.simulator.pipes import Pipe, PipeNet
+from ttcodegen.lang.simulator.shapes import is_integer, is_tuple, shape_text
+from ttcodegen.lang.simulator.tensors import Tensor, ends_of, out_of_range, wrong_indices
+from ttcodegen.lang.simulator.transfers import (
+    ADDED_AFTER_WAIT,
+    GROUP_AFTER_WAIT,
+    HANDLE_AFTER_WAIT,
+    GroupTransfer,
+    copy,
+    copy_remedy,
+    no_handle,
+    wrong_kind,
+)
+
+
+@dataclass(eq=False)
+class MovedBlock:
+    """A block that the kernel has acquired."""
+
+    buffer: DataflowBuffer
+    life: BlockLife
+
+    @property
+    def is_reserved(self) -> bool:
+        """True if it is to be written."""
+        return self.life.acquisition is Acquisition.RESERVE
+
+
+@dataclass(eq=False)
+class MovedSlice:
+    """A part of a tensor: where it starts, and its sizes where they are known."""
+
+    tensor: Tensor
+    starts: tuple[Number, ...]
+    sizes: tuple[int | None, ...]
+    single: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """A part of each row of a row-major tensor, in bytes."""
+
+    offset: Number
+    bytes: int
+
+
+@dataclass(eq=False)
+class MovedTransfer:
+    """A copy that was begun."""
+
+    block: MovedBlock
+    end: Event
+    barrier: str = ""
+    """The op that waits for it."""
+    finish: Callable[[], None] | None = None
+    """What is done instead."""
+    done_in: Regions | None = None
+    """The loops and conditions that were open when it was waited for."""
+
+
+@dataclass(eq=False)
+class MovedGroup:
+    """Copies that are waited for together."""
+
+    transfers: list[MovedTransfer] = field(default_factory=list[MovedTransfer])
+    is_done: bool = False
+
+
+L1_ALIGNMENT = 16
+"""Bytes that addresses of writes are multiples of, in DRAM and in L1 (tt-metal 0.70.1)."""
+_SIGNS = {"USub": "-"}
+_KINDS: dict[type, str] = {
+    MovedBlock: "Block", MovedSlice: "TensorSlice", MovedPipe: "PipeIdentity",
+}  # fmt: skip
+"""What programs call the operands of copies."""
+
+
+class MovementTranslator(KernelTranslator):
+    """Translates a data movement kernel."""
+
+    def __init__(
+        self, kernel: Kernel, captured: Captured, resources: MovementResources, nets: NetUses
+    ) -> None:
+        super().__init__(kernel, captured, resources.builder, nets)
+        self.resources = resources
+        self.semaphores = SemaphoreCalls(self, resources)
+        self.pipes = PipeCalls(self, resources)
+        self.calls |= {copy: self._copy, GroupTransfer: MovedGroup}
+        self._lives = BlockLives(KernelKind.DATA_MOVEMENT)
+        self._tile_bytes: dict[str, SSAValue] = {}
+
+    def begin(self, buffers: Sequence[DataflowBuffer]) -> None:
+        """Writes the start of the kernel: values of semaphores, the bytes of a tile
+        of buffers whose blocks have several, and what senders of pipe nets do first."""
+        self.resources.declare_pointers()
+        for buffer in buffers:
+            if buffer.pages > 1 and buffer.is_tiled:
+                self._tile_bytes[buffer.name] = self.builder.get(
+                    "get_tile_size",
+                    self.resources.target.buffer(buffer.name),
+                    name_hint=f"{buffer.name}_tile_bytes",
+                )
+        for use in self.nets.uses.values():
+            if self.kernel.name in use.senders:
+                self.pipes.begin(use)
+
+    def kernel_body(self) -> None:
+        super().kernel_body()
+        self._lives.check_released()
+        for size in self._tile_bytes.values():
+            if not size.uses:
+                self.builder.remove(size)
+
+    def method(self, value: Any, name: str) -> Callable[..., Any] | None:
+        match value, name:
+            case DataflowBuffer(), "reserve" | "wait":
+                return lambda: self._acquire(value, Acquisition(name))
+            case MovedBlock(), "push" | "pop":
+                return lambda: self._release(value, Event(name))
+            case MovedBlock(), "store":
+                return self._refuse_store
+            case MovedTransfer(), "wait":
+                return lambda: self._wait([value])
+            case MovedGroup(), "add":
+                return partial(self._add, value)
+            case MovedGroup(), "wait_all":
+                return lambda: self._wait_all(value)
+            case PipeNet(), "if_src" | "if_dst":
+                return partial(self.pipes.branch, value, name)
+            case _:
+                found = self.semaphores.method(value, name)
+                return super().method(value, name) if found is None else found
+
+    def _refuse_store(self, _expression: object) -> None:
+        self.refuse("ttl.Block.store can only be used inside of a compute kernel function")
+
+    def attribute(self, value: Any, name: str) -> Any:
+        if isinstance(value, MovedPipe):
+            return self.pipes.end_of(value, name)
+        return super().attribute(value, name)
+
+    def printed_buffer(self, buffer: DataflowBuffer, operands: list[SSAValue]) -> str:
+        here = self.resources.buffer(buffer.name)
+        operands += [self.builder.get(f"get_{name}_ptr", here) for name in ("read", "write")]
+        return f"{buffer.describe_size()}, rd_ptr={{}}, wr_ptr={{}}"
+
+    def print_elements(self, value: Any, pages: int) -> bool:
+        if not isinstance(value, MovedBlock | Tensor):
+            return False
+        kind = (value.buffer if isinstance(value, MovedBlock) else value).data_type.mlir
+        if kind not in PRINTED:
+            return False
+        if isinstance(value, MovedBlock):
+            self._print_block(value, kind)
+        else:
+            self._print_pages(value, kind, pages)
+        return True
+
+    def _print_block(self, block: MovedBlock, kind: str) -> None:
+        buffer, start = block.buffer, self.address(block)
+
+        def address(number: Number) -> SSAValue:
+            return self.builder.sum(start, self.arithmetic.multiply(number, buffer.unit_bytes))
+
+        if buffer.is_tiled:
+            self.print_tiles(buffer.pages, kind, address)
+            return
+        with self.builder.loop(prod(buffer.unit_shape), name_hint="row") as row:
+            self.builder.op("blocks.print_row", address(row), buffer.shape[-1], printed=kind)
+
+    def _print_pages(self, tensor: Tensor, kind: str, pages: int) -> None:
+        """Brings the first pages of a tensor into a circular buffer of the kernel's own, one after
+        the other, and prints them there."""
+        width = tensor.padded.shape[-1]
+        count = prod(tensor.units) if tensor.is_tiled else tensor.padded.size // width
+        accessor = self.resources.tensor(tensor, is_read=True)
+        there = self.resources.printed_page(self.kernel.name, tensor)
+        with self.builder.loop(min(pages, count), name_hint="page") as page:
+            self.builder.op("dprint", page, fmt="page {}")
+            address = self.builder.get("get_write_ptr", there, name_hint="page_address")
+            self.builder.op("noc_async_read_page", page, accessor, address)
+            self.builder.op("noc_async_read_barrier")
+            if tensor.is_tiled:
+                self.builder.op("blocks.print_tile", address, printed=kind)
+            else:
+                self.builder.op("blocks.print_row", address, width, printed=kind)
+
+    def unary(self, symbol: str, value: Any, node: ast.AST) -> Any:
+        if isinstance(value, MovedBlock):
+            self._no_expression(_SIGNS.get(symbol, symbol))
+        return super().unary(symbol, value, node)
+
+    def binary(self, symbol: str, left: Any, right: Any, node: ast.AST) -> Any:
+        if isinstance(left, MovedBlock) or isinstance(right, MovedBlock):
+            self._no_expression(SPELLINGS.get(symbol, symbol))
+        return super().binary(symbol, left, right, node)
+
+    def _no_expression(self, symbol: str) -> None:
+        running_kernel(f"{symbol} of block expressions", KernelKind.COMPUTE)
+
+    def leave(self, held: Any, node: ast.stmt) -> None:
+        if isinstance(held, MovedBlock):
+            self._release(held, Event.PUSH if held.is_reserved else Event.POP)
+        else:
+            super().leave(held, node)
+
+    def _acquire(self, buffer: DataflowBuffer, acquisition: Acquisition) -> MovedBlock:
+        life = self._lives.acquire(buffer.name, acquisition, self.where, self.regions)
+        name = "cb_reserve_back" if acquisition is Acquisition.RESERVE else "cb_wait_front"
+        self.builder.op(name, self.resources.buffer(buffer.name), buffer.pages)
+        block = MovedBlock(buffer, life)
+        if block.is_reserved and buffer.is_computed_with and not buffer.is_tiled:
+            self._clear_gaps(block)
+        return block
+
+    def _clear_gaps(self, block: MovedBlock) -> None:
+        """What copies leave of the tiles that kernels compute with."""
+        buffer = block.buffer
+        rows, total = prod(buffer.unit_shape), buffer.pages * buffer.page_bytes
+        if rows * buffer.row_bytes < total:
+            sizes = rows, buffer.row_bytes, buffer.unit_bytes, total
+            self.builder.op("blocks.clear_gaps", self.address(block), *sizes)
+
+    def happens(self, block: MovedBlock, event: Event) -> None:
+        """Notes what happens to a block."""
+        block.life.happens(event, self.where, self.regions)
+
+    def _release(self, block: MovedBlock, event: Event) -> None:
+        self.happens(block, event)
+        name = "cb_push_back" if block.is_reserved else "cb_pop_front"
+        self.builder.op(name, self.resources.buffer(block.buffer.name), block.buffer.pages)
+
+    # Transfers
+
+    def _add(self, group: MovedGroup, xf: Any) -> None:
+        if group.is_done:
+            self.refuse(ADDED_AFTER_WAIT)
+        if not isinstance(xf, MovedTransfer):
+            self.refuse(no_handle(xf))
+        group.transfers.append(xf)
+
+    def _wait_all(self, group: MovedGroup) -> None:
+        if group.is_done:
+            self.refuse(GROUP_AFTER_WAIT)
+        group.is_done = True
+        self._wait(group.transfers)
+
+    def _wait(self, transfers: Sequence[MovedTransfer]) -> None:
+        """A barrier for each direction; it also ends other copies of that direction."""
+        for transfer in transfers:
+            done_in = transfer.done_in
+            if done_in is not None and self.regions[: len(done_in)] == done_in:
+                self.refuse(HANDLE_AFTER_WAIT)
+        for barrier in dict.fromkeys(t.barrier for t in transfers if t.barrier):
+            if not self.builder.is_last(barrier):
+                self.builder.op(barrier)
+        for transfer in transfers:
+            if transfer.finish is not None:
+                transfer.finish()
+            self.happens(transfer.block, transfer.end)
+            transfer.done_in = self.regions
+
+    def subscript(self, value: Any, index: Any, node: ast.AST) -> Any:
+        if not isinstance(value, Tensor):
+            return super().subscript(value, index, node)
+        parts: tuple[Any, ...] = index if is_tuple(index) else (index,)
+        units = value.units
+        if len(parts) != len(units):
+            self.refuse(wrong_indices(len(parts), value), node)
+        starts: list[Number] = []
+        sizes: list[int | None] = []
+        for axis, (part, unit) in enumerate(zip(parts, units, strict=True)):
+            start, size = self._ends(part, unit)
+            starts.append(start)
+            sizes.append(size)
+            if (
+                isinstance(start, int)
+                and isinstance(size, int)
+                and not 0 <= start < start + size <= unit
+            ):
+                self.refuse(out_of_range(axis, start, start + size, unit, value.unit), node)
+        single = tuple(not isinstance(part, slice) for part in parts)
+        return MovedSlice(value, tuple(starts), tuple(sizes), single)
+
+    def _ends(self, part: Any, unit: int) -> tuple[Number, int | None]:
+        start, stop = ends_of(part, unit, lambda each: is_computed(each) or is_integer(each))
+        return start, 1 if stop is None else self.arithmetic.known_difference(stop, start)
+
+    def _copy(self, src: Any, dst: Any) -> MovedTransfer:
+        match src, dst:
+            case MovedSlice(), MovedBlock():
+                self.happens(dst, Event.BEGIN_COPY_TO)
+                self._move(src, dst, is_read=True)
+                return MovedTransfer(dst, Event.END_COPY_TO, "noc_async_read_barrier")
+            case MovedBlock(), MovedSlice():
+                self.happens(src, Event.BEGIN_COPY_FROM)
+                self._move(dst, src, is_read=False)
+                return MovedTransfer(src, Event.END_COPY_FROM, "noc_async_write_barrier")
+            case MovedBlock(), MovedPipe(is_source=True):
+                self.happens(src, Event.BEGIN_COPY_FROM)
+                self.pipes.send(dst, src.buffer, self.address(src))
+                return MovedTransfer(src, Event.END_COPY_FROM)
+            case MovedPipe(is_source=False), MovedBlock():
+                self.happens(dst, Event.BEGIN_COPY_TO)
+                finish = partial(self.pipes.receive, src, dst.buffer, partial(self.address, dst))
+                return MovedTransfer(dst, Event.END_COPY_TO, finish=finish)
+            case _:
+                kinds = [_kind_of(src), _kind_of(dst)]
+                self.refuse(
+                    f"there is no ttl.copy from a {kinds[0]} to a {kinds[1]}",
+                    remedy=copy_remedy(
+                        has_tensor=isinstance(src, Tensor) or isinstance(dst, Tensor),
+                        has_pipe=isinstance(src, Pipe) or isinstance(dst, Pipe),
+                        is_turned=isinstance(src, MovedPipe) or isinstance(dst, MovedPipe),
+                    ),
+                )
+
+    def address(self, block: MovedBlock) -> SSAValue:
+        """The address of a block."""
+        pointer = "get_write_ptr" if block.is_reserved else "get_read_ptr"
+        buffer = self.resources.buffer(block.buffer.name)
+        return self.builder.get(pointer, buffer, name_hint=f"{block.buffer.name}_block")
+
+    def _move(self, part: MovedSlice, block: MovedBlock, *, is_read: bool) -> None:
+        """A page for each tile of a block."""
+        buffer = block.buffer
+        self._check_kinds(part, buffer)
+        axes = self._axes(part, buffer)
+        tensor = self.resources.tensor(part.tensor, is_read=is_read)
+        address = self.address(block)
+        units = part.tensor.units
+        rank = len(units)
+        columns: _Columns | None = None
+        if not buffer.is_tiled:
+            # A page is a row.
+            columns = self._columns(part, axes, buffer, is_read=is_read)
+            part = MovedSlice(part.tensor, part.starts[:-1], part.sizes[:-1], part.single[:-1])
+            axes, units = axes[:-1], units[:-1]
+        for axis, start in enumerate(part.starts):
+            if isinstance(start, SSAValue) and start.name_hint is None:
+                start.name_hint = f"first_{_axis_name(axis, rank)}"
+        with ExitStack() as loops:
+            counters: list[Number] = []
+            for axis, size in zip(axes, buffer.unit_shape, strict=True):
+                if size == 1:
+                    counters.append(0)
+                    continue
+                loop = self.builder.loop(size, name_hint=_axis_name(axis, rank))
+                counters.append(loops.enter_context(loop))
+            position = list(part.starts)
+            for axis, counter in zip(axes, counters, strict=True):
+                position[axis] = self.arithmetic.add(position[axis], counter)
+            page = self.arithmetic.index(position, units)
+            place = self.arithmetic.index(counters, buffer.unit_shape)
+            if isinstance(place, SSAValue):
+                offset = self.arithmetic.multiply(place, self._bytes_of_tile(buffer))
+                address = self.builder.sum(address, offset)
+            if columns is not None:
+                self._move_columns(columns, page, tensor, address, is_read=is_read)
+            else:
+                op = "noc_async_read_page" if is_read else "noc_async_write_page"
+                self.builder.op(op, page, tensor, address)
+
+    def _check_kinds(self, part: MovedSlice, buffer: DataflowBuffer) -> None:
+        """A block and a tensor have one layout and one data type."""
+        misfit = wrong_kind(buffer, part.tensor)
+        if misfit is not None:
+            self.refuse(misfit)
+
+    def _columns(
+        self, part: MovedSlice, axes: list[int], buffer: DataflowBuffer, *, is_read: bool
+    ) -> _Columns | None:
+        """What a slice has of each row; None if it is all."""
+        start, width = part.starts[-1], part.tensor.units[-1]
+        if axes[-1] != len(part.starts) - 1:
+            self.refuse(
+                "the compiler copies rows of row-major tensors, or parts of rows, into blocks of "
+                "rows",
+                remedy="give the block a last dimension of 1",
+            )
+        size = part.sizes[-1]
+        assert size is not None
+        if start == 0 and isinstance(start, int) and size == width:
+            return None
+        element = buffer.element_bytes
+        unit = DRAM_ALIGNMENT if is_read else L1_ALIGNMENT
+        aligned = gcd(*self.arithmetic.terms(start).values()) * element % unit == 0
+        if not aligned:
+            self.refuse(
+                f"this slice begins within {unit} bytes of a row: the NoC "
+                f"{'reads from' if is_read else 'writes to'} DRAM at multiples of that",
+                remedy=f"let parts of rows begin at multiples of {unit // element} elements",
+            )
+        offset = self.arithmetic.multiply(start, element)
+        if isinstance(offset, SSAValue):
+            offset.name_hint = f"{buffer.name}_offset"
+        return _Columns(offset, size * element)
+
+    def _move_columns(
+        self,
+        columns: _Columns,
+        page: Number,
+        tensor: SSAValue,
+        address: SSAValue,
+        *,
+        is_read: bool,
+    ) -> None:
+        """Copies a part of a row."""
+        far = self.resources.page_address(tensor, page, columns.offset, "part_of_row")
+        if is_read:
+            self.builder.op("noc_async_read", far, address, columns.bytes)
+        else:
+            self.builder.op("noc_async_write", address, far, columns.bytes)
+
+    def _bytes_of_tile(self, buffer: DataflowBuffer) -> Number:
+        return self._tile_bytes.get(buffer.name, buffer.unit_bytes)
+
+    def _axes(self, part: MovedSlice, buffer: DataflowBuffer) -> list[int]:
+        """The dimension of the tensor that each dimension of a block corresponds to."""
+        found: list[int] = []
+        left = list(buffer.shape)
+        for axis, (size, single) in enumerate(zip(part.sizes, part.single, strict=True)):
+            if left and size in (None, left[0]) and len(part.sizes) - axis >= len(left):
+                found.append(axis)
+                left.pop(0)
+            elif not single:
+                break
+        if left or len(found) != len(buffer.shape):
+            sizes = shape_text([size if size is not None else -1 for size in part.sizes])
+            self.refuse(
+                f"a slice of the shape {sizes} does not fit a block of '{buffer.name}', which has "
+                f"the shape {shape_text(buffer.shape)}"
+            )
+        return found
+
+
+def _kind_of(value: object) -> str:
+    """What programs call an operand of a copy."""
+    kind = type(value)
+    return _KINDS.get(kind, kind.__name__)
+
+
+def _axis_name(axis: int, rank: int) -> str:
+    """What a dimension of a tensor is called."""
+    return {rank - 1: "column", rank - 2: "row"}.get(axis, "matrix")

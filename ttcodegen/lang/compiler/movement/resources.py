@@ -1,0 +1,215 @@
+"""What a data movement kernel uses of the device: circular buffers, tensors, semaphores, arguments.
+
+A kernel is translated twice: the first time it finds out what it needs, the second time it declares
+that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.conversions.ttir_to_ttmetal.parts.data_movement import MovementKernel
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttcore.tile import TileType
+from ttcodegen.dialects.ttkernel.attributes import (
+    L1PointerType,
+    NocAddressType,
+    TensorAccessorArgsType,
+    TensorAccessorType,
+)
+from ttcodegen.dialects.ttmetal.programs import (
+    CircularBuffer,
+    NocX,
+    NocY,
+    Place,
+    Processor,
+    RuntimeArgument,
+    RuntimeValue,
+)
+from ttcodegen.lang.compiler.python.numbers import Number
+from ttcodegen.lang.simulator.tensors import Tensor
+
+
+@dataclass
+class MovementNeeds:
+    """What a data movement kernel turned out to need, in the order of use."""
+
+    buffers: set[str] = field(default_factory=set[str])
+    tensors: dict[int, Tensor] = field(default_factory=dict[int, Tensor])
+    """By identity."""
+    reads: set[int] = field(default_factory=set[int])
+    writes: set[int] = field(default_factory=set[int])
+    semaphores: dict[str, None] = field(default_factory=dict[str, None])
+    initial: dict[str, int] = field(default_factory=dict[str, int])
+    """What semaphores of the operation start as."""
+    printed: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
+    """The tensors of which the kernel prints pages, by the circular buffers that hold those."""
+    pointers: dict[str, None] = field(default_factory=dict[str, None])
+    """The semaphores whose values the kernel reads or sets by their names."""
+    places: set[str] = field(default_factory=set[str])
+    """The arguments with the position of the node."""
+    arguments: dict[str, RuntimeArgument] = field(default_factory=dict[str, RuntimeArgument])
+
+
+class MovementResources:
+    """Gives a data movement kernel what it uses."""
+
+    def __init__(
+        self,
+        target: MovementKernel,
+        needs: MovementNeeds,
+        name_of: Callable[[Tensor], str],
+        grid: tuple[int, int],
+        *,
+        is_first_time: bool,
+    ) -> None:
+        self.target = target
+        self.builder = target.builder
+        self.needs = needs
+        self._name_of = name_of
+        self._grid = grid
+        self._known: set[str] = set()
+        self.is_first_time = is_first_time
+        self._pointers: dict[str, SSAValue] = {}
+
+    def begin(self, circular: Sequence[CircularBuffer]) -> None:
+        """Declares what the kernel is known to need."""
+        if self.is_first_time:
+            self._known = {buffer.name for buffer in circular}
+            self.target.begin(circular)
+            return
+        used = [buffer for buffer in circular if buffer.name in self.needs.buffers]
+        self.target.begin(used, [self._name_of(each) for each in self.needs.tensors.values()])
+
+    def buffer(self, name: str) -> SSAValue:
+        """A circular buffer."""
+        self.needs.buffers.add(name)
+        if self.is_first_time and name not in self._known:
+            # A buffer that the kernels turn out to need while they are translated.
+            kind = TileType(DataType.BFLOAT16)
+            return self.builder.circular_buffer(f"cb_{name}", 1, kind)
+        return self.target.buffer(name)
+
+    def printed_page(self, kernel: str, tensor: Tensor) -> SSAValue:
+        """A circular buffer of a kernel's own with room for a page of a tensor."""
+        name = f"{kernel}_{self._name_of(tensor)}_page"
+        self.needs.printed.setdefault(name, tensor)
+        return self.buffer(name)
+
+    def argument(self, name: str, value: RuntimeValue) -> SSAValue:
+        """A run-time argument."""
+        self.needs.arguments.setdefault(name, RuntimeArgument(name, value))
+        if self.is_first_time:
+            return self.builder.argument(0, name)
+        return self.target[name]
+
+    def tensor(self, tensor: Tensor, *, is_read: bool) -> SSAValue:
+        """The accessor of a tensor."""
+        self.needs.tensors.setdefault(id(tensor), tensor)
+        (self.needs.reads if is_read else self.needs.writes).add(id(tensor))
+        if not self.is_first_time:
+            return self.target.tensor(self._name_of(tensor))
+        get = self.builder.get
+        layout = get("TensorAccessorArgs", result_type=TensorAccessorArgsType(), cta_base=0)
+        return get("TensorAccessor", layout, 0, result_type=TensorAccessorType())
+
+    # Semaphores
+
+    def semaphore(self, name: str) -> SSAValue:
+        """The address of a semaphore of this node; it is the same on others."""
+        return self.semaphore_of([name], 0)
+
+    def _semaphore_id(self, name: str) -> SSAValue:
+        self.needs.semaphores.setdefault(name)
+        if self.is_first_time:
+            return self.builder.compile_time_argument(f"{name}_semaphore")
+        return self.target[f"{name}_semaphore"]
+
+    def semaphore_of(self, names: Sequence[str], number: Number) -> SSAValue:
+        """The address of one of several semaphores, whose ids are consecutive."""
+        if isinstance(number, int):
+            return self.builder.get("get_semaphore", self._semaphore_id(names[number]))
+        first, *_ = [self._semaphore_id(name) for name in names]
+        return self.builder.get(
+            "get_semaphore", self.builder.sum(first, number), name_hint=names[0].rstrip("_0")
+        )
+
+    def pointer(self, address: SSAValue, name: str | None = None) -> SSAValue:
+        """The value of a semaphore of this node."""
+        return self.builder.get(
+            "reinterpret_cast", address, result_type=L1PointerType(), name_hint=name
+        )
+
+    def semaphore_pointer(self, name: str) -> SSAValue:
+        """The value of a semaphore of this node, declared where the kernel begins."""
+        self.needs.pointers.setdefault(name)
+        if self.is_first_time:
+            return self.pointer(self.semaphore(name))
+        return self._pointers[name]
+
+    def declare_pointers(self) -> None:
+        """Declares values of semaphores at the start of the kernel."""
+        for name in self.needs.pointers:
+            self._pointers[name] = self.pointer(self.semaphore(name), name)
+
+    # Places on the NoC
+
+    def noc_address(self, place: tuple[Number, Number], address: SSAValue) -> SSAValue:
+        """An address on a node."""
+        return self.builder.get(
+            "get_noc_addr", *self._noc(place), address, result_type=NocAddressType()
+        )
+
+    def page_address(
+        self, accessor: SSAValue, page: Number, offset: Number, name_hint: str
+    ) -> SSAValue:
+        """An address in a page of a tensor."""
+        return self.builder.get(
+            "tensor_accessor.get_noc_addr",
+            accessor,
+            page,
+            offset,
+            result_type=NocAddressType(),
+            name_hint=name_hint,
+        )
+
+    def multicast_address(
+        self, first: tuple[Number, Number], last: tuple[Number, Number], address: SSAValue
+    ) -> SSAValue:
+        """An address on all nodes of a rectangle."""
+        # NoC 1 goes the other way: its rectangles begin at their last core.
+        corners = (first, last) if self.target.processor is Processor.READER else (last, first)
+        ends = [value for corner in corners for value in self._noc(corner)]
+        return self.builder.get(
+            "get_noc_multicast_addr", *ends, address, result_type=NocAddressType()
+        )
+
+    def here(self, address: SSAValue) -> SSAValue:
+        """An address on this node."""
+        x = self.argument("node_x", NocX(Place.COLUMN, Place.ROW))
+        y = self.argument("node_y", NocY(Place.COLUMN, Place.ROW))
+        return self.builder.get("get_noc_addr", x, y, address, result_type=NocAddressType())
+
+    def _noc(self, place: tuple[Number, Number]) -> tuple[SSAValue, SSAValue]:
+        column, row = place
+        columns = [RuntimeArgument(f"x_of_column_{n}", NocX(n, 0)) for n in range(self._grid[0])]
+        rows = [RuntimeArgument(f"y_of_row_{n}", NocY(0, n)) for n in range(self._grid[1])]
+        return self._along(column, columns), self._along(row, rows)
+
+    def _along(self, number: Number, arguments: Sequence[RuntimeArgument]) -> SSAValue:
+        """One of several arguments; those that are chosen when the kernel runs follow each
+        other."""
+        if isinstance(number, int):
+            return self.argument(arguments[number].name, arguments[number].value)
+        if self.is_first_time:
+            for each in arguments:
+                # A single one may have been used before.
+                self.needs.arguments.pop(each.name, None)
+            self.needs.arguments |= {each.name: each for each in arguments}
+            first = 0
+        else:
+            first = [each.name for each in self.target.arguments].index(arguments[0].name)
+        return self.builder.argument_at(number, first, f"first_{arguments[0].name[:-2]}")

@@ -1,0 +1,1 @@
+"""The Python of kernels: evaluation, captured variables, control flow, numbers."""

@@ -1,0 +1,174 @@
+"""The states of blocks as far as they are known when a kernel is compiled."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ttcodegen.foundation.diagnostics import CompileError, Note, SourceLocation
+from ttcodegen.lang.simulator.block_states import (
+    FIRST,
+    NEVER_RELEASED_REMEDY,
+    TRANSITIONS,
+    Acquisition,
+    BlockState,
+    Event,
+    acquired_twice,
+    following,
+    never_released,
+    refusal,
+    remedy,
+)
+from ttcodegen.lang.simulator.context import KernelKind
+
+Regions = tuple[int, ...]
+"""Loops and conditions of the device that are open, by their numbers in the kernel."""
+
+
+@dataclass(eq=False)
+class BlockLife:
+    """What happened to a block since it was acquired."""
+
+    buffer: str
+    kind: KernelKind
+    acquisition: Acquisition
+    acquired: SourceLocation
+    regions: Regions
+    state: BlockState | None = field(init=False)
+    """None if it depends on the way that the kernel took."""
+    readers: int = 0
+    _last_copy: SourceLocation | None = None
+
+    def __post_init__(self) -> None:
+        self.state = FIRST[self.acquisition]
+
+    @property
+    def is_released(self) -> bool:
+        """True if it was given back."""
+        return self.state is BlockState.OS
+
+    def happens(self, event: Event, where: SourceLocation, regions: Regions) -> None:
+        """Goes to the next state.
+
+        Raises:
+            CompileError: if the event is not allowed in this one.
+        """
+        if self.state is None:
+            if event in (Event.PUSH, Event.POP):
+                self.state = BlockState.OS
+            return
+        found = following(TRANSITIONS[self.kind, self.acquisition], self.state, self.readers, event)
+        if found is None:
+            raise self._refusal(event, where)
+        after, self.readers = found
+        if event in (Event.BEGIN_COPY_FROM, Event.BEGIN_COPY_TO):
+            self._last_copy = where
+        if regions != self.regions and after is not self.state and after is not BlockState.OS:
+            # A loop may not run, and runs again; a condition may not hold.
+            self.state = None
+            return
+        self.state = after
+
+    def _refusal(self, event: Event, where: SourceLocation) -> CompileError:
+        assert self.state is not None
+        notes = [Note(f"it was acquired by {self.acquisition.value} here", self.acquired)]
+        if self.state in (BlockState.ROR, BlockState.NAW):
+            notes.append(Note("the copy began here", self._last_copy))
+        return CompileError(
+            refusal(self.buffer, event, self.state, self.readers),
+            where,
+            notes=notes,
+            remedy=remedy(event, self.state, self.acquisition),
+        )
+
+
+@dataclass
+class BlockLives:
+    """The blocks that a kernel has acquired."""
+
+    kind: KernelKind
+    _held: dict[tuple[str, Acquisition], BlockLife] = field(
+        default_factory=dict[tuple[str, Acquisition], BlockLife]
+    )
+    _all: list[BlockLife] = field(default_factory=list[BlockLife])
+
+    def acquire(
+        self, buffer: str, acquisition: Acquisition, where: SourceLocation, regions: Regions
+    ) -> BlockLife:
+        """A block of a buffer.
+
+        Raises:
+            CompileError: if the kernel holds another one.
+        """
+        key = (buffer, acquisition)
+        before = self._held.get(key)
+        if before is not None and not before.is_released and before.regions == regions:
+            notes = [Note("it was acquired here", before.acquired)]
+            raise CompileError(acquired_twice(buffer, acquisition), where, notes=notes)
+        self._held[key] = BlockLife(buffer, self.kind, acquisition, where, regions)
+        self._all.append(self._held[key])
+        return self._held[key]
+
+    def check_released(self) -> None:
+        """Raises CompileError if there is a block that the kernel never releases."""
+        for life in self._all:
+            if not life.is_released:
+                raise CompileError(
+                    never_released(life.buffer, life.acquisition),
+                    life.acquired,
+                    remedy=NEVER_RELEASED_REMEDY,
+                )
+
+
+def reads_as_value(syntax: ast.AST, name: str, acquired: int) -> bool:
+    """True if a function reads the elements of a block that a variable holds, besides storing into
+    it and giving it back.
+
+    Args:
+        syntax: the function.
+        name: the variable.
+        acquired: the line in which it gets the block.
+    """
+    used = [node for node in ast.walk(syntax) if isinstance(node, ast.Name) and node.id == name]
+    bound = sorted(node.lineno for node in used if isinstance(node.ctx, ast.Store))
+    end = next((line for line in bound if line > acquired), None) if acquired in bound else None
+    others = {id(node) for node in _named_only(syntax)}
+    changed = {
+        id(node.target) for node in ast.walk(syntax) if isinstance(node, ast.AugAssign)
+    }  # fmt: skip
+    return any(
+        id(node) in changed or (isinstance(node.ctx, ast.Load) and id(node) not in others)
+        for node in used
+        if end is None or acquired <= node.lineno < end or (id(node) in changed)
+    )
+
+
+def _named_only(syntax: ast.AST) -> Iterator[ast.expr]:
+    """Expressions whose elements nobody reads: receivers of calls, and the blocks that results are
+    for."""
+    for node in ast.walk(syntax):
+        match node:
+            case ast.Attribute(of, "store" | "push" | "pop"):
+                yield of
+            case ast.Call(ast.Attribute(_, "broadcast"), [_, target, *_]):
+                yield target
+            case ast.Call(ast.Attribute(_, "fill"), [target, *_]):
+                yield target
+            case ast.Call(ast.Name("print"), values):
+                yield from values
+            case _:
+                pass
+
+
+def stores_into(body: list[ast.stmt], name: str) -> bool:
+    """True if statements store into a block that a variable holds."""
+    for node in (each for statement in body for each in ast.walk(statement)):
+        match node:
+            case ast.AugAssign(ast.Name(target), ast.Add()) if target == name:
+                return True
+            case ast.Attribute(ast.Name(target), "store") if target == name:
+                return True
+            case _:
+                pass
+    return False

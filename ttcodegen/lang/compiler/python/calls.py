@@ -1,0 +1,343 @@
+"""Calls in kernels of Python: of functions of the language, of those of the program, whose bodies
+are inlined, and of `print`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import ceil, floor
+from types import FunctionType
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.ttkernel.builder import KernelBuilder
+from ttcodegen.foundation.user_files import is_of_user
+from ttcodegen.lang.compiler.python.block_lifetimes import Regions
+from ttcodegen.lang.compiler.python.captured import Captured, location
+from ttcodegen.lang.compiler.python.evaluation import ExpressionTranslator, is_known
+from ttcodegen.lang.compiler.python.frames import (
+    Frame,
+    LocalFunction,
+    Returned,
+    bound_arguments,
+    captured_defaults,
+    captured_frame,
+    computed_by_python,
+    is_plain,
+)
+from ttcodegen.lang.compiler.python.merging import CapturedFunction
+from ttcodegen.lang.compiler.python.numbers import Condition, Number, Quotient, is_computed, joined
+from ttcodegen.lang.compiler.python.pipe_nets import NetUses
+from ttcodegen.lang.compiler.python.sequences import (
+    KernelRange,
+    Zipped,
+    is_kernel_sequence,
+    length_of,
+    zipped,
+)
+from ttcodegen.lang.simulator import context
+from ttcodegen.lang.simulator.buffers import DataflowBuffer
+from ttcodegen.lang.simulator.context import Kernel
+from ttcodegen.lang.simulator.debug_printing import ONE_OBJECT, debug_print
+from ttcodegen.lang.simulator.pipes import PipeNet
+from ttcodegen.lang.simulator.signposts import signpost
+
+_ARRANGING: frozenset[Any] = frozenset({slice, len, tuple, list, zip, enumerate, reversed})
+"""Functions of Python that do not look at the elements of what they are given."""
+MOST_CALLS = 100
+"""Calls in each other: the compiler writes the bodies of functions where they are called."""
+
+
+@dataclass(frozen=True)
+class Signpost:
+    """A part of a kernel that has a name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class PrintedText:
+    """A text with values in it that are not known when the kernel is compiled."""
+
+    parts: tuple[Any, ...]
+
+
+class CallTranslator(ExpressionTranslator):
+    """Translates the calls of a kernel."""
+
+    def __init__(
+        self, kernel: Kernel, captured: Captured, builder: KernelBuilder, nets: NetUses
+    ) -> None:
+        super().__init__(kernel, captured, builder)
+        self.nets = nets
+        self.calls: dict[Any, Callable[..., Any]] = {
+            context.node: self.node_of_kernel,
+            context.grid_size: self.grid_size,
+            signpost: self._signpost,
+            min: lambda *values: self.extreme(min, *values),  # pyright: ignore
+            max: lambda *values: self.extreme(max, *values),  # pyright: ignore
+            divmod: lambda a, b: (  # pyright: ignore
+                self.binary("FloorDiv", a, b, self.here),
+                self.binary("Mod", a, b, self.here),
+            ),
+            **self._functions_of_python(),
+        }
+        """What calls become that are not Python's, by function."""
+        self.regions: Regions = ()
+
+    def _functions_of_python(self) -> dict[Any, Callable[..., Any]]:
+        """What functions of Python become whose arguments the running kernel knows."""
+        return {
+            abs: self._magnitude,
+            int: self._rounded(int, is_up=False),
+            floor: self._rounded(floor, is_up=False),
+            ceil: self._rounded(ceil, is_up=True),
+            range: self._range_of,
+            len: self._length,
+            zip: lambda *parts, strict=False: zipped(parts) or zip(*parts, strict=strict),  # pyright: ignore
+            enumerate: self._enumerated,
+            reversed: self._reversed,
+            sum: self._sum,
+            any: lambda values: self._joined_values(values, needs_all=False),  # pyright: ignore
+            all: lambda values: self._joined_values(values, needs_all=True),  # pyright: ignore
+            map: self._each,
+            reduce: self._reduced,
+        }
+
+    def _magnitude(self, value: Any) -> Any:
+        return self.arithmetic.magnitude(value) if is_computed(value) else abs(value)
+
+    def _rounded(self, function: Callable[..., Any], *, is_up: bool) -> Callable[..., Any]:
+        def call(value: Any) -> Any:
+            if is_computed(value):
+                return value
+            if not isinstance(value, Quotient):
+                return function(value)
+            found = self.arithmetic.rounded(value, is_up=is_up)
+            if found is None:
+                self.refuse("kernels divide numbers that are 0 or more by numbers above 0")
+            return found
+
+        return call
+
+    def _range_of(self, *limits: Any) -> Any:
+        if all(map(is_known, limits)):
+            return range(*limits)
+        start, stop, step = (0, limits[0], 1) if len(limits) == 1 else (*limits, 1)[:3]
+        return KernelRange(start, stop, step)
+
+    def _length(self, value: Any) -> Any:
+        found = length_of(value, self.arithmetic)
+        if found is None:
+            self.refuse("kernels cannot count the elements of this sequence")
+        return found
+
+    def _enumerated(self, values: Any, start: Any = 0) -> Any:
+        if not is_kernel_sequence(values):
+            return enumerate(self.known_sequence(values, self.here), start)
+        length = self._length(values)
+        counted = KernelRange(start, self.arithmetic.add(start, length), 1)
+        return Zipped((counted, values), length)
+
+    def _reversed(self, values: Any) -> Any:
+        if not isinstance(values, KernelRange):
+            return reversed(values)
+        if values.step != 1:
+            self.refuse("kernels go back in steps of 1")
+        last = self.arithmetic.subtract(values.stop, 1)
+        return KernelRange(last, self.arithmetic.subtract(values.start, 1), -1)
+
+    def _each(self, function: Any, *parts: Any) -> list[Any]:
+        given = zip(*(self.known_sequence(part, self.here) for part in parts), strict=False)
+        return [self.called(function, arguments, {}) for arguments in given]
+
+    def _sum(self, values: Any, start: Any = 0) -> Any:
+        total = start
+        for value in self.known_sequence(values, self.here):
+            total = value if total == 0 else self.binary("Add", total, value, self.here)
+        return total
+
+    def _joined_values(self, values: Any, *, needs_all: bool) -> Any:
+        return joined(self.known_sequence(values, self.here), needs_all=needs_all)
+
+    def _reduced(self, function: Any, values: Any, *start: Any) -> Any:
+        total, *others = [*start, *self.known_sequence(values, self.here)]
+        for value in others:
+            total = self.called(function, (total, value), {})
+        return total
+
+    def leave_out(self, what: str, node: ast.AST) -> None:
+        """Warns that a part of the kernel only has a meaning in Python."""
+        message = f"the kernel '{self.kernel.name}' of the project leaves out {what}"
+        self.diagnostics.warn(message, location(self.frame.captured.file, node))
+
+    def inside(self, body: Sequence[ast.stmt], joined: Sequence[str] = ()) -> None:
+        """The body of a loop, of a condition or of a function; `joined` are variables that are
+        needed after it."""
+        raise NotImplementedError
+
+    def call(self, node: ast.Call) -> Any:
+        if isinstance(node.func, ast.Attribute):
+            of = self.value(node.func.value)
+            method = self.method(of, node.func.attr)
+            if method is not None:
+                arguments, keywords = self._arguments(node), self._keywords(node)
+                self.here = node
+                return method(*arguments, **keywords)
+            function = getattr(of, node.func.attr)
+        else:
+            function = self.value(node.func)
+        if function in (print, debug_print):
+            self._print(node)
+            return None
+        arguments, keywords = self._arguments(node), self._keywords(node)
+        self.here = node
+        return self.called(function, arguments, keywords)
+
+    def called(self, function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """What a function gives for arguments."""
+        is_hashable: bool = isinstance(function, Hashable)
+        special = self.calls.get(function) if is_hashable else None
+        if special is not None:
+            return special(*arguments, **keywords)
+        if isinstance(function, LocalFunction):
+            frame = function.opened(len(self.regions))
+            return self._inlined(frame, function.defaults, arguments, keywords)
+        if isinstance(function, FunctionType) and is_of_user(function.__code__.co_filename):
+            function = CapturedFunction({self.kernel.node.coordinates: function})
+        values = [*arguments, *keywords.values()]
+        if isinstance(function, CapturedFunction):
+            computed = computed_by_python(function, arguments, keywords)
+            if computed is not None:
+                return computed[0]
+            frame = captured_frame(function, len(self.regions))
+            return self._inlined(frame, captured_defaults(function), arguments, keywords)
+        arranges = is_hashable and function in _ARRANGING
+        if not arranges and not all(map(is_known, values)):
+            name = getattr(function, "__name__", "a function")
+            self.refuse(f"'{name}' is given a number that only the running kernel knows")
+        return function(*arguments, **keywords)
+
+    def _inlined(
+        self,
+        frame: Frame,
+        defaults: Mapping[str, Any],
+        arguments: Sequence[Any],
+        keywords: Mapping[str, Any],
+    ) -> Any:
+        """Translates the body of a function where it is called."""
+        if len(self.frames) > MOST_CALLS:
+            self.refuse(f"functions call each other more than {MOST_CALLS} deep")
+        frame.names.update(bound_arguments(frame.syntax, defaults, arguments, keywords))
+        self.frames.append(frame)
+        try:
+            self.inside(frame.rest)
+        except Returned as ending:
+            return ending.value
+        finally:
+            self.frames.pop()
+        return None
+
+    def _print(self, node: ast.Call) -> None:
+        """Debug output of the kernel: strings, and numbers as they are when it runs."""
+        keywords = self._keywords(node)
+        operands: list[SSAValue] = []
+        self._shown: list[Any] = []
+        values = self._arguments(node)
+        if sum(map(self._is_object, values)) > 1:
+            self.refuse(ONE_OBJECT, node)
+        texts = [self._printed(each, operands) for each in values]
+        separator = keywords.get("sep")
+        line = (" " if separator is None else str(separator)).join(texts)
+        if line or not self._shown:
+            self.builder.op("dprint", *operands, fmt=line)
+        for value in self._shown:
+            if not self.print_elements(value, int(keywords.get("num_pages", 1))):
+                self.leave_out("elements that it prints: the simulator prints them", node)
+
+    def _printed(self, value: Any, operands: list[SSAValue]) -> str:
+        """The text of a value; `{}` is replaced by a number that the kernel computes. Elements are
+        printed after the line."""
+        if isinstance(value, PrintedText):
+            return "".join(self._printed(part, operands) for part in value.parts)
+        if is_computed(value):
+            operands.append(value)
+            return "{}"
+        if isinstance(value, DataflowBuffer):
+            return self.printed_buffer(value, operands)
+        if is_known(value) and is_plain(value):
+            return str(value).replace("{}", "{ }")
+        self._shown.append(value)
+        return ""
+
+    def _is_object(self, value: Any) -> bool:
+        """True if a value is a tensor, a block or a dataflow buffer."""
+        is_number = is_computed(value) or (is_known(value) and is_plain(value))
+        return not is_number and not isinstance(value, PrintedText)
+
+    def print_elements(self, value: Any, pages: int) -> bool:
+        """Prints the elements of a block, or of the first pages of a tensor; whether the kernel
+        can."""
+        return False
+
+    def print_tiles(self, tiles: int, kind: str, address: Callable[[Number], SSAValue]) -> None:
+        """Prints tiles, whose addresses follow from their numbers."""
+        if tiles == 1:
+            self.builder.op("blocks.print_tile", address(0), printed=kind)
+            return
+        with self.builder.loop(tiles, name_hint="tile") as tile:
+            self.builder.op("dprint", tile, fmt="tile {}")
+            self.builder.op("blocks.print_tile", address(tile), printed=kind)
+
+    def printed_buffer(self, buffer: DataflowBuffer, operands: list[SSAValue]) -> str:
+        """The state of a dataflow buffer."""
+        return buffer.describe_size()
+
+    def joined_text(self, node: ast.JoinedStr) -> Any:
+        parts: list[Any] = []
+        for each in node.values:
+            match each:
+                case ast.Constant(text):
+                    parts.append(text)
+                case ast.FormattedValue(value, -1, None):
+                    parts.append(self.value(value))
+                case ast.FormattedValue(value, -1, ast.JoinedStr([ast.Constant(form)])) if is_plain(
+                    found := self.value(value)
+                ):
+                    parts.append(format(found, str(form)))
+                case _:
+                    self.refuse("the compiler takes values in texts without formats", node)
+        return (
+            PrintedText(tuple(parts)) if not all(map(is_plain, parts)) else "".join(map(str, parts))
+        )
+
+    def method(self, value: Any, name: str) -> Callable[..., Any] | None:
+        """What a call of a method becomes; None if Python does it."""
+        if isinstance(value, PipeNet) and name in ("is_src", "is_dst", "is_active"):
+            return lambda: self._has_role(value, name)
+        return None
+
+    def _has_role(self, net: PipeNet, role: str) -> Condition | bool:
+        """True if the node is the source of a pipe, a destination, or one of both."""
+        compiled = self.nets[net].compiled
+        sources, targets = list(compiled.at_sources()), list(compiled.at_targets())
+        nodes = {"is_src": sources, "is_dst": targets}.get(role, [*sources, *targets])
+        return bool(nodes) and compiled.holds(nodes, (self.column, self.row))
+
+    def _arguments(self, node: ast.Call) -> list[Any]:
+        return self.values(node.args)
+
+    def _keywords(self, node: ast.Call) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for each in node.keywords:
+            value = self.value(each.value)
+            found |= {each.arg: value} if each.arg else value
+        return found
+
+    def _signpost(self, name: object) -> Signpost:
+        if not isinstance(name, str):
+            self.refuse(f"the name of a signpost is a string, not a {type(name).__name__}")
+        return Signpost(name)

@@ -1,0 +1,176 @@
+"""What kernels refer to: variables of the operation's body, of the module, and Python's own.
+
+The body of an operation runs on each node, as in the simulator; a variable that is the same number
+everywhere is a constant of the kernel, one that depends on the node is computed from its position.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import linecache
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from types import CodeType, FunctionType
+from typing import Any
+
+from ttcodegen.foundation.diagnostics import CompileError, SourceLocation
+from ttcodegen.lang.compiler.python.loop_rewriting import without_breaks
+from ttcodegen.lang.compiler.python.merging import is_same, merged, plain, variables_of
+from ttcodegen.lang.simulator.buffers import DataflowBuffer
+from ttcodegen.lang.simulator.context import Coordinates, Kernel
+from ttcodegen.lang.simulator.tensors import Tensor
+
+
+def function_of(kernel: Kernel) -> FunctionType:
+    """The Python function of a kernel."""
+    assert isinstance(kernel.function, FunctionType)
+    return kernel.function
+
+
+@lru_cache(8)
+def _parsed(text: str) -> ast.Module:
+    return without_breaks(ast.parse(text))
+
+
+def syntax_of(function: FunctionType) -> ast.FunctionDef | ast.Lambda:
+    """The text of a function of the program.
+
+    Raises:
+        CompileError: if it cannot be found.
+    """
+    code: CodeType = function.__code__
+    places = set(code.co_positions())
+    for node in ast.walk(_parsed("".join(linecache.getlines(code.co_filename)))):
+        if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
+            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            if first == code.co_firstlineno:
+                return node
+        if isinstance(node, ast.Lambda) and code.co_name == "<lambda>":
+            of = node.body
+            if (of.lineno, of.end_lineno, of.col_offset, of.end_col_offset) in places:
+                return node
+    raise CompileError(f"the text of the function '{code.co_name}' cannot be found")
+
+
+def kernel_syntax(kernel: Kernel) -> ast.FunctionDef:
+    """The text of a kernel."""
+    found = syntax_of(function_of(kernel))
+    assert isinstance(found, ast.FunctionDef)
+    return found
+
+
+def location(file: str, node: ast.AST) -> SourceLocation:
+    """The location of a part of a program."""
+    line: int = getattr(node, "lineno", 1)
+    text = linecache.getline(file, line).encode()[: getattr(node, "col_offset", 0)]
+    return SourceLocation(file, line, len(text.decode(errors="replace")) + 1)
+
+
+def file_of(kernel: Kernel) -> str:
+    """The file that defines a kernel."""
+    return function_of(kernel).__code__.co_filename
+
+
+class Captured:
+    """The variables that a function finds outside of itself."""
+
+    def __init__(self, functions: Mapping[Coordinates, FunctionType]) -> None:
+        self._functions = functions
+        self._first = next(iter(functions.values()))
+        self._names = self._first.__code__.co_freevars
+
+    @classmethod
+    def of_kernel(cls, kernels: Mapping[Coordinates, Kernel]) -> Captured:
+        """Those of a kernel."""
+        return cls({place: function_of(kernel) for place, kernel in kernels.items()})
+
+    @property
+    def file(self) -> str:
+        """The file that defines the function."""
+        return self._first.__code__.co_filename
+
+    def __contains__(self, name: str) -> bool:
+        return (
+            name in self._names or name in self._first.__globals__ or hasattr(builtins, name)
+        )  # fmt: skip
+
+    def __getitem__(self, name: str) -> Any:
+        """A value; what depends on the node says how.
+
+        Raises:
+            ValueError: if it depends on the node in a way that kernels do not know.
+        """
+        if name not in self._names:
+            known = self._first.__globals__
+            if name not in known:
+                return getattr(builtins, name)
+            found = known[name]
+            return plain(found)
+        values = self._values(name)
+        if len(values) < len(self._functions) and not _is_object(name, values):
+            raise ValueError(f"'{name}' is not set on all nodes")
+        return merged(name, values)
+
+    def groups(self) -> list[tuple[dict[str, Any], list[Coordinates]]]:
+        """The tensors and dataflow buffers that are not the same on all nodes, by the names of
+        variables, with the nodes that have those; a single group if all are the same."""
+        names = [
+            name
+            for name in self._names
+            if all(isinstance(v, Tensor | DataflowBuffer) for v in self._values(name).values())
+            and not _is_object(name, self._values(name))
+        ]
+        found: dict[tuple[object, ...], tuple[dict[str, Any], list[Coordinates]]] = {}
+        for place, function in self._functions.items():
+            held = variables_of(function)
+            mine = {name: held[name] for name in names if name in held}
+            key = tuple((name, _identity(value)) for name, value in mine.items())
+            found.setdefault(key, (mine, []))[1].append(place)
+        return list(found.values())
+
+    def _values(self, name: str) -> dict[Coordinates, Any]:
+        """What a variable holds, on the nodes on which it is set."""
+        return {
+            place: held[name]
+            for place, function in self._functions.items()
+            if name in (held := variables_of(function))
+        }
+
+    def all(self, kind: type) -> dict[str, Any]:
+        """The variables of the body that hold objects of a kind, by name.
+
+        Raises:
+            CompileError: if one of them is not the same on all nodes.
+        """
+        found: dict[str, Any] = {}
+        for name in self._names:
+            if any(isinstance(value, kind) for value in self._values(name).values()):
+                try:
+                    found[name] = self[name]
+                except ValueError as wrong:
+                    where = location(self.file, syntax_of(self._first))
+                    raise CompileError(str(wrong), where) from None
+        return found
+
+
+def _identity(value: Tensor | DataflowBuffer) -> int:
+    return value.number if isinstance(value, DataflowBuffer) else id(value)
+
+
+def _is_object(name: str, values: Mapping[Coordinates, Any]) -> bool:
+    """True if a variable holds one tensor or dataflow buffer, on the nodes on which it is set."""
+    first, *others = values.values()
+    return isinstance(first, Tensor | DataflowBuffer) and all(is_same(v, first) for v in others)
+
+
+def stored_names(nodes: Sequence[ast.AST]) -> list[str]:
+    """The names that statements assign to, or define, in order."""
+    found: dict[str, None] = {}
+    for node in (each for part in nodes for each in ast.walk(part)):
+        match node:
+            case ast.Name(name, ast.Store()) | ast.FunctionDef(name):
+                found.setdefault(name)
+            case _:
+                pass
+    return list(found)

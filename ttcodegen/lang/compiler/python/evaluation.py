@@ -1,0 +1,595 @@
+"""Expressions of kernels: what Python computes when the kernel is compiled, and what the running
+kernel computes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn, cast
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.ttkernel.builder import KernelBuilder
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, SourceLocation
+from ttcodegen.lang.compiler.python.capture_resolution import Place
+from ttcodegen.lang.compiler.python.captured import Captured, kernel_syntax, location
+from ttcodegen.lang.compiler.python.frames import Frame, LocalFunction
+from ttcodegen.lang.compiler.python.numbers import (
+    OF_BITS,
+    PREDICATES,
+    PYTHON_OPERATORS,
+    PYTHON_SIGNS,
+    Arithmetic,
+    Comparison,
+    Condition,
+    KernelFloat,
+    Number,
+    Quotient,
+    is_computed,
+    is_condition,
+    is_number,
+    joined,
+)
+from ttcodegen.lang.compiler.python.sequences import (
+    KernelRange,
+    Listed,
+    Zipped,
+    element_of,
+    looked_up,
+)
+from ttcodegen.lang.compiler.python.variables import Variable
+from ttcodegen.lang.simulator.context import Kernel, grid_in_dimensions
+from ttcodegen.lang.simulator.shapes import is_range, is_sequence, is_tuple, sequence_of
+
+UNKNOWN = object()
+"""The value of a name that depends on the way that the kernel took."""
+
+
+def is_known(value: object) -> bool:
+    """True if a value is known when the kernel is compiled."""
+    if is_sequence(value):
+        return all(map(is_known, value))
+    if is_range(value):
+        return is_known((value.start, value.stop))
+    if isinstance(value, KernelRange | Zipped | Listed | Quotient | KernelFloat):
+        return False
+    return not isinstance(value, SSAValue) and not is_condition(value)
+
+
+def _only_arranges(symbol: str, left: Any, right: Any) -> bool:
+    """True if an operator makes a sequence of the elements of others, and does not look at them."""
+    others = [each for each in (left, right) if not is_sequence(each)]
+    return symbol in ("Add", "Mult") and len(others) < 2 and all(map(is_known, others))
+
+
+def is_below(value: object, least: int) -> bool:
+    """True if a value is known to be less."""
+    return isinstance(value, int) and value < least
+
+
+class Undecided(CompileError):
+    """The running kernel decides between values that are no numbers, as `a if test else b` does."""
+
+    def __init__(
+        self, condition: Condition, frame: Frame, test: ast.AST, where: SourceLocation
+    ) -> None:
+        super().__init__(
+            "the compiler chooses between numbers here, not between these",
+            where,
+            remedy="use an if statement",
+        )
+        self.condition = condition
+        self.frame = frame
+        self.test = test
+
+
+class ExpressionTranslator:
+    """Translates expressions; subclasses translate statements and calls."""
+
+    def __init__(self, kernel: Kernel, captured: Captured, builder: KernelBuilder) -> None:
+        self.kernel = kernel
+        self.builder = builder
+        self.arithmetic = Arithmetic(builder)
+        self.frames = [Frame(kernel_syntax(kernel), captured)]
+        """The kernel, and the calls in it that are under way."""
+        self.diagnostics = Diagnostics()
+        """Warnings of what the kernel of the device does not do."""
+        self.column: Number = 0
+        self.row: Number = 0
+
+    @property
+    def frame(self) -> Frame:
+        """The function that is being translated."""
+        return self.frames[-1]
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """Its variables."""
+        return self.frame.names
+
+    @property
+    def here(self) -> ast.AST:
+        """What is translated now."""
+        return self.frame.here
+
+    @here.setter
+    def here(self, node: ast.AST) -> None:
+        self.frame.here = node
+
+    def place(self, column: SSAValue | None, row: SSAValue | None) -> None:
+        """Declares where the kernel finds its column and row."""
+        self.column = 0 if column is None else column
+        self.row = 0 if row is None else row
+        columns, rows = (*self.kernel.node.launch.grid, 1)[:2]
+        self.arithmetic.bound(self.column, 0, columns - 1)
+        self.arithmetic.bound(self.row, 0, rows - 1)
+
+    @property
+    def where(self) -> SourceLocation:
+        """The location of what is translated now."""
+        return location(self.frame.captured.file, self.here)
+
+    def refuse(
+        self, message: str, node: ast.AST | None = None, remedy: str | None = None
+    ) -> NoReturn:
+        """Raises CompileError at a part of the kernel."""
+        where = location(self.frame.captured.file, node if node is not None else self.here)
+        raise CompileError(message, where, remedy=remedy)
+
+    def value(self, node: ast.expr) -> Any:
+        """What an expression is, or the value of the kernel that holds it."""
+        match node:
+            case ast.Constant(value):
+                return value
+            case ast.Name(name):
+                return self.name(name, node)
+            case ast.Tuple(parts) | ast.List(parts):
+                found = self.values(parts)
+                return found if isinstance(node, ast.List) else tuple(found)
+            case ast.NamedExpr(target, named):
+                found = self.value(named)
+                self.bind(target, found)
+                return found
+            case ast.Attribute(of, name):
+                return self.attribute(self.value(of), name)
+            case ast.BinOp(left, operator, right):
+                operands = self.value(left), self.value(right)
+                return self.binary(type(operator).__name__, *operands, node)
+            case ast.UnaryOp(ast.Not()):
+                return self.test(node)
+            case ast.UnaryOp(operator, of):
+                return self.unary(type(operator).__name__, self.value(of), node)
+            case ast.Compare(left, operators, others):
+                self.here = node
+                return self._compare(left, operators, others)
+            case ast.BoolOp(operator, values):
+                return self._logical(isinstance(operator, ast.And), values, node)
+            case ast.IfExp(test, body, orelse):
+                return self._chosen(test, body, orelse)
+            case ast.Slice(start, stop, step):
+                ends = (None if each is None else self.value(each) for each in (start, stop, step))
+                return slice(*ends)
+            case ast.Subscript(of, index):
+                return self.subscript(self.value(of), self.value(index), node)
+            case ast.Call():
+                return self.call(node)
+            case ast.Lambda(arguments):
+                return LocalFunction(node, self.frame, self.defaults(arguments))
+            case ast.ListComp(element, generators) | ast.GeneratorExp(element, generators):
+                return self._comprehension(element, generators)
+            case ast.Dict(keys, values):
+                return self._dictionary(keys, values)
+            case ast.DictComp(key, value, generators):
+                pair = ast.copy_location(ast.Tuple([key, value], ast.Load()), key)
+                return dict(self._comprehension(pair, generators))
+            case ast.Set(parts):
+                return tuple(self.values(parts))
+            case ast.SetComp(element, generators):
+                return tuple(self._comprehension(element, generators))
+            case ast.JoinedStr():
+                return self.joined_text(node)
+            case _:
+                self.refuse(f"the compiler does not take a {type(node).__name__}", node)
+
+    def values(self, nodes: Sequence[ast.expr]) -> list[Any]:
+        """The elements that expressions give, some perhaps of sequences with a star."""
+        found: list[Any] = []
+        for each in nodes:
+            if isinstance(each, ast.Starred):
+                found += self.known_sequence(self.value(each.value), each)
+            else:
+                found.append(self.value(each))
+        return found
+
+    def _dictionary(
+        self, keys: Sequence[ast.expr | None], values: Sequence[ast.expr]
+    ) -> dict[Any, Any]:
+        found: dict[Any, Any] = {}
+        for key, value in zip(keys, values, strict=True):
+            if key is None:
+                found |= self.value(value)
+                continue
+            known = self.value(key)
+            if not is_known(known):
+                self.refuse("a key of a dictionary is known when the kernel is compiled", key)
+            found[known] = self.value(value)
+        return found
+
+    def call(self, node: ast.Call) -> Any:
+        """What a call gives."""
+        raise NotImplementedError
+
+    def joined_text(self, node: ast.JoinedStr) -> Any:
+        """A text with values in it, which nothing but `print` takes."""
+        return ""
+
+    def attribute(self, value: Any, name: str) -> Any:
+        """An attribute of what Python knows."""
+        return getattr(value, name)
+
+    def defaults(self, arguments: ast.arguments) -> dict[str, Any]:
+        """The values of arguments that calls may leave out, as they are here."""
+        names = [each.arg for each in (*arguments.posonlyargs, *arguments.args)]
+        values = arguments.defaults
+        found = {
+            name: self.value(value)
+            for name, value in zip(names[len(names) - len(values) :], values, strict=True)
+        }
+        for each, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+            if value is not None:
+                found[each.arg] = self.value(value)
+        return found
+
+    # Names
+
+    def name(self, name: str, node: ast.AST) -> Any:
+        """The value of a name."""
+        frame: Frame | None = self.frame
+        while frame is not None:
+            if name in frame.names:
+                found = frame.names[name]
+                if found is UNKNOWN:
+                    self.refuse(f"'{name}' depends on the way that the kernel took", node)
+                self.noted(frame, name, node)
+                return self.read_variable(found) if isinstance(found, Variable) else found
+            frame = frame.enclosing
+        found = self.captured_value(name, node)
+        placed = self.placed(name, found)
+        if placed is not found and not self.is_conditional:
+            self.names[name] = placed
+        return placed
+
+    def captured_value(self, name: str, node: ast.AST) -> Any:
+        """What the function finds outside of itself; what depends on the node says how."""
+        captured = self.frame.captured
+        if name not in captured:
+            self.refuse(f"the name '{name}' is not known", node)
+        try:
+            return captured[name]
+        except ValueError as wrong:
+            self.refuse(str(wrong), node)
+
+    def read_variable(self, variable: Variable) -> SSAValue:
+        """What a variable of the kernel holds now."""
+        raise NotImplementedError
+
+    def noted(self, frame: Frame, name: str, node: ast.AST) -> None:
+        """A variable of a function is read."""
+
+    @property
+    def is_conditional(self) -> bool:
+        """True if a loop or a condition of the device is open: what is computed in it is not known
+        after it."""
+        return False
+
+    def placed(self, name: str, found: Any) -> Any:
+        """A captured value, with what depends on the node computed from its position."""
+        here = Place(self.arithmetic, self.column, self.row, self.node_of_kernel)
+        return here.value(name, found)
+
+    # Operators
+
+    def binary(self, symbol: str, left: Any, right: Any, node: ast.AST) -> Any:
+        """An operator of two operands."""
+        if (is_known(left) and is_known(right)) or _only_arranges(symbol, left, right):
+            try:
+                return PYTHON_OPERATORS[symbol](left, right)
+            except (KeyError, TypeError, ArithmeticError) as wrong:
+                self.refuse(f"the operator {symbol} cannot be applied here: {wrong}", node)
+        if any(isinstance(each, KernelFloat | Quotient | float) for each in (left, right)):
+            real = self.arithmetic.of_floats(symbol, left, right)
+            if real is not None:
+                return real
+        if is_number(left) and is_number(right):
+            if symbol == "Div":
+                return Quotient(left, right)
+            divides = symbol in ("FloorDiv", "Mod")
+            found = None
+            if not (divides and is_below(right, 1)):
+                found = self.arithmetic.binary(symbol, left, right)
+            if found is not None:
+                return found
+            if divides:
+                self.refuse("kernels divide numbers that are 0 or more by numbers above 0", node)
+            if symbol == "Mult":
+                self.refuse("kernels multiply numbers that are 0 or more", node)
+            if symbol in OF_BITS:
+                self.refuse("kernels have operators of bits of numbers that are 0 or more", node)
+        self.refuse(f"kernels have no operator {symbol} of these operands", node)
+
+    def unary(self, symbol: str, value: Any, node: ast.AST) -> Any:
+        """An operator of one operand."""
+        if is_computed(value) and symbol == "USub":
+            return self.arithmetic.subtract(0, value)
+        if not is_known(value):
+            self.refuse(f"kernels have no operator {symbol} of this operand", node)
+        return PYTHON_SIGNS[symbol](value)
+
+    def _compare(
+        self, left: ast.expr, operators: Sequence[ast.cmpop], others: Sequence[ast.expr]
+    ) -> Any:
+        values = [self.value(left), *(self.value(each) for each in others)]
+        found: list[Any] = []
+        for operator, first, second in zip(operators, values, values[1:], strict=False):
+            symbol = type(operator).__name__
+            is_test_of_objects = symbol in ("Is", "IsNot") and not (
+                isinstance(first, bool) or isinstance(second, bool)
+            )
+            if is_test_of_objects or (is_known(first) and is_known(second)):
+                found.append(PYTHON_OPERATORS[symbol](first, second))
+            else:
+                found.append(self._comparison(symbol, first, second, left))
+        return joined(found, needs_all=True)
+
+    def _comparison(self, symbol: str, first: Any, second: Any, node: ast.AST) -> Condition | bool:
+        """A comparison that the kernel makes, of unsigned integers; of tuples part by part."""
+        if is_tuple(first) and is_tuple(second) and symbol in ("Eq", "NotEq"):
+            if len(first) != len(second):
+                return symbol == "NotEq"
+            parts = [
+                PYTHON_OPERATORS["Eq"](a, b)
+                if is_known(a) and is_known(b)
+                else self._comparison("Eq", a, b, node)
+                for a, b in zip(first, second, strict=True)
+            ]
+            same = joined(parts, needs_all=True)
+            if symbol == "Eq":
+                return same
+            return same.opposite if is_condition(same) else not same
+        if symbol in ("In", "NotIn"):
+            found = self._is_in(first, second, node)
+            if symbol == "In":
+                return found
+            return found.opposite if is_condition(found) else not found
+        if symbol not in PREDICATES or not (is_number(first) and is_number(second)):
+            self.refuse(f"kernels have no comparison {symbol} of these operands", node)
+        return self.arithmetic.comparison(PREDICATES[symbol], first, second)
+
+    def _is_in(self, value: Any, values: Any, node: ast.AST) -> Condition | bool:
+        """True if a sequence has an element."""
+        match values:
+            case range() | KernelRange() if isinstance(values.step, int) and values.step > 0:
+                parts = [
+                    self._comparison("GtE", value, values.start, node),
+                    self._comparison("Lt", value, values.stop, node),
+                ]
+                if values.step > 1:
+                    distance = self.binary("Sub", value, values.start, node)
+                    rest = self.binary("Mod", distance, values.step, node)
+                    parts.append(self._comparison("Eq", rest, 0, node))
+                return joined(parts, needs_all=True)
+            case _:
+                pass
+        if is_known(value) and is_known(values):
+            return value in values
+        found = [
+            value == each
+            if is_known(value) and is_known(each)
+            else self._comparison("Eq", value, each, node)
+            for each in self.known_sequence(values, node)
+        ]
+        return joined(found, needs_all=False)
+
+    def test(self, node: ast.expr) -> Condition | bool:
+        """True if an expression is true, where that is all that is asked of it."""
+        match node:
+            case ast.UnaryOp(ast.Not(), of):
+                found = self.test(of)
+                return found.opposite if is_condition(found) else not found
+            case ast.BoolOp(operator, values):
+                needs_all = isinstance(operator, ast.And)
+                parts: list[Condition | bool] = []
+                for each in values:
+                    parts.append(self.test(each))
+                    if parts[-1] is not needs_all and not is_condition(parts[-1]):
+                        # Python does not look at the others.
+                        break
+                return joined(parts, needs_all=needs_all)
+            case _:
+                value = self.value(node)
+                if is_condition(value):
+                    return value
+                return Comparison("ne", value, 0) if is_computed(value) else self.truth(value)
+
+    def truth(self, value: Any) -> bool:
+        """True if a value that the kernel does not compute is true."""
+        return bool(value)
+
+    def _logical(self, needs_all: bool, values: Sequence[ast.expr], node: ast.AST) -> Any:
+        """The first of several values that decides, or the last one."""
+        found: list[Any] = []
+        for each in values:
+            value = self.value(each)
+            decides = is_known(value) and self.truth(value) is not needs_all
+            if not found and (decides or each is values[-1]):
+                return value
+            if found or not is_known(value):
+                found.append(value)
+            if decides:
+                break
+        if len(found) > 1 and all(is_number(x) and not isinstance(x, bool) for x in found):
+            return self.arithmetic.deciding(found, needs_all=needs_all)
+        if len(found) > 1 and not all(is_condition(x) or isinstance(x, bool) for x in found):
+            self.refuse(
+                "the compiler does not choose between these: they are not all numbers",
+                node,
+                remedy="use an if statement",
+            )
+        return found[0] if len(found) == 1 else joined(found, needs_all=needs_all)
+
+    def _known_test(self, node: ast.expr) -> bool:
+        """True if an expression is true, which is known when the kernel is compiled."""
+        found = self.test(node)
+        if isinstance(found, bool):
+            return found
+        self.refuse(
+            "the compiler takes a choice that is known when the kernel is compiled",
+            node,
+            remedy="use an if statement",
+        )
+
+    def _chosen(self, test: ast.expr, body: ast.expr, orelse: ast.expr) -> Any:
+        condition = self.test(test)
+        if not is_condition(condition):
+            return self.value(body if condition else orelse)
+        found: list[Any] = []
+        least: list[int | None] = []
+        for holds, part in ((condition, body), (condition.opposite, orelse)):
+            with self.arithmetic.assuming(holds):
+                found.append(self.value(part))
+                number = found[-1]
+                least.append(self.arithmetic.least(number) if is_number(number) else None)
+        chosen = self.chosen(condition, found[0], found[1], test)
+        if is_computed(chosen) and chosen not in found and None not in least:
+            self.arithmetic.bound_below(chosen, min(each for each in least if each is not None))
+        return chosen
+
+    def chosen(self, condition: Condition, left: Any, right: Any, node: ast.AST) -> Any:
+        """One of two values, as the running kernel decides."""
+        if is_number(left) and is_number(right):
+            return self.arithmetic.chosen(condition, left, right)
+        if is_tuple(left) and is_tuple(right) and len(left) == len(right):
+            parts = zip(left, right, strict=True)
+            return tuple(self.chosen(condition, first, second, node) for first, second in parts)
+        if left is right or (is_known(left) and is_known(right) and left == right):
+            return left
+        if all(is_condition(each) or isinstance(each, bool) for each in (left, right)):
+            first = joined((condition, left), needs_all=True)
+            second = joined((condition.opposite, right), needs_all=True)
+            return joined((first, second), needs_all=False)
+        raise Undecided(condition, self.frame, node, location(self.frame.captured.file, node))
+
+    def _comprehension(
+        self, element: ast.expr, generators: Sequence[ast.comprehension]
+    ) -> list[Any]:
+        frame = Frame(self.frame.syntax, self.frame.captured, self.frame, self.frame.regions)
+        first = self.value(generators[0].iter)
+        self.frames.append(frame)
+        found = list(self._generated(element, generators, first))
+        self.frames.pop()
+        return found
+
+    def _generated(
+        self, element: ast.expr, generators: Sequence[ast.comprehension], values: Any
+    ) -> Iterator[Any]:
+        """The elements that the innermost of several loops gives; `values` are those of the first
+        one."""
+        generator, *inner = generators
+        for value in self.known_sequence(values, generator.iter):
+            self.here = element
+            self.bind(generator.target, value)
+            if not all(map(self._known_test, generator.ifs)):
+                continue
+            if inner:
+                yield from self._generated(element, inner, self.value(inner[0].iter))
+            else:
+                yield self.value(element)
+
+    def bind(self, target: ast.expr, value: Any) -> None:
+        """Assigns to a name, or to the names of a tuple."""
+        raise NotImplementedError
+
+    def known_sequence(self, values: Any, node: ast.AST) -> list[Any]:
+        """The elements of a sequence that is known when the kernel is compiled."""
+        if is_condition(values) or not hasattr(values, "__iter__"):
+            self.refuse("kernels go over ranges, and over sequences that are known", node)
+        return list(values)
+
+    def subscript(self, value: Any, index: Any, node: ast.AST) -> Any:
+        """An element of a tuple."""
+        if isinstance(value, KernelRange | Zipped | Listed):
+            if not is_number(index):
+                self.refuse("an index of this sequence is an integer", node)
+            return element_of(value, index, self.arithmetic)
+        if is_computed(index) and isinstance(value, dict):
+            return self._of_dictionary(cast(dict[Any, Any], value), index, node)
+        if is_computed(index) and is_known(value) and hasattr(value, "__len__"):
+            if not self.arithmetic.is_natural(index):
+                self.refuse("kernels count the elements of a sequence from 0", node)
+            of = node.value if isinstance(node, ast.Subscript) else None
+            name = of.id if isinstance(of, ast.Name) else "table"
+            found = looked_up(value, index, self.arithmetic, name)
+            if found is not None:
+                return found
+            self.refuse(
+                "an index that the running kernel computes is one of a sequence of integers", node
+            )
+        if not is_known(index):
+            self.refuse("an index of a tuple is known when the kernel is compiled", node)
+        return value[index]
+
+    def _of_dictionary(self, values: dict[Any, Any], key: SSAValue, node: ast.AST) -> Any:
+        """What a dictionary has for a number that the running kernel computes."""
+        if not values or not all(isinstance(each, int) for each in values):
+            self.refuse("a key that the running kernel computes is one of integers", node)
+        is_counted = sorted(values) == list(range(len(values)))
+        if is_counted and self.arithmetic.is_natural(key):
+            found = looked_up([values[n] for n in range(len(values))], key, self.arithmetic)
+            if found is not None:
+                return found
+        *others, (_, found) = values.items()
+        for each, value in reversed(others):
+            same = self.arithmetic.comparison("eq", key, each)
+            if not is_condition(same):
+                found = value if same else found
+                continue
+            found = self.chosen(same, value, found, node)
+        return found
+
+    # Functions that kernels compute
+
+    def node_of_kernel(self, dims: int | None = None) -> Any:
+        """The coordinates of the node."""
+        grid = self.kernel.node.launch.grid
+        place: tuple[Number, ...] = (self.column, self.row)[: len(grid)]
+        dims = len(grid) if dims is None else dims
+        if dims == 1 and len(grid) == 2:
+            column = self.arithmetic.multiply(self.column, grid[1])
+            return self.arithmetic.add(column, self.row)
+        found = place + (0,) * (dims - len(place))
+        return found[0] if dims == 1 else found
+
+    def grid_size(self, dims: int | None = None) -> Any:
+        """The size of the grid."""
+        grid = self.kernel.node.launch.grid
+        found = grid_in_dimensions(grid, len(grid) if dims is None else dims)
+        return found[0] if len(found) == 1 else found
+
+    def extreme(self, function: Callable[..., Any], *values: Any) -> Any:
+        """The smallest or largest of numbers."""
+        given = sequence_of(values[0]) if len(values) == 1 else values
+        if all(map(is_known, given)):
+            return function(*values)
+        total: Any = given[0]
+        for value in given[1:]:
+            both_known = is_known(total) and is_known(value)
+            if not both_known and not (is_number(total) and is_number(value)):
+                self.refuse(f"kernels have no {function.__name__} of these operands")
+            total = (
+                function(total, value)
+                if both_known
+                else self.arithmetic.extreme(function.__name__, total, value)
+            )
+            if total is None:
+                self.refuse(f"kernels take the {function.__name__} of numbers that are 0 or more")
+        return total

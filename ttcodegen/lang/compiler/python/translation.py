@@ -1,0 +1,580 @@
+"""Kernels of Python become kernels of the device, statement by statement.
+
+What the kernel knows when it is compiled is computed by Python; loops, conditions and numbers that
+depend on the node or on a loop become those of the kernel. The bodies of functions of the program
+are inlined.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.ttkernel.builder import KernelBuilder
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.lang.compiler.python.calls import Signpost
+from ttcodegen.lang.compiler.python.captured import Captured, stored_names
+from ttcodegen.lang.compiler.python.evaluation import UNKNOWN, Undecided, is_below, is_known
+from ttcodegen.lang.compiler.python.frames import LocalFunction, Returned
+from ttcodegen.lang.compiler.python.loop_rewriting import has_breaks, has_continue, with_choice
+from ttcodegen.lang.compiler.python.loops import Loop
+from ttcodegen.lang.compiler.python.merging import in_grid
+from ttcodegen.lang.compiler.python.numbers import (
+    Condition,
+    Number,
+    is_condition,
+    is_number,
+    joined,
+)
+from ttcodegen.lang.compiler.python.pipe_nets import NetUses, covered
+from ttcodegen.lang.compiler.python.sequences import (
+    KernelRange,
+    element_of,
+    is_kernel_sequence,
+    length_of,
+)
+from ttcodegen.lang.compiler.python.variable_translation import (
+    VariableTranslator,
+    cpp_name,
+)
+from ttcodegen.lang.compiler.python.variables import (
+    CountingLoop,
+    Variable,
+    counting_loop,
+)
+from ttcodegen.lang.simulator import context
+from ttcodegen.lang.simulator.buffers import DataflowBuffer
+from ttcodegen.lang.simulator.context import Coordinates, Kernel
+from ttcodegen.lang.simulator.locations import ProgramError
+from ttcodegen.lang.simulator.scheduling import returned_value
+from ttcodegen.lang.simulator.shapes import is_tuple
+from ttcodegen.lang.simulator.signposts import ONLY_WITH
+
+MOST_GROUPS = 8
+"""Groups of nodes with tensors and dataflow buffers of their own: each is a part of the kernel."""
+MOST_TURNS = 1_000
+"""Of a `while` loop that does not count in a way that kernels do: each becomes statements of its
+own."""
+_WORDS: dict[type[ast.stmt], str] = {
+    ast.Try: "try",
+    ast.TryStar: "try",
+    ast.Raise: "raise",
+    ast.Global: "global",
+    ast.ClassDef: "class",
+    ast.AsyncFunctionDef: "async",
+    ast.AsyncFor: "async",
+    ast.AsyncWith: "async",
+}
+"""How statements are written that no kernel has."""
+_MISSING = object()
+_OF_PYTHON = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+
+class KernelTranslator(VariableTranslator):
+    """Translates one kernel; subclasses know what belongs to its kind."""
+
+    def __init__(
+        self, kernel: Kernel, captured: Captured, builder: KernelBuilder, nets: NetUses
+    ) -> None:
+        super().__init__(kernel, captured, builder, nets)
+        self._last_region = 0
+
+    @property
+    def is_conditional(self) -> bool:
+        return bool(self.regions)
+
+    # Statements
+
+    def kernel_body(self) -> None:
+        """The whole kernel."""
+        with context.inside_of(self.kernel):
+            groups = self.frame.captured.groups()
+            if len(groups) > MOST_GROUPS:
+                names = " and ".join(f"'{name}'" for name in groups[0][0])
+                self.refuse(
+                    f"the nodes have {len(groups)} different tensors or dataflow buffers in "
+                    f"{names}: the kernel would have a part for each, more than {MOST_GROUPS}",
+                    self.frame.syntax,
+                )
+            self._of_groups(groups)
+
+    def _of_groups(self, groups: Sequence[tuple[dict[str, Any], list[Coordinates]]]) -> None:
+        """The kernel, once for each group of nodes that have the same tensors and buffers."""
+        (held, nodes), *others = groups
+        body, names = self.frame.body, [*held]
+        if not others:
+            self._of_nodes(held)
+            return
+        grid = self.kernel.node.launch.grid
+        size = (grid[0], grid[1] if len(grid) > 1 else 1)
+        parts = [
+            each.holds((self.column, self.row), size) for each in covered([*map(in_grid, nodes)])
+        ]
+        condition = joined(parts, needs_all=False)
+        assert is_condition(condition)
+        holds = self.arithmetic.condition(condition)
+        with (
+            self.scope([*names, *stored_names(body)]),
+            self.builder.when(holds),
+            self.arithmetic.assuming(condition),
+        ):
+            self._of_nodes(held)
+        with self.scope([*names, *stored_names(body)]), self.builder.otherwise():
+            self._of_groups(others)
+
+    def _of_nodes(self, held: dict[str, Any]) -> None:
+        """The kernel, for nodes with certain tensors and dataflow buffers."""
+        made = next(iter(self.kernel.node.launch.nodes.values())).made.of(DataflowBuffer)
+        frame = self.frame
+        frame.names.clear()
+        frame.names |= {
+            name: made[value.number] if isinstance(value, DataflowBuffer) else value
+            for name, value in held.items()
+        }
+        frame.rest, frame.regions = frame.body, len(self.regions)
+        try:
+            self.inside(frame.rest)
+        except Returned as ending:
+            if ending.value is not None:
+                raise returned_value(self.kernel) from None
+
+    def body(self, statements: Sequence[ast.stmt]) -> None:
+        """Statements, one after the other."""
+        for number, statement in enumerate(statements):
+            self.here = statement
+            with self._told_here(statement):
+                if self._guards(statement, statements):
+                    self._guarded(statement, statements[number + 1 :])
+                    return
+                try:
+                    self.statement(statement)
+                except Undecided as undecided:
+                    branches = self._branches(statement, undecided)
+                    if branches is None:
+                        raise
+                    self._if(undecided.condition, *branches)
+
+    def _branches(
+        self, statement: ast.stmt, undecided: Undecided
+    ) -> tuple[list[ast.stmt], list[ast.stmt]] | None:
+        """A statement that has `a if test else b`, once with `a` and once with `b`; None if that is
+        no part of it."""
+        is_simple = isinstance(statement, ast.Expr | ast.Assign | ast.AnnAssign | ast.AugAssign)
+        if undecided.frame is not self.frame or not is_simple:
+            return None
+        body, orelse = (with_choice(statement, undecided.test, which) for which in (True, False))
+        return None if body is None or orelse is None else ([body], [orelse])
+
+    @contextmanager
+    def _told_here(self, statement: ast.stmt) -> Generator[None]:
+        """Reports what is wrong with a statement at its line."""
+        try:
+            yield
+        except CompileError as wrong:
+            (diagnostic,) = wrong.diagnostics
+            # Rules that the simulator knows too do not know the line of the kernel.
+            if isinstance(wrong, ProgramError) or diagnostic.place is None:
+                self.refuse(diagnostic.message, remedy=diagnostic.remedy)
+            raise
+        except _OF_PYTHON as wrong:
+            # What is known when the kernel is compiled, Python computes.
+            self.refuse(f"this raises {type(wrong).__name__}: {wrong}", statement)
+
+    def statement(self, node: ast.stmt) -> None:
+        """One statement."""
+        match node:
+            case ast.Pass() | ast.Expr(ast.Constant()):
+                pass
+            case ast.Delete(targets):
+                for target in targets:
+                    if not isinstance(target, ast.Name):
+                        self.refuse("kernels delete variables only", target)
+                    self.names.pop(target.id, None)
+            case ast.Nonlocal(names):
+                for name in names:
+                    self.declare_outer(name, node)
+            case ast.Expr(value):
+                if isinstance(self.value(value), Signpost):
+                    self.refuse(ONLY_WITH)
+            case ast.Assign(targets, value):
+                found = self.value(value)
+                for target in targets:
+                    self.bind(target, found)
+            case ast.AnnAssign(target, _, value) if value is not None:
+                self.bind(target, self.value(value))
+            case ast.AugAssign(target, operator, value):
+                self._augmented(target, type(operator).__name__, value, node)
+            case ast.For(target, iterated, body, orelse):
+                self._for(target, iterated, body, node)
+                self.body(orelse)
+            case ast.While(orelse=orelse):
+                self._while(node)
+                self.body(orelse)
+            case ast.If(test, body, orelse):
+                self._if(self.test(test), body, orelse)
+            case ast.With(items, body):
+                self._with(items, body, node)
+            case ast.FunctionDef(name, arguments):
+                self.store_name(name, LocalFunction(node, self.frame, self.defaults(arguments)))
+            case ast.Return(value):
+                self._return(value, node)
+            case ast.Assert(test):
+                found = self.test(test)
+                if is_condition(found):
+                    self.leave_out("the assertion: the simulator makes it", node)
+                elif not found:
+                    self.refuse("this assertion fails", node)
+            case ast.Import(modules):
+                for each in modules:
+                    module = import_module(each.name)
+                    name, _, rest = each.name.partition(".")
+                    held = import_module(name) if rest and not each.asname else module
+                    self.store_name(each.asname or name, held)
+            case ast.ImportFrom(str(name), modules, 0):
+                for each in modules:
+                    found = getattr(import_module(name), each.name)
+                    self.store_name(each.asname or each.name, found)
+            case ast.Break() | ast.Continue():
+                word = type(node).__name__.lower()
+                self.refuse(
+                    f"the compiler takes '{word}' in conditions and with statements of loops only",
+                    node,
+                )
+            case ast.Match():
+                self.refuse(
+                    "a kernel matches numbers, and tuples of them, with values, | and names only",
+                    node,
+                )
+            case _:
+                word = _WORDS.get(type(node), type(node).__name__)
+                self.refuse(f"kernels of the device have no statement '{word}'", node)
+
+    def bind(self, target: ast.expr, value: Any) -> None:
+        match target:
+            case ast.Name(name):
+                self.store_name(name, value)
+            case ast.Tuple(names) if is_tuple(value) and len(names) == len(value):
+                for each, part in zip(names, value, strict=True):
+                    self.bind(each, part)
+            case _:
+                self.refuse("the compiler assigns to names and tuples of names only", target)
+
+    def _augmented(self, target: ast.expr, symbol: str, value: ast.expr, node: ast.stmt) -> None:
+        if not isinstance(target, ast.Name):
+            self.refuse("the compiler assigns to names and tuples of names only", target)
+        old = self.name(target.id, node)
+        self.update(target.id, old, symbol, self.binary(symbol, old, self.value(value), node))
+
+    @contextmanager
+    def scope(self, names: Sequence[str]) -> Generator[None]:
+        """What is only carried out for some nodes, or several times: numbers that these names are
+        given there are not known after it."""
+        before = dict(self.names)
+        outer = self.regions
+        self._last_region += 1
+        self.regions = (*outer, self._last_region)
+        yield
+        self.regions = outer
+        for name in names:
+            if name in self.names:
+                kept = before.get(name, _MISSING)
+                is_new = kept is _MISSING and not is_known(self.names[name])
+                changed = kept is not _MISSING and self.names[name] is not kept
+                if is_new or (changed and not self.survives(name, kept)):
+                    self.names[name] = UNKNOWN
+
+    def _for(
+        self, target: ast.expr, iterated: ast.expr, body: Sequence[ast.stmt], node: ast.stmt
+    ) -> None:
+        match target, iterated:
+            case ast.Name(name), ast.Call(ast.Name("range") as called, limits, []) if (
+                self.value(called) is range
+            ):
+                found = [self.value(limit) for limit in limits]
+                if not all(isinstance(each, int) for each in found) or len(range(*found)) > 1:
+                    self._range(name, found, body, node)
+                    return
+                values: list[Any] = list(range(*found))
+            case _:
+                sequence = self.value(iterated)
+                if is_kernel_sequence(sequence):
+                    self._over(target, sequence, body, node)
+                    return
+                values = self.known_sequence(sequence, iterated)
+        for number, value in enumerate(values, 1):
+            self.bind(target, value)
+            with self._iteration(body, comes_again=number < len(values)):
+                self.body(body)
+            self.here = node
+
+    def _while(self, node: ast.While) -> None:
+        """A loop that counts becomes one of the kernel; others Python goes through if it knows how
+        often."""
+        counting = counting_loop(node)
+        if counting is not None and is_number(self.name(counting.name, node)):
+            self._counting(counting, node)
+            return
+        for _ in range(MOST_TURNS):
+            if is_condition(self.test(node.test)) or has_breaks(node) or has_continue(node.body):
+                self._repeated(node)
+                return
+            if not self.test(node.test):
+                return
+            with self._iteration(node.body, comes_again=True):
+                self.body(node.body)
+            self.here = node
+        self.refuse(
+            f"this loop has not ended after {MOST_TURNS:,} turns, which the compiler goes through "
+            "one by one",
+            node,
+            remedy="go over a range: the kernel counts then",
+        )
+
+    def _repeated(self, node: ast.While) -> None:
+        """A loop that goes on as long as the running kernel finds a condition to hold."""
+        body = node.body
+        stored = stored_names(body)
+        self.before_loop([ast.copy_location(ast.Expr(node.test), node), *body])
+        with self.scope(stored), self.builder.repeat() as begin:
+            before = {each: self.names[each] for each in stored if each in self.names}
+            self.loops.append(Loop(self.frame, self.regions, before))
+            holds = self.test(node.test)
+            if not is_condition(holds):
+                self.refuse("what the condition of this loop reads is no number", node)
+            begin(self.arithmetic.condition(holds))
+            with self._iteration(body), self.arithmetic.assuming(holds):
+                self.inside(body)
+            self.check_carried(self.loops.pop())
+
+    def _over(
+        self, target: ast.expr, sequence: Any, body: Sequence[ast.stmt], node: ast.stmt
+    ) -> None:
+        """A loop over what the running kernel knows, or counts."""
+        if isinstance(sequence, KernelRange | range) and isinstance(target, ast.Name):
+            limits = [sequence.start, sequence.stop, sequence.step]
+            self._range(target.id, limits, body, node)
+            return
+        length = length_of(sequence, self.arithmetic)
+        if length is None:
+            self.refuse("kernels cannot count the elements of this sequence", node)
+        position = f"position_{self._last_region}"
+
+        def begin() -> None:
+            found = element_of(sequence, self.name(position, node), self.arithmetic)
+            if found is None:
+                self.refuse("kernels go over ranges, and over sequences of integers", node)
+            self.bind(target, found)
+
+        self._range(position, [0, length, 1], body, node, begin, [target])
+
+    def _counting(self, loop: CountingLoop, node: ast.While) -> None:
+        name, start, step = loop.name, self.name(loop.name, node), self.value(loop.step)
+        limit = self.value(loop.limit)
+        if not all(map(is_number, (start, limit, step))):
+            self.refuse("the limits of a loop that counts are integers", node)
+        end = self.arithmetic.add(limit, 1) if loop.includes_limit else limit
+        self._range(name, [start, end, step], loop.body, node)
+        last = self._counted_to(start, end, step)
+        if last is not None:
+            self.store_name(name, last)
+        elif isinstance(self.names.get(name), Variable):
+            self.refuse(
+                f"the compiler does not know what '{name}' is after this loop",
+                node,
+                remedy="use a range, and another variable for what is counted outside of the loop",
+            )
+        else:
+            self.names[name] = UNKNOWN
+
+    def _counted_to(self, start: Number, end: Number, step: Number) -> Number | None:
+        """What a loop leaves in its counter."""
+        if isinstance(start, int) and isinstance(end, int) and isinstance(step, int):
+            return start + step * len(range(start, end, step))
+        return self.arithmetic.extreme("max", start, end) if step == 1 else None
+
+    def _range(
+        self,
+        name: str,
+        limits: list[Any],
+        body: Sequence[ast.stmt],
+        node: ast.AST,
+        begin: Callable[[], None] | None = None,
+        targets: Sequence[ast.expr] = (),
+    ) -> None:
+        """A loop that counts.
+
+        Args:
+            name: the counter.
+            limits: what the arguments of `range` are.
+            body: the statements of an iteration.
+            node: the loop.
+            begin: what is done before them.
+            targets: what that assigns to.
+        """
+        start, end, step = (0, limits[0], 1) if len(limits) == 1 else (*limits, 1)[:3]
+        if not all(isinstance(each, int | SSAValue) for each in (start, end, step)):
+            self.refuse("the limits of a range are integers", node)
+        first, width = None, 1
+        if is_below(step, 0) and (is_known((start, end)) or step == -1):
+            # The kernel counts the iterations.
+            first, width = start, -step
+            is_less = is_below(end, 0)
+            length = (self.arithmetic.add(start, -end) if is_less
+                      else self.arithmetic.subtract(start, end))  # fmt: skip
+            end = -(-length // width) if isinstance(length, int) else length
+            start, step = 0, 1
+        if not isinstance(end, int) and not self.arithmetic.is_natural(end):
+            end = self.arithmetic.extreme("max", end, 0)
+        if end is None or is_below(step, 1) or not self.arithmetic.is_natural(start):
+            self.refuse(
+                "kernels count upwards from 0 or more, in positive steps",
+                node,
+                remedy="count upwards, and subtract the counter where it is used",
+            )
+        if is_below(end, 1):
+            return
+        hint = cpp_name(name) if name != "_" else None
+        if first is not None:
+            hint = "iteration"
+        self.before_loop(body)
+        last = self.arithmetic.subtract(end, 1)
+        stored = [name, *stored_names(targets), *stored_names(body)]
+        loop = self.builder.loop(end, start=start, step=step, name_hint=hint)
+        with self.scope(stored), loop as counter:
+            self.arithmetic.bound(counter, start, last)
+            value = counter
+            if first is not None:
+                distance = self.arithmetic.multiply(counter, width)
+                value = self.arithmetic.subtract(first, distance)
+            before = {each: self.names[each] for each in stored if each in self.names}
+            self.loops.append(Loop(self.frame, self.regions, before))
+            self.store_name(name, value)
+            if begin is not None:
+                begin()
+            with self._iteration(body):
+                self.inside(body)
+            self.check_carried(self.loops.pop())
+
+    @contextmanager
+    def _iteration(self, body: Sequence[ast.stmt], *, comes_again: bool = False) -> Generator[None]:
+        """The body of a loop; of one that Python goes through it may come again."""
+        frame = self.frame
+        outer, frame.iteration = frame.iteration, body
+        outer_again, frame.again = frame.again, [*frame.again, *([body] if comes_again else [])]
+        yield
+        frame.iteration, frame.again = outer, outer_again
+
+    def inside(self, body: Sequence[ast.stmt], joined: Sequence[str] = ()) -> None:
+        """The body of a loop, of a condition or of a function; `joined` are variables that are
+        needed after it."""
+        self.body(body)
+
+    def _if(
+        self,
+        condition: Condition | bool,
+        body: Sequence[ast.stmt],
+        orelse: Sequence[ast.stmt],
+    ) -> None:
+        if not is_condition(condition):
+            self.body(body if condition else orelse)
+            return
+        self.before_condition([*body, *orelse])
+        joined = self.joined_names(body, orelse)
+        self.when(condition, body, joined)
+        if orelse:
+            with self.scope(stored_names(orelse)), self.builder.otherwise():
+                self.inside(orelse, joined)
+        for name in joined:
+            self.join(name)
+
+    def when(
+        self, condition: Condition, body: Sequence[ast.stmt], joined: Sequence[str] = ()
+    ) -> None:
+        """Statements that are carried out where a condition holds; `joined` are variables that
+        others have as well where it does not."""
+        # The condition is computed before what only holds inside of it.
+        holds = self.arithmetic.condition(condition)
+        with (
+            self.scope(stored_names(body)),
+            self.builder.when(holds),
+            self.arithmetic.assuming(condition),
+        ):
+            self.inside(body, joined)
+
+    def join(self, name: str) -> None:
+        """After a condition: what a variable holds that both branches assigned to."""
+
+    def _guards(self, statement: ast.stmt, statements: Sequence[ast.stmt]) -> bool:
+        """True if the rest of a function, or of an iteration, is carried out only if a condition
+        does not hold."""
+        match statement:
+            case ast.If(_, [*_, ast.Return(None)], []):
+                return statements is self.frame.rest
+            case ast.If(_, [*_, ast.Continue()], []):
+                return statements is self.frame.iteration
+            case _:
+                return False
+
+    def _guarded(self, statement: ast.stmt, rest: Sequence[ast.stmt]) -> None:
+        assert isinstance(statement, ast.If)
+        condition = self.test(statement.test)
+        is_iteration = isinstance(statement.body[-1], ast.Continue)
+        if is_iteration:
+            self.frame.iteration = rest
+        else:
+            self.frame.rest = rest
+        if not is_condition(condition):
+            done = statement.body[:-1] if is_iteration else statement.body
+            self.body(done if condition else rest)
+            return
+        if statement.body[:-1]:
+            self.when(condition, statement.body[:-1])
+        self.when(condition.opposite, rest)
+
+    def _return(self, value: ast.expr | None, node: ast.stmt) -> None:
+        if len(self.regions) > self.frame.regions:
+            self.refuse(
+                "the compiler does not return from loops and conditions of the running kernel",
+                node,
+                remedy="return at the end of the function, or at its start: if ...: return",
+            )
+        raise Returned(None if value is None else self.value(value))
+
+    def _with(
+        self, items: Sequence[ast.withitem], body: Sequence[ast.stmt], node: ast.stmt
+    ) -> None:
+        held: list[Any] = []
+        for item in items:
+            found = self.value(item.context_expr)
+            if isinstance(found, Signpost):
+                self.builder.op("begin_zone", zone=found.name)
+            if item.optional_vars is not None:
+                self.bind(item.optional_vars, found)
+            held.append(found)
+        returned: Returned | None = None
+        try:
+            self.body(body)
+        except Returned as ending:
+            returned = ending
+            self.names[self.result_name] = ending.value
+        self.here = node
+        for found in reversed(held):
+            self.leave(found, node)
+        if returned is not None:
+            raise Returned(self.names.pop(self.result_name))
+
+    @property
+    def result_name(self) -> str:
+        """The variable that holds what a function gives, until it has given back what it holds."""
+        return f"{self.frame.name}_result"
+
+    def leave(self, held: Any, node: ast.stmt) -> None:
+        """The end of a with statement for what it holds."""
+        if not isinstance(held, Signpost):
+            self.refuse("a with statement holds blocks and signposts only", node)
+        self.builder.op("end_zone")

@@ -1,0 +1,235 @@
+"""Variables of kernels: what becomes a variable of C++, and what loops carry."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any, TypeGuard
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.ttkernel.builder import KernelBuilder
+from ttcodegen.lang.compiler.python.calls import CallTranslator
+from ttcodegen.lang.compiler.python.captured import Captured, function_of, stored_names
+from ttcodegen.lang.compiler.python.evaluation import UNKNOWN, is_known
+from ttcodegen.lang.compiler.python.frames import Frame
+from ttcodegen.lang.compiler.python.loops import Loop
+from ttcodegen.lang.compiler.python.numbers import Number, is_number
+from ttcodegen.lang.compiler.python.pipe_nets import NetUses
+from ttcodegen.lang.compiler.python.variables import (
+    Variable,
+    assigned_on_all_ways,
+    assigned_values,
+    last_line,
+    reads_first,
+)
+from ttcodegen.lang.simulator.context import Kernel
+from ttcodegen.lang.simulator.shapes import is_tuple
+
+
+def is_changeable(value: object) -> TypeGuard[Number]:
+    """True if a value is a number that the kernel can keep in a variable."""
+    return is_number(value) and not isinstance(value, bool)
+
+
+def cpp_name(name: str) -> str | None:
+    """A name of Python as one of C++; None if it is none there."""
+    return name if SSAValue.is_valid_name(name) else None
+
+
+class VariableTranslator(CallTranslator):
+    """Keeps what the variables of a kernel hold."""
+
+    def __init__(
+        self, kernel: Kernel, captured: Captured, builder: KernelBuilder, nets: NetUses
+    ) -> None:
+        super().__init__(kernel, captured, builder, nets)
+        self.loops: list[Loop] = []
+        """The loops of the running kernel around a statement, the outermost first."""
+
+    def update(self, name: str, old: Any, symbol: str, value: Any) -> None:
+        """Gives a name what an assignment with an operator made of its old value."""
+        self.store_name(name, value)
+
+    def store_name(self, name: str, value: Any) -> None:
+        """Binds a name."""
+        if name in self.frame.outer_names:
+            self._store_outside(name, value)
+            return
+        for loop in self.loops:
+            loop.assigns(self.frame, name, self.regions)
+        held = self.names.get(name)
+        if isinstance(held, Variable) and is_changeable(value):
+            self._change(name, held, value)
+            return
+        if is_changeable(value) and name in self.frame.shared_names:
+            # Functions inside of this one change it whenever they are called.
+            self._check_natural(name, value)
+            self.names[name] = Variable(self.builder.variable(value, cpp_name(name)))
+            return
+        if isinstance(value, SSAValue) and value.name_hint is None and SSAValue.is_valid_name(name):
+            value.name_hint = name
+        self.names[name] = value
+
+    def declare_outer(self, name: str, node: ast.stmt) -> None:
+        """A function declares that it changes a variable of one around it. A variable of the
+        operation's body that only this kernel uses is a variable of the kernel."""
+        if len(self.frames) > 1:
+            self.frame.outer_names.add(name)
+            return
+        others = [
+            other.name
+            for other in self.kernel.node.kernels
+            if other is not self.kernel and name in function_of(other).__code__.co_freevars
+        ]
+        if others:
+            self.refuse(
+                f"the kernels '{self.kernel.name}' and '{others[0]}' share the variable '{name}', "
+                "which one of them changes",
+                node,
+                remedy="hand it on in a dataflow buffer, or let each kernel count for itself",
+            )
+        initial = self.kernel.node.launch.initial
+        if (self.kernel.name, name) not in initial:
+            initial[self.kernel.name, name] = self.captured_value(name, node)
+        value = self.placed(name, initial[self.kernel.name, name])
+        if not is_changeable(value):
+            self.refuse(f"'{name}' is no number: kernels change numbers only", node)
+        self._check_natural(name, value)
+        self.names[name] = Variable(self.builder.variable(value, cpp_name(name)))
+
+    def _store_outside(self, name: str, value: Any) -> None:
+        """Gives a variable of a function around this one another value."""
+        frame = self.frame.enclosing
+        while frame is not None and (name not in frame.names or name in frame.outer_names):
+            frame = frame.enclosing
+        held = None if frame is None else frame.names[name]
+        if not isinstance(held, Variable) or not is_changeable(value):
+            self.refuse(
+                f"'{name}' is a variable of a function around this one: a kernel changes numbers "
+                "of its own only",
+                remedy="give the variable a number in the kernel before, or return the value",
+            )
+        self._change(name, held, value)
+
+    def read_variable(self, variable: Variable) -> SSAValue:
+        found = self.builder.load(variable.slot)
+        before = variable.known_in(self.regions)
+        if before is not None:
+            self.arithmetic.same(found, before)
+        else:
+            variable.read, variable.read_in = found, self.regions
+        return found
+
+    def _change(self, name: str, variable: Variable, value: Number) -> None:
+        self._check_natural(name, value)
+        self.builder.assign(variable.slot, value)
+        variable.read = None
+
+    def _check_natural(self, name: str, value: Number) -> None:
+        if not self.arithmetic.is_natural(value):
+            self.refuse(
+                f"'{name}' changes while the kernel runs, and may become negative here",
+                remedy="kernels count with numbers that are 0 or more: take max(..., 0)",
+            )
+
+    def _make_variables(self, body: Sequence[ast.stmt], *, is_loop: bool) -> None:
+        """Numbers that the running kernel changes in a loop or under a condition become variables
+        of C++, if somebody reads them as they are then."""
+        end = last_line(body)
+        for name in stored_names(body):
+            value = self.names.get(name)
+            if isinstance(value, Variable):
+                value.read = None
+            elif is_changeable(value) and (
+                (is_loop and reads_first(body, name)) or self.frame.reads_later(name, end)
+            ):
+                self._check_natural(name, value)
+                if isinstance(value, SSAValue) and value.name_hint == name:
+                    value.name_hint = None
+                self.names[name] = Variable(self.builder.variable(value, cpp_name(name)))
+
+    def joined_names(self, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]) -> list[str]:
+        """Variables that both branches of a condition assign to, and that are read after it. Those
+        that are numbers become variables of C++."""
+        end = last_line([*body, *orelse])
+        found: list[str] = []
+        for name in stored_names([*body, *orelse]) if orelse else ():
+            is_new = self.names.get(name, UNKNOWN) is UNKNOWN
+            if not is_new or not self.frame.reads_later(name, end):
+                continue
+            if assigned_on_all_ways((body, orelse), name):
+                if self._are_numbers(name, [*body, *orelse], frozenset()):
+                    self.names[name] = Variable(self.builder.variable(0, cpp_name(name)))
+                else:
+                    found.append(name)
+        return found
+
+    def _are_numbers(
+        self, name: str, statements: Sequence[ast.stmt], asked: frozenset[str]
+    ) -> bool:
+        """True if statements assign nothing but numbers to a variable; of those that were asked
+        for it is known."""
+        values = assigned_values(statements, name)
+        return name in asked or (
+            bool(values)
+            and all(
+                value is not None and self._looks_like_number(value, statements, asked | {name})
+                for value in values
+            )
+        )
+
+    def _looks_like_number(
+        self, value: ast.expr, statements: Sequence[ast.stmt], asked: frozenset[str]
+    ) -> bool:
+        """True if an expression in statements has integers and operators of integers only."""
+        match value:
+            case ast.Constant(number):
+                return is_changeable(number)
+            case ast.Name(name) if name not in self.names and (
+                name in asked or assigned_values(statements, name)
+            ):
+                return self._are_numbers(name, statements, asked)
+            case ast.Name(name):
+                frame = self.frame
+                while frame is not None and name not in frame.names:
+                    frame = frame.enclosing
+                if frame is None:
+                    captured = self.frame.captured
+                    return name in captured and is_changeable(self.name(name, value))
+                held = frame.names[name]
+                return is_changeable(held) or isinstance(held, Variable)
+            case ast.Subscript(ast.Name(name), ast.Constant(int(place))):
+                held = self.names.get(name)
+                return is_tuple(held) and len(held) > place and is_changeable(held[place])
+            case ast.BinOp(left, operator, right) if not isinstance(operator, ast.Div):
+                parts = (left, right)
+                return all(self._looks_like_number(part, statements, asked) for part in parts)
+            case _:
+                return False
+
+    def survives(self, name: str, before: Any) -> bool:
+        """True if what a name holds outlives the loop or condition that it is assigned in."""
+        return is_known(before) and is_known(self.names[name]) and before == self.names[name]
+
+    def before_loop(self, body: Sequence[ast.stmt]) -> None:
+        """Prepares what a loop carries from one iteration to the next."""
+        self._make_variables(body, is_loop=True)
+
+    def before_condition(self, body: Sequence[ast.stmt]) -> None:
+        """Prepares what statements change that are carried out where a condition holds."""
+        self._make_variables(body, is_loop=False)
+
+    def noted(self, frame: Frame, name: str, node: ast.AST) -> None:
+        for loop in self.loops:
+            loop.reads(frame, name, node, self.regions)
+
+    def check_carried(self, loop: Loop) -> None:
+        """At the end of a loop: what it read of its variables holds in all of its iterations."""
+        for name, node in loop.carried():
+            if not self.survives(name, loop.before[name]):
+                self.refuse(
+                    f"'{name}' is carried from one iteration to the next: the compiler takes "
+                    "numbers that follow from the counters of loops",
+                    node,
+                )

@@ -1,0 +1,1 @@
+"""Operations whose nodes all do the same, as functions of whole tensors."""

@@ -1,0 +1,1 @@
+"""Programs of TT-Lang: running them, and projects of the operations that they compile."""

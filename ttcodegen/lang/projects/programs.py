@@ -1,0 +1,230 @@
+"""Runs Python programs that import `ttl` and `ttnn`."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import linecache
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType, ModuleType, TracebackType
+from typing import NoReturn
+
+from ttcodegen.foundation.diagnostics import CompileError, Note, Source, SourceLocation
+from ttcodegen.foundation.suggestions import did_you_mean
+from ttcodegen.foundation.user_files import is_of_user
+from ttcodegen.lang.simulator.context import Launch, current
+from ttcodegen.lang.simulator.counted_loops import COUNTERS, with_counted_loops
+from ttcodegen.lang.simulator.locations import Instruction, error, place
+from ttcodegen.lang.simulator.operations import Operation
+
+PACKAGES = {
+    "ttl": "ttcodegen.lang.ttl",
+    "ttl.math": "ttcodegen.lang.ttl.math",
+    "ttl.block": "ttcodegen.lang.ttl.block",
+    "ttnn": "ttcodegen.lang.ttnn",
+}
+"""What programs import, and what they get."""
+
+
+@contextmanager
+def language_packages() -> Generator[None]:
+    """Makes `ttl` and `ttnn` those of the simulator; packages of these names that are installed are
+    back afterwards."""
+    hidden = {
+        name: sys.modules.pop(name)
+        for name in list(sys.modules)
+        if name.partition(".")[0] in ("ttl", "ttnn")
+    }
+    sys.modules.update({name: importlib.import_module(real) for name, real in PACKAGES.items()})
+    try:
+        yield
+    finally:
+        for name in PACKAGES:
+            sys.modules.pop(name, None)
+        sys.modules.update(hidden)
+
+
+def run_program_text(
+    source: Source,
+    arguments: Sequence[str] = (),
+    watch: Callable[[Launch], Callable[[], None]] | None = None,
+    name: str = "__main__",
+) -> dict[str, object]:
+    """Runs a program as `python program.py` would, with the packages of the simulator.
+
+    Args:
+        source: the program; modules next to it can be imported.
+        arguments: those that the program finds in `sys.argv`.
+        watch: is called with each launch of an operation before its kernels run; what it returns is
+            called afterwards.
+        name: the name that it knows itself by; another one for what is imported.
+
+    Returns:
+        What the module holds at its end.
+
+    Raises:
+        CompileError: if the program breaks a rule of the language, or raises anything else.
+        SystemExit: if the program ends itself.
+    """
+    code = _compiled(source)
+    main = ModuleType(name)
+    main.__file__ = source.name
+    main.__dict__.update(COUNTERS)
+    lines = source.text.splitlines(keepends=True)
+    linecache.cache[source.name] = (len(source.text), None, lines, source.name)
+    saved = sys.argv, sys.path[:], sys.modules.get(name)
+    sys.argv = [source.name, *arguments]
+    sys.path.insert(0, str(Path(source.name).resolve().parent))
+    sys.modules[name] = main
+    current.watch = watch
+    try:
+        _run(code, main)
+    finally:
+        current.watch = None
+        sys.argv, sys.path[:] = saved[0], saved[1]
+        if saved[2] is not None:
+            sys.modules[name] = saved[2]
+        else:
+            sys.modules.pop(name)
+    return main.__dict__
+
+
+def _run(code: CodeType, main: ModuleType) -> None:
+    with language_packages(), _kernels_stay():
+        try:
+            exec(code, main.__dict__)
+        except SystemExit as raised:
+            _check_left_outside(raised)
+            raise
+        except (CompileError, KeyboardInterrupt):
+            raise
+        except BaseException as raised:
+            raise _raised_by_program(raised) from None
+
+
+def _check_left_outside(raised: SystemExit) -> None:
+    """Raises CompileError if a program ended from within an operation."""
+    if any(each.tb_frame.f_code is Operation.__call__.__code__ for each in _traces(raised)):
+        at = [
+            (each.tb_frame.f_code, each.tb_lasti)
+            for each in _traces(raised)
+            if is_of_user(each.tb_frame.f_code.co_filename)
+        ]
+        message = "the program ends in an operation, by sys.exit or exit"
+        raise CompileError(message, place(at[-1]) if at else None) from None
+
+
+def _compiled(source: Source) -> CodeType:
+    try:
+        module = ast.parse(source.text, source.name)
+        return compile(with_counted_loops(module), source.name, "exec", dont_inherit=True)
+    except SyntaxError as wrong:
+        where = SourceLocation(source.name, wrong.lineno or 1, wrong.offset or 1)
+        raise CompileError(f"the program is no Python: {wrong.msg}", where) from None
+
+
+def _raised_by_program(raised: BaseException) -> CompileError:
+    """What the program did not catch, at the innermost of its lines; the calls that led there are
+    notes."""
+    frames = [
+        (code, trace.tb_lasti)
+        for trace in _traces(raised)
+        if is_of_user((code := trace.tb_frame.f_code).co_filename)
+    ]
+    if isinstance(raised, RecursionError) and frames:
+        return _endless_recursion(frames)
+    message = _misspelled(raised)
+    if message is None:
+        text = "".join(traceback.format_exception_only(raised)).strip()
+        message = f"the program raised {text}"
+    if not frames:
+        return CompileError(message)
+    notes = [Note("called from here", place(each)) for each in reversed(frames[:-1])]
+    return CompileError(message, place(frames[-1]), notes=notes)
+
+
+def _endless_recursion(frames: Sequence[Instruction]) -> CompileError:
+    """The function that calls itself, at the call that does, and what called it first."""
+    codes = [code for code, _ in frames]
+    repeated = next(n for n, code in enumerate(codes) if codes.count(code) > 1)
+    message = f"the function '{codes[repeated].co_name}' calls itself without an end"
+    notes = [Note("called from here", place(each)) for each in reversed(frames[:repeated])]
+    return CompileError(message, place(frames[repeated]), notes=notes)
+
+
+_RENAMED = {"kernel": "operation", "buffer_factor": "block_count"}
+"""What the language called differently before, by the old name."""
+
+
+def _misspelled(raised: BaseException) -> str | None:
+    """What was meant by a name that the language does not have; None of other errors."""
+    if isinstance(raised, AttributeError) and raised.name is not None:
+        owner = _owner(raised.obj)
+        if owner is not None:
+            return f"{owner} has no '{raised.name}'{_meant(raised.name, dir(raised.obj))}"
+    if isinstance(raised, TypeError):
+        found = re.fullmatch(
+            r"(?:\w+\.)*(\w+)\(\) got an unexpected keyword argument '(\w+)'", str(raised)
+        )
+        known = _keywords(raised, found[1]) if found is not None else None
+        if found is not None and known is not None:
+            return f"{found[1]} has no argument '{found[2]}'{_meant(found[2], known)}"
+    return None
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    public = [each for each in known if not each.startswith("_")]
+    renamed = _RENAMED.get(name)
+    return f"; it is {renamed} now" if renamed in public else did_you_mean(name, public)
+
+
+def _owner(value: object) -> str | None:
+    """What an object of the language is called; None of other objects."""
+    if isinstance(value, ModuleType):
+        names = (name for name, real in PACKAGES.items() if real == value.__name__)
+        return next(names, None)
+    kind = type(value)
+    if not kind.__module__.startswith("ttcodegen.lang"):
+        return None
+    return f"a {re.sub(r'(?<=[a-z])(?=[A-Z])', ' ', kind.__name__).lower()}"
+
+
+def _keywords(raised: BaseException, function: str) -> list[str] | None:
+    """The arguments of a function of the language that the program called; None of others."""
+    for name, real in PACKAGES.items():
+        found = getattr(sys.modules.get(real), function, None)
+        if callable(found) and name:
+            return [*inspect.signature(found).parameters]
+    return None
+
+
+@contextmanager
+def _kernels_stay() -> Generator[None]:
+    """Makes a program that would end the process from within an operation an error: what comes
+    after the operation, such as its check, would be left out without a word."""
+    leave = os._exit
+
+    def refuse(status: int) -> NoReturn:
+        if current.kernel is None and current.node is None:
+            leave(status)
+        raise error("the program ends the process in an operation, by os._exit")
+
+    os._exit = refuse
+    try:
+        yield
+    finally:
+        os._exit = leave
+
+
+def _traces(raised: BaseException) -> Generator[TracebackType]:
+    trace = raised.__traceback__
+    while trace is not None:
+        yield trace
+        trace = trace.tb_next

@@ -1,0 +1,242 @@
+"""Projects of operations: C++ that is written, built, run on the emulated device and compared with
+the simulator."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from ttcodegen.compilation import CompiledModule, CompileOptions, emit_module
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttcore.module_system import set_system
+from ttcodegen.emission.description import ProjectKind
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostics
+from ttcodegen.lang.compiler.operations import CompiledOperation, compile_operation
+from ttcodegen.lang.compiler.tensors.outlining import NotRegularError
+from ttcodegen.lang.projects.generic_modules import generic_module
+from ttcodegen.lang.simulator.context import Launch
+from ttcodegen.lang.simulator.recording import record
+from ttcodegen.lang.simulator.tensors import Tensor
+from ttcodegen.numerics.comparison import Agreement, compare
+from ttcodegen.numerics.tolerances import MATRIX_ENGINE, SIXTEEN_BITS
+from ttcodegen.ops.context import load_dialects
+from ttcodegen.project.building import BUILD_FOLDER, build_project
+from ttcodegen.project.checking import TIMEOUT, run_executable
+from ttcodegen.project.function_runs import FunctionInputs
+from ttcodegen.project.rendering import project_files
+from ttcodegen.project.toolchain import find_toolchain
+from ttcodegen.project.writer import write_project
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
+from ttcodegen.transforms.pass_runner import PassRunner
+
+
+@dataclass(frozen=True)
+class OutputComparison:
+    """How an output of the emulated device meets that of the simulator."""
+
+    operation: str
+    output: str
+    agreement: Agreement
+    found: np.ndarray
+    """What the emulated device computed."""
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A call of an operation, on one device."""
+
+    operation: CompiledOperation
+    inputs: tuple[np.ndarray, ...]
+    """What its inputs held before."""
+    outputs: tuple[np.ndarray, ...]
+    """What the simulator made of its outputs."""
+    launch: Launch
+
+
+@dataclass
+class Projects:
+    """Makes a project of each operation that a program calls, and checks it.
+
+    An operation that is called with tensors of the same kinds again is the same project.
+    """
+
+    source_hash: str
+    out: Path | None = None
+    """Where the projects go, one folder each; None if they are only checked."""
+    checks: bool = False
+    force: bool = False
+    builds: bool = False
+    """True if those that are written are built: a shared object and an executable each."""
+    has_modules: bool = False
+    """True if a project has its operation as a module of TTKernel and TTMetal, too, and, where all
+    nodes do the same, as one of `ttir.generic`."""
+    notes: list[str] = field(default_factory=list[str])
+    """Which operations are no function of whole tensors, and why."""
+    diagnostics: Diagnostics = field(default_factory=Diagnostics)
+    """What the projects leave out of the program."""
+    comparisons: list[OutputComparison] = field(default_factory=list[OutputComparison])
+    written: list[Path] = field(default_factory=list[Path])
+    _known: set[tuple[object, ...]] = field(default_factory=set[tuple[object, ...]])
+    _names: dict[str, int] = field(default_factory=dict[str, int])
+    _runs: dict[tuple[object, ...], list[_Run]] = field(
+        default_factory=dict[tuple[object, ...], "list[_Run]"]
+    )
+    """What the devices of a mesh computed that have had their turn in a call."""
+
+    def watch(self, launch: Launch) -> Callable[[], None]:
+        """Compiles an operation before the simulator runs it; compares afterwards, on a mesh what
+        all devices computed."""
+        if self.has_modules:
+            record(launch)
+        launch.is_compiled = True
+        operation = compile_operation(launch)
+        key = (launch.name, launch.grid, str(operation.module))
+        if key in self._known:
+            return lambda: self._end(launch)
+        reported = self.diagnostics.diagnostics
+        reported += [each for each in operation.warnings if each not in reported]
+        before = {id(tensor): tensor.stored().copy() for tensor in operation.tensors}
+
+        def finish() -> None:
+            partly = {tensor for tensor, units in launch.written.items() if not units.is_all}
+            final = compile_operation(launch, partly) if partly else operation
+            inputs = tuple(before[id(tensor)] for tensor in final.inputs)
+            outputs = tuple(tensor.elements().copy() for tensor in final.outputs)
+            runs = self._runs.setdefault(key, [])
+            runs.append(_Run(final, inputs, outputs, launch))
+            self._end(launch)
+
+        return finish
+
+    def _end(self, launch: Launch) -> None:
+        """Makes the projects of a call, once all devices have had their turn."""
+        if launch.more_devices:
+            return
+        pending, self._runs = self._runs, {}
+        self._known.update(pending)
+        for runs in pending.values():
+            self._finish(runs)
+
+    def _generics(self, runs: Sequence[_Run]) -> dict[str, str]:
+        """The module of generics, by the name of its file. If the projects are checked, so is what
+        it computes."""
+        operation = runs[0].operation
+        try:
+            module = generic_module(runs[0].launch, operation)
+        except NotRegularError as reason:
+            self.notes.append(f"{operation.name} is no ttir.generic: {reason}")
+            return {}
+        for run in runs if self.checks else ():
+            found = module.run(run.inputs)
+            self.comparisons += [
+                _compare(
+                    operation.name, f"{output} as ttir.generic", found[place], tensor, simulated
+                )
+                for place, (output, tensor, simulated) in enumerate(
+                    zip(module.outputs, run.operation.outputs, run.outputs, strict=True)
+                )
+            ]
+        return {f"{operation.name}.generic.mlir": module.text}
+
+    def _emitted(self, operation: CompiledOperation) -> CompiledModule:
+        return emit(operation, self.source_hash, "exe" if self.out is None else "both")
+
+    def _finish(self, runs: Sequence[_Run]) -> None:
+        """Makes a project of what devices computed, or several where one of them writes a tensor
+        in part that others write whole."""
+        by_module: dict[str, list[_Run]] = {}
+        for run in runs:
+            by_module.setdefault(str(run.operation.module) + "\n", []).append(run)
+        for module, same in by_module.items():
+            self._make(self._emitted(same[0].operation), module, same)
+
+    def _make(self, compiled: CompiledModule, module: str, runs: Sequence[_Run]) -> None:
+        name = runs[0].operation.name
+        with ExitStack() as stack:
+            if self.out is None:
+                folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tt-lang-")))
+            else:
+                folder = self.out
+            count = self._names[name] = self._names.get(name, 0) + 1
+            project = folder / (name if count == 1 else f"{name}_{count}")
+            files = dict(project_files(compiled, formatted=True))
+            if self.has_modules:
+                files[f"{name}.mlir"] = module
+                files |= self._generics(runs)
+            project.parent.mkdir(parents=True, exist_ok=True)
+            write_project(compiled.description, project, files, force=self.force)
+            self.written.append(project)
+            if self.builds:
+                build_project(project, compiled.description.name, find_toolchain(), "both")
+            if self.checks:
+                self.comparisons += check(compiled, project, runs)
+
+
+def emit(
+    operation: CompiledOperation, source_hash: str, kind: ProjectKind = "exe"
+) -> CompiledModule:
+    """The C++ of an operation."""
+    system = default_system(DEFAULT_ARCHITECTURE)
+    set_system(operation.module, system)
+    options = CompileOptions(
+        operation.name, "ttmetal", arch=DEFAULT_ARCHITECTURE, system=system, kind=kind
+    )
+    dtypes = {operation.name: (_dtypes(operation.inputs), _dtypes(operation.outputs))}
+    runner = PassRunner(load_dialects())
+    return emit_module(operation.module, options, runner, source_hash, dtypes)
+
+
+def _dtypes(tensors: tuple[Tensor, ...]) -> list[str]:
+    return [tensor.data_type.numpy for tensor in tensors]
+
+
+def check(compiled: CompiledModule, project: Path, runs: Sequence[_Run]) -> list[OutputComparison]:
+    """Builds a project, runs it on the emulated device, and compares its outputs with those of the
+    simulator.
+
+    Args:
+        compiled: the operation.
+        project: its folder.
+        runs: what it was given and computed, on each device of a mesh if there is one.
+
+    Raises:
+        CompileError: if it does not build, or a run fails.
+    """
+    (function,) = compiled.description.functions
+    built = build_project(project, compiled.description.name, find_toolchain(), "exe")
+    assert built.executable is not None
+    comparisons: list[OutputComparison] = []
+    for device, run in enumerate(runs):
+        name = run.operation.name
+        where = f" for device {device}" if len(runs) > 1 else ""
+        given = FunctionInputs(function, run.inputs)
+        outputs, failure = run_executable(
+            built.executable, [given], project / BUILD_FOLDER, TIMEOUT
+        )
+        if failure is not None:
+            raise CompileError(
+                f"the operation '{name}' fails on the emulated device{where}: {failure}"
+            )
+        found = outputs[function.name]
+        comparisons += [
+            _compare(name, f"{described.name}{where}", found[described.field], tensor, simulated)
+            for described, tensor, simulated in zip(
+                function.outputs, run.operation.outputs, run.outputs, strict=True
+            )
+        ]
+    return comparisons
+
+
+def _compare(
+    operation: str, name: str, found: np.ndarray, tensor: Tensor, simulated: np.ndarray
+) -> OutputComparison:
+    """The simulator computes in float32, the matrix engine reads 10 bits of mantissa."""
+    tolerance = MATRIX_ENGINE if tensor.data_type is DataType.FLOAT32 else SIXTEEN_BITS
+    wide = found if found.dtype.kind in "iu" else found.astype(np.float32)
+    return OutputComparison(operation, name, compare(wide, simulated, tolerance), wide)

@@ -1,0 +1,1 @@
+"""The simulator of TT-Lang: blocks, pipes, semaphores and scheduling on numpy."""

@@ -1,0 +1,450 @@
+"""Dataflow buffers and their blocks."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from math import prod
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from ttcodegen.dialects.ttcore.memory import Layout
+from ttcodegen.dialects.ttcore.tile import TILE_SIDE
+from ttcodegen.dialects.ttmetal.programs import CIRCULAR_BUFFERS
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
+from ttcodegen.foundation.diagnostics import Note, plural
+from ttcodegen.lang.simulator.block_states import (
+    FIRST,
+    TRANSITIONS,
+    Acquisition,
+    BlockState,
+    Event,
+    acquired_twice,
+    following,
+    never_released,
+    refusal,
+    released_word,
+    remedy,
+)
+from ttcodegen.lang.simulator.context import (
+    Awaitable,
+    Kernel,
+    KernelKind,
+    Node,
+    building_node,
+    current,
+    running_kernel,
+)
+from ttcodegen.lang.simulator.expressions import Array, BlockExpr, element_shape, elementwise
+from ttcodegen.lang.simulator.locations import (
+    Instruction,
+    ProgramError,
+    assigned_name,
+    error,
+    here,
+    place,
+)
+from ttcodegen.lang.simulator.recording import RecordedValue, current_recording
+from ttcodegen.lang.simulator.shapes import Shape, checked_shape, is_integer, shape_text
+from ttcodegen.lang.simulator.tensors import Tensor
+from ttcodegen.layout.collapse import align_up
+from ttcodegen.layout.placements import page_bytes
+from ttcodegen.layout.tiled_shape import tile_bytes_of
+from ttcodegen.numerics.rounding import store_rounded
+
+DRAM_ALIGNMENT = 32
+"""Bytes that addresses of reads from DRAM are multiples of, there and in L1 (tt-metal 0.70.1)."""
+NARROWEST = 2
+"""Bytes of an element of the smallest data type of row-major blocks in block expressions."""
+TILE_ELEMENTS = TILE_SIDE * TILE_SIDE
+_COMPUTE = KernelKind.COMPUTE
+_RESERVE, _WAIT = Acquisition.RESERVE, Acquisition.WAIT
+_READ, _STORE, _PUSH, _POP = Event.READ, Event.STORE, Event.PUSH, Event.POP
+_BEGIN_COPY_FROM, _BEGIN_COPY_TO = Event.BEGIN_COPY_FROM, Event.BEGIN_COPY_TO
+_OF_COPIES = (_BEGIN_COPY_FROM, _BEGIN_COPY_TO, Event.END_COPY_FROM, Event.END_COPY_TO)
+L1_BYTES = 1464 * 1024
+"""L1 of a node (TT-Lang specification 0.17, "Platform limitations")."""
+
+
+class DataflowBuffer(Awaitable):
+    """A queue of blocks between kernels of a node.
+
+    Attributes:
+        shape: of its blocks, in tiles if it is in the likeness of a tiled tensor, else in elements.
+        block_count: how many blocks it has room for.
+    """
+
+    def __init__(self, likeness: Tensor, shape: Shape, block_count: int, node: Node) -> None:
+        super().__init__()
+        self.data_type = likeness.data_type
+        self.is_tiled = likeness.is_tiled
+        self.shape = shape
+        self.block_count = block_count
+        self.node = node
+        self.number = len(node.made.of(DataflowBuffer))
+        self.name = assigned_name() or f"dfb{self.number}"
+        self.is_computed_with = False
+        """True if a compute kernel acquires its blocks; those of row-major buffers are whole tiles
+        then, which the elements fill in their order."""
+        sizes = element_shape(shape, self.is_tiled)
+        self._free = deque(np.zeros(sizes, likeness.compute_dtype) for _ in range(block_count))
+        self._filled: deque[Array] = deque()
+        self._held: dict[Acquisition, Block | None] = dict.fromkeys(Acquisition)
+        self._released = dict.fromkeys(Acquisition, 0)
+        self._users: dict[Acquisition, Kernel] = {}
+        """The kernels that acquired its last blocks."""
+
+    @property
+    def unit_bytes(self) -> int:
+        """Bytes from one unit that copies move to the next: a tile, or a row of elements."""
+        if self.is_tiled:
+            return tile_bytes_of(self.data_type)
+        if self.is_computed_with:
+            return _packed_row(self.shape) * self.element_bytes
+        placement = TensorPlacement(tuple(self.shape), self.data_type, Layout.ROW_MAJOR)
+        return page_bytes(placement, DRAM_ALIGNMENT)
+
+    @property
+    def unit_shape(self) -> Shape:
+        """The shape of a block in units that copies move."""
+        return self.shape if self.is_tiled else self.shape[:-1]
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of the elements of a row of a row-major block."""
+        return self.shape[-1] * self.element_bytes
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an element of a row-major block."""
+        return tile_bytes_of(self.data_type) // TILE_ELEMENTS
+
+    @property
+    def page_bytes(self) -> int:
+        """Bytes of a page: of a tile, or of a row of elements that nobody computes with."""
+        return tile_bytes_of(self.data_type) if self.is_computed_with else self.unit_bytes
+
+    @property
+    def pages(self) -> int:
+        """Pages of a block."""
+        if self.is_computed_with:
+            return prod(self.tiles)
+        return prod(self.unit_shape)
+
+    @property
+    def tiles(self) -> Shape:
+        """The shape of a block in tiles: all in a row, if it is row-major."""
+        if self.is_tiled:
+            return self.shape
+        return packed_tiles(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of L1."""
+        return self.pages * self.page_bytes * self.block_count
+
+    def reserve(self) -> Block:
+        """A free block, to be written and pushed; waits until there is one."""
+        return self._acquire(_RESERVE, self._free, "free")
+
+    def wait(self) -> Block:
+        """A block that was pushed, to be read and popped; waits until there is one."""
+        return self._acquire(_WAIT, self._filled, "filled")
+
+    def _acquire(self, acquisition: Acquisition, source: deque[Array], kind: str) -> Block:
+        kernel = current.kernel
+        if kernel is None:
+            kernel = running_kernel(f"ttl.DataflowBuffer.{acquisition.value}")
+        if kernel.kind is _COMPUTE:
+            self.is_computed_with = True
+        if self._users.get(acquisition) is not kernel:
+            self._is_used_by(kernel, acquisition)
+        held = self._held[acquisition]
+        if held is not None:
+            raise error(
+                acquired_twice(self.name, acquisition),
+                notes=[Note("it was acquired here", place(held.acquired))],
+            )
+        if not source:
+            self._await(kernel, source, kind)
+        block = Block(self, source.popleft(), acquisition, kernel, here())
+        self._held[acquisition] = block
+        return block
+
+    def _is_used_by(self, kernel: Kernel, acquisition: Acquisition) -> None:
+        """Another kernel than before acquires a block; on the device only one does, for it alone
+        knows how far it is."""
+        before = self._users.get(acquisition)
+        if before is not None and kernel.node.launch.is_compiled:
+            raise error(
+                f"the kernels '{before.name}' and '{kernel.name}' both have {acquisition.value} of "
+                f"'{self.name}' on node {kernel.node}: on the device, one kernel pushes the blocks "
+                "of a buffer, and one pops them",
+                remedy="give each of them a dataflow buffer of its own",
+            )
+        self._users[acquisition] = kernel
+
+    def _await(self, kernel: Kernel, source: deque[Array], kind: str) -> None:
+        kernel.node.launch.scheduler.wait_until(
+            self, lambda: bool(source), lambda: f"a {kind} block of '{self.name}'"
+        )
+
+    def forgotten(self) -> str | None:
+        """That a block is never released, if the kernel that acquired it has ended."""
+        for block in self.unreleased():
+            if block.kernel.has_ended:
+                return never_released(self.name, block.acquisition)
+        return None
+
+    def held_up_by(self) -> list[Note]:
+        """The blocks that are acquired and not released; else which kernels have ended after their
+        last blocks."""
+        held = [
+            Note(
+                f"{block.kernel} has not {released_word(block.acquisition)} the block of "
+                f"'{self.name}' that it acquired by {block.acquisition.value} here",
+                place(block.acquired),
+            )
+            for block in self.unreleased()
+        ]
+        ended = [
+            Note(
+                f"{kernel} has ended; it {released_word(acquisition)} "
+                f"{plural(self._released[acquisition], 'block')} of '{self.name}'"
+            )
+            for acquisition, kernel in self._users.items()
+            if kernel.has_ended
+        ]
+        return held or ended
+
+    def release(self, block: Block, array: Array) -> None:
+        """Takes a block back: the next filled one after a push, a free one after a pop."""
+        if block.acquisition is _RESERVE:
+            self._filled.append(array)
+        else:
+            self._free.append(array)
+        self._released[block.acquisition] += 1
+        self._held[block.acquisition] = None
+        if self.waiting:
+            self.node.launch.scheduler.changed(self)
+
+    def unreleased(self) -> list[Block]:
+        """Blocks that are still acquired."""
+        return [block for block in self._held.values() if block is not None]
+
+    def describe_size(self) -> str:
+        """Its name and its sizes, for debug printing."""
+        return (
+            f"DataflowBuffer {self.name}: shape={shape_text(self.shape)}, "
+            f"block_count={self.block_count}, size={self.bytes}, page_size={self.page_bytes}"
+        )
+
+    def describe(self) -> str:
+        """Its state, for debug printing; pointers count pages from the start of its memory."""
+        turn = self.pages * self.block_count
+        held = self._held[Acquisition.RESERVE] is not None
+        write = self._released[_RESERVE] * self.pages % turn
+        read = self._released[_WAIT] * self.pages % turn
+        return (
+            f"{self.describe_size()}, "
+            f"rd_ptr={read}, wr_ptr={write}, "
+            f"wr_tile_ptr={0 if not held else write}, filled={len(self._filled)}"
+        )
+
+
+class Block(BlockExpr):
+    """Memory acquired from a dataflow buffer."""
+
+    __slots__ = (
+        "_last_copy", "_transitions", "acquired", "acquisition", "buffer", "kernel", "readers",
+        "state",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        buffer: DataflowBuffer,
+        array: Array,
+        acquisition: Acquisition,
+        kernel: Kernel,
+        acquired: Instruction | None,
+    ) -> None:
+        # Kernels acquire blocks more often than they do anything else.
+        self._array = array
+        self.shape = buffer.shape
+        self.is_tiled = buffer.is_tiled
+        self.is_number = False
+        self._origin = None
+        self.buffer = buffer
+        self.acquisition = acquisition
+        self.acquired = acquired
+        self.state = FIRST[acquisition]
+        self.readers = 0
+        """Copies that are reading."""
+        self.kernel = kernel
+        self._transitions = TRANSITIONS[kernel.kind, acquisition]
+        self._last_copy: Instruction | None = None
+
+    def happens(self, event: Event) -> None:
+        """Goes to the next state; raises ProgramError if the event is not allowed in this one."""
+        self.kernel.steps += 1
+        if event in _OF_COPIES:
+            found = following(self._transitions, self.state, self.readers, event)
+            if found is None:
+                raise self._refusal(event)
+            self.state, self.readers = found
+            if event is _BEGIN_COPY_FROM or event is _BEGIN_COPY_TO:
+                self._last_copy = here()
+            return
+        # No copies are counted, so there is no need for a call.
+        after = self._transitions.get((self.state, event))
+        if after is None:
+            raise self._refusal(event)
+        self.state = after
+
+    def _refusal(self, event: Event) -> Exception:
+        notes = [Note(f"it was acquired by {self.acquisition.value} here", place(self.acquired))]
+        if self.state in (BlockState.ROR, BlockState.NAW):
+            notes.append(Note("the copy began here", place(self._last_copy)))
+        return error(
+            refusal(self.buffer.name, event, self.state, self.readers),
+            notes=notes,
+            remedy=remedy(event, self.state, self.acquisition),
+        )
+
+    @property
+    def origin(self) -> RecordedValue | None:
+        recording = current_recording()
+        return None if recording is None else recording.content(self._array)
+
+    def value(self) -> Array:
+        kernel = current.kernel
+        if kernel is None or kernel.kind is not _COMPUTE:
+            running_kernel("a block expression", KernelKind.COMPUTE)
+        self.happens(_READ)
+        return self._array
+
+    def store(self, expr: BlockExpr) -> None:
+        """Computes a block expression into the block, rounded to the data type of its buffer."""
+        running_kernel("ttl.Block.store", KernelKind.COMPUTE)
+        if not isinstance(expr, BlockExpr):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise no_expression(expr)
+        if expr.is_tiled != self.is_tiled:
+            kinds = {True: "tiles", False: "rows"}
+            raise error(
+                f"an expression of {kinds[expr.is_tiled]} does not fit into a block of "
+                f"'{self.buffer.name}', which has {kinds[self.is_tiled]}",
+                remedy="make both tensors in one layout, ttnn.TILE_LAYOUT or ttnn.ROW_MAJOR_LAYOUT",
+            )
+        if expr.shape != self.shape:
+            raise error(
+                f"an expression of the shape {shape_text(expr.shape)} does not fit into a block of "
+                f"'{self.buffer.name}', which has the shape {shape_text(self.shape)}"
+            )
+        array = expr.value()
+        if array.dtype != self._array.dtype and not expr.is_number:
+            raise error(
+                f"an expression of {array.dtype} does not fit into a block of "
+                f"'{self.buffer.name}', which holds {self._array.dtype}: kernels do not convert"
+            )
+        self.happens(_STORE)
+        origin = expr.origin
+        store_rounded(self._array, array, self.buffer.data_type)
+        if (recording := current_recording()) is not None:
+            recording.stored(self._array, origin)
+
+    def __iadd__(self, other: BlockExpr) -> BlockExpr:
+        self.store(elementwise("+=", np.add, self, other))
+        return self
+
+    def content(self) -> Array:
+        """The memory of the block, whatever its state: for copies, which distinguish its states
+        themselves, and for debug printing."""
+        return self._array
+
+    def push(self) -> None:
+        """Hands the block to the consumer of the buffer."""
+        self.happens(_PUSH)
+        self.buffer.release(self, self._array)
+
+    def pop(self) -> None:
+        """Gives the block back to the producer of the buffer."""
+        self.happens(_POP)
+        self.buffer.release(self, self._array)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        raised: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.push() if self.acquisition is _RESERVE else self.pop()
+
+
+def no_expression(value: object) -> ProgramError:
+    """The error of a program that stores something else than a block expression."""
+    return error(
+        f"store takes a block expression, not a {type(value).__name__}",
+        remedy="ttl.block.fill makes a block expression of a number",
+    )
+
+
+def _packed_row(shape: Shape) -> int:
+    """Elements from one row of packed tiles to the next: the same for all data types that kernels
+    compute with, and as far apart as the rows of the narrowest have to be."""
+    return align_up(shape[-1], DRAM_ALIGNMENT // NARROWEST)
+
+
+def packed_tiles(shape: Shape) -> Shape:
+    """The tiles that the elements of a row-major block fill, all in a row."""
+    elements = prod(shape[:-1]) * _packed_row(shape)
+    return (-(-elements // TILE_ELEMENTS),)
+
+
+def make_dataflow_buffer_like(
+    likeness_tensor: Tensor, shape: int | Shape, block_count: int = 2
+) -> DataflowBuffer:
+    """A dataflow buffer with the data type and the layout of a tensor.
+
+    Args:
+        likeness_tensor: the tensor.
+        shape: of a block: in tiles if the tensor is tiled, then of at least two dimensions.
+        block_count: how many blocks it has room for.
+    """
+    node = building_node("ttl.make_dataflow_buffer_like")
+    if not isinstance(likeness_tensor, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise error(
+            "a dataflow buffer is made in the likeness of a TT-NN tensor, not of a "
+            f"{type(likeness_tensor).__name__}"
+        )
+    sizes = checked_shape("a dataflow buffer", shape)
+    if likeness_tensor.is_tiled and len(sizes) < 2:
+        raise error(
+            f"the shape {shape_text(sizes)} has one dimension, but blocks of tiled tensors have at "
+            "least two",
+            remedy=f"sizes are counted in tiles of {TILE_SIDE}x{TILE_SIDE}",
+        )
+    if not is_integer(block_count) or int(block_count) < 1:
+        raise error(f"block_count is a positive integer, not {block_count!r}")
+    buffer = DataflowBuffer(likeness_tensor, sizes, int(block_count), node)
+    buffers = node.made.of(DataflowBuffer)
+    buffers.append(buffer)
+    _check_room(buffers)
+    return buffer
+
+
+def _check_room(buffers: Sequence[DataflowBuffer]) -> None:
+    if len(buffers) > CIRCULAR_BUFFERS:
+        raise error(f"a node has at most {CIRCULAR_BUFFERS} dataflow buffers")
+    taken = sum(buffer.bytes for buffer in buffers)
+    if taken > L1_BYTES:
+        sizes = ", ".join(f"'{buffer.name}' {buffer.bytes}" for buffer in buffers)
+        raise error(
+            f"the dataflow buffers take {plural(taken, 'byte')} of L1, but a node has {L1_BYTES}",
+            remedy=f"make blocks smaller, or fewer; bytes by buffer: {sizes}",
+        )

@@ -1,0 +1,234 @@
+"""What runs now: the launch of an operation, the node, and the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from math import prod
+from typing import Any, Protocol, TypeVar, cast
+
+from greenlet import greenlet
+
+from ttcodegen.foundation.diagnostics import Note
+from ttcodegen.lang.simulator.locations import Instruction, error
+from ttcodegen.lang.simulator.write_coverage import WrittenUnits
+
+Coordinates = tuple[int, ...]
+_Kept = TypeVar("_Kept")
+
+
+class KernelKind(Enum):
+    """What a kernel function does, by the decorator that says so."""
+
+    # Each acquisition of a block looks its rules up; hashing names would take longer than that.
+    __hash__ = object.__hash__
+
+    COMPUTE = "compute"
+    DATA_MOVEMENT = "data movement"
+
+
+class Belongings:
+    """What a node or a launch has, by class: buffers, nets of pipes, semaphores, a recording."""
+
+    def __init__(self) -> None:
+        self._by_class: dict[type, list[Any]] = {}
+
+    def of(self, kind: type[_Kept]) -> list[_Kept]:
+        """Those of a class, in the order in which they were added; the list can be added to."""
+        return cast("list[_Kept]", self._by_class.setdefault(kind, []))
+
+
+class Awaitable:
+    """Something that kernels wait for."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Task] = []
+
+    def forgotten(self) -> str | None:
+        """What nobody will do any more although others wait for it, if that is known."""
+        return None
+
+    def held_up_by(self) -> list[Note]:
+        """Why those that wait for it do, where that is known."""
+        return []
+
+
+@dataclass(eq=False)
+class Task:
+    """A kernel under way."""
+
+    kernel: Kernel
+    thread: greenlet
+    waits_for: Callable[[], str] | None = None
+    waits_at: Awaitable | None = None
+
+
+class Schedule(Protocol):
+    """What runs the kernels of a launch."""
+
+    def run(self, kernels: Sequence[Kernel]) -> None:
+        """Runs kernels to their ends."""
+        ...
+
+    def wait_until(
+        self, thing: Awaitable, is_so: Callable[[], bool], what: Callable[[], str]
+    ) -> None:
+        """Lets others run until a condition holds; `what` says what is waited for."""
+        ...
+
+    def changed(self, thing: Awaitable) -> None:
+        """Lets those that wait for a thing look at it again."""
+        ...
+
+
+@dataclass
+class Node:
+    """A node of the grid, with what the body of the operation made on it."""
+
+    coordinates: Coordinates
+    launch: Launch
+    kernels: list[Kernel] = field(default_factory=list["Kernel"])
+    made: Belongings = field(default_factory=Belongings)
+    """Its buffers, nets of pipes and semaphores."""
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.coordinates))})"
+
+
+@dataclass
+class Kernel:
+    """A kernel function on a node."""
+
+    name: str
+    kind: KernelKind
+    function: Callable[[], None]
+    node: Node
+    defined: Instruction | None = None
+    steps: int = 0
+    """How often it has done something with a block."""
+    has_ended: bool = False
+
+    def __str__(self) -> str:
+        return f"the {self.kind.value} kernel '{self.name}' on node {self.node}"
+
+
+@dataclass
+class Launch:
+    """One call of an operation."""
+
+    name: str
+    grid: Coordinates
+    scheduler: Schedule
+    nodes: dict[Coordinates, Node] = field(default_factory=dict[Coordinates, Node])
+    arguments: dict[str, object] = field(default_factory=dict[str, object])
+    """What the operation was called with, by the names of its arguments."""
+    written: dict[int, WrittenUnits] = field(default_factory=dict[int, WrittenUnits])
+    """Tensors that kernels wrote, by identity."""
+    traffic: dict[object, object] = field(default_factory=dict[object, object])
+    """What pipes and semaphores keep between nodes."""
+    more_devices: int = 0
+    """On how many devices of a mesh the operation runs after this one."""
+    is_recorded: bool = False
+    is_compiled: bool = False
+    """True if it is compiled, too: then it does nothing that the device cannot do."""
+    made: Belongings = field(default_factory=Belongings)
+    """What the simulator records, on request."""
+    initial: dict[tuple[str, str], object] = field(default_factory=dict[tuple[str, str], object])
+    """What kernels found in variables of the operation's body that they change, before they ran: by
+    the kernel and the variable."""
+
+
+@dataclass
+class _Current:
+    node: Node | None = None
+    kernel: Kernel | None = None
+    watch: Callable[[Launch], Callable[[], None]] | None = None
+    """Called with each launch before its kernels run; what it returns is called afterwards."""
+    more_devices: int = 0
+    """On how many devices of a mesh the operation runs that is called, after this one."""
+
+
+current = _Current()
+
+
+@contextmanager
+def inside_of(kernel: Kernel | None) -> Generator[None]:
+    """Code that looks for the running kernel finds this one, or none."""
+    outer = current.node, current.kernel
+    current.node, current.kernel = kernel.node if kernel is not None else None, kernel
+    try:
+        yield
+    finally:
+        current.node, current.kernel = outer
+
+
+def current_node(what: str) -> Node:
+    """The node that runs; raises ProgramError if no operation does."""
+    if current.node is None:
+        raise error(f"{what} can be used inside an operation function only")
+    return current.node
+
+
+def building_node(what: str) -> Node:
+    """The node whose operation body runs; raises ProgramError inside of a kernel, and outside."""
+    node = current_node(what)
+    if current.kernel is not None:
+        raise error(
+            f"{what} can be used in the scope of the operation function only, not in a kernel"
+        )
+    return node
+
+
+def running_kernel(what: str, kind: KernelKind | None = None) -> Kernel:
+    """The kernel that runs; raises ProgramError if there is none, or one of another kind."""
+    kernel = current.kernel
+    if kernel is None:
+        raise error(f"{what} can only be used inside of a kernel function")
+    if kind is not None and kernel.kind is not kind:
+        raise error(f"{what} can only be used inside of a {kind.value} kernel function")
+    return kernel
+
+
+def in_dimensions(values: Coordinates, sizes: Coordinates, dims: int, padding: int) -> Coordinates:
+    """Coordinates in another number of dimensions: the last ones flattened into one, or others
+    added."""
+    if dims >= len(values):
+        return values + (padding,) * (dims - len(values))
+    last = 0
+    for value, size in zip(values[dims - 1 :], sizes[dims - 1 :], strict=True):
+        last = last * size + value
+    return (*values[: dims - 1], last)
+
+
+def grid_in_dimensions(grid: Coordinates, dims: int) -> Coordinates:
+    """The size of a grid in another number of dimensions."""
+    if dims >= len(grid):
+        return grid + (1,) * (dims - len(grid))
+    return (*grid[: dims - 1], prod(grid[dims - 1 :]))
+
+
+def _checked_dims(dims: object, default: int) -> int:
+    if dims is None:
+        return default
+    if not isinstance(dims, int) or dims < 1:
+        raise error(f"dims is a positive integer, not {dims!r}")
+    return dims
+
+
+def grid_size(dims: int | None = None) -> int | Coordinates:
+    """The size of the grid in `dims` dimensions, those that it has if not given: an integer for
+    one, else a tuple."""
+    grid = current_node("ttl.grid_size").launch.grid
+    sizes = grid_in_dimensions(grid, _checked_dims(dims, len(grid)))
+    return sizes[0] if len(sizes) == 1 else sizes
+
+
+def node(dims: int | None = None) -> int | Coordinates:
+    """The coordinates of the current node in `dims` dimensions, counted from 0: an integer for one,
+    else a tuple."""
+    here = current_node("ttl.node")
+    grid = here.launch.grid
+    found = in_dimensions(here.coordinates, grid, _checked_dims(dims, len(grid)), 0)
+    return found[0] if len(found) == 1 else found

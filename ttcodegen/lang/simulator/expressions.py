@@ -1,0 +1,257 @@
+"""Block expressions: what kernels compute with, and their operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+import numpy as np
+
+from ttcodegen.dialects.ttcore.tile import TILE_SIDE
+from ttcodegen.lang.simulator.context import KernelKind, current, running_kernel
+from ttcodegen.lang.simulator.locations import ProgramError, error
+from ttcodegen.lang.simulator.recording import RecordedValue, computed
+from ttcodegen.lang.simulator.shape_rules import (
+    product_shape,
+    same_layouts,
+    same_shapes,
+    tiled_only,
+)
+from ttcodegen.lang.simulator.shapes import Shape
+
+Array = np.ndarray
+ALL = slice(None)
+_COMPUTE = KernelKind.COMPUTE
+
+
+class BlockExpr:
+    """The value of a block expression.
+
+    Attributes:
+        shape: in tiles for tiled expressions (the last two dimensions), else in elements.
+        is_tiled: which of both.
+        is_number: whether it is one number, which is an integer beside integers.
+    """
+
+    __slots__ = ("_array", "_origin", "is_number", "is_tiled", "shape")
+
+    def __init__(
+        self,
+        array: Array,
+        shape: Shape,
+        is_tiled: bool,
+        origin: RecordedValue | None = None,
+        *,
+        is_number: bool = False,
+    ) -> None:
+        self._array = array
+        self.shape = shape
+        self.is_tiled = is_tiled
+        self.is_number = is_number
+        self._origin = origin
+
+    @property
+    def origin(self) -> RecordedValue | None:
+        """What it was computed from, if that is recorded."""
+        return self._origin
+
+    def value(self) -> Array:
+        """The elements, float32 or integers; reading a block is an event in its life."""
+        return self._array
+
+    def __add__(self, other: BlockExpr) -> BlockExpr:
+        return elementwise("+", np.add, self, other)
+
+    def __sub__(self, other: BlockExpr) -> BlockExpr:
+        return elementwise("-", np.subtract, self, other)
+
+    def __mul__(self, other: BlockExpr) -> BlockExpr:
+        return elementwise("*", np.multiply, self, other)
+
+    def __truediv__(self, other: BlockExpr) -> BlockExpr:
+        return elementwise("/", np.divide, self, other)
+
+    def __mod__(self, other: BlockExpr) -> BlockExpr:
+        return elementwise("%", np.mod, self, other)
+
+    def __floordiv__(self, other: BlockExpr) -> BlockExpr:
+        return elementwise("//", np.floor_divide, self, other)
+
+    def __xor__(self, other: BlockExpr) -> BlockExpr:
+        return elementwise("^", _exclusive_or, self, other)
+
+    def __matmul__(self, other: BlockExpr) -> BlockExpr:
+        return matmul(self, other)
+
+    def __iadd__(self, other: BlockExpr) -> BlockExpr:  # noqa: PYI034
+        return elementwise("+=", np.add, self, other)
+
+    def __neg__(self) -> BlockExpr:
+        return mapped("-", np.negative, self)
+
+    def __abs__(self) -> BlockExpr:
+        return mapped("abs", np.abs, self)
+
+    def __pow__(self, exponent: int) -> BlockExpr:
+        return power(self, exponent)
+
+    def __radd__(self, other: object) -> BlockExpr:
+        raise no_operand("+", other)
+
+    __rsub__ = __rmul__ = __rtruediv__ = __rmatmul__ = __radd__
+
+    def __bool__(self) -> bool:
+        raise no_condition()
+
+    def __lt__(self, other: object) -> bool:
+        raise no_comparison()
+
+    __le__ = __gt__ = __ge__ = __lt__
+
+    def __getitem__(self, index: object) -> BlockExpr:
+        raise no_element()
+
+
+def no_comparison() -> ProgramError:
+    """The error of a program that compares block expressions."""
+    return error(
+        "block expressions have no comparisons",
+        remedy="ttl.math.sign of a difference says which is greater, element by element",
+    )
+
+
+def no_element() -> ProgramError:
+    """The error of a program that takes a part of a block expression."""
+    return error(
+        "a block expression has no elements that kernels could name",
+        remedy="let data movement kernels copy a slice of the tensor into a block of its own",
+    )
+
+
+def no_condition() -> ProgramError:
+    """The error of a program that asks whether a block expression is true."""
+    return error(
+        "a block expression is no condition: kernels cannot branch on its elements",
+        remedy="choose element by element with ttl.block.where",
+    )
+
+
+def _exclusive_or(left: Array, right: Array) -> Array:
+    for array in (left, right):
+        if array.dtype.kind == "f":
+            raise error("the operands of ^ are blocks of integers, not of floats")
+    return np.bitwise_xor(left, right)
+
+
+def element_shape(shape: Shape, is_tiled: bool) -> Shape:
+    """The elements that a shape in tiles, or in elements, holds."""
+    if not is_tiled:
+        return shape
+    return (*shape[:-2], shape[-2] * TILE_SIDE, shape[-1] * TILE_SIDE)
+
+
+def no_operand(what: str, value: object) -> ProgramError:
+    """The error of a program that gives something else than a block expression."""
+    remedy = None
+    if isinstance(value, int | float):
+        remedy = "ttl.block.fill makes a block expression of a number"
+    return error(
+        f"an operand of {what} is a {type(value).__name__}, not a block expression", remedy=remedy
+    )
+
+
+def operand(what: str, value: object) -> BlockExpr:
+    """Raises ProgramError unless a value is a block expression in a compute kernel."""
+    kernel = current.kernel
+    if kernel is None or kernel.kind is not _COMPUTE:
+        running_kernel(f"{what} of block expressions", KernelKind.COMPUTE)
+    if not isinstance(value, BlockExpr):
+        raise no_operand(what, value)
+    return value
+
+
+def mapped(
+    what: str, function: Callable[[Array], Array], value: object, numbers: Sequence[float] = ()
+) -> BlockExpr:
+    """A function of each element; `numbers` are those that it was given besides."""
+    given = operand(what, value)
+    origin = computed(what, given.shape, [given], numbers)
+    array = given.value()
+    found = function(array)
+    if array.dtype.kind in "iu" and found.dtype.kind in "biu":
+        found = found.astype(array.dtype)
+    return BlockExpr(_computed(found), given.shape, given.is_tiled, origin)
+
+
+def _computed(array: Array) -> Array:
+    """The device computes in float32, or integers."""
+    if array.dtype == np.float32 or array.dtype.kind not in "fb":
+        return array
+    return array.astype(np.float32)
+
+
+def elementwise(
+    what: str, function: Callable[..., Array], *values: object, typed: slice = ALL
+) -> BlockExpr:
+    """A function of the elements of several expressions of the same shape.
+
+    Args:
+        what: its name.
+        function: of the arrays.
+        values: the expressions.
+        typed: which of them have the same data type: floats, or integers of one kind, beside which
+            a number is an integer.
+    """
+    if len(values) == 2 and typed is ALL:
+        return _of_two(what, function, operand(what, values[0]), operand(what, values[1]))
+    given = [operand(what, value) for value in values]
+    same_layouts(what, [each.is_tiled for each in given])
+    same_shapes(what, [each.shape for each in given])
+    origin = computed(what, given[0].shape, given)
+    arrays = [each.value() for each in given]
+    arrays[typed] = _of_one_type(what, given[typed], arrays[typed])
+    array = function(*arrays)
+    return BlockExpr(_computed(array), given[0].shape, given[0].is_tiled, origin)
+
+
+def _of_two(
+    what: str, function: Callable[..., Array], left: BlockExpr, right: BlockExpr
+) -> BlockExpr:
+    """The same for two expressions, which most functions have, without lists of them."""
+    if left.is_tiled is not right.is_tiled:
+        same_layouts(what, [left.is_tiled, right.is_tiled])
+    if left.shape != right.shape:
+        same_shapes(what, [left.shape, right.shape])
+    origin = computed(what, left.shape, [left, right])
+    a, b = left.value(), right.value()
+    if a.dtype != b.dtype:
+        a, b = _of_one_type(what, [left, right], [a, b])
+    return BlockExpr(_computed(function(a, b)), left.shape, left.is_tiled, origin)
+
+
+def _of_one_type(what: str, given: Sequence[BlockExpr], arrays: Sequence[Array]) -> Sequence[Array]:
+    found = {array.dtype for each, array in zip(given, arrays, strict=True) if not each.is_number}
+    if len(found) > 1:
+        raise error(f"the operands of {what} have different data types")
+    return [array.astype(kind, copy=False) for kind in found for array in arrays] or arrays
+
+
+def power(value: object, exponent: object) -> BlockExpr:
+    """A power with an exponent that is a natural number."""
+    if not isinstance(exponent, int) or exponent < 0:
+        raise error(f"the exponent of a power is an unsigned integer, not {exponent!r}")
+    return mapped("**", lambda x: x**exponent, value, [exponent])
+
+
+def matmul(left: object, right: object) -> BlockExpr:
+    """The product of two blocks, [..., M, K] and [..., K, N]."""
+    a, b = operand("@", left), operand("@", right)
+    tiled_only("@", a.is_tiled and b.is_tiled)
+    shape = product_shape(a.shape, b.shape)
+    origin = computed("@", shape, [a, b])
+    return BlockExpr(np.matmul(a.value(), b.value()), shape, True, origin)
+
+
+def elements(value: BlockExpr) -> int:
+    """How many elements an expression has."""
+    return prod(element_shape(value.shape, value.is_tiled))

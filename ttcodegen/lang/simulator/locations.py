@@ -1,0 +1,110 @@
+"""Where in the user's program something happens."""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from types import CodeType, FrameType
+
+from ttcodegen.foundation.diagnostics import (
+    CompileError,
+    Note,
+    SourceLocation,
+    instruction_location,
+)
+from ttcodegen.foundation.user_files import is_of_user
+
+Instruction = tuple[CodeType, int]
+"""An instruction by its code and offset: all that is kept until its position is needed."""
+
+
+class ProgramError(CompileError):
+    """A program breaks a rule of the language."""
+
+
+class _UserFiles(dict[str, bool]):
+    """True if files are the user's, by their names: looked up at each frame between a rule of the
+    language and the program."""
+
+    def __missing__(self, file: str) -> bool:
+        self[file] = is_of_user(file)
+        return self[file]
+
+
+_IS_OF_USER = _UserFiles()
+
+
+def user_frame(frame: FrameType | None = None) -> FrameType | None:
+    """The innermost frame of the user's code, from `frame` or the caller on outwards."""
+    frame = frame if frame is not None else sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and not _IS_OF_USER[frame.f_code.co_filename]:
+        frame = frame.f_back
+    return frame
+
+
+def here() -> Instruction | None:
+    """The instruction of the user's program that is being carried out."""
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    # As `user_frame` does, without a call: blocks remember where they were acquired.
+    while not _IS_OF_USER[frame.f_code.co_filename]:
+        if frame.f_back is None:
+            return None
+        frame = frame.f_back
+    return frame.f_code, frame.f_lasti
+
+
+@cache
+def place(instruction: Instruction | None) -> SourceLocation | None:
+    """The line and column of an instruction."""
+    return None if instruction is None else instruction_location(*instruction)
+
+
+def line_of(instruction: Instruction | None) -> str:
+    """`program.py:12`, for messages."""
+    found = place(instruction)
+    return "an unknown line" if found is None else f"{Path(found.file).name}:{found.line}"
+
+
+def error(
+    message: str,
+    *,
+    remedy: str | None = None,
+    at: Instruction | None = None,
+    notes: Iterable[Note] = (),
+) -> ProgramError:
+    """An error at an instruction, or at what the user's program is doing now."""
+    if at is None:
+        frame = user_frame(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
+        at = (frame.f_code, frame.f_lasti) if frame is not None else None
+    return ProgramError(message, place(at), remedy=remedy, notes=notes)
+
+
+def assigned_name() -> str | None:
+    """The variable that the result of the running call is assigned to, if it is."""
+    found = here()
+    return _assigned_name(*found) if found is not None else None
+
+
+def is_dropped() -> bool:
+    """True if nothing takes the result of the running call."""
+    found = here()
+    after = None if found is None else _instruction_after(*found)
+    return after is not None and after.opname == "POP_TOP"
+
+
+@cache
+def _instruction_after(code: CodeType, offset: int) -> dis.Instruction | None:
+    following = (i for i in dis.get_instructions(code) if i.offset > offset)
+    return next((i for i in following if i.opname != "CACHE"), None)
+
+
+@cache
+def _assigned_name(code: CodeType, offset: int) -> str | None:
+    after = _instruction_after(code, offset)
+    if after is not None and after.opname in ("STORE_FAST", "STORE_DEREF", "STORE_NAME",
+                                              "STORE_GLOBAL"):  # fmt: skip
+        return str(after.argval)
+    return None

@@ -1,0 +1,210 @@
+"""Operation functions and their kernels."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import inspect
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import product
+from math import prod
+from types import CodeType, FunctionType
+from typing import Any
+
+from ttcodegen.foundation.diagnostics import Note
+from ttcodegen.foundation.suggestions import did_you_mean
+from ttcodegen.lang.simulator.block_states import NEVER_RELEASED_REMEDY, never_released
+from ttcodegen.lang.simulator.buffers import DataflowBuffer
+from ttcodegen.lang.simulator.context import (
+    Coordinates,
+    Kernel,
+    KernelKind,
+    Launch,
+    Node,
+    building_node,
+    current,
+)
+from ttcodegen.lang.simulator.debug_printing import debug_print
+from ttcodegen.lang.simulator.endless_loops import check_ends
+from ttcodegen.lang.simulator.locations import error, here, place
+from ttcodegen.lang.simulator.meshes import mesh_of, part_of
+from ttcodegen.lang.simulator.pipes import check_balance
+from ttcodegen.lang.simulator.scheduling import Scheduler
+from ttcodegen.lang.simulator.shapes import is_integer, is_tuple
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
+
+MOST_KERNELS = {KernelKind.COMPUTE: 1, KernelKind.DATA_MOVEMENT: 2}
+"""Of a node: its processors for data movement, and those that compute together."""
+
+
+def _device_grid() -> Coordinates:
+    rows, columns = default_system(DEFAULT_ARCHITECTURE).chip.grid
+    return columns, rows
+
+
+def _checked_grid(grid: object) -> Coordinates:
+    if grid in ("full", "auto"):
+        return _device_grid()
+    if is_tuple(grid) and grid and all(is_integer(n) and int(n) > 0 for n in grid):
+        return tuple(int(n) for n in grid)
+    raise error(f'the grid of an operation is "full", "auto" or a tuple of sizes, not {grid!r}')
+
+
+def _check_size(grid: Coordinates) -> None:
+    """Raises ProgramError if a grid has more nodes than the device has cores."""
+    columns, rows = _device_grid()
+    if prod(grid) > columns * rows:
+        raise error(
+            f"a grid of {'x'.join(map(str, grid))} nodes is larger than the device, which has "
+            f"{columns}x{rows} cores",
+            remedy='take at most one node a core, or grid="full", and a loop in the kernels over '
+            "what is left",
+        )
+
+
+_OPTIONS = frozenset(
+    "fp32_dest_acc_en dst_full_sync_en math_fidelity memory_space num_outs options tiled".split()
+)
+"""Options of other compilers of the language beside the grid; they change nothing here."""
+
+
+def operation(
+    *, grid: object = "auto", **options: object
+) -> Callable[[Callable[..., Any]], Operation]:
+    """Makes a function an operation.
+
+    Args:
+        grid: "full" or "auto" for the grid of the device, or a tuple of sizes.
+        options: those in `_OPTIONS`.
+
+    Raises:
+        ProgramError: if the grid is larger than the device, or there is no such option.
+    """
+    for name in options:
+        if name not in _OPTIONS:
+            known = did_you_mean(name, ("grid", *_OPTIONS))
+            raise error(f"ttl.operation has no option '{name}'{known}")
+    checked = _checked_grid(grid)
+    _check_size(checked)
+    return lambda function: Operation(function, checked)
+
+
+class Operation:
+    """An operation: a call runs its kernels on all nodes of its grid."""
+
+    def __init__(self, function: Callable[..., Any], grid: Coordinates) -> None:
+        self.function = function
+        self.grid = grid
+        functools.update_wrapper(self, function)
+
+    @property
+    def name(self) -> str:
+        """The name of the function, without the underscores that keep it private."""
+        return self.function.__name__.strip("_") or self.function.__name__
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> None:
+        if current.node is not None:
+            raise error(f"the operation '{self.name}' is called inside of an operation")
+        mesh = mesh_of([*arguments, *keywords.values()])
+        if mesh is not None:
+            count = mesh.get_num_devices()
+            try:
+                for device in range(count):
+                    current.more_devices = count - 1 - device
+                    parts = [part_of(value, device) for value in arguments]
+                    self(*parts, **{name: part_of(each, device) for name, each in keywords.items()})
+            finally:
+                current.more_devices = 0
+            return
+        launch = self.instantiate(arguments, keywords)
+        kernels = [kernel for node in launch.nodes.values() for kernel in node.kernels]
+        if not kernels:
+            raise error(f"the operation '{self.name}' has no kernel function")
+        finish = current.watch(launch) if current.watch is not None else None
+        launch.scheduler.run(kernels)
+        _check_released(launch)
+        check_balance(launch)
+        if finish is not None:
+            finish()
+
+    def instantiate(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Launch:
+        """Runs the body of the operation on each node, which makes its kernels."""
+        launch = Launch(self.name, self.grid, Scheduler(), more_devices=current.more_devices)
+        signature = inspect.signature(self.function)
+        with suppress(TypeError):  # The call itself reports arguments that do not fit.
+            launch.arguments.update(signature.bind(*arguments, **keywords).arguments)
+        for coordinates in product(*map(range, self.grid)):
+            launch.nodes[coordinates] = current.node = Node(coordinates, launch)
+            try:
+                returned = self.function(*arguments, **keywords)
+            finally:
+                current.node = None
+            if returned is not None:
+                raise error(f"the operation '{self.name}' returns a value; operations return None")
+        return launch
+
+
+def _check_released(launch: Launch) -> None:
+    for node in launch.nodes.values():
+        for buffer in node.made.of(DataflowBuffer):
+            for block in buffer.unreleased():
+                raise error(
+                    f"{never_released(buffer.name, block.acquisition)} on node {node}",
+                    at=block.acquired,
+                    remedy=NEVER_RELEASED_REMEDY,
+                )
+
+
+def _kernel(kind: KernelKind) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    def register(function: Callable[[], None]) -> Callable[[], None]:
+        node = building_node(f"a {kind.value} kernel")
+        if function.__code__.co_argcount:  # pyright: ignore
+            raise error(
+                f"the kernel '{function.__name__}' has arguments; kernel functions have none"
+            )
+        same = [kernel for kernel in node.kernels if kernel.kind is kind]
+        if len(same) == MOST_KERNELS[kind]:
+            raise error(
+                f"a node runs at most {MOST_KERNELS[kind]} {kind.value} kernels at a time",
+                notes=[Note("the first one", place(same[0].defined))],
+            )
+        check_ends(function.__name__, function.__code__)
+        made = Kernel(function.__name__, kind, _with_debug_print(function), node, here())
+        node.kernels.append(made)
+        return function
+
+    return register
+
+
+def compute() -> Callable[[Callable[[], None]], Callable[[], None]]:
+    """Makes a function of the operation's body its compute kernel."""
+    return _kernel(KernelKind.COMPUTE)
+
+
+def datamovement() -> Callable[[Callable[[], None]], Callable[[], None]]:
+    """Makes a function of the operation's body a data movement kernel."""
+    return _kernel(KernelKind.DATA_MOVEMENT)
+
+
+def _with_debug_print(function: Callable[[], None]) -> Callable[[], None]:
+    """The same function, whose `print` takes objects of the language."""
+    assert isinstance(function, FunctionType)
+    if "print" not in _names(function.__code__) or "print" in function.__globals__:
+        return function
+    known = {**vars(builtins), "print": debug_print}
+    changed = FunctionType(
+        function.__code__,
+        {**function.__globals__, "__builtins__": known},
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    return changed
+
+
+def _names(code: CodeType) -> set[str]:
+    """The global names that a function uses, those of functions inside of it included."""
+    inner = (each for each in code.co_consts if isinstance(each, CodeType))
+    return set(code.co_names).union(*map(_names, inner))

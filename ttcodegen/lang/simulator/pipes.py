@@ -1,0 +1,280 @@
+"""Pipes between nodes, and the nets that they form.
+
+A copy into a pipe is complete when the block may be used again; what was sent waits for the copies
+out of the pipe, in the order in which it was sent.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ttcodegen.lang.simulator.context import (
+    Awaitable,
+    Coordinates,
+    KernelKind,
+    Launch,
+    Node,
+    current,
+    current_node,
+    grid_in_dimensions,
+    in_dimensions,
+    running_kernel,
+)
+from ttcodegen.lang.simulator.expressions import Array
+from ttcodegen.lang.simulator.locations import Instruction, assigned_name, error, here
+from ttcodegen.lang.simulator.recording import recording_of
+from ttcodegen.lang.simulator.shapes import (
+    Shape,
+    is_integer,
+    is_range,
+    is_tuple,
+    sequence_of,
+    shape_text,
+)
+
+if TYPE_CHECKING:
+    from ttcodegen.lang.simulator.buffers import Block
+
+NodeCoord = int | Coordinates
+NodeRange: TypeAlias = "tuple[int | slice[Any, Any, Any], ...]"
+
+
+def node_text(place: object) -> str:
+    """A node or a range of nodes as the program writes it."""
+    if is_range(place):
+        return ":".join("" if end is None else str(end) for end in (place.start, place.stop))
+    if is_tuple(place):
+        return f"({', '.join(node_text(each) for each in place)})"
+    return str(place)
+
+
+def nodes_of(place: object, grid: Coordinates, what: str) -> Iterator[Coordinates]:
+    """The nodes that a coordinate or a range means, in its own number of dimensions.
+
+    Raises ProgramError if one is not on the grid.
+    """
+    parts: tuple[Any, ...] = place if is_tuple(place) else (place,)
+    sizes = grid_in_dimensions(grid, len(parts))
+    return product(
+        *(_along(part, size, place, grid, what) for part, size in zip(parts, sizes, strict=True))
+    )
+
+
+def _along(part: Any, size: int, place: object, grid: Coordinates, what: str) -> range:
+    """The coordinates that a part of a position means in its dimension."""
+    if is_range(part):
+        start = 0 if part.start is None else part.start
+        stop = size if part.stop is None else part.stop
+        contiguous = part.step in (None, 1)
+    else:
+        start, stop, contiguous = part, None, True
+    if not is_integer(start) or not (stop is None or is_integer(stop)):
+        raise error(f"{what} is a node coordinate or a node range, not {place!r}")
+    first, end = int(start), int(start) + 1 if stop is None else int(stop)
+    if not contiguous or not 0 <= first < end <= size:
+        raise error(f"{what}, {node_text(place)}, is not on the grid of {shape_text(grid)} nodes")
+    return range(first, end)
+
+
+class Pipe:
+    """A way from a node to another node, or to all nodes of a range."""
+
+    def __init__(self, src: NodeCoord, dst: NodeCoord | NodeRange) -> None:
+        if any(is_range(part) for part in sequence_of(src)):
+            raise error("the source of a pipe is a single node")
+        self.src = src
+        self.dst = dst
+        self._receivers: tuple[Coordinates, frozenset[Coordinates]] | None = None
+
+    def rank(self, place: object) -> int:
+        """The number of dimensions that a coordinate has."""
+        return len(sequence_of(place))
+
+    def receivers(self, grid: Coordinates) -> frozenset[Coordinates]:
+        """The nodes that it leads to, in the dimensions of `dst`."""
+        if self._receivers is None or self._receivers[0] != grid:
+            found = frozenset(nodes_of(self.dst, grid, "the destination of a pipe"))
+            self._receivers = grid, found
+        return self._receivers[1]
+
+    def starts_at(self, node: Node) -> bool:
+        """True if a node is its source."""
+        grid = node.launch.grid
+        (source,) = nodes_of(self.src, grid, "the source of a pipe")
+        return in_dimensions(node.coordinates, grid, len(source), 0) == source
+
+    def ends_at(self, node: Node) -> bool:
+        """True if a node is among its destinations."""
+        grid = node.launch.grid
+        place = in_dimensions(node.coordinates, grid, self.rank(self.dst), 0)
+        return place in self.receivers(grid)
+
+    def __str__(self) -> str:
+        return f"{node_text(self.src)} -> {node_text(self.dst)}"
+
+
+class _PipeIdentity:
+    """A pipe inside of a condition body function."""
+
+    def __init__(self, net: PipeNet, number: int, pipe: Pipe) -> None:
+        self.net = net
+        self.number = number
+        self.pipe = pipe
+        self.is_current = True
+
+    def check(self) -> None:
+        """Raises ProgramError once the condition body function has returned."""
+        if not self.is_current:
+            raise error("a pipe can be used inside of the condition body function only")
+
+
+class SrcPipeIdentity(_PipeIdentity):
+    """A pipe whose source is the current node."""
+
+    @property
+    def dst(self) -> NodeCoord | NodeRange:
+        """The destination node or node range."""
+        return self.pipe.dst
+
+
+class DstPipeIdentity(_PipeIdentity):
+    """A pipe one of whose destinations is the current node."""
+
+    @property
+    def src(self) -> NodeCoord:
+        """The source node."""
+        return self.pipe.src
+
+
+class PipeNet:
+    """A net of pipes."""
+
+    def __init__(self, pipes: Sequence[Pipe]) -> None:
+        self.pipes = list(pipes)
+        self.name = assigned_name() or "a pipe net"
+        wrong = [each for each in self.pipes if not isinstance(each, Pipe)]  # pyright: ignore
+        if wrong:
+            raise error(f"a pipe net is made of pipes, not of a {type(wrong[0]).__name__}")
+        self.key: object = self
+        if current.kernel is not None:
+            raise error(
+                "a pipe net is made in the scope of an operation function, or outside of it"
+            )
+        if current.node is not None:
+            # Each node makes its own; those made at the same location are the same net.
+            nets = current.node.made.of(PipeNet)
+            self.key = len(nets)
+            nets.append(self)
+            if not any(current.node.coordinates):
+                self._check_places(current.node)
+
+    def _check_places(self, node: Node) -> None:
+        """Raises ProgramError if an end of a pipe is not on the grid."""
+        for pipe in self.pipes:
+            pipe.starts_at(node)
+            pipe.receivers(node.launch.grid)
+
+    def if_src(self, cond_fun: Callable[[SrcPipeIdentity], None]) -> None:
+        """Calls a function for each pipe whose source is the current node."""
+        kernel = running_kernel("ttl.PipeNet.if_src", KernelKind.DATA_MOVEMENT)
+        for number, pipe in enumerate(self.pipes):
+            if pipe.starts_at(kernel.node):
+                identity = SrcPipeIdentity(self, number, pipe)
+                cond_fun(identity)
+                identity.is_current = False
+
+    def if_dst(self, cond_fun: Callable[[DstPipeIdentity], None]) -> None:
+        """Calls a function for each pipe one of whose destinations is the current node."""
+        kernel = running_kernel("ttl.PipeNet.if_dst", KernelKind.DATA_MOVEMENT)
+        for number, pipe in enumerate(self.pipes):
+            if pipe.ends_at(kernel.node):
+                identity = DstPipeIdentity(self, number, pipe)
+                cond_fun(identity)
+                identity.is_current = False
+
+    def is_src(self) -> bool:
+        """True if the current node is the source of a pipe."""
+        node = current_node("ttl.PipeNet.is_src")
+        return any(pipe.starts_at(node) for pipe in self.pipes)
+
+    def is_dst(self) -> bool:
+        """True if the current node is a destination of a pipe."""
+        node = current_node("ttl.PipeNet.is_dst")
+        return any(pipe.ends_at(node) for pipe in self.pipes)
+
+    def is_active(self) -> bool:
+        """True if the current node is a source or a destination."""
+        return self.is_src() or self.is_dst()
+
+
+class _Channel(Awaitable):
+    """What was sent through a pipe to one of its destinations and not received yet."""
+
+    def __init__(self, net: PipeNet, pipe: Pipe, node: Coordinates) -> None:
+        super().__init__()
+        self.net = net
+        self.pipe = pipe
+        self.node = node
+        self.blocks: deque[tuple[Array, Shape, bool]] = deque()
+        self.sent = 0
+        self.last: Instruction | None = None
+
+
+def _channel(identity: _PipeIdentity, launch: Launch, node: Coordinates) -> _Channel:
+    key = (identity.net.key, identity.number, node)
+    found = launch.traffic.get(key)
+    if not isinstance(found, _Channel):
+        found = launch.traffic[key] = _Channel(identity.net, identity.pipe, node)
+    return found
+
+
+def send(identity: SrcPipeIdentity, block: Block) -> None:
+    """Sends a block to the destinations of a pipe."""
+    identity.check()
+    launch = running_kernel("ttl.copy").node.launch
+    array = block.content().copy()
+    if (recording := recording_of(launch)) is not None:
+        recording.stored(array, recording.content(block.content()))
+    for node in sorted(identity.pipe.receivers(launch.grid)):
+        channel = _channel(identity, launch, node)
+        channel.blocks.append((array, block.shape, block.is_tiled))
+        channel.sent += 1
+        channel.last = here()
+        launch.scheduler.changed(channel)
+
+
+def receive(identity: DstPipeIdentity, block: Block) -> None:
+    """Waits for the next block out of a pipe, and writes it into a block."""
+    node = running_kernel("ttl.copy").node
+    launch = node.launch
+    pipe = identity.pipe
+    place = in_dimensions(node.coordinates, launch.grid, pipe.rank(pipe.dst), 0)
+    channel = _channel(identity, launch, place)
+    launch.scheduler.wait_until(
+        channel, lambda: bool(channel.blocks), lambda: f"a block out of the pipe {pipe}"
+    )
+    array, shape, is_tiled = channel.blocks.popleft()
+    if (shape, is_tiled) != (block.shape, block.is_tiled):
+        raise error(
+            f"a block of the shape {shape_text(shape)} was sent to the pipe {pipe}, but it is "
+            f"received into one of the shape {shape_text(block.shape)}"
+        )
+    block.content()[...] = array
+    if (recording := recording_of(launch)) is not None:
+        recording.stored(block.content(), recording.content(array))
+
+
+def check_balance(launch: Launch) -> None:
+    """Raises ProgramError if something was sent that nobody received."""
+    for channel in launch.traffic.values():
+        if isinstance(channel, _Channel) and channel.blocks:
+            raise error(
+                f"the pipe {channel.pipe} of '{channel.net.name}' is not balanced: "
+                f"{channel.sent} copies into it, {channel.sent - len(channel.blocks)} out of it on "
+                f"node {node_text(channel.node)}",
+                at=channel.last,
+                remedy="each ttl.copy into a pipe needs one out of it on each destination",
+            )

@@ -1,0 +1,185 @@
+"""Copies between blocks, tensors and pipes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ttcodegen.lang.simulator.block_states import Event
+from ttcodegen.lang.simulator.buffers import Block, DataflowBuffer
+from ttcodegen.lang.simulator.context import KernelKind, running_kernel
+from ttcodegen.lang.simulator.locations import error
+from ttcodegen.lang.simulator.pipes import DstPipeIdentity, Pipe, SrcPipeIdentity, receive, send
+from ttcodegen.lang.simulator.recording import current_recording
+from ttcodegen.lang.simulator.shapes import shape_text
+from ttcodegen.lang.simulator.tensors import Tensor, TensorSlice
+from ttcodegen.lang.simulator.write_coverage import WrittenUnits
+
+_BEGIN_COPY_TO, _END_COPY_TO = Event.BEGIN_COPY_TO, Event.END_COPY_TO
+HANDLE_AFTER_WAIT = "a transfer handle cannot be used after wait was called"
+GROUP_AFTER_WAIT = "a group transfer cannot be used after wait_all was called"
+ADDED_AFTER_WAIT = "ttl.GroupTransfer.add cannot be called after wait_all was called"
+
+
+def no_handle(value: object) -> str:
+    """The error of a program that adds something else than a transfer to a group."""
+    return f"a group takes transfer handles, not a {type(value).__name__}"
+
+
+class Transfer:
+    """The handle of a copy under way."""
+
+    def __init__(self, finish: Callable[[], None]) -> None:
+        self._finish: Callable[[], None] | None = finish
+
+    def wait(self) -> None:
+        """Waits for the copy to be complete; the handle cannot be used afterwards."""
+        running_kernel("ttl.Transfer.wait", KernelKind.DATA_MOVEMENT)
+        if self._finish is None:
+            raise error(HANDLE_AFTER_WAIT)
+        finish, self._finish = self._finish, None
+        finish()
+
+    @property
+    def is_open(self) -> bool:
+        """True if nobody has waited for it."""
+        return self._finish is not None
+
+
+class GroupTransfer:
+    """Transfers that are waited for together."""
+
+    def __init__(self) -> None:
+        running_kernel("ttl.GroupTransfer", KernelKind.DATA_MOVEMENT)
+        self._transfers: list[Transfer] | None = []
+
+    def add(self, xf: Transfer) -> None:
+        """Adds a transfer."""
+        if self._transfers is None:
+            raise error(ADDED_AFTER_WAIT)
+        if not isinstance(xf, Transfer):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise error(no_handle(xf))
+        self._transfers.append(xf)
+
+    def wait_all(self) -> None:
+        """Waits for all transfers; the group cannot be used afterwards."""
+        if self._transfers is None:
+            raise error(GROUP_AFTER_WAIT)
+        transfers, self._transfers = self._transfers, None
+        for transfer in transfers:
+            transfer.wait()
+
+
+def copy(src: object, dst: object) -> Transfer:
+    """Begins to copy between a block and a tensor slice or a pipe.
+
+    The transfer that it returns has to be waited for before the block is used or released.
+    """
+    running_kernel("ttl.copy", KernelKind.DATA_MOVEMENT)
+    if isinstance(src, TensorSlice) and isinstance(dst, Block):
+        return _load(src, dst)
+    match src, dst:
+        case Block(), TensorSlice():
+            return _save(src, dst)
+        case Block(), SrcPipeIdentity():
+            return _send(src, dst)
+        case DstPipeIdentity(), Block():
+            return _receive(src, dst)
+        case _:
+            raise _no_copy(src, dst)
+
+
+def copy_remedy(*, has_tensor: bool, has_pipe: bool, is_turned: bool) -> str:
+    """What a copy should have got that got something else.
+
+    Args:
+        has_tensor: whether it got a tensor.
+        has_pipe: whether it got a pipe that no condition body function was called with.
+        is_turned: whether it got a pipe at the wrong end.
+    """
+    if is_turned:
+        return "in if_src a pipe is the destination of a copy, in if_dst it is the source"
+    if has_pipe:
+        return "a copy with a pipe is in a function that the net's if_src or if_dst calls"
+    if has_tensor:
+        return "give the part of the tensor as a slice, such as a[0, :]"
+    return "copies go between a block and a tensor slice, or between a block and a pipe"
+
+
+def _no_copy(src: object, dst: object) -> Exception:
+    both = (src, dst)
+    remedy = copy_remedy(
+        has_tensor=any(isinstance(each, Tensor) for each in both),
+        has_pipe=any(isinstance(each, Pipe) for each in both),
+        is_turned=isinstance(src, SrcPipeIdentity) or isinstance(dst, DstPipeIdentity),
+    )
+    kinds = [type(each).__name__ for each in both]
+    return error(f"there is no ttl.copy from a {kinds[0]} to a {kinds[1]}", remedy=remedy)
+
+
+def wrong_kind(buffer: DataflowBuffer, tensor: Tensor) -> str | None:
+    """The message to a program that copies between a block and a tensor of another layout or data
+    type; None if they have the same."""
+    if buffer.is_tiled is not tensor.is_tiled:
+        names = {True: "tiled", False: "row-major"}
+        return (
+            f"a block of '{buffer.name}' is {names[buffer.is_tiled]}, the tensor is "
+            f"{names[tensor.is_tiled]}"
+        )
+    if buffer.data_type is not tensor.data_type:
+        return (
+            f"a block of '{buffer.name}' holds {buffer.data_type.name}, the tensor "
+            f"{tensor.data_type.name}: a copy does not convert"
+        )
+    return None
+
+
+def _check_shapes(block: Block, part: TensorSlice) -> None:
+    misfit = wrong_kind(block.buffer, part.tensor)
+    if misfit is not None:
+        raise error(misfit)
+    if not part.has_shape(block.shape):
+        raise error(
+            f"{part} does not fit a block of '{block.buffer.name}', which has the shape "
+            f"{shape_text(block.shape)}"
+        )
+
+
+def _load(part: TensorSlice, block: Block) -> Transfer:
+    _check_shapes(block, part)
+    block.happens(_BEGIN_COPY_TO)
+    target = block.content()
+    given = part.view()
+    target[...] = given if given.shape == target.shape else given.reshape(target.shape)
+    if (recording := current_recording()) is not None:
+        recording.loaded(target, part, block.shape)
+    return Transfer(lambda: block.happens(_END_COPY_TO))
+
+
+def _save(block: Block, part: TensorSlice) -> Transfer:
+    _check_shapes(block, part)
+    block.happens(Event.BEGIN_COPY_FROM)
+    target = part.view()
+    target[...] = block.content().reshape(target.shape)
+    if (recording := current_recording()) is not None:
+        recording.saved(block.content(), part, block.shape)
+    written = running_kernel("ttl.copy").node.launch.written
+    if id(part.tensor) not in written:
+        written[id(part.tensor)] = WrittenUnits(part.tensor.units)
+    written[id(part.tensor)].add(part.starts, part.sizes)
+    return Transfer(lambda: block.happens(Event.END_COPY_FROM))
+
+
+def _send(block: Block, pipe: SrcPipeIdentity) -> Transfer:
+    block.happens(Event.BEGIN_COPY_FROM)
+    send(pipe, block)
+    return Transfer(lambda: block.happens(Event.END_COPY_FROM))
+
+
+def _receive(pipe: DstPipeIdentity, block: Block) -> Transfer:
+    block.happens(Event.BEGIN_COPY_TO)
+
+    def finish() -> None:
+        receive(pipe, block)
+        block.happens(Event.END_COPY_TO)
+
+    return Transfer(finish)

@@ -1,0 +1,1 @@
+"""Attention, its key and value caches, rotary embedding, and sampling."""

@@ -1,0 +1,256 @@
+"""Heads of an attention: split off a projection, and put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.dialects.core.datatypes import DataType, bf16, element_of, f32, shape_of
+from ttcodegen.dialects.operations.attribute_kinds import BOOLEAN, INTEGER
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.tile import TILE_SIDE
+from ttcodegen.foundation.lazy_numpy import Array, np
+from ttcodegen.ops.core.builder import OpBuilder
+from ttcodegen.ops.core.calls import NULLOPT, CppCalls, Text, cpp_call, cpp_text, operand_
+from ttcodegen.ops.core.definition import (
+    Call,
+    OperandSpec,
+    TTIRDefinition,
+    TTNNDefinition,
+    attribute,
+    operand,
+    optional,
+    register,
+)
+from ttcodegen.ops.core.shape_checks import expect_shape
+from ttcodegen.ops.core.traits import CallKind
+from ttcodegen.ops.core.work import no_flops
+
+MOVED = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B)
+
+# concatenate_heads: (batch, heads, sequence, head size) to (batch, sequence, heads * head size)
+
+
+def _verify_concatenate(op: CatalogueOp) -> None:
+    """Concatenates the heads of each element of the sequence."""
+    shape = op.shape("input")
+    if len(shape) != 4:
+        raise VerifyException(f"{op.name}: expected an input of rank 4, found {shape}")
+    batch, heads, sequence, size = shape
+    expect_shape(op, [batch, sequence, heads * size])
+
+
+def _concatenate(call: Call) -> Array:
+    return np.swapaxes(call.array("input"), 1, 2).reshape(call.results[0].shape)
+
+
+def _concatenate_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """The heads after the sequence, as one dimension with their size."""
+    value = builder.permute(builder.operand(op, "input"), [0, 2, 1, 3])
+    return builder.reshape(value, op.result_shape)
+
+
+def _lower_concatenate(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    value = builder.operand(op, "input")
+    # The library moves heads of whole tiles (docs/library-rules.md).
+    if element_of(value.type) in (bf16, f32) and shape_of(value.type)[3] % TILE_SIDE == 0:
+        return builder.emit("concatenate_heads", [value], op.result_type)
+    return builder.reshape(builder.permute(value, [0, 2, 1, 3]), op.result_shape)
+
+
+register(
+    TTIRDefinition(
+        "ttir.concatenate_heads",
+        (operand("input"),),
+        verify=_verify_concatenate,
+        numpy=_concatenate,
+        lower=_lower_concatenate,
+        primitives=_concatenate_primitives,
+        rearranges=True,
+    )
+)
+
+register(
+    TTNNDefinition(
+        "ttnn.concatenate_heads",
+        (OperandSpec("input", data_types=MOVED),),
+        verify=_verify_concatenate,
+        numpy=_concatenate,
+        cpp=cpp_call(
+            "ttnn::transformer::concatenate_heads",
+            "ttnn/operations/transformer/concatenate_heads/concatenate_heads.hpp",
+            operand_("input"),
+        ),
+        flops=no_flops,
+        rearranges=True,
+        participle="joined",
+        call_kind=CallKind.COPY,
+    )
+)
+
+# split_query_key_value_and_split_heads
+
+
+def _head_counts(op: CatalogueOp) -> tuple[int, int]:
+    """How many heads the query has, and keys and values have."""
+    heads, key_heads = op.parameter("num_heads"), op.parameter("num_kv_heads")
+    return heads, heads if key_heads is None else key_heads
+
+
+def _split_shapes(op: CatalogueOp) -> list[tuple[int, ...]]:
+    """The shapes of query, key and value; raises VerifyException if the heads do not divide."""
+    shape = op.shape("input_tensor")
+    heads, key_heads = _head_counts(op)
+    separate = op.optional_operand("kv_input_tensor")
+    other = shape if separate is None else shape_of(separate.type)
+    if len(shape) != 3 or len(other) != 3 or heads < 1 or key_heads < 1:
+        raise VerifyException(
+            f"{op.name}: expected tensors (batch, sequence, hidden size) and at least one head, "
+            f"found {shape}, {other} and {heads} and {key_heads} heads"
+        )
+    counts = [(shape[2], heads + (2 * key_heads if separate is None else 0))]
+    if separate is not None:
+        counts.append((other[2], 2 * key_heads))
+    sizes = {hidden // count for hidden, count in counts}
+    if any(hidden % count for hidden, count in counts) or len(sizes) != 1:
+        raise VerifyException(
+            f"{op.name}: {heads} heads of the query and {key_heads} of keys and values do not "
+            f"divide hidden sizes {', '.join(str(hidden) for hidden, _ in counts)} equally"
+        )
+    size = sizes.pop()
+    keys = (other[0], key_heads, other[1], size)
+    if op.parameter("transpose_key"):
+        keys = (*keys[:2], size, other[1])
+    return [(shape[0], heads, shape[1], size), keys, (other[0], key_heads, other[1], size)]
+
+
+def _verify_split(op: CatalogueOp) -> None:
+    """Query, key and value are (batch, heads, sequence, head size); a transposed key has the
+    sequence last."""
+    for index, expected in enumerate(_split_shapes(op)):
+        expect_shape(op, expected, index)
+
+
+def _split(call: Call) -> list[Array]:
+    heads, key_heads = call["num_heads"], call["num_kv_heads"]
+    key_heads = heads if key_heads is None else key_heads
+    first, separate = call.array("input_tensor"), call.optional("kv_input_tensor")
+    parts = [first]
+    if separate is None:
+        size = first.shape[2] // (heads + 2 * key_heads)
+        parts = [first[..., : heads * size], first[..., heads * size :]]
+    else:
+        parts.append(separate)
+    key, value = np.split(parts[1], 2, axis=2)
+    split = [
+        part.reshape(*part.shape[:2], count, -1).transpose(0, 2, 1, 3)
+        for part, count in ((parts[0], heads), (key, key_heads), (value, key_heads))
+    ]
+    if call["transpose_key"]:
+        split[1] = np.swapaxes(split[1], 2, 3)
+    return split
+
+
+def _lower_split(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
+    """One call if the library takes the heads; slices of the projection otherwise."""
+    first = builder.operand(op, "input_tensor")
+    separate = builder.optional(op, "kv_input_tensor")
+    shapes = _split_shapes(op)
+    heads, key_heads = _head_counts(op)
+    size = shapes[0][3]
+    alike = separate is None or shape_of(separate.type)[:2] == shape_of(first.type)[:2]
+    floats = all(element_of(v.type) in (bf16, f32) for v in (first, separate) if v is not None)
+    if size % TILE_SIDE == 0 and alike and floats:
+        made = builder.emit_op(
+            "split_query_key_value_and_split_heads",
+            [first, separate],
+            [result.type for result in op.results],
+            num_heads=heads,
+            num_kv_heads=None if key_heads == heads else key_heads,
+            transpose_key=op.parameter("transpose_key"),
+        )
+        return made.results
+    return _split_parts(builder, op)
+
+
+def _split_parts(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
+    """Slices of the projection, with the heads before the sequence."""
+    first = builder.operand(op, "input_tensor")
+    separate = builder.optional(op, "kv_input_tensor")
+    heads, key_heads = _head_counts(op)
+    size = _split_shapes(op)[0][3]
+    query_end = heads * size
+    source = first if separate is None else separate
+    start = query_end if separate is None else 0
+    parts = [
+        (first, 0, heads),
+        (source, start, key_heads),
+        (source, start + key_heads * size, key_heads),
+    ]
+    results: list[SSAValue] = []
+    for index, (value, begin, count) in enumerate(parts):
+        batch, sequence, _ = shape_of(value.type)
+        part = builder.slice_dim(value, 2, begin, begin + count * size)
+        part = builder.reshape(part, [batch, sequence, count, size])
+        transposed = index == 1 and op.parameter("transpose_key")
+        results.append(builder.permute(part, [0, 2, 3, 1] if transposed else [0, 2, 1, 3]))
+    return results
+
+
+_SPLIT = (
+    attribute("num_heads", INTEGER),
+    attribute("num_kv_heads", INTEGER, None),
+    attribute("transpose_key", BOOLEAN),
+)
+
+register(
+    TTIRDefinition(
+        "ttir.split_query_key_value_and_split_heads",
+        (operand("input_tensor"), optional("kv_input_tensor")),
+        _SPLIT,
+        results=3,
+        verify=_verify_split,
+        numpy=_split,
+        lower=_lower_split,
+        primitives=_split_parts,
+    )
+)
+
+
+def _cpp_split(calls: CppCalls, op: CatalogueOp) -> None:
+    calls.include(
+        "ttnn/operations/transformer/split_query_key_value_and_split_heads/"
+        "split_query_key_value_and_split_heads.hpp"
+    )
+    separate = op.optional_operand("kv_input_tensor")
+    key_heads = op.parameter("num_kv_heads")
+    calls.bind_several(
+        op.results,
+        "ttnn::transformer::split_query_key_value_and_split_heads",
+        calls[op.operand("input_tensor")],
+        NULLOPT if separate is None else calls[separate],
+        Text(str(op.parameter("num_heads"))),
+        NULLOPT if key_heads is None else Text(str(key_heads)),
+        Text(cpp_text(bool(op.parameter("transpose_key")))),
+        NULLOPT,
+    )
+
+
+register(
+    TTNNDefinition(
+        "ttnn.split_query_key_value_and_split_heads",
+        (
+            OperandSpec("input_tensor", data_types=MOVED),
+            optional("kv_input_tensor", data_types=MOVED),
+        ),
+        _SPLIT,
+        results=3,
+        verify=_verify_split,
+        numpy=_split,
+        cpp=_cpp_split,
+        flops=no_flops,
+        nouns=("queries", "keys", "values"),
+    )
+)

@@ -1,0 +1,185 @@
+"""Attention over caches, as programs of the device compute it: attention of sequences with a mask
+for what is not there yet, over keys and values whose pages were looked up row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.core.datatypes import element_of, f32, shape_of, si32
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.foundation.lazy_numpy import Array, np
+from ttcodegen.ops.attention.reference import default_scale
+from ttcodegen.ops.attention.sdpa import sum_of
+from ttcodegen.ops.core.builder import OpBuilder
+
+_MOST_ROWS = 1 << 24
+"""Rows of a cache that float32 can number."""
+
+
+def decode_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """Attention of one token of each user."""
+    return _decoded(builder, op, builder.operand(op, "key"), builder.operand(op, "value"))
+
+
+def paged_decode_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """Attention of one token of each user over pages. None if there are more rows than float32 can
+    number."""
+    pages = _unpaged(builder, op)
+    return None if pages is None else _decoded(builder, op, *pages)
+
+
+def latent_decode_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """Attention of one token of each user over pages of latent vectors, whose first elements are
+    the values where none are given; None as above."""
+    rows = _rows_of_users(builder, op)
+    if rows is None:
+        return None
+    key, value = latent_vectors(builder, op, lambda pages: _rows_of_pages(builder, pages, rows))
+    return _decoded(builder, op, key, value)
+
+
+def latent_vectors(
+    builder: OpBuilder, op: CatalogueOp, unpaged: Callable[[SSAValue], SSAValue]
+) -> tuple[SSAValue, SSAValue]:
+    """Keys and values of attention to latent vectors, which `unpaged` brings out of their pages."""
+    key, value = unpaged(builder.operand(op, "key")), builder.optional(op, "value")
+    if value is None:
+        return key, builder.slice_dim(key, 3, 0, op.parameter("head_dim_v"))
+    return key, unpaged(value)
+
+
+def chunked_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """Attention of a part of a sequence, which sees what is before each of its tokens; None as
+    above."""
+    pages = _unpaged(builder, op)
+    if pages is None:
+        return None
+    queries, keys = op.shape("query")[2], shape_of(pages[0].type)[2]
+    start = builder.reshape(builder.operand(op, "chunk_start_idx"), [1, 1, 1, 1])
+    start = builder.typecast(start, f32)
+    line = np.arange(queries, dtype=np.float32).reshape(1, 1, queries, 1)
+    rows = builder.broadcasting("add", builder.constant(line), start)
+    mask = _hiding(builder, builder.broadcasting("le", _positions(builder, keys), rows))
+    return _attended(builder, op, builder.operand(op, "query"), *pages, mask, None)
+
+
+def _decoded(builder: OpBuilder, op: CatalogueOp, key: SSAValue, value: SSAValue) -> SSAValue:
+    query = builder.permute(builder.operand(op, "query"), [1, 2, 0, 3])
+    factor = builder.full([1] * 4, _scale(op), f32)
+    mask, sink = builder.optional(op, "attention_mask"), builder.optional(op, "attention_sink")
+    if mask is not None:
+        mask = builder.typecast(builder.permute(mask, [0, 2, 1, 3]), f32)
+        mask = builder.broadcasting("multiply", mask, factor)
+    mask = sum_of(builder, mask, _past(builder, op, shape_of(key.type)[2]))
+    if sink is not None:
+        sink = builder.slice_dim(sink, 1, 0, 1)
+        sink = builder.typecast(builder.reshape(sink, [1, shape_of(sink.type)[0], 1, 1]), f32)
+        sink = builder.broadcasting("multiply", sink, factor)
+    result = _attended(builder, op, query, key, value, mask, sink)
+    return builder.permute(result, [2, 0, 1, 3])
+
+
+def _attended(
+    builder: OpBuilder,
+    op: CatalogueOp,
+    query: SSAValue,
+    key: SSAValue,
+    value: SSAValue,
+    mask: SSAValue | None,
+    sink: SSAValue | None,
+) -> SSAValue:
+    element = op.result_type.element_type
+    shape = [*shape_of(query.type)[:3], shape_of(value.type)[3]]
+    return builder.emit(
+        "scaled_dot_product_attention",
+        [
+            query,
+            key,
+            value,
+            None if mask is None else builder.typecast(mask, element),
+            None if sink is None else builder.typecast(sink, element),
+        ],
+        TensorType(element, shape),
+        is_causal=False,
+        scale=_scale(op),
+    )
+
+
+def _scale(op: CatalogueOp) -> float:
+    scale = op.parameter("scale")
+    return float(default_scale(op.shape("query")[3]) if scale is None else scale)
+
+
+def _positions(builder: OpBuilder, keys: int) -> SSAValue:
+    return builder.constant(np.arange(keys, dtype=np.float32).reshape(1, 1, 1, keys))
+
+
+def _hiding(builder: OpBuilder, visible: SSAValue) -> SSAValue:
+    """Zero where something is visible, minus infinity elsewhere."""
+    zero, hidden = (builder.full([1] * 4, number, f32) for number in (0.0, -np.inf))
+    return builder.broadcasting("where", visible, zero, hidden, element=f32)
+
+
+def _past(builder: OpBuilder, op: CatalogueOp, keys: int) -> SSAValue | None:
+    """What hides the keys after each user's position, and those before its window; None if all are
+    seen."""
+    names = {spec.name for spec in op.definition.attributes}
+    window = op.parameter("sliding_window_size") if "sliding_window_size" in names else None
+    current = builder.optional(op, "cur_pos_tensor")
+    if current is None or not op.parameter("is_causal"):
+        if not window or window >= keys:
+            return None
+        last = builder.full([1] * 4, float(keys - 1), f32)
+    else:
+        last = builder.reshape(current, [shape_of(current.type)[0], 1, 1, 1])
+        last = builder.typecast(last, f32)
+    line = _positions(builder, keys)
+    visible = builder.broadcasting("le", line, last)
+    if window and window < keys:
+        first = builder.full([1] * 4, float(window), f32)
+        first = builder.broadcasting("subtract", last, first)
+        inside = builder.broadcasting("gt", line, first)
+        visible = builder.broadcasting("multiply", visible, inside)
+    return _hiding(builder, visible)
+
+
+def _unpaged(builder: OpBuilder, op: CatalogueOp) -> tuple[SSAValue, SSAValue] | None:
+    """Keys and values (users, heads, positions, head size): rows of their pages, which the numbers
+    of the pages of each user choose."""
+    rows = _rows_of_users(builder, op)
+    if rows is None:
+        return None
+    key, value = (
+        _rows_of_pages(builder, builder.operand(op, name), rows) for name in ("key", "value")
+    )
+    return key, value
+
+
+def _rows_of_users(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """For each position of each user (users, heads, pages, page size) the number of its row among
+    those of all pages; None if there are more rows than float32 can number."""
+    total, heads, page, _ = op.shape("key")
+    if total * heads * page > _MOST_ROWS:
+        return None
+    table = builder.operand(op, "page_table")
+    users, count = shape_of(table.type)
+    number = builder.typecast(builder.reshape(table, [users, 1, count, 1]), f32)
+    for name, bound in (("maximum", 0.0), ("minimum", float(total - 1))):
+        number = builder.broadcasting(name, number, builder.full([1] * 4, bound, f32))
+    rows_of_page = builder.full([1] * 4, float(heads * page), f32)
+    first = builder.broadcasting("multiply", number, rows_of_page)
+    inside: Array = np.arange(heads * page, dtype=np.float32).reshape(1, heads, 1, page)
+    rows = builder.broadcasting("add", first, builder.constant(inside))
+    return builder.typecast(rows, si32)
+
+
+def _rows_of_pages(builder: OpBuilder, pages: SSAValue, rows: SSAValue) -> SSAValue:
+    total, heads, page, size = shape_of(pages.type)
+    users, _, count, _ = shape_of(rows.type)
+    table = builder.reshape(pages, [total * heads * page, size])
+    result = TensorType(element_of(pages.type), [users, heads, count, page, size])
+    found = builder.emit("embedding", [rows, table], result)
+    return builder.reshape(found, [users, heads, count * page, size])

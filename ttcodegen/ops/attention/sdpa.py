@@ -1,0 +1,470 @@
+"""Scaled dot product attention of whole sequences, and what its forms for decoding share with it.
+
+`attend` is the meaning of all of them; `spelled_out` says it with products and a softmax where the
+library's attention does not take the operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.dialects.core.datatypes import DataType, bf16, element_of, f32, shape_of
+from ttcodegen.dialects.operations.attribute_kinds import BOOLEAN, INTEGER, NUMBER
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.tile import TILE_SIDE, whole_tiles
+from ttcodegen.foundation.lazy_numpy import Array, np
+from ttcodegen.ops.attention.forms import ATTENTION, is_one_program
+from ttcodegen.ops.attention.reference import Band, attend, default_scale, hidden, plus
+from ttcodegen.ops.core.builder import OpBuilder
+from ttcodegen.ops.core.calls import (
+    COMPUTE_CONFIG_ATTRIBUTE,
+    SDPA_CONFIG_ATTRIBUTE,
+    ArgumentRule,
+    attribute_,
+    compute_config,
+    cpp_call,
+    cpp_text,
+    operand_,
+    output_memory,
+    program_config,
+)
+from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.core.definition import (
+    Call,
+    OperandSpec,
+    ResultRule,
+    TTIRDefinition,
+    TTNNDefinition,
+    attribute,
+    operand,
+    optional,
+    register,
+)
+from ttcodegen.ops.core.dimensions import Dimensions, Labels
+from ttcodegen.ops.core.shape_checks import expect_shape, require
+from ttcodegen.ops.core.traits import CallKind, Trait
+from ttcodegen.ops.core.work import attention_flops
+
+ATTENDED = (DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
+"""What the library's attention computes with (docs/library-rules.md)."""
+MOST_USERS = 64
+"""The library's decoding has a core per user: 8 x 8 on Wormhole."""
+LOWEST_MASKED = -1e30
+"""Masks that go down to the lowest finite float overflow when the library divides them by the
+scale, and a row of nothing but infinities has no softmax; this is far enough below any score."""
+LEAST_SCALE = 2.0**-24
+"""What is masked overflows where the library divides it by less."""
+
+
+def takes_scale(factor: float) -> bool:
+    """True if the library's attention can do with a scale. It divides masks by it, and leaves it to
+    the exponents of scores that are below the greatest, which they have to stay."""
+    return factor >= LEAST_SCALE
+
+
+def verify_scale(op: CatalogueOp) -> None:
+    """Of a call of the library: what it divides by."""
+    scale = op.parameter("scale")
+    fits = scale is None or abs(scale) >= LEAST_SCALE
+    require(op, fits, f"a scale of {LEAST_SCALE:.1e} or more", scale)
+
+
+# Meaning
+
+
+def _band(queries: int, keys: int, causal: bool, window: int | None) -> Band | None:
+    """As the library has it, but a single query that decodes follows all keys: it sees the
+    last ones."""
+    if window and queries == 1 < keys:
+        last = keys - 1
+        return Band(-last + (window - 1) / 2, (window - 1) / 2)
+    return Band.of(queries, keys, causal, window)
+
+
+def _attention(call: Call) -> Array:
+    query, key = call.array("query"), call.array("key")
+    scale = default_scale(query.shape[3]) if call["scale"] is None else call["scale"]
+    queries, keys = query.shape[2], key.shape[2]
+    band = _band(queries, keys, call["is_causal"], call["sliding_window_size"])
+    added = None if band is None else hidden(band.visible(queries, keys))
+    added = plus(call.optional("attention_mask"), added)
+    return attend(query, key, call.array("value"), scale, added, call.optional("attention_sink"))
+
+
+# Verification
+
+
+def verify_keys(op: CatalogueOp, batch: int, heads: int, size: int) -> tuple[int, ...]:
+    """The shape of the keys, which the values have as well, after checking it against the query."""
+    shape = op.shape("key")
+    require(op, len(shape) == 4, "keys of rank 4", shape)
+    require(
+        op,
+        op.shape("value") == shape,
+        f"values of the shape of the keys {shape}",
+        op.shape("value"),
+    )
+    require(op, shape[3] == size, f"keys of head size {size}", shape)
+    require(
+        op, shape[1] > 0 and heads % shape[1] == 0, f"heads that divide the query's {heads}", shape
+    )
+    require(op, shape[0] == batch, f"keys of a batch of {batch}", shape)
+    return shape
+
+
+def verify_mask(op: CatalogueOp, shape: Sequence[int]) -> None:
+    """A mask is there only if the op is not causal, and broadcasts to `shape`."""
+    mask = op.optional_operand("attention_mask")
+    if mask is None:
+        return
+    if op.parameter("is_causal"):
+        raise VerifyException(f"{op.name}: a mask is not allowed when is_causal is true")
+    found = shape_of(mask.type)
+    fits = len(found) == 4 and all(a in (1, b) for a, b in zip(found, shape, strict=True))
+    require(op, fits, f"a mask that broadcasts to {tuple(shape)}", found)
+
+
+def _verify_call(op: CatalogueOp) -> None:
+    """As above, with a scale that the library divides by."""
+    verify_scale(op)
+    _verify_attention(op)
+
+
+def _verify_attention(op: CatalogueOp) -> None:
+    """Query (batch, heads, queries, head size), keys and values (batch, heads, keys, head size)."""
+    query = op.shape("query")
+    require(op, len(query) == 4, "a query of rank 4", query)
+    batch, heads, queries, size = query
+    keys = verify_keys(op, batch, heads, size)[2]
+    verify_mask(op, (batch, heads, queries, keys))
+    if op.parameter("is_causal"):
+        require(op, queries == keys, f"{queries} keys, one per query, for is_causal", keys)
+    window = op.parameter("sliding_window_size")
+    require(op, window is None or window >= 0, "a sliding_window_size that is not negative", window)
+    sink = op.optional_operand("attention_sink")
+    if sink is not None:
+        found = shape_of(sink.type)
+        require(op, found == (1, heads, 1, 1), f"an attention_sink {(1, heads, 1, 1)}", found)
+    expect_shape(op, query)
+
+
+# Lowering
+
+
+def scaled(builder: OpBuilder, value: SSAValue, factor: float) -> SSAValue:
+    """`value` times a number."""
+    if factor == 1.0:
+        return value
+    return builder.emit("multiply", [value, None], value.type, scalar=float(factor))
+
+
+def positions(builder: OpBuilder, count: int, axis: int) -> SSAValue:
+    """0, 1, ... along one axis of a tensor of rank 4, in f32."""
+    value = builder.emit("arange", [], TensorType(f32, [count]), start=0, end=count)
+    return builder.reshape(value, [count if axis == dim else 1 for dim in range(4)])
+
+
+def hiding(builder: OpBuilder, visible: SSAValue, element: Attribute) -> SSAValue:
+    """Zero where `visible` is not zero, minus infinity elsewhere."""
+    zero = builder.full([1, 1, 1, 1], 0.0, element)
+    result = TensorType(element, shape_of(visible.type))
+    return builder.emit("where", [visible, zero, None], result, false_value=float("-inf"))
+
+
+def band_mask(
+    builder: OpBuilder, band: Band, queries: int, keys: int, element: Attribute
+) -> SSAValue:
+    """(1, 1, queries, keys): what to add so that only the keys of the band are seen."""
+    before = builder.broadcasting(
+        "subtract", positions(builder, queries, 2), positions(builder, keys, 3)
+    )
+    type_ = before.type
+    if band.center:
+        before = builder.emit("subtract", [before, None], type_, scalar=float(band.center))
+    distance = builder.like("abs", before)
+    visible = builder.emit("le", [distance, None], type_, scalar=float(band.half))
+    return hiding(builder, visible, element)
+
+
+def sum_of(builder: OpBuilder, a: SSAValue | None, b: SSAValue | None) -> SSAValue | None:
+    """The sum of what is there."""
+    if a is None or b is None:
+        return b if a is None else a
+    return builder.broadcasting("add", a, b)
+
+
+def padded_to(builder: OpBuilder, value: SSAValue, size: int) -> SSAValue:
+    """`value` with zeros after the elements of its last dimension, up to that size."""
+    return builder.pad(value, [(0, size - shape_of(value.type)[-1])])
+
+
+def bounded(builder: OpBuilder, mask: SSAValue) -> SSAValue:
+    """The mask without anything below `LOWEST_MASKED`."""
+    return builder.emit("maximum", [mask, None], mask.type, scalar=LOWEST_MASKED)
+
+
+def spelled_out(
+    builder: OpBuilder,
+    operands: Sequence[SSAValue],
+    scale: float,
+    mask: SSAValue | None,
+    sink: SSAValue | None,
+    element: Attribute,
+) -> SSAValue:
+    """`attend` by products and a softmax, in that element type."""
+    query, key, value = (builder.typecast(operand, element) for operand in operands)
+    batch, heads, queries, size = shape_of(query.type)
+    _, groups, keys, _ = shape_of(key.type)
+    # The heads of the query that share a head of the keys are more rows of one product.
+    query = builder.reshape(query, [batch, groups, heads // groups * queries, size])
+    rows = shape_of(query.type)[2]
+    scores = builder.emit(
+        "matmul", [query, key], TensorType(element, [batch, groups, rows, keys]), transpose_b=True
+    )
+    scores = builder.reshape(scaled(builder, scores, scale), [batch, heads, queries, keys])
+    if mask is not None:
+        mask = builder.typecast(mask, element)
+        scores = builder.broadcasting("add", scores, mask)
+    if sink is not None:
+        sink = builder.repeat(builder.typecast(sink, element), [batch, heads, queries, 1])
+        scores = builder.concat([scores, sink], 3)
+    weights = builder.like("softmax", scores, dimension=3)
+    weights = builder.slice_dim(weights, 3, 0, keys)
+    weights = builder.reshape(weights, [batch, groups, rows, keys])
+    width = shape_of(value.type)[3]
+    result = builder.emit(
+        "matmul", [weights, value], TensorType(element, [batch, groups, rows, width])
+    )
+    return builder.reshape(result, [batch, heads, queries, width])
+
+
+def _lower_attention(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """The library's attention takes bf16 only. Where it is given a window it forgets the mask, and
+    beside a window it sees the padding after the last key: then the window becomes a mask."""
+    operands = [builder.operand(op, name) for name in ("query", "key", "value")]
+    mask, sink = (builder.optional(op, name) for name in ("attention_mask", "attention_sink"))
+    batch, heads, queries, size = op.shape("query")
+    keys = op.shape("key")[2]
+    scale = op.parameter("scale")
+    factor = default_scale(size) if scale is None else scale
+    causal, window = op.parameter("is_causal"), op.parameter("sliding_window_size") or None
+    same = all(element_of(operand.type) == bf16 for operand in operands)
+    in_library = same and takes_scale(factor)
+    element = bf16 if in_library else op.result_type.element_type
+    band = _band(queries, keys, causal, window)
+    in_kernel = mask is None and band == Band.of(queries, keys, causal, window)
+    if window and not causal and keys % TILE_SIDE:
+        in_kernel = False
+    if mask is not None and not _is_bounded(op.operand("attention_mask")):
+        mask = bounded(builder, mask)
+    if band is not None and not (in_library and in_kernel):
+        mask = sum_of(builder, mask, band_mask(builder, band, queries, keys, element))
+        causal, window = False, None
+    if not in_library:
+        result = spelled_out(builder, operands, factor, mask, sink, element)
+        return builder.typecast(result, op.result_type.element_type)
+    if queries == 1 and keys % TILE_SIDE == 0 and batch <= MOST_USERS:
+        return _decoded(builder, op, operands, factor, mask, sink)
+    if mask is not None:
+        mask = builder.repeat(mask, [*shape_of(mask.type)[:2], queries, keys])
+    if sink is not None:
+        sink = scaled(builder, sink, 1.0 / factor)  # the kernel multiplies it with the scale
+    wide = whole_tiles(size)
+    operands = [padded_to(builder, operand, wide) for operand in operands]
+    result = builder.emit(
+        "scaled_dot_product_attention",
+        [*operands, mask, sink],
+        TensorType(bf16, [batch, heads, queries, wide]),
+        is_causal=causal,
+        scale=factor if wide != size else scale,
+        sliding_window_size=window,
+    )
+    result = builder.slice_dim(result, 3, 0, size)
+    return builder.typecast(result, op.result_type.element_type)
+
+
+def _is_bounded(mask: SSAValue) -> bool:
+    """True if a mask is known to go no lower than `LOWEST_MASKED`."""
+    op = mask.owner
+    if not isinstance(op, CatalogueOp) or op.name != "ttir.maximum":
+        return False
+    splats = [splat_of(operand) for operand in op.operands]
+    # A fill of floats is rounded, downwards perhaps.
+    return any(splat is not None and splat >= 1.01 * LOWEST_MASKED for splat in splats)
+
+
+def _decoded(
+    builder: OpBuilder,
+    op: CatalogueOp,
+    operands: Sequence[SSAValue],
+    factor: float,
+    mask: SSAValue | None,
+    sink: SSAValue | None,
+) -> SSAValue:
+    """A single query by the library's decoding, which divides the keys among cores. It takes (1,
+    batch, heads, head size), a mask with all heads (docs/library-rules.md), and multiplies mask and
+    sink with the scale."""
+    query, key, value = operands
+    batch, heads, _, size = op.shape("query")
+    if mask is not None:
+        mask = bounded(builder, scaled(builder, mask, 1.0 / factor))
+        mask = builder.permute(mask, [0, 2, 1, 3])
+        mask = builder.repeat(mask, [shape_of(mask.type)[0], 1, heads, op.shape("key")[2]])
+    if sink is not None:
+        sink = builder.reshape(scaled(builder, sink, 1.0 / factor), [heads, 1])
+        sink = padded_to(builder, sink, TILE_SIDE)
+    result = builder.emit(
+        "scaled_dot_product_attention_decode",
+        [builder.permute(query, [2, 0, 1, 3]), key, value, mask, None, sink],
+        TensorType(bf16, [1, batch, heads, size]),
+        is_causal=False,
+        scale=op.parameter("scale") if size % TILE_SIDE == 0 else factor,
+    )
+    result = builder.permute(result, [1, 2, 0, 3])
+    return builder.typecast(result, op.result_type.element_type)
+
+
+def _batch_and_heads(op: CatalogueOp) -> Dimensions | None:
+    """Sequences and heads are apart. Heads of the query that share one of the keys are neighbours,
+    so that equal parts of both belong together."""
+    if op.optional_operand("attention_sink") is not None or len(op.shape("query")) != 4:
+        return None
+    labels: list[Labels] = [(0, 1, None, None)] * 3
+    mask = op.optional_operand("attention_mask")
+    if mask is not None:
+        shape, query = shape_of(mask.type), op.shape("query")
+        if len(shape) != 4:
+            return None
+        divides = [dim if shape[dim] == query[dim] != 1 else None for dim in (0, 1)]
+        labels.append((*divides, None, None))
+    return Dimensions(labels, [(0, 1, None, None)])
+
+
+def _attention_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """Products and a softmax; or the op with a mask for what is not to be seen, if it says that
+    otherwise."""
+    query, key, value = (builder.operand(op, name) for name in ("query", "key", "value"))
+    mask, sink = (builder.optional(op, name) for name in ("attention_mask", "attention_sink"))
+    batch, heads, queries, size = op.shape("query")
+    _, groups, keys, _ = op.shape("key")
+    element = op.result_type.element_type
+    scale = op.parameter("scale")
+    band = _band(queries, keys, op.parameter("is_causal"), op.parameter("sliding_window_size"))
+    if band is not None:
+        added = hidden(band.visible(queries, keys))[np.newaxis, np.newaxis]
+        mask = sum_of(builder, mask, builder.constant(added, element))
+        operands = [query, key, value, mask, sink]
+        return builder.emit(
+            "scaled_dot_product_attention", operands, op.result_type, is_causal=False, scale=scale
+        )
+    factor = builder.full([1] * 4, default_scale(size) if scale is None else scale, element)
+    # The heads of the query that share a head of the keys are more rows of one product.
+    query = builder.reshape(query, [batch, groups, heads // groups * queries, size])
+    rows = shape_of(query.type)[2]
+    products = TensorType(element, [batch, groups, rows, keys])
+    scores = builder.emit("matmul", [query, key], products, transpose_b=True)
+    scores = builder.reshape(scores, [batch, heads, queries, keys])
+    scores = builder.broadcasting("multiply", scores, factor)
+    if mask is not None:
+        scores = builder.broadcasting("add", scores, mask)
+    if sink is not None:
+        wide = builder.full([batch, heads, queries, 1], 0.0, element)
+        scores = builder.concat([scores, builder.broadcasting("add", wide, sink)], 3)
+    weights = builder.like("softmax", scores, dimension=3)
+    weights = builder.slice_dim(weights, 3, 0, keys)
+    weights = builder.reshape(weights, [batch, groups, rows, keys])
+    width = shape_of(value.type)[3]
+    result = TensorType(element, [batch, groups, rows, width])
+    result_value = builder.emit("matmul", [weights, value], result)
+    return builder.reshape(result_value, op.result_shape)
+
+
+_ATTRIBUTES = (
+    attribute("is_causal", BOOLEAN, True),
+    attribute("scale", NUMBER, None),
+    attribute("sliding_window_size", INTEGER, None),
+)
+
+register(
+    TTIRDefinition(
+        ATTENTION,
+        (
+            operand("query"),
+            operand("key"),
+            operand("value"),
+            optional("attention_mask", input_kind="attention_mask"),
+            optional("attention_sink"),
+        ),
+        _ATTRIBUTES,
+        verify=_verify_attention,
+        dimensions=_batch_and_heads,
+        numpy=_attention,
+        lower=_lower_attention,
+        primitives=_attention_primitives,
+        stays=is_one_program,
+        matrix_engine=True,
+    )
+)
+
+
+def _library_attention(call: Call) -> Array:
+    """The kernel multiplies the sink with the scale, and ignores a mask beside a window."""
+    query, key = call.array("query"), call.array("key")
+    scale = default_scale(query.shape[3]) if call["scale"] is None else call["scale"]
+    queries, keys = query.shape[2], key.shape[2]
+    band = Band.of(queries, keys, call["is_causal"], call["sliding_window_size"])
+    added = call.optional("attention_mask")
+    if band is not None:
+        added = hidden(band.visible(queries, keys))
+    sink = call.optional("attention_sink")
+    sink = None if sink is None else sink * scale
+    return attend(query, key, call.array("value"), scale, added, sink, call.arithmetic)
+
+
+def float_text(value: float) -> str:
+    """A number as a C++ float, whatever Python's type."""
+    return cpp_text(float(value))
+
+
+SCALE: ArgumentRule = attribute_("scale", float_text)
+
+register(
+    TTNNDefinition(
+        "ttnn.scaled_dot_product_attention",
+        (
+            OperandSpec("query", data_types=ATTENDED),
+            OperandSpec("key", data_types=ATTENDED),
+            OperandSpec("value", data_types=ATTENDED),
+            optional("attention_mask", data_types=ATTENDED),
+            optional("attention_sink", data_types=ATTENDED),
+        ),
+        (*_ATTRIBUTES, COMPUTE_CONFIG_ATTRIBUTE, SDPA_CONFIG_ATTRIBUTE),
+        verify=_verify_call,
+        numpy=_library_attention,
+        compute="attention",
+        result_rules=(ResultRule(placed=True),),
+        cpp=cpp_call(
+            "ttnn::transformer::scaled_dot_product_attention",
+            "ttnn/operations/transformer/sdpa/sdpa.hpp",
+            operand_("query"),
+            operand_("key"),
+            operand_("value"),
+            operand_("attention_mask"),
+            attribute_("is_causal", default=True),
+            SCALE,
+            attribute_("sliding_window_size"),
+            output_memory,
+            program_config(SDPA_CONFIG_ATTRIBUTE.name),
+            compute_config,
+            operand_("attention_sink"),
+        ),
+        flops=attention_flops,
+        nouns=("attention",),
+        traits=Trait.ATTENDS,
+        call_kind=CallKind.ATTENTION,
+    )
+)

@@ -1,0 +1,452 @@
+"""Ops between the chips of a mesh. Types are those of one chip; on a mesh of one chip they give
+what they take, as the reference system folds them.
+
+Semantics: TTIROps.td and the goldens of tt-mlir (2026).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, reduce
+from math import prod
+from typing import Any
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.dialects.core.datatypes import shape_of
+from ttcodegen.dialects.operations.attribute_kinds import ENUMERATOR, INTEGER, INTEGERS
+from ttcodegen.dialects.operations.operation import AttributeSpec, CatalogueOp, ChipsMeaning
+from ttcodegen.dialects.ttcore.mesh import (
+    ONE_CHIP,
+    MeshShape,
+    declared_mesh,
+    shape_in,
+    two_dimensional,
+)
+from ttcodegen.foundation.lazy_numpy import Array
+from ttcodegen.ops.collectives import reference as mesh_values
+from ttcodegen.ops.collectives.device_calls import Chips
+from ttcodegen.ops.collectives.forms import (
+    GATHER_DIMS,
+    SCATTER_DIMS,
+    dim_of,
+    first_given,
+    verify_all_gather,
+    verify_all_reduce,
+    verify_all_to_all,
+    verify_broadcast,
+    verify_partition,
+    verify_permute,
+    verify_reduce_scatter,
+)
+from ttcodegen.ops.collectives.groups import (
+    CHIP_GROUPS,
+    MESH_SHAPE,
+    axis_of_groups,
+    chips_of_collective,
+    groups_of,
+    mesh_axis,
+)
+from ttcodegen.ops.collectives.replicated_values import of_one_number
+from ttcodegen.ops.collectives.schedule import (
+    axis_of_pairs,
+    broadcast_in_steps,
+    exchange_in_steps,
+    gather_in_steps,
+    partition_in_steps,
+    permute_in_steps,
+    reduce_in_steps,
+)
+from ttcodegen.ops.collectives.tensor_shards import TensorParts
+from ttcodegen.ops.core.builder import OpBuilder
+from ttcodegen.ops.core.cpu_lowering import CpuLowering, cpu_call
+from ttcodegen.ops.core.definition import (
+    Call,
+    PrimitiveLowering,
+    TTIRDefinition,
+    attribute,
+    operand,
+    register,
+    with_trait,
+)
+from ttcodegen.ops.core.shard_movement import ChipMovement, ChipMovementRule
+from ttcodegen.ops.core.traits import Trait
+
+
+def _named(*names: str) -> tuple[AttributeSpec, ...]:
+    return tuple(attribute(name, INTEGER, None) for name in names)
+
+
+_AXIS = _named("cluster_axis", "num_links")
+_REDUCTION = attribute("reduce_type", ENUMERATOR, "sum")
+_GROUPS = attribute("replica_groups", CHIP_GROUPS, None)
+_PAIRS = attribute("source_target_pairs", CHIP_GROUPS, None)
+
+
+# Meanings
+
+
+def all_gather(calls: Sequence[Call]) -> list[Array]:
+    dim = first_given(calls[0].attributes.get, GATHER_DIMS)
+    return mesh_values.gathered(calls, dim or 0, calls[0]["cluster_axis"])
+
+
+def all_reduce(calls: Sequence[Call]) -> list[Array]:
+    first = calls[0]
+    return mesh_values.all_reduced(calls, first["reduce_type"], first["cluster_axis"])
+
+
+def reduce_scatter(calls: Sequence[Call]) -> list[Array]:
+    first = calls[0]
+    dim = first_given(first.attributes.get, SCATTER_DIMS) or 0
+    return mesh_values.reduce_scattered(calls, first["reduce_type"], dim, first["cluster_axis"])
+
+
+def mesh_partition(calls: Sequence[Call]) -> list[Array]:
+    return mesh_values.partitioned(calls, calls[0]["dim"], calls[0]["cluster_axis"])
+
+
+def _collective_permute(calls: Sequence[Call]) -> list[Array]:
+    return mesh_values.permuted(calls, _rows_of(calls[0], "source_target_pairs") or ())
+
+
+def _rows_of(call: Call, name: str) -> list[list[int]] | None:
+    """Rows of chips, which a flatbuffer holds as an array."""
+    rows = call[name]
+    return None if rows is None else [[int(chip) for chip in row] for row in rows]
+
+
+def _groups_of(call: Call) -> list[list[int]]:
+    groups = _rows_of(call, "replica_groups")
+    return groups if groups is not None else [list(range(prod(mesh_values.mesh_of(call))))]
+
+
+def _collective_broadcast(calls: Sequence[Call]) -> list[Array]:
+    return mesh_values.broadcast_in_groups(calls, _groups_of(calls[0]))
+
+
+def _all_to_all(calls: Sequence[Call]) -> list[Array]:
+    first = calls[0]
+    dims = first["split_dim"], first["concat_dim"]
+    return mesh_values.exchanged(calls, _groups_of(first), *dims)
+
+
+def same_values(call: Call) -> Array:
+    """What one chip computes: the operand."""
+    return call.array("input")
+
+
+# Lowering
+
+
+@cache
+def collectives() -> frozenset[str]:
+    """The names of the ops between chips, without their dialect."""
+    return frozenset(name.removeprefix("ttir.") for name in with_trait(Trait.COLLECTIVE))
+
+
+def is_local(op: Operation) -> bool:
+    """True if an op between chips, of any dialect and year, gives what it takes: the module names
+    no mesh of several chips, and the first chip has all parts of the result."""
+    tensors = [value for value in op.operands if isinstance(value.type, TensorType)]
+    if not tensors or shape_of(tensors[0].type) != shape_of(op.results[0].type):
+        return False
+    pairs = op.properties.get("source_target_pairs", op.attributes.get("source_target_pairs"))
+    if pairs is not None and any(INTEGERS.decode(pairs)):
+        return False
+    return _mesh_around(op) == ONE_CHIP
+
+
+def _mesh_around(op: Operation) -> MeshShape:
+    """The mesh of an op, which may be that of the device that it takes as an operand."""
+    for value in op.operands:
+        if isinstance(value.owner, Operation) and shape_in(value.owner):
+            return two_dimensional(shape_in(value.owner)) or ONE_CHIP
+    return declared_mesh(op)
+
+
+def keep_local(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """The operand, on one chip."""
+    return builder.operand(op, "input") if is_local(op) else None
+
+
+def _decompose(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    local = keep_local(builder, op)
+    return of_one_number(builder, op) if local is None else local
+
+
+def _decompose_reduction(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """No call of the library multiplies what chips have: they gather, and each does it, in the type
+    of the operand (the library's product of a dimension is one of bf16)."""
+    found = _decompose(builder, op)
+    if found is not None or op.parameter("reduce_type") != "prod":
+        return found
+    parts, axis = TensorParts(builder, declared_mesh(op)), mesh_axis(op)
+    value, shape = builder.operand(op, "input"), op.shape("input")
+    gathered = parts.gather(builder.reshape(value, (1, *shape)), 0, axis)
+    count = shape_of(gathered.type)[0]
+    factors = [builder.slice_dim(gathered, 0, chip, chip + 1) for chip in range(count)]
+    product = reduce(lambda a, b: builder.broadcasting("multiply", a, b), factors)
+    product = builder.reshape(product, shape)
+    if op.result_shape == shape:
+        return product
+    return parts.partition(product, dim_of(op, *SCATTER_DIMS), axis)
+
+
+Lower = Callable[[Chips, CatalogueOp, SSAValue], SSAValue]
+
+
+def _lowering(lower: Lower) -> Callable[[OpBuilder, CatalogueOp], SSAValue]:
+    """On one chip the operand, else calls of the library."""
+
+    def lowering(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+        value = builder.operand(op, "input")
+        return value if is_local(op) else lower(Chips(builder, op), op, value)
+
+    return lowering
+
+
+def _lower_reduce_scatter(chips: Chips, op: CatalogueOp, value: SSAValue) -> SSAValue:
+    dim = dim_of(op, *SCATTER_DIMS)
+    return chips.reduce_scatter(value, op.parameter("reduce_type"), dim, mesh_axis(op))
+
+
+def _group_axis(op: CatalogueOp) -> int | None:
+    """The axis along which chips are grouped, None if all are one group; raises VerifyException if
+    they are grouped otherwise."""
+    reason = _other_groups(op)
+    if reason is not None:
+        raise VerifyException(f"{op.name}: {reason}")
+    return axis_of_groups(declared_mesh(op), groups_of(op))
+
+
+def _other_groups(op: CatalogueOp) -> str | None:
+    """Why chips cannot be grouped so."""
+    mesh, groups = declared_mesh(op), groups_of(op)
+    if axis_of_groups(mesh, groups) is not None or groups == [list(range(prod(mesh)))]:
+        return None
+    return (
+        f"chips of a mesh of {mesh[0]}x{mesh[1]} are joined along its rows or its columns, or all "
+        f"of them in their order, and replica_groups are {groups}"
+    )
+
+
+def _lower_all_to_all(chips: Chips, op: CatalogueOp, value: SSAValue) -> SSAValue:
+    return chips.exchange(value, *_exchanged_dims(op), _group_axis(op))
+
+
+_EXCHANGE = ("split", "concat")
+
+
+def _exchanged_dims(op: CatalogueOp) -> tuple[int, int]:
+    """The dimensions that `all_to_all` divides and puts together."""
+    split, concat = (dim_of(op, f"{name}_dim") for name in _EXCHANGE)
+    return split, concat
+
+
+# What chips move along one axis of the mesh
+
+
+def _gathering(op: CatalogueOp) -> ChipMovement | None:
+    axis = mesh_values.only_axis(declared_mesh(op), mesh_axis(op))
+    return None if axis is None else ChipMovement(axis, None, dim_of(op, *GATHER_DIMS))
+
+
+def _partition(op: CatalogueOp) -> ChipMovement | None:
+    axis = mesh_values.only_axis(declared_mesh(op), mesh_axis(op))
+    return None if axis is None else ChipMovement(axis, dim_of(op, "dim"), None)
+
+
+def _exchange(op: CatalogueOp) -> ChipMovement | None:
+    mesh = declared_mesh(op)
+    axis = axis_of_groups(mesh, groups_of(op))
+    if axis is None or mesh[axis] == 1:
+        return None
+    return ChipMovement(axis, *_exchanged_dims(op))
+
+
+def _broadcast(op: CatalogueOp) -> ChipMovement | None:
+    mesh = declared_mesh(op)
+    axis = axis_of_groups(mesh, groups_of(op))
+    if axis is None or mesh[axis] == 1:
+        return None
+    return ChipMovement(axis, pairs=_from_first(op))
+
+
+def _sending(op: CatalogueOp) -> ChipMovement | None:
+    pairs = _pairs(op)
+    axis = axis_of_pairs(declared_mesh(op), pairs)
+    return ChipMovement(axis, pairs=pairs) if pairs and axis is not None else None
+
+
+def _pairs(op: CatalogueOp) -> tuple[tuple[int, int], ...]:
+    """The chips that send, each with the one that receives."""
+    return tuple((source, target) for source, target in op.parameter("source_target_pairs") or ())
+
+
+def _from_first(op: CatalogueOp) -> tuple[tuple[int, int], ...]:
+    """The first chip of each group, with each chip of the group."""
+    return tuple((group[0], chip) for group in groups_of(op) for chip in group)
+
+
+# On the host, between programs of the device
+
+
+MESH_ON_CPU = "mesh"
+"""The header of `support/cpu` with what chips exchange."""
+
+
+def _exchange_on_cpu(
+    *dims: str, first_axis: int = 0, reduces: bool = False, function: str = ""
+) -> CpuLowering:
+    """A call with the axes of the mesh in the order in which chips exchange along them, and the
+    dimension that the first of the attributes `dims` names that is there."""
+
+    def exchange(op: CatalogueOp) -> Mapping[str, Any]:
+        mesh = declared_mesh(op)
+        return {
+            "mesh": mesh,
+            "axes": mesh_values.axes_of(mesh, mesh_axis(op), first=first_axis),
+            "dim": dim_of(op, *dims) if dims else None,
+            "reduction": op.parameter("reduce_type") if reduces else None,
+        }
+
+    return cpu_call(MESH_ON_CPU, exchange, function=function)
+
+
+def _grouping_on_cpu(op: CatalogueOp) -> Mapping[str, Any]:
+    split, concat = _exchanged_dims(op)
+    return {"groups": groups_of(op), "split": split, "concat": concat}
+
+
+# The ops
+
+
+def _register(
+    name: str,
+    attributes: tuple[AttributeSpec, ...],
+    verify: Callable[[CatalogueOp], None],
+    chips: ChipsMeaning,
+    lower: Lower,
+    cpu: CpuLowering,
+    refused_form: Callable[[CatalogueOp], str | None] | None = None,
+    moves: bool = True,
+    primitives: PrimitiveLowering | None = None,
+    between_chips: ChipMovementRule | None = None,
+    decompose: PrimitiveLowering = _decompose,
+) -> None:
+    register(
+        TTIRDefinition(
+            f"ttir.{name}",
+            (operand("input"),),
+            (*attributes, MESH_SHAPE),
+            verify=verify,
+            numpy=same_values,
+            chips=chips,
+            decompose=decompose,
+            lower=_lowering(lower),
+            cpu=cpu,
+            primitives=primitives,
+            refused_form=refused_form,
+            moves=moves,
+            between_chips=between_chips,
+            needed_chips=chips_of_collective,
+            traits=Trait.COLLECTIVE,
+        )
+    )
+
+
+GATHER = (*_named(*GATHER_DIMS), *_AXIS)
+SUM = (_REDUCTION, *_named("scatter_dim", "scatter_num"), *_AXIS)
+SCATTER = (_REDUCTION, *_named(*SCATTER_DIMS), *_AXIS)
+PARTITION = (attribute("dim", INTEGER), attribute("cluster_axis", INTEGER, None))
+
+_register(
+    "all_gather",
+    GATHER,
+    verify_all_gather,
+    all_gather,
+    lambda chips, op, value: chips.gather(value, dim_of(op, *GATHER_DIMS), mesh_axis(op)),
+    _exchange_on_cpu(*GATHER_DIMS, first_axis=1),
+    primitives=lambda builder, op: gather_in_steps(
+        builder, op, mesh_axis(op), dim_of(op, *GATHER_DIMS)
+    ),
+    between_chips=_gathering,
+)
+for _name in ("all_reduce", "all_reduce_async"):
+    _register(
+        _name,
+        SUM,
+        verify_all_reduce,
+        all_reduce,
+        lambda chips, op, value: chips.reduce(value, op.parameter("reduce_type"), mesh_axis(op)),
+        _exchange_on_cpu(reduces=True, function="all_reduce"),
+        moves=False,
+        primitives=lambda builder, op: reduce_in_steps(builder, op, mesh_axis(op), None),
+        decompose=_decompose_reduction,
+    )
+_register(
+    "reduce_scatter",
+    SCATTER,
+    verify_reduce_scatter,
+    reduce_scatter,
+    _lower_reduce_scatter,
+    _exchange_on_cpu(*SCATTER_DIMS, reduces=True),
+    moves=False,
+    primitives=lambda builder, op: reduce_in_steps(
+        builder, op, mesh_axis(op), dim_of(op, *SCATTER_DIMS)
+    ),
+    decompose=_decompose_reduction,
+)
+_register(
+    "mesh_partition",
+    PARTITION,
+    verify_partition,
+    mesh_partition,
+    lambda chips, op, value: chips.partition(value, dim_of(op, "dim"), mesh_axis(op)),
+    _exchange_on_cpu("dim"),
+    primitives=lambda builder, op: partition_in_steps(
+        builder, op, mesh_axis(op), dim_of(op, "dim")
+    ),
+    between_chips=_partition,
+)
+_register(
+    "all_to_all",
+    (
+        *(attribute(f"{n}_dim", INTEGER) for n in _EXCHANGE),
+        attribute("split_count", INTEGER),
+        _GROUPS,
+    ),
+    verify_all_to_all,
+    _all_to_all,
+    _lower_all_to_all,
+    cpu_call(MESH_ON_CPU, _grouping_on_cpu),
+    _other_groups,
+    primitives=lambda builder, op: exchange_in_steps(
+        builder, op, _group_axis(op), *_exchanged_dims(op)
+    ),
+    between_chips=_exchange,
+)
+_register(
+    "collective_broadcast",
+    (_GROUPS,),
+    verify_broadcast,
+    _collective_broadcast,
+    lambda chips, op, value: chips.first_of_group(value, _group_axis(op)),
+    cpu_call(MESH_ON_CPU, lambda op: {"pairs": _from_first(op)}, function="collective_permute"),
+    _other_groups,
+    primitives=lambda builder, op: broadcast_in_steps(builder, op, _group_axis(op)),
+    between_chips=_broadcast,
+)
+_register(
+    "collective_permute",
+    (_PAIRS,),
+    verify_permute,
+    _collective_permute,
+    lambda chips, op, value: chips.permute(value, op.parameter("source_target_pairs") or []),
+    cpu_call(MESH_ON_CPU, lambda op: {"pairs": _pairs(op)}),
+    primitives=lambda builder, op: permute_in_steps(builder, op, _pairs(op)),
+    between_chips=_sending,
+)

@@ -1,0 +1,196 @@
+"""Calls of the library that join the chips of a mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+from xdsl.ir import Operation, SSAValue
+
+from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.dialects.ttcore.mesh import declared_mesh
+from ttcodegen.ops.collectives.reference import only_axis
+from ttcodegen.ops.collectives.schedule import has_whole_tiles
+from ttcodegen.ops.core.builder import OpBuilder
+
+
+class Chips:
+    """Makes the calls of the library that join the chips of a mesh, on behalf of an op of TTIR."""
+
+    def __init__(self, builder: OpBuilder, op: Operation) -> None:
+        self._builder = builder
+        self._mesh = declared_mesh(op)
+
+    def participants(self, axis: int | None) -> int:
+        """How many chips an axis joins; None for the whole mesh."""
+        return prod(self._mesh) if axis is None else self._mesh[axis]
+
+    def _emit(self, name: str, value: SSAValue, shape: Sequence[int], **given: Any) -> SSAValue:
+        result = tensor_type(element_of(value.type), shape)
+        mesh = list(self._mesh)
+        return self._builder.emit(name, [value], result, mesh_shape=mesh, **given)
+
+    def _on_rows(
+        self, value: SSAValue, dim: int, call: Callable[[SSAValue, int], SSAValue]
+    ) -> SSAValue:
+        """Calls with a tensor of two dimensions at least, which is what the library takes."""
+        shape = shape_of(value.type)
+        if len(shape) >= 2:
+            return call(value, dim)
+        missing = 2 - len(shape)
+        result = call(self._builder.reshape(value, (1,) * missing + shape), dim + missing)
+        return self._builder.reshape(result, shape_of(result.type)[missing:])
+
+    def gather(self, value: SSAValue, dim: int, axis: int | None) -> SSAValue:
+        """What the chips along an axis have, side by side."""
+
+        def call(value: SSAValue, dim: int) -> SSAValue:
+            shape = list(shape_of(value.type))
+            shape[dim] *= self.participants(axis)
+            given = {"all_gather_dim": dim, "cluster_axis": axis}
+            return self._emit("all_gather", value, shape, **given)
+
+        return value if self.participants(axis) == 1 else self._on_rows(value, dim, call)
+
+    def gather_aside(self, value: SSAValue, axis: int | None) -> SSAValue:
+        """What the chips along an axis have, in a new first dimension."""
+        shape = shape_of(value.type)
+        return self.gather(self._builder.reshape(value, (1, *shape)), 0, axis)
+
+    def partition(self, value: SSAValue, dim: int, axis: int | None) -> SSAValue:
+        """The share of each chip of a tensor that all along an axis have."""
+
+        def call(value: SSAValue, dim: int) -> SSAValue:
+            shape = list(shape_of(value.type))
+            shape[dim] //= self.participants(axis)
+            return self._emit("mesh_partition", value, shape, dim=dim, cluster_axis=axis)
+
+        return value if self.participants(axis) == 1 else self._on_rows(value, dim, call)
+
+    def reduce(self, value: SSAValue, how: str, axis: int | None) -> SSAValue:
+        """What the chips along an axis have, as one. The library adds up; for anything else it
+        gathers, and each chip reduces."""
+        if self.participants(axis) == 1:
+            return value
+        shape = shape_of(value.type)
+        if how == "sum":
+            return self._on_rows(
+                value,
+                0,
+                lambda value, _: self._emit(
+                    "all_reduce", value, shape_of(value.type), cluster_axis=axis
+                ),
+            )
+        result = tensor_type(element_of(value.type), (1, *shape))
+        gathered = self.gather_aside(value, axis)
+        reduced = self._builder.emit(how, [gathered], result, dim_arg=[0], keep_dim=True)
+        return self._builder.reshape(reduced, shape)
+
+    def reduce_scatter(self, value: SSAValue, how: str, dim: int, axis: int | None) -> SSAValue:
+        """What the chips along an axis have, as one, of which each gets its share."""
+        if how != "sum":
+            return self.partition(self.reduce(value, how, axis), dim, axis)
+
+        def call(value: SSAValue, dim: int) -> SSAValue:
+            shape = list(shape_of(value.type))
+            shape[dim] //= self.participants(axis)
+            return self._emit("reduce_scatter", value, shape, scatter_dim=dim, cluster_axis=axis)
+
+        return value if self.participants(axis) == 1 else self._on_rows(value, dim, call)
+
+    def first_of_group(self, value: SSAValue, axis: int | None) -> SSAValue:
+        """What the first chip along an axis has. The library has one sender: only a mesh that is a
+        line has one for each line."""
+        shape = shape_of(value.type)
+        if self.participants(axis) == 1:
+            return value
+        if 1 in self._mesh:
+            return self._on_rows(
+                value,
+                0,
+                lambda value, _: self._emit(
+                    "broadcast", value, shape_of(value.type), sender_coord=[0, 0]
+                ),
+            )
+        gathered = self.gather_aside(value, axis)
+        return self._builder.reshape(self._builder.slice_dim(gathered, 0, 0, 1), shape)
+
+    def send(
+        self, value: SSAValue, sender: int, receiver: int, kept: SSAValue | None = None
+    ) -> SSAValue:
+        """What the chip of one number has, on the chip of another one; all others have what they
+        have of `kept`, or without it nothing of use. What goes to another row and another column
+        goes along its row first: the library sends along one of them."""
+        place, target = (list(divmod(chip, self._mesh[1])) for chip in (sender, receiver))
+        if place[0] != target[0] and place[1] != target[1]:
+            between = place[0] * self._mesh[1] + target[1]
+            value, place = self.send(value, sender, between), [place[0], target[1]]
+        return self._builder.emit(
+            "point_to_point",
+            [value] if kept is None else [value, kept],
+            tensor_type(element_of(value.type), shape_of(value.type)),
+            send_coord=place,
+            receive_coord=target,
+            mesh_shape=list(self._mesh),
+        )
+
+    def permute(self, value: SSAValue, pairs: Sequence[Sequence[int]]) -> SSAValue:
+        """For each chip what its source has; zeros for one without a source."""
+        shape, chips = shape_of(value.type), self.participants(None)
+        staying = [source for source, target in pairs if source == target]
+        received: SSAValue | None = value if staying else None
+        if len(pairs) < chips:
+            if staying:
+                return self._picked(value, pairs)
+            received = self._builder.full(shape, 0.0, element_of(value.type))
+        for source, target in pairs:
+            if source != target:
+                received = self.send(value, source, target, received)
+        assert received is not None
+        return received
+
+    def _picked(self, value: SSAValue, pairs: Sequence[Sequence[int]]) -> SSAValue:
+        """As `permute`, where some keep what they have and others get zeros: all gather what the
+        chips have, put it into the order of the targets, and take their share."""
+        shape = shape_of(value.type)
+        gathered = self.gather_aside(value, None)
+        zeros = self._builder.full((1, *shape), 0.0, element_of(value.type))
+        source_of = {target: source for source, target in pairs}
+        parts = [
+            self._builder.slice_dim(gathered, 0, source_of[chip], source_of[chip] + 1)
+            if chip in source_of
+            else zeros
+            for chip in range(self.participants(None))
+        ]
+        ordered = self._builder.concat(parts, 0)
+        return self._builder.reshape(self.partition(ordered, 0, None), shape)
+
+    def exchange(self, value: SSAValue, split: int, concat: int, axis: int | None) -> SSAValue:
+        """For each chip the parts that those along an axis have for it, side by side."""
+        chips, shape = self.participants(axis), list(shape_of(value.type))
+        along = only_axis(self._mesh, axis)
+        if along is not None and _exchanges_tiles(shape, split, concat, chips):
+            shape[split] //= chips
+            shape[concat] *= chips
+            given = {"in_dim": concat, "out_dim": split, "cluster_axis": along}
+            return self._emit("all_to_all_async_generic", value, shape, **given)
+        if split != concat:
+            return self.partition(self.gather(value, concat, axis), split, axis)
+        # The parts get a dimension of their own.
+        parts = [*shape[:split], chips, shape[split] // chips, *shape[split + 1 :]]
+        gathered = self.gather(self._builder.reshape(value, parts), split + 1, axis)
+        return self._builder.reshape(self.partition(gathered, split, axis), shape)
+
+
+def _exchanges_tiles(shape: Sequence[int], split: int, concat: int, chips: int) -> bool:
+    """True if a tensor of that shape goes from chip to chip in whole tiles, as the call of the
+    library wants it."""
+    part = list(shape)
+    part[split] //= chips
+    return (
+        len(shape) >= 2
+        and split != concat
+        and has_whole_tiles(part, split)
+        and has_whole_tiles(part, concat)
+    )

@@ -1,0 +1,281 @@
+"""Ops between the chips of a mesh in steps: movements between the chips along one axis of the mesh,
+of whole tiles, and what each chip does with what it has before and after them. Programs of the
+device are made of the latter, and the chips do the former over their links.
+
+What has no whole tiles along a dimension is moved along a new first dimension, before the two that
+tiles have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.mesh import MeshShape, declared_mesh, groups_along
+from ttcodegen.dialects.ttcore.tile import TILE_SIDE
+from ttcodegen.ops.collectives.reference import axes_of
+from ttcodegen.ops.core.builder import OpBuilder
+
+Pairs = Sequence[tuple[int, int]]
+"""Chips that send, each with one that receives."""
+
+_TILED = 2
+"""So many dimensions of a tensor, the last ones, have tiles."""
+
+
+def has_whole_tiles(part: Sequence[int], dim: int) -> bool:
+    """True if parts of that shape, side by side along a dimension, are parts in whole tiles."""
+    return dim < len(part) - _TILED or part[dim] % TILE_SIDE == 0
+
+
+class _Steps:
+    """Makes the steps along one axis of the mesh."""
+
+    def __init__(self, builder: OpBuilder, mesh: MeshShape, axis: int) -> None:
+        self._builder = builder
+        self._groups = groups_along(mesh, axis)
+        self._axis = axis
+        self.chips = mesh[axis]
+
+    def gather(self, value: SSAValue, dim: int) -> SSAValue:
+        """What the chips have, side by side."""
+        shape = list(shape_of(value.type))
+        shape[dim] *= self.chips
+        return self._emit("all_gather", value, shape, all_gather_dim=dim, cluster_axis=self._axis)
+
+    def partition(self, value: SSAValue, dim: int) -> SSAValue:
+        """The share of each chip of what it has."""
+        shape = list(shape_of(value.type))
+        shape[dim] //= self.chips
+        return self._emit("mesh_partition", value, shape, dim=dim, cluster_axis=self._axis)
+
+    def exchange(self, value: SSAValue, split: int, concat: int) -> SSAValue:
+        """The parts that the chips have for each, side by side."""
+        shape = list(shape_of(value.type))
+        shape[split] //= self.chips
+        shape[concat] *= self.chips
+        return self._emit(
+            "all_to_all",
+            value,
+            shape,
+            split_dim=split,
+            concat_dim=concat,
+            split_count=self.chips,
+            replica_groups=self._groups,
+        )
+
+    def first(self, value: SSAValue) -> SSAValue:
+        """What the first chip has."""
+        shape = shape_of(value.type)
+        return self._emit("collective_broadcast", value, shape, replica_groups=self._groups)
+
+    def aside(self, value: SSAValue) -> SSAValue:
+        """`value` with a new first dimension of one part, before those that tiles have."""
+        shape = shape_of(value.type)
+        ones = [1] * (1 + max(0, _TILED - len(shape)))
+        return self._builder.reshape(value, [*ones, *shape])
+
+    def apart(self, value: SSAValue, dim: int) -> SSAValue:
+        """`value` with the parts of a dimension along a new first one."""
+        shape = list(shape_of(value.type))
+        parts = [*shape[:dim], self.chips, shape[dim] // self.chips, *shape[dim + 1 :]]
+        others = [axis for axis in range(len(parts)) if axis != dim]
+        value = self._builder.permute(self._builder.reshape(value, parts), [dim, *others])
+        first, *rest = shape_of(value.type)
+        ones = [1] * max(0, _TILED - len(rest))
+        return self._builder.reshape(value, [first, *ones, *rest])
+
+    def side_by_side(self, value: SSAValue, shape: Sequence[int], dim: int) -> SSAValue:
+        """Parts of that shape along a first dimension, along another one of theirs."""
+        value = self._builder.reshape(value, [self.chips, *shape])
+        before, after = range(1, dim + 1), range(dim + 1, len(shape) + 1)
+        value = self._builder.permute(value, [*before, 0, *after])
+        whole = list(shape)
+        whole[dim] *= self.chips
+        return self._builder.reshape(value, whole)
+
+    def reduce(self, value: SSAValue, how: str, shape: Sequence[int]) -> SSAValue:
+        """Tensors of that shape along a first dimension, as one."""
+        return self._builder.reshape(self._builder.reduce(how, value, [0]), shape)
+
+    def _emit(self, name: str, value: SSAValue, shape: Sequence[int], **given: object) -> SSAValue:
+        result = tensor_type(element_of(value.type), shape)
+        return self._builder.emit(name, [value], result, **given)
+
+
+def gather_in_steps(
+    builder: OpBuilder, op: CatalogueOp, axis: int | None, dim: int
+) -> SSAValue | None:
+    """What the chips have, side by side; None if that is one step already.
+
+    Args:
+        builder: makes ops of TTIR.
+        op: has the operand.
+        axis: that of the mesh; None for all of it.
+        dim: of the operand.
+    """
+    mesh, value = declared_mesh(op), builder.operand(op, "input")
+    axes = _several(mesh, axes_of(mesh, axis, first=1))
+    if len(axes) == 1 and has_whole_tiles(shape_of(value.type), dim):
+        return None
+    for each in axes:
+        steps, shape = _Steps(builder, mesh, each), shape_of(value.type)
+        if has_whole_tiles(shape, dim):
+            value = steps.gather(value, dim)
+        else:
+            value = steps.side_by_side(steps.gather(steps.aside(value), 0), shape, dim)
+    return value
+
+
+def partition_in_steps(
+    builder: OpBuilder, op: CatalogueOp, axis: int | None, dim: int
+) -> SSAValue | None:
+    """The share of each chip of what it has; None if that is one step already. The arguments are
+    those of `gather_in_steps`."""
+    mesh, value = declared_mesh(op), builder.operand(op, "input")
+    axes = _several(mesh, axes_of(mesh, axis))
+    if len(axes) == 1 and has_whole_tiles(op.result_shape, dim):
+        return None
+    for each in axes:
+        steps, shape = _Steps(builder, mesh, each), list(shape_of(value.type))
+        shape[dim] //= steps.chips
+        if has_whole_tiles(shape, dim):
+            value = steps.partition(value, dim)
+        else:
+            share = steps.partition(steps.apart(value, dim), 0)
+            value = builder.reshape(share, shape)
+    return value
+
+
+def exchange_in_steps(
+    builder: OpBuilder, op: CatalogueOp, axis: int | None, split: int, concat: int
+) -> SSAValue | None:
+    """The parts that the chips have for each, side by side; None if that is one step already. The
+    arguments are those of `gather_in_steps`, with the dimension to divide and the one to join."""
+    mesh, value = declared_mesh(op), builder.operand(op, "input")
+    part = list(shape_of(value.type))
+    part[split] //= op.parameter("split_count")
+    if axis is not None:
+        if has_whole_tiles(part, split) and has_whole_tiles(part, concat):
+            return None
+        steps = _Steps(builder, mesh, axis)
+        return steps.side_by_side(steps.exchange(steps.apart(value, split), 0, 0), part, concat)
+    # All chips are one group: those of each column, and then those of each row.
+    several = _Steps(builder, (mesh[0] * mesh[1], 1), 0)
+    value = several.apart(value, split)
+    rest = shape_of(value.type)[1:]
+    value = builder.reshape(value, [*mesh, *rest])
+    for each in _several(mesh, [0, 1]):
+        value = _Steps(builder, mesh, each).exchange(value, each, each)
+    return several.side_by_side(value, part, concat)
+
+
+def broadcast_in_steps(builder: OpBuilder, op: CatalogueOp, axis: int | None) -> SSAValue | None:
+    """What the first chip has; None if that is one step already. The arguments are those of
+    `gather_in_steps`."""
+    mesh, value = declared_mesh(op), builder.operand(op, "input")
+    axes = _several(mesh, axes_of(mesh, axis, first=1))
+    if len(axes) == 1 and axis is not None:
+        return None
+    for each in axes:
+        value = _Steps(builder, mesh, each).first(value)
+    return value
+
+
+def reduce_in_steps(
+    builder: OpBuilder, op: CatalogueOp, axis: int | None, divided: int | None
+) -> SSAValue:
+    """What the chips have side by side along a new first dimension, reduced along it. Where each
+    gets all and they are more than two, each first reduces its share, and they gather these: the
+    tensors of all chips need not be in the memory of each.
+
+    Args:
+        builder: makes ops of TTIR.
+        op: has the operand and says how to reduce.
+        axis: that of the mesh; None for all of it.
+        divided: the dimension that each chip gets its share of; None if each gets all.
+    """
+    mesh, value = declared_mesh(op), builder.operand(op, "input")
+    for each in axes_of(mesh, axis):
+        steps, shape = _Steps(builder, mesh, each), list(shape_of(value.type))
+        shared = _divisible(shape, steps.chips) if divided is None else divided
+        if shared is None:
+            value = steps.gather(steps.aside(value), 0)
+        else:
+            shape[shared] //= steps.chips
+            value = steps.exchange(steps.apart(value, shared), 0, 0)
+        value = steps.reduce(value, op.parameter("reduce_type"), shape)
+        if divided is None and shared is not None:
+            value = steps.gather(value, shared)
+    return value
+
+
+def _divisible(shape: Sequence[int], chips: int) -> int | None:
+    """The first dimension that divides among more than two chips in whole tiles, None if none
+    does: of two chips, each has as much of the other's tensor either way."""
+    if chips <= 2:
+        return None
+    for dim, size in enumerate(shape):
+        part = [*shape[:dim], size // chips, *shape[dim + 1 :]]
+        if size % chips == 0 and size and has_whole_tiles(part, dim):
+            return dim
+    return None
+
+
+def axis_of_pairs(mesh: MeshShape, pairs: Pairs) -> int | None:
+    """The axis of several chips that all pairs lie along, None if there is none."""
+
+    def line(chip: int, axis: int) -> int:
+        return chip // mesh[1] if axis == 1 else chip % mesh[1]
+
+    return next(
+        (
+            axis
+            for axis in _several(mesh, [1, 0])
+            if all(line(source, axis) == line(target, axis) for source, target in pairs)
+        ),
+        None,
+    )
+
+
+def permute_in_steps(builder: OpBuilder, op: CatalogueOp, pairs: Pairs) -> SSAValue | None:
+    """What the sources of the chips have, zeros without one; None if that is one step already.
+
+    What goes to another row and another column goes along its row first. Rounds in which no chip
+    holds two tensors at a time are added up: no chip receives in two of them.
+    """
+    mesh, value = declared_mesh(op), builder.operand(op, "input")
+    if not pairs:
+        return builder.full(shape_of(value.type), 0.0, element_of(value.type))
+    if axis_of_pairs(mesh, pairs) is not None:
+        return None
+    received: SSAValue | None = None
+    for round_ in _rounds(mesh, pairs):
+        along_rows = [(source, between) for source, between, _ in round_]
+        along_columns = [(between, target) for _, between, target in round_]
+        found = value
+        for each in (along_rows, along_columns):
+            found = builder.like("collective_permute", found, source_target_pairs=each)
+        received = found if received is None else builder.like("add", received, found)
+    return received
+
+
+def _rounds(mesh: MeshShape, pairs: Pairs) -> Iterator[list[tuple[int, int, int]]]:
+    """Sources, the chips of their rows that are in the columns of their targets, and targets; in
+    each round each chip between them once."""
+    rounds: list[dict[int, tuple[int, int, int]]] = []
+    for source, target in pairs:
+        between = source // mesh[1] * mesh[1] + target % mesh[1]
+        free = next((each for each in rounds if between not in each), None)
+        if free is None:
+            rounds.append(free := dict[int, tuple[int, int, int]]())
+        free[between] = (source, between, target)
+    return (list(each.values()) for each in rounds)
+
+
+def _several(mesh: MeshShape, axes: Sequence[int]) -> list[int]:
+    """Those of the axes that have several chips."""
+    return [axis for axis in axes if mesh[axis] > 1]

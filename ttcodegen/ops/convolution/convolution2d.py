@@ -1,0 +1,420 @@
+"""Convolutions of images, ordinary and transposed ones, and what all convolutions share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.dialects.core.datatypes import element_of, shape_of
+from ttcodegen.dialects.operations.attribute_kinds import INTEGER, INTEGERS
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttnn.placement import declared_data_type
+from ttcodegen.foundation.lazy_numpy import np
+from ttcodegen.ops.convolution.device_windows import (
+    Convolved,
+    WindowAxis,
+    convolved,
+    window_axes_of,
+)
+from ttcodegen.ops.convolution.sliding_window import (
+    FLATTENED_ATTRIBUTE,
+    IMAGE_DIMS,
+    Window,
+    as_rows,
+    convolution,
+    expect_image,
+    from_rows,
+    image_of,
+    image_order,
+    image_shape,
+    library_padding,
+    per_dimension,
+    transposed_convolution,
+    window_attributes,
+    window_on_cpu,
+)
+from ttcodegen.ops.core.builder import OpBuilder
+from ttcodegen.ops.core.cpu_lowering import cpu_call
+from ttcodegen.ops.core.definition import (
+    AttributeSpec,
+    Call,
+    TTIRDefinition,
+    attribute,
+    operand,
+    optional,
+    register,
+)
+from ttcodegen.ops.core.dimensions import Dimensions, Labels
+
+if TYPE_CHECKING:
+    import numpy
+
+
+def _fan_in(op: CatalogueOp) -> int:
+    """Products per element of the result; of a transposed convolution, with stride 1."""
+    shape = op.shape("weight")
+    if "transpose" in op.name:
+        return shape[0] // op.parameter("groups") * prod(shape[2:])
+    return prod(shape[1:])
+
+
+CONVOLUTION_OPERANDS = (
+    operand("input"),
+    operand("weight", input_kind="weight", fan_in=_fan_in),
+    optional("bias", input_kind="weight"),
+)
+GROUPS = attribute("groups", INTEGER, 1)
+
+# What the verifiers share
+
+
+def expect_channels(op: CatalogueOp, channels: int, outputs: int, weight: Sequence[int]) -> None:
+    """The channels divide into groups; weight (before its kernel) and bias have their numbers."""
+    groups = op.parameter("groups")
+    if groups < 1 or channels % groups or outputs % groups:
+        raise VerifyException(
+            f"{op.name}: {channels} input and {outputs} output channels do not divide into "
+            f"{groups} groups"
+        )
+    found = op.shape("weight")
+    if found[:2] != tuple(weight):
+        raise VerifyException(
+            f"{op.name}: expected a weight of {weight[0]}x{weight[1]} channels for {channels} "
+            f"input channels in {groups} groups and {outputs} output channels, found {found}"
+        )
+    bias = op.optional_operand("bias")
+    if bias is not None and prod(shape_of(bias.type)) != outputs:
+        raise VerifyException(
+            f"{op.name}: expected a bias of {outputs} elements, found {shape_of(bias.type)}"
+        )
+
+
+def kernel_of(op: CatalogueOp, rank: int) -> tuple[int, ...]:
+    """The size of the kernel; raises VerifyException if the weight has another rank."""
+    shape = op.shape("weight")
+    if len(shape) != rank + 2:
+        raise VerifyException(f"{op.name}: expected a weight of rank {rank + 2}, found {shape}")
+    return shape[2:]
+
+
+def output_channels(op: CatalogueOp, order: Sequence[int]) -> int:
+    """Channels of the result, whose dimensions are in that order, the channels last in it."""
+    if len(op.result_shape) != len(order):
+        raise VerifyException(
+            f"{op.name}: expected a result of rank {len(order)}, found {op.result_shape}"
+        )
+    return op.result_shape[order[-1]]
+
+
+def dims(op: CatalogueOp, specs: Sequence[AttributeSpec]) -> list[int]:
+    """The order of the input dimensions, from the attributes; raises VerifyException if
+    they are no permutation or the input has another rank."""
+    order = [op.parameter(spec.name) for spec in specs]
+    if sorted(order) != list(range(len(specs))):
+        names = ", ".join(spec.name for spec in specs)
+        raise VerifyException(
+            f"{op.name}: {names} must be 0 to {len(specs) - 1} in some order, found {tuple(order)}"
+        )
+    if len(op.shape("input")) != len(specs):
+        raise VerifyException(
+            f"{op.name}: expected an input of rank {len(specs)}, found {op.shape('input')}"
+        )
+    return order
+
+
+def _verify_conv2d(op: CatalogueOp) -> None:
+    """Weight (Co, Ci/groups, kernel height, kernel width); the result's size follows."""
+    order = image_order(op)
+    n, h, w, channels = image_shape(op, order)
+    outputs = output_channels(op, order)
+    window = Window.of(op, kernel_of(op, 2))
+    expect_channels(op, channels, outputs, (outputs, channels // max(op.parameter("groups"), 1)))
+    height, width = window.output_sizes(op, (h, w))
+    expect_image(op, (n, height, width, outputs), order)
+
+
+# conv2d
+
+
+def _from_image(image: numpy.ndarray, call: Call, order: Sequence[int]) -> numpy.ndarray:
+    if call[FLATTENED_ATTRIBUTE.name] is not None:
+        return image.reshape(call.results[0].shape)
+    return np.transpose(image, np.argsort(order))
+
+
+def _call_order(call: Call) -> list[int]:
+    return [call[spec.name] for spec in IMAGE_DIMS]
+
+
+def _images_and_channels(op: CatalogueOp) -> Dimensions | None:
+    """Images are apart, and without groups output channels as well."""
+    if op.parameter(FLATTENED_ATTRIBUTE.name) is not None:
+        return None
+    apart = op.parameter("groups") == 1
+    batch, _, _, channels = image_order(op)
+    image: list[int | None] = [None] * 4
+    result: list[int | None] = [None] * 4
+    image[batch] = result[batch] = 0
+    output = 1 if apart else None
+    result[channels] = output
+    labels: list[Labels] = [tuple(image), (output, None, None, None)]
+    bias = op.optional_operand("bias")
+    if bias is not None:
+        shape = shape_of(bias.type)
+        labels.append(tuple([output if size == op.shape("weight")[0] else None for size in shape]))
+        if apart and labels[-1].count(1) != 1:
+            return None
+    return Dimensions(labels, [tuple(result)])
+
+
+def _convolution_on_cpu(op: CatalogueOp) -> dict[str, Any]:
+    """The fields of `cpu::Convolution`."""
+    window = Window.of(op, op.shape("weight")[2:])
+    order = image_order(op)
+    flattened = op.parameter(FLATTENED_ATTRIBUTE.name) is not None
+    transposed = op.name == "ttir.conv_transpose2d"
+    extra = per_dimension(op, "output_padding", 2) if transposed else []
+    groups = op.parameter("groups")
+    return {
+        **window_on_cpu(window),
+        "output_padding": extra if any(extra) else None,
+        "groups": groups if groups != 1 else None,
+        "order": order if order != sorted(order) else None,
+        "rows": list(image_shape(op)) if flattened else None,
+    }
+
+
+def with_bias(call: Call, result: numpy.ndarray) -> numpy.ndarray:
+    """A result whose last dimension are the channels, plus the bias if there is one."""
+    bias = call.optional("bias")
+    return result if bias is None else result + bias.reshape(-1)
+
+
+def _conv2d(call: Call) -> numpy.ndarray:
+    order = _call_order(call)
+    weight = call.array("weight")
+    window = Window.of(call, weight.shape[2:])
+    result = convolution(image_of(call, order), weight, window, call["groups"])
+    return _from_image(with_bias(call, result), call, order)
+
+
+def library_bias(builder: OpBuilder, op: CatalogueOp, outputs: int) -> SSAValue | None:
+    bias = builder.optional(op, "bias")
+    return None if bias is None else builder.reshape(bias, [1, 1, 1, outputs])
+
+
+def _library_rows(
+    builder: OpBuilder, op: CatalogueOp, window: Window, positions: int, **attributes: Any
+) -> SSAValue:
+    """The library's convolution of the op's image, as rows of channels; it has that many positions
+    for each image of the batch."""
+    order = image_order(op)
+    n, h, w, channels = image_shape(op, order)
+    outputs = output_channels(op, order)
+    return builder.emit(
+        op.definition.short_name,
+        [
+            as_rows(builder, builder.operand(op, "input"), order),
+            builder.operand(op, "weight"),
+            library_bias(builder, op, outputs),
+        ],
+        TensorType(element_of(op.result_type), [1, 1, n * positions, outputs]),
+        in_channels=channels,
+        out_channels=outputs,
+        batch_size=n,
+        input_height=h,
+        input_width=w,
+        kernel_size=list(window.kernel),
+        stride=list(window.stride),
+        padding=library_padding(window),
+        dilation=list(window.dilation),
+        groups=op.parameter("groups"),
+        **attributes,
+    )
+
+
+def _lower_conv2d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """The image becomes rows of channels before, and the rows that the library returns become an
+    image after."""
+    order = image_order(op)
+    window = Window.of(op, kernel_of(op, 2))
+    sizes = window.output_sizes(op, image_shape(op, order)[1:3])
+    rows = _library_rows(builder, op, window, prod(sizes))
+    return from_rows(builder, rows, op.result_shape, order)
+
+
+def is_of_floats(op: CatalogueOp) -> bool:
+    """True if the operands hold floats, which the engines of a core compute with."""
+    return all(declared_data_type(value).is_float for value in op.operands)
+
+
+def image_program(
+    builder: OpBuilder, op: CatalogueOp, weight: SSAValue, axes: Sequence[WindowAxis]
+) -> SSAValue:
+    """A convolution of an image as a product of windows, with a weight (Co, Ci/groups, kernel)."""
+    order = image_order(op)
+    image = builder.permute(builder.operand(op, "input"), order)
+    source = Convolved(
+        builder.reshape(image, image_shape(op, order)),
+        weight,
+        builder.optional(op, "bias"),
+        axes,
+        op.parameter("groups"),
+        element_of(op.result_type),
+    )
+    return from_rows(builder, convolved(builder, source), op.result_shape, order)
+
+
+def _conv2d_program(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    if not is_of_floats(op):
+        return None
+    sizes = image_shape(op, image_order(op))[1:3]
+    axes = window_axes_of(Window.of(op, kernel_of(op, 2)), sizes)
+    return image_program(builder, op, builder.operand(op, "weight"), axes)
+
+
+register(
+    TTIRDefinition(
+        "ttir.conv2d",
+        CONVOLUTION_OPERANDS,
+        (*window_attributes(), GROUPS, *IMAGE_DIMS, FLATTENED_ATTRIBUTE),
+        verify=_verify_conv2d,
+        dimensions=_images_and_channels,
+        numpy=_conv2d,
+        program=_conv2d_program,
+        lower=_lower_conv2d,
+        cpu=cpu_call("convolution", _convolution_on_cpu, function="convolution"),
+    )
+)
+
+
+# conv_transpose2d
+
+
+def transposed_sizes(window: Window, op: CatalogueOp, sizes: Sequence[int]) -> tuple[int, ...]:
+    extra = per_dimension(op, "output_padding", len(sizes))
+    found = tuple(
+        (size - 1) * window.stride[axis]
+        + window.reach(axis)
+        + extra[axis]
+        - sum(window.padding[axis])
+        for axis, size in enumerate(sizes)
+    )
+    if any(size < 1 for size in found) or any(size < 0 for size in extra):
+        raise VerifyException(
+            f"{op.name}: padding {window.padding} and output padding {tuple(extra)} leave a result "
+            f"of size {found}"
+        )
+    return found
+
+
+def _verify_conv_transpose2d(op: CatalogueOp) -> None:
+    """Weight (Ci, Co/groups, kernel height, kernel width); the result's size follows."""
+    order = image_order(op)
+    n, h, w, channels = image_shape(op, order)
+    outputs = output_channels(op, order)
+    window = Window.of(op, kernel_of(op, 2))
+    expect_channels(op, channels, outputs, (channels, outputs // max(op.parameter("groups"), 1)))
+    height, width = transposed_sizes(window, op, (h, w))
+    expect_image(op, (n, height, width, outputs), order)
+
+
+def _conv_transpose2d(call: Call) -> numpy.ndarray:
+    order = _call_order(call)
+    weight = call.array("weight")
+    result = transposed_convolution(
+        image_of(call, order),
+        weight,
+        Window.of(call, weight.shape[2:]),
+        per_dimension(call, "output_padding", 2),
+        call["groups"],
+    )
+    return _from_image(with_bias(call, result), call, order)
+
+
+def _lower_conv_transpose2d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """The library cannot take more padding than the kernel reaches, because it pads the input of a
+    convolution by the difference; what is more is cut off the result."""
+    order = image_order(op)
+    n, h, w, _ = image_shape(op, order)
+    window = Window.of(op, kernel_of(op, 2))
+    taken = tuple(
+        (min(before, window.reach(axis) - 1), min(after, window.reach(axis) - 1))
+        for axis, (before, after) in enumerate(window.padding)
+    )
+    sizes = transposed_sizes(window, op, (h, w))
+    whole = transposed_sizes(replace(window, padding=taken), op, (h, w))
+    rows = _library_rows(
+        builder,
+        op,
+        replace(window, padding=taken),
+        prod(whole),
+        output_padding=per_dimension(op, "output_padding", 2),
+    )
+    if taken != window.padding:
+        outputs = output_channels(op, order)
+        begins = [
+            before - kept for (before, _), (kept, _) in zip(window.padding, taken, strict=True)
+        ]
+        ends = [begin + size for begin, size in zip(begins, sizes, strict=True)]
+        image = builder.reshape(rows, [n, *whole, outputs])
+        rows = builder.slice(image, [0, *begins, 0], [n, *ends, outputs])
+    return from_rows(builder, rows, op.result_shape, order)
+
+
+def _conv_transpose2d_program(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """A convolution with the kernel turned around, of an image with its elements that far apart."""
+    if not is_of_floats(op):
+        return None
+    sizes = image_shape(op, image_order(op))[1:3]
+    window = Window.of(op, kernel_of(op, 2))
+    extra = per_dimension(op, "output_padding", 2)
+    axes = [
+        WindowAxis(
+            size,
+            window.kernel[axis],
+            1,
+            window.reach(axis) - 1 - window.padding[axis][0],
+            window.reach(axis) - 1 - window.padding[axis][1] + extra[axis],
+            window.dilation[axis],
+            window.stride[axis],
+        )
+        for axis, size in enumerate(sizes)
+    ]
+    groups: int = op.parameter("groups")
+    channels, per_group, *kernel = op.shape("weight")
+    weight = builder.operand(op, "weight")
+    turned = [axis + 2 for axis, size in enumerate(kernel) if size > 1]
+    if turned:
+        weight = builder.like("reverse", weight, dimensions=turned)
+    # (Ci, Co/groups, kernel) as (Co, Ci/groups, kernel)
+    weight = builder.reshape(weight, [groups, channels // groups, per_group, *kernel])
+    weight = builder.permute(weight, [0, 2, 1, 3, 4])
+    weight = builder.reshape(weight, [groups * per_group, channels // groups, *kernel])
+    return image_program(builder, op, weight, axes)
+
+
+register(
+    TTIRDefinition(
+        "ttir.conv_transpose2d",
+        CONVOLUTION_OPERANDS,
+        (
+            *window_attributes(),
+            attribute("output_padding", INTEGERS, [0]),
+            GROUPS,
+            *IMAGE_DIMS,
+            FLATTENED_ATTRIBUTE,
+        ),
+        verify=_verify_conv_transpose2d,
+        numpy=_conv_transpose2d,
+        program=_conv_transpose2d_program,
+        lower=_lower_conv_transpose2d,
+        cpu=cpu_call("convolution", _convolution_on_cpu, function="transposed_convolution"),
+    )
+)

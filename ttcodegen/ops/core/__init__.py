@@ -1,0 +1,1 @@
+"""The language of the catalogue: definitions, traits, calls, tile lowerings, engines."""

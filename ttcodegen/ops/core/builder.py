@@ -1,0 +1,266 @@
+"""Makes catalogue ops, with the few shapes of ops that many rules need under names of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import DenseArrayBase, i32
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.dialects.core.constants import elements
+from ttcodegen.dialects.core.datatypes import element_of, f32, numpy_name, shape_of, tensor_type
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.foundation.lazy_numpy import Array
+
+_MOST_OPS = 20_000
+"""How many ops one op may become."""
+
+Operands = Iterable[SSAValue | Sequence[SSAValue] | None]
+
+
+class OpBuilder:
+    """Makes ops of one dialect on behalf of an op that they replace.
+
+    Operands that belong to the replaced program are looked up in `mapping`; made ops get the
+    location of the op they replace.
+    """
+
+    def __init__(
+        self,
+        classes: Mapping[str, type[CatalogueOp]],
+        insert: Callable[[Operation], None],
+        mapping: Mapping[SSAValue, SSAValue] | None = None,
+    ) -> None:
+        self._classes = classes
+        self.insert = insert
+        self._mapping: Mapping[SSAValue, SSAValue] = mapping if mapping is not None else {}
+        self.origin: Operation | None = None
+        self._counted: Operation | None = None
+        self._made = 0
+
+    def __getitem__(self, value: SSAValue) -> SSAValue:
+        return self._mapping.get(value, value)
+
+    def operand(self, op: CatalogueOp, name: str) -> SSAValue:
+        """The lowered operand of that name."""
+        return self[op.operand(name)]
+
+    def optional(self, op: CatalogueOp, name: str) -> SSAValue | None:
+        """The lowered operand of that name, None if it is absent."""
+        value = op.optional_operand(name)
+        return None if value is None else self[value]
+
+    def emit_op(
+        self,
+        name: str,
+        operands: Operands,
+        results: Attribute | Sequence[Attribute],
+        **attributes: Any,
+    ) -> CatalogueOp:
+        """Makes an op; operands are in the definition's order, one entry per operand of it: a
+        value, None for an absent optional, a list for a variadic. Attributes that are None or equal
+        to their default are left out."""
+        op_class = self._classes[name]
+        definition = op_class.definition
+        groups = [_group(operand) for operand in operands]
+        groups += [[] for _ in range(len(definition.operands) - len(groups))]
+        properties: dict[str, Attribute] = {}
+        for key, value in attributes.items():
+            spec = definition.attribute(key)
+            if value is not None and value != spec.default:
+                properties[key] = spec.kind.encode(value)
+        if definition.needs_segments:
+            properties["operandSegmentSizes"] = DenseArrayBase.from_list(
+                i32, [len(group) for group in groups]
+            )
+        origin = self.origin
+        op = op_class.create(
+            operands=[value for group in groups for value in group],
+            result_types=[results] if isinstance(results, Attribute) else list(results),
+            properties=properties,
+            location=origin.location if origin is not None else None,
+        )
+        op.source_offset = getattr(origin, "source_offset", -1)
+        self._count()
+        self.insert(op)
+        return op
+
+    def _count(self) -> None:
+        """Refuses what a large attribute or shape would unroll into more ops than anybody waits
+        for."""
+        if self.origin is not self._counted:
+            self._counted, self._made = self.origin, 0
+        self._made += 1
+        if self._made > _MOST_OPS:
+            assert self.origin is not None
+            raise CompileError(
+                f"'{self.origin.name}' of this size would become more than {_MOST_OPS} operations",
+                self.origin,
+            )
+
+    def emit(self, name: str, operands: Operands, result: Attribute, **attributes: Any) -> SSAValue:
+        """Makes an op with one result and gives that."""
+        return self.emit_op(name, operands, result, **attributes).results[0]
+
+    def like(
+        self, name: str, *operands: SSAValue, element: Attribute | None = None, **attributes: Any
+    ) -> SSAValue:
+        """An op whose result has the shape of its first operand, and, unless another is given, its
+        element type."""
+        first = operands[0].type
+        result = tensor_type(element or element_of(first), shape_of(first))
+        return self.emit(name, operands, result, **attributes)
+
+    def broadcasting(
+        self, name: str, *operands: SSAValue, element: Attribute | None = None, **attributes: Any
+    ) -> SSAValue:
+        """An elementwise op whose result has the broadcast shape of its operands; raises
+        VerifyException if they have none."""
+        shape = broadcast_shapes([shape_of(operand.type) for operand in operands])
+        if shape is None:
+            shapes = " and ".join(str(shape_of(operand.type)) for operand in operands)
+            raise VerifyException(f"{name}: the shapes {shapes} do not broadcast")
+        result = tensor_type(element or element_of(operands[0].type), shape)
+        return self.emit(name, operands, result, **attributes)
+
+    def reshape(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """`value` in that shape, itself if it has it."""
+        if shape_of(value.type) == tuple(shape):
+            return value
+        result = tensor_type(element_of(value.type), shape)
+        return self.emit("reshape", [value], result, shape=list(shape))
+
+    def repeat(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """`value` as often in each dimension as it takes to get that shape, itself if it has it."""
+        found = shape_of(value.type)
+        factors = [wanted // max(size, 1) for wanted, size in zip(shape, found, strict=True)]
+        if found == tuple(shape):
+            return value
+        result = tensor_type(element_of(value.type), shape)
+        return self.emit("repeat", [value], result, repeat_dimensions=factors)
+
+    def permute(self, value: SSAValue, permutation: Sequence[int]) -> SSAValue:
+        """Dimension i of the result is dimension permutation[i] of `value`."""
+        if list(permutation) == list(range(len(permutation))):
+            return value
+        shape = shape_of(value.type)
+        result = tensor_type(element_of(value.type), [shape[axis] for axis in permutation])
+        return self.emit("permute", [value], result, permutation=list(permutation))
+
+    def typecast(self, value: SSAValue, element: Attribute) -> SSAValue:
+        """`value` with that element type, itself if it has it."""
+        if element_of(value.type) == element:
+            return value
+        return self.like("typecast", value, element=element)
+
+    def full(self, shape: Sequence[int], fill_value: float, element: Attribute) -> SSAValue:
+        """A tensor of one value."""
+        result = tensor_type(element, shape)
+        return self.emit("full", [], result, shape=list(shape), fill_value=fill_value)
+
+    def constant(self, array: Array, element: Attribute = f32) -> SSAValue:
+        """The numbers of a float32 array as a tensor of a float type."""
+        import ml_dtypes  # registers bfloat16 with numpy
+
+        assert ml_dtypes is not None
+        value = elements(element, array.shape, array.astype(numpy_name(element)).tobytes())
+        return self.emit("constant", [], tensor_type(element, array.shape), value=value)
+
+    def slice(
+        self,
+        value: SSAValue,
+        begins: Sequence[int],
+        ends: Sequence[int],
+        step: Sequence[int] | None = None,
+    ) -> SSAValue:
+        """The part of `value` between `begins` and `ends`, every `step`-th element of it."""
+        step = list(step) if step is not None else [1] * len(begins)
+        shape = [
+            -(-(end - begin) // stride)
+            for begin, end, stride in zip(begins, ends, step, strict=True)
+        ]
+        if tuple(shape) == shape_of(value.type) and all(stride == 1 for stride in step):
+            return value
+        result = tensor_type(element_of(value.type), shape)
+        return self.emit(
+            "slice_static", [value], result, begins=list(begins), ends=list(ends), step=step
+        )
+
+    def slice_dim(self, value: SSAValue, dim: int, begin: int, end: int) -> SSAValue:
+        """The part of `value` between `begin` and `end` of one dimension."""
+        shape = shape_of(value.type)
+        begins = [begin if axis == dim else 0 for axis in range(len(shape))]
+        ends = [end if axis == dim else size for axis, size in enumerate(shape)]
+        return self.slice(value, begins, ends)
+
+    def pad(
+        self, value: SSAValue, widths: Sequence[tuple[int, int]], fill: float = 0.0
+    ) -> SSAValue:
+        """`value` with `fill` before and after the elements of its last dimensions, itself if all
+        widths are 0.
+
+        Tiles are padded after only; what needs more is padded as rows (docs/library-rules.md).
+        """
+        if not any(any(pair) for pair in widths):
+            return value
+        shape = shape_of(value.type)
+        kept = [(0, 0)] * (len(shape) - len(widths)) + list(widths)
+        result = tensor_type(
+            element_of(value.type),
+            [size + before + after for size, (before, after) in zip(shape, kept, strict=True)],
+        )
+        name = "pad_row_major" if any(before for before, _ in kept) else "pad"
+        padding = [width for pair in kept for width in pair]
+        return self.emit(name, [value], result, padding=padding, value=fill)
+
+    def concat(self, values: Sequence[SSAValue], dim: int) -> SSAValue:
+        """The values joined along `dim` (not negative)."""
+        if len(values) == 1:
+            return values[0]
+        shape = list(shape_of(values[0].type))
+        shape[dim] = sum(shape_of(value.type)[dim] for value in values)
+        result = tensor_type(element_of(values[0].type), shape)
+        return self.emit("concat", [list(values)], result, dim=dim)
+
+    def reduce(
+        self, name: str, value: SSAValue, dims: Sequence[int], keep_dim: bool = True
+    ) -> SSAValue:
+        """A reduction (sum, mean, max, min, prod) over `dims` (not negative)."""
+        shape = [
+            1 if axis in dims else size
+            for axis, size in enumerate(shape_of(value.type))
+            if keep_dim or axis not in dims
+        ]
+        result = tensor_type(element_of(value.type), shape)
+        return self.emit(name, [value], result, dim_arg=list(dims), keep_dim=keep_dim)
+
+
+def builder_before(op: Operation, classes: Mapping[str, type[CatalogueOp]]) -> OpBuilder:
+    """Makes ops before one that they are to replace, and on its behalf."""
+    block = op.parent
+    assert block is not None
+    builder = OpBuilder(classes, lambda made: block.insert_op_before(made, op))
+    builder.origin = op
+    return builder
+
+
+def _group(operand: SSAValue | Sequence[SSAValue] | None) -> list[SSAValue]:
+    if operand is None:
+        return []
+    return [operand] if isinstance(operand, SSAValue) else list(operand)
+
+
+def broadcast_shapes(shapes: Sequence[Sequence[int]]) -> tuple[int, ...] | None:
+    """The numpy broadcast of the shapes, None if they do not fit."""
+    rank = max((len(shape) for shape in shapes), default=0)
+    result = [1] * rank
+    for shape in shapes:
+        for axis, size in enumerate(shape, start=rank - len(shape)):
+            if size != 1:
+                if result[axis] not in (1, size):
+                    return None
+                result[axis] = size
+    return tuple(result)

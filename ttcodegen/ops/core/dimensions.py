@@ -1,0 +1,213 @@
+"""Which dimensions of the operands and results of an op go together.
+
+An op that is computed in parts, one on each chip of a mesh, needs parts of its operands that belong
+to its part of the result. Dimensions that go together have one label: where one of them is divided,
+all are. A dimension without a label has to be there as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import gcd
+from typing import Any
+
+from ttcodegen.dialects.core.datatypes import shape_of
+from ttcodegen.dialects.operations.operation import CatalogueOp
+
+Shape = tuple[int, ...]
+Labels = tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class Dimensions:
+    """The labels of the dimensions of an op."""
+
+    operands: Sequence[Labels]
+    results: Sequence[Labels]
+    reduced: Mapping[int, str] = field(default_factory=dict[int, str])
+    """Labels that no result has: how what the parts give becomes one. "sum", "max", "min" or
+    "mean"."""
+    attributes: Callable[[Sequence[Shape], Sequence[Shape]], Mapping[str, Any]] | None = None
+    """The attributes that the shapes of the parts change, from those of operands and results."""
+
+    def largest(self, op: CatalogueOp) -> dict[int, int]:
+        """How many parts each label may have: a divisor of that number."""
+        found: dict[int, int] = {}
+        labels = [*self.operands, *self.results]
+        for dims, value in zip(labels, (*op.operands, *op.results), strict=True):
+            for label, size in zip(dims, shape_of(value.type), strict=True):
+                if label is not None:
+                    found[label] = gcd(found.get(label, 0), size)
+        return found
+
+
+DimensionRule = Callable[[CatalogueOp], Dimensions | None]
+"""The dimensions of an op; None if it needs whole tensors."""
+
+
+def aligned(shape: Sequence[int], result: Sequence[int]) -> Labels:
+    """The labels of an operand that broadcasts onto a result with the labels 0, 1, 2..."""
+    start = len(result) - len(shape)
+    return tuple(
+        [
+            start + dim if size == result[start + dim] and size != 1 else None
+            for dim, size in enumerate(shape)
+        ]
+    )
+
+
+def of_elements(op: CatalogueOp) -> Dimensions:
+    """Each element of the result depends on those in its place, which broadcast."""
+    result = op.result_shape
+    return Dimensions(
+        [aligned(shape_of(operand.type), result) for operand in op.operands],
+        [tuple(range(len(result)))] * len(op.results),
+    )
+
+
+def all_but(op: CatalogueOp, whole: Collection[int]) -> Dimensions:
+    """The dimensions of the first operand that are not `whole` have the same positions in the
+    results; other operands, weights above all, are there as a whole."""
+    shape = shape_of(op.operands[0].type)
+    kept = tuple([None if dim in whole else dim for dim in range(len(shape))])
+    others: list[Labels] = [(None,) * len(shape_of(each.type)) for each in op.operands[1:]]
+    return Dimensions([kept, *others], [kept] * len(op.results))
+
+
+def along(name: str) -> DimensionRule:
+    """The op works along the dimension that the attribute names."""
+
+    def rule(op: CatalogueOp) -> Dimensions | None:
+        rank = len(shape_of(op.operands[0].type))
+        return all_but(op, {op.parameter(name) % rank}) if rank else None
+
+    return rule
+
+
+def of_reduction(op: CatalogueOp, dims: Collection[int], how: str | None) -> Dimensions:
+    """A reduction over `dims`; parts of reduced dimensions become one as `how` says, if it does."""
+    shape, result = shape_of(op.operands[0].type), op.result_shape
+    kept: list[int | None] = [None if dim in dims else dim for dim in range(len(shape))]
+    if len(result) != len(shape):
+        kept = [dim for dim in range(len(shape)) if dim not in dims] or [None] * len(result)
+    labels = [dim if how is not None or dim not in dims else None for dim in range(len(shape))]
+    reduced = {} if how is None else dict.fromkeys(dims, how)
+    return Dimensions([tuple(labels)], [tuple(kept)], reduced)
+
+
+def of_permutation(permutation: Sequence[int]) -> Dimensions:
+    """Dimension i of the result is dimension permutation[i] of the operand."""
+    return Dimensions([tuple(range(len(permutation)))], [tuple(permutation)])
+
+
+def of_reshape(op: CatalogueOp) -> Dimensions:
+    """Dimensions that become one or come of one go together with the first of them: parts of that
+    are parts of the other."""
+    shape, result = shape_of(op.operands[0].type), op.result_shape
+    before: list[int | None] = [None] * len(shape)
+    after: list[int | None] = [None] * len(result)
+    groups = [] if 0 in shape else dimension_groups(shape, result)
+    for label, ((first, *_), (second, *_)) in enumerate(groups):
+        before[first] = after[second] = label
+
+    def attributes(_: Sequence[Shape], results: Sequence[Shape]) -> Mapping[str, Any]:
+        return {"shape": list(results[0])} if op.name == "ttir.reshape" else {}
+
+    return Dimensions([tuple(before)], [tuple(after)], attributes=attributes)
+
+
+def dimension_groups(
+    before: Sequence[int], after: Sequence[int]
+) -> list[tuple[list[int], list[int]]]:
+    """The smallest groups of neighbouring dimensions that a reshape between the two shapes turns
+    into each other; dimensions of one element belong to none. Neither shape has a zero."""
+    old = [axis for axis, size in enumerate(before) if size != 1]
+    new = [axis for axis, size in enumerate(after) if size != 1]
+    groups: list[tuple[list[int], list[int]]] = []
+    while old:
+        first, second = [old.pop(0)], list[int]()
+        left, right = before[first[0]], 1
+        while left != right:
+            if left < right:
+                first.append(old.pop(0))
+                left *= before[first[-1]]
+            else:
+                second.append(new.pop(0))
+                right *= after[second[-1]]
+        groups.append((first, second))
+    return groups
+
+
+def of_repetition(op: CatalogueOp) -> Dimensions:
+    """A dimension that is repeated is a dimension of the result alone where it has one element, and
+    else there as a whole."""
+    shape, result = shape_of(op.operands[0].type), op.result_shape
+    if len(shape) != len(result):
+        return Dimensions([(None,) * len(shape)], [(None,) * len(result)])
+    same = [size == wanted for size, wanted in zip(shape, result, strict=True)]
+    before = tuple([dim if same[dim] else None for dim in range(len(shape))])
+    after = tuple([dim if same[dim] or shape[dim] == 1 else None for dim in range(len(shape))])
+    (name,) = [spec.name for spec in op.definition.attributes]
+
+    def attributes(operands: Sequence[Shape], results: Sequence[Shape]) -> Mapping[str, Any]:
+        pairs = zip(results[0], operands[0], strict=True)
+        return {name: [wanted // size if size else 1 for wanted, size in pairs]}
+
+    return Dimensions([before], [after], attributes=attributes)
+
+
+def of_concatenation(op: CatalogueOp) -> Dimensions | None:
+    """All dimensions but that which the operands are joined along."""
+    rank = len(op.result_shape)
+    dim = op.parameter("dim") % rank
+    labels: Labels = tuple([None if each == dim else each for each in range(rank)])
+    return Dimensions([labels] * len(op.operands), [labels])
+
+
+def of_part(
+    op: CatalogueOp,
+    taken: Sequence[tuple[int, int, int]],
+    attributes: Callable[[Sequence[Shape]], Mapping[str, Any]],
+) -> Dimensions:
+    """Dimensions that are taken from the first to the last element, in order."""
+    shape = shape_of(op.operands[0].type)
+    labels: Labels = tuple(
+        [
+            dim if (begin, step) == (0, 1) and end == shape[dim] else None
+            for dim, (begin, end, step) in enumerate(taken)
+        ]
+    )
+    return Dimensions([labels], [labels], attributes=lambda operands, _: attributes(operands))
+
+
+def of_filling(op: CatalogueOp) -> Dimensions:
+    """A tensor of one number, which has that attribute for its shape."""
+    return Dimensions(
+        [],
+        [tuple(range(len(op.result_shape)))],
+        attributes=lambda _, results: {"shape": list(results[0])},
+    )
+
+
+def of_product(
+    op: CatalogueOp,
+    names: tuple[str, str],
+    batch: tuple[Sequence[int], Sequence[int]],
+    contracted: tuple[Sequence[int], Sequence[int]],
+) -> Dimensions:
+    """A product that has the batch dimensions, then what is left of the left and right side. Parts
+    of contracted dimensions give products that are added up."""
+    left, right = op.shape(names[0]), op.shape(names[1])
+    labels_l: list[int | None] = list(range(len(left)))
+    labels_r: list[int | None] = [len(left) + dim for dim in range(len(right))]
+    for pairs in (batch, contracted):
+        for l_dim, r_dim in zip(*pairs, strict=True):
+            labels_r[r_dim] = l_dim
+    free_l = [labels_l[d] for d in range(len(left)) if d not in (*batch[0], *contracted[0])]
+    free_r = [labels_r[d] for d in range(len(right)) if d not in (*batch[1], *contracted[1])]
+    return Dimensions(
+        [tuple(labels_l), tuple(labels_r)],
+        [(*batch[0], *free_l, *free_r)],
+        dict.fromkeys(contracted[0], "sum"),
+    )

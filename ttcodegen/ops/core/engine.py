@@ -1,0 +1,259 @@
+"""What the engines of a core compute, in numpy: operands cut to what the multiplier takes, sums
+rounded to what the destination registers hold, approximations as the kernels compute them.
+
+Without an arithmetic, as in the golden, everything is as exact as its numpy dtype.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from math import prod
+
+from ttcodegen.dialects.operations.arithmetic import FIRST_PASS_BITS, Arithmetic
+from ttcodegen.dialects.ttcore.tile import TILE_SIDE
+from ttcodegen.foundation.lazy_numpy import Array, np
+
+_BLOCK_ROWS, _BLOCK_COLUMNS = 64, 512
+"""Of sums that stay in the cache while they are added up: more columns would not, with fewer the
+calls of numpy take longer than what they compute."""
+_ROWS_OF_A_CUT = 16 * _BLOCK_ROWS
+"""For which a block of the second factor is cut once."""
+_PRODUCT_COLUMNS = 128
+"""Of a product with a tile's depth: few enough that BLAS does not wake its threads."""
+_TILES_AT_ONCE = 8
+"""In depth, whose products one call of numpy computes."""
+_MOST_ROUNDED = 1 << 28
+"""Multiplications up to which numpy rounds sums after each tile, which takes six times as long as
+the product. Beyond it sums are float32, but for deep ones and those that an exponential follows:
+the CPU backend rounds them all, and what comes of that is well within the bounds of the comparison.
+"""
+_DEEP = 1024
+"""Summands beyond which it is not: what the rounding makes grows with the square root of their
+number. Of 1024 normal ones it is 0.9 % of the range of the sums, of 8192 2.5 %."""
+
+
+def cut(array: Array, bits: int) -> Array:
+    """float32 numbers with that many bits of mantissa after the leading one, as float32."""
+    if bits >= 23 or array.dtype != np.float32:
+        return array
+    mask = np.uint32(0xFFFFFFFF ^ ((1 << (23 - bits)) - 1))
+    # In the order that the array has: a transposed weight would take longer to copy than to cut.
+    return np.asarray(array.view(np.uint32) & mask).view(np.float32)
+
+
+def first_factor(array: Array, arithmetic: Arithmetic | None) -> Array:
+    """What is multiplied of source B."""
+    return array if arithmetic is None else cut(array, arithmetic.first_bits)
+
+
+def second_factor(array: Array, arithmetic: Arithmetic | None) -> Array:
+    """What is multiplied, or summed up, of source A."""
+    return array if arithmetic is None else cut(array, arithmetic.second_bits)
+
+
+def element_product(a: Array, b: Array, arithmetic: Arithmetic | None) -> Array:
+    """The products of elements, of which `a` is in source A and `b` in source B."""
+    a, b = second_factor(a, arithmetic), first_factor(b, arithmetic)
+    result = a * b
+    if arithmetic is not None and arithmetic.drops_low_product and result.dtype == np.float32:
+        result -= _low(a, FIRST_PASS_BITS[0]) * _low(b, FIRST_PASS_BITS[1])
+    return result
+
+
+def _low(array: Array, bits: int) -> Array:
+    """What the first pass of the multiplier leaves of numbers."""
+    return array - cut(array, bits)
+
+
+def in_source(array: Array, arithmetic: Arithmetic | None) -> Array:
+    """What arrives in a source register, where it is added, subtracted or compared."""
+    return array if arithmetic is None else cut(array, arithmetic.source_bits)
+
+
+def in_destination(array: Array, arithmetic: Arithmetic | None) -> Array:
+    """What a destination register keeps of a result."""
+    if arithmetic is None or not arithmetic.narrow_sums or array.dtype != np.float32:
+        return array
+    return rounded_sums(array)
+
+
+def rounded_sums(array: Array) -> Array:
+    """float32 sums rounded to bfloat16."""
+    rounded = np.array(array, order="C")
+    round_in_place(rounded, np.empty(rounded.shape, np.uint32))
+    return rounded
+
+
+def round_in_place(sums: Array, scratch: Array) -> None:
+    """Rounds contiguous float32 sums to bfloat16, ties to even; `scratch` has as many uint32. What
+    is added up there has no NaN with a mantissa that the carry could run through."""
+    bits = sums.view(np.uint32)
+    np.right_shift(bits, 16, out=scratch)
+    np.bitwise_and(scratch, 1, out=scratch)
+    np.add(scratch, bits, out=scratch)
+    np.add(scratch, 0x7FFF, out=scratch)
+    np.bitwise_and(scratch, 0xFFFF0000, out=bits)
+
+
+def rounds_sums(arithmetic: Arithmetic | None, products: int, depth: int) -> bool:
+    """True if sums of `depth` products, so many in all, are rounded after each tile."""
+    if arithmetic is None or not arithmetic.narrow_sums:
+        return False
+    return products <= _MOST_ROUNDED or depth > _DEEP
+
+
+def multiplied(a: Array, b: Array) -> Array:
+    """`np.matmul`, at the speed of one product where one matrix serves a whole batch: numpy would
+    read it again for each row of the batch."""
+    if a.ndim < 3 or not 2 <= b.ndim <= a.ndim or prod(b.shape[:-2]) != 1:
+        return np.matmul(a, b)
+    rows = a.reshape(prod(a.shape[:-1]), a.shape[-1])
+    return np.matmul(rows, b.reshape(b.shape[-2:])).reshape(*a.shape[:-1], b.shape[-1])
+
+
+def matrix_product(
+    a: Array, b: Array, arithmetic: Arithmetic | None, in_exponent: bool = False
+) -> Array:
+    """As numpy's matmul of factors that are cut before; `a` is the first operand. Of what an
+    exponential follows, `in_exponent`, large sums are rounded as well: it makes them differ by
+    more than the comparison bears."""
+    products = 0 if in_exponent else a.size * (b.shape[-1] if b.ndim > 1 else 1)
+    rounds = rounds_sums(arithmetic, products, a.shape[-1])
+    if arithmetic is None or a.dtype != np.float32 or not rounds:
+        return multiplied(first_factor(a, arithmetic), second_factor(b, arithmetic))
+    if b.ndim == 1:
+        return matrix_product(a, b[:, np.newaxis], arithmetic, in_exponent)[..., 0]
+    if a.ndim == 1:
+        return matrix_product(a[np.newaxis], b, arithmetic, in_exponent)[..., 0, :]
+    if b.ndim == 2 and a.ndim > 2:
+        rows = _narrow_product(a.reshape(-1, a.shape[-1]), b, arithmetic)
+        return rows.reshape(*a.shape[:-1], b.shape[-1])
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a = np.broadcast_to(a, (*batch, *a.shape[-2:]))
+    b = np.broadcast_to(b, (*batch, *b.shape[-2:]))
+    result = np.empty((*batch, a.shape[-2], b.shape[-1]), np.float32)
+    for index in np.ndindex(*batch):
+        result[index] = _narrow_product(a[index], b[index], arithmetic)
+    return result
+
+
+def _narrow_product(a: Array, b: Array, arithmetic: Arithmetic) -> Array:
+    """The product of two matrices whose sums are rounded after each tile, block by block; large
+    ones by several threads."""
+    a = first_factor(a, arithmetic)
+    result = np.empty((a.shape[0], b.shape[1]), np.float32)
+    places = [
+        (slice(row, row + _ROWS_OF_A_CUT), slice(column, column + _BLOCK_COLUMNS))
+        for column in range(0, b.shape[1], _BLOCK_COLUMNS)
+        for row in range(0, a.shape[0], _ROWS_OF_A_CUT)
+    ]
+
+    def compute(place: tuple[slice, slice]) -> None:
+        left, total = a[place[0]], result[place]
+        # Here and not before: of a large weight a copy would be as large.
+        right = second_factor(b[:, place[1]], arithmetic)
+        for start in range(0, left.shape[0], _BLOCK_ROWS):
+            rows = slice(start, start + _BLOCK_ROWS)
+            _narrow_block(total[rows], left[rows], right)
+
+    if a.size * b.shape[1] <= _MOST_ROUNDED:
+        for place in places:
+            compute(place)
+        return result
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        # The list is what raises what a thread raised.
+        list(pool.map(compute, places))
+    return result
+
+
+def _narrow_block(result: Array, a: Array, b: Array) -> None:
+    """Writes a block of such a product into `result`."""
+    tiles, rest = divmod(a.shape[1], TILE_SIDE)
+    parts, columns_left = divmod(b.shape[1], _PRODUCT_COLUMNS)
+    if not rest and not columns_left:
+        result[...] = _narrow_tiles(a, b, tiles, parts)
+        return
+    for start in range(0, b.shape[1], _PRODUCT_COLUMNS):
+        columns = slice(start, start + _PRODUCT_COLUMNS)
+        total = np.zeros(result[:, columns].shape, np.float32)
+        add_product(total, a, b[:, columns], True)
+        result[:, columns] = total
+
+
+def _narrow_tiles(a: Array, b: Array, tiles: int, parts: int) -> Array:
+    """A block whose sides are multiples of a tile's depth, and of the columns that are multiplied
+    at a time."""
+    rows = a.shape[0]
+    left = a.reshape(rows, tiles, 1, TILE_SIDE).transpose(1, 2, 0, 3)
+    right = b.reshape(tiles, TILE_SIDE, parts, _PRODUCT_COLUMNS).transpose(0, 2, 1, 3)
+    total = np.zeros((rows, b.shape[1]), np.float32)
+    scratch = np.empty(total.shape, np.uint32)
+    products = np.empty((_TILES_AT_ONCE, *total.shape), np.float32)
+    # As `right` has them: by tile and part.
+    by_part = products.reshape(-1, rows, parts, _PRODUCT_COLUMNS).transpose(0, 2, 1, 3)
+    for start in range(0, tiles, _TILES_AT_ONCE):
+        several = slice(start, min(start + _TILES_AT_ONCE, tiles))
+        count = several.stop - start
+        np.matmul(left[several], right[several], out=by_part[:count])
+        for product in products[:count]:
+            total += product
+            round_in_place(total, scratch)
+    return total
+
+
+def add_product(total: Array, a: Array, b: Array, narrow_sums: bool) -> None:
+    """Adds the product of two matrices to contiguous sums; narrow ones are rounded after each
+    tile."""
+    if not narrow_sums:
+        total += np.matmul(a, b)
+        return
+    product = np.empty_like(total)
+    scratch = np.empty(total.shape, np.uint32)
+    for depth in range(0, a.shape[1], TILE_SIDE):
+        np.matmul(a[:, depth : depth + TILE_SIDE], b[depth : depth + TILE_SIDE], out=product)
+        total += product
+        round_in_place(total, scratch)
+
+
+def sum_along(array: Array, axes: tuple[int, ...], arithmetic: Arithmetic) -> Array:
+    """The sums of float32 numbers along dimensions, which stay as ones."""
+    array = cut(array, arithmetic.second_bits)
+    if not arithmetic.narrow_sums:
+        return np.sum(array, axis=axes, keepdims=True)
+    kept = [axis for axis in range(array.ndim) if axis not in axes]
+    shape = [1 if axis in axes else size for axis, size in enumerate(array.shape)]
+    rows = array.transpose([*kept, *axes])
+    rows = rows.reshape(int(np.prod(rows.shape[: len(kept)])), -1)
+    total = np.zeros(rows.shape[0], np.float32)
+    scratch = np.empty(total.shape, np.uint32)
+    for start in range(0, rows.shape[1], TILE_SIDE):
+        total += rows[:, start : start + TILE_SIDE].sum(axis=1)
+        round_in_place(total, scratch)
+    return total.reshape(shape)
+
+
+def fast_exponential(x: Array) -> Array:
+    """e^x of the approximate mode: a straight line between powers of two, in steps of 2^-8 of them.
+    Source: ckernel_sfpu_exp.h of tt-llk."""
+    steps = np.float32(256 * 1.4426950408889634)
+    bias = np.float32(32500.818359375)  # 127 * 2^8, less what halves the largest error
+    scaled = np.clip(np.maximum(x, np.float32(-88.5)) * steps + bias, 0, 65535)
+    bits = np.nan_to_num(scaled + np.float32(0.5)).astype(np.uint32) << 15
+    return np.where(np.isnan(x), x, np.asarray(bits).view(np.float32))
+
+
+def iterated_reciprocal(x: Array, arithmetic: Arithmetic) -> Array:
+    """1/x of positive float32 numbers by Newton's iteration: one step of it (within 4 %) where it
+    may be an approximation, two (within 0.15 %) elsewhere. Source: ckernel_sfpu_rsqrt_compat.h of
+    tt-llk, which `recip_tile` calls."""
+    mantissas, exponents = np.frexp(x)
+    mantissas = mantissas.astype(np.float32)
+    guess = np.float32(1.442695)
+    two = np.float32(2)
+    result = guess * (two - mantissas * guess)
+    for _ in range(1 if arithmetic.approximate else 2):
+        result = result * (two - mantissas * result)
+    result = np.ldexp(result, -exponents).astype(np.float32)
+    result = np.where(np.isfinite(x), result, np.where(np.isnan(x), x, np.float32(0)))
+    return result if arithmetic.approximate else in_destination(result, arithmetic)

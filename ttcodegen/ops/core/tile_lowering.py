@@ -1,0 +1,273 @@
+"""How elementwise ops become operations on tiles in the destination registers of a core.
+
+The catalogue gives each such op a `TileLowering`. It asks a `TileBuilder` for ops of the `ttkernel`
+dialect by name; the builder counts registers as if there were any number of them, and who makes
+the kernel finds places for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import Float32Type
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.dialects.core.datatypes import DataType
+
+if TYPE_CHECKING:
+    from ttcodegen.dialects.operations.operation import CatalogueOp
+
+Parameter = int | float | SSAValue
+"""An operand that is no register; a float is passed as its bits where the op takes an integer."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A value of 32x32 elements in a destination register."""
+
+    number: int
+    data_type: DataType
+
+
+@dataclass(frozen=True)
+class TileCall:
+    """A call of an op of the `ttkernel` dialect on destination registers."""
+
+    op: str
+    reads: tuple[Tile, ...]
+    result: Tile
+    parameters: tuple[Parameter, ...] = ()
+    attributes: tuple[tuple[str, Any], ...] = ()
+    seed: int | None = None
+    """Of an op that draws random numbers: its generator starts anew in each tile, from this plus
+    the number of the tile."""
+
+
+@dataclass
+class TileBuilder:
+    """Collects the calls that an op, or a chain of ops, is made of."""
+
+    calls: list[TileCall] = field(default_factory=list[TileCall])
+    tiles: int = 0
+    _filled: dict[Tile, float] = field(default_factory=dict[Tile, float])
+
+    def new_tile(self, data_type: DataType) -> Tile:
+        """A tile whose value is no result of the program."""
+        self.tiles += 1
+        return Tile(self.tiles - 1, data_type)
+
+    def call(
+        self,
+        op: str,
+        *reads: Tile,
+        parameters: Sequence[Parameter] = (),
+        data_type: DataType | None = None,
+        seed: int | None = None,
+        **attributes: Any,
+    ) -> Tile:
+        """The result of an op; `data_type` defaults to the data type of the first tile it reads."""
+        result = self.new_tile(data_type if data_type is not None else reads[0].data_type)
+        pairs = tuple(sorted(attributes.items()))
+        self.calls.append(TileCall(op, reads, result, tuple(parameters), pairs, seed))
+        return result
+
+    def fill(self, value: float | SSAValue, data_type: DataType) -> Tile:
+        """A tile of one value. One that the kernel computes is a float, or an integer: of a tile of
+        floats that has the bits of the float."""
+        if isinstance(value, SSAValue):
+            if not data_type.is_float:
+                return self.call(
+                    "fill_tile_int", parameters=(value,), data_type=data_type, dtype=data_type
+                )
+            name = "fill_tile" if isinstance(value.type, Float32Type) else "fill_tile_bitcast"
+            return self.call(name, parameters=(value,), data_type=data_type)
+        if data_type.is_float:
+            tile = self.call("fill_tile", parameters=(float(value),), data_type=data_type)
+        else:
+            bits = int(value) & 0xFFFFFFFF
+            tile = self.call(
+                "fill_tile_int", parameters=(bits,), data_type=data_type, dtype=data_type
+            )
+        self._filled[tile] = value
+        return tile
+
+    def value_of(self, tile: Tile) -> float | None:
+        """The number that fills a tile, None unless it came from `fill`."""
+        return self._filled.get(tile)
+
+    def wrap(self, tile: Tile, data_type: DataType) -> Tile:
+        """Integers of 32 bits as what is left of them in a narrower data type."""
+        mask = self.fill(NARROW_INTEGERS[data_type], tile.data_type)
+        kept = self.call("bitwise_and_binary_tile", tile, mask, dtype=tile.data_type)
+        return self.convert(kept, data_type)
+
+    def convert(self, tile: Tile, data_type: DataType) -> Tile:
+        """The tile in another data type, itself if it has it.
+
+        The pairs are those of typecast_tile (tt-metal 0.70.1, compute/eltwise_unary/typecast.h).
+        """
+        if tile.data_type is data_type:
+            return tile
+        if (tile.data_type, data_type) == (DataType.INT32, DataType.UINT32):
+            # Bits stay what they are, but there is nothing below 0.
+            return self.call("relu_tile_int32", tile, data_type=data_type)
+        if (tile.data_type, data_type) == (DataType.UINT32, DataType.INT32):
+            most = self.fill(0x7FFFFFFF, tile.data_type)
+            return self.call("binary_min_uint32_tile", tile, most, data_type=data_type)
+        if tile.data_type.is_float and data_type is DataType.UINT16:
+            # To 16 bits it rounds, to others it cuts the fraction off.
+            tile = self.call("trunc_tile", tile)
+        return self.call(
+            "typecast_tile",
+            tile,
+            data_type=data_type,
+            in_dtype=tile.data_type,
+            out_dtype=data_type,
+        )
+
+
+NARROW_INTEGERS = {DataType.UINT16: 0xFFFF, DataType.UINT8: 0xFF}
+"""Those of less than 32 bits, with the greatest of each."""
+
+TileLowering = Callable[[TileBuilder, "CatalogueOp", Sequence[Tile]], Tile]
+"""The tile of the only result of an op, given those of its operands.
+
+Raises VerifyException where there is no such operation for the operands' data types."""
+
+
+def in_floats(builder: TileBuilder, tiles: Sequence[Tile]) -> list[Tile]:
+    """Tiles of integers as float32, in which what is no op of integers computes with them."""
+    found: list[Tile] = []
+    for tile in tiles:
+        number = builder.value_of(tile)
+        if tile.data_type.is_float:
+            found.append(tile)
+        elif number is not None:
+            found.append(builder.fill(number, DataType.FLOAT32))
+        else:
+            found.append(builder.convert(tile, DataType.FLOAT32))
+    return found
+
+
+def widened(builder: TileBuilder, tiles: Sequence[Tile]) -> list[Tile]:
+    """Tiles of integers of less than 32 bits, which no ops have, as signed ones of 32 bits."""
+    return [
+        builder.convert(tile, DataType.INT32) if tile.data_type in NARROW_INTEGERS else tile
+        for tile in tiles
+    ]
+
+
+def is_all(tiles: Sequence[Tile], data_type: DataType) -> bool:
+    return all(tile.data_type is data_type for tile in tiles)
+
+
+def no_operation(op: CatalogueOp, data_type: DataType) -> VerifyException:
+    return VerifyException(f"'{op.name}' of {data_type.mlir} has no operation on tiles")
+
+
+def tile_function(
+    name: str,
+    int32: str = "",
+    uint32: Callable[[TileBuilder, Tile], Tile] | None = None,
+    **attributes: Any,
+) -> TileLowering:
+    """The lowering to one op on as many registers as there are operands, plus a result.
+
+    `int32` names the op for signed integers, if there is one; then `uint32` says what there is for
+    unsigned ones.
+    """
+
+    def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+        tiles = widened(builder, tiles)
+        if int32 and is_all(tiles, DataType.INT32):
+            return builder.call(int32, *tiles)
+        if uint32 is not None and is_all(tiles, DataType.UINT32):
+            return uint32(builder, *tiles)
+        return builder.call(name, *in_floats(builder, tiles), **attributes)
+
+    return lower
+
+
+def binary_tiles(
+    name: str, scalar: str = "", int32: str = "", uint32: str = "", typed: str = ""
+) -> TileLowering:
+    """The lowering of an op of two operands.
+
+    Args:
+        name: the op on floats.
+        scalar: the op on one register of floats and the bits of a number, if there is one.
+        int32: the op on signed integers.
+        uint32: the op on unsigned integers.
+        typed: the op on integers that takes their data type.
+
+    Where integers have no such op, VerifyException is raised.
+    """
+
+    def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+        tiles = widened(builder, tiles)
+        if any(tile.data_type.is_float for tile in tiles):
+            tiles = in_floats(builder, tiles)
+            number = builder.value_of(tiles[1]) if scalar else None
+            if number is not None:
+                return builder.call(scalar, tiles[0], parameters=(float(number),))
+            return builder.call(name, *tiles)
+        data_type = tiles[0].data_type
+        if typed:
+            return builder.call(typed, *tiles, dtype=data_type)
+        of_integers = int32 if data_type is DataType.INT32 else uint32
+        if not of_integers:
+            raise no_operation(op, data_type)
+        return builder.call(of_integers, *tiles)
+
+    return lower
+
+
+def extreme_of(builder: TileBuilder, first: Tile, second: Tile, *, greatest: bool) -> Tile:
+    """The greater or the lesser of two tiles of floats, NaN where either is.
+
+    The vector engine orders floats by sign and magnitude: one NaN is beyond each infinity, so that
+    each of its two extremes has the NaNs of one sign.
+    """
+    most = builder.call("binary_max_tile", first, second)
+    least = builder.call("binary_min_tile", first, second)
+    found, other = (most, least) if greatest else (least, most)
+    return where_nan(builder, other, found)
+
+
+def where_nan(builder: TileBuilder, tile: Tile, otherwise: Tile) -> Tile:
+    """The NaNs of a tile, and the elements of another one where it has none."""
+    wide = DataType.FLOAT32
+    is_nan = builder.call("isnan_tile", tile)
+    return builder.call("where_tile", is_nan, tile, otherwise, data_type=wide, dtype=wide)
+
+
+def extreme_tiles(*, greatest: bool) -> TileLowering:
+    """The lowering of the maximum or the minimum of two operands."""
+    name = "max" if greatest else "min"
+    of_integers = binary_tiles(
+        f"binary_{name}_tile",
+        int32=f"binary_{name}_int32_tile",
+        uint32=f"binary_{name}_uint32_tile",
+    )
+
+    def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+        if not any(tile.data_type.is_float for tile in tiles):
+            return of_integers(builder, op, tiles)
+        return extreme_of(builder, *in_floats(builder, tiles), greatest=greatest)
+
+    return lower
+
+
+def tile_function_with(
+    name: str, parameters: Callable[[CatalogueOp], Sequence[float]]
+) -> TileLowering:
+    """The lowering to an op on floats with parameters that come from the op's attributes."""
+
+    def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+        floats = in_floats(builder, tiles)
+        return builder.call(name, *floats, parameters=[float(p) for p in parameters(op)])
+
+    return lower

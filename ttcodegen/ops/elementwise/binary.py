@@ -1,0 +1,566 @@
+"""Elementwise ops of two tensors, and of a tensor and a number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.dialects.core.datatypes import (
+    DataType,
+    element_of,
+    is_boolean,
+    normalized_data_type,
+    shape_of,
+)
+from ttcodegen.dialects.operations.attribute_kinds import DATA_TYPE, NUMBER
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttnn.placement import declared_data_type
+from ttcodegen.foundation.lazy_numpy import Array, np
+from ttcodegen.ops.core.builder import OpBuilder
+from ttcodegen.ops.core.calls import (
+    NULLOPT,
+    Argument,
+    CppCalls,
+    Text,
+    cpp_call,
+    cpp_text,
+    operand_,
+    output_memory,
+)
+from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.core.cpu_lowering import cpu_call
+from ttcodegen.ops.core.definition import (
+    Call,
+    OperandSpec,
+    ResultRule,
+    TTIRDefinition,
+    TTNNDefinition,
+    Verifier,
+    attribute,
+    operand,
+    register,
+)
+from ttcodegen.ops.core.dimensions import of_elements
+from ttcodegen.ops.core.tile_lowering import (
+    Tile,
+    TileBuilder,
+    TileLowering,
+    binary_tiles,
+    extreme_tiles,
+    is_all,
+    no_operation,
+    tile_function,
+    widened,
+)
+from ttcodegen.ops.core.tile_lowering import in_floats as in_float_tiles
+from ttcodegen.ops.core.traits import COMPARISON, Trait
+from ttcodegen.ops.core.work import VECTOR_CYCLES
+from ttcodegen.ops.elementwise.integer_division import whole_quotient, whole_remainder
+from ttcodegen.ops.elementwise.registration import (
+    BINARY_HEADER,
+    counted,
+    in_floats,
+    on_inputs,
+    verify_bits,
+    verify_broadcast,
+    verify_integers,
+)
+
+COMPOSITE_HEADER = "ttnn/operations/eltwise/binary/binary_composite.hpp"
+FLOATS = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
+BITWISE: dict[str, Any] = {
+    "data_types": (DataType.INT32, DataType.UINT32, DataType.UINT16),
+    "verify": verify_bits,
+}
+SHIFTED: dict[str, Any] = {
+    "data_types": (DataType.INT32, DataType.UINT32),
+    "verify": verify_integers,
+    "domains": (None, (0, 8)),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """An elementwise binary op: TTIR name and meaning; where they differ from the usual the TTNN
+    name, its header, the data types that the library computes with, how integers are computed where
+    the library has no such op for all of them, whether the call takes an output data type, and
+    whether the second operand may be a number."""
+
+    name: str
+    function: Callable[[Array, Array], Array]
+    ttnn: str = ""
+    header: str = BINARY_HEADER
+    data_types: tuple[DataType, ...] | None = None
+    of_integers: Callable[[OpBuilder, SSAValue, SSAValue], SSAValue] | None = None
+    dtype: bool = True
+    scalar: bool = True
+    commutes: bool = False
+    domains: tuple[tuple[float, float] | None, tuple[float, float] | None] = (None, None)
+    verify: Verifier = verify_broadcast
+    tile: TileLowering | None = None
+    traits: Trait = Trait.NONE
+    on_booleans: str | None = None
+    noun: str = ""
+    participle: str = ""
+    vector_cycles: int = VECTOR_CYCLES
+
+
+def _comparison_tiles(name: str) -> TileLowering:
+    """0 or 1. Integers are equal if their difference is 0, and the greater one of two is one of
+    them; the header of `lt_int_tile` and its like compiles after some others only (0.70.1)."""
+
+    def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+        tiles = widened(builder, tiles)
+        if any(tile.data_type.is_float for tile in tiles):
+            return builder.call(f"{name}_binary_tile", *in_float_tiles(builder, tiles))
+        first, second = tiles
+        data_type = first.data_type
+        if name in ("ge", "lt", "le", "gt"):
+            kind = "int32" if data_type is DataType.INT32 else "uint32"
+            greater = builder.call(f"binary_max_{kind}_tile", first, second)
+            first, second = greater, first if name in ("ge", "lt") else second
+        difference = builder.call("sub_int_tile", first, second, dtype=data_type)
+        equal = name in ("eq", "ge", "le")
+        return builder.call("eqz_tile_int32" if equal else "nez_tile_int32", difference)
+
+    return lower
+
+
+def _logical_tiles(name: str) -> TileLowering:
+    """The op `name` on operands that were made 0 or 1 first."""
+
+    def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+        floats = in_float_tiles(builder, tiles)
+        return builder.call(name, *(builder.call("nez_tile", tile) for tile in floats))
+
+    return lower
+
+
+def _quotient_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+    """Division by a number is a product: `div_unary_tile` is given the reciprocal as well."""
+    if not any(tile.data_type.is_float for tile in tiles):
+        if not is_all(tiles, DataType.INT32):
+            # Those of less bits divide by zero in another way than signed ones.
+            raise no_operation(op, tiles[0].data_type)
+        return builder.call("div_int32_trunc_tile", *tiles)
+    tiles = in_float_tiles(builder, tiles)
+    number = builder.value_of(tiles[1])
+    if number:
+        return builder.call("mul_unary_tile", tiles[0], parameters=(1.0 / number,))
+    return builder.call("div_binary_tile", *tiles)
+
+
+def _typed_tiles(name: str) -> TileLowering:
+    """The op `name` on integers of 32 bits."""
+
+    def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+        tiles = widened(builder, tiles)
+        for tile in tiles:
+            if tile.data_type not in (DataType.INT32, DataType.UINT32):
+                raise no_operation(op, tile.data_type)
+        return builder.call(name, *tiles, dtype=tiles[0].data_type)
+
+    return lower
+
+
+def _quotient(a: Array, b: Array) -> Array:
+    if not np.issubdtype(a.dtype, np.integer):
+        return a / b
+    a, b = counted(a), counted(b)
+    # Division by zero, which the card leaves open, gives 0 as it does in the CPU backend.
+    divisor = np.where(b == 0, 1, b).astype(a.dtype)
+    with np.errstate(over="ignore"):
+        found = a // divisor
+    up = (a % divisor != 0) & ((a < 0) != (divisor < 0))
+    return np.where(b == 0, 0, found + up.astype(a.dtype)).astype(a.dtype)
+
+
+def _remainder(a: Array, b: Array) -> Array:
+    """The sign is the divisor's. Divisors of 0, which the card leaves open, give 0, or the dividend
+    where that is unsigned and has 32 bits, as in the CPU backend."""
+    found = np.remainder(a, b)
+    return np.where(b == 0, a, found) if a.dtype in ("uint32", "uint64") else found
+
+
+def _power(a: Array, b: Array) -> Array:
+    """Integers stay such; what a negative exponent leaves of them is cut off."""
+    a, b = counted(a), counted(b)
+    if not np.issubdtype(a.dtype, np.integer):
+        # Of one exponent of 0.5, np.power takes the square root, which differs for -inf and -0.0.
+        return np.power(a, np.array(np.broadcast_to(b, np.broadcast_shapes(a.shape, b.shape))))
+    raised = np.power(a.astype(np.int64), np.maximum(b, 0).astype(np.int64))
+    is_unit = np.abs(a.astype(np.int64)) == 1
+    found = np.where((b < 0) & ~is_unit, 0, np.where(b < 0, np.where(b % 2 == 0, 1, a), raised))
+    return found.astype(a.dtype)
+
+
+def _shift_left(a: Array, b: Array) -> Array:
+    bits = a.dtype.itemsize * 8
+    outside = (b < 0) | (b >= bits)
+    return np.where(outside, 0, np.left_shift(a, np.where(outside, 0, b))).astype(a.dtype)
+
+
+def _shift_right_logical(a: Array, b: Array) -> Array:
+    """Integers of 64 bits shift their lower half, which is what the device has of them."""
+    size = min(a.dtype.itemsize, 4)
+    outside = (b < 0) | (b >= 8 * size)
+    unsigned = a.astype(f"u{size}")
+    shifted = np.right_shift(unsigned, np.where(outside, 0, b).astype(unsigned.dtype))
+    kept = np.where(outside, 0, shifted).astype(unsigned.dtype)
+    return kept.view(f"{a.dtype.kind}{size}").astype(a.dtype)
+
+
+def _shift_right(a: Array, b: Array) -> Array:
+    bits = a.dtype.itemsize * 8
+    outside = (b < 0) | (b >= bits)
+    shifted = np.right_shift(a, np.where(outside, bits - 1, b).astype(a.dtype))
+    return np.where(outside & (a >= 0), 0, shifted).astype(a.dtype)
+
+
+def _shift_right_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+    """The vector engine fills in the first bit, which is no sign of unsigned integers."""
+    is_signed = widened(builder, tiles)[0].data_type is DataType.INT32
+    name = "binary_right_shift_tile" if is_signed else "binary_logical_right_shift_tile"
+    return _typed_tiles(name)(builder, op, tiles)
+
+
+def verify_remainder(op: CatalogueOp) -> None:
+    """Numbers, which broadcast: a boolean divides by 1 only."""
+    verify_broadcast(op)
+    if all(is_boolean(element_of(value.type)) for value in op.operands):
+        raise VerifyException(f"{op.name}: expected numbers, found elements of type i1")
+
+
+# Of those with dtype=False some have such a parameter, but ignore it (measured on 0.70.1).
+ROWS = (
+    Row(
+        "add",
+        lambda a, b: counted(a) + counted(b),
+        commutes=True,
+        tile=binary_tiles("add_binary_tile", "add_unary_tile", typed="add_int_tile"),
+        traits=Trait.EXACT_ON_INTEGERS
+        | Trait.INDEX_ARITHMETIC
+        | Trait.ADJUSTS
+        | Trait.ON_MATRIX_ENGINE
+        | Trait.OUTGROWS,
+        on_booleans="logical_or",
+        noun="sum",
+        participle="shifted",
+    ),
+    Row(
+        "subtract",
+        lambda a, b: counted(a) - counted(b),
+        tile=binary_tiles("sub_binary_tile", "sub_unary_tile", typed="sub_int_tile"),
+        traits=Trait.EXACT_ON_INTEGERS
+        | Trait.INDEX_ARITHMETIC
+        | Trait.ADJUSTS
+        | Trait.ON_MATRIX_ENGINE
+        | Trait.OUTGROWS,
+        on_booleans="logical_xor",
+        noun="difference",
+        participle="shifted",
+    ),
+    Row(
+        "multiply",
+        lambda a, b: counted(a) * counted(b),
+        commutes=True,
+        tile=binary_tiles("mul_binary_tile", "mul_unary_tile", typed="mul_int_tile"),
+        on_booleans="logical_and",
+        traits=Trait.ADJUSTS | Trait.ON_MATRIX_ENGINE | Trait.OUTGROWS,
+        noun="product",
+        participle="scaled",
+    ),
+    # What it does to integers depends on their type; some become f32, some are cut off.
+    Row(
+        "div",
+        _quotient,
+        "divide",
+        data_types=FLOATS,
+        of_integers=whole_quotient,
+        dtype=False,
+        domains=(None, (0.25, 4.0)),
+        tile=_quotient_tiles,
+        traits=Trait.ADJUSTS | Trait.OUTGROWS,
+        noun="quotient",
+        participle="scaled",
+        vector_cycles=24,
+    ),
+    Row(
+        "maximum",
+        lambda a, b: np.maximum(a, b),
+        "",
+        COMPOSITE_HEADER,
+        dtype=False,
+        commutes=True,
+        tile=extreme_tiles(greatest=True),
+        traits=Trait.EXACT_ON_INTEGERS | Trait.INDEX_ARITHMETIC | Trait.ADJUSTS | Trait.KEEPS_TRUTH,
+        participle="clamped",
+    ),
+    Row(
+        "minimum",
+        lambda a, b: np.minimum(a, b),
+        "",
+        COMPOSITE_HEADER,
+        dtype=False,
+        commutes=True,
+        tile=extreme_tiles(greatest=False),
+        traits=Trait.EXACT_ON_INTEGERS | Trait.INDEX_ARITHMETIC | Trait.ADJUSTS | Trait.KEEPS_TRUTH,
+        participle="clamped",
+    ),
+    Row(
+        "pow",
+        _power,
+        header=COMPOSITE_HEADER,
+        dtype=False,
+        domains=((0.25, 2.0), (-2.0, 2.0)),
+        tile=binary_tiles("power_binary_tile"),
+        vector_cycles=24,
+        traits=Trait.OUTGROWS,
+    ),
+    Row(
+        "remainder",
+        _remainder,
+        header=COMPOSITE_HEADER,
+        dtype=False,
+        data_types=(*FLOATS, DataType.INT32),  # unsigned integers are refused
+        of_integers=whole_remainder,
+        verify=verify_remainder,
+        domains=(None, (0.5, 4.0)),
+        tile=binary_tiles("remainder_binary_tile", int32="remainder_int32_tile"),
+        traits=Trait.INDEX_ARITHMETIC,
+    ),
+    Row(
+        "atan2",
+        lambda a, b: np.arctan2(in_floats(a), in_floats(b)),
+        header=COMPOSITE_HEADER,
+        data_types=FLOATS,
+        dtype=False,
+        scalar=False,
+        tile=tile_function("atan2_binary_tile"),
+    ),
+    Row("eq", lambda a, b: a == b, commutes=True, tile=_comparison_tiles("eq"), traits=COMPARISON),
+    Row("ne", lambda a, b: a != b, commutes=True, tile=_comparison_tiles("ne"), traits=COMPARISON),
+    Row("lt", lambda a, b: a < b, tile=_comparison_tiles("lt"), traits=COMPARISON),
+    Row("le", lambda a, b: a <= b, tile=_comparison_tiles("le"), traits=COMPARISON),
+    Row("gt", lambda a, b: a > b, tile=_comparison_tiles("gt"), traits=COMPARISON),
+    Row("ge", lambda a, b: a >= b, tile=_comparison_tiles("ge"), traits=COMPARISON),
+    Row(
+        "logical_and",
+        lambda a, b: np.logical_and(a, b),
+        scalar=False,
+        commutes=True,
+        tile=_logical_tiles("mul_binary_tile"),
+        traits=Trait.TRUTH,
+    ),
+    Row(
+        "logical_or",
+        lambda a, b: np.logical_or(a, b),
+        scalar=False,
+        commutes=True,
+        tile=_logical_tiles("binary_max_tile"),
+        traits=Trait.TRUTH,
+    ),
+    Row(
+        "logical_xor",
+        lambda a, b: np.logical_xor(a, b),
+        scalar=False,
+        commutes=True,
+        tile=_logical_tiles("ne_binary_tile"),
+        traits=Trait.TRUTH,
+    ),
+    Row(
+        "bitwise_and",
+        lambda a, b: a & b,
+        dtype=False,
+        scalar=False,
+        tile=_typed_tiles("bitwise_and_binary_tile"),
+        **BITWISE,
+        traits=Trait.EXACT_ON_INTEGERS,
+        on_booleans="logical_and",
+    ),
+    Row(
+        "bitwise_or",
+        lambda a, b: a | b,
+        dtype=False,
+        scalar=False,
+        tile=_typed_tiles("bitwise_or_binary_tile"),
+        **BITWISE,
+        traits=Trait.EXACT_ON_INTEGERS,
+        on_booleans="logical_or",
+    ),
+    Row(
+        "bitwise_xor",
+        lambda a, b: a ^ b,
+        dtype=False,
+        scalar=False,
+        tile=_typed_tiles("bitwise_xor_binary_tile"),
+        **BITWISE,
+        traits=Trait.EXACT_ON_INTEGERS,
+        on_booleans="logical_xor",
+    ),
+    Row(
+        "logical_left_shift",
+        _shift_left,
+        dtype=False,
+        scalar=False,
+        **SHIFTED,
+        tile=_typed_tiles("binary_left_shift_tile"),
+    ),
+    Row(
+        "logical_right_shift",
+        _shift_right_logical,
+        scalar=False,
+        **SHIFTED,
+        tile=_typed_tiles("binary_logical_right_shift_tile"),
+    ),
+    Row(
+        "right_shift",
+        _shift_right,
+        "bitwise_right_shift",
+        dtype=False,
+        scalar=False,
+        **SHIFTED,
+        tile=_shift_right_tiles,
+    ),
+)
+
+
+def _meaning_with_scalar(function: Callable[[Array, Array], Array]) -> Callable[[Call], Any]:
+    def meaning(call: Call) -> Any:
+        lhs = call.array("lhs")
+        rhs = call.optional("rhs")
+        if rhs is None:
+            rhs = np.asarray(call["scalar"], dtype=lhs.dtype)
+        return function(lhs, rhs)
+
+    return meaning
+
+
+def _rhs(calls: CppCalls, op: CatalogueOp) -> Argument:
+    value = op.optional_operand("rhs")
+    return calls[value] if value is not None else Text(cpp_text(float(op.parameter("scalar"))))
+
+
+def _lowering(row: Row) -> Callable[[OpBuilder, CatalogueOp], SSAValue]:
+    ttnn = row.ttnn or row.name
+
+    def lower(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+        lhs, rhs = op.operands
+        result = op.result_type
+        data_type = declared_data_type(lhs)
+        if row.scalar and (splat := _foldable(op, rhs, lhs)) is not None:
+            return builder.emit(ttnn, [builder[lhs], None], result, scalar=splat)
+        if row.scalar and row.commutes and (splat := _foldable(op, lhs, rhs)) is not None:
+            return builder.emit(ttnn, [builder[rhs], None], result, scalar=splat)
+        if row.of_integers is not None and not data_type.is_float:
+            a, b = builder[lhs], builder.typecast(builder[rhs], element_of(lhs.type))
+            return builder.typecast(row.of_integers(builder, a, b), result.element_type)
+        first = _shrunk(builder, lhs, rhs)
+        # Where both are splats, one has to span the result.
+        shrunk = shape_of(first.type) != shape_of(lhs.type)
+        second = builder[rhs] if shrunk else _shrunk(builder, rhs, lhs)
+        return builder.emit(ttnn, [first, second], result)
+
+    return lower
+
+
+def _foldable(op: CatalogueOp, constant: SSAValue, other: SSAValue) -> float | None:
+    """The value of a constant operand if a number can replace it: the other operand is a float
+    tensor that has the shape of the result already."""
+    data_type = normalized_data_type(element_of(op.operands[0].type))
+    if data_type is None or not data_type.is_float or shape_of(other.type) != op.result_shape:
+        return None
+    splat = splat_of(constant)
+    return None if splat is None else float(splat)
+
+
+def _shrunk(builder: OpBuilder, constant: SSAValue, other: SSAValue) -> SSAValue:
+    """A splat that broadcasts instead of one of full size if the other operand spans the result."""
+    shape = shape_of(constant.type)
+    if len(shape) > len(shape_of(other.type)) or all(size == 1 for size in shape):
+        return builder[constant]
+    broadcast = shape_of(other.type)[len(shape_of(other.type)) - len(shape) :]
+    splat = splat_of(constant)
+    if splat is None or any(a != b and a != 1 for a, b in zip(shape, broadcast, strict=True)):
+        return builder[constant]
+    element = element_of(constant.type)
+    return builder.full([1] * len(shape), splat, element)
+
+
+def _register(row: Row) -> None:
+    ttnn = row.ttnn or row.name
+    first, second = row.domains
+    register(
+        TTIRDefinition(
+            f"ttir.{row.name}",
+            (operand("lhs", domain=first), operand("rhs", domain=second)),
+            verify=row.verify,
+            numpy=on_inputs(row.function),
+            lower=_lowering(row),
+            tile=row.tile,
+            cpu=cpu_call("elementwise"),
+            counts=Trait.TRUTH not in row.traits,
+            traits=row.traits,
+            on_booleans=row.on_booleans,
+            dimensions=of_elements,
+            nouns=(row.noun,) if row.noun else (),
+            participle=row.participle,
+        )
+    )
+    attributes = [attribute("scalar", NUMBER, None)] if row.scalar else []
+    rules = [operand_("lhs"), _rhs if row.scalar else operand_("rhs")]
+    if row.dtype:
+        attributes.append(attribute("dtype", DATA_TYPE, None))
+        rules += [_output_data_type, output_memory]
+    lhs = OperandSpec("lhs", data_types=row.data_types)
+    rhs = OperandSpec("rhs", "optional" if row.scalar else "one", data_types=row.data_types)
+    register(
+        TTNNDefinition(
+            f"ttnn.{ttnn}",
+            (lhs, rhs),
+            tuple(attributes),
+            verify=row.verify,
+            numpy=_meaning_with_scalar(row.function) if row.scalar else on_inputs(row.function),
+            result_rules=(ResultRule("attribute" if row.dtype else "first", placed=row.dtype),),
+            cpp=cpp_call(f"ttnn::{ttnn}", row.header, *rules),
+            traits=row.traits,
+            vector_cycles=row.vector_cycles,
+            nouns=(row.noun,) if row.noun else (),
+            participle=row.participle,
+        )
+    )
+
+
+def _output_data_type(calls: CppCalls, op: CatalogueOp) -> Argument:
+    data_type = op.parameter("dtype")
+    if data_type is None:
+        return NULLOPT
+    return Text(cpp_text(data_type))
+
+
+for _row in ROWS:
+    _register(_row)
+
+
+def _truncating(calls: CppCalls, op: CatalogueOp) -> Argument:
+    """Not as floats, which lose the last bits of large integers."""
+    return Text('/*fast_and_approximate_mode=*/false, "trunc"')
+
+
+_INTEGERS = (DataType.INT32,)
+
+register(
+    TTNNDefinition(
+        "ttnn.div_trunc",
+        (OperandSpec("lhs", data_types=_INTEGERS), OperandSpec("rhs", data_types=_INTEGERS)),
+        verify=verify_integers,
+        numpy=on_inputs(_quotient),
+        cpp=cpp_call("ttnn::div", COMPOSITE_HEADER, operand_("lhs"), operand_("rhs"), _truncating),
+        function="div",
+        nouns=("quotient",),
+    )
+)

@@ -1,0 +1,121 @@
+"""What all elementwise ops share: shape rule, registration, and folding a scalar operand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.dialects.core.datatypes import (
+    element_of,
+    is_boolean,
+    normalized_data_type,
+    shape_of,
+)
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.foundation.lazy_numpy import Array, np
+from ttcodegen.ops.core.builder import OpBuilder, broadcast_shapes
+
+if TYPE_CHECKING:
+    from ttcodegen.ops.core.definition import Call, Lowering, NumpyMeaning
+
+UNARY_HEADER = "ttnn/operations/eltwise/unary/unary.hpp"
+BINARY_HEADER = "ttnn/operations/eltwise/binary/binary.hpp"
+
+
+def counted(x: Array) -> Array:
+    """Booleans and signed integers of less than 32 bits as the numbers that the device has for
+    them, so that arithmetic works on numbers; where a boolean is needed again, everything but
+    zero is true."""
+    return x.astype(np.int32) if x.dtype in _COUNTED else x
+
+
+def in_floats(x: Array) -> Array:
+    """Integers and booleans as float32, in which the device computes what gives fractions."""
+    return x if np.issubdtype(x.dtype, np.floating) else x.astype(np.float32)
+
+
+_COUNTED = ("bool", "int8", "int16")
+
+
+def verify_broadcast(op: CatalogueOp) -> None:
+    """The result has the broadcast shape of the operands."""
+    shapes = [shape_of(operand.type) for operand in op.operands]
+    expected = broadcast_shapes(shapes)
+    if expected is None:
+        found = " and ".join(_shape(shape) for shape in shapes)
+        raise VerifyException(f"{op.name}: operands of shapes {found} do not broadcast")
+    if op.result_shape != expected:
+        raise VerifyException(
+            f"{op.name}: expected a result of shape {_shape(expected)}, "
+            f"found {_shape(op.result_shape)}"
+        )
+
+
+def verify_integers(op: CatalogueOp) -> None:
+    """Integers of several bits, which broadcast; the result has elements of the first's type."""
+    verify_broadcast(op)
+    for value in (*op.operands, *op.results):
+        element = element_of(value.type)
+        data_type = normalized_data_type(element)
+        if data_type is None or data_type.is_float:
+            raise VerifyException(
+                f"{op.name}: expected integers of several bits, found elements of type {element}"
+            )
+    taken, given = element_of(op.operands[0].type), element_of(op.result_type)
+    if taken != given:
+        raise VerifyException(f"{op.name}: expected a result of {taken}, found elements of {given}")
+
+
+def require_floats(op: CatalogueOp, values: Sequence[SSAValue] | None = None) -> None:
+    """Raises VerifyException if operands or results, or the given ones, are no floats."""
+    for value in (*op.operands, *op.results) if values is None else values:
+        data_type = normalized_data_type(element_of(value.type))
+        if data_type is None or not data_type.is_float or is_boolean(element_of(value.type)):
+            raise VerifyException(
+                f"{op.name}: expected floats, found elements of type {element_of(value.type)}"
+            )
+
+
+def verify_bits(op: CatalogueOp) -> None:
+    """Integers or booleans, which broadcast."""
+    if not is_boolean(element_of(op.result_type)):
+        return verify_integers(op)
+    verify_broadcast(op)
+    for value in op.operands:
+        if not is_boolean(element_of(value.type)):
+            raise VerifyException(
+                f"{op.name}: expected booleans like the result, found elements of type "
+                f"{element_of(value.type)}"
+            )
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return "x".join(str(size) for size in shape) or "()"
+
+
+def on_inputs(function: Callable[..., Array]) -> NumpyMeaning:
+    """The meaning that applies `function` to all operands."""
+
+    def meaning(call: Call) -> Array:
+        return function(*call.inputs)
+
+    return meaning
+
+
+def same_op(name: str, *attribute_names: str, **renamed: str) -> Lowering:
+    """The lowering to one TTNN op with the same operands and result type.
+
+    `attribute_names` are copied; `renamed` gives the TTNN name of an attribute for its TTIR name.
+    """
+
+    def lower(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Sequence[SSAValue]:
+        attributes: dict[str, Any] = {key: op.parameter(key) for key in attribute_names}
+        attributes |= {new: op.parameter(old) for old, new in renamed.items()}
+        operands = [[builder[value] for value in group] for group in op.operand_groups().values()]
+        made = builder.emit_op(name, operands, [r.type for r in op.results], **attributes)
+        return made.results
+
+    return lower

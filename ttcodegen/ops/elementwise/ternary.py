@@ -1,0 +1,312 @@
+"""Selection and clamping."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Attribute, SSAValue
+
+from ttcodegen.dialects.core.datatypes import DataType, element_of, normalized_data_type, shape_of
+from ttcodegen.dialects.operations.attribute_kinds import NUMBER
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttnn.placement import declared_data_type
+from ttcodegen.foundation.lazy_numpy import Array, np
+from ttcodegen.ops.core.builder import OpBuilder, broadcast_shapes
+from ttcodegen.ops.core.calls import (
+    Argument,
+    ArgumentRule,
+    CppCalls,
+    Text,
+    cpp_call,
+    cpp_text,
+    operand_,
+)
+from ttcodegen.ops.core.constant_values import number_as, splat_of
+from ttcodegen.ops.core.cpu_lowering import cpu_call, number_of
+from ttcodegen.ops.core.definition import (
+    Call,
+    ResultRule,
+    TTIRDefinition,
+    TTNNDefinition,
+    attribute,
+    operand,
+    optional,
+    register,
+)
+from ttcodegen.ops.core.dimensions import of_elements
+from ttcodegen.ops.core.tile_lowering import Tile, TileBuilder, in_floats, widened
+from ttcodegen.ops.core.traits import Trait
+from ttcodegen.ops.elementwise.registration import counted, same_op, verify_broadcast
+
+# where
+
+
+def _lower_where(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """Numbers instead of tensors of one value, where what is left still has the result's shape."""
+    condition, first, second = (builder[value] for value in op.operands)
+    result = op.result_type
+    shapes = [shape_of(value.type) for value in op.operands]
+    exact = [_splat_as(value, result.element_type) for value in op.operands[1:]]
+    # The library makes a float of a number (invoke_impl in ternary.cpp, tt-metal 0.70.1).
+    numbers = [None if _is_cut(number) else number for number in exact]
+
+    def span(*indices: int) -> bool:
+        return broadcast_shapes([shapes[index] for index in indices]) == op.result_shape
+
+    if exact[0] is not None and numbers[1] is not None and span(0):
+        first = builder.full([1] * len(shapes[0]), exact[0], result.element_type)
+        return builder.emit("where", [condition, first, None], result, false_value=numbers[1])
+    if numbers[1] is not None and span(0, 1):
+        return builder.emit("where", [condition, first, None], result, false_value=numbers[1])
+    if numbers[0] is not None and span(0, 2):
+        return builder.emit("where", [condition, None, second], result, true_value=numbers[0])
+    return builder.emit("where", [condition, first, second], result)
+
+
+def _is_cut(number: float | None) -> bool:
+    """True if an integer is none of the floats."""
+    return isinstance(number, int) and number != float(np.float32(number))
+
+
+def _splat_as(value: SSAValue, element: Attribute) -> float | int | None:
+    """The number that all elements of a value are, as an element of that type."""
+    splat, data_type = splat_of(value), normalized_data_type(element)
+    return None if splat is None or data_type is None else number_of(splat, data_type)
+
+
+def _where_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+    """The op takes the three in one format; what a condition is compared with is 0 in each."""
+    condition, first, second = widened(builder, tiles)
+    data_type = first.data_type
+    if condition.data_type.is_float != data_type.is_float:
+        condition = builder.convert(condition, data_type)
+    # The registers hold 32 bits of either format, whose meaning does not matter here.
+    dtype = DataType.FLOAT32 if data_type.is_float else DataType.INT32
+    return builder.call("where_tile", condition, first, second, data_type=data_type, dtype=dtype)
+
+
+def _selection(call: Call) -> Array:
+    condition, first, second = call.inputs
+    return np.where(condition != 0, first, second)
+
+
+register(
+    TTIRDefinition(
+        "ttir.where",
+        (operand("condition", input_kind="mask"), operand("first"), operand("second")),
+        verify=verify_broadcast,
+        dimensions=of_elements,
+        numpy=_selection,
+        lower=_lower_where,
+        tile=_where_tiles,
+        cpu=cpu_call("elementwise"),
+        counts=True,
+        traits=Trait.INDEX_ARITHMETIC | Trait.KEEPS_TRUTH,
+    )
+)
+
+
+def _where(call: Call) -> Array:
+    first, second = call.optional("first"), call.optional("second")
+    chosen_from = first if first is not None else second
+    assert chosen_from is not None
+    if first is None:
+        first = np.asarray(call["true_value"], dtype=chosen_from.dtype)
+    if second is None:
+        second = np.asarray(call["false_value"], dtype=chosen_from.dtype)
+    return np.where(call.array("condition") != 0, first, second)
+
+
+def _choice(operand_name: str, attribute_name: str) -> ArgumentRule:
+    """A tensor, or the number that replaces it."""
+
+    def rule(calls: CppCalls, op: CatalogueOp) -> Argument:
+        value = op.optional_operand(operand_name)
+        if value is not None:
+            return calls[value]
+        return Text(cpp_text(float(op.parameter(attribute_name))))
+
+    return rule
+
+
+register(
+    TTNNDefinition(
+        "ttnn.where",
+        (operand("condition"), optional("first"), optional("second")),
+        (attribute("true_value", NUMBER, None), attribute("false_value", NUMBER, None)),
+        verify=verify_broadcast,
+        numpy=_where,
+        # The result has the data type of the tensor that is selected from (docs/library-rules.md).
+        result_rules=(ResultRule(like=("first", "second")),),
+        cpp=cpp_call(
+            "ttnn::where",
+            "ttnn/operations/eltwise/ternary/ternary.hpp",
+            operand_("condition"),
+            _choice("first", "true_value"),
+            _choice("second", "false_value"),
+        ),
+        nouns=("selected",),
+    )
+)
+
+# clamp
+
+CLAMP_HEADER = "ttnn/operations/eltwise/unary/unary_composite.hpp"
+_BOUNDS = (attribute("min", NUMBER), attribute("max", NUMBER))
+
+
+def _clamp(call: Call) -> Array:
+    array = counted(call.array("input"))
+    low, high = (number_as(call[name], array.dtype.name) for name in ("min", "max"))
+    clamped = _clamped(array, np.asarray(low), np.asarray(high))
+    # Infinite bounds are none.
+    bounds = np.where(np.signbit(array), low, high)
+    return np.where(np.isnan(array) & np.isinf(bounds), array, clamped)
+
+
+def _clamped(x: Array, low: Array, high: Array) -> Array:
+    """What is no number counts as greater than all numbers or less, by its sign bit: the vector
+    engine compares signs and magnitudes."""
+    clamped = np.minimum(np.maximum(x, low), high)
+    if not np.issubdtype(x.dtype, np.floating):
+        return clamped
+    return np.where(np.isnan(x), np.where(np.signbit(x), np.minimum(low, high), high), clamped)
+
+
+def _bounds_on_cpu(op: CatalogueOp) -> dict[str, float]:
+    data_type = declared_data_type(op.operands[0])
+    return {name: number_of(op.parameter(name), data_type) for name in ("min", "max")}
+
+
+def _lower_clamp(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """One call; bounds of unsigned integers, which the library has none for, by comparisons."""
+    value = builder.operand(op, "input")
+    bounds = {name: op.parameter(name) for name in ("min", "max")}
+    if declared_data_type(value) is not DataType.UINT32:
+        return builder.emit("clamp_scalar", [value], op.result_type, **bounds)
+    element = element_of(value.type)
+    for name, number in (("maximum", bounds["min"]), ("minimum", bounds["max"])):
+        limit = int(number_of(number, DataType.UINT32))
+        bound = builder.full([1] * len(op.result_shape), limit, element)
+        value = builder.broadcasting(name, value, bound)
+    return builder.typecast(value, op.result_type.element_type)
+
+
+def _bounded_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+    (tile,) = widened(builder, tiles)
+    low, high = op.parameter("min"), op.parameter("max")
+    if tile.data_type.is_float:
+        return builder.call("clamp_tile", tile, parameters=(float(low), float(high)))
+    low, high = (int(number_of(number, tile.data_type)) for number in (low, high))
+    if tile.data_type is DataType.INT32:
+        bits = [number & 0xFFFFFFFF for number in (low, high)]
+        return builder.call("clamp_tile_int32", tile, parameters=bits)
+    raised = builder.call("binary_max_uint32_tile", tile, builder.fill(low, tile.data_type))
+    return builder.call("binary_min_uint32_tile", raised, builder.fill(high, tile.data_type))
+
+
+register(
+    TTIRDefinition(
+        "ttir.clamp_scalar",
+        (operand("input"),),
+        _BOUNDS,
+        verify=verify_broadcast,
+        dimensions=of_elements,
+        numpy=_clamp,
+        lower=_lower_clamp,
+        tile=_bounded_tiles,
+        cpu=cpu_call("elementwise", _bounds_on_cpu),
+        counts=True,
+        traits=Trait.INDEX_ARITHMETIC,
+    )
+)
+
+
+def _bound(name: str) -> ArgumentRule:
+    """A bound of the kind of the tensor: floats would make a float tensor of an integer one."""
+
+    def rule(calls: CppCalls, op: CatalogueOp) -> Argument:
+        value = op.parameter(name)
+        data_type = declared_data_type(op.operands[0])
+        if data_type.is_float:
+            return Text(cpp_text(float(value)))
+        return Text(cpp_text(int(number_as(value, data_type.numpy))))
+
+    return rule
+
+
+register(
+    TTNNDefinition(
+        "ttnn.clamp_scalar",
+        # Only int32 has integer bounds (docs/library-rules.md).
+        (
+            operand(
+                "input",
+                data_types=(
+                    DataType.INT32,
+                    DataType.FLOAT32,
+                    DataType.BFLOAT16,
+                    DataType.BFLOAT8_B,
+                    DataType.BFLOAT4_B,
+                ),
+            ),
+        ),
+        _BOUNDS,
+        verify=verify_broadcast,
+        numpy=_clamp,
+        cpp=cpp_call("ttnn::clamp", CLAMP_HEADER, operand_("input"), _bound("min"), _bound("max")),
+        function="clamp",
+        traits=Trait.ALTERS,
+    )
+)
+
+_CLAMPED = (
+    operand("input"),
+    operand("min", domain=(-1.5, -0.5)),
+    operand("max", domain=(0.5, 1.5)),
+)
+
+
+def _clamp_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+    kind = {DataType.INT32: "_int32", DataType.UINT32: "_uint32"}
+    tiles = widened(builder, tiles)
+    if any(tile.data_type.is_float for tile in tiles):
+        tiles = in_floats(builder, tiles)
+    value, low, high = tiles
+    suffix = f"{kind.get(value.data_type, '')}_tile"
+    raised = builder.call(f"binary_max{suffix}", value, low)
+    return builder.call(f"binary_min{suffix}", raised, high)
+
+
+def _clamp_meaning(call: Call) -> Array:
+    return _clamped(*(call.array(name) for name in ("input", "min", "max")))
+
+
+register(
+    TTIRDefinition(
+        "ttir.clamp_tensor",
+        _CLAMPED,
+        verify=verify_broadcast,
+        dimensions=of_elements,
+        numpy=_clamp_meaning,
+        lower=same_op("clamp_tensor"),
+        tile=_clamp_tiles,
+        cpu=cpu_call("elementwise"),
+        counts=True,
+        traits=Trait.INDEX_ARITHMETIC,
+    )
+)
+
+register(
+    TTNNDefinition(
+        "ttnn.clamp_tensor",
+        _CLAMPED,
+        verify=verify_broadcast,
+        numpy=_clamp_meaning,
+        cpp=cpp_call(
+            "ttnn::clamp", CLAMP_HEADER, operand_("input"), operand_("min"), operand_("max")
+        ),
+        function="clamp",
+        traits=Trait.ALTERS,
+    )
+)

@@ -1,0 +1,539 @@
+"""Elementwise ops of one tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.operations.attribute_kinds import NUMBER
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttnn.placement import declared_data_type
+from ttcodegen.foundation.lazy_numpy import Array, np
+from ttcodegen.ops.core.builder import OpBuilder
+from ttcodegen.ops.core.calls import (
+    ArgumentRule,
+    attribute_,
+    cpp_call,
+    cpp_text,
+    fixed_,
+    operand_,
+    output_memory,
+)
+from ttcodegen.ops.core.cpu_lowering import cpu_call
+from ttcodegen.ops.core.definition import (
+    Call,
+    Lowering,
+    OperandSpec,
+    ResultRule,
+    TTIRDefinition,
+    TTNNDefinition,
+    Verifier,
+    attribute,
+    operand,
+    register,
+)
+from ttcodegen.ops.core.dimensions import of_elements
+from ttcodegen.ops.core.tile_lowering import (
+    Tile,
+    TileBuilder,
+    TileLowering,
+    tile_function,
+    tile_function_with,
+    widened,
+)
+from ttcodegen.ops.core.tile_lowering import in_floats as in_float_tiles
+from ttcodegen.ops.core.traits import Trait
+from ttcodegen.ops.core.work import VECTOR_CYCLES
+from ttcodegen.ops.elementwise.registration import (
+    UNARY_HEADER,
+    counted,
+    in_floats,
+    on_inputs,
+    same_op,
+    verify_bits,
+    verify_broadcast,
+)
+
+INTEGERS = (DataType.INT32, DataType.UINT32, DataType.UINT16)
+FLOATS = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
+
+
+def erf(x: Array) -> Array:
+    """The error function, to 1.5e-7 (Abramowitz and Stegun, 7.1.26)."""
+    t = 1.0 / (1.0 + 0.3275911 * np.abs(x.astype(np.float64)))
+    coefficients = (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592)
+    polynomial = np.zeros_like(t)
+    for coefficient in coefficients:
+        polynomial = (polynomial + coefficient) * t
+    return np.sign(x) * (1.0 - polynomial * np.exp(-np.square(x.astype(np.float64))))
+
+
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + exp(-x)) without overflow."""
+    return 0.5 * (1.0 + np.tanh(0.5 * x))
+
+
+def gelu(x: Array) -> Array:
+    """x * Phi(x), with the exact normal distribution function."""
+    return 0.5 * x * (1.0 + erf(x / np.sqrt(np.float32(2.0))))
+
+
+def softplus(x: Array) -> Array:
+    """log(1 + exp(x)) without overflow."""
+    return np.logaddexp(x, np.zeros_like(x))
+
+
+def mish_tile(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+    """x * tanh(softplus(x)); beyond the threshold softplus is x itself."""
+    (x,) = in_float_tiles(builder, tiles)
+    plus = builder.call("softplus_tile", x, parameters=(1.0, 1.0, 20.0))
+    return builder.call("mul_binary_tile", x, builder.call("tanh_tile", plus))
+
+
+def logical_not_tile(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+    """1 where the operand is 0."""
+    (tile,) = widened(builder, tiles)
+    return builder.call("eqz_tile" if tile.data_type.is_float else "eqz_tile_int32", tile)
+
+
+def bitwise_not_tile(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+    """All bits of integers inverted."""
+    return builder.call("bitwise_not_tile", *widened(builder, tiles))
+
+
+def _itself(builder: TileBuilder, tile: Tile) -> Tile:
+    """What has no sign is its own absolute value."""
+    return tile
+
+
+def _opposite(builder: TileBuilder, tile: Tile) -> Tile:
+    zero = builder.fill(0, tile.data_type)
+    return builder.call("sub_int_tile", zero, tile, dtype=tile.data_type)
+
+
+def _zero(builder: TileBuilder, tile: Tile) -> Tile:
+    return builder.fill(0, tile.data_type)
+
+
+def _isfinite_tile(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+    """All integers are finite."""
+    if tiles[0].data_type.is_float:
+        return builder.call("isfinite_tile", *tiles)
+    return builder.fill(1, DataType.INT32)
+
+
+def _relu6_tile(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+    (tile,) = widened(builder, tiles)
+    if tile.data_type.is_float:
+        return builder.call("relu_max_tile", tile, parameters=(6.0,))
+    if tile.data_type is DataType.INT32:
+        return builder.call("clamp_tile_int32", tile, parameters=(0, 6))
+    return builder.call("binary_min_uint32_tile", tile, builder.fill(6, tile.data_type))
+
+
+def _square_tile(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+    (tile,) = widened(builder, tiles)
+    if tile.data_type.is_float:
+        return builder.call("square_tile", tile)
+    return builder.call("mul_int_tile", tile, tile, dtype=tile.data_type)
+
+
+@dataclass(frozen=True)
+class Row:
+    """An elementwise unary op: TTIR name, meaning, and where they differ from the usual the TTNN
+    name and the data types that the library computes with."""
+
+    name: str
+    function: Callable[[Array], Array]
+    ttnn: str = ""
+    data_types: tuple[DataType, ...] | None = FLOATS
+    """Integers travel as f32 where the op has no meaning of its own for them; None takes all."""
+    domain: tuple[float, float] | None = None
+    """The range of drawn inputs in which the op is well conditioned."""
+    verify: Verifier = verify_broadcast
+    tile: TileLowering | None = None
+    """The function `<name>_tile` of floats unless another is given."""
+    traits: Trait = Trait.NONE
+    on_booleans: str | None = None
+    noun: str = ""
+    vector_cycles: int = VECTOR_CYCLES
+
+
+def _sign(x: Array) -> Array:
+    """Of what is no number the sign of its sign bit, as on the device (tt-llk,
+    ckernel_sfpu_sign.h)."""
+    x = counted(x)
+    if not np.issubdtype(x.dtype, np.floating):
+        return np.sign(x)
+    return np.where(np.isnan(x), np.copysign(np.ones_like(x), x), np.sign(x))
+
+
+_APPROXIMATED = frozenset({"erf", "exp", "gelu", "log", "log1p", "mish", "rsqrt", "sqrt"})
+"""Functions whose second argument selects an approximation."""
+_UNPLACED = frozenset({"sigmoid", "isfinite"})
+"""Functions that have other arguments before the memory configuration."""
+
+ROWS = (
+    Row(
+        "abs",
+        lambda x: np.abs(counted(x)),
+        data_types=None,
+        tile=tile_function("abs_tile", "abs_tile_int32", _itself),
+        traits=Trait.EXACT_ON_INTEGERS
+        | Trait.IDEMPOTENT
+        | Trait.KEEPS_TRUTH
+        | Trait.ALTERS
+        | Trait.OUTGROWS,
+        vector_cycles=3,
+    ),
+    Row("acos", lambda x: np.arccos(x), domain=(-0.95, 0.95)),
+    Row("asin", lambda x: np.arcsin(x), domain=(-0.95, 0.95)),
+    Row("asinh", lambda x: np.arcsinh(x)),
+    Row(
+        "atan",
+        lambda x: np.arctan(x),
+        vector_cycles=32,
+    ),
+    Row(
+        "bitwise_not",
+        lambda x: np.invert(x),
+        data_types=INTEGERS,
+        verify=verify_bits,
+        tile=bitwise_not_tile,
+        traits=Trait.EXACT_ON_INTEGERS | Trait.SELF_INVERSE,
+        on_booleans="logical_not",
+    ),
+    Row("cbrt", lambda x: np.cbrt(x)),
+    Row(
+        "ceil",
+        lambda x: np.ceil(x),
+        traits=Trait.IDEMPOTENT | Trait.KEEPS_TRUTH,
+        vector_cycles=3,
+    ),
+    Row(
+        "cos",
+        lambda x: np.cos(x),
+        noun="cosine",
+        vector_cycles=32,
+    ),
+    Row(
+        "erf",
+        erf,
+        tile=tile_function("erf_tile", fast_and_approx=False),
+        vector_cycles=24,
+    ),
+    Row(
+        "erfc",
+        lambda x: 1.0 - erf(x),
+        vector_cycles=32,
+    ),
+    Row(
+        "exp",
+        lambda x: np.exp(x),
+        domain=(-4.0, 4.0),
+        vector_cycles=12,
+    ),
+    Row("exp2", lambda x: np.exp2(x), domain=(-4.0, 4.0)),
+    Row(
+        "expm1",
+        lambda x: np.expm1(x),
+        domain=(-4.0, 4.0),
+        vector_cycles=32,
+    ),
+    Row(
+        "floor",
+        lambda x: np.floor(x),
+        traits=Trait.IDEMPOTENT | Trait.KEEPS_TRUTH,
+        vector_cycles=3,
+    ),
+    Row("frac", lambda x: x - np.trunc(x)),
+    Row(
+        "gelu",
+        gelu,
+        tile=tile_function("gelu_tile", fast_and_approx=False),
+        traits=Trait.ACTIVATES,
+        vector_cycles=24,
+    ),
+    Row(
+        "hardsigmoid",
+        lambda x: np.clip(x / 6.0 + 0.5, 0.0, 1.0),
+        traits=Trait.ACTIVATES,
+        vector_cycles=12,
+    ),
+    Row(
+        "isfinite",
+        lambda x: np.isfinite(x),
+        data_types=None,
+        tile=_isfinite_tile,
+        traits=Trait.TRUTH,
+    ),
+    Row(
+        "log",
+        lambda x: np.log(x),
+        domain=(0.05, 4.0),
+        vector_cycles=12,
+    ),
+    Row(
+        "log1p",
+        lambda x: np.log1p(x),
+        domain=(-0.9, 4.0),
+        vector_cycles=32,
+    ),
+    # Bytes are refused.
+    Row(
+        "logical_not",
+        lambda x: np.logical_not(x),
+        data_types=(*INTEGERS, *FLOATS),
+        tile=logical_not_tile,
+        traits=Trait.TRUTH,
+    ),
+    Row(
+        "mish",
+        lambda x: x * np.tanh(softplus(x)),
+        tile=mish_tile,
+        traits=Trait.ACTIVATES,
+        vector_cycles=24,
+    ),
+    Row(
+        "neg",
+        lambda x: np.negative(counted(x)),
+        data_types=None,
+        tile=tile_function("negative_tile", "negative_tile_int32", _opposite),
+        traits=Trait.SELF_INVERSE | Trait.ALTERS | Trait.OUTGROWS,
+        vector_cycles=3,
+    ),
+    Row(
+        "reciprocal",
+        lambda x: 1.0 / x,
+        domain=(0.25, 4.0),
+        tile=tile_function("recip_tile"),
+        traits=Trait.SELF_INVERSE,
+        noun="inverse",
+        vector_cycles=12,
+    ),
+    Row(
+        "relu",
+        lambda x: np.maximum(x, 0),
+        data_types=None,
+        tile=tile_function("relu_tile", "relu_tile_int32", _itself),
+        traits=Trait.IDEMPOTENT | Trait.KEEPS_TRUTH | Trait.ACTIVATES,
+        vector_cycles=3,
+    ),
+    Row(
+        "relu6",
+        lambda x: np.clip(x, 0, 6),
+        data_types=None,
+        tile=_relu6_tile,
+        traits=Trait.IDEMPOTENT | Trait.KEEPS_TRUTH | Trait.ACTIVATES,
+        vector_cycles=3,
+    ),
+    Row(
+        "rsqrt",
+        lambda x: 1.0 / np.sqrt(x),
+        domain=(0.05, 4.0),
+        noun="inverse_root",
+        vector_cycles=12,
+    ),
+    Row(
+        "sigmoid",
+        sigmoid,
+        traits=Trait.ACTIVATES,
+        vector_cycles=12,
+    ),
+    Row(
+        "sign",
+        _sign,
+        data_types=None,
+        traits=Trait.IDEMPOTENT | Trait.KEEPS_TRUTH,
+        vector_cycles=3,
+    ),
+    Row(
+        "signbit",
+        lambda x: np.signbit(x),
+        data_types=None,
+        tile=tile_function("signbit_tile", "signbit_tile_int32", _zero),
+    ),
+    Row(
+        "silu",
+        lambda x: x * sigmoid(x),
+        traits=Trait.ACTIVATES,
+        vector_cycles=24,
+    ),
+    Row(
+        "sin",
+        lambda x: np.sin(x),
+        noun="sine",
+        vector_cycles=32,
+    ),
+    Row(
+        "softsign",
+        lambda x: x / (1.0 + np.abs(x)),
+    ),
+    Row(
+        "sqrt",
+        lambda x: np.sqrt(x),
+        domain=(0.05, 4.0),
+        noun="root",
+        vector_cycles=12,
+        traits=Trait.KEEPS_TRUTH,
+    ),
+    Row(
+        "square",
+        lambda x: np.square(counted(x)),
+        data_types=None,
+        tile=_square_tile,
+        vector_cycles=3,
+        traits=Trait.KEEPS_TRUTH | Trait.OUTGROWS,
+    ),
+    Row(
+        "tan",
+        lambda x: np.tan(x),
+        domain=(-1.2, 1.2),
+        vector_cycles=32,
+    ),
+    Row(
+        "tanh",
+        lambda x: np.tanh(x),
+        traits=Trait.ACTIVATES,
+        vector_cycles=24,
+    ),
+    Row("trunc", lambda x: np.trunc(x), traits=Trait.IDEMPOTENT | Trait.KEEPS_TRUTH),
+)
+
+
+_ROUNDING = frozenset(("ceil", "floor", "trunc"))
+"""Functions that leave integers as they are."""
+
+
+def _rounded(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    return lambda x: function(x) if np.issubdtype(x.dtype, np.floating) else counted(x)
+
+
+def _unless_whole(name: str) -> Lowering:
+    """The op of that name, or its operand if that has integers."""
+    lower = same_op(name)
+
+    def lowered(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Sequence[SSAValue]:
+        value = op.operands[0]
+        if declared_data_type(value).is_float:
+            return lower(builder, op)
+        return builder.typecast(builder[value], op.result_type.element_type)
+
+    return lowered
+
+
+def _in_floats(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """The function on integers as f32 has it: digits beyond it decide what is cut off."""
+
+    def on_floats(x: Array) -> Array:
+        found = function(in_floats(x))
+        return found if np.issubdtype(x.dtype, np.floating) else found.astype(np.float32)
+
+    return on_floats
+
+
+def _register(row: Row) -> None:
+    is_rounding = row.name in _ROUNDING
+    of_array = _in_floats(row.function) if row.data_types is FLOATS else row.function
+    meaning = on_inputs(_rounded(row.function) if is_rounding else of_array)
+    ttnn = row.ttnn or row.name
+    register(
+        TTIRDefinition(
+            f"ttir.{row.name}",
+            (operand("input", domain=row.domain),),
+            verify=row.verify,
+            numpy=meaning,
+            lower=_unless_whole(ttnn) if is_rounding else same_op(ttnn),
+            tile=row.tile or tile_function(f"{row.name}_tile"),
+            cpu=cpu_call("elementwise"),
+            counts=Trait.TRUTH not in row.traits,
+            traits=row.traits,
+            on_booleans=row.on_booleans,
+            dimensions=of_elements,
+            nouns=(row.noun,) if row.noun else (),
+        )
+    )
+    register(
+        TTNNDefinition(
+            f"ttnn.{ttnn}",
+            (OperandSpec("input", data_types=row.data_types),),
+            verify=row.verify,
+            numpy=meaning,
+            result_rules=(ResultRule(placed=row.name not in _UNPLACED),),
+            cpp=cpp_call(f"ttnn::{ttnn}", UNARY_HEADER, operand_("input"), *_placing(row.name)),
+            traits=row.traits,
+            vector_cycles=row.vector_cycles,
+            nouns=(row.noun,) if row.noun else (),
+        )
+    )
+
+
+def _placing(name: str) -> list[ArgumentRule]:
+    """The arguments up to the memory configuration of the result."""
+    if name in _UNPLACED:
+        return []
+    exact: list[ArgumentRule] = [fixed_("false")] if name in _APPROXIMATED else []
+    return [*exact, output_memory]
+
+
+for _row in ROWS:
+    _register(_row)
+
+
+def _leaky_relu(x: Array, parameter: float) -> Array:
+    return np.where(x > 0, x, x * np.float32(parameter))
+
+
+def _selu(x: Array, scale: float, alpha: float) -> Array:
+    return np.float32(scale) * np.where(x > 0, x, np.float32(alpha) * np.expm1(np.minimum(x, 0)))
+
+
+def _register_with_numbers(
+    name: str, function: Callable[..., Array], defaults: dict[str, float]
+) -> None:
+    """An op whose function takes numbers besides the tensor, in the order of the library's
+    arguments."""
+    attributes = tuple(attribute(key, NUMBER, default) for key, default in defaults.items())
+
+    def meaning(call: Call) -> Array:
+        numbers = [call[key] for key in defaults]
+        return _in_floats(lambda x: function(x, *numbers))(call.array("input"))
+
+    register(
+        TTIRDefinition(
+            f"ttir.{name}",
+            (operand("input"),),
+            attributes,
+            verify=verify_broadcast,
+            numpy=meaning,
+            lower=same_op(name, *defaults),
+            tile=tile_function_with(
+                f"{name}_tile", lambda op: tuple(op.parameter(key) for key in defaults)
+            ),
+            cpu=cpu_call(
+                "elementwise",
+                lambda op: {key: float(op.parameter(key)) for key in defaults},
+            ),
+            counts=True,
+            dimensions=of_elements,
+        )
+    )
+    numbers = (attribute_(key, lambda value: cpp_text(float(value))) for key in defaults)
+    register(
+        TTNNDefinition(
+            f"ttnn.{name}",
+            (OperandSpec("input", data_types=FLOATS),),
+            attributes,
+            verify=verify_broadcast,
+            numpy=meaning,
+            cpp=cpp_call(f"ttnn::{name}", UNARY_HEADER, operand_("input"), *numbers),
+            traits=Trait.ACTIVATES,
+        )
+    )
+
+
+_register_with_numbers("leaky_relu", _leaky_relu, {"parameter": 0.01})
+_register_with_numbers("selu", _selu, {"scale": 1.0507009873390197, "alpha": 1.6732635498046875})

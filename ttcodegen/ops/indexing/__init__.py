@@ -1,0 +1,1 @@
+"""Slicing, gather, scatter and embedding."""

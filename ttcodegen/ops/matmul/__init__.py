@@ -1,0 +1,1 @@
+"""Matmul, dense and sparse."""

@@ -1,0 +1,1 @@
+"""Reshape, permute, concat, padding, layouts and creation."""

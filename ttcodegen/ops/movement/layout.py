@@ -1,0 +1,246 @@
+"""Ops that change the data type, the page layout or the memory of a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.operations.attribute_kinds import BOOLEAN
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttnn.placement import declared_data_type
+from ttcodegen.foundation.lazy_numpy import Array, np
+from ttcodegen.ops.core.builder import OpBuilder
+from ttcodegen.ops.core.calls import (
+    NULLOPT,
+    Argument,
+    CppCalls,
+    Text,
+    output_memory,
+    trimmed,
+)
+from ttcodegen.ops.core.cpu_lowering import cpu_call
+from ttcodegen.ops.core.definition import (
+    Call,
+    Memory,
+    OperandSpec,
+    ResultRule,
+    TTIRDefinition,
+    TTNNDefinition,
+    attribute,
+    operand,
+    optional,
+    register,
+)
+from ttcodegen.ops.core.dimensions import of_elements
+from ttcodegen.ops.core.shape_checks import expect_shape
+from ttcodegen.ops.core.tile_lowering import Tile, TileBuilder
+from ttcodegen.ops.core.traits import CallKind, Trait
+from ttcodegen.ops.core.work import no_flops
+
+if TYPE_CHECKING:
+    from ttcodegen.dialects.ttnn.placement import TensorPlacement
+
+CORE = "ttnn/operations/core/core.hpp"
+
+
+def _placement(op: CatalogueOp) -> TensorPlacement:
+    from ttcodegen.dialects.ttnn.placement import placement_of
+
+    return placement_of(op.results[0])
+
+
+def converted(array: Array, dtype: str) -> Array:
+    """The elements as another dtype: floats are cut off towards zero, out-of-range values saturate,
+    and everything but zero is true."""
+    if dtype == "bool":
+        return array != 0
+    target = np.dtype("float32" if dtype in ("bfloat16", "float16") else dtype)
+    if np.issubdtype(target, np.integer) and not np.issubdtype(array.dtype, np.integer):
+        limits = np.iinfo(target)
+        finite = np.nan_to_num(np.asarray(array, dtype=np.float64), nan=0.0)
+        return np.clip(np.trunc(finite), limits.min, limits.max).astype(target)
+    return array.astype(target, copy=False)
+
+
+def _same_shape(op: CatalogueOp) -> None:
+    """The shape stays."""
+    expect_shape(op, op.shape("input"))
+
+
+def _typecast(call: Call) -> Array:
+    """Of integers the lowest bits."""
+    return converted(call.array("input"), call.results[0].dtype)
+
+
+def _typecast_on_device(call: Call) -> Array:
+    """Integers that 16 bits cannot hold become the nearest that they can, as on the vector engine
+    (tt-llk, ckernel_sfpu_typecast.h)."""
+    array, dtype = call.array("input"), call.results[0].dtype
+    if dtype == "uint16" and np.issubdtype(array.dtype, np.integer):
+        array = np.clip(array, 0, np.iinfo(dtype).max)
+    return converted(array, dtype)
+
+
+def _typecast_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+    return builder.convert(tiles[0], declared_data_type(op.results[0]))
+
+
+register(
+    TTIRDefinition(
+        "ttir.typecast",
+        (operand("input"),),
+        (attribute("conservative_folding", BOOLEAN, False),),
+        verify=_same_shape,
+        dimensions=of_elements,
+        numpy=_typecast,
+        lower=lambda builder, op: builder.typecast(
+            builder.operand(op, "input"), op.result_type.element_type
+        ),
+        moves=True,
+        tile=_typecast_tiles,
+        cpu=cpu_call("elementwise"),
+        rearranges=True,
+    )
+)
+
+
+def _cpp_typecast(calls: CppCalls, op: CatalogueOp) -> None:
+    calls.include("ttnn/operations/copy/typecast/typecast.hpp")
+    data_type = calls.data_type(op, _placement(op).data_type)
+    calls.bind(
+        op.results[0],
+        calls.call(
+            "ttnn::typecast", *trimmed([calls[op.operands[0]], data_type, output_memory(calls, op)])
+        ),
+    )
+
+
+register(
+    TTNNDefinition(
+        "ttnn.typecast",
+        (OperandSpec("input", layout=None, memory=None),),
+        verify=_same_shape,
+        numpy=_typecast_on_device,
+        result_rules=(ResultRule("declared", None, placed=True),),
+        cpp=_cpp_typecast,
+        flops=no_flops,
+        rearranges=True,
+        traits=Trait.PLACES,
+    )
+)
+
+
+def _unchanged_input(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """The layout pass decides the placement of tensors, whatever the source requests."""
+    return builder.typecast(builder.operand(op, "input"), op.result_type.element_type)
+
+
+register(
+    TTIRDefinition(
+        "ttir.to_layout",
+        (operand("input"), optional("output")),
+        verify=_same_shape,
+        numpy=_typecast,
+        lower=_unchanged_input,
+        moves=True,
+        tile=_typecast_tiles,
+        cpu=cpu_call("elementwise", function="typecast", operands=["input"]),
+        rearranges=True,
+    )
+)
+
+# What the layout pass inserts; `ttnn-decompose-layouts` makes the calls below of it.
+register(
+    TTNNDefinition(
+        "ttnn.composite_to_layout",
+        (OperandSpec("input", layout=None, memory=None),),
+        verify=_same_shape,
+        numpy=_typecast_on_device,
+        result_rules=(ResultRule("declared", None, placed=True),),
+        flops=no_flops,
+        rearranges=True,
+        traits=Trait.PLACES,
+        call_kind=CallKind.LAYOUT,
+    )
+)
+
+
+def _cpp_to_layout(calls: CppCalls, op: CatalogueOp) -> None:
+    calls.include("ttnn/operations/core/to_layout/to_layout_op.hpp")
+    layout = Text(f"ttnn::Layout::{_placement(op).layout.name}")
+    calls.bind(
+        op.results[0],
+        calls.call(
+            "ttnn::to_layout",
+            *trimmed([calls[op.operands[0]], layout, NULLOPT, output_memory(calls, op)]),
+        ),
+    )
+
+
+def _cpp_to_device(calls: CppCalls, op: CatalogueOp) -> None:
+    calls.include(CORE)
+    arguments: list[Argument] = [calls[op.operands[0]], calls.device_pointer]
+    arguments.append(calls.memory_config(_placement(op)))
+    calls.bind(op.results[0], calls.call("ttnn::to_device", *arguments))
+
+
+def _cpp_from_device(calls: CppCalls, op: CatalogueOp) -> None:
+    calls.include(CORE)
+    calls.bind(op.results[0], calls.call("ttnn::from_device", calls[op.operands[0]]))
+
+
+def _cpp_to_memory_config(calls: CppCalls, op: CatalogueOp) -> None:
+    calls.include("ttnn/operations/core/to_memory_config/to_memory_config_op.hpp")
+    config = calls.memory_config(_placement(op))
+    calls.bind(op.results[0], calls.call("ttnn::to_memory_config", calls[op.operands[0]], config))
+
+
+def _identity(call: Call) -> Array:
+    return call.array("input")
+
+
+for _name, _memory, _cpp, _participle in (
+    ("to_layout", None, _cpp_to_layout, ""),
+    ("to_device", Memory.HOST, _cpp_to_device, "on_device"),
+    ("from_device", Memory.DEVICE, _cpp_from_device, "on_host"),
+    ("to_memory_config", Memory.DEVICE, _cpp_to_memory_config, "moved"),
+):
+    register(
+        TTNNDefinition(
+            f"ttnn.{_name}",
+            (OperandSpec("input", layout=None, memory=_memory),),
+            verify=_same_shape,
+            numpy=_identity,
+            result_rules=(ResultRule("declared", None, placed=_name == "to_layout"),),
+            cpp=_cpp,
+            flops=no_flops,
+            call_kind=CallKind.LAYOUT if _name == "to_layout" else CallKind.COPY,
+            rearranges=True,
+            traits=Trait.PLACES,
+            participle=_participle,
+        )
+    )
+
+
+def _cpp_deallocate(calls: CppCalls, op: CatalogueOp) -> None:
+    calls.include(CORE)
+    calls.run("ttnn::deallocate", calls[op.operands[0]])
+
+
+def _nothing(call: Call) -> list[Array]:
+    return []
+
+
+register(
+    TTNNDefinition(
+        "ttnn.deallocate",
+        (OperandSpec("input", layout=None, memory=None),),
+        results=0,
+        numpy=_nothing,
+        cpp=_cpp_deallocate,
+        pure=False,
+        flops=no_flops,
+    )
+)

@@ -1,0 +1,329 @@
+"""Normalizations of rows and of groups of channels to zero mean and unit variance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import TYPE_CHECKING
+
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.dialects.core.datatypes import DataType, element_of, shape_of
+from ttcodegen.dialects.operations.attribute_kinds import EPSILON, INTEGER, INTEGERS
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.foundation.lazy_numpy import np
+from ttcodegen.ops.core.builder import OpBuilder
+from ttcodegen.ops.core.calls import (
+    COMPUTE_CONFIG_ATTRIBUTE,
+    NORM_CONFIG_ATTRIBUTE,
+    attribute_,
+    compute_config,
+    cpp_call,
+    nullopt,
+    operand_,
+    output_memory,
+    program_config,
+)
+from ttcodegen.ops.core.definition import (
+    Call,
+    OperandSpec,
+    ResultRule,
+    TTIRDefinition,
+    TTNNDefinition,
+    attribute,
+    operand,
+    optional,
+    register,
+)
+from ttcodegen.ops.core.dimensions import Dimensions, all_but
+from ttcodegen.ops.core.engine import (
+    element_product,
+    in_destination,
+    in_source,
+    second_factor,
+)
+from ttcodegen.ops.core.shape_checks import expect_shape, normalized_dim, require
+from ttcodegen.ops.core.traits import CallKind, Trait
+from ttcodegen.ops.core.work import per_element
+from ttcodegen.ops.movement.data_movement import inverse_permutation
+
+if TYPE_CHECKING:
+    import numpy
+
+HEADERS = "ttnn/operations/normalization"
+FLOATS = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B)
+"""What softmax, layer_norm and rms_norm compute with (docs/library-rules.md)."""
+
+# layer_norm, rms_norm
+
+
+def _verify_library_norm(op: CatalogueOp) -> None:
+    """The library normalizes along the last dimension; weight and bias have an element for each
+    position there, in any shape."""
+    shape = op.shape("input")
+    require(op, bool(shape), "an input of rank 1 or more", shape)
+    for spec in op.definition.operands[1:]:
+        value = op.optional_operand(spec.name)
+        if value is not None:
+            found = shape_of(value.type)
+            require(op, prod(found) == shape[-1], f"a {spec.name} of {shape[-1]} elements", found)
+    expect_shape(op, shape)
+
+
+def _verify_trailing_norm(op: CatalogueOp) -> None:
+    """`normalized_shape` is the end of the input's shape and the shape of weight and bias."""
+    shape = op.shape("input")
+    normalized = tuple(op.parameter("normalized_shape"))
+    if not normalized or shape[-len(normalized) :] != normalized:
+        raise VerifyException(
+            f"{op.name}: normalized_shape {normalized} is not the end of the input's shape {shape}"
+        )
+    for name in ("weight", "bias"):
+        value = op.optional_operand(name)
+        if value is not None and shape_of(value.type) != normalized:
+            raise VerifyException(
+                f"{op.name}: expected a {name} of shape {normalized}, found {shape_of(value.type)}"
+            )
+    expect_shape(op, shape)
+
+
+def _scaled(call: Call, normalized: numpy.ndarray) -> numpy.ndarray:
+    weight, bias = call.optional("weight"), call.optional("bias")
+    result = normalized if weight is None else normalized * weight
+    return result if bias is None else result + bias
+
+
+def layer_normalized(x: numpy.ndarray, axes: tuple[int, ...], epsilon: float) -> numpy.ndarray:
+    """`x` with a mean of zero and a variance of one along those dimensions."""
+    centered = x - x.mean(axis=axes, keepdims=True)
+    variance = np.square(centered).mean(axis=axes, keepdims=True)
+    return centered / np.sqrt(variance + np.float32(epsilon))
+
+
+def _rms_norm(x: numpy.ndarray, axes: tuple[int, ...], epsilon: float) -> numpy.ndarray:
+    return x / np.sqrt(np.square(x).mean(axis=axes, keepdims=True) + np.float32(epsilon))
+
+
+def _library_norm(call: Call, subtract_mean: bool) -> numpy.ndarray:
+    """The steps of the kernels: operands are cut before the matrix engine, and results pass
+    the destination."""
+    arithmetic = call.arithmetic
+    assert arithmetic is not None
+
+    def product(a: numpy.ndarray, b: numpy.ndarray) -> numpy.ndarray:
+        return in_destination(element_product(a, b, arithmetic), arithmetic)
+
+    def mean(a: numpy.ndarray) -> numpy.ndarray:
+        total = second_factor(a, arithmetic).sum(axis=-1, keepdims=True)
+        return in_destination(total / np.float32(a.shape[-1]), arithmetic)
+
+    x = call.array("input")
+    if subtract_mean:
+        center = in_source(mean(x), arithmetic)
+        x = in_destination(in_source(x, arithmetic) - center, arithmetic)
+    variance = in_source(mean(product(x, x)), arithmetic)
+    x = product(x, in_destination(1 / np.sqrt(variance + np.float32(call["epsilon"])), arithmetic))
+    weight, bias = call.optional("weight"), call.optional("bias")
+    if weight is not None:
+        x = product(x, weight)
+    if bias is not None:
+        x = in_destination(in_source(x, arithmetic) + in_source(bias, arithmetic), arithmetic)
+    return x
+
+
+def _lower_trailing_norm(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """The library normalises over the last dimension, so several become one before."""
+    shape = op.shape("input")
+    normalized = op.parameter("normalized_shape")
+    width = prod(normalized)
+    outer = shape[: len(shape) - len(normalized)]
+    value = builder.reshape(builder.operand(op, "input"), [*outer, width])
+    vectors = [
+        None if vector is None else builder.reshape(vector, [width])
+        for vector in (builder.optional(op, "weight"), builder.optional(op, "bias"))
+    ]
+    result = builder.emit(
+        op.definition.short_name,
+        [value, *vectors],
+        value.type,
+        epsilon=op.parameter("epsilon"),
+    )
+    return builder.typecast(builder.reshape(result, shape), element_of(op.result_type))
+
+
+def _trailing_norm_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """Mean squares, of what is left without the mean for a layer norm, scale the input."""
+    value = builder.operand(op, "input")
+    rank = len(op.result_shape)
+    axes = list(range(rank - len(op.parameter("normalized_shape")), rank))
+    element = element_of(value.type)
+    if op.name == "ttir.layer_norm":
+        value = builder.broadcasting("subtract", value, builder.reduce("mean", value, axes))
+    squares = builder.reduce("mean", builder.like("square", value), axes)
+    shape = shape_of(squares.type)
+    epsilon = builder.full([1] * len(shape), op.parameter("epsilon"), element)
+    scale = builder.like("rsqrt", builder.broadcasting("add", squares, epsilon))
+    result = builder.broadcasting("multiply", value, scale)
+    for name, function in (("weight", "multiply"), ("bias", "add")):
+        factor = builder.optional(op, name)
+        if factor is not None:
+            result = builder.broadcasting(function, result, factor)
+    return builder.typecast(result, op.result_type.element_type)
+
+
+def _before_normalized(op: CatalogueOp) -> Dimensions:
+    """All dimensions but the last ones, which are normalized."""
+    rank = len(op.shape("input"))
+    return all_but(op, range(rank - len(op.parameter("normalized_shape")), rank))
+
+
+def _register_trailing_norm(
+    name: str,
+    normalize: Callable[[numpy.ndarray, tuple[int, ...], float], numpy.ndarray],
+    steps: int,
+) -> None:
+    def meaning(call: Call) -> numpy.ndarray:
+        axes = tuple(range(-len(call["normalized_shape"]), 0))
+        return _scaled(call, normalize(call.array("input"), axes, call["epsilon"]))
+
+    def library_meaning(call: Call) -> numpy.ndarray:
+        if call.arithmetic is not None:
+            return _library_norm(call, subtract_mean=name == "layer_norm")
+        return _scaled(call, normalize(call.array("input"), (-1,), call["epsilon"]))
+
+    vectors = ("weight", "bias")
+    folder = name.replace("_", "")
+    register(
+        TTIRDefinition(
+            f"ttir.{name}",
+            (operand("input"), *(optional(vector, input_kind="weight") for vector in vectors)),
+            (attribute("normalized_shape", INTEGERS), attribute("epsilon", EPSILON, 1e-5)),
+            verify=_verify_trailing_norm,
+            dimensions=_before_normalized,
+            numpy=meaning,
+            primitives=_trailing_norm_primitives,
+            lower=_lower_trailing_norm,
+        )
+    )
+    register(
+        TTNNDefinition(
+            f"ttnn.{name}",
+            (
+                OperandSpec("input", data_types=FLOATS),
+                *(optional(vector, data_types=FLOATS) for vector in vectors),
+            ),
+            (attribute("epsilon", EPSILON), COMPUTE_CONFIG_ATTRIBUTE, NORM_CONFIG_ATTRIBUTE),
+            verify=_verify_library_norm,
+            numpy=library_meaning,
+            compute=name,
+            call_kind=CallKind.NORMALIZATION,
+            result_rules=(ResultRule(placed=True),),
+            flops=per_element(steps),
+            cpp=cpp_call(
+                f"ttnn::{name}",
+                f"{HEADERS}/{folder}/{folder}.hpp",
+                operand_("input"),
+                attribute_("epsilon"),
+                operand_("weight"),
+                operand_("bias"),
+                nullopt,  # residual input
+                output_memory,
+                program_config(NORM_CONFIG_ATTRIBUTE.name),
+                compute_config,
+            ),
+            nouns=("normalized",),
+            traits=Trait.OF_LAYER,
+        )
+    )
+
+
+_register_trailing_norm("layer_norm", layer_normalized, steps=8)
+_register_trailing_norm("rms_norm", _rms_norm, steps=6)
+
+# group_norm
+
+
+def _verify_group_norm(op: CatalogueOp) -> None:
+    """The channels divide into the groups; weight and bias have one element a channel."""
+    shape = op.shape("input")
+    groups, dim = op.parameter("num_groups"), op.parameter("channel_dim")
+    if len(shape) < 4:
+        raise VerifyException(f"{op.name}: expected an input of rank 4 or more, found {shape}")
+    channels = shape[normalized_dim(op, dim, len(shape))]
+    if groups < 1 or channels % groups:
+        raise VerifyException(f"{op.name}: {channels} channels do not divide into {groups} groups")
+    for name in ("weight", "bias"):
+        value = op.optional_operand(name)
+        if value is not None and shape_of(value.type) != (channels,):
+            raise VerifyException(
+                f"{op.name}: expected a {name} of shape {(channels,)}, found {shape_of(value.type)}"
+            )
+    expect_shape(op, shape)
+
+
+def _group_norm(call: Call) -> numpy.ndarray:
+    x = np.moveaxis(call.array("input"), call["channel_dim"], 1)
+    batch, channels = x.shape[:2]
+    grouped = x.reshape(batch, call["num_groups"], -1)
+    normalized = layer_normalized(grouped, (-1,), call["epsilon"]).reshape(batch, channels, -1)
+    by_channel = np.moveaxis(normalized, 1, -1)
+    result = np.moveaxis(_scaled(call, by_channel), -1, 1).reshape(x.shape)
+    return np.moveaxis(result, 1, call["channel_dim"])
+
+
+def _decompose_group_norm(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """A group of channels before its positions is one row to layer_norm, which takes every
+    float type and shape; the library's group_norm takes only bf16 with its height and channels
+    aligned to tiles (docs/library-rules.md), and its mask is of no use here."""
+    shape = op.shape("input")
+    order = channels_second(len(shape), op.parameter("channel_dim") % len(shape))
+    value = builder.permute(builder.operand(op, "input"), order)
+    permuted = shape_of(value.type)
+    batch, channels = permuted[:2]
+    groups, positions = op.parameter("num_groups"), prod(permuted[2:])
+    width = channels // groups * positions
+    value = builder.reshape(value, [batch, groups, width])
+    value = builder.emit(
+        "layer_norm",
+        [value, None, None],
+        value.type,
+        normalized_shape=[width],
+        epsilon=op.parameter("epsilon"),
+    )
+    value = builder.reshape(value, [batch, channels, positions])
+    for name, combine in (("weight", "multiply"), ("bias", "add")):
+        vector = builder.optional(op, name)
+        if vector is not None:
+            vector = builder.typecast(vector, element_of(value.type))
+            vector = builder.reshape(vector, [1, channels, 1])
+            value = builder.broadcasting(combine, value, vector)
+    value = builder.permute(builder.reshape(value, permuted), inverse_permutation(order))
+    return builder.typecast(value, element_of(op.result_type))
+
+
+def channels_second(rank: int, channel: int) -> list[int]:
+    """The order of dimensions that puts the channels where the library wants them."""
+    others = [axis for axis in range(rank) if axis != channel]
+    return [others[0], channel, *others[1:]]
+
+
+register(
+    TTIRDefinition(
+        "ttir.group_norm",
+        (
+            operand("input"),
+            optional("input_mask", input_kind="mask"),
+            optional("weight", input_kind="weight"),
+            optional("bias", input_kind="weight"),
+        ),
+        (
+            attribute("num_groups", INTEGER),
+            attribute("epsilon", EPSILON, 1e-12),
+            attribute("channel_dim", INTEGER, 3),
+        ),
+        verify=_verify_group_norm,
+        numpy=_group_norm,
+        decompose=_decompose_group_norm,
+    )
+)

@@ -1,0 +1,1 @@
+"""Candidates: the ways to make a call, by kind of op."""

@@ -1,0 +1,1 @@
+"""A call as the optimizer sees it: operands, footprint, candidate."""

@@ -1,0 +1,111 @@
+"""What tensors and programs take of each L1: measured rules of tt-metal 0.70.1.
+
+The allocator has one address space for all banks: a shard on one core costs its bytes in every
+bank. Tensors grow down from the top, the circular buffers of a program up from the bottom; the
+program runs if they do not meet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttcore.tile import TILE_SIDE, tiles_along
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
+from ttcodegen.layout import placements
+from ttcodegen.layout.collapse import align_up
+from ttcodegen.layout.placements import tile_bytes
+from ttcodegen.layout.tiled_shape import tile_bytes_of
+from ttcodegen.systems.description import ChipDescription
+
+ROW_ALIGNMENT = 16
+"""Bytes that rows of row-major tensors are padded to."""
+STREAM_ALIGNMENT = 32
+"""Bytes that pages are padded to in the buffer that they are streamed through into shards."""
+STREAM_TAIL = 128
+"""Bytes at the end of that buffer."""
+F32_TILE = tile_bytes_of(DataType.FLOAT32)
+BF16_TILE = tile_bytes_of(DataType.BFLOAT16)
+
+
+def bank_bytes(placement: TensorPlacement, chip: ChipDescription) -> int:
+    """Bytes of each L1 of a chip that a tensor takes; none if it is not in L1. The allocator rounds
+    them up to the alignment of DRAM: 32 bytes of wormhole_b0, 64 of blackhole."""
+    return allocated_bytes(placement, chip.cores, chip.noc_dram_address_align_bytes)
+
+
+def allocated_bytes(placement: TensorPlacement, banks: int, alignment: int) -> int:
+    """The same for so many banks, whose allocator rounds up to `alignment` bytes."""
+    if placement.buffer_type != "l1":
+        return 0
+    return align_up(placements.bank_bytes(placement, banks, ROW_ALIGNMENT), alignment)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """What each core of a product of matrices has, in tiles."""
+
+    height: int
+    """Rows of tiles of the output that are computed at a time."""
+    width: int
+    inner: int
+    """Tiles along the summed dimension that are taken at a time."""
+    whole_inner: bool
+    """True if these are all."""
+    left_height: int = 0
+    """Rows of tiles of the left factor that are taken at a time; 0: as many as of the output."""
+
+
+def product_buffers(
+    blocks: Blocks,
+    left: TensorPlacement,
+    right: TensorPlacement,
+    result: TensorPlacement,
+    wide_sums: bool,
+    bias: TensorPlacement | None = None,
+    multicast: bool = True,
+    gathered_sums: bool = False,
+) -> int:
+    """Bytes of the circular buffers of a product.
+
+    `gathered_sums`: whether those of several steps are added up in L1.
+    A sharded result is computed in place, and a right factor in shards of L1 read there. The blocks
+    of the left factor stay where they are sharded and not multicast, if they are taken at once.
+    """
+    times = 1 if blocks.whole_inner else 2
+    size = 0
+    if right.shards is None or right.buffer_type != "l1":
+        size += times * blocks.inner * blocks.width * tile_bytes(right)
+    if left.shards is None or multicast:
+        high = blocks.left_height or blocks.height
+        size += times * high * blocks.inner * tile_bytes(left)
+        size += 0 if left.shards is None else 64
+    elif blocks.inner < tiles_along(left.shape[-1]):
+        size += placements.shard_bytes(left, ROW_ALIGNMENT)
+    out = blocks.height * blocks.width
+    if result.shards is None:
+        size += out * tile_bytes(result)
+    if wide_sums and result.data_type.mlir != "f32":
+        size += out * F32_TILE
+    elif gathered_sums and result.data_type.mlir.startswith("bfp"):
+        # Block floats cannot be added to in L1.
+        size += out * BF16_TILE
+    if bias is not None:
+        size += blocks.width * tile_bytes(bias)
+    return size
+
+
+def banked_product_buffers(
+    inner: int,
+    left: TensorPlacement,
+    right: TensorPlacement,
+    result: TensorPlacement,
+    wide_sums: bool,
+) -> int:
+    """Bytes of the circular buffers of a product whose weights are sharded over the banks of the
+    DRAM: `inner` tiles of each row and three blocks of those of a bank are taken at a time."""
+    assert right.shards is not None
+    width = right.shards.shape[1] // TILE_SIDE
+    size = inner * (2 * tile_bytes(left) + 3 * width * tile_bytes(right))
+    size += width * tile_bytes(result)
+    return size + (width * F32_TILE if wide_sums and result.data_type.mlir != "f32" else 0)

@@ -1,0 +1,192 @@
+"""What a call takes: L1, bytes from and to DRAM and over the NoC, cycles of the engines, time.
+
+The time of a program is the time of what takes longest, for data movement and computation overlap,
+and what it takes to launch it. Figures of the chips: `ttcodegen.systems.performance`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ttcodegen.dialects.ttcore.mesh import chips_of
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
+from ttcodegen.layout import placements
+from ttcodegen.ops.core.definition import call_has_trait, call_kind
+from ttcodegen.ops.core.traits import CallKind, Trait
+from ttcodegen.ops.ttnn import ttnn_op_classes
+from ttcodegen.optimizer.core import footprint
+from ttcodegen.optimizer.core.call import LibraryCall
+from ttcodegen.optimizer.cost import convolution_work as image_work
+from ttcodegen.optimizer.cost import matmul_work as product_work
+from ttcodegen.optimizer.cost import movement_work
+from ttcodegen.optimizer.cost.fabric_traffic import LinkWork
+from ttcodegen.optimizer.cost.work import Machine, Work, WorkRule
+from ttcodegen.optimizer.memory.circular_buffers import circular_buffers
+from ttcodegen.systems.description import ChipDescription
+from ttcodegen.systems.machines import links_between
+from ttcodegen.systems.performance import Performance
+
+
+@dataclass(frozen=True)
+class CallCost:
+    """What one call takes."""
+
+    cores: int = 0
+    circular_buffers: int = 0
+    """Bytes of each L1."""
+    tensors: int = 0
+    """Bytes of each L1 that operands and results take."""
+    intermediates: int = 0
+    """Bytes of each L1 that tensors between its programs take."""
+    dram_bytes: int = 0
+    noc_bytes: int = 0
+    engine_cycles: int = 0
+    """Of the matrix engine of each core, with what feeds it."""
+    vector_cycles: int = 0
+    """Of the vector engine of each core."""
+    seconds: float = 0.0
+    bound: str = ""
+    """dram, noc, engine, vector, link or launch: what takes longest; empty if nothing runs."""
+    link_bytes: int = 0
+    """Between the two neighbours that exchange most, in one direction."""
+    link_seconds: float = 0.0
+    """How long the links between chips are busy."""
+    chip_seconds: float = 0.0
+    """What it would take if links took no time."""
+
+    @property
+    def l1_bytes(self) -> int:
+        """Bytes of each L1 while it runs."""
+        return self.working_bytes + self.tensors
+
+    @property
+    def working_bytes(self) -> int:
+        """Those that it needs besides operands and results."""
+        return self.circular_buffers + self.intermediates
+
+
+class CostModel:
+    """The model for one chip."""
+
+    def __init__(self, chip: ChipDescription) -> None:
+        self.chip = chip
+        self.machine = Machine(chip)
+        self.speed: Performance = self.machine.speed
+        self.grid = self.machine.grid
+        self._known: dict[object, CallCost] = {}
+        # The catalogue has the kind of each call, which loads with its classes.
+        ttnn_op_classes()
+
+    def cost(self, call: LibraryCall) -> CallCost:
+        """What a call takes; nothing if it is a view, or all of it happens on the host."""
+        if call.is_on_host or call.name in _FREE or is_view(call):
+            return CallCost(tensors=self._tensors(call))
+        work = _RULES[call_kind(call.name)](self.machine, call)
+        known = circular_buffers(call, self.chip)
+        if known is not None:
+            work.circular_buffers = known
+        return self._finish(call, work)
+
+    def bank_bytes(self, placement: TensorPlacement) -> int:
+        """Bytes of each L1 that a tensor takes."""
+        return footprint.bank_bytes(placement, self.chip)
+
+    def movement(self, source: TensorPlacement, target: TensorPlacement) -> CallCost:
+        """What it takes to bring a tensor to another place."""
+        return self.cost(LibraryCall("to_memory_config", (source,), (target,)))
+
+    def _tensors(self, call: LibraryCall) -> int:
+        # A view shares the memory of its operand.
+        results = () if call.results and is_view(call) else call.results
+        return sum(self.bank_bytes(placement) for placement in (*call.operands, *results))
+
+    def _finish(self, call: LibraryCall, work: Work) -> CallCost:
+        speed = self.speed
+        share = work.dram_share or speed.dram_interleaved
+        times = {
+            "dram": work.dram_bytes / (speed.dram_bandwidth * share),
+            "noc": max(work.noc_bytes / (work.cores * speed.noc_bytes), work.movement_cycles)
+            / speed.clock,
+            "engine": work.engine_cycles / speed.clock,
+            "vector": work.vector_cycles / speed.clock,
+        }
+        # Both engines belong to one thread of a core: they take turns.
+        computing = times["engine"] + times["vector"]
+        on_chip = max(times["dram"], times["noc"], computing)
+        if work.links is not None:
+            times["link"] = self._link_seconds(call, work.links)
+        longest = max(on_chip, times.get("link", 0.0))
+        launching = work.launches * speed.launch
+        bound = max(times, key=lambda name: times[name]) if longest > launching else "launch"
+        return CallCost(
+            work.cores,
+            work.circular_buffers,
+            self._tensors(call),
+            work.intermediates,
+            work.dram_bytes,
+            work.noc_bytes,
+            work.engine_cycles,
+            work.vector_cycles,
+            longest + launching,
+            bound,
+            0 if work.links is None else work.links.bytes,
+            times.get("link", 0.0),
+            on_chip + launching,
+        )
+
+    def exchange(self, link_bytes: int, hops: int) -> CallCost:
+        """What it takes chips to exchange pages between programs of kernels: over one link in each
+        direction."""
+        seconds = link_bytes / self.speed.link_bandwidth + hops * self.speed.link_latency
+        return CallCost(
+            cores=1,
+            noc_bytes=link_bytes,
+            seconds=seconds + self.speed.launch,
+            bound="link" if seconds > self.speed.launch else "launch",
+            link_bytes=link_bytes,
+            link_seconds=seconds,
+            chip_seconds=self.speed.launch,
+        )
+
+    def _link_seconds(self, call: LibraryCall, work: LinkWork) -> float:
+        links = links_between(self.chip.arch, chips_of(call.attributes))
+        speed = self.speed
+        return work.bytes / (links * speed.link_bandwidth) + work.hops * speed.link_latency
+
+
+_FREE = frozenset({"deallocate", "get_device"})
+
+
+def is_view(call: LibraryCall) -> bool:
+    """True if the library gives the same buffer back (rules of 0.70.1)."""
+    if not call.operands or not call.results:
+        return False
+    source, target = call.operands[0], call.results[0]
+    if call_has_trait(call.name, Trait.PLACES):
+        # A conversion copies what has the data type already.
+        return source == target and call.name != "typecast"
+    if call.name == "permute":
+        order = list(call.attributes.get("permutation", ()))
+        return order == sorted(order)
+    return call_kind(call.name) is CallKind.RESHAPE and placements.is_view(source, target)
+
+
+_RULES: dict[CallKind, WorkRule] = {
+    CallKind.ELEMENTWISE: movement_work.elementwise,
+    CallKind.PRODUCT: product_work.multiplied,
+    CallKind.NORMALIZATION: movement_work.normalised,
+    CallKind.REDUCTION: movement_work.reduced,
+    CallKind.COPY: movement_work.copied,
+    CallKind.INTERPOLATION: movement_work.copied,
+    CallKind.LAYOUT: movement_work.changed_layout,
+    CallKind.RESHAPE: movement_work.reshaped,
+    CallKind.PERMUTATION: movement_work.permuted,
+    CallKind.SLICE: movement_work.sliced,
+    CallKind.GATHER: movement_work.gathered,
+    CallKind.CACHE_WRITE: movement_work.written,
+    CallKind.CONVOLUTION: image_work.convolved,
+    CallKind.POOLING: image_work.pooled,
+    CallKind.ATTENTION: product_work.attended,
+    CallKind.ATTENTION_OF_ONE: product_work.attended_by_one,
+    CallKind.COLLECTIVE: movement_work.between_chips,
+}

@@ -1,0 +1,1 @@
+"""Rewrites of TTNN calls into fused ones."""

@@ -1,0 +1,1 @@
+"""L1 that circular buffers take, by kind of op."""

@@ -1,0 +1,538 @@
+"""What the programs of calls take of each L1 for circular buffers, in bytes.
+
+The sizes are those of the program factories of tt-metal 0.70, held against measured calls. Products
+have blocks, and a rule of their own: `footprint.product_buffers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttcore.memory import Layout, Memory
+from ttcodegen.dialects.ttcore.shards import Orientation
+from ttcodegen.dialects.ttcore.tile import TILE_SIDE, tiles_along
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
+from ttcodegen.dialects.ttnn.program_configs import SDPA
+from ttcodegen.layout.collapse import align_up
+from ttcodegen.layout.placements import element_bits, row_bytes, shard_bytes, tile_bytes
+from ttcodegen.layout.tiled_shape import tile_bytes_of
+from ttcodegen.ops.core.definition import call_has_trait, overwrites
+from ttcodegen.ops.core.traits import Trait
+from ttcodegen.optimizer.core.call import LibraryCall
+from ttcodegen.optimizer.core.footprint import (
+    BF16_TILE,
+    F32_TILE,
+    ROW_ALIGNMENT,
+    STREAM_ALIGNMENT,
+    STREAM_TAIL,
+)
+from ttcodegen.optimizer.memory.head_buffers import (
+    embedded,
+    heads_joined,
+    heads_split,
+    rotated,
+    rotated_by_tables,
+)
+from ttcodegen.optimizer.memory.permute_buffers import reordering_buffers
+from ttcodegen.optimizer.memory.pool_buffers import pool_buffers
+from ttcodegen.optimizer.programs.attention_decode import DECODING, DecodeAttention
+from ttcodegen.optimizer.programs.matmul import largest_divisor
+from ttcodegen.systems.description import ChipDescription
+from ttcodegen.systems.performance import performance_of
+
+BF4_TILE = tile_bytes_of(DataType.BFLOAT4_B)
+READ_AT_ONCE = 4_096
+"""Bytes of the rows that a slice reads before it waits for them, if a row is no longer."""
+WRITTEN_AT_ONCE = 32_768
+"""The same of what padding writes."""
+ROW_LIMIT = 524_288
+"""Bytes that tilizing and untilizing take at most for each of their buffers."""
+
+
+def circular_buffers(call: LibraryCall, chip: ChipDescription) -> int | None:
+    """Bytes of the largest program of a call; None of those whose factories are not modelled."""
+    if all(placement.memory is Memory.HOST for placement in call.results) and call.results:
+        return 0  # The host reads without a program.
+    if not call.operands:
+        return 0 if call_has_trait(call.name, Trait.USES_HOST) else None
+    if not (call.results or overwrites(call.name)):
+        return None
+    if (rule := _RULES.get(call.name)) is not None:
+        return rule(call)
+    of_chip = _RULES_OF_CHIPS.get(call.name)
+    return None if of_chip is None else of_chip(call, chip)
+
+
+def _row(placement: TensorPlacement) -> int:
+    """Bytes of a row, or of that of a shard; rows of block floats are counted as floats."""
+    if placement.data_type.is_block_float:
+        placement = placement.with_(data_type=DataType.FLOAT32)
+    return row_bytes(placement)
+
+
+def _page(placement: TensorPlacement) -> int:
+    """Bytes of a page: a tile, or a row."""
+    return tile_bytes(placement) if placement.layout is Layout.TILE else _row(placement)
+
+
+def _shard_bytes(placement: TensorPlacement) -> int:
+    return shard_bytes(placement, ROW_ALIGNMENT)
+
+
+def _in_l1_shards(placement: TensorPlacement) -> bool:
+    return placement.shards is not None and placement.buffer_type == "l1"
+
+
+def _alike(a: TensorPlacement, b: TensorPlacement) -> bool:
+    """True if both are in the same shards of L1, where a program can use them as buffers."""
+    return _in_l1_shards(a) and a.shards == b.shards and a.memory_layout == b.memory_layout
+
+
+def moved(source: TensorPlacement, target: TensorPlacement) -> int:
+    """A tensor that is brought to another place."""
+    if _is_copied(source, target):
+        return align_up(_row(source), STREAM_ALIGNMENT) + 2 * _padded_row(target)
+    if source.shards is None and target.shards is not None:
+        page = _page(source) if source.layout is Layout.TILE else _row(target)
+        size = 4 * align_up(page, STREAM_ALIGNMENT) + STREAM_TAIL
+        # Shards in DRAM are gathered in L1 first; what is converted comes there as it was.
+        gathered = source.data_type != target.data_type or target.buffer_type == "dram"
+        as_it_was = target.with_(data_type=source.data_type)
+        return size + (_shard_bytes(as_it_was) if gathered else 0)
+    if _in_l1_shards(source) and target.shards is None:
+        same = source.data_type == target.data_type
+        return 0 if same else _shard_bytes(source.with_(data_type=target.data_type))
+    if source.shards is not None and target.shards is not None:
+        return _resharded(source, target)
+    if source.layout is Layout.TILE:
+        double = 2 * tile_bytes(source)
+        return double + (2 * tile_bytes(target) if source.data_type != target.data_type else 0)
+    return _row(source) + 2 * _row(target)
+
+
+def _is_copied(source: TensorPlacement, target: TensorPlacement) -> bool:
+    """True if a program reads and writes rows one by one: shards whose rows, or those of the other
+    tensor, are no multiple of what can be moved."""
+    in_shards = [p for p in (source, target) if _in_l1_shards(p)]
+    if not in_shards or source.layout is Layout.TILE or source == target:
+        return False
+    # Pages of an interleaved tensor take the parts of the shards, whatever their length.
+    rows = (source,) if target.shards is None else (source, target)
+    return any(_row(p) % ROW_ALIGNMENT for p in rows)
+
+
+def _padded_row(placement: TensorPlacement) -> int:
+    """Bytes from one row to the next."""
+    alignment = ROW_ALIGNMENT if placement.buffer_type == "l1" else STREAM_ALIGNMENT
+    return align_up(_row(placement), alignment)
+
+
+def _resharded(source: TensorPlacement, target: TensorPlacement) -> int:
+    if source.buffer_type == target.buffer_type == "dram":
+        return _page(source)
+    if source.data_type != target.data_type:
+        return 2 * (_page(source) + _page(target))
+    if source.layout is Layout.TILE or _row(source) == _row(target):
+        return 0
+    if source.buffer_type == "dram":
+        return _row(source) + 2 * _row(target)
+    size = 4 * align_up(_row(target), STREAM_ALIGNMENT) + STREAM_TAIL
+    return size + (_shard_bytes(target) if target.buffer_type == "dram" else 0)
+
+
+def _moved(call: LibraryCall) -> int:
+    return moved(call.operands[0], call.result)
+
+
+def _tiles_across(placement: TensorPlacement) -> int:
+    return tiles_along(placement.shape[-1]) if placement.shape else 1
+
+
+def _changed_layout(call: LibraryCall) -> int:
+    """Rows of tiles on both sides, as far as there is room; shards stay where they are."""
+    source, target = call.operands[0], call.result
+    if source.layout is target.layout:
+        return 0
+    if _alike(source, target) and (
+        target.layout is Layout.ROW_MAJOR or source.memory_layout == "height_sharded"
+    ):
+        return 0
+    return sorted_rows(source, target)
+
+
+def sorted_rows(source: TensorPlacement, target: TensorPlacement) -> int:
+    """Tilizing or untilizing from one place to another."""
+    out_tiles = target.with_(layout=Layout.TILE)
+    in_tiles = source.with_(layout=Layout.TILE)
+    if target.layout is not Layout.TILE and _in_l1_shards(source):
+        assert source.shards is not None
+        height, width = (tiles_along(size) for size in source.shards.shape)
+        return width * tile_bytes(out_tiles) * (2 if height > 1 else 1)
+    across = _tiles_across(source)
+    return sum(min(across * tile_bytes(p), ROW_LIMIT) for p in (in_tiles, out_tiles))
+
+
+def _typecast(call: LibraryCall) -> int:
+    source, target = call.operands[0], call.result
+    sizes = [_part_of_page(p) for p in (source, target)]
+    to_floats = target.layout is Layout.ROW_MAJOR and target.data_type.is_block_float
+    if _alike(source, target) and sizes[0] == sizes[1] and not to_floats:
+        return 0
+    return 2 * sum(sizes)
+
+
+def _part_of_page(placement: TensorPlacement) -> int:
+    """Bytes of a page, of a long row as many as of a tile."""
+    if placement.layout is Layout.TILE:
+        return tile_bytes(placement)
+    return min(_row(placement), TILE_SIDE * TILE_SIDE * element_bits(placement) // 8)
+
+
+def _reshaped(call: LibraryCall) -> int | None:
+    """Tiles by way of a table of their parts, rows through buffers of both lengths."""
+    source, target = call.operands[0], call.result
+    if source.layout is Layout.TILE:
+        # What is turned to rows on the way is sharded.
+        return 2 * tile_bytes(source) + 2 * BF4_TILE
+    rows = [_row(p.with_(shards=None)) for p in (source, target)]
+    return 2 * (2 * rows[0] + STREAM_TAIL) + 2 * (rows[1] + ROW_ALIGNMENT)
+
+
+def _holds_rows(placement: TensorPlacement) -> bool:
+    """True if shards are as wide as the tensor."""
+    return placement.shards is None or placement.shards.shape[1] >= placement.shape[-1]
+
+
+def _is_aligned(placement: TensorPlacement) -> bool:
+    return all(size % TILE_SIDE == 0 for size in placement.shape[-2:])
+
+
+def _sliced(call: LibraryCall) -> int:
+    """Pages that are copied; parts that begin or end inside of tiles by way of rows."""
+    source, result = call.operands[0], call.result
+    if source.shape == result.shape:
+        return 0
+    strided = any(step != 1 for step in call.attributes.get("step", ()))
+    if source.layout is Layout.ROW_MAJOR:
+        rows = source.shards is not None and result.shards is not None
+        if strided and not rows:
+            return 2 * _row(result.with_(shards=None))
+        return 0 if rows else _sliced_rows(result)
+    if _is_aligned(result) and not strided:
+        return 2 * tile_bytes(source)
+    as_rows = source.with_(layout=Layout.ROW_MAJOR)
+    return max(
+        sorted_rows(source, as_rows), sorted_rows(result.with_(layout=Layout.ROW_MAJOR), result)
+    )
+
+
+def _sliced_rows(result: TensorPlacement) -> int:
+    """Two times the rows that are read before they are waited for."""
+    row = _padded_row(result.with_(shards=None))
+    at_once = min(1 << max(READ_AT_ONCE // row, 1).bit_length() - 1, TILE_SIDE)
+    return 2 * at_once * row
+
+
+def _joined(call: LibraryCall) -> int:
+    source, result = call.operands[0], call.result
+    if _in_l1_shards(result):
+        # Of more than two tensors the shards themselves are the buffers, and of rows.
+        if result.layout is Layout.ROW_MAJOR or len(call.operands) > 2:
+            return 0
+        return sum(_shard_bytes(operand) for operand in call.operands) + 2 * _shard_bytes(result)
+    if source.layout is Layout.TILE:
+        return 2 * tile_bytes(source)
+    return 2 * _row(result)
+
+
+def _padded(call: LibraryCall) -> int:
+    source, result = call.operands[0], call.result
+    if source.layout is Layout.TILE:
+        # Block floats are padded as 16 bits.
+        return 5 * max(tile_bytes(source), BF16_TILE)
+    row = align_up(_row(result.with_(shards=None)), ROW_ALIGNMENT)
+    kinds = {p.memory_layout if _in_l1_shards(p) else None for p in (source, result)}
+    if kinds == {"height_sharded"}:
+        return row
+    rows = 1 << (-(-WRITTEN_AT_ONCE // row) - 1).bit_length()
+    return (max(rows, TILE_SIDE // 2) + 1) * row
+
+
+def _reduced(call: LibraryCall) -> int | None:
+    source, result = call.operands[0], call.result
+    scaler = F32_TILE if source.data_type.mlir == "f32" else BF16_TILE
+    in_tiles = source.with_(layout=Layout.TILE)
+    size = 2 * tile_bytes(in_tiles) + scaler + 2 * tile_bytes(result)
+    rank = len(source.shape)
+    axes = {axis % rank for axis in call.attributes.get("dim_arg") or range(rank)}
+    if axes and min(axes) < rank - 2:
+        size += 2 * tile_bytes(result)
+    if source.layout is Layout.TILE:
+        columns = source.memory_layout == result.memory_layout == "width_sharded"
+        in_place = columns and axes == {rank - 2} and _in_l1_shards(source)
+        # Columns of shards are read in place, and their sums written in place.
+        return size - 2 * tile_bytes(result) if in_place else size
+    return max(size, sorted_rows(source, in_tiles))
+
+
+def elementwise(call: LibraryCall) -> int:
+    """Two tiles of each tensor, and one of a number; none where all are in the same shards."""
+    result, operands = call.result, call.operands
+    scalar = len(operands) == 1 and call.name in _BINARY
+    in_shards = any(p.shards is not None for p in operands)
+    alike = all(_alike(p, result) for p in operands) and len({p.shape for p in operands}) == 1
+    if result.layout is Layout.ROW_MAJOR and in_shards and len(operands) == 2:
+        in_tiles = result.with_(layout=Layout.TILE)
+        return 2 * _tiles_across(result) * tile_bytes(in_tiles)
+    one = tile_bytes(result)
+    if scalar and result.layout is Layout.ROW_MAJOR and in_shards and not _holds_rows(result):
+        return 2 * _tiles_across(result) * tile_bytes(result.with_(layout=Layout.TILE))
+    if alike and (result.layout is Layout.TILE or _shard_bytes(result) % one == 0):
+        return one if scalar else 0
+    # Numbers for block floats are floats.
+    number = max(one, BF16_TILE) if result.data_type.is_block_float else one
+    size = sum(2 * tile_bytes(p) for p in (*operands, result)) + (number if scalar else 0)
+    for axis in (-2, -1):
+        most = max(((1, 1, *p.shape)[axis] for p in operands), default=1)
+        if any((1, 1, *p.shape)[axis] == 1 < most for p in operands):
+            # What is repeated within tiles is expanded first.
+            return size + 2 * tile_bytes(operands[-1])
+    return size
+
+
+def softmax(call: LibraryCall, chip: ChipDescription) -> int | None:
+    """softmax_program_factory_attention_optimized.cpp: rows that do not fit are taken in parts."""
+    source = call.operands[0]
+    rank = len(source.shape)
+    axis = call.attributes.get("dimension", -1) % rank
+    wide = source.data_type.mlir == "f32"
+    between = F32_TILE if wide else BF16_TILE
+    if rank > 1 and axis == rank - 2:
+        return _softmax_of_columns(call, between)
+    if axis != rank - 1:
+        # softmax_program_factory_general_c_large.cpp.
+        return 10 * tile_bytes(source)
+    across = _tiles_across(source)
+    block = largest_divisor(across, 4 if wide else 8)
+    rows = across
+    size = rows * (tile_bytes(source) + 2 * between) + 2 * block * tile_bytes(call.result)
+    if size + 5 * between > 0.9 * chip.l1_size:
+        rows = 80 // block * block
+        size = rows * (tile_bytes(source) + 2 * between) + 2 * block * tile_bytes(call.result)
+        size += 3 * between
+    return size + (3 * between + BF16_TILE + between)
+
+
+def _softmax_of_columns(call: LibraryCall, between: int) -> int:
+    """softmax_program_factory_general_h_small.cpp; _h_large.cpp for columns that do not fit."""
+    source, result = call.operands[0], call.result
+    high = tiles_along(source.shape[-2])
+    each = tile_bytes(source) + tile_bytes(result) + 2 * between
+    if high * each + 6 * between < ROW_LIMIT + 6 * BF16_TILE:
+        return high * each + 6 * between
+    return 2 * (tile_bytes(source) + tile_bytes(result)) + 9 * between
+
+
+def norm(call: LibraryCall, chip: ChipDescription) -> int | None:
+    """layernorm_op_multi_core.cpp: sums have 32 bits by default; vectors in tiles."""
+    source = call.operands[0]
+    if source.layout is not Layout.TILE:
+        return None
+    vectors = call.operands[1:]
+    config = call.compute_config
+    wide = config is None or config.fp32_dest_acc_en
+    between = F32_TILE if wide else BF16_TILE
+    if source.shards is not None:
+        return _sharded_norm(call, between)
+    block = 4 if wide else 8
+    across = align_up(_tiles_across(source), block)
+    is_rms = call.name == "rms_norm"
+
+    def size(row: int) -> int:
+        total = row * tile_bytes(source) + 2 * block * tile_bytes(call.result)
+        total += sum(row * tile_bytes(vector) for vector in vectors)
+        total += (2 * block * between if vectors else 0) + (6 + 8) * between
+        return total + row * between * (1 if is_rms else 2)
+
+    whole = size(across) + 4 * between
+    if whole < 0.95 * chip.l1_size:
+        return size(across)
+    most = 56 if vectors or source.data_type.mlir == "f32" else 112
+    return size(most * BF16_TILE // between) + F32_TILE
+
+
+def _sharded_norm(call: LibraryCall, between: int) -> int:
+    """sharded_layernorm_factory_helpers.cpp, without stages."""
+    source = call.operands[0]
+    assert source.shards is not None
+    high, wide = (tiles_along(size) for size in source.shards.shape)
+    box = source.shards.bounding_box()
+    columns, rows = box.columns, box.rows
+    if source.memory_layout == "block_sharded":
+        turned = source.shards.orientation is Orientation.COL_MAJOR
+        blocks, workers = (rows, rows) if turned else (columns, columns)
+    else:
+        # On several rows of cores means are gathered in two stages.
+        blocks = columns + rows - 1 if rows > 1 else columns
+        workers = columns
+    vectors = sum(wide * max(tile_bytes(vector), BF16_TILE) for vector in call.operands[1:])
+    if any(vector.shape == source.shape for vector in call.operands[1:]):
+        vectors = 0
+    partial, external = high * between, blocks * between
+    each = -(-high // workers) * between
+    return (
+        vectors + 2 * high * wide * between + 5 * partial + 2 * external
+        + 2 * BF16_TILE + 2 * each
+    )  # fmt: skip
+
+
+def attention(call: LibraryCall, chip: ChipDescription) -> int:
+    """sdpa_program_factory.cpp: chunks of queries and keys, of 32 rows by default."""
+    config = call.program_config
+    q = k = 1
+    cores = chip.cores
+    if isinstance(config, SDPA):
+        q, k = (max(size // TILE_SIDE, 1) for size in (config.q_chunk_size, config.k_chunk_size))
+        cores = config.compute_with_storage_grid_size.cores
+    query, key, value = call.operands[:3]
+    depth, scores = _tiles_across(query), q * k
+    chunks = prod(query.shape[:-2]) * -(-tiles_along(query.shape[-2]) // q)
+    size = q * depth * tile_bytes(query) * (2 if chunks > cores else 1)
+    size += 2 * k * depth * (tile_bytes(key) + tile_bytes(value))
+    size += scores * BF16_TILE + 2 * q * depth * BF16_TILE + 5 * q * BF16_TILE
+    size += q * depth * tile_bytes(call.result) + 2 * BF16_TILE
+    if len(call.operands) > 3:
+        return size + 2 * scores * tile_bytes(call.operands[3])
+    if call.attributes.get("is_causal", True):
+        return size + 2 * BF16_TILE
+    is_whole = tiles_along(key.shape[-2]) % k == 0
+    return size + (0 if is_whole else 2 * scores * BF4_TILE)
+
+
+def _updated(call: LibraryCall) -> int:
+    """update_cache_multi_core_program_factory.cpp, paged_update_cache_program_factory.cpp: rows of
+    tiles of the cache, what they become with the new row, and these for all users."""
+    cache, rows, *numbers = call.operands
+    across = _tiles_across(cache)
+    if call.name == "update_cache":
+        of_users = min(2, cache.shape[0])
+        users = tiles_along(rows.shape[-2]) * TILE_SIDE
+        size = 0 if _in_l1_shards(rows) else 2 * across * tile_bytes(rows)
+    else:
+        of_users, users = 1, rows.shape[1]
+        # The positions are in a page as large as a tile of them, a page table in one of its rows.
+        size = tile_bytes(numbers[0].with_(layout=Layout.TILE)) if numbers else 0
+        size += 4 * numbers[1].shape[-1] if len(numbers) > 1 else 0
+    config = call.compute_config
+    between = F32_TILE if config is not None and config.fp32_dest_acc_en else BF16_TILE
+    size += 2 * of_users * across * (tile_bytes(cache) + 2 * between)
+    return size + users * across * tile_bytes(cache)
+
+
+def _filled(call: LibraryCall) -> int:
+    """fill_cache_multi_core_program_factory.cpp."""
+    rows = call.operands[1]
+    return 0 if _in_l1_shards(rows) else 2 * tile_bytes(rows)
+
+
+def _attention_of_one(call: LibraryCall, chip: ChipDescription) -> int:
+    return DecodeAttention.of(call, chip.cores).circular_buffers(call)
+
+
+def _reordered(call: LibraryCall, chip: ChipDescription) -> int:
+    return reordering_buffers(call, chip.cores, performance_of(chip).l1_bank)
+
+
+def _relaid(call: LibraryCall) -> int:
+    """A call that changes layout, place and data type, as far as they differ."""
+    source, target = call.operands[0], call.result
+    return _moved(call) if source.layout is target.layout else sorted_rows(source, target)
+
+
+def _repeated(call: LibraryCall) -> int:
+    """repeat_program_factory_last_dim.cpp, _higher_dim.cpp: rows, to which tiles are turned."""
+    source, result = call.operands[0], call.result
+    if source.shape == result.shape:
+        return 0
+    rows, repeated = (_as_rows(p) for p in (source, result))
+    is_longer = source.shape[-1:] != result.shape[-1:]
+    size = 2 * (_row(repeated) if is_longer else _row(rows) + STREAM_TAIL)
+    if source.layout is Layout.TILE:
+        interleaved = source.with_(shards=None)
+        return max(size, sorted_rows(interleaved, rows), sorted_rows(repeated, result))
+    return size
+
+
+def _as_rows(placement: TensorPlacement) -> TensorPlacement:
+    """Interleaved rows, which block floats become as 16 bits."""
+    kind = placement.data_type
+    return placement.with_(
+        layout=Layout.ROW_MAJOR,
+        memory_layout="interleaved",
+        shards=None,
+        data_type=DataType.BFLOAT16 if kind.is_block_float else kind,
+    )
+
+
+def _embedded(call: LibraryCall, chip: ChipDescription) -> int:
+    """Rows that were found by indices in tiles become tiles afterwards; whole shards in place."""
+    result, size = call.result, embedded(call, chip)
+    becomes_tiles = call.operands[0].layout is result.layout is Layout.TILE
+    if becomes_tiles and result.memory_layout != "height_sharded":
+        return max(size, sorted_rows(_as_rows(result), result))
+    return size
+
+
+def _multiplied(call: LibraryCall) -> int:
+    """prod_nc_program_factory.cpp, prod_all_program_factory.cpp: two tiles each of the tensor, of
+    ones, or of what is between, and of the result."""
+    return 6 * _page(call.operands[0])
+
+
+def _largest_index(call: LibraryCall) -> int:
+    """argmax_program_factory.cpp: a page of the tensor, and one of the indices."""
+    return _page(call.operands[0]) + max(_row(call.result), 4)
+
+
+def _none(call: LibraryCall) -> int:
+    return 0
+
+
+_BINARY = frozenset({"add", "subtract", "multiply", "divide", "pow", "maximum", "minimum"})
+
+_Rule = Callable[[LibraryCall], int | None]
+_RULES: dict[str, _Rule] = {
+    **dict.fromkeys(("to_memory_config", "to_device"), _moved),
+    "to_layout": _changed_layout,
+    "composite_to_layout": _relaid,
+    "typecast": _typecast,
+    "slice_static": _sliced,
+    "concat": _joined,
+    "pad": _padded,
+    "reshape": _reshaped,
+    **dict.fromkeys(("relu", "where"), elementwise),
+    **dict.fromkeys(("sum", "mean", "max", "min"), _reduced),
+    "prod": _multiplied,
+    "argmax": _largest_index,
+    "repeat": _repeated,
+    "concatenate_heads": heads_joined,
+    "split_query_key_value_and_split_heads": heads_split,
+    "rotary_embedding": rotated,
+    **dict.fromkeys(("update_cache", "paged_update_cache"), _updated),
+    "fill_cache": _filled,
+    **dict.fromkeys(("nlp_create_qkv_heads_decode", "nlp_concat_heads_decode"), _none),
+    **dict.fromkeys(_BINARY, elementwise),
+}
+_RuleOfChip = Callable[[LibraryCall, ChipDescription], int | None]
+_RULES_OF_CHIPS: dict[str, _RuleOfChip] = {
+    **dict.fromkeys(("permute", "transpose"), _reordered),
+    "embedding": _embedded,
+    "softmax": softmax,
+    **dict.fromkeys(("layer_norm", "rms_norm", "group_norm"), norm),
+    "scaled_dot_product_attention": attention,
+    **dict.fromkeys(DECODING, _attention_of_one),
+    **dict.fromkeys(("max_pool2d", "avg_pool2d"), pool_buffers),
+    "rotary_embedding_llama": rotated_by_tables,
+}

@@ -1,0 +1,1 @@
+"""Overrides: decisions given from outside and written out."""

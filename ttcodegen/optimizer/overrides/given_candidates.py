@@ -1,0 +1,378 @@
+"""The ways to make a call that agree with what is given for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+from ttcodegen.dialects.operations.compute_config import ComputeConfig
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.math_fidelity import MathFidelity
+from ttcodegen.dialects.ttcore.memory import Memory
+from ttcodegen.dialects.ttcore.shards import SHARDED
+from ttcodegen.dialects.ttcore.tile import TILE_SIDE
+from ttcodegen.dialects.ttnn.placement import TensorPlacement, given_placement
+from ttcodegen.dialects.ttnn.program_configs import (
+    PROGRAM_CONFIGS,
+    Conv2dConfig,
+    CoreGrid,
+    CoreSet,
+    LayerNormSharded,
+    MatmulProgramConfig,
+    ProgramConfig,
+    Word,
+    config_of_text,
+)
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.ops.elementwise.fused_activations import activation_name
+from ttcodegen.optimizer.candidates.candidates import Ways, sharded_as
+from ttcodegen.optimizer.core.call import COMPUTE_CONFIG, LibraryCall
+from ttcodegen.optimizer.core.candidate import Way, interleaved
+from ttcodegen.optimizer.overrides.overrides import (
+    PLACES,
+    Entry,
+    FunctionOverrides,
+    is_fused,
+    place,
+)
+from ttcodegen.optimizer.programs.norms import norm_misfit
+
+
+class GivenChoices:
+    """What is given for the calls of a function, against the ways that there are."""
+
+    def __init__(self, overrides: FunctionOverrides, ways: Ways) -> None:
+        self._overrides = overrides
+        self._ways = ways
+        """All ways, sharded ones too: what is requested need not be found by the search."""
+
+    def concern(self, op: CatalogueOp) -> bool:
+        """True if anything is given for a call."""
+        return self._overrides[op] is not None
+
+    def ways(self, op: CatalogueOp, call: LibraryCall, fixed: Sequence[bool]) -> list[Way]:
+        """The ways that agree, from operands placed as `call` says.
+
+        Raises:
+            CompileError: if the library makes the call so from no operands, with the rule and with
+                what it takes; or if the entry is of another op, or names a configuration that no
+                program can have.
+        """
+        entry = self._overrides[op]
+        assert entry is not None
+        self._check(op, entry)
+        config = self._config(op, entry)
+        brought = list(self._brought(op, call, entry, fixed, config))
+        # A convolution brings its image into the shards that suit it; others are for what is asked.
+        first = [brought[:1]] if call.name == "conv2d" else []
+        refused: CompileError | None = None
+        for operands in (*first, brought):
+            try:
+                agreeing = self._agreeing(op, call, entry, fixed, config, operands)
+            except CompileError as error:
+                refused = error
+            else:
+                return [_with(op, way, entry, config) for way in agreeing]
+        assert refused is not None
+        raise refused
+
+    def _agreeing(
+        self,
+        op: CatalogueOp,
+        call: LibraryCall,
+        entry: Entry,
+        fixed: Sequence[bool],
+        config: ProgramConfig | None,
+        brought: Sequence[tuple[TensorPlacement, ...]],
+    ) -> list[Way]:
+        """The ways that agree, from operands that are brought to one of these memory
+        configurations."""
+        offered: list[Way] = []
+        misfit = self._ways.misfit(call, config) if config is not None else None
+        if config is not None and self._ways.keeps_configuration(call):
+            if config not in op.parameters().values():
+                raise self._refused(op, "its configuration follows from its shapes", call, [])
+            config = None
+        for operands in brought:
+            variant = replace(call, operands=operands)
+            for way in self._offered(variant, fixed, entry, config):
+                if isinstance(config, LayerNormSharded):
+                    misfit = norm_misfit(way.operands[0], config)
+                    if misfit is not None:
+                        continue
+                if self._takes(way, call, fixed, operands, entry) and way not in offered:
+                    offered.append(way)
+        impossible = self._impossible(entry)
+        if not offered:
+            of_operands = (self._impossible(each) for each in entry.get("operands", {}).values())
+            reason = misfit or next(filter(None, (*of_operands, impossible)), None)
+            raise self._refused(op, reason or "its operands cannot be brought there", call, [])
+        agreeing = offered
+        for field in PLACES:
+            if field not in entry or not op.results:
+                continue
+            kept = [way for way in agreeing if _place_of(way).get(field) == entry[field]]
+            if not kept:
+                reason = f"its result has no '{field}': {json.dumps(entry[field])}"
+                raise self._refused(op, impossible or reason, call, agreeing)
+            agreeing = kept
+        return agreeing
+
+    def _impossible(self, entry: Entry) -> str | None:
+        """Why no tensor in tiles can be where an entry says; None if one can."""
+        shard, grid = entry.get("shard"), entry.get("grid")
+        sharding, cores = entry.get("sharding"), self._ways.model.grid
+        if sharding == "interleaved":
+            for field in ("shard", "grid"):
+                if field in entry:
+                    return f"'{field}' is given for an interleaved tensor, which has no shards"
+        elif sharding is not None and entry.get("memory") == "dram":
+            return "shards are in L1, but for those of weights"
+        in_tiles = entry.get("layout", "tile") == "tile"
+        if shard is not None and in_tiles and any(size % TILE_SIDE for size in shard):
+            return (
+                f"'shard': {json.dumps(shard)} is no multiple of {TILE_SIDE}x{TILE_SIDE}, and "
+                "shards hold whole tiles"
+            )
+        if grid is not None and (grid[0] > cores.columns or grid[1] > cores.rows):
+            return (
+                f"'grid': {json.dumps(grid)} is more than the {cores.columns}x{cores.rows} cores "
+                "of the chip"
+            )
+        return None
+
+    def left_alone(self, op: CatalogueOp, call: LibraryCall) -> None:
+        """Raises CompileError if something else is given for a call that stays as it is."""
+        entry = self._overrides[op]
+        if entry is None or not call.results:
+            return
+        self._check(op, entry)
+        placed = _place_of(Way((), call.results))
+        if any(entry.get(field, placed.get(field)) != placed.get(field) for field in PLACES):
+            raise CompileError(
+                f"'{self._overrides.names[op]}' ({op.definition.short_name}) stays as it is: it is "
+                "computed once, of weights alone, or on the host",
+                op,
+                remedy=f"its result is at {json.dumps(placed)}",
+            )
+
+    def no_room(self, op: CatalogueOp, room: int) -> CompileError:
+        """That what is requested fits into L1 in no way."""
+        return CompileError(
+            f"'{self._overrides.names[op]}' ({op.definition.short_name}) cannot be made as its "
+            f"override says: its tensors and circular buffers take more than the {room // 1024} "
+            "KiB of L1 that each core has",
+            op,
+            remedy="keep its result or its operands in DRAM, or distribute them over more cores",
+        )
+
+    def _check(self, op: CatalogueOp, entry: Entry) -> None:
+        name, made = self._overrides.names[op], op.definition.short_name
+        if entry.get("op", made) != made:
+            raise CompileError(f"'{name}' is made by '{made}', not '{entry['op']}'", op)
+        if entry.get("fuse") is True and not is_fused(op):
+            raise CompileError(
+                f"'{name}' ({made}) has nothing fused into it",
+                op,
+                remedy="matmuls and convolutions take relu, gelu, silu or sigmoid, where their "
+                "result has no other use",
+            )
+        takes = {spec.name for spec in op.definition.attributes}
+        if "math_fidelity" in entry and COMPUTE_CONFIG not in takes:
+            raise CompileError(
+                f"'{name}' ({made}) takes no fidelity",
+                op,
+                remedy="products, convolutions, normalisations, softmax and attention do",
+            )
+        for index in entry.get("operands", {}):
+            if int(index) >= len(op.operands):
+                raise CompileError(
+                    f"'{name}' ({made}) has no operand {index}",
+                    op,
+                    remedy=f"there are 0 to {len(op.operands) - 1}",
+                )
+
+    def _config(self, op: CatalogueOp, entry: Entry) -> ProgramConfig | None:
+        name = self._overrides.names[op]
+        there = [spec for spec in op.definition.attributes if spec.name in PROGRAM_CONFIGS]
+        text, of_convolution = entry.get("program_config"), entry.get("conv2d_config")
+        if text is None and of_convolution is None:
+            return None
+        if not there:
+            made = op.definition.short_name
+            raise CompileError(f"'{name}' ({made}) takes no program configuration", op)
+        (spec,) = there
+        if text is None and spec.name != "conv2d_config":
+            raise CompileError(
+                f"'{name}' ({op.definition.short_name}) is no convolution, and has no "
+                "'conv2d_config'",
+                op,
+                remedy="'program_config' has its program configuration",
+            )
+        try:
+            if text is not None:
+                config = config_of_text(text)
+            else:
+                grid = self._ways.model.grid
+                config = _convolution(op.parameter(spec.name), of_convolution or {}, grid)
+            spec.kind.decode(spec.kind.encode(config))
+        except (ValueError, TypeError) as error:
+            reason = str(error) or (
+                f"it should be {spec.kind.expected}, not {text or 'that of a convolution'}"
+            )
+            raise CompileError(f"the override of '{name}': {reason}", op) from error
+        own = activation_name(op.parameters())
+        named = config.activation.op_type if config.activation is not None else None
+        # A product keeps its own where its configuration names none.
+        if named != own and (named is not None or isinstance(config, Conv2dConfig)):
+            raise CompileError(
+                f"the override of '{name}' changes what the program computes: its activation",
+                op,
+                remedy='"fuse": false keeps an activation apart',
+            )
+        return config
+
+    def _brought(
+        self,
+        op: CatalogueOp,
+        call: LibraryCall,
+        entry: Entry,
+        fixed: Sequence[bool],
+        config: ProgramConfig | None,
+    ) -> Iterator[tuple[TensorPlacement, ...]]:
+        """The placements that operands may have: their own, the requested one, or as the result or
+        a configuration needs them."""
+        asked = {int(index): wanted for index, wanted in entry.get("operands", {}).items()}
+        # A value that is an operand twice is in one place.
+        values = [value for value in op.operands if given_placement(value) is not None]
+        first = [values.index(value) for value in values]
+        for index in list(asked):
+            asked.update({i: asked[index] for i, f in enumerate(first) if f == first[index]})
+        sharding = entry.get("sharding", "interleaved")
+        choices: list[list[TensorPlacement]] = []
+        for index, operand in enumerate(call.operands):
+            if index in asked:
+                choices.append(self._places(operand, asked[index]))
+            elif sharding != "interleaved" and not fixed[index] and op.results:
+                beside = self._places(operand, {f: entry[f] for f in PLACES if f in entry})
+                alike = operand.shape == call.result.shape
+                choices.append([operand, *(beside if alike else [])])
+            elif isinstance(config, LayerNormSharded) and index == 0 and not fixed[index]:
+                sharded = self._places(operand, {})
+                choices.append([operand, *(p for p in sharded if p.shards is not None)])
+            else:
+                choices.append([operand])
+        for operands in product(*choices):
+            if all(operands[i] == operands[f] for i, f in enumerate(first)):
+                yield operands
+
+    def _places(self, operand: TensorPlacement, wanted: Entry) -> list[TensorPlacement]:
+        """The memory configurations that agree with an entry, of one that says nothing all other
+        memory configurations."""
+        grid = self._ways.model.grid
+        if operand.memory is Memory.HOST:
+            return [operand]
+        places = [interleaved(operand, buffer) for buffer in ("dram", "l1")]
+        for kind in SHARDED:
+            if found := sharded_as(operand, kind, grid, wanted.get("grid"), wanted.get("shard")):
+                places.append(found)
+        kept = [
+            found
+            for found in places
+            if all(place(found).get(field) == value for field, value in wanted.items())
+        ]
+        return kept if wanted else [found for found in kept if found != operand]
+
+    def _offered(
+        self,
+        call: LibraryCall,
+        fixed: Sequence[bool],
+        entry: Entry,
+        config: ProgramConfig | None,
+    ) -> Iterator[Way]:
+        ways, whole = self._ways, self._ways.model.grid
+        if "grid" in entry:
+            columns, rows = entry["grid"]
+            if columns <= whole.columns and rows <= whole.rows:
+                ways = ways.on(CoreGrid(columns, rows))
+        if isinstance(config, MatmulProgramConfig):
+            yield from ways.configured(call, config)
+        else:
+            yield from ways.of(call, fixed)
+
+    def _takes(
+        self,
+        way: Way,
+        call: LibraryCall,
+        fixed: Sequence[bool],
+        operands: Sequence[TensorPlacement],
+        entry: Entry,
+    ) -> bool:
+        """True if a way leaves fixed operands where they are, and those that are spoken of where
+        they were brought."""
+        for index, (wanted, found) in enumerate(zip(way.operands, call.operands, strict=True)):
+            # Weights are brought to the banks once, wherever they are.
+            to_banks = wanted.buffer_type == found.buffer_type == "dram" and wanted.shards
+            if fixed[index] and wanted != found and not to_banks:
+                return False
+            if str(index) in entry.get("operands", {}) and wanted != operands[index]:
+                return False
+        return True
+
+    def _refused(
+        self, op: CatalogueOp, reason: str, call: LibraryCall, ways: Sequence[Way]
+    ) -> CompileError:
+        legal = [json.dumps(_place_of(way)) for way in ways if way.results]
+        return CompileError(
+            f"'{self._overrides.names[op]}' ({op.definition.short_name}) cannot be made as its "
+            f"override says: {reason}; {self._ways.rule(call)}",
+            op,
+            remedy="the library takes " + "; ".join(dict.fromkeys(legal)) if legal else None,
+        )
+
+
+def _place_of(way: Way) -> dict[str, Any]:
+    if not way.results:
+        return {}
+    return {**place(way.results[0]), "layout": way.results[0].layout.value}
+
+
+def _convolution(current: ProgramConfig | None, given: Entry, cores: CoreGrid) -> Conv2dConfig:
+    """A convolution's configuration with some fields changed."""
+    config = current if isinstance(current, Conv2dConfig) else Conv2dConfig()
+    changes: dict[str, Any] = {}
+    for field, value in given.items():
+        if field == "activation":
+            own = config.activation.op_type if config.activation is not None else None
+            if value != own:
+                raise ValueError(f"its activation is {own or 'none'}, not {value or 'none'}")
+        elif field == "core_grid":
+            columns, rows = value
+            if columns > cores.columns or rows > cores.rows:
+                raise ValueError(f"the chip has {cores.columns}x{cores.rows} cores")
+            changes[field] = CoreSet((CoreRange(0, 0, columns - 1, rows - 1),))
+        else:
+            changes[field] = Word(value) if isinstance(value, str) else value
+    made = replace(config, **changes)
+    if (misfit := made.misfit()) is not None:
+        raise ValueError(misfit)
+    return made
+
+
+def _with(op: CatalogueOp, way: Way, entry: Entry, config: ProgramConfig | None) -> Way:
+    """A way with the configuration and the fidelity of an override."""
+    attributes = dict(way.attributes)
+    there = {spec.name for spec in op.definition.attributes}
+    if config is not None and not isinstance(config, MatmulProgramConfig):
+        (name,) = there & set(PROGRAM_CONFIGS)
+        attributes[name] = config
+    fidelity = entry.get("math_fidelity")
+    if fidelity is not None and COMPUTE_CONFIG in there:
+        compute = attributes.get("compute_config") or op.parameter("compute_config")
+        compute = compute or ComputeConfig(math_approx_mode=False)
+        attributes["compute_config"] = replace(compute, math_fidelity=MathFidelity(fidelity))
+    return replace(way, attributes=attributes)

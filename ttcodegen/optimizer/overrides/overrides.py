@@ -1,0 +1,293 @@
+"""Decisions that are given from outside, and those that were taken, as JSON.
+
+    {"version": 1, "level": 2, "functions": {"main": {"scores": {"op": "matmul", "memory": "l1",
+     "sharding": "block_sharded", "shard": [64, 128], "grid": [8, 4],
+     "program_config": "#ttnn....<...>", "math_fidelity": "hifi2", "data_type": "bfp_bf8",
+     "fuse": false, "operands": {"0": {"memory": "l1", "sharding": "height_sharded"}}}}}}
+
+Calls go by the names of what they make. A file may say as little as it likes of each of them. The
+options of the reference compiler (`override_strings`) may be used instead. `level` names the level
+of the optimizer; without it decisions are applied at level 1, unless another one is requested.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast, get_type_hints
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from ttcodegen.dialects.operations.compute_config import ComputeConfig
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.math_fidelity import MathFidelity
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
+from ttcodegen.dialects.ttnn.program_configs import PROGRAM_CONFIGS, Conv2dConfig, ProgramConfig
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.foundation.suggestions import closest
+from ttcodegen.optimizer.overrides.call_names import CallNames
+from ttcodegen.optimizer.overrides.strings import (
+    BUFFERS,
+    DATA_TYPES,
+    PAGES,
+    SHARDINGS,
+    entries_of_options,
+)
+from ttcodegen.optimizer.search.beam_search import Decision
+from ttcodegen.transforms.given_decisions import level_of
+
+VERSION = 1
+ANY = "*"
+"""The function name of entries that name none."""
+Entry = Mapping[str, Any]
+Overrides = Mapping[str, Mapping[str, Entry]]
+PLACES = ("memory", "sharding", "shard", "grid", "layout")
+"""The fields of the placement of a tensor."""
+
+
+_Rule = tuple[Callable[[Any], bool], str]
+"""True if a value is right, and what it should be."""
+
+
+def _one_of(words: Sequence[str]) -> _Rule:
+    return (lambda value: value in words), f"one of {', '.join(words)}"
+
+
+def _is_pair(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and len(cast("list[Any]", value)) == 2
+        and all(type(size) is int and size > 0 for size in cast("list[Any]", value))
+    )
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_size(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**32
+
+
+_TRUTH: _Rule = ((lambda value: isinstance(value, bool)), "true or false")
+_CORES: _Rule = (_is_pair, "columns and rows of cores")
+_FIELDS: Mapping[str, _Rule] = {
+    "op": (_is_text, "the name of an op"),
+    "memory": _one_of(BUFFERS),
+    "sharding": _one_of(SHARDINGS),
+    "shard": (_is_pair, "height and width of each shard in elements"),
+    "grid": _CORES,
+    "layout": _one_of(PAGES),
+    "data_type": _one_of(DATA_TYPES),
+    "weights": _one_of(("bfp_bf8", "bfp_bf4")),
+    "program_config": (_is_text, "an attribute, as #ttnn.matmul_...<...>"),
+    "conv2d_config": (_is_table, "fields of a convolution's configuration"),
+    "math_fidelity": _one_of([fidelity.value for fidelity in MathFidelity]),
+    "fuse": _TRUTH,
+    "operands": (_is_table, "operands by index, with the placement of each"),
+}
+_OF_OPERAND = {field: _FIELDS[field] for field in PLACES}
+
+
+def _of_convolution() -> dict[str, _Rule]:
+    """The fields of a convolution's configuration, as they are in C++."""
+    rules: dict[str, _Rule] = {
+        **{field: _one_of(words) for field, words in Conv2dConfig.words.items()},
+        "activation": ((lambda value: value is None or isinstance(value, str)), "its name or null"),
+        "core_grid": _CORES,
+    }
+    for field, hint in get_type_hints(Conv2dConfig).items():
+        if hint == bool | None:
+            rules[field] = _TRUTH
+        elif hint == int | None:
+            rules[field] = (_is_size, "a number that is not negative")
+    return rules
+
+
+_OF_CONVOLUTION = _of_convolution()
+
+
+def read_overrides(text: str) -> Overrides:
+    """The decisions in a file.
+
+    Raises:
+        CompileError: if it is no such file, or an entry has a field or a value that there is not.
+    """
+    if text.lstrip().startswith(("override-", "insert-", "--")):
+        entries = entries_of_options(text)
+        for name, entry in entries.items():
+            _check(f"the override of '{name}'", entry, _FIELDS)
+        return {ANY: entries}
+    try:
+        data: Any = json.loads(text, object_pairs_hook=_table)
+    except ValueError as error:
+        raise CompileError(f"the overrides are no JSON: {error}") from error
+    known = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    functions: Any = known.get("functions")
+    if not isinstance(functions, dict) or known.get("version") != VERSION:
+        raise CompileError(f'overrides have "version": {VERSION}, and "functions" by their names')
+    if unknown := known.keys() - {"version", "level", "functions"}:
+        raise CompileError(f"the overrides have a field '{min(unknown)}'")
+    level_of(text)
+    found = cast("dict[str, Any]", functions)
+    for function, entries in found.items():
+        if not isinstance(entries, dict):
+            raise CompileError(f"the overrides of '{function}' are no table of calls")
+        for name, entry in cast("dict[str, Any]", entries).items():
+            _check(f"the override of '{name}' in '{function}'", entry, _FIELDS)
+    return found
+
+
+def _table(fields: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; one that says something twice is an error."""
+    found = dict(fields)
+    if len(found) < len(fields):
+        names = [name for name, _ in fields]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise CompileError(f"the overrides have '{twice}' twice in one table")
+    return found
+
+
+def _check(whose: str, entry: Any, fields: Mapping[str, _Rule]) -> None:
+    if not isinstance(entry, dict):
+        raise CompileError(f"{whose} is no table of fields")
+    for field, value in cast("dict[str, Any]", entry).items():
+        if field not in fields:
+            close = closest(field, fields)
+            hint = f"did you mean '{close}'? " if close else ""
+            raise CompileError(
+                f"{whose} has a field '{field}'", remedy=f"{hint}there are {', '.join(fields)}"
+            )
+        is_right, expected = fields[field]
+        if not is_right(value):
+            raise CompileError(f"{whose} has '{field}': {json.dumps(value)}", remedy=expected)
+        if field == "conv2d_config":
+            _check(f"the configuration in {whose}", value, _OF_CONVOLUTION)
+        if field == "operands":
+            for place, wanted in cast("dict[str, Any]", value).items():
+                if not re.fullmatch("0|[1-9][0-9]{0,8}", place):
+                    raise CompileError(f"{whose} names an operand '{place}'", remedy="0, 1, ...")
+                _check(f"operand {place} of {whose}", wanted, _OF_OPERAND)
+
+
+class FunctionOverrides:
+    """What is given for the calls of one function."""
+
+    def __init__(self, overrides: Overrides, names: CallNames) -> None:
+        self.names = names
+        self._entries: dict[Operation, Entry] = {}
+        for name, entry in overrides.get(ANY, {}).items():
+            if (op := names.located(name)) is not None:
+                self._entries[op] = entry
+        for name, entry in overrides.get(names.function, {}).items():
+            if (op := names.named(name)) is not None:
+                self._entries[op] = {**self._entries.get(op, {}), **entry}
+
+    def __getitem__(self, op: Operation) -> Entry | None:
+        return self._entries.get(op)
+
+    def items(self) -> Iterable[tuple[CatalogueOp, Entry]]:
+        """All calls that something is given for."""
+        return [(op, e) for op, e in self._entries.items() if isinstance(op, CatalogueOp)]
+
+    def keeps_apart(self, *ops: Operation) -> bool:
+        """True if one of these ops is not to become part of another call."""
+        return any(self._entries.get(op, {}).get("fuse") is False for op in ops)
+
+
+def overrides_of(text: str, function: FuncOp) -> FunctionOverrides:
+    """What a file gives for a function; nothing if the text is empty."""
+    return FunctionOverrides(read_overrides(text) if text else {}, CallNames(function))
+
+
+def check_names(overrides: Overrides, functions: Sequence[CallNames]) -> None:
+    """Every override belongs to a call.
+
+    Raises:
+        CompileError: that lists the known names.
+    """
+    known = {names.function: names.known for names in functions}
+    for function, entries in overrides.items():
+        if function != ANY and function not in known:
+            close = closest(function, known)
+            raise CompileError(
+                f"there is no function '{function}' to override calls of",
+                remedy=f"did you mean '{close}'?" if close else f"there are {', '.join(known)}",
+            )
+        there = known.get(function) or [name for names in known.values() for name in names]
+        for name in entries:
+            if name not in there:
+                close = closest(name, there)
+                raise CompileError(
+                    f"'{function}' makes nothing called '{name}'"
+                    if function != ANY
+                    else f"nothing is called '{name}'",
+                    remedy=f"did you mean '{close}'?"
+                    if close
+                    else "--write-overrides lists all names",
+                )
+
+
+def place(placement: TensorPlacement) -> dict[str, Any]:
+    """The placement of a tensor, as fields of the file."""
+    fields: dict[str, Any] = {
+        "memory": placement.buffer_type,
+        "sharding": placement.memory_layout,
+    }
+    if placement.shards is not None:
+        box = placement.shards.bounding_box()
+        fields["shard"] = list(placement.shards.shape)
+        fields["grid"] = [box.columns, box.rows]
+    return fields
+
+
+def choice(placement: TensorPlacement, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """A way as an entry of the file."""
+    entry = place(placement)
+    for name in PROGRAM_CONFIGS:
+        config = attributes.get(name)
+        if isinstance(config, ProgramConfig):
+            entry["program_config"] = config.text
+    compute = attributes.get("compute_config")
+    if isinstance(compute, ComputeConfig):
+        entry["math_fidelity"] = compute.math_fidelity.value
+    if attributes.get("dtype") is not None:
+        entry["data_type"] = placement.data_type.mlir
+    return entry
+
+
+def written(decisions: Sequence[tuple[CallNames, Sequence[Decision]]], level: int) -> str:
+    """The file with the decisions that were taken at a level of the optimizer."""
+    functions: dict[str, Any] = {}
+    for names, taken in decisions:
+        entries: dict[str, Any] = {}
+        for decision in taken:
+            op, results = decision.op, decision.way.results
+            # Of calls that stay as they are, and of what is on the host, nothing was decided.
+            is_left_alone = bool(op.operands) and not decision.way.operands
+            if not results or is_left_alone or results[0].buffer_type == "system_memory":
+                continue
+            if op in names and isinstance(op, CatalogueOp):
+                attributes = {**op.parameters(), **decision.way.attributes}
+                fields = choice(results[0], attributes)
+                entries[names[op]] = {"op": op.definition.short_name, **fields}
+                if is_fused(op):
+                    entries[names[op]]["fuse"] = True
+        functions[names.function] = entries
+    content = {"version": VERSION, "level": level, "functions": functions}
+    return json.dumps(content, indent=2) + "\n"
+
+
+def is_fused(op: CatalogueOp) -> bool:
+    """True if a call applies an activation."""
+    names = {spec.name for spec in op.definition.attributes}
+    if "activation" in names and op.parameter("activation") is not None:
+        return True
+    configs = [op.parameter(name) for name in PROGRAM_CONFIGS if name in names]
+    return any(config is not None and config.activation is not None for config in configs)

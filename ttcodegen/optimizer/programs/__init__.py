@@ -1,0 +1,1 @@
+"""Work split of the library's programs over cores, by kind of op."""

@@ -1,0 +1,193 @@
+"""What each core of a two-dimensional convolution does, in tiles, and the circular buffers that it
+takes for that: the rules of tt-metal 0.70.1, conv2d_utils.cpp and
+conv2d_op_program_factory_common.cpp.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttcore.memory import Layout
+from ttcodegen.dialects.ttcore.tile import TILE_SIDE, tiles_along
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
+from ttcodegen.dialects.ttnn.program_configs import CoreGrid
+from ttcodegen.layout.collapse import align_up
+from ttcodegen.layout.placements import tile_bytes
+from ttcodegen.layout.tiled_shape import tile_bytes_of
+from ttcodegen.optimizer.core.footprint import BF16_TILE, F32_TILE, Blocks, product_buffers
+from ttcodegen.optimizer.programs.convolution import SCRATCHPAD, Convolution
+from ttcodegen.optimizer.programs.convolution_cores import DividedCores
+from ttcodegen.optimizer.programs.reader_split import Reading, splits_reading
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is the same for all slices of a convolution."""
+
+    grid: CoreGrid
+    space: int
+    """Bytes of each L1 that a slice may take."""
+    arch: str
+    weight: DataType
+    has_bias: bool
+    wide_sums: bool
+    gathers_sums: bool
+
+
+def element_bytes(data_type: DataType) -> int:
+    """Block floats are unpacked to 16 bits."""
+    return 4 if data_type.mlir == "f32" else 2
+
+
+class Plan:
+    """What each core of a convolution does, in tiles."""
+
+    def __init__(
+        self,
+        setting: Setting,
+        convolution: Convolution,
+        data_type: DataType,
+        cores: DividedCores,
+        outputs: DividedCores,
+        inner: int,
+    ) -> None:
+        self.setting, self.convolution = setting, convolution
+        self.cores, self.outputs = cores, outputs
+        self.data_type, self.inner = data_type, inner
+        self.high = self.shard_height(outputs.down) // TILE_SIDE
+        self.wide = tiles_along(
+            align_up(convolution.out_channels, outputs.across * TILE_SIDE) // outputs.across
+        )
+        self.block_height = self._block_height()
+        self.block_width = self._block_width()
+
+    def shard_height(self, down: int) -> int:
+        """Rows of the result of each core."""
+        return align_up(self.convolution.out_pixels, down * TILE_SIDE) // down
+
+    def _block_height(self) -> int:
+        asked = self.convolution.block_height
+        if not asked:
+            return self.high
+        return next(n for n in range(min(asked, self.high), 0, -1) if self.high % n == 0)
+
+    def _block_width(self) -> int:
+        """determine_per_core_conv_block_config."""
+        convolution, cores = self.convolution, self.cores
+        rows, columns = convolution.kernel
+        if cores.kind == "height_sharded":
+            single = convolution.is_of_single_channels(self.setting.has_bias)
+            return tiles_along(self.inner * (1 if single else columns))
+        if cores.kind == "block_sharded":
+            return tiles_along(self.inner // cores.across * columns)
+        parts = cores.count * (convolution.config.act_block_w_div or 1)
+        return tiles_along(self.inner * rows * columns // parts)
+
+    def product(self, image: TensorPlacement, result: TensorPlacement) -> int:
+        """Bytes of the circular buffers of a convolution of single pixels, of sharded images."""
+        setting = self.setting
+        weight = TensorPlacement((1, 1, 32, 32), setting.weight, Layout.TILE)
+        whole = self.block_width == tiles_along(self.inner)
+        return product_buffers(
+            Blocks(self.high, self.wide, self.block_width, whole),
+            image,
+            weight,
+            result,
+            setting.wide_sums,
+            weight if setting.has_bias else None,
+            multicast=self.cores.kind != "height_sharded",
+        )
+
+    def buffers(self, result: TensorPlacement, skips: bool | None = None) -> int:
+        """Bytes of the circular buffers of the program that multiplies (get_cb_info).
+
+        `skips`: whether the image needs no buffer for what is sent to other cores.
+        """
+        setting, convolution, cores = self.setting, self.convolution, self.cores
+        config = convolution.config
+        by_height = cores.kind == "height_sharded"
+        if skips is None:
+            skips = not by_height and cores.across == self.outputs.across == 1
+        out_tile = tile_bytes(result)
+        rows_tile = F32_TILE if self.data_type.mlir == "f32" else BF16_TILE
+        weight = tile_bytes_of(setting.weight)
+        single = convolution.is_of_single_channels(setting.has_bias)
+        first, second = self._readers(single, result)
+        # What is sent to other cores has the format of the result.
+        same = (rows_tile, self.data_type.mlir == "f32") == (
+            out_tile,
+            result.data_type.mlir == "f32",
+        )
+        overlaps = cores.kind == "block_sharded" and same and not skips
+        times = 2 if config.enable_act_double_buffer else 1
+        size = self._weights(single) * weight
+        size += self.wide * weight if setting.has_bias else 0
+        size += self._sums(result, single)
+        if by_height:
+            size += times * first * rows_tile
+        elif not skips:
+            size += times * (first + second) * out_tile
+        size += 0 if overlaps else times * second * rows_tile
+        size += self.block_height * self.block_width * out_tile
+        if not overlaps and cores.kind == "width_sharded":
+            size += 2 * self.block_width * rows_tile
+        elif not overlaps and cores.kind == "block_sharded":
+            size += times * first * rows_tile
+        if single:
+            size += out_tile
+        if config.config_tensors_in_dram:
+            size += 2 * self.high * TILE_SIDE
+        return size + SCRATCHPAD
+
+    def _weights(self, single: bool) -> int:
+        rows, columns = self.convolution.kernel
+        deep = self.block_height * columns if single else self.block_width
+        count = self.wide * deep
+        doubled = bool(self.convolution.config.enable_weights_double_buffer)
+        if self.cores.kind == "height_sharded" and self.high > self.block_height:
+            return count * rows
+        return count * (2 if doubled else 1)
+
+    def _sums(self, result: TensorPlacement, single: bool) -> int:
+        """Where sums of several steps are kept, if that is not the result."""
+        setting, convolution, cores = self.setting, self.convolution, self.cores
+        steps = convolution.kernel[0]
+        if cores.kind == "block_sharded":
+            steps *= cores.across * self.outputs.across
+        elif cores.kind == "width_sharded":
+            steps = cores.count * (convolution.config.act_block_w_div or 1)
+        kind = result.data_type.mlir
+        if setting.gathers_sums and steps > (1 if setting.has_bias else 2):
+            kind = "f32" if setting.wide_sums else "bf16"
+        word = convolution.config.output_layout
+        in_rows = word is not None and word.text == "row_major"
+        if kind == result.data_type.mlir and not in_rows and not single:
+            return 0
+        return (1 if single else self.high * self.wide) * tile_bytes_of(DataType.from_mlir(kind))
+
+    def _readers(self, single: bool, result: TensorPlacement) -> tuple[int, int]:
+        """Tiles of the block of the image that each of two readers gathers."""
+        whole = self.block_height * self.block_width
+        if single or self.cores.kind == "width_sharded" or self.block_height <= 1:
+            return whole, 0
+        by_height = self.cores.kind == "height_sharded"
+        convolution, setting = self.convolution, self.setting
+        if by_height and not splits_reading(
+            Reading(
+                self.block_height,
+                self.block_width,
+                self.inner,
+                convolution.kernel[1] if convolution.dilation[1] == 1 else 1,
+                convolution.kernel[1],
+                self.wide * self.block_width,
+                tile_bytes_of(setting.weight),
+                self.data_type.mlir == "f32",
+                result.data_type.mlir,
+                setting.wide_sums,
+            ),
+            setting.arch,
+        ):
+            return whole, 0
+        last = self.block_height // 2
+        return (self.block_height - last) * self.block_width, last * self.block_width

@@ -1,0 +1,1 @@
+"""Rewrites before layouts: dense rows, decode forms, weight types, fidelity."""

@@ -1,0 +1,1 @@
+"""Beam search over placements, and L1 allocation."""

@@ -1,0 +1,1 @@
+"""System and device of a module, and whether it fits the device's memory."""

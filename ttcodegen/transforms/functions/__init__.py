@@ -1,0 +1,1 @@
+"""Passes on functions of any dialect: inlining, common subexpressions, const-eval."""

@@ -1,0 +1,1 @@
+"""Sharding over meshes: propagation, partition, shards of arguments."""

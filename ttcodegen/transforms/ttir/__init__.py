@@ -1,0 +1,1 @@
+"""Passes on TTIR: canonical form, element types, decompositions, movement rules."""

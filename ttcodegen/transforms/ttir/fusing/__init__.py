@@ -1,0 +1,1 @@
+"""Fusion patterns: ops that a model spells out, as the op that computes them."""

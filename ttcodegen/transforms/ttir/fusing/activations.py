@@ -1,0 +1,395 @@
+"""Activations that were spelled out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite, pi, sqrt
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.core.datatypes import shape_of
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.core.definition import with_trait
+from ttcodegen.ops.core.traits import Trait
+from ttcodegen.transforms.rewriting import PatternSet, Rewriter
+from ttcodegen.transforms.ttir.queries import close, is_float, same_type, with_splat
+
+ACTIVATIONS = PatternSet()
+
+_TANH_CUBIC = 0.044715
+_SCALINGS = ("ttir.multiply", "ttir.div", "ttir.neg")
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product taken apart: its factors but for numbers, and the product of the numbers."""
+
+    factors: list[SSAValue]
+    number: float
+
+    def without(self, factor: SSAValue) -> list[SSAValue] | None:
+        """The other factors, None if it is none of them."""
+        if not any(known is factor for known in self.factors):
+            return None
+        rest = list(self.factors)
+        del rest[next(i for i, known in enumerate(rest) if known is factor)]
+        return rest
+
+
+def product_of(rewriter: Rewriter, op: CatalogueOp, limit: int = 8) -> Product:
+    """Takes a multiplication, a division by a number or a negation apart, through factors that are
+    such themselves and have no other use."""
+    factors: list[SSAValue] = []
+    number = 1.0
+    pending: list[tuple[SSAValue, CatalogueOp | None]] = [(op.results[0], op)]
+    while pending:
+        value, producer = pending.pop()
+        splat = splat_of(value)
+        if splat is not None:
+            number *= splat
+            continue
+        if producer is None or len(factors) + len(pending) >= limit:
+            factors.append(value)
+            continue
+        lhs, rhs = producer.operands[0], producer.operands[-1]
+        if producer.name == "ttir.neg":
+            number = -number
+            pending.append((lhs, _inner_product(rewriter, lhs)))
+        elif producer.name == "ttir.multiply":
+            pending.append((rhs, _inner_product(rewriter, rhs)))
+            pending.append((lhs, _inner_product(rewriter, lhs)))
+        elif (divisor := splat_of(rhs)) is not None and divisor != 0:
+            number /= divisor
+            pending.append((lhs, _inner_product(rewriter, lhs)))
+        else:
+            factors.append(value)
+    return Product(factors, number)
+
+
+def _inner_product(rewriter: Rewriter, value: SSAValue) -> CatalogueOp | None:
+    producer = rewriter.sole(value, *_SCALINGS)
+    return producer if producer is not None and is_float(value) else None
+
+
+def addend(rewriter: Rewriter, value: SSAValue, expected: float) -> SSAValue | None:
+    """What `expected` is added to, if `value` is such a sum and has no other use."""
+    producer = rewriter.sole(value, "ttir.add")
+    found = None if producer is None else with_splat(producer)
+    if producer is None or found is None or not close(found[1], expected, value):
+        return None
+    return found[0] if same_type(found[0], producer) else None
+
+
+def scaled(rewriter: Rewriter, value: SSAValue, expected: float) -> SSAValue | None:
+    """What is multiplied with `expected`, if `value` is such a product and has no other use."""
+    producer = rewriter.sole(value, *_SCALINGS)
+    if producer is None:
+        return None
+    product = product_of(rewriter, producer)
+    if len(product.factors) != 1 or not close(product.number, expected, value):
+        return None
+    return product.factors[0] if same_type(product.factors[0], producer) else None
+
+
+@ACTIVATIONS.on(*with_trait(Trait.ACTIVATES))
+def activate_before_reshape(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """An activation of a reshaped product is one of the product, which can compute it itself."""
+    if len(op.operands) != 1 or not same_type(op.operands[0], op):
+        return None
+    reshaped = rewriter.sole(op.operands[0], "ttir.reshape")
+    product = None if reshaped is None else reshaped.operands[0]
+    if product is None or rewriter.sole(product, "ttir.matmul", "ttir.linear") is None:
+        return None
+    return rewriter.reshape(rewriter.again(op, [product], product.type), op.result_shape)
+
+
+# Rectifiers
+
+
+@ACTIVATIONS.on("ttir.maximum")
+def fuse_relu(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """max(x, 0)."""
+    found = with_splat(op)
+    if found is None or found[1] != 0 or not same_type(found[0], op):
+        return None
+    return rewriter.emit("relu", [found[0]], op.result_type)
+
+
+@ACTIVATIONS.on("ttir.where")
+def fuse_chosen_relu(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """x where x > 0, else 0, of integers: for a float that is no number it gives 0, a relu NaN."""
+    condition, value, other = op.operands
+    producer = rewriter.sole(condition, "ttir.gt", "ttir.ge")
+    if producer is None or splat_of(other) != 0 or not same_type(value, op):
+        return None
+    if producer.operands[0] is not value or splat_of(producer.operands[1]) != 0:
+        return None
+    return None if is_float(value) else rewriter.emit("relu", [value], op.result_type)
+
+
+@ACTIVATIONS.on("ttir.minimum")
+def fuse_relu6(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """min(relu(x), 6)."""
+    found = with_splat(op)
+    if found is None or found[1] != 6 or not same_type(found[0], op):
+        return None
+    producer = rewriter.sole(found[0], "ttir.relu")
+    return producer and rewriter.emit("relu6", [producer.operands[0]], op.result_type)
+
+
+@ACTIVATIONS.on("ttir.relu")
+def fuse_limited_relu6(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """relu(min(x, 6))."""
+    producer = rewriter.sole(op.operands[0], "ttir.minimum")
+    found = None if producer is None else with_splat(producer)
+    if producer is None or found is None or found[1] != 6 or not same_type(found[0], producer):
+        return None
+    return rewriter.emit("relu6", [found[0]], op.result_type)
+
+
+@ACTIVATIONS.on("ttir.clamp_scalar")
+def fuse_clamped_relu6(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """clamp(x, 0, 6)."""
+    if op.parameter("min") != 0 or op.parameter("max") != 6 or not is_float(op.results[0]):
+        return None
+    return rewriter.emit("relu6", [op.operands[0]], op.result_type)
+
+
+@ACTIVATIONS.on("ttir.multiply", "ttir.div")
+def fuse_hardsigmoid(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """relu6(x + 3) / 6."""
+    if not is_float(op.results[0]):
+        return None
+    product = product_of(rewriter, op)
+    if len(product.factors) != 1 or not close(product.number, 1 / 6, op.results[0]):
+        return None
+    producer = rewriter.sole(product.factors[0], "ttir.relu6")
+    source = None if producer is None else addend(rewriter, producer.operands[0], 3.0)
+    if source is None or not same_type(source, op):
+        return None
+    return rewriter.emit("hardsigmoid", [source], op.result_type)
+
+
+# Sigmoid, silu, mish
+
+
+@ACTIVATIONS.on("ttir.div", "ttir.reciprocal")
+def fuse_sigmoid(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """1 / (1 + exp(-x)), or x or another finite number above it. What else may be above it could be
+    infinite: through an exponential that is infinite as well it is NaN, times a sigmoid it is
+    not."""
+    total = op.operands[-1]
+    exponential = addend(rewriter, total, 1.0)
+    producer = None if exponential is None else rewriter.sole(exponential, "ttir.exp")
+    negated = None if producer is None else rewriter.sole(producer.operands[0], "ttir.neg")
+    if negated is None or not same_type(negated.operands[0], op):
+        return None
+    above = None if op.name == "ttir.reciprocal" else op.operands[0]
+    number = 1 if above is None else splat_of(above)
+    if above is not negated.operands[0] and (number is None or not isfinite(number)):
+        return None
+    sigmoid = rewriter.emit("sigmoid", [negated.operands[0]], op.result_type)
+    if number == 1:
+        return sigmoid
+    return rewriter.emit("multiply", [op.operands[0], sigmoid], op.result_type)
+
+
+@ACTIVATIONS.on("ttir.multiply")
+def fuse_silu(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """x * sigmoid(x)."""
+    for value, factor in _both_ways(op):
+        producer = rewriter.sole(factor, "ttir.sigmoid")
+        source = None if producer is None else producer.operands[0]
+        if source is None or not same_type(source, op):
+            continue
+        if source is value or _is_with_more_ones(rewriter, source, value):
+            return rewriter.emit("silu", [source], op.result_type)
+    return None
+
+
+def _is_with_more_ones(rewriter: Rewriter, value: SSAValue, before: SSAValue) -> bool:
+    """True if a reshape gave a value leading ones, which elementwise ops do without."""
+    reshaped = rewriter.defining(value, "ttir.reshape")
+    if reshaped is None or reshaped.operands[0] is not before:
+        return False
+    shape, own = shape_of(value.type), shape_of(before.type)
+    return shape == (1,) * (len(shape) - len(own)) + own
+
+
+@ACTIVATIONS.on("ttir.multiply")
+def fuse_mish(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """x * tanh(log(1 + exp(x)))."""
+    for value, factor in _both_ways(op):
+        producer = rewriter.sole(factor, "ttir.tanh")
+        if producer is None or not same_type(value, op):
+            continue
+        source = _softplus_input(rewriter, producer.operands[0])
+        if source is value:
+            return rewriter.emit("mish", [value], op.result_type)
+    return None
+
+
+def _softplus_input(rewriter: Rewriter, value: SSAValue) -> SSAValue | None:
+    """x, if `value` is log(1 + exp(x)), or max(x, 0) + log(1 + exp(-|x|)) with care for NaN."""
+    choice = rewriter.sole(value, "ttir.where")
+    if choice is not None:
+        return _log_add_exp_input(rewriter, choice)
+    producer = rewriter.sole(value, "ttir.log1p", "ttir.log")
+    if producer is None:
+        return None
+    inner: SSAValue | None = producer.operands[0]
+    if producer.name == "ttir.log":
+        inner = addend(rewriter, producer.operands[0], 1.0)
+    exponential = None if inner is None else rewriter.sole(inner, "ttir.exp")
+    return None if exponential is None else exponential.operands[0]
+
+
+def _log_add_exp_input(rewriter: Rewriter, choice: CatalogueOp) -> SSAValue | None:
+    """x, if `choice` is what `jax.numpy.logaddexp(x, 0)` prints: x where that is not a number."""
+    condition, x, total = choice.operands
+    is_nan = rewriter.sole(condition, "ttir.ne")
+    addition = rewriter.sole(total, "ttir.add")
+    if is_nan is None or addition is None or any(v is not x for v in is_nan.operands):
+        return None
+    for first, second in _both_ways(addition):
+        above = rewriter.sole(first, "ttir.relu")
+        exponent = _softplus_input(rewriter, second)
+        negated = None if exponent is None else rewriter.sole(exponent, "ttir.neg")
+        size = None if negated is None else rewriter.sole(negated.operands[0], "ttir.abs")
+        if above is not None and above.operands[0] is x and size and size.operands[0] is x:
+            return x
+    return None
+
+
+@ACTIVATIONS.on("ttir.where")
+def fuse_leaky_relu(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """x where x >= 0 (or > 0), else x times a number."""
+    condition, value, other = op.operands
+    producer = rewriter.sole(condition, "ttir.gt", "ttir.ge")
+    product = rewriter.sole(other, "ttir.multiply")
+    found = None if product is None else with_splat(product)
+    if producer is None or found is None or found[0] is not value or not same_type(value, op):
+        return None
+    if producer.operands[0] is not value or splat_of(producer.operands[1]) != 0:
+        return None
+    # 0 times what is not finite is NaN, where a leaky relu has 0.
+    if not is_float(value) or not isfinite(found[1]):
+        return None
+    return rewriter.emit("leaky_relu", [value], op.result_type, parameter=float(found[1]))
+
+
+def _both_ways(op: CatalogueOp) -> list[tuple[SSAValue, SSAValue]]:
+    lhs, rhs = op.operands
+    return [(lhs, rhs), (rhs, lhs)]
+
+
+# Gelu
+
+
+@ACTIVATIONS.on("ttir.where")
+def fuse_complementary_error(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """1 + erf(x) near zero, 2 - erfc(|x|) or erfc(|x|) elsewhere: twice the normal distribution as
+    jax.scipy computes it, which is erfc(-x) everywhere."""
+    condition, near, far = op.operands
+    curve = addend(rewriter, near, 1.0)
+    erf = None if curve is None else rewriter.sole(curve, "ttir.erf")
+    is_near = rewriter.sole(condition, "ttir.lt")
+    choice = rewriter.sole(far, "ttir.where")
+    if erf is None or is_near is None or choice is None or splat_of(is_near.operands[1]) is None:
+        return None
+    x = erf.operands[0]
+    sign = rewriter.sole(choice.operands[0], "ttir.gt")
+    above = rewriter.sole(choice.operands[1], "ttir.subtract")
+    if sign is None or above is None or splat_of(above.operands[0]) != 2:
+        return None
+    if sign.operands[0] is not x or splat_of(sign.operands[1]) != 0:
+        return None
+    tails = [rewriter.defining(v, "ttir.erfc") for v in (above.operands[1], choice.operands[2])]
+    sizes = [is_near.operands[0], *(tail.operands[0] for tail in tails if tail is not None)]
+    magnitudes = [rewriter.defining(size, "ttir.abs") for size in sizes]
+    if len(sizes) != 3 or any(m is None or m.operands[0] is not x for m in magnitudes):
+        return None
+    return rewriter.emit("erfc", [rewriter.like("neg", x)], op.result_type)
+
+
+@ACTIVATIONS.on("ttir.multiply", "ttir.div")
+def fuse_gelu(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """x / 2 * (1 + erf(x / sqrt(2))), x / 2 * erfc(-x / sqrt(2)), and the approximation of the
+    first by a hyperbolic tangent, which differs from it by less than 5e-4."""
+    if not is_float(op.results[0]):
+        return None
+    product = product_of(rewriter, op)
+    if len(product.factors) != 2:
+        return None
+    for value, gate in (product.factors, reversed(product.factors)):
+        if same_type(value, op) and _is_gelu(rewriter, value, gate, product.number):
+            return rewriter.emit("gelu", [value], op.result_type)
+    return None
+
+
+def _is_gelu(rewriter: Rewriter, value: SSAValue, gate: SSAValue, number: float) -> bool:
+    half = close(number, 0.5, value)
+    if (complement := rewriter.sole(gate, "ttir.erfc")) is not None:
+        return half and scaled(rewriter, complement.operands[0], -sqrt(0.5)) is value
+    # 0.5 * (1 + t) may also be written as 0.5 + 0.5 * t.
+    curve = addend(rewriter, gate, 1.0) if half else None
+    if curve is None and close(number, 1.0, value):
+        curve = addend(rewriter, gate, 0.5)
+        curve = None if curve is None else scaled(rewriter, curve, 0.5)
+    producer = None if curve is None else rewriter.sole(curve, "ttir.erf", "ttir.tanh")
+    if producer is None:
+        return False
+    argument = producer.operands[0]
+    if producer.name == "ttir.erf":
+        return scaled(rewriter, argument, sqrt(0.5)) is value
+    return _is_cubic(rewriter, argument, value)
+
+
+def _is_cubic(rewriter: Rewriter, argument: SSAValue, value: SSAValue) -> bool:
+    """sqrt(2 / pi) * (x + 0.044715 * x^3), also as a product with x."""
+    producer = rewriter.sole(argument, "ttir.multiply")
+    if producer is None:
+        return False
+    product = product_of(rewriter, producer)
+    if not close(product.number, sqrt(2 / pi), value):
+        return False
+    rest = product.without(value)
+    if rest is not None:
+        square = addend(rewriter, rest[0], 1.0) if len(rest) == 1 else None
+        return square is not None and _is_power(rewriter, square, value, 2)
+    if len(product.factors) != 1:
+        return False
+    total = rewriter.sole(product.factors[0], "ttir.add")
+    return total is not None and any(
+        first is value and _is_power(rewriter, second, value, 3)
+        for first, second in _both_ways(total)
+    )
+
+
+def _is_power(rewriter: Rewriter, value: SSAValue, base: SSAValue, exponent: int) -> bool:
+    """True if `value` is 0.044715 times that power of `base`."""
+    producer = rewriter.sole(value, "ttir.multiply")
+    if producer is None:
+        return False
+    product = product_of(rewriter, producer)
+    if not close(product.number, _TANH_CUBIC, base):
+        return False
+    return _degree(rewriter, product.factors, base) == exponent
+
+
+def _degree(rewriter: Rewriter, factors: list[SSAValue], base: SSAValue) -> int:
+    """The power of `base` that the factors multiply to, 0 if they have other factors."""
+    degree = 0
+    for factor in factors:
+        if factor is base:
+            degree += 1
+            continue
+        power = rewriter.sole(factor, "ttir.pow", "ttir.square")
+        if power is None or power.operands[0] is not base:
+            return 0
+        exponent = 2 if power.name == "ttir.square" else splat_of(power.operands[1])
+        if exponent not in (2, 3):
+            return 0
+        degree += int(exponent)
+    return degree

@@ -1,0 +1,372 @@
+"""Attention that was spelled out: joined heads, scaled dot products."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.core.datatypes import bf16, element_of, shape_of
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.foundation.lazy_numpy import np
+from ttcodegen.ops.attention.sdpa import LOWEST_MASKED
+from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.reduction.reduce import reduced_dims
+from ttcodegen.transforms.rewriting import PatternSet, Rewriter
+from ttcodegen.transforms.ttir.broadcast_fold import broadcast
+from ttcodegen.transforms.ttir.empty_rows import bounded
+from ttcodegen.transforms.ttir.fusing.activations import product_of
+from ttcodegen.transforms.ttir.fusing.attention_masks import HIDES, may_hide_rows, seen_keys
+from ttcodegen.transforms.ttir.fusing.repetitions import REPETITIONS, head_repetition
+from ttcodegen.transforms.ttir.queries import is_float, same_type, unconverted
+
+ATTENTION = PatternSet()
+
+_HEAD_SIZE = 32
+"""The library joins heads whose sizes are multiples of a tile (docs/library-rules.md)."""
+
+
+@ATTENTION.on("ttir.reshape")
+def fuse_concatenate_heads(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """(batch, heads, sequence, size) to (batch, sequence, heads * size)."""
+    permuted = rewriter.sole(op.operands[0], "ttir.permute")
+    if permuted is None or permuted.parameter("permutation") != [0, 2, 1, 3]:
+        return None
+    batch, sequence, heads, size = permuted.result_shape
+    wanted = ((batch, sequence, heads * size), (batch * sequence, heads * size))
+    if op.result_shape not in wanted or size % _HEAD_SIZE != 0 or heads == 1 or sequence == 1:
+        return None
+    joined = TensorType(op.result_type.element_type, wanted[0])
+    result = rewriter.emit("concatenate_heads", [permuted.operands[0]], joined)
+    return rewriter.reshape(result, op.result_shape)
+
+
+# Scaled dot product attention
+
+
+@dataclass(frozen=True)
+class _Factor:
+    """A factor of a product of matrices, apart from what was done to it on the way."""
+
+    value: SSAValue
+    number: float = 1.0
+    transposed: bool = False
+    repeats: int = 1
+    """How often each head was repeated."""
+
+
+_UNDONE = (
+    "ttir.typecast",
+    "ttir.permute",
+    "ttir.reshape",
+    *REPETITIONS,
+    "ttir.multiply",
+    "ttir.div",
+    "ttir.neg",
+)
+
+
+def _factor(rewriter: Rewriter, value: SSAValue, transposed: bool = False) -> _Factor:
+    """Takes conversions, numbers, repetitions of heads and exchanges of the last two dimensions off
+    a matrix."""
+    factor = found = _Factor(value, transposed=transposed)
+    for _ in range(2 * len(_UNDONE)):
+        producer = rewriter.sole(factor.value, *_UNDONE)
+        inner = None if producer is None else _without(rewriter, factor, producer)
+        if inner is None:
+            break
+        factor = inner
+        # What was computed in wider numbers, as rotations of queries are, is taken as it was
+        # rounded for the product.
+        if element_of(factor.value.type) == bf16:
+            found = factor
+    return found
+
+
+def _without(rewriter: Rewriter, factor: _Factor, op: CatalogueOp) -> _Factor | None:
+    """The factor before the op that made it, None if the op does something else to it."""
+    source = op.operands[0]
+    if not is_float(source):
+        return None
+    if op.name in REPETITIONS:
+        repeats = head_repetition(op)
+        return replace(factor, value=source, repeats=factor.repeats * repeats) if repeats else None
+    match op.name:
+        case "ttir.typecast":
+            return replace(factor, value=source)
+        case "ttir.permute" | "ttir.reshape":
+            if op.name == "ttir.permute" and op.parameter("permutation") == [0, 1, 3, 2]:
+                return replace(factor, value=source, transposed=not factor.transposed)
+            return _scaled_before(rewriter, factor, op)
+        case _:
+            product = product_of(rewriter, op)
+            if len(product.factors) != 1 or not same_type(product.factors[0], op):
+                return None
+            number = factor.number * product.number
+            return replace(factor, value=product.factors[0], number=number)
+
+
+def _scaled_before(rewriter: Rewriter, factor: _Factor, op: CatalogueOp) -> _Factor | None:
+    """A factor that was multiplied with a number before its heads were put in order."""
+    producer = rewriter.sole(op.operands[0], "ttir.multiply", "ttir.div", "ttir.neg")
+    product = None if producer is None else product_of(rewriter, producer)
+    if producer is None or product is None or len(product.factors) != 1:
+        return None
+    if not same_type(product.factors[0], producer):
+        return None
+    moved = rewriter.again(op, [product.factors[0]])
+    return replace(factor, value=moved, number=factor.number * product.number)
+
+
+def _converted(rewriter: Rewriter, value: SSAValue) -> SSAValue:
+    """`value` before a conversion between floats."""
+    producer = rewriter.sole(value, "ttir.typecast")
+    return producer.operands[0] if producer and is_float(producer.operands[0]) else value
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What the softmax of an attention is taken of, taken apart."""
+
+    product: CatalogueOp
+    number: float
+    mask: SSAValue | None
+    """What is added to the products, or, if something is hidden, the truth of where."""
+    hidden: float = 0.0
+    """What replaces the products where the mask is false, or true if it is inverted."""
+    inverted: bool = False
+
+    def added(self, rewriter: Rewriter) -> SSAValue | None:
+        """What to add to the products so that they are the scores."""
+        if self.mask is None or self.hidden == 0.0:
+            return self.mask
+        shape = [1] * len(shape_of(self.mask.type))
+        hidden = max(self.hidden, LOWEST_MASKED)
+        choices = [rewriter.full(shape, number, bf16) for number in (0.0, hidden)]
+        if self.inverted:
+            choices.reverse()
+        result = TensorType(bf16, shape_of(self.mask.type))
+        return rewriter.emit("where", [self.mask, *choices], result)
+
+
+def _scores(rewriter: Rewriter, value: SSAValue) -> Scores | None:
+    """A product of matrices, times a number, plus a mask, or chosen by one."""
+    total = rewriter.defining(unconverted(rewriter, value), "ttir.add", "ttir.where", *_PRODUCTS)
+    if total is None:
+        return None
+    if total.name == "ttir.where":
+        return _chosen_scores(rewriter, total)
+    if total.name != "ttir.add":
+        found = _product(rewriter, total.results[0])
+        return None if found is None else Scores(*found, None)
+    for candidate, mask in _either_way(total):
+        found = _product(rewriter, candidate)
+        if found is not None and candidate.has_one_use():
+            return Scores(*found, _converted(rewriter, mask))
+    return None
+
+
+def _chosen_scores(rewriter: Rewriter, choice: CatalogueOp) -> Scores | None:
+    """Scores where a condition holds, else a number that hides them; or the other way."""
+    condition, first, second = choice.operands
+    for scores, other, inverted in ((first, second, False), (second, first, True)):
+        number = splat_of(other)
+        if number is None or number > HIDES or not scores.has_one_use():
+            continue
+        found = _product(rewriter, scores)
+        if found is not None:
+            return Scores(*found, condition, float(number), inverted)
+        biased = rewriter.defining(scores, "ttir.add")
+        for candidate, bias in () if biased is None else _either_way(biased):
+            found = _product(rewriter, candidate)
+            if found is not None and candidate.has_one_use():
+                choices = [other, bias] if inverted else [bias, other]
+                return Scores(*found, _chosen(rewriter, condition, *choices))
+    return None
+
+
+def _either_way(op: CatalogueOp) -> tuple[tuple[SSAValue, SSAValue], ...]:
+    """Both operands of an op, each as the first."""
+    lhs, rhs = op.operands
+    return (lhs, rhs), (rhs, lhs)
+
+
+def _chosen(rewriter: Rewriter, condition: SSAValue, first: SSAValue, second: SSAValue) -> SSAValue:
+    """The choice in bf16, of the smallest shape that holds it."""
+    first, second = rewriter.typecast(first, bf16), rewriter.typecast(second, bf16)
+    shape = np.broadcast_shapes(*(shape_of(each.type) for each in (condition, first, second)))
+    return rewriter.emit("where", [condition, first, second], TensorType(bf16, shape))
+
+
+_PRODUCTS = ("ttir.matmul", "ttir.multiply", "ttir.div")
+
+
+def _product(rewriter: Rewriter, value: SSAValue) -> tuple[CatalogueOp, float] | None:
+    """The product of matrices and the number, if `value` is one times the other."""
+    producer = rewriter.defining(_converted(rewriter, value), *_PRODUCTS)
+    if producer is None or producer.name == "ttir.matmul":
+        return None if producer is None else (producer, 1.0)
+    product = product_of(rewriter, producer)
+    if len(product.factors) != 1:
+        return None
+    matmul = rewriter.sole(_converted(rewriter, product.factors[0]), "ttir.matmul")
+    return None if matmul is None else (matmul, product.number)
+
+
+def _softmax(rewriter: Rewriter, value: SSAValue) -> tuple[CatalogueOp, bool] | None:
+    """The softmax over the last dimension that `value` is, and whether rows of nothing but minus
+    infinity were set to zero in it."""
+    guard = rewriter.sole(value, "ttir.where")
+    if guard is None:
+        softmax = rewriter.sole(value, "ttir.softmax")
+        is_guarded = softmax is None or not softmax.operands[0].has_one_use()
+        return None if softmax is None or is_guarded or not _is_last(softmax) else (softmax, False)
+    condition, first, second = guard.operands
+    negation = rewriter.sole(condition, "ttir.logical_not")
+    if negation is not None:
+        condition, first, second = negation.operands[0], second, first
+    softmax = rewriter.sole(first, "ttir.softmax")
+    if softmax is None or splat_of(second) != 0 or not _is_last(softmax):
+        return None
+    return (softmax, True) if _has_finite(rewriter, condition, softmax.operands[0]) else None
+
+
+def _is_last(softmax: CatalogueOp) -> bool:
+    rank = len(softmax.result_shape)
+    return rank == 4 and softmax.parameter("dimension") % rank == rank - 1
+
+
+def _has_finite(rewriter: Rewriter, condition: SSAValue, scores: SSAValue) -> bool:
+    """True if `condition` says which rows of `scores` hold more than minus infinity, and nobody but
+    it and a softmax looks at the scores."""
+    found = rewriter.sole(condition, "ttir.max")
+    if found is None or not found.parameter("keep_dim") or reduced_dims(found) != [3]:
+        return False
+    unequal = rewriter.sole(found.operands[0], "ttir.ne")
+    if unequal is None or unequal.operands[0] is not scores:
+        return False
+    uses = [use.operation for _, use in zip(range(3), scores.uses, strict=False)]
+    return splat_of(unequal.operands[1]) == float("-inf") and len(uses) == 2
+
+
+@ATTENTION.on("ttir.matmul")
+def fuse_attention(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """softmax(scale * Q K^T + mask) V of bf16 tensors (batch, heads, sequence, size)."""
+    if len(op.result_shape) != 4:
+        return None
+    if op.parameter("transpose_a") or op.parameter("transpose_b"):
+        return None
+    found = _softmax(rewriter, _converted(rewriter, op.operands[0]))
+    scores = None if found is None else _scores(rewriter, found[0].operands[0])
+    if found is None or scores is None or scores.product.parameter("transpose_a"):
+        return None
+    product = scores.product
+    query = _factor(rewriter, product.operands[0])
+    key = _factor(rewriter, product.operands[1], product.parameter("transpose_b"))
+    value = _factor(rewriter, op.operands[1])
+    if query.transposed or not key.transposed or value.transposed or value.number != 1.0:
+        return None
+    if query.repeats != 1:
+        return None
+    result = emit_attention(
+        rewriter,
+        query.value,
+        key.value,
+        value.value,
+        replace(scores, number=scores.number * query.number * key.number),
+        product.result_shape,
+        is_guarded=found[1],
+    )
+    return None if result is None else rewriter.typecast(result, op.result_type.element_type)
+
+
+def emit_attention(
+    rewriter: Rewriter,
+    query: SSAValue,
+    key: SSAValue,
+    value: SSAValue,
+    scores: Scores,
+    shape: tuple[int, ...],
+    *,
+    is_guarded: bool = False,
+) -> SSAValue | None:
+    """The op for softmax(scores) V, in bf16.
+
+    Args:
+        query: (batch, heads, queries, size); `key` and `value` as the library takes them.
+        scores: what the softmax is taken of; its product of matrices is not looked at.
+        shape: (batch, heads, queries, keys).
+        is_guarded: whether rows in which the mask hides everything are zero, as they are in the
+            op. Where they are not, such rows are no numbers, or the mean of the values if the mask
+            has the lowest number there: the latter is what they become.
+
+    Gives None if the library has no attention for these tensors, or not with this mask.
+    """
+    if not _attends(query, key, value):
+        return None
+    mask = scores.added(rewriter)
+    seen = None if mask is None else seen_keys(mask, shape)
+    if mask is not None and seen is None:
+        if not is_guarded and may_hide_rows(mask):
+            mask = bounded(rewriter, mask)
+        mask = _fitting_mask(rewriter, mask, shape)
+        if mask is None:
+            return None
+    return rewriter.emit(
+        "scaled_dot_product_attention",
+        [query, key, value, None if seen is not None else mask],
+        TensorType(bf16, shape_of(query.type)),
+        is_causal=seen is not None,
+        scale=scores.number,
+        sliding_window_size=None if seen is None else seen.window,
+    )
+
+
+@ATTENTION.on("ttir.scaled_dot_product_attention")
+def attend_to_earlier_keys(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A mask that is known and hides later keys from each query need not be read."""
+    mask, query, key = (op.optional_operand(name) for name in ("attention_mask", "query", "key"))
+    if mask is None or query is None or key is None or element_of(query.type) != bf16:
+        return None
+    if op.parameter("is_causal") or op.parameter("sliding_window_size"):
+        return None
+    scores = (*shape_of(query.type)[:-1], shape_of(key.type)[-2])
+    seen = seen_keys(mask, scores)
+    if seen is None:
+        return None
+    return rewriter.emit(
+        "scaled_dot_product_attention",
+        [query, key, op.operand("value"), None, op.optional_operand("attention_sink")],
+        op.result_type,
+        is_causal=True,
+        scale=op.parameter("scale"),
+        sliding_window_size=seen.window,
+    )
+
+
+def _attends(query: SSAValue, keys: SSAValue, values: SSAValue) -> bool:
+    """True if there is an attention for these tensors. Heads that are no whole tiles are padded for
+    the library's (docs/library-rules.md)."""
+    shapes = [shape_of(tensor.type) for tensor in (query, keys, values)]
+    if any(len(shape) != 4 for shape in shapes) or shapes[1] != shapes[2]:
+        return False
+    batch, heads, _, size = shapes[0]
+    if any(element_of(tensor.type) != bf16 for tensor in (query, keys, values)):
+        return False
+    same = shapes[1][0] == batch and shapes[1][3] == size and heads % shapes[1][1] == 0
+    return same and size > 0
+
+
+def _fitting_mask(rewriter: Rewriter, mask: SSAValue, scores: tuple[int, ...]) -> SSAValue | None:
+    """The mask as the library takes it: rank 4, bf16, whole rows and columns."""
+    shape = shape_of(mask.type)
+    shape = (1,) * (4 - len(shape)) + shape
+    if len(shape) != 4 or any(a not in (1, b) for a, b in zip(shape, scores, strict=True)):
+        return None
+    if prod(scores) == 0:
+        return None
+    mask = rewriter.typecast(rewriter.reshape(mask, shape), bf16)
+    wanted = (*shape[:2], *scores[2:])
+    return mask if wanted == shape else broadcast(rewriter, mask, TensorType(bf16, wanted))

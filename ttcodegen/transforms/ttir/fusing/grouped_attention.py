@@ -1,0 +1,374 @@
+"""Attention whose dimensions are in any order, heads in groups among them.
+
+`jax.nn.dot_product_attention` keeps the heads that share keys and values as a dimension of its own,
+has queries and groups in one dimension of a product of matrices, and multiplies the values from the
+left. So each dimension of the softmax is an axis here, which is followed through reshapes and
+permutes to both products; where it arrives there says what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.core.datatypes import bf16, element_of, shape_of
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.core.dimensions import dimension_groups
+from ttcodegen.transforms.rewriting import PatternSet, Rewriter
+from ttcodegen.transforms.ttir.broadcast_fold import broadcast
+from ttcodegen.transforms.ttir.fusing.activations import product_of
+from ttcodegen.transforms.ttir.fusing.attention import Scores, emit_attention
+from ttcodegen.transforms.ttir.fusing.attention_masks import HIDES
+from ttcodegen.transforms.ttir.queries import is_float, same_type
+
+GROUPED_ATTENTION = PatternSet()
+
+Layout = tuple[tuple[int, ...], ...]
+"""The axes that each dimension of a tensor is made of, outer ones first; none for a dimension of
+one element."""
+
+_ORDERINGS = ("ttir.reshape", "ttir.permute")
+_MOVES = (*_ORDERINGS, "ttir.typecast")
+_SCALINGS = ("ttir.multiply", "ttir.div")
+_MASKINGS = ("ttir.add", "ttir.where")
+_LONGEST = 16
+
+
+@dataclass(frozen=True)
+class _Axes:
+    """The dimensions of a softmax."""
+
+    sizes: tuple[int, ...]
+
+    def size(self, axes: Sequence[int]) -> int:
+        return prod(self.sizes[axis] for axis in axes)
+
+    def layout(self) -> Layout:
+        """Of the softmax itself."""
+        return tuple((axis,) if size != 1 else () for axis, size in enumerate(self.sizes))
+
+    def after(self, layout: Layout, op: CatalogueOp) -> Layout | None:
+        """The layout of what a move makes; None if it divides an axis."""
+        if op.name == "ttir.permute":
+            permutation: list[int] = op.parameter("permutation")
+            return tuple(layout[axis] for axis in permutation)
+        if op.name == "ttir.typecast":
+            return layout
+        return self._regrouped(layout, shape_of(op.operands[0].type), op.result_shape)
+
+    def before(self, layout: Layout, op: CatalogueOp) -> Layout | None:
+        """The layout of what a move is made of; None if it joins parts of axes."""
+        if op.name == "ttir.permute":
+            places: list[int] = op.parameter("permutation")
+            return tuple(layout[places.index(axis)] for axis in range(len(places)))
+        if op.name == "ttir.typecast":
+            return layout
+        return self._regrouped(layout, op.result_shape, shape_of(op.operands[0].type))
+
+    def _regrouped(
+        self, layout: Layout, shape: tuple[int, ...], wanted: tuple[int, ...]
+    ) -> Layout | None:
+        found: list[tuple[int, ...]] = [()] * len(wanted)
+        for first, second in dimension_groups(shape, wanted):
+            axes = [axis for dim in first for axis in layout[dim]]
+            for dim in second:
+                taken: list[int] = []
+                while self.size(taken) < wanted[dim]:
+                    taken.append(axes.pop(0))
+                if self.size(taken) != wanted[dim]:
+                    return None
+                found[dim] = tuple(taken)
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class _Mask:
+    """What is added to scores, or chooses between them and a number that hides them."""
+
+    value: SSAValue
+    layout: Layout
+    """Of the scores that it meets."""
+    hidden: float = 0.0
+    inverted: bool = False
+
+    def axes(self) -> list[int]:
+        """Those that the mask varies along."""
+        shape = shape_of(self.value.type)
+        dims = self.layout[len(self.layout) - len(shape) :]
+        return [axis for size, axes in zip(shape, dims, strict=True) if size != 1 for axis in axes]
+
+    def arranged(
+        self, rewriter: Rewriter, axes: _Axes, groups: Sequence[Sequence[int]]
+    ) -> SSAValue:
+        """The mask with a dimension for each group of axes."""
+        varying = self.axes()
+        value = self.value
+        while (op := rewriter.defining(value, "ttir.reshape", "ttir.typecast")) is not None:
+            if not is_float(op.operands[0]):
+                break
+            value = op.operands[0]
+        value = rewriter.reshape(value, [axes.sizes[axis] for axis in varying])
+        kept = [axis for group in groups for axis in group if axis in varying]
+        value = rewriter.permute(value, [varying.index(axis) for axis in kept])
+        # Heads in groups may share masks within groups only, or between groups only.
+        whole = [axis for group in groups if set(group) & set(varying) for axis in group]
+        value = rewriter.reshape(value, [axes.sizes[a] if a in kept else 1 for a in whole])
+        if whole != kept:
+            sizes = [axes.sizes[axis] for axis in whole]
+            value = broadcast(rewriter, value, TensorType(element_of(value.type), sizes))
+        present = [axes.size(group) if set(group) & set(varying) else 1 for group in groups]
+        return rewriter.reshape(value, present)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What the scores of a softmax are: a product of matrices, a number and a mask."""
+
+    layout: Layout
+    number: float = 1.0
+    mask: _Mask | None = None
+    product: CatalogueOp | None = None
+
+
+def _scores(
+    rewriter: Rewriter, axes: _Axes, value: SSAValue, found: _Found, depth: int = 0
+) -> _Found | None:
+    """Follows what the scores are made of to the product of matrices."""
+    names = (*_MOVES, *_SCALINGS, *_MASKINGS, "ttir.matmul")
+    op = rewriter.sole(value, *names)
+    if op is None or depth > _LONGEST or 0 in op.result_shape:
+        return None
+    if op.name == "ttir.matmul":
+        return replace(found, product=op)
+    if op.name in _MOVES:
+        layout = axes.before(found.layout, op) if is_float(op.operands[0]) else None
+        if layout is None:
+            return None
+        return _scores(rewriter, axes, op.operands[0], replace(found, layout=layout), depth + 1)
+    if op.name in _SCALINGS:
+        product = product_of(rewriter, op)
+        if len(product.factors) != 1 or not same_type(product.factors[0], op):
+            return None
+        scaled = replace(found, number=found.number * product.number)
+        return _scores(rewriter, axes, product.factors[0], scaled, depth + 1)
+    # The number is multiplied with the products before anything hides them.
+    if found.mask is not None or found.number != 1.0:
+        return None
+    for scores, mask in _masked(op, found.layout):
+        if same_type(scores, op):
+            inner = _scores(rewriter, axes, scores, replace(found, mask=mask), depth + 1)
+            if inner is not None:
+                return inner
+    return None
+
+
+def _masked(op: CatalogueOp, layout: Layout) -> list[tuple[SSAValue, _Mask]]:
+    """What may be scores, and the mask then."""
+    if op.name == "ttir.add":
+        lhs, rhs = op.operands
+        return [(lhs, _Mask(rhs, layout)), (rhs, _Mask(lhs, layout))]
+    condition, first, second = op.operands
+    found: list[tuple[SSAValue, _Mask]] = []
+    for scores, other, inverted in ((first, second, False), (second, first, True)):
+        number = splat_of(other)
+        if number is not None and number <= HIDES:
+            found.append((scores, _Mask(condition, layout, float(number), inverted)))
+    return found
+
+
+@dataclass(frozen=True)
+class _Factor:
+    """A factor of a product of matrices: which of its last two dimensions is multiplied away."""
+
+    value: SSAValue
+    inner: int
+
+    def last(self, rewriter: Rewriter) -> SSAValue:
+        """The factor with that dimension at the end."""
+        rank = len(shape_of(self.value.type))
+        if self.inner == rank - 1:
+            return self.value
+        return rewriter.permute(self.value, [*range(rank - 2), rank - 1, rank - 2])
+
+
+def _unscaled(rewriter: Rewriter, factor: _Factor) -> tuple[_Factor, float]:
+    """A factor before conversions and before it was multiplied with a number, and the number; what
+    moved its elements after that moves them again. What was computed in wider numbers stays as it
+    was rounded."""
+    moves: list[CatalogueOp] = []
+    value, number = factor.value, 1.0
+    found = (0, value, number)
+    for _ in range(_LONGEST):
+        op = rewriter.sole(value, *_MOVES, *_SCALINGS, "ttir.neg")
+        if op is None or not is_float(op.operands[0]):
+            break
+        if op.name in _MOVES:
+            if op.name != "ttir.typecast":
+                moves.append(op)
+            value = op.operands[0]
+        else:
+            product = product_of(rewriter, op)
+            if len(product.factors) != 1 or not same_type(product.factors[0], op):
+                break
+            number *= product.number
+            value = product.factors[0]
+        if element_of(value.type) == bf16:
+            found = (len(moves), value, number)
+    count, value, number = found
+    for move in reversed(moves[:count]):
+        moved = TensorType(element_of(value.type), move.result_shape)
+        value = rewriter.again(move, [value], moved)
+    return replace(factor, value=value), number
+
+
+def _factors(op: CatalogueOp) -> tuple[_Factor, _Factor] | None:
+    """Both factors, if they have the leading dimensions of the result."""
+    rank = len(op.result_shape)
+    if any(shape_of(v.type)[:-2] != op.result_shape[:-2] for v in op.operands) or rank < 2:
+        return None
+    left = rank - 2 if op.parameter("transpose_a") else rank - 1
+    right = rank - 1 if op.parameter("transpose_b") else rank - 2
+    return _Factor(op.operands[0], left), _Factor(op.operands[1], right)
+
+
+def _weights(rewriter: Rewriter, value: SSAValue) -> tuple[CatalogueOp, _Axes, Layout] | None:
+    """The softmax that a value has the elements of, and where its axes are in the value."""
+    moves: list[CatalogueOp] = []
+    while (op := rewriter.sole(value, *_MOVES, "ttir.softmax")) is not None:
+        if 0 in op.result_shape or len(moves) > _LONGEST:
+            return None
+        if op.name == "ttir.softmax":
+            axes = _Axes(op.result_shape)
+            layout: Layout | None = axes.layout()
+            for move in reversed(moves):
+                layout = None if layout is None else axes.after(layout, move)
+            return None if layout is None else (op, axes, layout)
+        moves.append(op)
+        value = op.operands[0]
+    return None
+
+
+@GROUPED_ATTENTION.on("ttir.matmul")
+def fuse_grouped_attention(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """softmax(scale * Q K^T + mask) V of bf16 tensors, whatever the order of dimensions."""
+    factors = _factors(op)
+    if factors is None:
+        return None
+    for place, (weights, values) in enumerate((factors, factors[::-1])):
+        found = _weights(rewriter, weights.value)
+        if found is None:
+            continue
+        softmax, axes, layout = found
+        keys = softmax.parameter("dimension") % len(axes.sizes)
+        if axes.sizes[keys] == 1 or layout[weights.inner] != (keys,):
+            continue
+        scores = _scores(rewriter, axes, softmax.operands[0], _Found(axes.layout()))
+        if scores is None or not softmax.operands[0].has_one_use():
+            continue
+        rank = len(layout)
+        (rows,) = (layout[dim] for dim in (rank - 2, rank - 1) if dim != weights.inner)
+        leading = tuple(axis for dim in layout[:-2] for axis in dim)
+        attention = _Attention(rewriter, axes, keys, leading, rows, scores)
+        return attention.build(op, values, place == 1)
+    return None
+
+
+@dataclass(frozen=True)
+class _Attention:
+    """An attention that was found."""
+
+    rewriter: Rewriter
+    axes: _Axes
+    keys: int
+    leading: tuple[int, ...]
+    """The axes that queries, keys and values share, in the order of the second product."""
+    rows: tuple[int, ...]
+    """The axes of queries alone, in the order of the second product."""
+    scores: _Found
+
+    def build(self, op: CatalogueOp, values: _Factor, is_flipped: bool) -> SSAValue | None:
+        """The result of the second product; it has its rows last if it is flipped."""
+        product, layout = self.scores.product, self.scores.layout
+        factors = None if product is None else _factors(product)
+        if product is None or factors is None or len(layout) < 2:
+            return None
+        query, key = factors
+        first, second = layout[-2:]
+        if first == (self.keys,):
+            query, key, first, second = key, query, second, first
+        batch = [axis for dim in layout[:-2] for axis in dim]
+        if second != (self.keys,) or set(first) != set(self.rows) or tuple(batch) != self.leading:
+            return None
+        (query, first_scale), (key, second_scale), (values, weight) = (
+            _unscaled(self.rewriter, each) for each in (query, key, values)
+        )
+        if weight != 1.0:
+            return None
+        number = self.scores.number * first_scale * second_scale
+        outer = list(layout[0]) if len(layout) > 3 else []
+        heads = batch[len(outer) :]
+        groups, queries = self._divided(first)
+        sizes = self.axes.sizes
+        size = shape_of(query.value.type)[query.inner]
+        value_size = op.result_shape[-2 if is_flipped else -1]
+        arranged = self._arranged(query, [*batch, *first], [*outer, *heads, *groups, *queries])
+        shape = [self.axes.size(each) for each in (outer, [*heads, *groups], queries)]
+        shared = [self.axes.size(outer), self.axes.size(heads), sizes[self.keys]]
+        rewriter = self.rewriter
+        result = emit_attention(
+            rewriter,
+            rewriter.reshape(arranged, [*shape, size]),
+            rewriter.reshape(key.last(rewriter), [*shared, size]),
+            rewriter.reshape(self._values(values), [*shared, value_size]),
+            self._found(product, number, (outer, [*heads, *groups], queries, [self.keys])),
+            (*shape, sizes[self.keys]),
+        )
+        if result is None:
+            return None
+        order = [*outer, *heads, *groups, *queries]
+        result = rewriter.reshape(result, [*(sizes[axis] for axis in order), value_size])
+        places = [order.index(axis) for axis in (*self.leading, *self.rows)]
+        end = len(order)
+        turned = (
+            [*places[: len(batch)], end, *places[len(batch) :]] if is_flipped else [*places, end]
+        )
+        result = rewriter.reshape(rewriter.permute(result, turned), op.result_shape)
+        return rewriter.typecast(result, op.result_type.element_type)
+
+    def _divided(self, rows: Sequence[int]) -> tuple[list[int], list[int]]:
+        """The axes of groups of heads and of queries: as many queries as keys, else the longest
+        axis. Any division computes the same."""
+        sizes = self.axes.sizes
+        if not rows:
+            return [], []
+        queries = max(rows, key=lambda axis: (sizes[axis] == sizes[self.keys], sizes[axis]))
+        return [axis for axis in rows if axis != queries], [queries]
+
+    def _arranged(self, query: _Factor, axes: Sequence[int], order: Sequence[int]) -> SSAValue:
+        """The queries with a dimension for each axis, in another order."""
+        rewriter = self.rewriter
+        value = query.last(rewriter)
+        sizes = [*(self.axes.sizes[axis] for axis in axes), shape_of(value.type)[-1]]
+        value = rewriter.reshape(value, sizes)
+        return rewriter.permute(value, [*(axes.index(axis) for axis in order), len(axes)])
+
+    def _values(self, values: _Factor) -> SSAValue:
+        """The values with keys before their elements."""
+        rank = len(shape_of(values.value.type))
+        if values.inner == rank - 2:
+            return values.value
+        return self.rewriter.permute(values.value, [*range(rank - 2), rank - 1, rank - 2])
+
+    def _found(
+        self, product: CatalogueOp, number: float, groups: Sequence[Sequence[int]]
+    ) -> Scores:
+        mask = self.scores.mask
+        if mask is None:
+            return Scores(product, number, None)
+        arranged = mask.arranged(self.rewriter, self.axes, groups)
+        return Scores(product, number, arranged, mask.hidden, mask.inverted)

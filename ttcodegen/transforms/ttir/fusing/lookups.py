@@ -1,0 +1,83 @@
+"""Rows of tables that were looked up by products with zeros and ones."""
+
+from __future__ import annotations
+
+from math import prod
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.core.datatypes import (
+    element_of,
+    i1,
+    normalized_data_type,
+    shape_of,
+    tensor_type,
+)
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.foundation.lazy_numpy import np
+from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.transforms.evaluation import known_elements
+from ttcodegen.transforms.rewriting import PatternSet, Rewriter
+from ttcodegen.transforms.ttir.queries import is_float, is_weight
+
+LOOKUPS = PatternSet()
+
+
+@LOOKUPS.on("ttir.matmul")
+def fuse_one_hot(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A product of one-hot rows with a table of weights is an embedding. Where an index is outside
+    of the table its row is zero. Of what is computed, rows that are not finite make the others NaN
+    in a product, which an embedding does not."""
+    if op.parameter("transpose_a") or op.parameter("transpose_b"):
+        return None
+    one_hot, table = op.operands
+    places = _places(rewriter, one_hot)
+    shape = shape_of(table.type)
+    if places is None or len(shape) != 2 or not is_float(table) or not is_weight(table):
+        return None
+    count = prod(op.result_shape[:-1])
+    places = rewriter.reshape(places, [count])
+    within = rewriter.like("clamp_scalar", places, min=0, max=shape[0] - 1)
+    rows = tensor_type(element_of(table.type), [count, shape[1]])
+    found = rewriter.emit("embedding", [within, table], rows)
+    is_within = rewriter.like("eq", places, within, element=i1)
+    zero = rewriter.full([1, 1], 0.0, rows.element_type)
+    found = rewriter.emit("where", [rewriter.reshape(is_within, [count, 1]), found, zero], rows)
+    found = rewriter.typecast(found, op.result_type.element_type)
+    return rewriter.reshape(found, op.result_shape)
+
+
+def _places(rewriter: Rewriter, one_hot: SSAValue) -> SSAValue | None:
+    """Integers, if each row of `one_hot` is one at the index that one of them says, else zero."""
+    value = one_hot
+    while (converted := rewriter.sole(value, "ttir.typecast")) is not None:
+        value = converted.operands[0]
+    if (choice := rewriter.sole(value, "ttir.where")) is not None:
+        condition, one, zero = choice.operands
+        if splat_of(one) != 1 or splat_of(zero) != 0:
+            return None
+        if choice.result_shape != shape_of(condition.type):
+            return None
+        value = condition
+    compared = rewriter.sole(value, "ttir.eq")
+    if compared is None:
+        return None
+    shape = compared.result_shape
+    for places, numbers in (compared.operands, compared.operands[::-1]):
+        own = shape_of(places.type)
+        if (1,) * (len(shape) - len(own)) + own != (*shape[:-1], 1):
+            continue
+        data_type = normalized_data_type(element_of(places.type))
+        if data_type is None or data_type.is_float or element_of(places.type) == i1:
+            continue
+        if _counts(numbers, shape[-1]):
+            return places
+    return None
+
+
+def _counts(numbers: SSAValue, size: int) -> bool:
+    """True if numbers are known to be 0, 1, 2, ... along the last dimension."""
+    if prod(shape_of(numbers.type)) == 0 or shape_of(numbers.type)[-1:] != (size,):
+        return False
+    known = known_elements(numbers)
+    return known is not None and bool((known == np.arange(size)).all())

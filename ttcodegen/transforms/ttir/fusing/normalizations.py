@@ -1,0 +1,498 @@
+"""Reductions that keep dimensions, means, softmax and normalisations that were spelled out."""
+
+from __future__ import annotations
+
+from math import inf, prod
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.core.dimensions import dimension_groups
+from ttcodegen.ops.normalization.softmax import LEAST_SCORE
+from ttcodegen.ops.reduction.reduce import reduced_dims
+from ttcodegen.transforms.rewriting import PatternSet, Rewriter
+from ttcodegen.transforms.ttir.arithmetic_rules import is_lossless
+from ttcodegen.transforms.ttir.fusing import row_statistics as statistics
+from ttcodegen.transforms.ttir.queries import (
+    close,
+    is_float,
+    same_type,
+    unconverted,
+    with_splat,
+)
+
+NORMALIZATIONS = PatternSet()
+
+
+@NORMALIZATIONS.on("ttir.reshape")
+def keep_dimensions(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A reduction keeps its dimensions where a reshape puts them back."""
+    producer = rewriter.sole(
+        op.operands[0], "ttir.sum", "ttir.mean", "ttir.max", "ttir.min", "ttir.prod"
+    )
+    if producer is None or producer.parameter("keep_dim"):
+        return None
+    source = producer.operands[0]
+    dims = reduced_dims(producer)
+    kept = [1 if axis in dims else size for axis, size in enumerate(shape_of(source.type))]
+    if tuple(kept) != op.result_shape:
+        return None
+    return rewriter.again(producer, [source], op.result_type, keep_dim=True)
+
+
+@NORMALIZATIONS.on("ttir.sum", "ttir.mean", "ttir.max", "ttir.min", "ttir.prod")
+def reduce_what_has_elements(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A reduction over dimensions of one element, too, leaves these as they are: statistics of
+    rows that are written as those of the channels of a batch."""
+    source = op.operands[0]
+    shape = shape_of(source.type)
+    dims = reduced_dims(op)
+    kept = [dim for dim in dims if shape[dim] != 1]
+    if not kept or len(kept) == len(dims):
+        return None
+    sizes = [1 if axis in kept else size for axis, size in enumerate(shape)]
+    result = tensor_type(op.result_type.element_type, sizes)
+    reduced = rewriter.again(op, [source], result, dim_arg=kept, keep_dim=True)
+    return rewriter.reshape(reduced, op.result_shape)
+
+
+@NORMALIZATIONS.on("ttir.multiply", "ttir.div")
+def fuse_mean(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A sum over the number of its terms."""
+    if op.name == "ttir.multiply":
+        found = with_splat(op)
+        value, number = found if found is not None else (op.operands[0], None)
+    else:
+        divisor = splat_of(op.operands[1])
+        value, number = op.operands[0], 1.0 / divisor if divisor else None
+    shaped = rewriter.sole(value, "ttir.reshape")
+    producer = rewriter.sole(value if shaped is None else shaped.operands[0], "ttir.sum")
+    if producer is None or number is None or not is_float(value):
+        return None
+    if producer.result_type.element_type != op.result_type.element_type:
+        return None
+    source = producer.operands[0]
+    dims = reduced_dims(producer)
+    count = prod(shape_of(source.type)[dim] for dim in dims)
+    if count == 0 or not close(number, 1.0 / count, value):
+        return None
+    # The number may have dimensions of one element that the sum gave up.
+    if prod(op.result_shape) != prod(producer.result_shape):
+        return None
+    keep_dim = producer.parameter("keep_dim")
+    mean = rewriter.emit("mean", [source], producer.result_type, dim_arg=dims, keep_dim=keep_dim)
+    return rewriter.reshape(mean, op.result_shape)
+
+
+# Softmax
+
+
+@NORMALIZATIONS.on("ttir.div", "ttir.multiply")
+def fuse_softmax(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """exp(x - max(x)) / sum(exp(x - max(x))). Without the maximum, exponentials of ordinary numbers
+    are infinite or all zero, where a softmax has numbers."""
+    exponentials, total = op.operands
+    if op.name == "ttir.multiply":
+        found = _inverse_factor(rewriter, op)
+        if found is None:
+            return None
+        exponentials, total = found
+    summed = rewriter.sole(unconverted(rewriter, total), "ttir.sum")
+    producer = rewriter.defining(exponentials, "ttir.exp")
+    if summed is None or producer is None:
+        return None
+    # Sums of half precision are taken in single precision, as the library does anyway.
+    if unconverted(rewriter, summed.operands[0]) is not exponentials:
+        return None
+    dims = reduced_dims(summed)
+    # The sum and the quotient only: the exponentials may have no other use.
+    if len(dims) != 1 or not summed.parameter("keep_dim") or not _has_uses(exponentials, 2):
+        return None
+    if not same_type(exponentials, op) or not is_float(exponentials):
+        return None
+    original = _before_maximum(rewriter, producer.operands[0], op, dims[0])
+    if original is None:
+        return None
+    return rewriter.emit(
+        "softmax", [original], op.result_type, dimension=dims[0], numericStable=True
+    )
+
+
+def _inverse_factor(rewriter: Rewriter, op: CatalogueOp) -> tuple[SSAValue, SSAValue] | None:
+    """What the product is of, and what is inverted for it."""
+    for value, factor in (op.operands, op.operands[::-1]):
+        inverse = rewriter.sole(factor, "ttir.reciprocal", "ttir.div")
+        if inverse is None or (inverse.name == "ttir.div" and splat_of(inverse.operands[0]) != 1):
+            continue
+        return value, inverse.operands[-1]
+    return None
+
+
+def _before_maximum(
+    rewriter: Rewriter, value: SSAValue, op: CatalogueOp, dim: int
+) -> SSAValue | None:
+    """x, if `value` is x less its maximum along the dimension, and `op` the softmax of it."""
+    producer = rewriter.sole(_without_floor(rewriter, value), "ttir.subtract")
+    if producer is None:
+        return None
+    source, maximum = producer.operands
+    if not same_type(source, producer):
+        return None
+    unguarded = _unguarded(rewriter, maximum)
+    reduced = rewriter.defining(unguarded, "ttir.max")
+    if reduced is not None and reduced.operands[0] is source:
+        is_own = reduced.parameter("keep_dim") and reduced_dims(reduced) == [dim]
+    else:
+        is_own = _is_moved_maximum(rewriter, producer, dim)
+        unguarded = None if _is_guarded(rewriter, maximum) else maximum
+    if not is_own or (unguarded is not maximum and not _is_multiplied_away(op, dim)):
+        return None
+    return source
+
+
+def _without_floor(rewriter: Rewriter, value: SSAValue) -> SSAValue:
+    """What programs of the device compute of the distance from the maximum before they take rows of
+    the lowest scores for equal (`LEAST_SCORE`)."""
+    floored = rewriter.sole(value, "ttir.maximum")
+    choice = None if floored is None else rewriter.defining(floored.operands[1], "ttir.where")
+    if floored is None or choice is None or splat_of(choice.operands[2]) != -inf:
+        return value
+    is_low = rewriter.defining(choice.operands[0], "ttir.lt")
+    if is_low is None or splat_of(is_low.operands[1]) != LEAST_SCORE:
+        return value
+    return floored.operands[0]
+
+
+def _unguarded(rewriter: Rewriter, maximum: SSAValue) -> SSAValue:
+    """A maximum before zero takes the place of infinite ones: in rows where it is minus infinity
+    nothing is a number either way. Where it is infinity, some are not and others are zero; in a
+    softmax none is a number."""
+    choice = rewriter.defining(maximum, "ttir.where")
+    if choice is None or splat_of(choice.operands[2]) != 0:
+        return maximum
+    condition, found, _ = choice.operands
+    finite = rewriter.defining(condition, "ttir.isfinite")
+    return found if finite is not None and finite.operands[0] is found else maximum
+
+
+def _is_multiplied_away(op: CatalogueOp, dim: int) -> bool:
+    """True if products of matrices alone use the op's result, each of which sums over a dimension
+    of it: one element of a row that is no number is as good as all of them."""
+    pending = [(op.results[0], dim)]
+    for _ in range(_MOST_MOVES):
+        if not pending:
+            return True
+        value, axis = pending.pop()
+        for use in value.uses:
+            user = use.operation
+            if not isinstance(user, CatalogueOp) or value.first_use is None:
+                return False
+            if user.name == "ttir.matmul":
+                side = "transpose_b" if use.index else "transpose_a"
+                last = len(shape_of(value.type)) - 1
+                summed = last - 1 if (use.index == 0) == user.parameter(side) else last
+                if axis != summed:
+                    return False
+            elif (moved := _moved_axis(user, axis)) is not None:
+                pending.append((user.results[0], moved))
+            else:
+                return False
+    return False
+
+
+_MOST_MOVES = 16
+
+
+def _moved_axis(op: CatalogueOp, axis: int) -> int | None:
+    """Which dimension of the op's result a dimension of its operand becomes, None if it is not one
+    any more."""
+    if op.name == "ttir.typecast":
+        return axis if is_float(op.results[0]) else None
+    if op.name == "ttir.permute":
+        return op.parameter("permutation").index(axis)
+    if op.name != "ttir.reshape":
+        return None
+    size = shape_of(op.operands[0].type)[axis]
+    for before, after in dimension_groups(shape_of(op.operands[0].type), op.result_shape):
+        if axis in before:
+            found = [dim for dim in after if op.result_shape[dim] != 1]
+            whole = [dim for dim in before if shape_of(op.operands[0].type)[dim] != 1] == [axis]
+            return found[0] if whole and len(found) == 1 and size != 1 else None
+    return None
+
+
+@NORMALIZATIONS.on("ttir.exp")
+def fuse_softmax_of_logarithms(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """exp(x - log(sum(exp(x - m))) - m) with the maximum for m."""
+    producer = rewriter.sole(op.operands[0], "ttir.subtract")
+    if producer is None or not is_float(op.results[0]):
+        return None
+    source, normalizer = producer.operands
+    if not same_type(source, op):
+        return None
+    total = statistics.statistic(rewriter, normalizer)
+    addition = rewriter.defining(total, "ttir.add")
+    pairs = [(total, None)] if addition is None else _both_ways(addition)
+    for logarithm, shift in pairs:
+        dim = _exponentials_of(rewriter, logarithm, source, shift)
+        if dim is None or shift is None or not _is_kept(normalizer, op, dim):
+            continue
+        maximum = statistics.statistic(rewriter, shift)
+        unguarded = _unguarded(rewriter, maximum)
+        reduced = rewriter.defining(statistics.statistic(rewriter, unguarded), "ttir.max")
+        if reduced is None or reduced_dims(reduced) != [dim]:
+            continue
+        if not statistics.is_same_tensor(rewriter, reduced.operands[0], source):
+            continue
+        if unguarded is not maximum and not _is_multiplied_away(op, dim):
+            continue
+        return rewriter.emit("softmax", [source], op.result_type, dimension=dim, numericStable=True)
+    return None
+
+
+def _both_ways(op: CatalogueOp) -> list[tuple[SSAValue, SSAValue | None]]:
+    lhs, rhs = op.operands
+    return [(lhs, rhs), (rhs, lhs)]
+
+
+def _exponentials_of(
+    rewriter: Rewriter, value: SSAValue, source: SSAValue, shift: SSAValue | None
+) -> int | None:
+    """The dimension along which `value` is the logarithm of the sum of the exponentials of the
+    source, less the shift if there is one. Sums of exponentials are their own absolute value."""
+    logarithm = rewriter.defining(statistics.statistic(rewriter, value), "ttir.log")
+    if logarithm is None:
+        return None
+    inner = statistics.statistic(rewriter, logarithm.operands[0])
+    magnitude = rewriter.defining(inner, "ttir.abs")
+    if magnitude is not None:
+        inner = statistics.statistic(rewriter, magnitude.operands[0])
+    summed = rewriter.defining(inner, "ttir.sum")
+    dims = [] if summed is None else reduced_dims(summed)
+    if summed is None or len(dims) != 1:
+        return None
+    exponential = rewriter.defining(unconverted(rewriter, summed.operands[0]), "ttir.exp")
+    if exponential is None:
+        return None
+    exponent = exponential.operands[0]
+    if shift is None:
+        return dims[0] if exponent is source else None
+    difference = rewriter.defining(exponent, "ttir.subtract")
+    if difference is None or difference.operands[0] is not source:
+        return None
+    first, second = (statistics.statistic(rewriter, v) for v in (difference.operands[1], shift))
+    return (
+        dims[0]
+        if first is second and _is_kept(difference.operands[1], difference, dims[0])
+        else None
+    )
+
+
+def _is_kept(value: SSAValue, op: CatalogueOp, dim: int) -> bool:
+    """True if `value` has one element for each line of the op's result along a dimension."""
+    kept = [1 if axis == dim else size for axis, size in enumerate(op.result_shape)]
+    shape = shape_of(value.type)
+    return [1] * (len(kept) - len(shape)) + [*shape] == kept
+
+
+@NORMALIZATIONS.on("ttir.softmax")
+def fuse_moved_maximum(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A softmax of x less its maximum, where both were put in another order after the maximum was
+    taken."""
+    producer = rewriter.sole(op.operands[0], "ttir.subtract")
+    if producer is None or not same_type(producer.operands[0], producer):
+        return None
+    dim = op.parameter("dimension") % len(producer.result_shape)
+    if not _is_moved_maximum(rewriter, producer, dim):
+        return None
+    return rewriter.again(op, [producer.operands[0]], numericStable=True)
+
+
+def _is_moved_maximum(rewriter: Rewriter, difference: CatalogueOp, dim: int) -> bool:
+    """True if what is subtracted from a tensor is the maximum of it, one number for each row along
+    a dimension: that changes nothing in a softmax but the range."""
+    source, maximum = difference.operands
+    shape = shape_of(maximum.type)
+    place = dim - (len(difference.result_shape) - len(shape))
+    reduced = rewriter.defining(_in_first_order(rewriter, maximum), "ttir.max")
+    if reduced is None or (place >= 0 and shape[place] != 1):
+        return False
+    return _in_first_order(rewriter, reduced.operands[0]) is _in_first_order(rewriter, source)
+
+
+def _is_guarded(rewriter: Rewriter, maximum: SSAValue) -> bool:
+    """True if infinite maxima were replaced, before or after they were moved."""
+    value = maximum
+    while (producer := rewriter.defining(value, "ttir.reshape", "ttir.permute")) is not None:
+        value = producer.operands[0]
+    return _unguarded(rewriter, value) is not value
+
+
+def _in_first_order(rewriter: Rewriter, value: SSAValue) -> SSAValue:
+    """`value` before its elements were moved, and before infinite maxima were replaced."""
+    while True:
+        producer = rewriter.defining(value, "ttir.reshape", "ttir.permute")
+        found = _unguarded(rewriter, value) if producer is None else producer.operands[0]
+        if found is value:
+            return value
+        value = found
+
+
+def _has_uses(value: SSAValue, count: int) -> bool:
+    uses = iter(value.uses)
+    return sum(1 for _ in zip(range(count + 1), uses, strict=False)) == count
+
+
+# Norms over the last dimension
+
+
+@NORMALIZATIONS.on("ttir.multiply", "ttir.div")
+def fuse_norm(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """x / sqrt(mean(x^2) + epsilon) over the last dimension is rms_norm; x less its mean, through
+    sqrt(variance + epsilon), is layer_norm. The inverse may be multiplied with a weight first."""
+    if not is_float(op.results[0]):
+        return None
+    pairs = [tuple(op.operands)]
+    if op.name == "ttir.multiply":
+        pairs.append((op.operands[1], op.operands[0]))
+    for value, factor in pairs:
+        if not same_type(value, op):
+            continue
+        for inverse, weight in _weighted(rewriter, factor, op):
+            norm = statistics.normalized(rewriter, value, inverse, op.name == "ttir.div")
+            vector = None if norm is None or weight is None else _vector(rewriter, weight, op)
+            if norm is None or (vector is None) != (weight is None):
+                continue
+            return rewriter.emit(
+                "layer_norm" if norm.is_centered else "rms_norm",
+                [rewriter.typecast(norm.source, op.result_type.element_type), vector, None],
+                op.result_type,
+                normalized_shape=[op.result_shape[-1]],
+                epsilon=norm.epsilon,
+            )
+    return None
+
+
+def _weighted(
+    rewriter: Rewriter, factor: SSAValue, op: CatalogueOp
+) -> list[tuple[SSAValue, SSAValue | None]]:
+    """What may be the inverse deviation in a factor, and the weight that it is multiplied with."""
+    product = rewriter.sole(factor, "ttir.multiply") if op.name == "ttir.multiply" else None
+    if product is None:
+        return [(factor, None)]
+    first, second = product.operands
+    return [(first, second), (second, first)]
+
+
+_NORMS = ("ttir.rms_norm", "ttir.layer_norm")
+
+
+def _vector(rewriter: Rewriter, value: SSAValue, norm: CatalogueOp) -> SSAValue | None:
+    """`value` as a vector along the last dimension of the norm, None if it varies along others."""
+    shape, size = shape_of(value.type), norm.result_shape[-1]
+    if not shape or shape[-1] != size:
+        return None
+    if prod(shape[:-1]) != 1 or len(shape) > len(norm.result_shape):
+        return None
+    conversion = rewriter.defining(value, "ttir.typecast")
+    if conversion is None:
+        return rewriter.reshape(value, [size])
+    # The conversion comes last, where a norm in the type before it finds it.
+    return rewriter.typecast(
+        rewriter.reshape(conversion.operands[0], [size]), element_of(value.type)
+    )
+
+
+@NORMALIZATIONS.on("ttir.multiply")
+def fuse_norm_weight(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A normalised tensor times a vector."""
+    for value, other in (tuple(op.operands), (op.operands[1], op.operands[0])):
+        norm = rewriter.sole(value, *_NORMS)
+        if norm is None or not same_type(value, op):
+            continue
+        if norm.optional_operand("weight") or norm.optional_operand("bias"):
+            continue
+        if len(norm.parameter("normalized_shape")) != 1:
+            continue
+        weight = _vector(rewriter, other, norm)
+        if weight is not None:
+            return _norm(rewriter, norm, op, [norm.operand("input"), weight, None])
+    return None
+
+
+@NORMALIZATIONS.on("ttir.add")
+def fuse_norm_bias(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A normalised tensor with weight, plus a vector."""
+    for value, other in (tuple(op.operands), (op.operands[1], op.operands[0])):
+        norm = rewriter.sole(value, "ttir.layer_norm")
+        if norm is None or not same_type(value, op) or norm.optional_operand("bias"):
+            continue
+        if len(norm.parameter("normalized_shape")) != 1:
+            continue
+        weight = norm.optional_operand("weight")
+        bias = None if weight is None else _vector(rewriter, other, norm)
+        if bias is not None:
+            return _norm(rewriter, norm, op, [norm.operand("input"), weight, bias])
+    return None
+
+
+@NORMALIZATIONS.on("ttir.typecast")
+def norm_in_source_type(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A norm between a conversion that keeps every value and the one back: the library computes
+    with f32 inside, whatever it is given."""
+    norm = rewriter.sole(op.operands[0], *_NORMS, "ttir.softmax", "ttir.batch_norm_inference")
+    before = None if norm is None else rewriter.defining(norm.operands[0], "ttir.typecast")
+    if norm is None or before is None:
+        return None
+    source = before.operands[0]
+    element = element_of(source.type)
+    if element != op.result_type.element_type:
+        return None
+    if not is_float(source) or not is_lossless(element, element_of(norm.operands[0].type)):
+        return None
+    vectors = [_narrowed(rewriter, vector, source) for vector in norm.operands[1:]]
+    return rewriter.again(norm, [source, *vectors], op.result_type)
+
+
+def _narrowed(rewriter: Rewriter, vector: SSAValue, like: SSAValue) -> SSAValue:
+    """A vector as it was before it was widened to the type that the norm had."""
+    producer = rewriter.defining(vector, "ttir.typecast")
+    if producer is not None and element_of(producer.operands[0].type) == element_of(like.type):
+        return producer.operands[0]
+    return vector
+
+
+@NORMALIZATIONS.on("ttir.multiply")
+def fuse_converted_norm_weight(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A normalised tensor that was converted, times a vector: the product is rounded once then."""
+    for value, other in (tuple(op.operands), (op.operands[1], op.operands[0])):
+        conversion = rewriter.sole(value, "ttir.typecast")
+        if conversion is None or not same_type(value, op) or not is_float(value):
+            continue
+        norm = rewriter.sole(conversion.operands[0], "ttir.rms_norm")
+        if norm is None or norm.optional_operand("weight"):
+            continue
+        if len(norm.parameter("normalized_shape")) != 1:
+            continue
+        if not is_lossless(element_of(value.type), element_of(norm.result_type)):
+            continue
+        weight = _vector(rewriter, other, norm)
+        if weight is not None:
+            return _norm(rewriter, norm, op, [norm.operand("input"), weight, None])
+    return None
+
+
+def _norm(
+    rewriter: Rewriter, norm: CatalogueOp, op: CatalogueOp, operands: list[SSAValue | None]
+) -> SSAValue:
+    """The norm with other operands, converted to the type of the op that it replaces."""
+    value = rewriter.emit(
+        norm.definition.short_name,
+        operands,
+        norm.result_type,
+        normalized_shape=norm.parameter("normalized_shape"),
+        epsilon=norm.parameter("epsilon"),
+    )
+    return rewriter.typecast(value, op.result_type.element_type)

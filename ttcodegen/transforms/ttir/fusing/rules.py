@@ -1,0 +1,54 @@
+"""Puts ops together that the library has one op for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from ttcodegen.transforms.functions.common_subexpressions import merge_common_subexpressions
+from ttcodegen.transforms.rewriting import PatternSet, functions
+from ttcodegen.transforms.ttir.broadcast_fold import broadcast_rules
+from ttcodegen.transforms.ttir.canonicalize import canonical_rules
+from ttcodegen.transforms.ttir.fusing.activations import ACTIVATIONS
+from ttcodegen.transforms.ttir.fusing.attention import ATTENTION
+from ttcodegen.transforms.ttir.fusing.batch_norm import BATCH_NORMS
+from ttcodegen.transforms.ttir.fusing.grouped_attention import GROUPED_ATTENTION
+from ttcodegen.transforms.ttir.fusing.heads import HEADS, SPLITS
+from ttcodegen.transforms.ttir.fusing.lookups import LOOKUPS
+from ttcodegen.transforms.ttir.fusing.matmuls import PRODUCTS
+from ttcodegen.transforms.ttir.fusing.normalizations import NORMALIZATIONS
+from ttcodegen.transforms.ttir.fusing.repetitions import REPEATED
+from ttcodegen.transforms.ttir.fusing.rotary import ROTATIONS
+from ttcodegen.transforms.ttir.fusing.top_k import SELECTIONS
+
+
+@cache
+def fusing_rules() -> PatternSet:
+    """The fusing rules, with the simplifications between them that they wait for."""
+    return PatternSet.union(
+        canonical_rules(), broadcast_rules(), NORMALIZATIONS, BATCH_NORMS, ACTIVATIONS, LOOKUPS,
+        PRODUCTS, REPEATED, ATTENTION, GROUPED_ATTENTION, ROTATIONS, SELECTIONS,
+        HEADS,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TTIRFusingPass(ModulePass):
+    """Recognises biases, padding, activations, norms, lookups and attention that were spelled out.
+
+    Where others use an intermediate value, the ops stay as they are.
+    """
+
+    name = "ttir-fusing"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rules = fusing_rules()
+        for function in functions(op):
+            rules.apply(function)
+            SPLITS.apply(function)
+            if users := merge_common_subexpressions(function):
+                rules.apply(function, users)

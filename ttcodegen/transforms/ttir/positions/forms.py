@@ -1,0 +1,216 @@
+"""What values can be at any position: linear in the indices, true in a region, or a mask."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A number plus a multiple of each index."""
+
+    coefficients: tuple[float, ...]
+    constant: float
+
+    @property
+    def number(self) -> float | None:
+        """What it is everywhere, None if it varies."""
+        return None if any(self.coefficients) else self.constant
+
+    @property
+    def is_constant(self) -> bool:
+        """True if it is the same everywhere."""
+        return not any(self.coefficients)
+
+    @property
+    def is_whole(self) -> bool:
+        """True if it takes integers alone."""
+        return all(float(each).is_integer() for each in (*self.coefficients, self.constant))
+
+    def varies(self, axis: int) -> bool:
+        """True if it depends on an index."""
+        return self.coefficients[axis] != 0
+
+    def with_rank(self, rank: int) -> Linear:
+        """With more dimensions in front."""
+        return Linear((0,) * (rank - len(self.coefficients)) + self.coefficients, self.constant)
+
+    def with_places(self, places: Sequence[int | None]) -> Linear:
+        """With other dimensions: each is one of those that there are, or none of them."""
+        found = tuple(0 if place is None else self.coefficients[place] for place in places)
+        return Linear(found, self.constant)
+
+    def sliced(self, begins: Sequence[int], steps: Sequence[int], shape: Sequence[int]) -> Linear:
+        """At the positions of a slice."""
+        rows = list(zip(self.coefficients, begins, steps, shape, strict=True))
+        constant = self.constant + sum(each * begin for each, begin, _, _ in rows)
+        return Linear(tuple(each * step if n != 1 else 0 for each, _, step, n in rows), constant)
+
+    def plus(self, other: Linear) -> Linear:
+        """The sum of two of as many dimensions."""
+        pairs = zip(self.coefficients, other.coefficients, strict=True)
+        return Linear(tuple(a + b for a, b in pairs), self.constant + other.constant)
+
+    def times(self, number: float) -> Linear:
+        """A multiple."""
+        return Linear(tuple(each * number for each in self.coefficients), self.constant * number)
+
+    def bounds(self, shape: Sequence[int]) -> tuple[float, float]:
+        """The smallest and the largest number in a tensor of that shape."""
+        ends = [each * (size - 1) for each, size in zip(self.coefficients, shape, strict=True)]
+        low, high = sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends)
+        return self.constant + low, self.constant + high
+
+
+@dataclass(frozen=True)
+class Region:
+    """True where all of some linear functions are zero or more; everywhere if there are none."""
+
+    bounds: frozenset[Linear]
+    rank: int
+
+    @property
+    def is_constant(self) -> bool:
+        """True if it is the same everywhere."""
+        return all(bound.is_constant for bound in self.bounds)
+
+    def varies(self, axis: int) -> bool:
+        """True if it depends on an index."""
+        return any(bound.varies(axis) for bound in self.bounds)
+
+    def with_rank(self, rank: int) -> Region:
+        """With more dimensions in front."""
+        return Region(frozenset(bound.with_rank(rank) for bound in self.bounds), rank)
+
+    def with_places(self, places: Sequence[int | None]) -> Region:
+        """With other dimensions."""
+        bounds = frozenset(bound.with_places(places) for bound in self.bounds)
+        return Region(bounds, len(places))
+
+    def sliced(self, begins: Sequence[int], steps: Sequence[int], shape: Sequence[int]) -> Region:
+        """At the positions of a slice."""
+        bounds = frozenset(bound.sliced(begins, steps, shape) for bound in self.bounds)
+        return Region(bounds, self.rank)
+
+
+@dataclass(frozen=True)
+class Hiding:
+    """Zero in a region, and elsewhere at most a negative number."""
+
+    visible: Region
+    number: float
+
+    @property
+    def is_constant(self) -> bool:
+        """True if it is the same everywhere."""
+        return self.visible.is_constant
+
+    def varies(self, axis: int) -> bool:
+        """True if it depends on an index."""
+        return self.visible.varies(axis)
+
+    def with_rank(self, rank: int) -> Hiding:
+        """With more dimensions in front."""
+        return Hiding(self.visible.with_rank(rank), self.number)
+
+    def with_places(self, places: Sequence[int | None]) -> Hiding:
+        """With other dimensions."""
+        return Hiding(self.visible.with_places(places), self.number)
+
+    def sliced(self, begins: Sequence[int], steps: Sequence[int], shape: Sequence[int]) -> Hiding:
+        """At the positions of a slice."""
+        return Hiding(self.visible.sliced(begins, steps, shape), self.number)
+
+
+Form = Linear | Region | Hiding
+
+
+def both(first: Region, second: Region) -> Region:
+    """Where two regions overlap; of parallel bounds the narrower one stays."""
+    kept: dict[tuple[float, ...], Linear] = {}
+    for bound in (*first.bounds, *second.bounds):
+        known = kept.get(bound.coefficients)
+        if known is None or bound.constant < known.constant:
+            kept[bound.coefficients] = bound
+    return Region(frozenset(kept.values()), first.rank)
+
+
+def either(first: Region, second: Region) -> Region | None:
+    """What one of two regions covers, if one of them contains the other."""
+    common = both(first, second)
+    if common == first or is_nowhere(first):
+        return second
+    return first if common == second or is_nowhere(second) else None
+
+
+def everywhere(rank: int, truth: bool = True) -> Region:
+    """All positions, or none of them."""
+    return Region(frozenset() if truth else frozenset([Linear((0,) * rank, -1)]), rank)
+
+
+def is_nowhere(region: Region) -> bool:
+    """True if a region is known to have no position."""
+    return any(bound.is_constant and bound.constant < 0 for bound in region.bounds)
+
+
+def truth_of(form: Form) -> Region | None:
+    """Where a value is not zero, if that is known."""
+    if isinstance(form, Region):
+        return form
+    if isinstance(form, Hiding):
+        return inverted(form.visible)
+    number = form.number
+    return None if number is None else everywhere(len(form.coefficients), number != 0)
+
+
+def inverted(region: Region) -> Region | None:
+    """What a region leaves out, if one bound says that."""
+    if is_nowhere(region) or not region.bounds:
+        return everywhere(region.rank, is_nowhere(region))
+    if len(region.bounds) != 1:
+        return None
+    (bound,) = region.bounds
+    if not bound.is_whole:
+        return None
+    outside = bound.times(-1)
+    return Region(frozenset([Linear(outside.coefficients, outside.constant - 1)]), region.rank)
+
+
+_BELOW = {"le": "ge", "lt": "gt"}
+_TRUTH: dict[str, Callable[[float, float], bool]] = {
+    name: getattr(operator, name) for name in ("ge", "gt", "eq", "ne")
+}
+
+
+def compared(name: str, first: Form, second: Form) -> Form | None:
+    """A comparison of two values of as many dimensions."""
+    if name in _BELOW:
+        return compared(_BELOW[name], second, first)
+    if isinstance(first, Linear) and isinstance(second, Linear):
+        difference = first.plus(second.times(-1))
+        rank = len(difference.coefficients)
+        if first.number is not None and second.number is not None:
+            return everywhere(rank, _TRUTH[name](first.number, second.number))
+        if difference.number is not None:
+            return everywhere(rank, _TRUTH[name](difference.number, 0))
+        if name not in ("ge", "gt") or not difference.is_whole:
+            return None
+        constant = difference.constant - (name == "gt")
+        return Region(
+            frozenset([Linear(difference.coefficients, constant)]), len(difference.coefficients)
+        )
+    truth = _TRUTH[name]
+    if isinstance(first, Region) and isinstance(second, Linear) and second.number is not None:
+        return _by_truth(first, truth(0, second.number), truth(1, second.number))
+    if isinstance(second, Region) and isinstance(first, Linear) and first.number is not None:
+        return _by_truth(second, truth(first.number, 0), truth(first.number, 1))
+    return None
+
+
+def _by_truth(region: Region, outside: bool, inside: bool) -> Region | None:
+    """What is `inside` in a region and `outside` elsewhere."""
+    if inside == outside:
+        return everywhere(region.rank, inside)
+    return region if inside else inverted(region)

@@ -1,0 +1,1 @@
+"""Passes on device programs: L1 placement, buffer aliases, shared kernels."""

@@ -1,0 +1,185 @@
+"""Which tensors between programs of the device stay in the L1 of its cores."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ttcodegen.dialects.operations.functions import body_of
+from ttcodegen.dialects.operations.operation import operation_name
+from ttcodegen.dialects.ttcore.module_system import system_of
+from ttcodegen.dialects.ttmetal.device_module import functions_of, is_host_function, launch_of
+from ttcodegen.dialects.ttmetal.op_names import CREATE_BUFFER, DEALLOCATE_BUFFER, RUN_PROGRAM, VIEW
+from ttcodegen.dialects.ttmetal.program_attribute import ProgramAttr
+from ttcodegen.dialects.ttmetal.programs import Program
+from ttcodegen.dialects.ttnn.placement import TensorPlacement, placed_type, placement_of
+from ttcodegen.layout.bank import Bank
+from ttcodegen.layout.bank import Block as Place
+from ttcodegen.layout.placements import bank_bytes
+from ttcodegen.ops.device_constants import device_constants
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, ChipDescription
+from ttcodegen.systems.performance import performance_of
+from ttcodegen.transforms.rewriting import set_type
+from ttcodegen.transforms.ttmetal.shards import CoreTiles, Use, own_bytes, sharded
+from ttcodegen.transforms.ttnn.deallocate import buffer_owners
+
+_PROGRAMS_ONLY = frozenset({RUN_PROGRAM, VIEW, DEALLOCATE_BUFFER})
+"""What may use a tensor in L1: the host neither gives it to its caller nor copies it."""
+
+
+@dataclass(frozen=True)
+class PlaceInL1(ModulePass):
+    """Places tensors that only programs use in L1 where they fit from their first program to
+    their last: in shards (`ttmetal_shards`), or interleaved over its banks.
+
+    What fits is what the allocator of the device finds room for, above the circular buffers of
+    every program that runs meanwhile. Tensors are placed in the order in which they are made.
+    """
+
+    name = "ttmetal-place-in-l1"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        chip = (system_of(op) or default_system(DEFAULT_ARCHITECTURE)).chip
+        for function in functions_of(op):
+            if is_host_function(function) and function.body.blocks:
+                _Placing(function, chip).place()
+
+
+class _Placing:
+    """Follows the host function as the allocator does, op by op."""
+
+    def __init__(self, function: FuncOp, chip: ChipDescription) -> None:
+        block = body_of(function)
+        self.ops: list[Operation] = list(block.ops)
+        self.chip = chip
+        self.room = min(chip.usable_l1, performance_of(chip).usable_l1)
+        self.members = _members(block)
+        self.constants = set(device_constants(function).values)
+        """What is there from the first call on: it stays in DRAM."""
+        self.ends = {
+            op.operands[0]: position
+            for position, op in enumerate(self.ops)
+            if operation_name(op) == DEALLOCATE_BUFFER
+        }
+        self.needed = _RangeMaximum([_circular_buffers(op) for op in self.ops])
+        self.placements: dict[SSAValue, TensorPlacement] = {}
+        """What was placed, in L1."""
+
+    def place(self) -> None:
+        """Moves what fits, and says in the programs what that spares them."""
+        bank = Bank(self.room)
+        held: dict[SSAValue, Place] = {}
+        for position, op in enumerate(self.ops):
+            name = operation_name(op)
+            if name == CREATE_BUFFER and self._may_move(op.results[0]):
+                value = op.results[0]
+                lowest = self.needed.between(position, self.ends[value])
+                found = self._find_room(bank, value, lowest)
+                if found is not None:
+                    held[value] = found
+            elif name == DEALLOCATE_BUFFER and op.operands[0] in held:
+                bank.free(held[op.operands[0]])
+        moved = {value: root for root in held for value in self.members[root]}
+        for value, root in moved.items():
+            placement = self.placements[root].with_(shape=placement_of(value).shape)
+            set_type(value, placed_type(placement))
+        for op in self.ops:
+            if operation_name(op) == RUN_PROGRAM:
+                _price(op, moved)
+
+    def _find_room(self, bank: Bank, value: SSAValue, lowest: int) -> Place | None:
+        """Takes memory from an address on for a tensor, in shards if that helps and they fit."""
+        interleaved = placement_of(value).with_(buffer_type="l1")
+        shards = sharded(interleaved, self._uses(value)) if self._keeps_rows(value) else None
+        for placement in (shards, interleaved):
+            if placement is not None:
+                place = bank.allocate(self._bytes(placement))
+                if place[0] >= lowest:
+                    self.placements[value] = placement
+                    return place
+                bank.free(place)
+        return None
+
+    def _keeps_rows(self, value: SSAValue) -> bool:
+        """True if all views of a tensor have its rows and columns of tiles, so that its shards are
+        theirs."""
+        members = map(placement_of, self.members[value])
+        return len({member.collapsed_shape() for member in members}) == 1
+
+    def _uses(self, value: SSAValue) -> list[Use]:
+        """The programs that read or write a tensor."""
+        found: list[Use] = []
+        for member in self.members[value]:
+            for use in member.uses:
+                if operation_name(use.operation) == RUN_PROGRAM:
+                    found += _uses(launch_of(use.operation).program, [use.index])
+        return found
+
+    def _may_move(self, value: SSAValue) -> bool:
+        if value not in self.ends or placement_of(value).buffer_type != "dram":
+            return False
+        if not self.constants.isdisjoint(self.members[value]):
+            return False
+        uses = (use.operation for member in self.members[value] for use in member.uses)
+        return all(operation_name(op) in _PROGRAMS_ONLY for op in uses)
+
+    def _bytes(self, placement: TensorPlacement) -> int:
+        """What a tensor takes of the L1 of each core."""
+        return bank_bytes(placement, self.chip.cores, self.chip.noc_l1_address_align_bytes)
+
+
+def _members(block: Block) -> dict[SSAValue, list[SSAValue]]:
+    """The values that share a buffer, by the first of them."""
+    members: dict[SSAValue, list[SSAValue]] = {}
+    for value, root in buffer_owners(block).items():
+        members.setdefault(root, []).append(value)
+    return members
+
+
+def _circular_buffers(op: Operation) -> int:
+    """Bytes of L1 that circular buffers take while an op runs."""
+    return launch_of(op).program.l1_bytes if operation_name(op) == RUN_PROGRAM else 0
+
+
+def _uses(program: Program, operands: Iterable[int]) -> list[Use]:
+    """What a program does with some of its operands."""
+    if not program.traffic:
+        return []
+    return [Use(CoreTiles.of(program, each), program.traffic[each].bytes) for each in operands]
+
+
+def _price(op: Operation, moved: Container[SSAValue]) -> None:
+    """Subtracts what is in L1 from what a program reads from DRAM and writes to it."""
+    program = launch_of(op).program
+    places = [place for place, value in enumerate(op.operands) if value in moved]
+    own = sum(
+        own_bytes(placement_of(op.operands[place]), _uses(program, [place]))
+        for place in places
+        if placement_of(op.operands[place]).shards is not None
+    )
+    op.properties["program"] = ProgramAttr(program.with_operands_in_l1(places, own))
+
+
+class _RangeMaximum:
+    """The greatest number of any part of a sequence, from tables for parts of 1, 2, 4, ..."""
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        self.tables = [list(numbers)]
+        step = 1
+        while 2 * step <= len(numbers):
+            last = self.tables[-1]
+            self.tables.append([max(pair) for pair in zip(last, last[step:], strict=False)])
+            step *= 2
+
+    def between(self, first: int, last: int) -> int:
+        """The greatest from `first` to `last`, which counts."""
+        level = (last - first + 1).bit_length() - 1
+        table = self.tables[level]
+        return max(table[first], table[last - (1 << level) + 1])

@@ -1,0 +1,1 @@
+"""Passes on TTNN: layouts, compute configurations, deallocation."""

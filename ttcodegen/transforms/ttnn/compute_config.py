@@ -1,0 +1,137 @@
+"""Says how the kernels of each call compute, where the library's own choice loses digits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+
+from ttcodegen.dialects.core.datatypes import DataType, shape_of
+from ttcodegen.dialects.operations.arithmetic import COMPUTE_DEFAULTS
+from ttcodegen.dialects.operations.compute_config import ComputeConfig, ComputeConfigAttr
+from ttcodegen.dialects.ttcore.module_system import system_of
+from ttcodegen.dialects.ttnn.placement import declared_data_type
+from ttcodegen.dialects.ttnn.program_configs import CoreGrid
+from ttcodegen.ops.attention.decode_cores import default_chunk, needed_program
+from ttcodegen.ops.core.calls import COMPUTE_CONFIG_ATTRIBUTE, SDPA_CONFIG_ATTRIBUTE
+from ttcodegen.ops.core.definition import TTNNDefinition, traits_of
+from ttcodegen.ops.core.traits import Trait
+from ttcodegen.ops.core.work import OpShapes
+from ttcodegen.ops.ttnn import TTNNOp
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import SystemDescription
+from ttcodegen.transforms.ttnn.layout import operand_specs
+
+_ARCHITECTURE = "wormhole_b0"
+"""What is compiled for if the module does not say."""
+
+
+LONG_SUM = 8192
+"""Products that registers of 16 bits still add up well: the roundings of a convolution with 9,300
+of them for each element are 2.1 % of its range, with 65,536 they are 5 %; attention to 131,072 keys
+correlates 0.95 with what it should be."""
+
+
+_DECODING = (
+    "scaled_dot_product_attention_decode",
+    "paged_scaled_dot_product_attention_decode",
+)
+_SUMMING = ("convolution", "matmul", "matmul_with_program")
+"""Rows of COMPUTE_DEFAULTS of what sums up products."""
+
+_WIDE = (DataType.FLOAT32, DataType.INT32, DataType.UINT32)
+
+
+@dataclass(frozen=True)
+class SetComputeKernelConfig(ModulePass):
+    """Calls that touch numbers of 32 bits, floats or integers that travel as such, compute with
+    them as exactly as the device can; so do convolutions, products of matrices and attention that
+    sum up very many products. Softmax of 16 bits divides exactly. Calls that have a configuration
+    keep it."""
+
+    name = "ttnn-set-compute-kernel-config"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        system = system_of(op)
+        architecture = _ARCHITECTURE if system is None else system.arch
+        name = COMPUTE_CONFIG_ATTRIBUTE.name
+        for call in op.walk():
+            if (
+                isinstance(call, TTNNOp)
+                and COMPUTE_CONFIG_ATTRIBUTE in call.definition.attributes
+                and call.parameter(name) is None
+                and (config := _config(call, architecture)) is not None
+            ):
+                call.properties[name] = ComputeConfigAttr(config)
+            if isinstance(call, TTNNOp) and call.definition.short_name in _DECODING:
+                _fit_cores(call, system or default_system(_ARCHITECTURE))
+
+
+def _fit_cores(call: TTNNOp, system: SystemDescription) -> None:
+    """Gives a call the cores that the library can name, where all of the device are too many."""
+    name = SDPA_CONFIG_ATTRIBUTE.name
+    (_, users, _, _), (_, key_heads, keys, _) = call.shape("query"), call.shape("key")
+    if call.parameter(name) is not None:
+        return
+    rows, columns = system.chip.grid
+    is_paged = "page_table" in [spec.name for spec in operand_specs(call)]
+    chunk = 0 if is_paged else default_chunk(keys)
+    config = needed_program(users, key_heads, chunk, CoreGrid(columns, rows))
+    if config is not None:
+        call.properties[name] = SDPA_CONFIG_ATTRIBUTE.kind.encode(config)
+
+
+def _config(call: TTNNOp, architecture: str) -> ComputeConfig | None:
+    """The configuration of a call for which the library's own choice loses digits."""
+    exact = ComputeConfig.exact(architecture)
+    if _has_wide_numbers(call):
+        is_narrow = Trait.NARROW_DESTINATION in traits_of(call.definition)
+        return replace(exact, fp32_dest_acc_en=False) if is_narrow else exact
+    definition = call.definition
+    if not isinstance(definition, TTNNDefinition):
+        return None
+    row = definition.compute_row(call.parameter)
+    if row in _SUMMING and _products(call, definition) > LONG_SUM:
+        return exact
+    if row == "attention" and _keys(call) > LONG_SUM:
+        return exact
+    if row == "softmax":
+        if max(_shape(call.operands[0])) > LONG_SUM:
+            return exact
+        # By itself it takes a reciprocal that is up to 4 % off: rows sum up to 0.96.
+        operands = [declared_data_type(value) for value in call.operands]
+        (result,) = map(declared_data_type, call.results)
+        default = COMPUTE_DEFAULTS[row].config(operands, result, architecture)
+        return replace(default, math_approx_mode=False)
+    return None
+
+
+def _keys(call: TTNNOp) -> int:
+    """How many keys a query may attend to: those of all its pages, where a table names them."""
+    names = [spec.name for spec in operand_specs(call)]
+    keys = call.shape("key")[-2]
+    return keys * call.shape("page_table")[-1] if "page_table" in names else keys
+
+
+def _products(call: TTNNOp, definition: TTNNDefinition) -> int:
+    """How many products each element of the result is the sum of."""
+    attributes = {spec.name: call.parameter(spec.name) for spec in definition.attributes}
+    shapes = OpShapes(attributes, [*map(_shape, call.operands)], [*map(_shape, call.results)])
+    return definition.flops(shapes) // (2 * max(shapes.produced, 1))
+
+
+def _shape(value: SSAValue) -> tuple[int, ...]:
+    return tuple(shape_of(value.type))
+
+
+def _has_wide_numbers(op: TTNNOp) -> bool:
+    """True if an operand that is computed with, or a result, has 32 bits an element."""
+    computed = [
+        value
+        for spec, value in zip(operand_specs(op), op.operands, strict=True)
+        if spec.data_types is None or any(data_type.is_float for data_type in spec.data_types)
+    ]
+    return any(declared_data_type(value) in _WIDE for value in (*computed, *op.results))

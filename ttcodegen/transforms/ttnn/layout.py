@@ -1,0 +1,311 @@
+"""Assigns every TTNN tensor its data type, page layout and memory, and converts between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import FunctionType, ModuleOp, UnitAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from ttcodegen.dialects.core.datatypes import DataType, shape_of
+from ttcodegen.dialects.operations.attribute_kinds import DATA_TYPE
+from ttcodegen.dialects.operations.functions import argument_type
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.dialect import ArgumentType
+from ttcodegen.dialects.ttcore.memory import LAYOUTS_WANTED
+from ttcodegen.dialects.ttcore.module_system import system_of
+from ttcodegen.dialects.ttcore.shards import GRID_WIDTH, Shards
+from ttcodegen.dialects.ttnn.placement import (
+    TensorPlacement,
+    declared_data_type,
+    given_placement,
+    placed_type,
+    placement_of,
+)
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.ops.core.builder import OpBuilder
+from ttcodegen.ops.core.definition import Layout, Memory, OperandSpec, ResultRule, TTNNDefinition
+from ttcodegen.ops.ttir import TTIROp
+from ttcodegen.ops.ttnn import ttnn_op_classes
+from ttcodegen.transforms.rebuilding import body_of, keep, rebuild
+from ttcodegen.transforms.rewriting import erase, is_unused, set_type
+
+
+@dataclass(frozen=True)
+class TTNNLayout(ModulePass):
+    """Everything is in interleaved DRAM tiles, except where an op of the library requires or
+    returns something else; inputs arrive row-major, weights as their users want them.
+
+    On a module that was not lowered to TTNN yet there are no calls that could ask: the module is
+    marked, so that its lowering assigns layouts.
+    """
+
+    name = "ttnn-layout"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if any(isinstance(inner, TTIROp) for inner in op.walk()):
+            op.attributes[LAYOUTS_WANTED] = UnitAttr()
+            return
+        op.attributes.pop(LAYOUTS_WANTED, None)
+        system = system_of(op)
+        columns = GRID_WIDTH if system is None else min(GRID_WIDTH, system.chip.grid[1])
+        for function in op.walk():
+            if isinstance(function, FuncOp):
+                _assign(function, columns)
+
+
+def assign_wanted_layouts(context: Context, module: ModuleOp) -> None:
+    """Assigns layouts to a module that is marked to get them."""
+    if LAYOUTS_WANTED in module.attributes:
+        TTNNLayout().apply(context, module)
+
+
+def _assign(function: FuncOp, grid_width: int) -> None:
+    block = body_of(function)
+    for argument in list(block.args):
+        placement = _argument_placement(function, argument)
+        Rewriter.replace_value_with_new_type(argument, placed_type(placement))
+    assigner = _Assigner(grid_width)
+    classes = ttnn_op_classes()
+    rebuild(function, lambda insert, m: OpBuilder(classes, insert, m), assigner.rewrite)
+    _erase_unneeded_conversions(function)
+    results = _return_operands(function, assigner)
+    function.function_type = FunctionType.from_lists(
+        [argument.type for argument in block.args], [value.type for value in results]
+    )
+
+
+def _erase_unneeded_conversions(function: FuncOp) -> None:
+    """Conversions that nothing needs because another one led back to what was converted."""
+    op = body_of(function).last_op
+    while op is not None:
+        preceding = op.prev_op
+        if op.name == "ttnn.composite_to_layout" and is_unused(op):
+            erase(op)
+        op = preceding
+
+
+def _return_operands(function: FuncOp, assigner: _Assigner) -> Sequence[SSAValue]:
+    terminator = body_of(function).last_op
+    assert isinstance(terminator, ReturnOp)
+    return terminator.operands
+
+
+def _argument_placement(function: FuncOp, argument: BlockArgument) -> TensorPlacement:
+    given = given_placement(argument)
+    demands = [demand for use in argument.uses if (demand := _demand(use.operation, use.index))]
+    placement = TensorPlacement(shape_of(argument.type), declared_data_type(argument))
+    # A tensor that is on all chips cannot be divided among them any more.
+    if any(call.chips is not None and spec.memory is Memory.HOST for call, spec in demands):
+        return placement.with_(layout=Layout.ROW_MAJOR).on_host()
+    if given is not None:
+        return given
+    kind = argument_type(function, argument.index)
+    if any(definition.in_place == spec.name for definition, spec in demands):
+        return placement
+    if kind is ArgumentType.INPUT:
+        return placement.with_(layout=Layout.ROW_MAJOR)
+    if demands and all(spec.memory is Memory.HOST for _, spec in demands):
+        return placement.with_(layout=Layout.ROW_MAJOR).on_host()
+    # The weights of convolutions are tilized when they are used, one at a time.
+    if kind is not ArgumentType.DEFAULT and placement.is_padding_in_tiles:
+        return placement.with_(layout=Layout.ROW_MAJOR)
+    return placement
+
+
+def _demand(op: Operation, index: int) -> tuple[TTNNDefinition, OperandSpec] | None:
+    if not isinstance(op, CatalogueOp) or not isinstance(op.definition, TTNNDefinition):
+        return None
+    return op.definition, operand_specs(op)[index]
+
+
+def operand_specs(op: CatalogueOp) -> list[OperandSpec]:
+    """The spec of every operand, in order."""
+    return [
+        spec
+        for spec, size in zip(op.definition.operands, op.segments(), strict=True)
+        for _ in range(size)
+    ]
+
+
+def suitable_data_type(data_type: DataType, allowed: Sequence[DataType] | None) -> DataType:
+    """`data_type` if it is allowed, else the first allowed one that can hold what it holds."""
+    if allowed is None or data_type in allowed:
+        return data_type
+    if data_type is DataType.INT32:
+        # An unsigned type has no negative numbers; f32 has the integers up to 2^24.
+        return DataType.FLOAT32 if DataType.FLOAT32 in allowed else allowed[0]
+    if not data_type.is_float:
+        wider = (DataType.UINT32, DataType.INT32, DataType.FLOAT32)
+        return next((d for d in wider if d in allowed), allowed[0])
+    return next((d for d in allowed if d.is_float), allowed[0])
+
+
+def _deciding(op: CatalogueOp, rule: ResultRule, operands: Sequence[SSAValue]) -> TensorPlacement:
+    """The placement of the operand that decides on the data type of a result."""
+    specs = operand_specs(op)
+    for name in rule.like:
+        for spec, value in zip(specs, operands, strict=True):
+            if spec.name == name:
+                return placement_of(value)
+    return placement_of(operands[0])
+
+
+def _as_asked(placement: TensorPlacement, asked: TensorPlacement | None) -> TensorPlacement:
+    """Where a call puts its result if it takes a memory configuration: on the device, in the same
+    pages, if those can be there."""
+    if asked is None or asked.memory is Memory.HOST:
+        return placement
+    there = placement.with_(
+        buffer_type=asked.buffer_type, memory_layout=asked.memory_layout, shards=asked.shards
+    )
+    # Shards of rows need not be whole tiles.
+    return placement if there.misfit() is not None else there
+
+
+@dataclass
+class _Assigner:
+    """Rewrites one function; remembers the conversions that were made of each value."""
+
+    grid_width: int
+    """The cores of a row that shards are laid out on."""
+    converted: dict[tuple[SSAValue, TensorPlacement], SSAValue] = field(
+        default_factory=dict[tuple[SSAValue, TensorPlacement], SSAValue]
+    )
+
+    def rewrite(self, builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
+        definition = op.definition
+        assert isinstance(definition, TTNNDefinition)
+        given = [given_placement(result) for result in op.results]
+        if op.name == "ttnn.composite_to_layout" and given[0] is not None:
+            return [self.convert(builder, builder[op.operands[0]], given[0])]
+        operands: list[SSAValue] = []
+        for spec, operand in zip(operand_specs(op), op.operands, strict=True):
+            value = builder[operand]
+            if spec.name == definition.in_place:
+                self._forget(value)
+                self._check_in_place(op, spec, value)
+                operands.append(value)
+            else:
+                wanted = self._wanted(op, spec, placement_of(value))
+                operands.append(self.convert(builder, value, wanted))
+        placements = [
+            self._result_placement(op, index, operands, result)
+            for index, result in enumerate(op.results)
+        ]
+        placements = [
+            _as_asked(placement, asked) if definition.result_rule(index).placed else placement
+            for index, (placement, asked) in enumerate(zip(placements, given, strict=True))
+        ]
+        declared = [declared_data_type(result) for result in op.results]
+        if placements and definition.result_rule(0).data_type == "attribute":
+            if declared[0] is not placement_of(operands[0]).data_type:
+                op.properties["dtype"] = DATA_TYPE.encode(declared[0])
+        keep(builder, op, operands)
+        for result, placement in zip(op.results, placements, strict=True):
+            set_type(result, placed_type(placement))
+        return [
+            self.convert(
+                builder,
+                result,
+                asked or self._to_overwrite(result, placement.with_(data_type=data_type)),
+            )
+            for result, placement, data_type, asked in zip(
+                op.results, placements, declared, given, strict=True
+            )
+        ]
+
+    def _to_overwrite(self, result: SSAValue, found: TensorPlacement) -> TensorPlacement:
+        """Where a result is stored that a later call overwrites: as that call needs it from the
+        beginning, for a converted copy would not be what others read."""
+        for use in result.uses:
+            user, demand = use.operation, _demand(use.operation, use.index)
+            if demand is None or not isinstance(user, CatalogueOp):
+                continue
+            definition, spec = demand
+            if definition.in_place == spec.name:
+                return self._wanted(user, spec, found)
+        return found
+
+    def _wanted(
+        self, op: CatalogueOp, spec: OperandSpec, found: TensorPlacement
+    ) -> TensorPlacement:
+        wanted = found.with_(data_type=suitable_data_type(found.data_type, spec.data_types))
+        if spec.memory is Memory.HOST:
+            wanted = wanted.on_host()
+        elif spec.memory is Memory.DEVICE:
+            wanted = wanted.on_device()
+        if spec.layout is not None:
+            wanted = wanted.with_(layout=spec.layout)
+            if wanted.misfit() is not None:
+                wanted = wanted.interleaved()
+        if spec.shards is not None:
+            wanted = wanted.height_sharded(self._laid_out(spec.shards(op)))
+        return wanted
+
+    def _laid_out(self, shards: Shards) -> Shards:
+        """Shards on the first cores of this device."""
+        return Shards.by_rows(shards.cores, shards.shape, self.grid_width)
+
+    def convert(self, builder: OpBuilder, value: SSAValue, wanted: TensorPlacement) -> SSAValue:
+        """`value` with that placement, by one op however often it is needed."""
+        if placement_of(value) == wanted:
+            return value
+        key = (value, wanted)
+        if key not in self.converted:
+            made = builder.emit("composite_to_layout", [value], placed_type(wanted))
+            made.name_hint = value.name_hint
+            self.converted[key] = made
+            # A round trip ends where it began, except that a data type may have lost digits.
+            if placement_of(value).data_type is wanted.data_type:
+                self.converted[made, placement_of(value)] = value
+        return self.converted[key]
+
+    def _forget(self, value: SSAValue) -> None:
+        """Conversions made before an op overwrote the value no longer hold its elements."""
+        for key in [key for key in self.converted if value in (key[0], self.converted[key])]:
+            del self.converted[key]
+
+    def _check_in_place(self, op: CatalogueOp, spec: OperandSpec, value: SSAValue) -> None:
+        found = placement_of(value)
+        if self._wanted(op, spec, found) != found:
+            raise CompileError(
+                f"'{op.name}' overwrites its operand '{spec.name}', which is placed as "
+                f"{found.layout.value} {found.data_type.mlir} and would have to be converted",
+                op.source_offset,
+            )
+
+    def _result_placement(
+        self,
+        op: CatalogueOp,
+        index: int,
+        operands: Sequence[SSAValue],
+        result: SSAValue,
+    ) -> TensorPlacement:
+        assert isinstance(op.definition, TTNNDefinition)
+        rule = op.definition.result_rule(index)
+        first = placement_of(operands[0]) if operands else None
+        if isinstance(rule.data_type, DataType):
+            data_type = rule.data_type
+        elif rule.data_type == "first":
+            assert first is not None
+            data_type = _deciding(op, rule, operands).data_type
+        else:
+            data_type = declared_data_type(result)
+        layout = rule.layout
+        if layout is None:
+            assert first is not None
+            layout = first.layout
+        memory = rule.memory
+        if op.definition.operands and op.definition.operands[0].memory is None and first:
+            memory = first.memory
+        placement = TensorPlacement(shape_of(result.type), data_type, layout)
+        if rule.shards is not None:
+            memory_layout, shards = rule.shards(op, index)
+            return placement.sharded(memory_layout, self._laid_out(shards))
+        return placement.on_host() if memory is Memory.HOST else placement

@@ -47,7 +47,8 @@ class Memory {
     Memory(Memory&&) = delete;
     Memory& operator=(Memory&&) = delete;
 
-    /// The addresses of L1, which all chips of the process share. Each user of L1 takes its turn there.
+    /// The addresses of L1, which all chips of the process share. Each user of L1 takes its turn
+    /// there.
     L1Addresses& addresses() const { return addresses_; }
     /// Puts this L1 there, if that of another chip is.
     /// @throws std::runtime_error if the system refuses.

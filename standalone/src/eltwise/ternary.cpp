@@ -180,16 +180,16 @@ Tensor clamp_tensors(const Tensor& input, const std::optional<Tensor>& min,
                 return has_max ? std::min(raised, highest) : raised;
             });
     }
-    return ternary_operation<float>(
-        input, low, high, memory_config, output_tensor, dtype,
-        [=](float x, float lowest, float highest) {
-            // The vector engine compares signs and magnitudes.
-            if (std::isnan(x) && has_min && has_max) {
-                return std::signbit(x) ? std::min(lowest, highest) : highest;
-            }
-            const float raised = has_min && x < lowest ? lowest : x;
-            return has_max && raised > highest ? highest : raised;
-        });
+    return ternary_operation<float>(input, low, high, memory_config, output_tensor, dtype,
+                                    [=](float x, float lowest, float highest) {
+                                        // The vector engine compares signs and magnitudes.
+                                        if (std::isnan(x) && has_min && has_max) {
+                                            return std::signbit(x) ? std::min(lowest, highest)
+                                                                   : highest;
+                                        }
+                                        const float raised = has_min && x < lowest ? lowest : x;
+                                        return has_max && raised > highest ? highest : raised;
+                                    });
 }
 
 Tensor clamp_numbers(const Tensor& input, double min, double max, bool whole,
@@ -275,8 +275,9 @@ Tensor addcmul(const Tensor& a, const Tensor& b, const Tensor& c,
             });
     }
     const auto scale = std::visit([](auto number) { return static_cast<float>(number); }, value);
-    return cpu::ternary_operation<float>(a, b, c, memory_config, output, dtype,
-                                  [=](float x, float y, float z) { return x + scale * y * z; });
+    return cpu::ternary_operation<float>(
+        a, b, c, memory_config, output, dtype,
+        [=](float x, float y, float z) { return x + scale * y * z; });
 }
 
 Tensor addcdiv(const Tensor& a, const Tensor& b, const Tensor& c, float value,
@@ -292,8 +293,9 @@ Tensor addcdiv(const Tensor& a, const Tensor& b, const Tensor& c, float value,
     // With block floats the release ends in a selection of the second operand's data type.
     const bool has_block = !all([](DataType type) { return !cpu::is_block(type); });
     const DataType dtype = has_block && a.dtype() != DataType::FLOAT32 ? b.dtype() : a.dtype();
-    return cpu::ternary_operation<float>(a, b, c, memory_config, output, dtype,
-                                  [=](float x, float y, float z) { return x + value * y / z; });
+    return cpu::ternary_operation<float>(
+        a, b, c, memory_config, output, dtype,
+        [=](float x, float y, float z) { return x + value * y / z; });
 }
 
 Tensor lerp(const Tensor& input, const Tensor& end, const Tensor& weight,
@@ -301,15 +303,16 @@ Tensor lerp(const Tensor& input, const Tensor& end, const Tensor& weight,
     TTCODEGEN_ON_EACH_CHIP(lerp, input, end, weight, memory_config, output);
     cpu::require_lerp_tiles(input);
     return cpu::ternary_operation<float>(input, end, weight, memory_config, output, input.dtype(),
-                                  [](float x, float y, float w) { return x + w * (y - x); });
+                                         [](float x, float y, float w) { return x + w * (y - x); });
 }
 
 Tensor lerp(const Tensor& input, const Tensor& end, float weight,
             const std::optional<MemoryConfig>& memory_config, const std::optional<Tensor>& output) {
     TTCODEGEN_ON_EACH_CHIP(lerp, input, end, weight, memory_config, output);
     cpu::require_lerp_tiles(input);
-    return cpu::ternary_operation<float>(input, end, end, memory_config, output, input.dtype(),
-                                  [=](float x, float y, float) { return x + weight * (y - x); });
+    return cpu::ternary_operation<float>(
+        input, end, end, memory_config, output, input.dtype(),
+        [=](float x, float y, float) { return x + weight * (y - x); });
 }
 
 Tensor mac(const Tensor& a, const Tensor& b, const Tensor& c,

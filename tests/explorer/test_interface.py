@@ -259,6 +259,8 @@ def test_options_of_tt_mlir_are_settings(explorer: TTExplorer, model: Path) -> N
         (["enable-optimizer=true", "memory-layout-analysis-enabled=true"], 2),
         (["enable-optimizer=false"], 0),
         (["enable-optimizer"], 1),
+        # Decisions that are given are applied, as by the pipeline.
+        (["optimization-level=0", "override-output-layout=scores=dram"], 1),
     ],
 )
 def test_levels_are_those_of_the_pipeline(options: list[str], level: int) -> None:

@@ -65,7 +65,7 @@ def argument_parser() -> argparse.ArgumentParser:
     )
     add("--arch", choices=ARCHITECTURES, default="", help="the card (wormhole_b0)")
     add("--optimize", type=int, choices=(0, 1, 2), default=2, metavar="LEVEL", help="the level of "
-        "optimization (2)")  # fmt: skip
+        "optimization for ttnn (2)")  # fmt: skip
     add("--stages", metavar="LEFT,RIGHT", help="show two stages of the compile side by side, which "
         "follow each other: source, ttnn, optimized, lowered, emitc, ttmetal")  # fmt: skip
     add("--no-token", action="store_true", help="let everybody on this machine in, without the "

@@ -43,7 +43,7 @@ class TTExplorer:
             server: whether to start one here, in a thread.
             config: for that server: `folders`, a list of folders with models (the current one), and
                 settings of `ttcodegen.explorer.settings`.
-            token: what a server that is reached over the network requires.
+            token: what the server requires; with `server`, one is drawn if it is empty.
 
         Raises:
             CompileError: if the server cannot be started.

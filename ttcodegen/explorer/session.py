@@ -251,14 +251,15 @@ class Session:
     def options(self, path: Path, settings: Settings, *, run: bool = False) -> CompileOptions:
         """How a model is compiled: with its overrides, and for a run with golden values."""
         overrides = ""
-        if settings.optimize and settings.target == "ttnn":
+        optimize = settings.optimize if settings.target == "ttnn" else 0
+        if optimize:
             overrides = self.overrides_text(path, settings)
         golden = settings.seed if run and settings.target == "ttnn" else None
         return CompileOptions(
             path.name.partition(".")[0] or "model",
             settings.target,
             settings.arch,
-            optimize=settings.optimize,
+            optimize=optimize,
             weights=settings.weights,
             overrides=overrides,
             golden_seed=golden,

@@ -11,7 +11,8 @@ from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.suggestions import closest
 from ttcodegen.optimizer.overrides.strings import OPTIONS as OVERRIDE_OPTIONS
 from ttcodegen.systems.description import ARCHITECTURES
-from ttcodegen.transforms.pipeline_steps import optimization_level
+from ttcodegen.transforms.given_decisions import optimization_level
+from ttcodegen.transforms.pipeline_options import TTNN_OPTIONS
 
 _MOST_ELEMENTS = 1024
 _PIPELINE_OPTIONS = ("optimization-level", "enable-optimizer", "memory-layout-analysis-enabled")
@@ -25,6 +26,7 @@ class Settings:
     arch: str = ""
     """Empty for that of the module, or wormhole_b0."""
     optimize: int = 2
+    """The level of the optimizer, which decides on calls of ttnn: no other target has one."""
     weights: str = ""
     seed: int = 0
     """Of the inputs of a run."""
@@ -117,12 +119,13 @@ def _with_pipeline_options(settings: Settings, options: object) -> Settings:
                 f"the pipeline has no option '{name}'",
                 remedy=f"did you mean '{close}'?" if close else f"there are {', '.join(known)}",
             )
-    level = _level(read.values, settings.optimize)
+    level = _level(read, settings.optimize)
     return replace(settings, optimize=level, override_options=" ".join(read.overrides))
 
 
-def _level(values: Mapping[str, str], default: int) -> int:
+def _level(read: _PipelineOptions, default: int) -> int:
     """The level that the pipeline's options come to, as in `ttcodegen-opt`."""
+    values = read.values
     given = values.get("optimization-level")
     if given is not None and given not in ("0", "1", "2"):
         raise CompileError(f"'optimization-level' is '{given}'", remedy="0, 1 or 2")
@@ -136,5 +139,6 @@ def _level(values: Mapping[str, str], default: int) -> int:
     if given is None:
         # That the optimizer is on or off takes the place of a level that was not given.
         given = 0 if "enable-optimizer" in flags else default
-    options = {**dict.fromkeys(_PIPELINE_OPTIONS, False), **flags}
-    return optimization_level({**options, "optimization-level": int(given)})
+    decisions = {each.lstrip("-").partition("=")[0]: each for each in read.overrides}
+    defaults = {option.name: option.default for option in TTNN_OPTIONS}
+    return optimization_level({**defaults, **flags, **decisions, "optimization-level": int(given)})

@@ -22,10 +22,13 @@ from ttcodegen.explorer.settings import Settings
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.project import checking
 
+TOKEN = "of-the-test"
+
 
 def led_to(address: str) -> dict[str, Any]:
     """What the page of Model Explorer has to open by the page that an address leads to."""
-    with urllib.request.urlopen(address) as answer:
+    request = urllib.request.Request(address, headers={"Authorization": f"Bearer {TOKEN}"})
+    with urllib.request.urlopen(request) as answer:
         reached: str = answer.url
     (data,) = parse_qs(urlsplit(reached).query)["data"]
     return json.loads(data)
@@ -37,7 +40,8 @@ def test_a_flatbuffer_is_run_and_measured(tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert main([str(model), "-o", str(out), "-q", "--embed-goldens", "--optimize", "2"]) == 0
     path = str(out / "model.ttnn")
-    with TTExplorer(0, server=True, config={"folders": [str(tmp_path)]}) as explorer:
+    folders = {"folders": [str(tmp_path)]}
+    with TTExplorer(0, server=True, config=folders, token=TOKEN) as explorer:
         reported = explorer.execute_model(path)
         assert reported["progress"] == reported["total"]
         assert "cpu_backend_us" not in reported["summary"], "there is no C++"

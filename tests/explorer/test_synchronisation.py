@@ -94,8 +94,8 @@ def test_nodes_of_all_stages_lead_to_all_others(path: Path, target: str) -> None
     [
         ("silu", "silu"),
         ("feed_forward_gate", "silu"),
-        ("masked_scores", "matmul#3"),
-        ("softmax", "matmul#3"),
+        ("masked_scores", "matmul#2"),
+        ("softmax", "matmul#2"),
         ("attention_key", "matmul"),
         ("permute#2", "permute"),
         ("permute#4", "reshape#2"),
@@ -107,7 +107,7 @@ def test_nodes_of_all_stages_lead_to_all_others(path: Path, target: str) -> None
 )
 def test_an_op_leads_to_what_it_became_part_of(transformer: Model, op: str, part_of: str) -> None:
     labels = {node.id: node.label for node in transformer.graphs[1].nodes}
-    assert labels["matmul#3"] == "scaled_dot_product_attention"
+    assert labels["matmul#2"] == "scaled_dot_product_attention"
     assert labels["silu"] == "matmul"
     assert followed(transformer, "ttnn")[op][0] == part_of
     assert part_of in followed(transformer, "lowered")[op]
@@ -116,16 +116,16 @@ def test_an_op_leads_to_what_it_became_part_of(transformer: Model, op: str, part
 def test_what_is_fused_leads_back_to_all_that_it_was_made_of(transformer: Model) -> None:
     mapping = transformer.synchronisation.mapping("lowered: block", "block")
     attention = {"scores", "scaled_scores", "masked_scores", "softmax", "matmul"}
-    assert attention <= {*mapping["leftToRightMapping"]["matmul#3"]}
+    assert attention <= {*mapping["leftToRightMapping"]["matmul#2"]}
     assert mapping["leftToRightMapping"]["silu"] == ["silu", "feed_forward_gate"]
-    assert mapping["rightToLeftMapping"]["softmax"][0] == "matmul#3"
+    assert mapping["rightToLeftMapping"]["softmax"][0] == "matmul#2"
 
 
 def test_nodes_say_what_they_were_made_of(transformer: Model) -> None:
     (graph,) = (each for each in transformer.graphs if each.id == "lowered: block")
     said = {node.id: node.attribute(MADE_OF) for node in graph.nodes}
     assert said["silu"] == "feed_forward_gate, silu"
-    assert said["matmul#3"] == "scores, scaled_scores, masked_scores, softmax, matmul"
+    assert said["matmul#2"] == "scores, scaled_scores, masked_scores, softmax, matmul"
     assert said["attention_output"] == "attention_output"
     assert said["input:mask"] is None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shlex
@@ -50,7 +51,12 @@ def test_ci_runs_the_commands_of_the_readme() -> None:
 
 
 def test_the_options_of_the_documentation_exist() -> None:
-    known = {option for action in argument_parser()._actions for option in action.option_strings}
+    known = {
+        option
+        for action in argument_parser()._actions
+        if action.help != argparse.SUPPRESS
+        for option in action.option_strings
+    }
     usage = (ROOT / "docs" / "usage.md").read_text()
     rows = re.findall(r"^\| (`-[^|]*) \|", usage, re.MULTILINE)
     reported = {shlex.split(name)[0] for row in rows for name in re.findall(r"`([^`]*)`", row)}

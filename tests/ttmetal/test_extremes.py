@@ -110,7 +110,7 @@ OF_ONE: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 def test_extremes_are_exact(model: LoadedModule, name: str, nan: bool) -> None:
     a = numbers(0, nan=nan)
     if name == "where_greatest":
-        # In programs that go over rows several times a NaN with a sign is the least element.
+        # In programs that go over rows several times a NaN with a sign is the lowest element.
         a[33, 64] = 0
     np.testing.assert_array_equal(getattr(model, name)(a), OF_ONE[name](a))
 

@@ -1,5 +1,6 @@
 // RUN: ttcodegen-opt --ttnn-canonicalize-calls %s | filecheck %s
-// RUN: ttcodegen-opt --ttnn-to-ttnn-pipeline %s | filecheck %s --check-prefix=LEGAL
+// RUN: ttcodegen-opt --ttnn-to-ttnn-pipeline="enable-const-eval=false" %s | filecheck %s --check-prefix=LEGAL
+// RUN: ttcodegen-opt --ttnn-to-ttnn-pipeline %s | filecheck %s --check-prefix=CACHED
 // RUN: ttcodegen-opt --convert-ttnn-to-emitc="module-name=calls" %s | filecheck %s --check-prefix=CALL
 // RUN: ttcodegen-translate --ttnn-to-flatbuffer %s -o %t.ttnn
 
@@ -9,6 +10,11 @@
 // CHECK-NOT: deallocate
 // LEGAL: "ttnn.add"
 // LEGAL: "ttnn.deallocate"
+// What is computed once is kept for the next call.
+// CACHED: "ttnn.full"()
+// CACHED: "ttcore.load_cached"()
+// CACHED: "ttnn.add"
+// CACHED-NOT: deallocate
 // CALL: ttnn::add
 #dram = #ttnn.buffer_type<dram>
 #layout = #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, memref<1x1x!ttcore.tile<32x32, f32>, #dram>, <interleaved>>

@@ -27,12 +27,28 @@ def test_programs_compute_everything(name: str) -> None:
         ("div", "ui32"),
         ("div", "ui8"),
         ("remainder", "ui32"),
-        ("matmul", "si32"),
     ],
 )
-def test_what_the_vector_and_the_matrix_engine_lack_is_left(op: str, element: str) -> None:
+def test_what_the_vector_engine_lacks_is_left(op: str, element: str) -> None:
     """As docs/ttmetal.md says ("Limits")."""
     square = tensor((32, 32), element)
     lone = function("f", [square] * 2, [call(op, ["%a0", "%a1"], [square] * 2, square)])
     files = compiled(f"module {{\n{lone}}}\n").files
     assert f"cpu::{op}(" in files["src/cpu_functions.cpp"]
+
+
+def test_convolutions_of_integers_are_left() -> None:
+    """The matrix engine takes floats ("Limits" again)."""
+    x, weight = tensor((1, 8, 8, 16), "si32"), tensor((16, 16, 1, 1), "si32")
+    words = {"stride": "1 : i32", "padding": "0 : i32", "dilation": "1 : i32", "groups": "1 : i32"}
+    lone = function("f", [x, weight], [call("conv2d", ["%a0", "%a1"], [x, weight], x, **words)])
+    files = compiled(f"module {{\n{lone}}}\n").files
+    assert "cpu::convolution(" in files["src/cpu_functions.cpp"]
+
+
+def test_products_of_integers_are_programs_of_the_device() -> None:
+    """Of their bytes, which the matrix engine multiplies exactly."""
+    square = tensor((32, 32), "si32")
+    lone = function("f", [square] * 2, [call("matmul", ["%a0", "%a1"], [square] * 2, square)])
+    files = compiled(f"module {{\n{lone}}}\n").files
+    assert "src/cpu_functions.cpp" not in files

@@ -56,7 +56,12 @@ def finish_maximum(kernel: ComputeKernel, within: Sequence[ReduceDim]) -> int:
 
 def reduced_maximum(builder: TileBuilder, tile: Tile, within: Sequence[ReduceDim]) -> Tile:
     """The maximum of each row, column or all of a tile."""
-    kind = {"reduce_type": ReduceType.MAX, "data_format": _WIDE}
     for dimension in within:
-        tile = builder.call("sfpu_reduce", tile, reduce_dim=dimension, **kind)
+        tile = builder.call(
+            "sfpu_reduce",
+            tile,
+            reduce_type=ReduceType.MAX,
+            reduce_dim=dimension,
+            data_format=_WIDE,
+        )
     return tile

@@ -80,7 +80,8 @@ PATTERNS = {
     "jax_resnet18.bf16.stablehlo.mlir": {"conv2d": 20, "add": 8, "multiply": 0, "relu": 17},
     "jax_decoder.bf16.stablehlo.mlir": {
         "scaled_dot_product_attention": 2, "layer_norm": 5, "linear": 8, "gelu": 2, "softmax": 0,
-        "scatter": 0, "argmax": 1, "embedding": 1,
+        # XLA finds the first NaN if there is one, which takes an argmax of its own.
+        "scatter": 0, "argmax": 2, "embedding": 1,
     },
     "jax_llama.bf16.stablehlo.mlir": {
         "scaled_dot_product_attention": 2, "rms_norm": 5, "silu": 2, "softmax": 0,

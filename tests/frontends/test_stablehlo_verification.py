@@ -125,7 +125,7 @@ LIMITS = {
         "constant of the program",
     ),
     "one is of constants": (
-        "%r = chlo.next_after %x, %x : tensor<4xf32>, tensor<4xf32> -> tensor<4xf32>",
+        "%r = chlo.zeta %x, %x : tensor<4xf32>, tensor<4xf32> -> tensor<4xf32>",
         "with other ops",
     ),
 }

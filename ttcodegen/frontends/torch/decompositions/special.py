@@ -164,7 +164,8 @@ def _airy_ai(x: Tensor) -> Tensor:
         f, g = f + first, g + second
     near = 0.355028053887817239260 * f - 0.258819403792806798405 * g
     found = torch.where(x < -2.09, low, torch.where(x >= 2.09, high, near))
-    return torch.where(torch.isinf(x), nan, found)
+    # Also of NaN, which a clamp on both sides takes to a bound (docs/numbers.md).
+    return torch.where(torch.isfinite(x), found, nan)
 
 
 # Error functions

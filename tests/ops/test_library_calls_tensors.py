@@ -35,7 +35,7 @@ CALLS = [
         "(tensor<8xui32>) -> tensor<8xui32>",
         "%i: tensor<8xui32>",
         "tensor<8xui32>",
-        "ttnn::clamp(@, 1, 2147483647)",
+        "ttnn::maximum(@, @); r = ttnn::minimum(@, @)",
     ),
     (
         '%r = "ttir.full"() <{shape = array<i32: 2>, fill_value = -2 : i32}> : '

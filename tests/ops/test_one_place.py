@@ -30,6 +30,12 @@ KNOWN = {
     "transforms/ttir/erase_inverse.py": (1, "ops whose attributes the pass permutes"),
     "transforms/ttir/fusing/activations.py": (1, "a pattern: what scales a factor"),
     "transforms/ttir/fusing/attention.py": (2, "patterns: what is between the products"),
+    "transforms/ttir/fusing/attention_masks.py": (2, "a pattern: what makes a mask"),
+    "transforms/ttir/narrow_integers.py": (1, "ops whose sums the pass converts once, not each"),
+    "transforms/ttir/positions/forms.py": (1, "comparisons of two numbers, functions"),
+    "transforms/ttir/positions/values.py": (4, "forms of values by positions, functions"),
+    "transforms/ttir/queries.py": (4, "signs of results, for this pass's look at a few ops"),
+    "transforms/ttir/source_types.py": (1, "functions on which a rounded f16 shows"),
 }
 """How many there are, and why they are no traits: tables of functions that one pass or target has
 for each of a few ops, and patterns. The numbers only go down; what is true of an op is a trait

@@ -16,6 +16,8 @@ from xdsl.ir import Attribute, SSAValue
 from ttcodegen.dialects.core.datatypes import element_of, f32, is_boolean, numpy_name, shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.lazy_numpy import np
+from ttcodegen.ops.core.definition import has_trait
+from ttcodegen.ops.core.traits import Trait
 from ttcodegen.transforms.rewriting import Rewriter
 
 _WIDTH = 32
@@ -24,12 +26,12 @@ _EXACT = 1 << 24
 """The greatest of the integers of which float32 has all."""
 _MOST_BITS = 8
 """Bits of a part: what the multiplier takes of the second operand (docs/numbers.md)."""
-_PRODUCTS = frozenset(("ttir.matmul", "ttir.linear", "ttir.dot_general"))
 
 
 def is_integer_product(op: CatalogueOp) -> bool:
     """True if `express_by_parts` is for the op."""
-    return op.name in _PRODUCTS and all(
+    is_product = has_trait(op, Trait.MATRIX_PRODUCT) or op.name == "ttir.dot_general"
+    return is_product and all(
         isinstance(element_of(value.type), IntegerType) for value in (*op.operands, *op.results)
     )
 

@@ -149,12 +149,8 @@ def test_arithmetic_of_bytes_has_the_room_of_its_result(
     [
         ("atan2", 2, "4x{}", ""),
         ("clamp_scalar", 1, "4x{}", "min = -1.0 : f32, max = 2.0 : f32"),
-        ("concat", 2, "8x{}", "dim = 0 : si32"),
         ("max", 1, "{}", "dim_arg = [0 : i32], keep_dim = false"),
         ("max_pool2d", 1, "1x1x1x1x{}", POOL),
-        ("pad", 1, "6x{}", "padding = array<i32: 1, 1>, value = 7.0 : f32"),
-        ("reshape", 1, "2x2x{}", "shape = [2 : i32, 2 : i32]"),
-        ("reverse", 1, "4x{}", "dimensions = array<i64: 0>"),
         ("sum", 1, "{}", "dim_arg = [0 : i32], keep_dim = false"),
     ],
 )
@@ -162,7 +158,7 @@ def test_arithmetic_of_bytes_has_the_room_of_its_result(
 def test_a_result_of_another_type_is_converted(
     element: str, op: str, operands: int, result: str, attributes: str, to: str
 ) -> None:
-    """Whether the op computes or moves: what it would give of the operands' type, converted."""
+    """What the op would give of the operands' type, converted."""
     shape = "1x2x2x1x" if op == "max_pool2d" else "4x"
     source = source_of(op, [shape + element] * operands, result.format(to), attributes)
     values = np.array([0, 7, 16, 5] if element.startswith("u") else [0, -7, 16, 5])
@@ -173,6 +169,39 @@ def test_a_result_of_another_type_is_converted(
     found = on_device(source, *arrays)
     expected = golden(source, *arrays)
     np.testing.assert_allclose(found, expected.astype(found.dtype), rtol=1e-2)
+
+
+@pytest.mark.parametrize("element", ["i8", "ui8", "i32", "ui32", "f32"])
+@pytest.mark.parametrize(
+    ("op", "operands", "result", "attributes"),
+    [
+        ("concat", 2, "8x{}", "dim = 0 : si32"),
+        ("pad", 1, "6x{}", "padding = array<i32: 1, 1>, value = 7.0 : f32"),
+        ("reshape", 1, "2x2x{}", "shape = [2 : i32, 2 : i32]"),
+        ("reverse", 1, "4x{}", "dimensions = array<i64: 0>"),
+    ],
+)
+@pytest.mark.parametrize("to", ["i1", "i32", "f32"])
+def test_ops_that_move_elements_keep_their_type(
+    element: str, op: str, operands: int, result: str, attributes: str, to: str
+) -> None:
+    source = source_of(op, [f"4x{element}"] * operands, result.format(to), attributes)
+    if to != element:
+        with pytest.raises(
+            CompileError, match=rf"ttir\.{op}: expected .* (type, found 2|found {to})"
+        ):
+            compile_module(source, CompileOptions("m"))
+        return
+    values = np.array([0, 7, 16, 5], np.int32 if element == "i32" else np.float32)
+    values[1] *= -1
+    moved = {
+        "concat": np.concatenate([values, values]),
+        "pad": np.pad(values, 1, constant_values=7),
+        "reshape": values.reshape(2, 2),
+        "reverse": values[::-1],
+    }
+    for run in (golden, on_device):
+        np.testing.assert_array_equal(run(source, *[values] * operands), moved[op])
 
 
 def test_a_mask_chooses_between_numbers_that_become_booleans() -> None:

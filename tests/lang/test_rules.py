@@ -550,7 +550,18 @@ def test_the_compiler_goes_through_a_loop_so_often_only() -> None:
 
 def test_loops_over_what_has_a_length_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counted_loops, "MOST_TURNS", 3)
-    run_text(operation(ENDLESS.format(loop="for i in range(8):", step="out += blk")))
+    run_text(operation(ENDLESS.format(loop="for i in list(range(8)):", step="out += blk")))
+
+
+def test_ranges_have_so_many_numbers_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counted_loops, "MOST_TURNS", 8)
+    text = operation(ENDLESS.format(loop="for i in range({numbers}):", step="out += blk"))
+    run_text(text.format(numbers=8))
+    first, *_ = failure(text.format(numbers=9)).splitlines()
+    assert first.endswith(
+        "this loop of the compute kernel 'compute' on node (0, 0) goes over range(0, 9), more than "
+        "the 8 turns that a loop of a kernel has"
+    )
 
 
 READ_WITHOUT_PUSH = """

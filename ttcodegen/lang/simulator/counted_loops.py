@@ -1,7 +1,8 @@
 """Loops of kernels that go on although their ends were never certain: their turns are counted.
 
-What a loop over a range, a list or anything else with a length does has an end; a `while` loop, or
-one over an iterator, may wait for what never comes about, and use blocks all the time.
+What a loop over a list or anything else with a length does has an end; a `while` loop, or one over
+an iterator, may wait for what never comes about, and use blocks all the time. A range with more
+numbers than such loops have turns is refused before the first one.
 """
 
 from __future__ import annotations

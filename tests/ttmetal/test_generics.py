@@ -443,7 +443,7 @@ func.func @f(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
       iterator_types = [#parallel, #parallel]}
       ins(INPUT : tensor<4x4xf32>) outs(%out : tensor<4x4xf32>) {
   ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>):
-    %0 = "ttir.OP"(%a) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    %0 = OP -> tensor<4x4xf32>
     ttir.yield %0 : tensor<4x4xf32>
   } : tensor<4x4xf32>
   return %y : tensor<4x4xf32>
@@ -454,8 +454,8 @@ func.func @f(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
 @pytest.mark.parametrize(
     ("op", "given"),
     [
-        pytest.param("empty", "%x", id="an op that has no program"),
-        pytest.param("exp", "%out", id="what it is yet to write"),
+        pytest.param('"ttir.empty"() : ()', "%x", id="an op that has no program"),
+        pytest.param('"ttir.exp"(%a) : (tensor<4x4xf32>)', "%out", id="what it is yet to write"),
     ],
 )
 def test_odd_generics_compile(op: str, given: str) -> None:

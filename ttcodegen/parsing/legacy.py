@@ -45,7 +45,7 @@ _MERGED_ATTRIBUTES: dict[str, Mapping[str, tuple[str, ...]]] = {
 
 _SEGMENTS = "operandSegmentSizes"
 _EMPTY = "ttir.empty"
-_CONSTRAINTS = "operand_constraints"
+CONSTRAINTS = "operand_constraints"
 """Of 2024: the layouts that each operand may have. They have no meaning today."""
 
 
@@ -60,12 +60,19 @@ def current_attribute_name(name: str) -> str:
     return _ATTRIBUTE_NAMES.get(current, current)
 
 
+def drop_constraints(operations: Sequence[Operation]) -> None:
+    """Drops the layouts that operands may have, which are no properties of an operation today."""
+    for outer in operations:
+        for op in outer.walk():
+            if isinstance(op, CatalogueOp | GenericOp):
+                for dictionary in (op.properties, op.attributes):
+                    dictionary.pop(CONSTRAINTS, None)
+
+
 def upgrade(module: ModuleOp) -> None:
     """Turns the older spellings in `module` into today's, in place."""
     emptied: dict[Operation, None] = {}
     for op in list(module.walk()):
-        if isinstance(op, GenericOp):
-            op.properties.pop(_CONSTRAINTS, None)
         if not isinstance(op, CatalogueOp):
             continue
         _upgrade_attributes(op)
@@ -79,8 +86,6 @@ def upgrade(module: ModuleOp) -> None:
 
 
 def _upgrade_attributes(op: CatalogueOp) -> None:
-    for dictionary in (op.properties, op.attributes):
-        dictionary.pop(_CONSTRAINTS, None)
     for merged, names in _MERGED_ATTRIBUTES.get(op.name, {}).items():
         values: list[int] = []
         for name in names:

@@ -104,6 +104,8 @@ def parse_operations(
         raise _malformed(error, source, parser.offset) from error
     if not operations:
         raise CompileError("the input holds no operations", remedy="give a module of functions")
+    if legacy.CONSTRAINTS in source.text:
+        legacy.drop_constraints(operations)
     verify_definitions(operations)
     return operations
 

@@ -116,6 +116,8 @@ def _keep_steep_arguments(module: ModuleOp) -> None:
     in float32."""
     called = {name for op in module.walk() if (name := _callee(op)) is not None}
     for function in functions(module):
+        if function.is_declaration:
+            continue
         block = function.body.block
         steep = [
             argument

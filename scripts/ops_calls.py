@@ -83,6 +83,10 @@ class _Reader:
                 "rewriter",
             ):
                 yield from _NAMED.get(method, ())
+            case ast.Attribute(value=ast.Name(id=owner), attr=field) if owner in names:
+                # A function in a row of a table; a class or module is followed by its names only.
+                if not isinstance(names[owner], type | types.ModuleType):
+                    yield from self._callable(getattr(names[owner], field, None))
             case ast.Name(id=called):
                 yield from self._callable(names.get(called))
             case _:

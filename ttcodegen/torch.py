@@ -176,7 +176,14 @@ def _exported(torch: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, 
             remedy="put functions into the forward method of a module",
         )
     with _exporting(module), torch.no_grad():
+        args, kwargs = torch.utils._pytree.tree_map(_without_base, (args, kwargs))
         return torch.export.export(module, args, kwargs)
+
+
+def _without_base(argument: Any) -> Any:
+    """An example argument, copied if it is a view: guards of torch's on the tensor behind it fail
+    when operations are taken apart, where there is none."""
+    return argument if getattr(argument, "_base", None) is None else argument.clone()
 
 
 def _exporting(module: Any) -> AbstractContextManager[None]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import importlib
 import operator
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -224,12 +225,12 @@ def _functional(torch: Any, program: Any) -> Any:
         program = program.run_decompositions({})
     known = torch.export.default_decompositions()
     replaces_rule = _decompositions().replaces_rule
-    tried: set[Any] = set()
+    tried: Counter[Any] = Counter()  # Others may be taken apart into what was taken apart before.
     while True:
         unknown = {
             node.target: parts
             for node in _calls(program)
-            if node.target not in tried
+            if tried[node.target] < 2
             and not has_complex_rule(node)
             and (
                 rule_of(*operation_name(node.target)) is None
@@ -239,7 +240,7 @@ def _functional(torch: Any, program: Any) -> Any:
         }
         if not unknown:
             return program
-        tried |= set(unknown)
+        tried.update(unknown.keys())
         program = program.run_decompositions(unknown)
 
 

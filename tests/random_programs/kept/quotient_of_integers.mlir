@@ -1,7 +1,7 @@
-// The library divides unsigned integers as floats, signed ones exactly if it is set to cut off.
+// The library divides signed integers exactly if it is set to cut off; those of 16 bits fit into them.
 // RUN: ttcodegen-opt --ttir-to-ttnn-backend-pipeline %s | filecheck %s
 // CHECK: "ttnn.div_trunc"(%{{.*}}) : (tensor<64x32xsi32
-// CHECK: "ttnn.divide"(%{{.*}}) : (tensor<5xf32
+// CHECK: "ttnn.div_trunc"(%{{.*}}) : (tensor<5xsi32
 func.func @quotient_of_integers(
     %x: tensor<64x32xi32> {drawn.low = -8.0 : f64, drawn.high = 8.0 : f64, drawn.seed = 0 : i64},
     %y: tensor<64x32xi32> {drawn.low = 1.0 : f64, drawn.high = 4.0 : f64, drawn.seed = 1 : i64},

@@ -1,6 +1,6 @@
-// The library refuses the remainder of unsigned integers.
+// The library refuses the remainder of unsigned integers: of 32 bits it is what the quotient of halves leaves.
 // RUN: ttcodegen-opt --ttir-to-ttnn-backend-pipeline %s | filecheck %s
-// CHECK: "ttnn.remainder"(%{{.*}}) : (tensor<4x7xsi32
+// CHECK: "ttnn.div_trunc"(%{{.*}}) : (tensor<4x7xsi32
 // CHECK: "ttnn.remainder"(%{{.*}}) : (tensor<5xsi32
 func.func @remainder_of_unsigned_integers(
     %x: tensor<4x7xui32> {drawn.low = 0.0 : f64, drawn.high = 8.0 : f64, drawn.seed = 0 : i64},

@@ -17,7 +17,7 @@ from scripts.kernel_calls import Call, Choice, End, KernelText, Loop, Statements
 
 ENGINES = {"unpack": "unpacking", "math": "math", "pack": "packing"}
 _PASSES = 2
-"""How often the body of a loop is followed: the second time finds what the first one left."""
+"""Passes over the body of a loop: the second one finds the state that the first one left."""
 _ACQUIRES = {"tile_regs_acquire": "math", "acquire_dst": "math", "tile_regs_commit": "packing"}
 _RELEASES = frozenset({"tile_regs_release", "release_dst"})
 _UNKNOWN_INIT = re.compile(
@@ -30,7 +30,7 @@ _ANY = "any"
 
 @dataclass(frozen=True)
 class InitialisationFault:
-    """What is wrong with an initialisation, and where.
+    """A wrong use of an initialisation, with its location.
 
     Attributes:
         file, line: of the call.
@@ -43,7 +43,7 @@ class InitialisationFault:
 
 @dataclass(frozen=True)
 class _Setting:
-    """How a processor is set up: for which low-level kernels, by which call."""
+    """The set-up of a processor: its low-level kernels, and the call that set them up."""
 
     cores: frozenset[tuple[str, str]]
     function: str
@@ -68,7 +68,7 @@ _UNKNOWN = _Setting(frozenset(), _ANY, 0)
 
 
 def _agree(one: str, other: str) -> bool:
-    """Whether two uses are the same, as far as they are known."""
+    """True if two uses are equal as far as they are known."""
     if len(one.split()) != len(other.split()):
         return True
     return one == other
@@ -76,7 +76,7 @@ def _agree(one: str, other: str) -> bool:
 
 @dataclass(frozen=True)
 class _State:
-    """What may be the case at a place of a kernel.
+    """The possible states at a point of a kernel.
 
     Attributes:
         registers: who may have the destination registers, and since which line; "" has nobody.

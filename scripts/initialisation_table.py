@@ -1,4 +1,4 @@
-"""What each function of the compute kernel API does to the processors of a core, read from the
+"""Effects of the compute kernel API on the processors of a core, read from the
 headers of a release.
 
 An operation has to be preceded by its initialisation, and the headers say which one that is:
@@ -17,7 +17,7 @@ from pathlib import Path
 
 API = "tt_metal/hw/inc/api/compute"
 FULL = frozenset({"llk_math_pack_sync_init", "llk_pack_dest_init"})
-"""What makes an initialisation a full one: either processor starts at the first half again."""
+"""Calls that make an initialisation full: either processor starts at the first half again."""
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _FUNCTION = re.compile(
@@ -94,7 +94,7 @@ class InitialisationTable:
         return cls(bodies)
 
     def steps(self, name: str, template: str = "") -> tuple[Step, ...]:
-        """What a call does, in its order; nothing of a function that is not in the API.
+        """The steps of a call, in order; none of a function that is not in the API.
 
         Args:
             template: the template arguments as they are written.
@@ -133,7 +133,7 @@ class InitialisationTable:
                     yield from self.steps(called, words)
 
     def is_full(self, name: str) -> bool:
-        """Whether a function is a full initialisation."""
+        """True if a function is a full initialisation."""
         return Step("full") in self.steps(name)
 
     @cached_property
@@ -147,7 +147,7 @@ class InitialisationTable:
 
     @cached_property
     def undone(self) -> dict[tuple[str, str], str]:
-        """What has to be undone, by engine and core, and the function of the API that does so."""
+        """State to be undone, by engine and core, with the function of the API that does so."""
         found: dict[tuple[str, str], str] = {}
         for name in sorted(self.bodies, key=lambda name: (len(name), name)):
             if not name.endswith("_uninit"):
@@ -181,7 +181,7 @@ class InitialisationTable:
         return found
 
     def is_vector_initialisation(self, name: str) -> bool:
-        """Whether a function sets the vector engine up."""
+        """True if a function sets the vector engine up."""
         return "init" in name and name in self.bodies and _is_vector(self.bodies[name][0].text)
 
 

@@ -123,7 +123,7 @@ class KernelText:
         return "\n".join(kept)
 
     def _holds(self, condition: str) -> bool:
-        """Whether a condition holds; one that cannot be evaluated does."""
+        """True if a condition holds; one that cannot be evaluated does."""
         known = re.sub(
             r"(!?)\s*defined\s*\(?\s*(\w+)\s*\)?",
             lambda found: str(int((found[2] in self.defines) != bool(found[1]))),
@@ -290,7 +290,7 @@ class _Reader:
         return end
 
     def _template(self, at: int, end: int) -> tuple[int, str]:
-        """Where the arguments of a call begin, and its template arguments."""
+        """The start of the arguments of a call, and its template arguments."""
         if at >= end or self.tokens[at].text != "<":
             return at, ""
         depth = 0

@@ -178,7 +178,7 @@ def samples_of(name: str, operation: Any, short: str, count: int) -> list[Sample
 
 
 def _is_comparable(sample: Sample) -> bool:
-    """Whether its results are dense, real, small, and the same twice."""
+    """True if its results are dense, real, small, and the same twice."""
     import torch
 
     try:
@@ -222,7 +222,7 @@ def _second(operation: Any, dtype: Any, sample: Sample) -> Sequence[Tensor]:
 
 
 def difference(found: np.ndarray, expected: Tensor) -> str:
-    """How an array differs from a tensor; empty if it does not, by more than the card's types."""
+    """The difference of an array from a tensor; empty within the accuracy of the card's types."""
     from ttcodegen.frontends.torch.tensors import tensor_array
 
     wanted, found = tensor_array(expected), np.asarray(found)
@@ -348,7 +348,7 @@ def _settle(sample: Sample, results: Sequence[Sequence[np.ndarray]]) -> None:
 
 
 def _is_tie(sample: Sample, inputs: Sequence[Tensor], found: np.ndarray, wanted: Tensor) -> bool:
-    """Whether places differ only among equal elements, which PyTorch orders as it likes."""
+    """True if places differ only among equal elements, which PyTorch orders as it likes."""
     if sample.operation not in _PLACES or str(wanted.dtype) != "torch.int64" or not inputs:
         return False
     from ttcodegen.frontends.torch.tensors import tensor_array

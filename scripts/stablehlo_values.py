@@ -61,7 +61,7 @@ class Judged:
 
 @dataclass
 class Outcome:
-    """What came of all modules."""
+    """The results of all modules."""
 
     counts: Counter[str]
     lines: list[str]
@@ -74,7 +74,7 @@ class Outcome:
             self.lines.append(f"{name}\t{kind}\t{' '.join(why.split())[:200]}")
 
     def summary(self) -> str:
-        """How many are right, and what the others are."""
+        """The count of right modules, and the others by outcome."""
         counts = self.counts
         others = ", ".join(f"{counts[kind]} {kind}" for kind in ("wrong", "refused", "crashed"))
         return f"{counts['right']} right of {sum(counts.values())} ({others})"
@@ -203,7 +203,7 @@ def _run_flatbuffer(judged: Judged, folder: Path) -> str:
 
 
 def _run_bundle(part: Sequence[Judged], folder: Path, options: Sequence[str]) -> Iterator[str]:
-    """What differs for each function of a project that is built and run in a process of its own."""
+    """The differences of each function of a project, built and run in a process of its own."""
     file, out = folder / "bundle.mlir", folder / "bundle"
     text = "\n".join(judged.text for judged in part)
     file.write_text(f"module {{\n{text}\n}}\n")

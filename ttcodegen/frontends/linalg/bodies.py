@@ -124,7 +124,7 @@ def _float_rest(build: Translator, a: SSAValue, b: SSAValue) -> SSAValue:
 
 
 def _is_nan(build: Translator, *values: SSAValue) -> SSAValue:
-    """True if a value is no number, or one of two: it differs from itself then."""
+    """True if a value is NaN, or one of two is: NaN differs from itself."""
     found = [build.like("ne", value, value, element=i1) for value in values]
     return found[0] if len(found) == 1 else build.broadcasting("logical_or", *found)
 

@@ -147,7 +147,7 @@ def _next_after(conversion: Conversion, op: StableHLOOp) -> Value:
     found = builder.emit("where", [same, bits[1], found], bits[0].type)
     found = _number_of_bits(conversion, builder.typecast(found, element_of(values[0].type)))
     found = builder.typecast(found, element)
-    # What is no number stays none, from either operand.
+    # NaN of either operand stays NaN.
     for each in (x, towards):
         is_none = builder.like("ne", each, each, element=i1)
         found = builder.emit("where", [is_none, each, found], x.type)

@@ -56,7 +56,7 @@ def attend(
     top = scores.max(axis=-1, keepdims=True)
     if sink is not None:
         top = np.maximum(top, sink)
-    # As torch's fused attention has it; a softmax would be no number.
+    # As torch's fused attention has it; a softmax would be NaN.
     sees_nothing = top == -np.inf
     exponentials = np.exp(scores - np.where(sees_nothing, 0, top))
     total = exponentials.sum(axis=-1, keepdims=True)

@@ -118,7 +118,7 @@ def fuse_relu(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 @ACTIVATIONS.on("ttir.where")
 def fuse_chosen_relu(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """x where x > 0, else 0, of integers: for a float that is no number it gives 0, a relu NaN."""
+    """x where x > 0, else 0, of integers: for NaN it gives 0, a relu NaN."""
     condition, value, other = op.operands
     producer = rewriter.sole(condition, "ttir.gt", "ttir.ge")
     if producer is None or splat_of(other) != 0 or not same_type(value, op):

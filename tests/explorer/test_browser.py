@@ -149,7 +149,7 @@ def test_the_other_pane_follows_by_what_ops_were_made_of(server: Server, page: A
         ".getSyncNavigationData()?.leftToRightMapping?.softmax"
     )
     # A fused op leads to the one that it became part of, which has another name.
-    assert follows(page, 0, "softmax", "softmax", "matmul#3")
+    assert follows(page, 0, "softmax", "softmax", "matmul#2")
     page.wait_for_timeout(2_000)
     keep_screenshot(page, "stages")
     # And back, to the first of those that it was made of.

@@ -56,6 +56,8 @@ def unmet_need(name: str, module: ModuleOp) -> CompileError | None:
             generic,
             remedy="run --inline=generics=true first",
         )
+    if entry.group is Group.TTIR and not on_programs:
+        return None
     for op in _without_layout(module):
         first = "--ttmetal-complete-programs" if on_programs else "--ttnn-layout"
         return CompileError(f"--{name} needs layouts", op, remedy=f"run {first} first")

@@ -14,9 +14,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from ttcodegen.dialects.operations.verification import verify_module, verify_order
-from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.transforms.module_text import ELIDED_ELEMENTS, module_text
 from ttcodegen.transforms.pass_needs import unmet_need
+
+_OF_STATE = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
+"""Exceptions of a pass on a module that is not in the state that it needs. Others, as NameError or
+NotImplementedError, are errors of the compiler on any module."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ class PassRunner:
             except Exception as error:
                 for instrument in self.instruments:
                     instrument.failed(pass_, module)
-                if not isinstance(error, CompileError):
+                if isinstance(error, _OF_STATE):
                     # Passes rely on the state that those before them leave.
                     unmet = unmet_need(pass_.name, module)
                     if unmet is not None:

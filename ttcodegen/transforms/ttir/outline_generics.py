@@ -85,7 +85,15 @@ def outline_generics(module: ModuleOp) -> None:
         _drop_layouts(function)
         for op in generics:
             assert isinstance(op, GenericOp)
-            if (fault := region_fault(op)) is not None:
+            fault = region_fault(op)
+            if fault is None and _overwrites(op):
+                fault = Diagnostic(
+                    "ttir.generic: its region overwrites an operand, as those do that the lowering "
+                    "made",
+                    source_offset(op),
+                    "run --inline=generics=true first",
+                )
+            if fault is not None:
                 found.append(fault)
                 continue
             symbol = symbols.unique(f"{function.sym_name.data}_generic")

@@ -60,12 +60,12 @@ _initialisation_table = lru_cache(InitialisationTable.read)
 ANY_FOLDER = "/kernels/"
 """Replaces the folder of the kernel in the cache."""
 NOTES = 3
-"""How many notes of the compiler are shown with an error."""
+"""Upper bound on the compiler notes shown with an error."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with a kernel.
+    """Error in a kernel.
 
     Attributes:
         place: file, line and column of the kernel, or of the header it includes.
@@ -261,7 +261,7 @@ class _Compiler:
         return faults(output, sources, self.check.device, self.processor.name)
 
     def _output(self) -> str:
-        """What the compiler prints."""
+        """Output of the compiler."""
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             for path, text in generated_files(self.kernel, self.processor).items():
@@ -279,7 +279,7 @@ class _Compiler:
         )
 
     def _key(self) -> str:
-        """What the compiler's output depends on, hashed; not where the kernel is."""
+        """Hash of everything that the compiler's output depends on but the kernel's path."""
         folder = self.kernel.file.parent
         kernel = replace(self.kernel, file=Path(ANY_FOLDER, self.kernel.file.name))
         anywhere = replace(self, kernel=kernel)

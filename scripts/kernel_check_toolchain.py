@@ -1,4 +1,4 @@
-"""What device kernels are compiled with: clang, the device headers of the release, headers of ours.
+"""Toolchain for device kernels: clang, the release's device headers, and ours.
 
 The vendor's compiler is GCC for RISC-V with newlib and two headers of its own. Here a stock clang
 checks the types: C headers from newlib, C++ headers from the host's libstdc++, and declarations of
@@ -40,7 +40,7 @@ DEVICE_FOLDERS = (
     "tt_metal/tt-llk/tt_llk_wormhole_b0/",
     "ttnn/cpp/",
 )
-"""Where the wheel has sources of the device, below its folder ttnn."""
+"""Folders of device sources in the wheel, below ttnn."""
 
 MENDS = {
     # GCC takes an unroll count of 0; clang does since version 19.
@@ -50,7 +50,7 @@ MENDS = {
     # GCC takes the keyword before a member function that is no template.
     r"\.template (get_noc_addr_from_bank_id\()": r".\1",
 }
-"""What clang reads otherwise than GCC in the headers of the release, and what replaces it."""
+"""Replacements of header text that clang and GCC read differently."""
 
 
 class ToolchainError(Exception):
@@ -59,7 +59,7 @@ class ToolchainError(Exception):
 
 @dataclass(frozen=True)
 class Architecture:
-    """What the headers call an architecture, and figures of a card that they ask for."""
+    """Architecture name and card figures that the headers require."""
 
     folder: str
     macro: str

@@ -81,8 +81,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ("`ttl.block.where`, `mask`, `mask_posinf`", _OPERATORS, _ON_DEVICE),
     ("`ttl.block.squeeze`, `unsqueeze`", _OPERATORS, _ON_DEVICE),
 )  # fmt: skip
-"""What, the test that shows it in the simulator, and the one in the compiler; empty where it does
-not hold, or nothing shows it."""
+"""Rows of feature, simulator test and compiler test; an empty cell is unsupported."""
 
 
 def _answer(test: str) -> str:

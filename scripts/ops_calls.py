@@ -48,7 +48,7 @@ class _Reader:
         self.strings: set[str] = set()
         """All strings in the functions that were read."""
         self.has_unknown = False
-        """Whether a name could not be looked up."""
+        """True if a name could not be resolved."""
 
     def function(self, function: Callable[..., Any]) -> Iterator[str]:
         if isinstance(function, functools.partial):

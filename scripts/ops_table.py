@@ -126,7 +126,7 @@ def _operand_name(spec: OperandSpec) -> str:
 
 
 def _demands(spec: OperandSpec) -> str:
-    """What the library asks of an operand, in brackets; nothing where it is the usual."""
+    """Unusual operand constraints of the library, in brackets."""
     demands: list[str] = []
     if spec.layout is None:
         demands.append("any")
@@ -190,7 +190,7 @@ def _types(definition: TTIRDefinition) -> str:
 
 
 def _refusal(definition: TTIRDefinition) -> str | None:
-    """Why no form of an op compiles; what is refused in all its forms has no meaning in numpy."""
+    """Reason why no form of an op compiles; such ops have no numpy semantics."""
     return definition.refusal
 
 
@@ -208,7 +208,7 @@ def _to_ttnn(definition: TTIRDefinition) -> str:
 
 
 def _to_ttmetal(definition: TTIRDefinition) -> str:
-    """What device kernels do of an op themselves, or of all those that it is rewritten with."""
+    """TTMetal lowering of an op, its own or that of the ops it is rewritten with."""
     if definition.tile is not None:
         return "tiles"
     if definition.fills:

@@ -20,7 +20,7 @@ from ttcodegen.systems.releases import DEFAULT_RELEASE
 VERSIONS = ("3.12", "3.10")
 """The versions of Python that the package has wheels for, the preferred one first."""
 NEEDED = ("numpy<2", "loguru", "networkx", "graphviz", "pyyaml", "click", "ml-dtypes")
-"""What the package imports; it names more, torch among it, that calls do not need."""
+"""Dependencies of the package that calls need; it names more, torch among them."""
 _MADE = "made"
 
 
@@ -70,7 +70,7 @@ def _interpreter(folder: Path) -> tuple[str, str]:
 
 
 def _candidates(version: str) -> Iterator[str]:
-    """Where a version of Python may be: in PATH, or among those that pyenv keeps."""
+    """Yields candidate paths of a Python version, from PATH and pyenv."""
     if (found := shutil.which(f"python{version}")) is not None:
         yield found
     kept = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"

@@ -46,18 +46,18 @@ if TYPE_CHECKING:
 
 
 PIPELINES = {"ttnn": "ttir-to-ttnn-common-pipeline", "ttmetal": "ttir-to-ttmetal-pipeline"}
-"""What lowers a module, by target."""
+"""Lowering pipelines, by target."""
 WEIGHT_OPTIONS = {"ttnn": "experimental-weight-dtype", "ttmetal": "weight-dtype"}
 """The option of these pipelines that says what weights become."""
 WEIGHT_TYPES = {"bfp8_b": "bfp_bf8", "bfp4_b": "bfp_bf4"}
 """Block floats by the names of the library, and of the pipelines."""
 TTNN_PIPELINE = "ttnn-to-ttnn-pipeline"
-"""What a module goes through that calls the library already."""
+"""Pipeline of modules that are in TTNN already."""
 
 
 @dataclass(frozen=True)
 class CompileOptions:
-    """What a user may choose about the code."""
+    """Options of the generated code."""
 
     module_name: str
     """The name that the C++ module is called by if the input has none of its own."""
@@ -70,19 +70,19 @@ class CompileOptions:
     system: SystemDescription | None = None
     """The system; None for the default one of the architecture."""
     optimize: int = 0
-    """How much is optimized: 0 nothing, 1 what never hurts, 2 with a search for layouts."""
+    """Optimization level: 0 none, 1 local choices, 2 search over layouts."""
     weights: str = ""
-    """What weights of products become: bfp8_b, bfp4_b, or what they are if empty."""
+    """Weight type of matmuls: bfp8_b, bfp4_b, or unchanged if empty."""
     overrides: str = ""
     """Decisions for the optimizer, as the text of a JSON file."""
     kind: ProjectKind = "both"
-    """What the project is for: a shared object, an executable, or both."""
+    """Project kind: shared object, executable, or both."""
     golden_seed: int | None = None
     """The seed of the inputs whose golden values go into the flatbuffer; None for no values."""
     mesh: MeshShape = ONE_CHIP
     """Rows and columns of chips, for a module that names no mesh."""
     f16: str = "bfloat16"
-    """What f16 of the source is computed in: bfloat16 or float32."""
+    """Compute type for f16 of the source: bfloat16 or float32."""
     trace: bool = False
     """True if calls of the C++ are captured as traces of the device, and replayed."""
 
@@ -97,9 +97,9 @@ class CompiledModule:
     flatbuffer: bytes
     """Empty if the module has programs that TTIR has no ops for."""
     decisions: str = ""
-    """What the optimizer decided, as the text of a file of overrides."""
+    """Decisions of the optimizer, in the format of an overrides file."""
     explanation: str = ""
-    """Why, as a table."""
+    """Table that explains the decisions."""
     lines: tuple[OpLines, ...] = ()
     """The lines of the ops in the source files; of formatted ones they are not known."""
 
@@ -109,7 +109,7 @@ _RECORDS = ("ttcodegen.decisions", "ttcodegen.explanation")
 
 
 def _recorded(module: ModuleOp, name: str) -> str:
-    """What an attribute of a module says, which is taken off."""
+    """Removes a string attribute of a module and returns its value."""
     from xdsl.dialects.builtin import StringAttr
 
     attribute = module.attributes.pop(name, None)
@@ -458,8 +458,7 @@ def _interface(module: ModuleOp, target: str) -> list[Entry]:
 def _device_manifest(
     module: ModuleOp, called: CalledOperations | None, options: CompileOptions
 ) -> DeviceManifest:
-    """What the manifest says of device programs: those of the module, or of the operations that it
-    calls among functions of the library."""
+    """Manifest of device programs, of the module or of the operations that it calls."""
     from ttcodegen.emission.description import DeviceManifest
 
     if options.target == "ttmetal":
@@ -486,7 +485,7 @@ def _describe(
     input_hash: str,
     source_dtypes: Mapping[str, tuple[Sequence[str], Sequence[str]]],
 ) -> ModuleDescription:
-    """What a lowered module has for its users, but for what its C++ adds to that."""
+    """Description of a lowered module for its users, except for its C++."""
     from ttcodegen.conversions.host_functions.matmul_weights import product_weights
     from ttcodegen.emission.description import ModuleDescription
 
@@ -521,7 +520,7 @@ def _describe(
 
 
 def _estimates(entries: Sequence[Entry], options: CompileOptions) -> dict[str, FunctionEstimate]:
-    """What each function takes on the chip, by the model of cost."""
+    """Cost estimates of each function on the chip."""
     from ttcodegen.cost.estimates import function_estimate
 
     assert options.system is not None

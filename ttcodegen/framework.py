@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class CheckError(Exception):
-    """What the C++ computes is not what the model computes."""
+    """Mismatch between the results of the C++ and of the model."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,7 @@ class FrameworkModel:
     weights: Mapping[str, np.ndarray]
     """By the names of arguments."""
     structure: tuple[Structure, Structure]
-    """How inputs (a tuple of those given by position, and a dictionary) and outputs hang
-    together."""
+    """Nesting of inputs (positional and keyword) and outputs."""
     reference: Reference = field(default_factory=Reference)
     """The example, and what the framework computes of it."""
 
@@ -125,7 +124,7 @@ def _raised_at(error: BaseException, function: Callable[..., Any] | None) -> Sou
 
 
 def called_at() -> SourceLocation | None:
-    """Where the user's program calls this library, None if there is no file of it."""
+    """Source location of the user's call into this library, or None without a file."""
     frame = inspect.currentframe()
     while frame is not None and not is_of_user(frame.f_code.co_filename):
         frame = frame.f_back

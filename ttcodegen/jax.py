@@ -197,7 +197,7 @@ def _exported(
 def _outputs(
     jax: Any, function: Any, called: Any, params: Any, arrays: tuple[Any, ...]
 ) -> list[np.ndarray]:
-    """What the function computes of the example."""
+    """Computes the outputs of the function for the example."""
     remedy = "compile without check and golden, which compare with what jax computes"
     with refusing("jax cannot run the function", function, remedy):
         return [_array(jax, leaf) for leaf in jax.tree_util.tree_leaves(called(params, *arrays))]
@@ -234,14 +234,14 @@ def _path(path: Sequence[Any]) -> str:
 
 
 def _apart(weight: str, names: Sequence[str]) -> str:
-    """What a weight is called that an argument may be called like."""
+    """Weight name that clashes with no argument."""
     return f"params.{weight}" if weight in names else weight
 
 
 def _argument_names(
     jax: Any, function: Any, args: tuple[Any, ...], given: Mapping[int, Any], params: Any
 ) -> list[str]:
-    """What the arrays among the arguments are called: as the parameters of the function."""
+    """Names of the array arguments, after the function's parameters."""
     import inspect
 
     try:

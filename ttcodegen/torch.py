@@ -245,12 +245,12 @@ def _functional(torch: Any, program: Any) -> Any:
 
 
 def _used_results(node: Any) -> set[int]:
-    """Which results of an operation that has several are read."""
+    """Indices of the results of an operation that are read."""
     return {user.args[1] for user in node.users if user.target is operator.getitem and user.users}
 
 
 def _decompositions() -> Any:
-    """How this project takes operations apart, which is written in torch."""
+    """This project's decompositions, written in torch."""
     return importlib.import_module("ttcodegen.frontends.torch.decompositions")
 
 
@@ -263,8 +263,10 @@ def _calls(program: Any) -> list[Any]:
 def parts_of(
     torch: Any, known: Mapping[Any, Any], target: Any, place: SourceLocation | None = None
 ) -> Any:
-    """How an operation is taken apart into others of ATen: as this project does, as torch does for
-    exports (`known`) or for its own compiler, or as it is composed; None if it is not."""
+    """Returns the decomposition of an ATen operation, or None if there is none.
+
+    It is this project's, torch's for exports (`known`) or for its own compiler, or the composition.
+    """
     if getattr(target, "_schema", None) is None:
         return None
     if str(target.namespace) in ("aten", "transformers"):
@@ -300,7 +302,7 @@ def _refusing_at(
 
 
 def _structures(torch: Any, program: Any) -> tuple[Structure, Structure]:
-    """How inputs and outputs hang together; the tensors are counted with all other leaves."""
+    """Nesting of inputs and outputs; tensors are counted with all other leaves."""
     pytree = torch.utils._pytree
     call = program.call_spec
     signature = program.graph_signature
@@ -334,7 +336,7 @@ def _leaf(arguments: Sequence[Any], leaf: Any) -> Structure:
 
 
 def _tensor_places(program: Any) -> list[int]:
-    """Which of the leaves of the inputs are tensors."""
+    """Indices of the input leaves that are tensors."""
     specs = program.graph_signature.input_specs
     inputs = [spec.arg for spec in specs if spec.kind.name == "USER_INPUT"]
     return [place for place, each in enumerate(inputs) if not hasattr(each, "value")]
@@ -379,7 +381,7 @@ def _run(
     outputs: Sequence[str],
     returned: Structure,
 ) -> Reference:
-    """What the module computes of the example; what it changes meanwhile is put back."""
+    """Runs the module on the example and restores the state that it mutates."""
     exported = isinstance(module, torch.export.ExportedProgram)
     runnable = module.module() if exported else module
     changing = {imported.inputs[index]: value for index, value in given.tensors((args, kwargs))}

@@ -30,7 +30,7 @@ DEFAULT_ARCH = "wormhole_b0"
 
 @dataclass(frozen=True)
 class Translated:
-    """What a translation made: files by their paths, and all of it as one."""
+    """Result of a translation: files by path, and the whole as one."""
 
     files: Mapping[str, str | bytes]
     whole: str | bytes
@@ -81,7 +81,7 @@ def ttnn_to_flatbuffer(source: Source | bytes) -> Translated:
 
 
 def with_golden_map(translated: Translated, folder: Path) -> Translated:
-    """What was made, a `.ttnn` file, with the golden values of a folder.
+    """Adds the golden values of a folder to a translated `.ttnn` file.
 
     Raises:
         CompileError: if a value cannot be read, or belongs to no tensor.
@@ -94,7 +94,7 @@ def with_golden_map(translated: Translated, folder: Path) -> Translated:
 
 
 def _origin(module: ModuleOp, source: Source | bytes) -> Origin:
-    """Where a module comes from, as far as it says so; else from this text."""
+    """Origin that a module records, or else this text."""
     from ttcodegen.flatbuffer.module import origin_of
     from ttcodegen.flatbuffer.writer import Origin
 
@@ -229,7 +229,7 @@ def _infer_threads(module: ModuleOp) -> None:
 
 
 def _undeclared_kernel(function: FuncOp) -> tuple[Kernel, Program]:
-    """What a kernel says of itself: its compile-time and run-time arguments."""
+    """Kernel attributes with the arguments of an undeclared kernel."""
     from xdsl.dialects.arith import ConstantOp
     from xdsl.dialects.builtin import IntegerAttr, StringAttr
 

@@ -1,1 +1,1 @@
-"""What a program takes of a machine: bytes, operations, and the shortest time for them."""
+"""Resource use of a program: bytes, operations, and its roofline."""

@@ -1,4 +1,4 @@
-"""What the model of cost says of each call of a function, and of all of them."""
+"""Cost estimates of each call of a function and their sum."""
 
 from __future__ import annotations
 
@@ -83,8 +83,10 @@ class FunctionEstimate:
 
 
 def function_estimate(function: FuncOp, chip: ChipDescription) -> FunctionEstimate:
-    """What the calls of a function with layouts take on a chip; what is computed once, of weights
-    alone, is in a function of its own and not counted."""
+    """Estimates the calls of a laid-out function on a chip.
+
+    Const-eval functions, computed once from weights alone, are not counted.
+    """
     return FunctionEstimate(tuple(_calls(function, chip)))
 
 

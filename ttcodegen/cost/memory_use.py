@@ -1,4 +1,4 @@
-"""How much of the device's memory the tensors of a program take, op by op."""
+"""Device memory use of a program's tensors, op by op."""
 
 from __future__ import annotations
 
@@ -40,8 +40,10 @@ class Leak:
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """What the tensors of a program take: those of its arguments and constants included, circular
-    buffers and what kernels need for themselves not."""
+    """Memory use of a program's tensors.
+
+    Arguments and constants are included, circular buffers and kernel-internal memory are not.
+    """
 
     steps: tuple[MemoryStep, ...]
     peak: dict[str, int]
@@ -60,7 +62,7 @@ class MemoryUse:
 
 
 def memory_use(program: Program) -> MemoryUse:
-    """What a program takes when it runs."""
+    """Computes the memory use of a program's run."""
     catalogue.load()
     device = _Memory(program)
     for entry in program.inputs:
@@ -108,7 +110,7 @@ def _may_alias(operation: Operation) -> bool:
 
 
 class _Memory:
-    """What is allocated at one time. Tensors that share a buffer count once."""
+    """Allocation state. Tensors that share a buffer count once."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -137,7 +139,7 @@ class _Memory:
             self.allocated[memory] -= size
 
     def leaks(self, kept: set[int]) -> Iterator[Leak]:
-        """What is still allocated for tensors that share no buffer with one of those."""
+        """Yields allocations that share no buffer with the kept tensors."""
         owners = {self._owner.get(tensor, tensor) for tensor in kept}
         for tensor, (memory, size) in self._sizes.items():
             if tensor not in owners:

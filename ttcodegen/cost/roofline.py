@@ -18,7 +18,7 @@ _HIFI4_CYCLES = 4
 
 @dataclass(frozen=True)
 class Roofline:
-    """What a machine can do at most."""
+    """Peak rates of a machine."""
 
     flops: float
     """Per second."""

@@ -1,4 +1,4 @@
-"""What an op has to move and to compute, on any device."""
+"""Device-independent work of an op: data moved and operations computed."""
 
 from __future__ import annotations
 

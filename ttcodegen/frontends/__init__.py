@@ -37,7 +37,7 @@ class Frontend:
     """A dialect, or several that come together, that modules of TTIR are made from."""
 
     name: str
-    """What the documents call it."""
+    """Name of the frontend in documents."""
     dialects: frozenset[str]
     """The dialects that decide: a file with an operation of one of them is for this front end."""
     room: str
@@ -84,10 +84,11 @@ def read_module(source: Source, diagnostics: Diagnostics | None = None) -> Modul
 def source_module(
     source: Source, diagnostics: Diagnostics | None = None, mesh: MeshShape = (1, 1)
 ) -> ModuleOp:
-    """What a source means to the compiler: as `read_module`, and calls of the library that another
-    tool has printed are spelled as the catalogue spells them; it names the mesh that its ops
-    between chips need; programs of the device of 2024 are what they compute, those of today are
-    completed, and regions of `ttir.generic` are functions.
+    """Reads a source into a module in the compiler's canonical form.
+
+    As `read_module`, and library calls printed by another tool are spelled as in the catalogue, the
+    module names the mesh that its collectives need, device programs of 2024 become what they
+    compute, those of today are completed, and regions of `ttir.generic` become functions.
 
     Args:
         source: the text or bytecode.
@@ -147,8 +148,11 @@ def frontend_of(source: Source) -> Frontend | None:
 
 @cache
 def _operations(frontends: tuple[Frontend, ...]) -> re.Pattern[str]:
-    """Where a text has an operation of a front end: at the start of a line, of a region or after
-    the names of results. Strings and attributes that mention one do not count."""
+    """Pattern of a frontend's operations in a text.
+
+    They start a line or a region, or follow result names; strings and attributes that mention one
+    do not count.
+    """
     names = "|".join(sorted({re.escape(name) for each in frontends for name in each.dialects}))
     return re.compile(
         rf"(?:^|[{{}}])[ \t]*(?:%[^=\"\n]*=[ \t]*)?\"?({names})\.[a-z_]\w*+(?![ \t]*[=,]|}})",

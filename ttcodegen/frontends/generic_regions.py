@@ -118,7 +118,7 @@ def _elements_lifted(op: GenericOp, old: Block) -> Block:
 
 
 def _start(build: Translator, accumulated: SSAValue, destination: SSAValue) -> SSAValue:
-    """What a result starts from: what the destination was filled with, or what changes nothing."""
+    """Initial value of a result: the destination's fill value, or the neutral element."""
     number = splat_of(destination)
     owner = destination.owner
     if number is None and not (isinstance(owner, Operation) and owner.name == "ttir.empty"):

@@ -14,7 +14,7 @@ def truncated(build: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
 
 
 def rest_of(build: OpBuilder, a: SSAValue, b: SSAValue, quotient: SSAValue) -> SSAValue:
-    """What a quotient leaves of `a`."""
+    """Remainder of `a` for a given quotient."""
     return build.broadcasting("subtract", a, build.broadcasting("multiply", quotient, b))
 
 

@@ -28,7 +28,7 @@ class SourceOp(Operation):
     name = "ttcodegen.source"
     traits = OpTraits(tuple)
     source_offset: int = -1
-    """Where the operation starts in the text it was read from."""
+    """Offset of the operation in its source text."""
 
     def given(self, *names: str) -> Attribute | None:
         """The attribute of the first of these names that is there; None if none is."""

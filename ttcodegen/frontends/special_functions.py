@@ -115,8 +115,10 @@ def _below_half(build: OpBuilder, x: SSAValue) -> tuple[SSAValue, SSAValue]:
 
 
 def _from_nearest(build: OpBuilder, x: SSAValue) -> tuple[SSAValue, SSAValue]:
-    """How far x is from the nearest integer, of which sine and tangent of pi have the size that
-    they have of x; and whether it is an integer of no positive size, where gamma has a pole."""
+    """Distance of x to the nearest integer, and a mask of the poles of gamma.
+
+    Sine and tangent of pi times the distance have the magnitude that they have for x.
+    """
     nearest = build.like("floor", _shifted(build, x, 0.5))
     distance = build.like("subtract", x, nearest)
     whole, below = _compared(build, "eq", distance, 0.0), _compared(build, "le", x, 0.0)

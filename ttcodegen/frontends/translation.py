@@ -148,7 +148,7 @@ DECOMPOSED = "export the model with the operation decomposed"
 
 
 class _Findings:
-    """What cannot be translated."""
+    """Findings that prevent translation."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str | None], list[Diagnostic]] = {}
@@ -211,7 +211,7 @@ ILL_FORMED = (
     ValueError,
     struct.error,
 )
-"""What rules raise at an operation whose operands or attributes are not those of its definition."""
+"""Exceptions that rules raise at an operation that violates its definition."""
 
 
 def _insert_before(block: Block, following: Operation, made: Operation) -> None:

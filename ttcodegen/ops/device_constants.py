@@ -1,5 +1,8 @@
-"""What a host function of device programs computes from weights and constants alone: that is the
-same in each call, so C++ computes it once."""
+"""Detection of loop-invariant constants of host functions.
+
+Values computed from weights and constants alone are the same in each call, so that the C++ computes
+them once.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ class DeviceConstants:
 
 
 def device_constants(function: FuncOp) -> DeviceConstants:
-    """What of a host function is the same in each call.
+    """Collects the values of a host function that are the same in each call.
 
     Not what it returns, which its caller may overwrite, nor what is overwritten itself, and no
     tensor in L1 that the rest of the function uses: the memory would never be free again.
@@ -73,7 +76,7 @@ def written_by(op: Operation) -> tuple[SSAValue, ...]:
 
 
 class _HostFunction:
-    """What the ops of a host function read and write."""
+    """Reads and writes of the ops of a host function."""
 
     def __init__(self, function: FuncOp) -> None:
         self.block = block = body_of(function)

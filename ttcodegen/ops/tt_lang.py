@@ -74,11 +74,11 @@ class Operations(Protocol):
     """Operations that can be called."""
 
     def refusal(self, kernel_id: str) -> str | None:
-        """Why there is no operation of this name; None if there is one."""
+        """Returns why there is no operation of this name, or None if there is one."""
         ...
 
     def run(self, kernel_id: str, tensors: Sequence[GivenTensor]) -> list[Array]:
-        """What tensors hold after an operation."""
+        """Runs an operation and returns the contents of its tensors."""
         ...
 
     def program(self, kernel_id: str, tensors: Sequence[GivenTensor], name: str) -> CalledProgram:
@@ -132,12 +132,12 @@ def calling(known: Operations) -> Generator[None]:
 
 
 def roles_of(text: str) -> list[str]:
-    """What each tensor of an operation is: "in" or "out"."""
+    """Role of each tensor of an operation: "in" or "out"."""
     return [role.strip() for role in text.split(",")] if text.strip() else []
 
 
 def tensor_places(op: CatalogueOp) -> tuple[int, int]:
-    """How many tensors the operation reads and how many it writes."""
+    """Counts the tensors that an operation reads and those that it writes."""
     roles = roles_of(op.parameter("arg_roles"))
     return roles.count("in"), roles.count("out")
 
@@ -175,7 +175,7 @@ def _refused(op: CatalogueOp) -> str | None:
 
 
 def called_name(op: CatalogueOp) -> str:
-    """What the operation is called that an op names."""
+    """Name of the operation that an op calls."""
     return op.parameter("kernel_id").partition("::")[0].split(".")[-1].strip("_")
 
 
@@ -256,14 +256,14 @@ _DATA_TYPES = {each.numpy: each for each in DataType if not each.is_block_float}
 
 
 def _data_type(dtype: str) -> DataType:
-    """What the device has for a numpy dtype of the source."""
+    """Device data type of a numpy dtype of the program."""
     if dtype in _DATA_TYPES:
         return _DATA_TYPES[dtype]
     return DataType.FLOAT32 if "float" in dtype else DataType.INT32
 
 
 def _run(call: Call) -> Sequence[Array]:
-    """What the operation writes, simulated."""
+    """Simulates the operation and returns its outputs."""
     roles = roles_of(call["arg_roles"])
     given = [
         GivenTensor(array.shape, _data_type(dtype), array)

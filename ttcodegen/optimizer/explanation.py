@@ -1,4 +1,4 @@
-"""What was decided for each call, why, and what the next best would have cost."""
+"""Explanation of decisions: the choice, the reason, and the cost of the runner-up."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _program(way: Way) -> str:
 
 
 def reason(decision: Decision, overridden: bool) -> str:
-    """Why a call is made so."""
+    """Reason for a decision."""
     if overridden:
         return "override"
     if decision.next_best is None:

@@ -1,4 +1,4 @@
-"""What one op takes, for those who choose layouts themselves.
+"""Op model: L1 and runtime of a single op with given layouts.
 
 The interface of op models that tt-mlir's compilers ask, `getOpConstraints` and `getOpRuntime`.
 """
@@ -23,7 +23,7 @@ from ttcodegen.systems.description import ARCHITECTURES, DEFAULT_ARCHITECTURE
 
 @dataclass(frozen=True)
 class OpConstraints:
-    """What a call needs. Bytes are those of each L1."""
+    """Constraints of a call; bytes are per L1."""
 
     circular_buffers: int
     """Of its programs."""
@@ -53,7 +53,9 @@ def op_constraints(
     output: TensorPlacement | None = None,
     arch: str = DEFAULT_ARCHITECTURE,
 ) -> OpConstraints:
-    """What an op needs with operands and a result of these placements; as its types say by default.
+    """Constraints of an op with operands and result of these placements.
+
+    Placements are by default those of the types.
 
     Raises:
         CompileError: if the library makes no such call, if it does not fit into L1, if the op has

@@ -102,7 +102,7 @@ def placed_calls() -> frozenset[str]:
 def decide(
     function: FuncOp, model: CostModel, level: int, overrides: FunctionOverrides
 ) -> list[Decision]:
-    """How each op of a function is to be made, those that are overridden as they are to be."""
+    """Decides the candidate of each op of a function, following overrides."""
     block = body_of(function)
     constants = constant_values(function)
     skipped = constant_calls(function)

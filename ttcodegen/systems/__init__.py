@@ -1,1 +1,1 @@
-"""What is compiled for: architectures and descriptions of systems."""
+"""Compilation targets: architectures and system descriptions."""

@@ -113,7 +113,7 @@ BH_GALAXY = _harvested((13,), _ALL_BANKS)
 """A chip of a Galaxy: 130 cores."""
 
 _DEFAULTS = {"wormhole_b0": N150, "blackhole": P150}
-"""What runs on every card of an architecture."""
+"""Defaults of every card of an architecture."""
 
 
 def card_text(chip: ChipDescription) -> str:

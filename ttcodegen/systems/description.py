@@ -17,7 +17,7 @@ ARCHITECTURES = ("wormhole_b0", "blackhole")
 """The architectures that programs are compiled for, by name."""
 
 DEFAULT_ARCHITECTURE = "wormhole_b0"
-"""What is compiled for by default."""
+"""Default target architecture."""
 
 DATA_TYPES = (
     "f32",
@@ -73,7 +73,7 @@ class ChipDescription:
     pcie_address_align_bytes: int
     noc_dram_address_align_bytes: int
     l1_unreserved_base: int
-    """Where the part of L1 begins that firmware and kernels leave to tensors."""
+    """Start of the L1 region left to tensors by firmware and kernels."""
     erisc_l1_unreserved_base: int
     dram_unreserved_base: int
     dram_unreserved_end: int
@@ -94,7 +94,7 @@ class ChipDescription:
 
     @property
     def cores(self) -> int:
-        """How many cores programs run on."""
+        """Number of worker cores."""
         return self.grid[0] * self.grid[1]
 
     @property

@@ -30,7 +30,7 @@ class Machine:
 
     @property
     def chips(self) -> int:
-        """How many chips it has."""
+        """Number of devices."""
         return self.rows * self.columns
 
     def system(self) -> SystemDescription:
@@ -69,8 +69,11 @@ def machine(name: str) -> Machine | None:
 
 
 def links_between(arch: str, chips: int) -> int:
-    """How many links join two neighbours of a mesh: those of the smallest machine of that
-    architecture that has as many chips; of the largest one if none has."""
+    """Number of links between neighbours of a mesh.
+
+    They are those of the smallest machine of that architecture with as many devices, or of the
+    largest one if none has.
+    """
     several = [each for each in MACHINES if each.arch == arch and each.chips > 1]
     fitting = [each for each in several if each.chips >= chips]
     return (fitting or several[-1:])[0].links

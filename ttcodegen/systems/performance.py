@@ -1,4 +1,4 @@
-"""How fast the chips are: what the model of cost computes with, and where it is from.
+"""Performance figures of the chips, with their sources.
 
 `tech_reports` are those of tt-metal 0.70.1. A figure without a source is an estimate and says so.
 """
@@ -12,8 +12,10 @@ from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import ChipDescription
 
 FIDELITY_PASSES: Mapping[str, int] = {"lofi": 1, "hifi2": 2, "hifi3": 3, "hifi4": 4}
-"""How often the matrix engine multiplies two tiles in each fidelity (GEMM_FLOPS.md: 16, 32, 48 and
-64 cycles a tile)."""
+"""Phases of the matrix engine per tile pair in each fidelity.
+
+GEMM_FLOPS.md: 16, 32, 48 and 64 cycles a tile.
+"""
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Performance:
     chips (tests/tt_metal/microbenchmarks/ethernet/golden/*/fabric_edm_bandwidth_golden.csv of
     tt-metal: 11.67 of the 12.5 bytes per cycle that a link has, and 12.78 on blackhole)."""
     dram_interleaved: float = 190 / 288
-    """What part of the bandwidth interleaved tensors are read with (LLMs/llms.md: 190 GB/s)."""
+    """Fraction of the bandwidth for interleaved tensors (LLMs/llms.md: 190 GB/s)."""
     dram_sharded: float = 240 / 288
     """The same for factors that are sharded over the banks (LLMs/llms.md: 240 GB/s)."""
     tile_product: int = 16

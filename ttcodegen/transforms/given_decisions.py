@@ -33,7 +33,10 @@ def level_of(overrides: str) -> int:
 
 
 def optimization_level(options: Values) -> int:
-    """How much is optimized: 0 nothing, 1 what never hurts, 2 with a search for layouts.
+    """Optimization level: 0 nothing, 1 local choices, 2 a search over layouts.
+
+    Decisions given from outside apply at level 0, too: at the level that their file was written at,
+    or else 1.
 
     Decisions that are given are applied at level 0, too: at the level that their file was written
     at, or else 1.
@@ -50,7 +53,7 @@ def optimization_level(options: Values) -> int:
 
 
 def given_decisions(options: Values) -> dict[str, OptionValue]:
-    """What is decided from outside, in the one form or the other.
+    """Overrides given as text or as a file.
 
     Raises:
         OptionError: if it is given in both.

@@ -43,7 +43,7 @@ _ALIASES: dict[type[Attribute], Callable[[Any], str]] = {
     IteratorTypeAttr: lambda iterator: iterator.data.value,
     AffineMapAttr: lambda map_: "map",
 }
-"""What the aliases of attributes are called, as the tools of tt-mlir call them."""
+"""Names of attribute aliases, as the tools of tt-mlir print them."""
 
 _SHORT_TEXTS: frozenset[type[Attribute]] = frozenset({TensorType, *_ALIASES})
 """Attributes whose text is cached: it is needed many times."""

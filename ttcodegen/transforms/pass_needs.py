@@ -24,7 +24,7 @@ _NAMES = {"ttnn": "TTNN", "ttmetal": "TTMetal", "ttkernel": "TTKernel", "emitc":
 
 
 def unmet_need(name: str, module: ModuleOp) -> CompileError | None:
-    """Why a pass cannot run on a module; None if the module is in the state that it needs."""
+    """Returns why a pass cannot run on a module, or None if its preconditions hold."""
     if not is_known(name):
         return None
     entry = find(name)

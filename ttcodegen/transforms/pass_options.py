@@ -16,7 +16,7 @@ from ttcodegen.compat.refused_options import Refused
 from ttcodegen.foundation.diagnostics import CompileError
 
 OptionValue = bool | int | str | tuple[str, ...]
-"""What an option holds: by its kind a boolean, an integer, a text, or several texts."""
+"""Value of an option, by its kind: boolean, integer, string, or list of strings."""
 
 Kind = Literal["flag", "integer", "text", "texts"]
 
@@ -213,7 +213,7 @@ def unbraced(text: str) -> str:
 
 
 def _value_end(owner: str, text: str, start: int) -> int:
-    """Where the value that begins at `start` ends: at a blank outside quotes and brackets."""
+    """Finds the end of a value: the next blank outside quotes and brackets."""
     expected: list[str] = []
     for position in range(start, len(text)):
         character = text[position]

@@ -24,8 +24,7 @@ NotImplementedError, are errors of the compiler on any module."""
 
 @dataclass(frozen=True)
 class PassTime:
-    """How long a pass or stage took, in seconds, and how many ops the module has after a pass
-    if they are counted."""
+    """Duration of a pass or stage in seconds, and the op count after it if counted."""
 
     name: str
     seconds: float

@@ -80,7 +80,7 @@ def erase(op: Operation) -> None:
 
 
 class InPlaceWrites:
-    """Which values of a block are overwritten, and between which ops.
+    """In-place writes of a block, by epoch.
 
     Epoch n of an op means that n overwriting ops come before it; the n-th overwriting op ends epoch
     n. A value that no op overwrites costs nothing.
@@ -136,12 +136,12 @@ class InPlaceWrites:
         return not writes or self.version(value, self._epochs[at]) == len(writes)
 
     def version(self, value: SSAValue, epoch: int) -> int:
-        """How often the value was overwritten before that epoch."""
+        """Counts the writes to a value before an epoch."""
         writes = self._writes.get(self._buffer(value))
         return bisect_left(writes, epoch) if writes else 0
 
     def versions(self, op: Operation) -> tuple[int, ...]:
-        """How often each operand was overwritten before the op reads it; empty if none ever is."""
+        """Counts the writes to each operand before an op; empty if there are none."""
         if not self._writes:
             return ()
         return tuple(self.version(operand, self._epochs[op]) for operand in op.operands)

@@ -1,4 +1,4 @@
-"""What operations on elements, in the body of a linalg.generic, are on tensors over its loops."""
+"""Tensor semantics of the scalar ops in linalg.generic bodies."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ELEMENTWISE = {
     "math.powf": "pow", "math.rsqrt": "rsqrt", "math.sin": "sin", "math.sqrt": "sqrt",
     "math.tan": "tan", "math.tanh": "tanh",
 }  # fmt: skip
-"""What an operation on elements is as an op on tensors."""
+"""Tensor ops of scalar operations, by name."""
 
 _BITWISE = {"arith.andi": "and", "arith.ori": "or", "arith.xori": "xor"}
 _SPECIAL = {f"math.{name}": function for name, function in SPECIAL_FUNCTIONS.items()}
@@ -59,8 +59,7 @@ _ORDERED, _UNORDERED = 7, 14
 """The predicates `ord` and `uno`. Source: arith::CmpFPredicate."""
 
 _NOT_COMPUTED = frozenset({"arith.constant", "cf.assert"})
-"""What is asserted, such as that an index is within a tensor, a compiled program takes for
-granted."""
+"""Assertions, such as bounds of an index, that compiled programs take for granted."""
 
 
 def scalar_of(value: SSAValue) -> float | None:
@@ -74,7 +73,7 @@ def scalar_of(value: SSAValue) -> float | None:
 
 
 def _rest(build: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
-    """What division towards zero leaves: it has the sign of the dividend."""
+    """Remainder of truncating division, with the dividend's sign."""
     return rest_of(build, a, b, truncated(build, a, b))
 
 
@@ -271,6 +270,6 @@ def predicate_of(op: Operation) -> str:
 
 
 def returned_by(block: Block) -> list[SSAValue]:
-    """What a body gives for each of its results."""
+    """Values that a body yields."""
     assert block.last_op is not None
     return list(block.last_op.operands)

@@ -1,4 +1,4 @@
-"""How operations of linalg and tensor are written.
+"""Assembly formats of linalg and tensor operations.
 
 Named operations of linalg share one form, `ins(...) outs(...)` with attributes before or after it,
 and a region that computes elements where they have one.
@@ -205,7 +205,7 @@ def _assert_form(parser: Parser, op_type: type[Operation]) -> Operation:
 
 
 ASSERT: dict[str, Form | None] = {"assert": _assert_form}
-"""What torch-mlir makes sure of in the bodies of its generics."""
+"""Assertions that torch-mlir puts into the bodies of generics."""
 
 TENSOR: dict[str, Form | None] = {
     "cast": _cast_form,
@@ -238,7 +238,7 @@ BODY: dict[str, Form | None] = {"index": _index_form, "yield": _yield_form}
 
 
 def inputs_and_outputs(op: Operation) -> int:
-    """How many operands are inputs; the others are what results start from."""
+    """Counts the input operands; the others are initial values of results."""
     sizes = op.attributes[INPUTS]
     assert isinstance(sizes, DenseArrayBase)
     return int(sizes.get_values()[0])

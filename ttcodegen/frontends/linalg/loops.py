@@ -40,7 +40,7 @@ class Loops:
 
     @property
     def rank(self) -> int:
-        """How many there are."""
+        """Number of loops."""
         return len(self.sizes)
 
     def operand(self, value: SSAValue, map_: Any) -> SSAValue:
@@ -100,7 +100,7 @@ class Loops:
                                   sizes)  # fmt: skip
 
     def at_step(self, value: Value, step: Sequence[int]) -> Value:
-        """What a tensor over the loops is in one step of those that are reduced."""
+        """Slices a tensor over the loops at one step of the reduction loops."""
         if not isinstance(value, SSAValue):
             return value
         begins, ends = [0] * self.rank, list(shape_of(value.type))
@@ -120,8 +120,10 @@ class Loops:
 
 
 def places_of(map_: Any) -> list[int | None] | None:
-    """Which loop each dimension of an operand follows, None for the constant 0; None for a map that
-    computes places."""
+    """Loop index of each operand dimension, None for constant 0.
+
+    None as a whole for a map that computes indices.
+    """
     places: list[int | None] = []
     for expression in map_.data.results:
         if isinstance(expression, AffineDimExpr):

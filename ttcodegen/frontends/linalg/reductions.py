@@ -1,4 +1,4 @@
-"""What a linalg.generic makes of many elements: sums, products, extremes, or any number of steps.
+"""Reductions of linalg.generic: sums, products, extremes, and sequential folds.
 
 A body that combines one element after the other with what it has so far, by one operation that
 knows no order, is a reduction. Any other is carried out step by step.
@@ -37,7 +37,7 @@ _REDUCTIONS = {
     "add": ("sum", 0.0), "maximum": ("max", float("-inf")), "minimum": ("min", float("inf")),
     "multiply": ("prod", 1.0),
 }  # fmt: skip
-"""What an op that combines two elements is over many, and the number that changes nothing."""
+"""Reduction op and neutral element of each binary op."""
 
 
 def reduction(
@@ -82,7 +82,7 @@ def reduction(
 
 
 def neutral_element(steps: Sequence[Operation]) -> float:
-    """What changes nothing of a reduction by the op that combines; 0 if there is none."""
+    """Neutral element of a reduction by the combining op; 0 if there is none."""
     names = [ELEMENTWISE.get(operation_name(step), "") for step in steps]
     return next((_REDUCTIONS[name][1] for name in names if name in _REDUCTIONS), 0.0)
 
@@ -162,8 +162,7 @@ def reduced(
 def _placed(
     loops: Loops, value: SSAValue, combine: str, start: SSAValue, places: Sequence[int | None]
 ) -> SSAValue:
-    """What was combined, of one element along the reduced loops, in the order of the result and
-    with what that starts from."""
+    """Restores dimension order after a reduction and adds the initial value."""
     build = loops.build
     kept = [axis for axis in range(loops.rank) if axis not in loops.reduced]
     value = build.reshape(value, [loops.sizes[axis] for axis in kept])
@@ -177,7 +176,7 @@ _FIRST = {"maximum": "gt", "minimum": "lt"}
 """The comparison by which the first of several extremes stays."""
 
 _WIDTHS = ("arith.index_cast", "arith.extsi", "arith.extui", "arith.trunci")
-"""What changes nothing of an index but its width."""
+"""Conversions that change only the width of an index."""
 
 
 def _extreme(

@@ -22,7 +22,7 @@ from ttcodegen.ops.core.constant_values import splat_of
 
 
 def _plus_start(build: Translator, op: SourceOp, value: SSAValue) -> SSAValue:
-    """What a result accumulates onto: nothing, or a tensor, as a bias."""
+    """Adds the initial value of an accumulation, such as a bias, if there is one."""
     start = op.operands[inputs_and_outputs(op)]
     return value if splat_of(start) == 0 else build.like("add", value, start)
 

@@ -1,4 +1,4 @@
-"""What a function of TTIR says of its arguments and results: names, and which are parameters."""
+"""Argument and result attributes of TTIR functions: names and parameter roles."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def argument_attributes(
 
 
 def said_sharding(given: Mapping[str, Attribute]) -> Attribute | None:
-    """What attributes say of the sharding of a value."""
+    """Sharding declared by a value's attributes, or None."""
     return given.get("sdy.sharding", given.get("mhlo.sharding"))
 
 

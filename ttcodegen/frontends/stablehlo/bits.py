@@ -117,7 +117,7 @@ def _dtype(element: Attribute) -> numpy.dtype:
 
 
 def _bits(element: Attribute) -> int:
-    """How many bits an element has."""
+    """Bit width of an element type."""
     return _dtype(element).itemsize * 8
 
 

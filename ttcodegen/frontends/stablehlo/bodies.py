@@ -1,4 +1,4 @@
-"""What the small functions compute that reductions, sorts and scatters are given.
+"""Recognition of the bodies of reductions, sorts and scatters.
 
 A body of one op says what it is. Others (the pairs of value and index of an argmax, comparators)
 are recognised by what they give: such a body only compares and selects, so that the order of its
@@ -31,7 +31,7 @@ NEUTRAL: dict[str, float] = {
     "or": 0,
     "and": 1,
 }
-"""What changes nothing, for floats and booleans."""
+"""Neutral elements of reductions of floats and booleans."""
 
 
 def block_of(op: Operation, index: int = 0) -> Block:
@@ -43,7 +43,7 @@ def block_of(op: Operation, index: int = 0) -> Block:
 
 
 def returned(block: Block) -> list[SSAValue]:
-    """What a body returns."""
+    """Values that a body returns."""
     last = block.last_op
     return list(last.operands) if last is not None else []
 
@@ -83,8 +83,10 @@ _PASSING = frozenset(
 
 
 def replacement(block: Block) -> str | None:
-    """What a scatter does with what is there and what comes: `invalid` (the name of TTIR for
-    putting in its place), or how it joins them; None if it is neither."""
+    """Combination of old and new values by a scatter's body.
+
+    `invalid` is TTIR's name of replacement; None if the body is neither that nor a reduction.
+    """
     results = returned(block)
     if len(block.args) == 2 and len(results) == 1:
         if _without_conversions(results[0]) is block.args[1]:

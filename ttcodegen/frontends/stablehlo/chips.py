@@ -76,7 +76,7 @@ def manual_computation(conversion: Conversion, op: StableHLOOp) -> list[Value]:
 
 
 def _given(op: StableHLOOp, name: str) -> object:
-    """What an operation says under a name, as it was written."""
+    """Attribute of an operation as it was written."""
     return op.given.get(name, op.properties.get(name, op.attributes.get(name)))
 
 
@@ -229,11 +229,11 @@ def _require_same(op: StableHLOOp) -> None:
 
 
 _OF_BOOLEANS = {"or": "max", "and": "min"}
-"""What a reduction of booleans is as one of numbers."""
+"""Numeric reductions that implement boolean ones."""
 
 
 def _how(op: StableHLOOp) -> str:
-    """What a collective makes of what chips have."""
+    """Reduction of a collective."""
     how = reducer(block_of(op))
     how = _OF_BOOLEANS.get(how or "", how)
     if how not in REDUCTIONS:

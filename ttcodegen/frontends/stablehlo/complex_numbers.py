@@ -93,7 +93,7 @@ def _circular(conversion: Conversion, value: Complex, name: str) -> Complex:
 
 
 def _rational(conversion: Conversion, value: Complex, name: str) -> Complex:
-    """What exponentials and logarithms of complex numbers give."""
+    """Exponentials and logarithms of complex numbers, from a table of real formulas."""
     one = as_complex(
         conversion,
         conversion.filled(1, shape_of(value.real.type), element_of(value.real.type)),

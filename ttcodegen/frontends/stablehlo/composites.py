@@ -41,7 +41,7 @@ from ttcodegen.frontends.stablehlo.reductions import approx_top_k
 
 Operands = Sequence[SSAValue]
 Build = Callable[[Conversion, StableHLOOp, Operands, Mapping[str, Any]], Results]
-"""What an op of TTIR is made by: operands, and the attributes as Python values."""
+"""Builder of a TTIR op from operands and Python attribute values."""
 
 
 # Attention
@@ -404,7 +404,7 @@ _BUILDS: dict[str, Build] = {
     "uniform": random_numbers.uniform,
     "update_cache": _in_cache("update_cache"),
 }
-"""What `tt.*` custom calls and `tenstorrent.*` composites of that name are."""
+"""TTIR builders of `tt.*` custom calls and `tenstorrent.*` composites, by name."""
 _IDENTITIES = frozenset(
     """
     LayoutConstraint MoveToDevice MoveToHost PinToDevice Pin Unpin annotate_device_placement
@@ -421,7 +421,7 @@ _FACTORIZATIONS = re.compile(
     r"^(lapack|cusolver|hipsolver|cublas)_|^(Qr|Eigh|Schur|Hessenberg|LuDecomposition|Cholesky|"
     r"ProductOfElementaryHouseholderReflectors|InvertDiagBlocks\w+)$"
 )
-"""What jax calls for the functions of its `linalg`."""
+"""Custom calls that jax makes for functions of its `linalg`."""
 _EFFECTS = re.compile(r"callback|print|infeed|outfeed|host_transfer", re.IGNORECASE)
 
 
@@ -507,8 +507,11 @@ def _approx_top_k(conversion: Conversion, op: StableHLOOp) -> Results:
 
 
 def _options(op: StableHLOOp) -> dict[str, Any]:
-    """What a custom call says: in frontend attributes, in `composite_attributes`, in a JSON
-    configuration, or beside its other attributes."""
+    """Options of a custom call.
+
+    They come from frontend attributes, `composite_attributes`, a JSON configuration, or beside the
+    other attributes.
+    """
     found = dict(op.attributes)
     options: dict[str, Any] = {name: op.get(name) for name in found}
     config = op.get("backend_config")

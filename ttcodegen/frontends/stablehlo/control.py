@@ -18,7 +18,7 @@ from ttcodegen.frontends.stablehlo.conversion import (
 from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp
 
 MOST_ITERATIONS = 4096
-"""How often the body of a loop is repeated."""
+"""Upper bound on the unrolled iterations of a loop."""
 
 
 def _while(conversion: Conversion, op: StableHLOOp) -> list[Value]:
@@ -91,7 +91,7 @@ def _case(conversion: Conversion, op: StableHLOOp) -> list[Value]:
 
 
 def _branch(conversion: Conversion, block: Block) -> list[Value]:
-    """What a branch gives that may not be the one taken: it writes nothing in place."""
+    """Converts a branch that may not be taken: it must not write in place."""
     donated, conversion.donated = conversion.donated, set()
     try:
         return conversion.run(block, [])
@@ -138,7 +138,7 @@ def token(conversion: Conversion, op: StableHLOOp) -> Results:
 
 
 def identity(conversion: Conversion, op: StableHLOOp) -> Results:
-    """What sets the placement of a value, and does not change it."""
+    """Converts an op that only annotates the placement of a value."""
     return conversion.values(op)
 
 

@@ -59,10 +59,10 @@ from ttcodegen.transforms.evaluation import evaluate
 from ttcodegen.transforms.rewriting import is_repeatable
 
 _LARGEST_KNOWN = 1 << 16
-"""How many elements of a value are computed while a program is read."""
+"""Upper bound on the elements of a value that is folded while a program is read."""
 _DEEPEST_CALL = 200
 MOST_OPS = 200_000
-"""How many ops a program may become when its loops are unrolled."""
+"""Upper bound on the ops of a program after its loops are unrolled."""
 
 
 class Refused(Exception):
@@ -70,10 +70,10 @@ class Refused(Exception):
 
 
 Value = SSAValue | Complex | tuple[Any, ...] | None
-"""What a value of StableHLO became; a tuple for a tuple, None for a token or a refused value."""
+"""Converted value; a tuple for a tuple, None for a token or a refused value."""
 
 Results = Value | list[Any]
-"""What an operation became: one value, or a list with one for each result."""
+"""Converted results of an operation: one value, or a list with one per result."""
 
 Rule = Callable[["Conversion", StableHLOOp], Results]
 
@@ -91,7 +91,7 @@ class Conversion:
     arguments: dict[SSAValue, dict[str, str]] = field(
         default_factory=dict[SSAValue, dict[str, str]]
     )
-    """What the program says of its arguments while it runs: attributes by name."""
+    """Attributes of arguments found during conversion, by name."""
     donated: set[SSAValue] = field(default_factory=set[SSAValue])
     """Arguments whose memory the caller gives up: results may be written there."""
     _values: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
@@ -166,7 +166,7 @@ class Conversion:
         return value
 
     def call(self, name: str, arguments: Sequence[Value], caller: Operation) -> list[Value]:
-        """What a function of the module gives for the arguments."""
+        """Converts a call of a function of the module with the given arguments."""
         function = self.functions.get(name)
         if function is None or not function.body.blocks:
             raise CompileError(f"there is no function @{name}", caller)
@@ -336,7 +336,7 @@ class Conversion:
     # Values
 
     def value(self, value: SSAValue) -> Value:
-        """What a value of StableHLO became."""
+        """Returns the converted value of a StableHLO value."""
         found = self._values.get(value)
         if found is None and not is_token(value.type):
             raise Refused
@@ -348,11 +348,11 @@ class Conversion:
         return not value.uses and all(len(tuple(alias.uses)) <= 1 for alias in aliases)
 
     def values(self, op: Operation) -> list[Value]:
-        """What the operands of an operation became."""
+        """Returns the converted operands of an operation."""
         return [self.value(operand) for operand in op.operands]
 
     def tensor(self, value: SSAValue) -> SSAValue:
-        """What a value became, of real numbers."""
+        """Returns the converted value as a real tensor."""
         found = self.value(value)
         if isinstance(found, Complex):
             raise ValueError("complex numbers are not supported here")
@@ -384,7 +384,7 @@ class Conversion:
 
     @contextmanager
     def aside(self) -> Generator[None]:
-        """What is made here is only looked at, and no part of the program."""
+        """Discards the ops made inside: they are only inspected."""
         block, self._block = self._block, Block()
         try:
             yield
@@ -392,7 +392,7 @@ class Conversion:
             self._block = block
 
     def tensors(self, op: Operation) -> list[SSAValue]:
-        """What the operands of an operation became, of real numbers."""
+        """Returns the converted operands of an operation as real tensors."""
         return [self.tensor(operand) for operand in op.operands]
 
     def known(self, value: SSAValue | Value) -> Array | None:
@@ -535,8 +535,7 @@ _ELSEWHERE = (
 
 
 def _remedy_for(reason: str) -> str | None:
-    """What to do about what a rule does not take; None for a text that is wrong, of which the
-    reason says what it should be."""
+    """Remedy for a rule's refusal, or None for malformed text."""
     if "only known at run time" in reason:
         return "make it a constant of the program, or a static argument of the function"
     return _ELSEWHERE if "supported" in reason else None

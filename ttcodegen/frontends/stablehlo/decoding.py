@@ -1,4 +1,4 @@
-"""What decoding calls with optional operands mean, and the choice of the next token."""
+"""Decoding calls with optional operands, and sampling of the next token."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def _binary(name: str, boolean: str | None) -> Rule:
 def _integer_quotient(
     conversion: Conversion, op: StableHLOOp, operands: list[SSAValue]
 ) -> SSAValue:
-    """What is before the point of the quotient."""
+    """Truncating integer quotient."""
     number = conversion.number(operands[1])
     if number == 1:
         return operands[0]

@@ -139,7 +139,7 @@ def _rows(
 
 
 _GUARD_DEPTH = 8
-"""How many ops may be between indices and the truth values of those in range; jax has six."""
+"""Upper bound on ops between indices and their bounds check; jax has six."""
 
 
 def _replaced(op: StableHLOOp, places: SSAValue) -> bool:
@@ -246,7 +246,7 @@ def _joined(
     indices: SSAValue,
     updates: Sequence[SSAValue],
 ) -> list[SSAValue]:
-    """What any body makes of what is there and what comes, to replace what is there.
+    """Scatter with an arbitrary body: gathers, combines, and writes back.
 
     Raises:
         CompileError: if places may be named twice, where one update would not see the other, or if

@@ -48,11 +48,11 @@ class NamedMesh:
     axes: Mapping[str, int] | None = None
     """The axis of rows or columns of that name, -1 for one of a single chip."""
     replicas: int = 1
-    """How many replicas of the program the chips run; those of each divide its work."""
+    """Number of program replicas; the devices of each share its work."""
 
     @property
     def chips(self) -> int:
-        """How many chips the mesh has."""
+        """Number of devices in the mesh."""
         return prod(self.shape)
 
     def named(self, text: str, only: Sequence[str] | None = None) -> Sharding:
@@ -72,8 +72,10 @@ class NamedMesh:
         return tuple(dimensions)
 
     def wanted(self, attribute: Attribute | None, rank: int) -> WantedSharding | None:
-        """How an attribute of Shardy or GSPMD, or its text, says that a tensor should be divided;
-        None if it does not, or in a way that rows and columns of chips cannot follow."""
+        """Sharding requested by an attribute of Shardy or GSPMD or its text.
+
+        None if it requests none, or one that mesh rows and columns cannot express.
+        """
         text = attribute.data if isinstance(attribute, StringAttr) else str(attribute)
         try:
             if (written := _SHARDING_TEXT.search(text)) is not None:
@@ -191,7 +193,7 @@ def mesh_of_module(operations: Sequence[Operation]) -> NamedMesh:
 
 
 def _count(op: Operation, name: str) -> int:
-    """How many partitions or replicas a module says that it has, 1 if it does not."""
+    """Partition or replica count that a module declares, 1 by default."""
     count = op.attributes.get(name)
     return max(count.value.data, 1) if isinstance(count, IntegerAttr) else 1
 

@@ -219,8 +219,10 @@ def _slice(conversion: Conversion, op: StableHLOOp, values: Sequence[SSAValue]) 
 def _clamped_starts(
     conversion: Conversion, starts: Sequence[SSAValue], shape: Sequence[int], sizes: Sequence[int]
 ) -> list[int | SSAValue]:
-    """Where a slice starts in each dimension, so that it is within the tensor: a number where
-    that is known, else a tensor of one element of si32."""
+    """Start of a slice in each dimension, clamped to the tensor.
+
+    An integer where it is known, else a one-element si32 tensor.
+    """
     found: list[int | SSAValue] = []
     builder = conversion.builder
     for start, size, extent in zip(starts, shape, sizes, strict=True):

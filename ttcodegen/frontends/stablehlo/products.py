@@ -24,7 +24,7 @@ from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp, part_e
 
 @dataclass(frozen=True)
 class Dimensions:
-    """Which dimensions of the two sides run together: kept as batches, or summed over."""
+    """Dimension pairs of a dot_general: batch and contracting dimensions."""
 
     batch: tuple[list[int], list[int]]
     contracted: tuple[list[int], list[int]]
@@ -163,7 +163,7 @@ def _unary_einsum(conversion: Conversion, op: StableHLOOp) -> Value:
 
 @dataclass(frozen=True)
 class Window:
-    """How the window of a convolution moves along each dimension of the image."""
+    """Window of a convolution along each spatial dimension."""
 
     strides: list[int]
     padding: list[tuple[int, int]]

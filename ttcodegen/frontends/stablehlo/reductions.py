@@ -39,7 +39,7 @@ from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp, is_uns
 from ttcodegen.ops.core.builder import OpBuilder
 
 _LONGEST_FOLD = 1 << 14
-"""How many elements a body that is no known reduction is applied to, one pair after the other."""
+"""Upper bound on the sequential steps of an unrecognized reduction body."""
 _ON_PAIRS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum",
              "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor"}  # fmt: skip
 _ON_BOOLEANS = {"and": "logical_and", "or": "logical_or", "xor": "logical_xor"}
@@ -82,7 +82,7 @@ def _reduce_complex(
 
 
 def neutral(kind: str, element: Attribute) -> float | int | None:
-    """What a reduction of that kind can start with and change nothing."""
+    """Neutral element of a reduction."""
     if isinstance(element, AnyFloat) or is_boolean(element):
         return NEUTRAL.get(kind)
     unsigned = is_unsigned(element)

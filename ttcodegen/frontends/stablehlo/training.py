@@ -92,8 +92,10 @@ def dispatch(
 def combine(
     conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
 ) -> Results:
-    """What the experts made, the experts of the tokens and the devices of these. Devices along the
-    other axis of the mesh have other experts: what these made is added up."""
+    """Combines expert outputs by the token's experts and their devices.
+
+    Outputs of the experts on the other mesh axis are added up.
+    """
     names = ("num_devices", "cluster_axis", "num_experts_per_tok", "output_shard_dim")
     given = {name: integer(attributes, name) for name in names}
     made = _made(conversion, op, "all_to_all_combine", operands, 3, **given)

@@ -25,7 +25,7 @@ from ttcodegen.frontends.stablehlo.reductions import (
 from ttcodegen.ops.core.builder import OpBuilder
 
 _LARGEST_WINDOW = 256
-"""How many elements of a window are joined one after the other."""
+"""Upper bound on window elements that are combined one after the other."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,11 @@ class Windows:
         return len(self.sizes)
 
     def extent(self, axis: int) -> int:
-        """How far a window reaches."""
+        """Extent of a dilated window."""
         return (self.sizes[axis] - 1) * self.dilation[axis] + 1
 
     def count(self, axis: int, size: int) -> int:
-        """How many windows there are along a dimension of that size."""
+        """Counts the windows along a dimension of the given size."""
         low, high = self.padding[axis]
         base = (size - 1) * self.base_dilation[axis] + 1 if size else 0
         room = base + low + high - self.extent(axis)
@@ -96,7 +96,7 @@ def _reduce_window(conversion: Conversion, op: StableHLOOp) -> Results:
 
 
 def _kinds(block: Block, count: int) -> list[str] | None:
-    """What each result of a body is, if it only depends on its own operand."""
+    """Reduction kind of each result of a body, or None if results interact."""
     if count == 1:
         kind = reducer(block)
         return None if kind is None else [kind]

@@ -25,7 +25,7 @@ ComplexRule = Callable[..., "Value"]
 def translated(
     graph: Graph, name: str, rule: Rule | None, arguments: Sequence[Any], named: dict[str, Any]
 ) -> Any:
-    """What an operation on complex numbers gives.
+    """Translates an operation on complex numbers.
 
     Raises:
         CompileError: if there is no rule for it.
@@ -285,4 +285,4 @@ _PARTWISE = frozenset(
     repeat_interleave index index_select embedding gather constant_pad_nd neg sum mean
     """.split()
 )
-"""What is done to both parts alike."""
+"""Operations that apply to real and imaginary part separately."""

@@ -125,7 +125,7 @@ def _places_in_triangle(upper: bool) -> Rule:
 
 
 def _triangle(upper: bool) -> Rule:
-    """What is on one side of a diagonal; zero on the other."""
+    """Rule that keeps one side of a diagonal and zeroes the other."""
 
     def rule(graph: Graph, x: SSAValue, diagonal: int = 0) -> SSAValue:
         rows, columns = shape_of(x.type)[-2:]

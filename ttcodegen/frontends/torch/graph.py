@@ -1,4 +1,4 @@
-"""What the rules for operations of ATen have in common: the types that the graph says."""
+"""Types of a graph's values, shared by the rules of ATen operations."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Imported:
     buffers: Sequence[str]
     """Those that the model changes."""
     changed: Sequence[str]
-    """What the model changes in place, by the names of arguments: results after its own."""
+    """Names of the arguments that the model mutates, as trailing results."""
 
 
 def import_graph(program: Any, function: str, outputs: Sequence[str]) -> Imported:
@@ -88,7 +88,7 @@ def import_graph(program: Any, function: str, outputs: Sequence[str]) -> Importe
 
 
 class _Refused(Exception):
-    """What an operation holds is refused, which is said where that is."""
+    """Refusal of an operation's operand or attribute, reported at the operation."""
 
 
 class _Importer:
@@ -239,7 +239,7 @@ class _Importer:
             self._refuse(node, str(error), error.diagnostics[0].remedy)
 
     def _with_effects(self, node: Node) -> Any:
-        """What has an effect, in an order; only checks are known not to matter."""
+        """Imports operations with effects in order; only checks are known to be pure."""
         name, _ = operation_name(node.args[1])
         if name not in CHECKS:
             raise CompileError(
@@ -461,7 +461,7 @@ def overwritten_by(program: Any, specs: Mapping[str, Any]) -> dict[str, str]:
 
 
 def changed_label(name: str) -> str:
-    """What the result is called that a changed buffer or argument is."""
+    """Result name of a mutated buffer or argument."""
     return f"new.{name}"
 
 

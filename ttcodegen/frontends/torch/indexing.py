@@ -476,8 +476,10 @@ def _without_padding(
 def _bucketize(
     graph: Graph, x: Scalar, limits: SSAValue, *, right: bool = False, **_: Any
 ) -> SSAValue:
-    """How many limits are below each element, and with `right`, or at it. The limits are one list,
-    or one for each row of the elements."""
+    """Counts the boundaries below each element, or at it with `right`.
+
+    The boundaries are one list, or one per row of elements.
+    """
     shape = graph.shape
     *rows, count = shape_of(limits.type)
     x, limits = graph.together(x, limits)

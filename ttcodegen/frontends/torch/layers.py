@@ -144,7 +144,7 @@ def _conv_transpose3d(
 def _padding(
     padding: Any, kernel: Sequence[int], dilation: Sequence[int]
 ) -> tuple[list[int], list[int]]:
-    """What is put before and after each dimension; "same" puts what is odd after."""
+    """Padding before and after each dimension; "same" puts the odd element after."""
     if padding == "valid":
         padding = 0
     if padding == "same":

@@ -53,7 +53,7 @@ def _expand(graph: Graph, x: SSAValue, *_: Any, **__: Any) -> SSAValue:
 
 
 def _copy(graph: Graph, _: SSAValue, source: SSAValue, *__: Any) -> SSAValue:
-    """What is written over all of a tensor."""
+    """Broadcasts a source over a whole tensor."""
     return graph.expanded(source, graph.shape)
 
 
@@ -96,7 +96,7 @@ def _select(graph: Graph, x: SSAValue, dim: int, index: int) -> SSAValue:
 
 
 def bounds(size: int, start: int | None, end: int | None) -> tuple[int, int]:
-    """Where a slice begins and ends, counted from the start and inside the tensor."""
+    """Normalizes the bounds of a slice to the tensor."""
     begin = 0 if start is None else start + size if start < 0 else start
     stop = size if end is None else end + size if end < 0 else end
     begin = min(max(begin, 0), size)
@@ -129,7 +129,7 @@ def slice_scatter(
     end: int | None = None,
     step: int = 1,
 ) -> SSAValue:
-    """What comes before, the source, what comes after; with a step, a choice of elements."""
+    """Replaces a slice by concatenation or, with a step, by selection of elements."""
     shape = shape_of(x.type)
     axis = graph.dim(dim, len(shape))
     begin, stop = bounds(shape[axis], start, end)
@@ -174,7 +174,7 @@ def _flip(graph: Graph, x: SSAValue, dims: Sequence[int]) -> SSAValue:
 
 
 def _roll(graph: Graph, x: SSAValue, shifts: Any, dims: Any = ()) -> SSAValue:
-    """What falls out at the end comes in at the start."""
+    """Rotates elements along dimensions; those past the end come in at the start."""
     shape = shape_of(x.type)
     shifts = [shifts] if isinstance(shifts, int) else list(shifts)
     if not shape:

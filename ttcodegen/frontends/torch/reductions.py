@@ -38,7 +38,7 @@ def _truth(name: str) -> Rule:
 
 
 def _place(name: str) -> Rule:
-    """Where the greatest (or least) element is, among all if no dimension is named."""
+    """Rule of argmax or argmin, over all elements if no dimension is named."""
 
     def rule(graph: Graph, x: SSAValue, dim: int | None = None, keep: bool = False) -> SSAValue:
         return place(graph, x, name, dim, keep)
@@ -222,8 +222,7 @@ Combine = Callable[[Sequence[SSAValue], Sequence[SSAValue]], Sequence[SSAValue]]
 def _scanned(
     graph: Graph, values: Sequence[SSAValue], axis: int, combine: Combine
 ) -> Sequence[SSAValue]:
-    """What an associative operation makes of all elements up to each, in as many steps as the
-    length has bits."""
+    """Scans an associative operation in logarithmically many steps."""
     size = shape_of(values[0].type)[axis]
     distance = 1
     while distance < size:

@@ -23,11 +23,11 @@ RegionRule = Callable[..., list[Any]]
 results."""
 
 MOST_ITERATIONS = 4096
-"""How often the body of a loop is repeated."""
+"""Upper bound on the unrolled iterations of a loop."""
 CHECKS = frozenset({"_assert_async", "_assert_scalar", "_assert_tensor_metadata",
                     "_linalg_check_errors", "sym_constrain_range",
                     "sym_constrain_range_for_size"})  # fmt: skip
-"""What a program of torch makes sure of, and a graph of fixed shapes knows."""
+"""Runtime checks of torch programs that a graph of fixed shapes satisfies."""
 
 
 def _under_gradients(_: Graph, region: Region, __: bool, inside: Any, *operands: Any) -> list[Any]:

@@ -105,8 +105,7 @@ def weighted_along(graph: Graph, x: SSAValue, axis: int, weights: np.ndarray) ->
 def resizing_weights(
     mode: str, size: int, wanted: int, align_corners: bool, factor: float | None = None
 ) -> np.ndarray:
-    """How much each of `size` elements counts in each of `wanted` ones, [size, wanted], as
-    PyTorch's `interpolate` has it."""
+    """Interpolation matrix [size, wanted] of PyTorch's `interpolate`."""
     places = np.arange(wanted)
     if align_corners:
         step = (size - 1) / (wanted - 1) if wanted > 1 else 0.0
@@ -148,7 +147,7 @@ def _smoothed(mode: str) -> Rule:
 
 
 def _smoothing_weights(mode: str, size: int, wanted: int, step: float) -> np.ndarray:
-    """How much each of `size` elements counts in each of `wanted` ones, [size, wanted]."""
+    """Antialiasing interpolation matrix [size, wanted]."""
     width = max(step, 1.0)
     reach = width * (2 if mode == "bicubic" else 1)
     weights = np.zeros((size, wanted))

@@ -142,7 +142,7 @@ def resize(build: Translator, op: SourceOp) -> SSAValue:
 
 
 def _repetition(weights: np.ndarray) -> int | None:
-    """How often each element is repeated in place, None if the weights say anything else."""
+    """Repetition count of each element, or None for other weights."""
     count, size = weights.shape
     if count % size or not np.array_equal(weights, np.repeat(np.eye(size), count // size, axis=0)):
         return None
@@ -152,8 +152,7 @@ def _repetition(weights: np.ndarray) -> int | None:
 def _weights(
     count: int, size: int, numerator: int, denominator: int, offset: int, nearest: bool
 ) -> np.ndarray:
-    """How much of each of `size` elements each of `count` elements of the result has (TOSA 1.0,
-    RESIZE)."""
+    """Interpolation matrix of a dimension (TOSA 1.0, RESIZE)."""
     position = np.arange(count) * denominator + offset
     lower = np.floor_divide(position, numerator)
     fraction = (position - lower * numerator) / numerator

@@ -1,4 +1,4 @@
-"""What operations of TOSA say in operands that are constants, or in attributes of earlier years."""
+"""TOSA parameters that are constant operands or, in earlier versions, attributes."""
 
 from __future__ import annotations
 

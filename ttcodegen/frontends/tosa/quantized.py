@@ -73,7 +73,7 @@ def _zero_points(op: SourceOp) -> tuple[int, int]:
 
 
 def _range(op: SourceOp) -> tuple[float, float]:
-    """What the elements of the result can be."""
+    """Value range of the result's elements."""
     limits = integer_limits(op.result_element, flag(op, "output_unsigned"))
     if limits is None:
         raise CompileError(f"{op.name}: elements of type {op.result_element} are not supported")

@@ -256,4 +256,4 @@ _TABLE: dict[str, Rule] = {
 }
 
 RULES: dict[str, Rule] = {f"tosa.{name}": rule for name, rule in _TABLE.items()}
-"""What becomes of the operations."""
+"""Translation rules of TOSA operations, by name."""

@@ -82,7 +82,7 @@ _TUNING = {
     "conv2d_slice_config": "how a convolution is sliced",
     "conv3d_config": "the configuration of a convolution",
 }
-"""What a property decides that the library is left to decide here."""
+"""Tuning properties that are left to the library's choice."""
 
 
 def is_ttnn(module: ModuleOp) -> bool:
@@ -188,7 +188,7 @@ def _drop_devices(function: FuncOp) -> None:
 
 
 def _call_const_eval(op: LoadCachedOp) -> None:
-    """Which values are computed once is found out again, from the kinds of the arguments."""
+    """Inlines a const-eval call; constants are found again from argument kinds."""
     call = CallOp(op.callee.string_value(), op.inputs, [result.type for result in op.outputs])
     _replace(op, call)
 

@@ -1,4 +1,4 @@
-"""What functions of a module of TTNN are given."""
+"""Argument attributes of TTNN functions."""
 
 from __future__ import annotations
 

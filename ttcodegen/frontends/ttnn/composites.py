@@ -360,7 +360,7 @@ class _Composite:
 
     rule: Rule
     fewest: int = 1
-    """How many operands there are at least."""
+    """Minimum operand count."""
     most: int = 1
     rank: int | None = None
     """The rank of all operands; None for any."""

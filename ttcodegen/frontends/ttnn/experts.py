@@ -1,4 +1,4 @@
-"""What experts compute in one call, with weights that were put in the order of the cores before it.
+"""Expert ops of TTNN with prepared weights.
 
 The order depends on the cores beside the banks of a chip, which the library finds out when it
 runs. `ttir.moe_compute` takes weights as models have them: the calls that put them in order say
@@ -73,7 +73,7 @@ def _replace(module: ModuleOp, op: Operation) -> None:
 def _weights(
     module: ModuleOp, op: Operation, value: SSAValue, wanted: str, count: int
 ) -> list[SSAValue | None]:
-    """What was put in order, as values that the call has; None for biases that are left out."""
+    """Unprepared expert weights, as values of the call; None for absent biases."""
     functions = {each.sym_name.data: each for each in module.walk() if isinstance(each, FuncOp)}
     calls: list[Operation] = []
     maker = _origin(functions, value, calls).owner
@@ -101,7 +101,7 @@ def _weights(
 
 
 def _origin(functions: Mapping[str, FuncOp], value: SSAValue, entered: list[Operation]) -> SSAValue:
-    """What a value is a copy of, through conversions of layouts and the functions that give it.
+    """Traces a value to its origin through layout conversions and calls.
 
     Args:
         functions: those of the module, by name.
@@ -125,7 +125,7 @@ def _origin(functions: Mapping[str, FuncOp], value: SSAValue, entered: list[Oper
 
 
 def _returned(functions: Mapping[str, FuncOp], value: SSAValue) -> SSAValue | None:
-    """What a function returns as a value of its caller, None if nothing is called."""
+    """Value that a called function returns, or None if nothing is called."""
     owner = value.owner
     function = functions.get(callee_of(owner) or "") if isinstance(owner, Operation) else None
     if function is None or function.is_declaration or not isinstance(value, OpResult):

@@ -17,7 +17,7 @@ from ttcodegen.frontends.ttnn.row_statistics import in_32_bits
 from ttcodegen.ops.core.builder import OpBuilder
 
 _EPSILON = 1e-5
-"""What the call adds to a mean square if it does not say (tt-mlir, `TTNNOps.td`)."""
+"""Default epsilon of the call (tt-mlir, `TTNNOps.td`)."""
 _ACTIVATIONS = frozenset({"gelu", "relu", "sigmoid", "silu", "tanh"})
 
 

@@ -35,7 +35,7 @@ _NAMES = {"divide": "div", "upsample": "upsample2d", "upsample_bilinear": "upsam
 """Ops that TTIR has by another name."""
 
 _SAID_BY_NAME = {"upsample_bilinear": {"mode": "bilinear"}}
-"""What the name of a call says here, and an attribute of the op of TTIR."""
+"""Parameters that a call's name implies and the TTIR op has as attributes."""
 
 _FOR_A_FORM = ("matmul_program_config", "program_config")
 """Attributes that say how a call computes, not what, and that hold for its form only."""

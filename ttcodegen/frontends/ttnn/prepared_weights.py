@@ -98,7 +98,7 @@ def _verify_preparation(op: Operation, shape: Sequence[int], properties: Propert
 
 
 def _block(op: Operation, block: int, inputs: int) -> int:
-    """How many input channels of a volume are grouped, all if nothing else is said."""
+    """Number of input channels per block of a 3D weight; all by default."""
     if block and inputs % block:
         raise CompileError(f"blocks of {block} channels do not divide {inputs}", op)
     return block or inputs

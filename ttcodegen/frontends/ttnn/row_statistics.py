@@ -22,7 +22,7 @@ from ttcodegen.ops.core.builder import OpBuilder, builder_before
 from ttcodegen.ops.ttnn import ttnn_op_classes
 
 _EPSILON = 1e-12
-"""What the library adds to a variance if a call does not say."""
+"""Default epsilon that the library adds to a variance."""
 
 
 def sums_of_squares(

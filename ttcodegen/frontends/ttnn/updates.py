@@ -27,8 +27,10 @@ class Update:
     """In the order of the call, by their names in TTIR."""
     updated: tuple[str, ...]
     along_channels: Mapping[str, float] = field(default_factory=dict[str, float])
-    """What all elements of operands are that calls may leave out and the op has: vectors along the
-    second dimension of the first operand."""
+    """Default values of optional operands.
+
+    They are vectors along the first operand's second dimension.
+    """
     attributes: Mapping[str, int | float] = field(default_factory=dict[str, int | float])
     """Those that the call does not have, and defaults of others."""
 

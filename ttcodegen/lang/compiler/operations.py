@@ -65,7 +65,7 @@ class CompiledOperation:
     outputs: tuple[Tensor, ...]
     """The tensors that its host function takes and returns, in order."""
     warnings: tuple[Diagnostic, ...]
-    """What its kernels leave out, each at its line."""
+    """Warnings on what the kernels leave out, each with its line."""
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -84,7 +84,7 @@ class _Parts:
 
     @property
     def purpose(self) -> str:
-        """What the head of its file says."""
+        """Description in the head comment of a kernel's file."""
         place = location(self.captured.file, self.syntax)
         return f"`{self.kernel.name}` of {Path(place.file).name}, line {place.line}."
 
@@ -135,9 +135,9 @@ class _OperationCompiler:
         self.launch = launch
         self.name = name or identifier(launch.name)
         self._prefix = f"{identifier(launch.name)}_" if name else ""
-        """What the names of its kernels begin with, among those of other programs."""
+        """Prefix of kernel names, unique among programs."""
         self._symbols = f"{name}_" if name else ""
-        """What the symbols of their functions begin with."""
+        """Prefix of the kernels' function symbols."""
         first = next(iter(launch.nodes.values()))
         self.buffers = first.made.of(DataflowBuffer)
         for node in launch.nodes.values():
@@ -287,13 +287,13 @@ class _OperationCompiler:
         return tuple(found)
 
     def _initial_values(self, semaphores: Sequence[str]) -> tuple[int, ...]:
-        """What the semaphores start as; empty if all start as 0."""
+        """Initial values of the semaphores; empty if all are 0."""
         initial = {name: n for part in self.moving for name, n in part.needs.initial.items()}
         values = tuple(initial.get(name, 0) for name in semaphores)
         return values if any(values) else ()
 
     def _settings(self, circular: Sequence[CircularBuffer], needs: Needs) -> ComputeSettings:
-        """What only copies read reaches the registers with all 32 bits."""
+        """Compute settings: inputs that are only copied unpack to registers with 32 bits."""
         full = [
             buffer.index
             for buffer in circular

@@ -36,7 +36,7 @@ class ProgramOperations:
     """By the names of the program and of the operation."""
 
     def refusal(self, kernel_id: str) -> str | None:
-        """Why there is no operation of this name; None if there is one."""
+        """Returns why there is no operation of this name, or None if there is one."""
         count = len(self._matches(kernel_id))
         if count == 1:
             return None
@@ -59,7 +59,7 @@ class ProgramOperations:
         return self._matches(kernel_id)[0]
 
     def run(self, kernel_id: str, tensors: Sequence[GivenTensor]) -> list[np.ndarray]:
-        """What tensors hold after an operation, simulated."""
+        """Simulates an operation and returns the contents of its tensors."""
         given = [_tensor(tensor) for tensor in tensors]
         with _SIMULATOR:
             self._operation(kernel_id)(*given)
@@ -140,7 +140,7 @@ def operations_of(programs: Sequence[str]) -> ProgramOperations:
 
 
 def _imported(path: str, name: str) -> dict[str, object]:
-    """What a program holds as a module of that name."""
+    """Imports a program as a module of the given name."""
     try:
         return run_program_text(Source.read(path), (), None, name)
     except SystemExit as ending:

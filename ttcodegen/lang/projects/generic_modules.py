@@ -38,7 +38,7 @@ class GenericModule:
     """The names of its results."""
 
     def run(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """What the function computes, in numpy."""
+        """Evaluates the function in numpy."""
         return Golden(parse_module(self.source)).run(self.name, inputs)
 
 

@@ -30,7 +30,7 @@ PACKAGES = {
     "ttl.block": "ttcodegen.lang.ttl.block",
     "ttnn": "ttcodegen.lang.ttnn",
 }
-"""What programs import, and what they get."""
+"""Modules that programs import, by package name."""
 
 
 @contextmanager
@@ -131,8 +131,10 @@ def _compiled(source: Source) -> CodeType:
 
 
 def _raised_by_program(raised: BaseException) -> CompileError:
-    """What the program did not catch, at the innermost of its lines; the calls that led there are
-    notes."""
+    """Error for an exception of the program, at its innermost line.
+
+    The callers are notes.
+    """
     frames = [
         (code, trace.tb_lasti)
         for trace in _traces(raised)
@@ -160,11 +162,11 @@ def _endless_recursion(frames: Sequence[Instruction]) -> CompileError:
 
 
 _RENAMED = {"kernel": "operation", "buffer_factor": "block_count"}
-"""What the language called differently before, by the old name."""
+"""Former names of the language, with their replacements."""
 
 
 def _misspelled(raised: BaseException) -> str | None:
-    """What was meant by a name that the language does not have; None of other errors."""
+    """Suggestion for a misspelled name of the language, or None for other errors."""
     if isinstance(raised, AttributeError) and raised.name is not None:
         owner = _owner(raised.obj)
         if owner is not None:
@@ -186,7 +188,7 @@ def _meant(name: str, known: Iterable[str]) -> str:
 
 
 def _owner(value: object) -> str | None:
-    """What an object of the language is called; None of other objects."""
+    """Name of an object of the language, or None for other objects."""
     if isinstance(value, ModuleType):
         names = (name for name, real in PACKAGES.items() if real == value.__name__)
         return next(names, None)

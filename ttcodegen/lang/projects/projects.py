@@ -38,13 +38,13 @@ from ttcodegen.transforms.pass_runner import PassRunner
 
 @dataclass(frozen=True)
 class OutputComparison:
-    """How an output of the emulated device meets that of the simulator."""
+    """Comparison of an emulated output with the simulator's."""
 
     operation: str
     output: str
     agreement: Agreement
     found: np.ndarray
-    """What the emulated device computed."""
+    """Output of the emulated device."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class _Run:
 
     operation: CompiledOperation
     inputs: tuple[np.ndarray, ...]
-    """What its inputs held before."""
+    """Contents of the inputs before the run."""
     outputs: tuple[np.ndarray, ...]
-    """What the simulator made of its outputs."""
+    """Contents of the outputs after simulation."""
     launch: Launch
 
 
@@ -68,7 +68,7 @@ class Projects:
 
     source_hash: str
     out: Path | None = None
-    """Where the projects go, one folder each; None if they are only checked."""
+    """Folder of the projects, one subfolder each; None if they are only checked."""
     checks: bool = False
     force: bool = False
     builds: bool = False
@@ -77,9 +77,9 @@ class Projects:
     """True if a project has its operation as a module of TTKernel and TTMetal, too, and, where all
     nodes do the same, as one of `ttir.generic`."""
     notes: list[str] = field(default_factory=list[str])
-    """Which operations are no function of whole tensors, and why."""
+    """Notes on the operations that are no function of whole tensors."""
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
-    """What the projects leave out of the program."""
+    """Diagnostics on what the projects leave out of the program."""
     comparisons: list[OutputComparison] = field(default_factory=list[OutputComparison])
     written: list[Path] = field(default_factory=list[Path])
     _known: set[tuple[object, ...]] = field(default_factory=set[tuple[object, ...]])
@@ -87,7 +87,7 @@ class Projects:
     _runs: dict[tuple[object, ...], list[_Run]] = field(
         default_factory=dict[tuple[object, ...], "list[_Run]"]
     )
-    """What the devices of a mesh computed that have had their turn in a call."""
+    """Recorded runs of mesh devices within a call."""
 
     def watch(self, launch: Launch) -> Callable[[], None]:
         """Compiles an operation before the simulator runs it; compares afterwards, on a mesh what

@@ -24,7 +24,7 @@ class BlockState(Enum):
 
 
 class Acquisition(Enum):
-    """How a block was acquired."""
+    """Acquisition of a block: reserve or wait."""
 
     __hash__ = object.__hash__
 
@@ -33,7 +33,7 @@ class Acquisition(Enum):
 
 
 class Event(Enum):
-    """What happens to a block, as the messages say it."""
+    """Event in the life of a block, as messages word it."""
 
     __hash__ = object.__hash__
 
@@ -101,7 +101,7 @@ def refusal(buffer: str, event: Event, state: BlockState, readers: int = 0) -> s
 
 
 def remedy(event: Event, state: BlockState, acquisition: Acquisition) -> str | None:
-    """What the program has to do instead."""
+    """Remedy for an invalid event, or None."""
     wrong_release = {Event.PUSH: Acquisition.WAIT, Event.POP: Acquisition.RESERVE}
     if wrong_release.get(event) is acquisition:
         return "reserve is followed by push, wait by pop"
@@ -111,7 +111,7 @@ def remedy(event: Event, state: BlockState, acquisition: Acquisition) -> str | N
 
 
 def released_word(acquisition: Acquisition) -> str:
-    """What becomes of a block that was acquired so."""
+    """Verb for the release of a block, by its acquisition."""
     return "pushed" if acquisition is Acquisition.RESERVE else "popped"
 
 

@@ -1,4 +1,4 @@
-"""What runs now: the launch of an operation, the node, and the kernel."""
+"""Execution context: the running launch, node and kernel."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Kept = TypeVar("_Kept")
 
 
 class KernelKind(Enum):
-    """What a kernel function does, by the decorator that says so."""
+    """Kind of a kernel function, by its decorator."""
 
     # Each acquisition of a block looks its rules up; hashing names would take longer than that.
     __hash__ = object.__hash__
@@ -30,7 +30,7 @@ class KernelKind(Enum):
 
 
 class Belongings:
-    """What a node or a launch has, by class: buffers, nets of pipes, semaphores, a recording."""
+    """Objects of a node or launch by class, such as circular buffers or pipe nets."""
 
     def __init__(self) -> None:
         self._by_class: dict[type, list[Any]] = {}
@@ -47,11 +47,11 @@ class Awaitable:
         self.waiting: list[Task] = []
 
     def forgotten(self) -> str | None:
-        """What nobody will do any more although others wait for it, if that is known."""
+        """Reason why a wait can never end, if known."""
         return None
 
     def held_up_by(self) -> list[Note]:
-        """Why those that wait for it do, where that is known."""
+        """Notes on the cause of a wait, where known."""
         return []
 
 
@@ -66,7 +66,7 @@ class Task:
 
 
 class Schedule(Protocol):
-    """What runs the kernels of a launch."""
+    """Interface of the scheduler that runs the kernels of a launch."""
 
     def run(self, kernels: Sequence[Kernel]) -> None:
         """Runs kernels to their ends."""
@@ -107,7 +107,7 @@ class Kernel:
     node: Node
     defined: Instruction | None = None
     steps: int = 0
-    """How often it has done something with a block."""
+    """Number of block operations so far."""
     has_ended: bool = False
 
     def __str__(self) -> str:
@@ -123,21 +123,20 @@ class Launch:
     scheduler: Schedule
     nodes: dict[Coordinates, Node] = field(default_factory=dict[Coordinates, Node])
     arguments: dict[str, object] = field(default_factory=dict[str, object])
-    """What the operation was called with, by the names of its arguments."""
+    """Arguments of the operation's call, by name."""
     written: dict[int, WrittenUnits] = field(default_factory=dict[int, WrittenUnits])
     """Tensors that kernels wrote, by identity."""
     traffic: dict[object, object] = field(default_factory=dict[object, object])
-    """What pipes and semaphores keep between nodes."""
+    """State of pipes and semaphores between nodes."""
     more_devices: int = 0
     """On how many devices of a mesh the operation runs after this one."""
     is_recorded: bool = False
     is_compiled: bool = False
     """True if it is compiled, too: then it does nothing that the device cannot do."""
     made: Belongings = field(default_factory=Belongings)
-    """What the simulator records, on request."""
+    """Recordings of the simulator, on request."""
     initial: dict[tuple[str, str], object] = field(default_factory=dict[tuple[str, str], object])
-    """What kernels found in variables of the operation's body that they change, before they ran: by
-    the kernel and the variable."""
+    """Initial values of body variables that kernels change, by kernel and variable."""
 
 
 @dataclass

@@ -24,7 +24,7 @@ _NEXT = "__ttl_next__"
 
 
 def turns() -> Iterator[None]:
-    """What a `while` loop takes something of in each turn; outside of kernels it has no end."""
+    """Yields once per iteration of a `while` loop; unbounded outside of kernels."""
     return _turns() if current.kernel is not None else repeat(None)
 
 
@@ -34,7 +34,7 @@ def _turns() -> Iterator[None]:
 
 
 def counted(values: Iterable[Any]) -> Iterable[Any]:
-    """What a `for` loop goes over: in kernels an iterator without a length has an end.
+    """Iterates a `for` loop; in kernels an iterator without a length is bounded.
 
     Raises:
         ProgramError: if it is a range with more numbers than a loop has turns.
@@ -69,7 +69,7 @@ def with_counted_loops(module: ast.Module) -> ast.Module:
 
 
 COUNTERS: dict[str, Callable[..., object]] = {_TURNS: turns, _COUNTED: counted, _NEXT: next}
-"""What programs whose loops are counted call, by name."""
+"""Functions called by instrumented loops, by name."""
 
 
 class _Counting(ast.NodeTransformer):

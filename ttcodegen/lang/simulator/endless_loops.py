@@ -15,7 +15,7 @@ from ttcodegen.lang.simulator.locations import ProgramError
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
 _ENDS = (ast.Return, ast.Raise, ast.Yield, ast.Await, ast.Assert)
-"""What may end a loop, wherever it is in it."""
+"""Statements that may end a loop at any depth."""
 _ENDLESS_ITERATORS = ("count", "cycle")
 """Functions of itertools."""
 
@@ -25,7 +25,7 @@ _AWAY = "what this loop changes never makes its condition false"
 
 
 class _Change(Enum):
-    """How a number changes from one turn of a loop to the next."""
+    """Change of a number from one iteration to the next."""
 
     NONE = 0
     GROWS = 1
@@ -109,7 +109,7 @@ def _why_endless(loop: ast.While, shared: set[str]) -> str | None:
 
 
 class _Changes:
-    """How the numbers change that a loop's condition reads."""
+    """Changes of the numbers that a loop condition reads."""
 
     def __init__(self, loop: ast.While, shared: set[str]) -> None:
         parts = list(_inside(loop.body))
@@ -158,7 +158,7 @@ class _Changes:
         return difference is _Change.NONE
 
     def _of(self, value: ast.expr) -> _Change:
-        """How the value of an expression changes."""
+        """Change of an expression's value."""
         match value:
             case ast.Constant():
                 return _Change.NONE

@@ -52,7 +52,7 @@ class BlockExpr:
 
     @property
     def origin(self) -> RecordedValue | None:
-        """What it was computed from, if that is recorded."""
+        """Recorded origin of the block, if there is one."""
         return self._origin
 
     def value(self) -> Array:
@@ -253,5 +253,5 @@ def matmul(left: object, right: object) -> BlockExpr:
 
 
 def elements(value: BlockExpr) -> int:
-    """How many elements an expression has."""
+    """Element count of an expression."""
     return prod(element_shape(value.shape, value.is_tiled))

@@ -1,4 +1,4 @@
-"""Where in the user's program something happens."""
+"""Source locations in the user's program."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class BufferType(StrEnum):
 
 
 class TensorMemoryLayout(StrEnum):
-    """How a tensor is divided."""
+    """Memory layout of a tensor: interleaved or a sharding strategy."""
 
     INTERLEAVED = "interleaved"
     HEIGHT_SHARDED = "height_sharded"
@@ -37,7 +37,7 @@ class TensorMemoryLayout(StrEnum):
 
 
 class ShardStrategy(Enum):
-    """What of a tensor is divided among cores."""
+    """Sharding strategy: height, width or block."""
 
     HEIGHT = TensorMemoryLayout.HEIGHT_SHARDED
     WIDTH = TensorMemoryLayout.WIDTH_SHARDED
@@ -64,7 +64,7 @@ class CoreGrid:
 
     @property
     def num_cores(self) -> int:
-        """How many there are."""
+        """Number of cores."""
         return self.x * self.y
 
 
@@ -92,7 +92,7 @@ class CoreRangeSet:
         return list(self._ranges)
 
     def num_cores(self) -> int:
-        """How many cores they have."""
+        """Number of cores over all ranges."""
         return sum(each.rectangle().cores for each in self._ranges)
 
     def __eq__(self, other: object) -> bool:
@@ -107,7 +107,7 @@ class CoreRangeSet:
 
 @dataclass(frozen=True)
 class ShardSpec:
-    """Which cores have shards, and the height and width of each in elements."""
+    """Shard specification: core ranges, and shard height and width in elements."""
 
     grid: CoreRangeSet
     shape: Sequence[int]

@@ -30,7 +30,7 @@ class MeshShape(tuple[int, ...]):
         return super().__new__(cls, found)
 
     def mesh_size(self) -> int:
-        """How many devices a mesh of this shape has."""
+        """Number of devices in a mesh of this shape."""
         return int(np.prod(self))
 
 
@@ -41,7 +41,7 @@ class MeshDevice:
     shape: MeshShape
 
     def get_num_devices(self) -> int:
-        """How many there are."""
+        """Number of devices."""
         return self.shape.mesh_size()
 
     def groups(self, axis: int | None) -> list[list[int]]:
@@ -105,7 +105,7 @@ def mesh_of(values: Sequence[object]) -> MeshDevice | None:
 
 
 def part_of(value: Any, device: int) -> Any:
-    """What a device of a mesh has of a value: its part of a tensor, else the value."""
+    """Returns a device's shard of a tensor; other values are returned as they are."""
     return value.parts[device] if isinstance(value, MeshTensor) else value
 
 

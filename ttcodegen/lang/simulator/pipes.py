@@ -211,7 +211,7 @@ class PipeNet:
 
 
 class _Channel(Awaitable):
-    """What was sent through a pipe to one of its destinations and not received yet."""
+    """Messages in flight from a pipe to one of its destinations."""
 
     def __init__(self, net: PipeNet, pipe: Pipe, node: Coordinates) -> None:
         super().__init__()

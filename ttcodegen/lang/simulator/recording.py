@@ -1,4 +1,4 @@
-"""What blocks were computed from, noted down while the simulator runs an operation."""
+"""Recording of the origins of blocks during simulation."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class RecordedWrite:
 
 @dataclass
 class Recording:
-    """What one launch of an operation wrote, and what from."""
+    """Record of the writes of a launch and their origins."""
 
     writes: dict[int, list[RecordedWrite]] = field(default_factory=dict[int, list[RecordedWrite]])
     """By the identity of the tensor, in order."""
@@ -88,12 +88,12 @@ def record(launch: Launch) -> None:
 
 
 def recording_of(launch: Launch) -> Recording | None:
-    """What a launch is recorded in; None if it is not."""
+    """Recording of a launch, or None if it is not recorded."""
     return launch.made.of(Recording)[0] if launch.is_recorded else None
 
 
 def current_recording() -> Recording | None:
-    """What the launch that runs is recorded in."""
+    """Recording of the running launch, or None."""
     node = current.node
     return recording_of(node.launch) if node is not None and node.launch.is_recorded else None
 
@@ -103,7 +103,7 @@ class HasOrigin(Protocol):
 
     @property
     def origin(self) -> RecordedValue | None:
-        """What it was computed from, if that is recorded and known."""
+        """Recorded origin of the value, if known."""
         ...
 
 

@@ -65,8 +65,7 @@ class Scheduler:
             task.thread.switch()
 
     def _steps(self) -> object:
-        """What changes when the kernel that runs does something with a block, or another one does
-        run."""
+        """Progress counter that changes with each block operation and context switch."""
         return self._turns, self._running.kernel.steps if self._running is not None else 0
 
     def _no_progress(self) -> ProgramError:

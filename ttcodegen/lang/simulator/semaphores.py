@@ -29,8 +29,10 @@ class _Cell(Awaitable):
 
 
 def checked_value(value: object) -> int:
-    """What a semaphore is set to, incremented by or compared with; raises ProgramError if it is no
-    unsigned integer of 32 bits."""
+    """Validates a semaphore value.
+
+    Raises ProgramError unless it is an unsigned integer of 32 bits.
+    """
     if not is_integer(value) or not 0 <= int(value) < 2**32:
         raise error(f"the value of a semaphore is an unsigned integer of 32 bits, not {value!r}")
     return int(value)

@@ -120,7 +120,7 @@ class Tensor:
         )
 
     def volume(self) -> int:
-        """How many elements it has."""
+        """Number of elements."""
         return int(np.prod(self._shape, dtype=np.int64))
 
     @property
@@ -130,7 +130,7 @@ class Tensor:
 
     @property
     def unit(self) -> str:
-        """What indices of slices count."""
+        """Unit of slice indices: tiles or elements."""
         return "tiles" if self.is_tiled else "elements"
 
     def elements(self) -> Array:

@@ -89,7 +89,7 @@ def copy(src: object, dst: object) -> Transfer:
 
 
 def copy_remedy(*, has_tensor: bool, has_pipe: bool, is_turned: bool) -> str:
-    """What a copy should have got that got something else.
+    """Remedy for a copy with operands of the wrong kind.
 
     Args:
         has_tensor: whether it got a tensor.

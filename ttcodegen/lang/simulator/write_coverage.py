@@ -1,4 +1,4 @@
-"""Which parts of a tensor an operation wrote."""
+"""Write coverage of a tensor by an operation."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from ttcodegen.lang.simulator.shapes import Shape
 
 
 class WrittenUnits:
-    """Which units of a tensor were written: of its tiles or elements, by their number in each
-    dimension."""
+    """Set of written tiles or elements, by index in each dimension."""
 
     def __init__(self, units: Shape) -> None:
         self._is_written = np.zeros(units, bool)

@@ -67,7 +67,7 @@ def _function(function: MathFunction) -> Callable[..., BlockExpr]:
 
 
 FUNCTIONS = {_function(function): function for function in MATH_FUNCTIONS.values()}
-"""What the functions of this module are that the table describes."""
+"""Functions of this module that the table describes."""
 
 globals().update({call.__name__: call for call in FUNCTIONS})
 

@@ -91,12 +91,12 @@ def set_num_devices(count: int) -> None:
 
 
 def GetNumAvailableDevices() -> int:
-    """How many devices are there."""
+    """Number of devices."""
     return _available
 
 
 class FabricConfig:
-    """How devices are connected; the simulator does not care."""
+    """Fabric configuration of devices; ignored by the simulator."""
 
     DISABLED = "disabled"
     FABRIC_1D = "fabric_1d"

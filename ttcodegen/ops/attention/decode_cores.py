@@ -15,7 +15,7 @@ CONFIGURED_CORES = 16
 LARGEST_CHUNK = 512
 """Keys of a chunk where nothing else is said."""
 MOST_ROUNDS = 6
-"""How often the cores of a head can put two of their results together."""
+"""Upper bound on the rounds of the tree reduction over the cores of a KV head."""
 MOST_ARGUMENTS = 341
 """Words that a kernel is given on each core."""
 _WRITER = 16 + MOST_ROUNDS
@@ -29,8 +29,7 @@ def default_chunk(keys: int) -> int:
 
 @dataclass(frozen=True)
 class DecodeCores:
-    """How users and their heads of keys are dealt out to so many cores, of which each head gets
-    `most` at most."""
+    """Assignment of users and their KV heads to cores, at most `most` cores per head."""
 
     users: int
     key_heads: int
@@ -55,7 +54,7 @@ class DecodeCores:
 
     @property
     def misfit(self) -> str | None:
-        """Why the library cannot deal them out so; None if it can."""
+        """Returns why the library rejects this assignment of cores, or None."""
         if self.cores < self.users:
             return f"{self.users} users need a core each, there are {self.cores}"
         if self.per_head > 1 << MOST_ROUNDS:

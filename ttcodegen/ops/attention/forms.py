@@ -1,4 +1,4 @@
-"""Which forms of attention one program of the device computes."""
+"""Forms of attention that a single device program computes."""
 
 from __future__ import annotations
 

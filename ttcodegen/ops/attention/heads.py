@@ -94,7 +94,7 @@ register(
 
 
 def _head_counts(op: CatalogueOp) -> tuple[int, int]:
-    """How many heads the query has, and keys and values have."""
+    """Counts the query heads and the key/value heads."""
     heads, key_heads = op.parameter("num_heads"), op.parameter("num_kv_heads")
     return heads, heads if key_heads is None else key_heads
 

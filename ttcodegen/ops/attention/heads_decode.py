@@ -55,7 +55,7 @@ def _user_on_each_core(shape: Sequence[int]) -> Shards:
 
 
 def _head_counts(op: CatalogueOp) -> tuple[int, int]:
-    """How many heads queries have, and keys and values have."""
+    """Counts the query heads and the key/value heads."""
     heads, key_heads = op.parameter("num_heads"), op.parameter("num_kv_heads")
     return heads, heads if key_heads is None else key_heads
 

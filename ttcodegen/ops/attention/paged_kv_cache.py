@@ -189,7 +189,7 @@ def _page_per_user(builder: OpBuilder, first: int, users: int) -> SSAValue:
 
 
 def _positions(op: CatalogueOp) -> int:
-    """How many positions a user has."""
+    """Counts the cache positions of each user."""
     table = op.optional_operand("page_table")
     return op.shape("cache")[2] * (1 if table is None else shape_of(table.type)[1])
 

@@ -124,8 +124,10 @@ def _hiding(builder: OpBuilder, visible: SSAValue) -> SSAValue:
 
 
 def _past(builder: OpBuilder, op: CatalogueOp, keys: int) -> SSAValue | None:
-    """What hides the keys after each user's position, and those before its window; None if all are
-    seen."""
+    """Builds the mask of keys outside each user's window, or returns None.
+
+    Hidden are the keys past the user's position and those before its window.
+    """
     names = {spec.name for spec in op.definition.attributes}
     window = op.parameter("sliding_window_size") if "sliding_window_size" in names else None
     current = builder.optional(op, "cur_pos_tensor")

@@ -1,5 +1,4 @@
-"""What attention means: `attend`, as numbers have it and as the library's kernels compute it, and
-which keys a query sees."""
+"""Reference semantics of attention, exact or in device arithmetic."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from ttcodegen.ops.core.engine import (
 
 
 def default_scale(head_size: int) -> float:
-    """What scores are multiplied with if the op does not say."""
+    """Default scale of the scores of an op without a `scale` attribute."""
     return 1.0 / sqrt(head_size)
 
 
@@ -118,7 +117,7 @@ def _sum_of_lanes(weights: Array) -> Array:
 
 
 def hidden(visible: Array) -> Array:
-    """What to add to scores: zero where a key is visible, minus infinity where it is not."""
+    """Additive mask: zero where a key is visible, minus infinity elsewhere."""
     return np.where(visible, np.float32(0), np.float32(-np.inf))
 
 

@@ -50,14 +50,14 @@ from ttcodegen.ops.core.traits import CallKind, Trait
 from ttcodegen.ops.core.work import attention_flops
 
 ATTENDED = (DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
-"""What the library's attention computes with (docs/library-rules.md)."""
+"""Data types that the library's attention kernels take (docs/library-rules.md)."""
 MOST_USERS = 64
 """The library's decoding has a core per user: 8 x 8 on Wormhole."""
 LOWEST_MASKED = -1e30
 """Masks that go down to the lowest finite float overflow when the library divides them by the
 scale, and a row of nothing but infinities has no softmax; this is far enough below any score."""
 LEAST_SCALE = 2.0**-24
-"""What is masked overflows where the library divides it by less."""
+"""Smallest scale for which the library's masked scores do not overflow."""
 
 
 def takes_scale(factor: float) -> bool:

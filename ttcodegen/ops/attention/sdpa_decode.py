@@ -81,7 +81,7 @@ _PAGED_OPERANDS = (
     *("query", "key", "value", "page_table"),
     *("attention_mask", "cur_pos_tensor", "attention_sink"),
 )
-"""What the functions of the CPU take: no destinations."""
+"""Operand names of the CPU functions, which take no destination operands."""
 
 
 def attention_on_cpu(op: CatalogueOp) -> dict[str, Any]:
@@ -257,7 +257,7 @@ def decode_spelled_out(
 def _past_mask(
     builder: OpBuilder, op: CatalogueOp, keys: int, element: Attribute
 ) -> SSAValue | None:
-    """What hides the keys after each user's position, and those before its window."""
+    """Builds the mask of keys past each user's position or before its window."""
     names = {spec.name for spec in op.definition.attributes}
     window = op.parameter("sliding_window_size") if "sliding_window_size" in names else None
     current = builder.optional(op, "cur_pos_tensor")

@@ -134,7 +134,7 @@ def _all_to_all(calls: Sequence[Call]) -> list[Array]:
 
 
 def same_values(call: Call) -> Array:
-    """What one chip computes: the operand."""
+    """Returns the operand: the result on each device."""
     return call.array("input")
 
 
@@ -223,7 +223,7 @@ def _group_axis(op: CatalogueOp) -> int | None:
 
 
 def _other_groups(op: CatalogueOp) -> str | None:
-    """Why chips cannot be grouped so."""
+    """Returns why the replica groups are unsupported, or None if they are supported."""
     mesh, groups = declared_mesh(op), groups_of(op)
     if axis_of_groups(mesh, groups) is not None or groups == [list(range(prod(mesh)))]:
         return None

@@ -23,7 +23,7 @@ class Chips:
         self._mesh = declared_mesh(op)
 
     def participants(self, axis: int | None) -> int:
-        """How many chips an axis joins; None for the whole mesh."""
+        """Counts the devices along a mesh axis; None counts the whole mesh."""
         return prod(self._mesh) if axis is None else self._mesh[axis]
 
     def _emit(self, name: str, value: SSAValue, shape: Sequence[int], **given: Any) -> SSAValue:
@@ -43,7 +43,7 @@ class Chips:
         return self._builder.reshape(result, shape_of(result.type)[missing:])
 
     def gather(self, value: SSAValue, dim: int, axis: int | None) -> SSAValue:
-        """What the chips along an axis have, side by side."""
+        """Concatenates the shards of the devices along an axis."""
 
         def call(value: SSAValue, dim: int) -> SSAValue:
             shape = list(shape_of(value.type))
@@ -54,7 +54,7 @@ class Chips:
         return value if self.participants(axis) == 1 else self._on_rows(value, dim, call)
 
     def gather_aside(self, value: SSAValue, axis: int | None) -> SSAValue:
-        """What the chips along an axis have, in a new first dimension."""
+        """Stacks the shards of the devices along an axis in a new leading dimension."""
         shape = shape_of(value.type)
         return self.gather(self._builder.reshape(value, (1, *shape)), 0, axis)
 
@@ -69,8 +69,10 @@ class Chips:
         return value if self.participants(axis) == 1 else self._on_rows(value, dim, call)
 
     def reduce(self, value: SSAValue, how: str, axis: int | None) -> SSAValue:
-        """What the chips along an axis have, as one. The library adds up; for anything else it
-        gathers, and each chip reduces."""
+        """Reduces the values of the devices along an axis.
+
+        The library adds up; for anything else it gathers, and each chip reduces.
+        """
         if self.participants(axis) == 1:
             return value
         shape = shape_of(value.type)
@@ -88,7 +90,7 @@ class Chips:
         return self._builder.reshape(reduced, shape)
 
     def reduce_scatter(self, value: SSAValue, how: str, dim: int, axis: int | None) -> SSAValue:
-        """What the chips along an axis have, as one, of which each gets its share."""
+        """Reduces the values of the devices along an axis and scatters the result."""
         if how != "sum":
             return self.partition(self.reduce(value, how, axis), dim, axis)
 
@@ -100,8 +102,10 @@ class Chips:
         return value if self.participants(axis) == 1 else self._on_rows(value, dim, call)
 
     def first_of_group(self, value: SSAValue, axis: int | None) -> SSAValue:
-        """What the first chip along an axis has. The library has one sender: only a mesh that is a
-        line has one for each line."""
+        """Broadcasts the value of the first device along an axis.
+
+        The library has one sender: only a mesh that is a line has one for each line.
+        """
         shape = shape_of(value.type)
         if self.participants(axis) == 1:
             return value
@@ -119,9 +123,11 @@ class Chips:
     def send(
         self, value: SSAValue, sender: int, receiver: int, kept: SSAValue | None = None
     ) -> SSAValue:
-        """What the chip of one number has, on the chip of another one; all others have what they
-        have of `kept`, or without it nothing of use. What goes to another row and another column
-        goes along its row first: the library sends along one of them."""
+        """Sends the value of one device to another.
+
+        Every other device keeps its part of `kept`, or an undefined value without it. A transfer
+        that changes both row and column goes along its row first: the library sends along one axis.
+        """
         place, target = (list(divmod(chip, self._mesh[1])) for chip in (sender, receiver))
         if place[0] != target[0] and place[1] != target[1]:
             between = place[0] * self._mesh[1] + target[1]

@@ -95,7 +95,7 @@ def normalize(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _normalized(calls: Sequence[Call]) -> list[Array]:
-    """What each chip gets: rows with the statistics of all chips along the axis."""
+    """Normalizes each device's rows with the statistics of all along the axis."""
     first = calls[0]
     axis, centers = first["cluster_axis"], first.name.endswith("layer_norm")
     rows = [_row(call) for call in calls]

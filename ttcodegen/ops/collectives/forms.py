@@ -1,4 +1,4 @@
-"""What is true of ops between the chips of a mesh: their dimensions, shapes, and chips."""
+"""Properties of collectives: dimensions, shapes and participating devices."""
 
 from __future__ import annotations
 

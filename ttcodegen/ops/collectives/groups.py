@@ -1,4 +1,4 @@
-"""Which chips of a mesh participate in an op, from its attributes."""
+"""Groups of devices that participate in a collective, derived from its attributes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def mesh_axis(op: CatalogueOp) -> int | None:
 
 
 def participants(op: CatalogueOp) -> int:
-    """How many chips a collective joins."""
+    """Counts the devices that participate in a collective."""
     mesh = declared_mesh(op)
     axis = mesh_axis(op)
     return prod(mesh) if axis is None else mesh[axis]

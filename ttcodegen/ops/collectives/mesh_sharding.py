@@ -64,8 +64,10 @@ def divides_among_chips(op: CatalogueOp) -> bool:
 
 
 def _counts(op: CatalogueOp) -> list[int]:
-    """How many parts each dimension has. `shard_shape` says so, for each dimension or, as it was
-    written once, for each axis of the mesh."""
+    """Counts the shards of each dimension.
+
+    `shard_shape` gives them per dimension or, in its older form, per mesh axis.
+    """
     shape, shards, dims = op.shape("input"), op.parameter("shard_shape"), op.parameter("shard_dims")
     if any(count < 1 for count in shards):
         raise VerifyException(f"{op.name}: shard_shape says parts, found {tuple(shards)}")

@@ -1,4 +1,4 @@
-"""What one chip of a mesh sends to another one on its row or its column."""
+"""Point-to-point transfer between two devices of a mesh row or column."""
 
 from __future__ import annotations
 
@@ -57,7 +57,10 @@ def _is_in(mesh: MeshShape, place: Sequence[int]) -> bool:
 
 
 def _sent(calls: Sequence[Call]) -> list[Array]:
-    """What chips that do not receive have without a tensor to keep is undefined; here zeros."""
+    """Reference values of the receiving devices, zeros elsewhere.
+
+    The op leaves the values of devices that receive nothing undefined.
+    """
     columns = mesh_of(calls[0])[1]
     receiver, sender = (_number(calls[0][name], columns) for name in _COORDINATES)
     kept = [call.optional("kept") for call in calls]

@@ -1,4 +1,4 @@
-"""What ops between chips give each chip of a mesh, in numpy."""
+"""Reference semantics of collectives in numpy: one result per device of the mesh."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ttcodegen.foundation.lazy_numpy import Array, np
 from ttcodegen.ops.core.definition import Call
 
 REDUCTIONS = ("sum", "max", "min", "mean", "prod")
-"""How values of several chips become one."""
+"""Reductions of the values of several devices, by name."""
 
 
 def mesh_of(call: Call) -> MeshShape:
@@ -80,19 +80,19 @@ def _inputs(calls: Sequence[Call]) -> list[Array]:
 
 
 def gathered(calls: Sequence[Call], dim: int, axis: int | None) -> list[Array]:
-    """What the chips along an axis have, side by side."""
+    """Concatenates the shards of the devices along an axis, for each device."""
     axes = axes_of(mesh_of(calls[0]), axis, first=1)
     return _along(calls[0], _inputs(calls), axes, lambda group: np.concatenate(group, axis=dim))
 
 
 def all_reduced(calls: Sequence[Call], how: str, axis: int | None) -> list[Array]:
-    """What the chips along an axis have, as one."""
+    """Reduces the values of the devices along an axis, for each device."""
     axes = axes_of(mesh_of(calls[0]), axis)
     return _along(calls[0], _inputs(calls), axes, lambda group: reduced(group, how))
 
 
 def reduce_scattered(calls: Sequence[Call], how: str, dim: int, axis: int | None) -> list[Array]:
-    """What the chips along an axis have, as one, of which each gets its share."""
+    """Reduces the values of the devices along an axis and gives each its shard."""
     result = _inputs(calls)
     for each in axes_of(mesh_of(calls[0]), axis):
         result = _along(calls[0], result, [each], lambda group: reduced(group, how))
@@ -110,7 +110,7 @@ def partitioned(calls: Sequence[Call], dim: int, axis: int | None) -> list[Array
 
 
 def permuted(calls: Sequence[Call], pairs: Sequence[Sequence[int]]) -> list[Array]:
-    """What the source of each chip has; zeros for a chip that receives nothing."""
+    """Returns the value of each device's source, zeros without a source."""
     result = [np.zeros_like(array) for array in _inputs(calls)]
     for source, target in pairs:
         result[target] = calls[source].array("input")
@@ -118,7 +118,7 @@ def permuted(calls: Sequence[Call], pairs: Sequence[Sequence[int]]) -> list[Arra
 
 
 def broadcast_in_groups(calls: Sequence[Call], groups: Sequence[Sequence[int]]) -> list[Array]:
-    """What the first chip of each group has; zeros for a chip that is in none."""
+    """Broadcasts the value of each group's first device; zeros outside of groups."""
     result = [np.zeros_like(array) for array in _inputs(calls)]
     for group in groups:
         for chip in group:

@@ -19,7 +19,7 @@ from ttcodegen.ops.core.constant_values import splat_of
 
 
 def of_one_number(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """What chips get of a tensor of one number; None of another one."""
+    """Returns a one-element operand of a collective on all devices, else None."""
     number = splat_of(op.operand("input"))
     element = element_of(op.result_type)
     if number is None or declared_mesh(op) == ONE_CHIP or is_boolean(element):

@@ -41,7 +41,7 @@ class _Steps:
         self.chips = mesh[axis]
 
     def gather(self, value: SSAValue, dim: int) -> SSAValue:
-        """What the chips have, side by side."""
+        """Concatenates the shards of all devices."""
         shape = list(shape_of(value.type))
         shape[dim] *= self.chips
         return self._emit("all_gather", value, shape, all_gather_dim=dim, cluster_axis=self._axis)
@@ -68,7 +68,7 @@ class _Steps:
         )
 
     def first(self, value: SSAValue) -> SSAValue:
-        """What the first chip has."""
+        """Broadcasts the value of the first device."""
         shape = shape_of(value.type)
         return self._emit("collective_broadcast", value, shape, replica_groups=self._groups)
 
@@ -109,7 +109,9 @@ class _Steps:
 def gather_in_steps(
     builder: OpBuilder, op: CatalogueOp, axis: int | None, dim: int
 ) -> SSAValue | None:
-    """What the chips have, side by side; None if that is one step already.
+    """Decomposes an all-gather into steps along mesh axes, or returns None.
+
+    None says that it is a single step already.
 
     Args:
         builder: makes ops of TTIR.
@@ -174,8 +176,10 @@ def exchange_in_steps(
 
 
 def broadcast_in_steps(builder: OpBuilder, op: CatalogueOp, axis: int | None) -> SSAValue | None:
-    """What the first chip has; None if that is one step already. The arguments are those of
-    `gather_in_steps`."""
+    """Decomposes a broadcast into steps along mesh axes, or returns None.
+
+    The arguments are those of `gather_in_steps`.
+    """
     mesh, value = declared_mesh(op), builder.operand(op, "input")
     axes = _several(mesh, axes_of(mesh, axis, first=1))
     if len(axes) == 1 and axis is not None:
@@ -188,9 +192,10 @@ def broadcast_in_steps(builder: OpBuilder, op: CatalogueOp, axis: int | None) ->
 def reduce_in_steps(
     builder: OpBuilder, op: CatalogueOp, axis: int | None, divided: int | None
 ) -> SSAValue:
-    """What the chips have side by side along a new first dimension, reduced along it. Where each
-    gets all and they are more than two, each first reduces its share, and they gather these: the
-    tensors of all chips need not be in the memory of each.
+    """Stacks the values of the devices in a new dimension and reduces along it.
+
+    Where every device gets the result and there are more than two, each first reduces its share and
+    the shares are gathered: no device has to hold the tensors of all.
 
     Args:
         builder: makes ops of TTIR.
@@ -242,7 +247,7 @@ def axis_of_pairs(mesh: MeshShape, pairs: Pairs) -> int | None:
 
 
 def permute_in_steps(builder: OpBuilder, op: CatalogueOp, pairs: Pairs) -> SSAValue | None:
-    """What the sources of the chips have, zeros without one; None if that is one step already.
+    """Decomposes a collective permute into point-to-point rounds, or returns None.
 
     What goes to another row and another column goes along its row first. Rounds in which no chip
     holds two tensors at a time are added up: no chip receives in two of them.

@@ -34,7 +34,7 @@ class TensorParts:
         )
 
     def gather(self, value: SSAValue, dim: int, axis: int | None) -> SSAValue:
-        """What the chips along an axis have, side by side."""
+        """Concatenates the shards of the devices along an axis."""
         shape = self._shape(value, dim, axis, grows=True)
         return self._emit("all_gather", value, shape, all_gather_dim=dim, cluster_axis=axis)
 
@@ -44,12 +44,12 @@ class TensorParts:
         return self._emit("mesh_partition", value, shape, dim=dim, cluster_axis=axis)
 
     def reduce(self, value: SSAValue, how: str, axis: int | None) -> SSAValue:
-        """What the chips along an axis have, as one."""
+        """Reduces the values of the devices along an axis."""
         shape = shape_of(value.type)
         return self._emit("all_reduce", value, shape, reduce_type=how, cluster_axis=axis)
 
     def reduce_scatter(self, value: SSAValue, how: str, dim: int, axis: int | None) -> SSAValue:
-        """What the chips along an axis have, as one, of which each gets its share."""
+        """Reduces the values of the devices along an axis and scatters the result."""
         shape = self._shape(value, dim, axis, grows=False)
         given = {"scatter_dim": dim, "reduce_type": how, "cluster_axis": axis}
         return self._emit("reduce_scatter", value, shape, **given)
@@ -93,9 +93,12 @@ class TensorParts:
 
 
 def _in_order(sharding: Sharding, inside: bool) -> tuple[dict[int, int], list[tuple[int, int]]]:
-    """What one op divides: a dimension for each axis; and what is divided after it, as dimensions
-    and axes. Where a dimension has both axes, one op takes rows for the major one. That op goes
-    between the host and the chips: `inside` a computation on parts nothing is left to it."""
+    """Splits a sharding into the part of one op and the part that follows it.
+
+    The first is a tensor dimension per mesh axis, the second pairs of dimension and axis. Where
+    both mesh axes shard one dimension, one op takes the rows of the major axis. That op goes
+    between host and devices: `inside` a computation on shards nothing is left to it.
+    """
     first: dict[int, int] = {}
     rest: list[tuple[int, int]] = []
     for dim, axes in enumerate(sharding):

@@ -89,8 +89,11 @@ _NOUNS = {
 
 _OPTIONAL_AXIS = attribute_("cluster_axis")
 _GATHERED = tuple(each for each in DataType if each is not DataType.UINT8)
-"""What the library gathers: where parts are no whole tiles it joins rows, and makes tiles of them
-again, which it does not of bytes (docs/library-rules.md)."""
+"""Data types that the library gathers.
+
+Shards that are not whole tiles are untilized, concatenated and tilized again, which the library
+does not do for bytes (docs/library-rules.md).
+"""
 
 
 def _call(name: str, *rules: ArgumentRule, axis: ArgumentRule = _OPTIONAL_AXIS) -> CppEmission:

@@ -38,7 +38,7 @@ METHODS = ("max", "sum", ARGMAX)
 
 @dataclass(frozen=True)
 class WindowAxis:
-    """How windows move along a dimension of positions."""
+    """Movement of a window along a spatial dimension."""
 
     size: int
     """Of the input."""
@@ -60,7 +60,7 @@ class WindowAxis:
 
     @property
     def count(self) -> int:
-        """How many windows there are."""
+        """Counts the windows."""
         room = self.dilated + self.before + self.after - self.spacing * (self.taps - 1) - 1
         return max(0, room // self.stride + 1)
 

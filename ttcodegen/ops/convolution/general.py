@@ -118,7 +118,7 @@ class _Form:
 
     @property
     def rank(self) -> int:
-        """How many dimensions of positions there are."""
+        """Counts the spatial dimensions."""
         return len(self.strides)
 
     @property
@@ -221,8 +221,11 @@ def _meaning(call: Call) -> numpy.ndarray:
 
 
 def _decompose(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """What the convolutions of images, sequences and volumes do not take is done to the operands
-    before: order, reversal, groups of images, dilation of the input, negative padding."""
+    """Rewrites forms that conv1d, conv2d and conv3d do not take.
+
+    Dimension order, reversal, batch groups, input dilation and negative padding are applied to the
+    operands before the convolution.
+    """
     form = _Form.of(op, op.shape("input"), op.shape("weight"))
     if prod(op.result_shape) == 0:
         return builder.full(op.result_shape, 0.0, element_of(op.result_type))

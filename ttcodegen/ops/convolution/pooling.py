@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 
 def _views(x: numpy.ndarray, window: Window, sizes: Sequence[int]) -> Iterator[numpy.ndarray]:
-    """What each element of the kernel sees, over all windows of a padded image."""
+    """Yields, per kernel element, the view of a padded image over all windows."""
     for tap in product(*(range(size) for size in window.kernel)):
         yield taps(x, window, sizes, tap)
 
@@ -67,12 +67,12 @@ def _output_sizes(x: numpy.ndarray, window: Window) -> list[int]:
 
 
 def seen(x: numpy.ndarray, window: Window, fill: float = 0.0) -> Iterator[numpy.ndarray]:
-    """What each element of the kernel sees, over all windows of an image."""
+    """Yields, per kernel element, the image elements it covers over all windows."""
     return _views(padded(x, window, fill), window, _output_sizes(x, window))
 
 
 def lowest(dtype: numpy.dtype) -> float:
-    """What is not greater than any number of the dtype."""
+    """Lower bound of all values of a dtype."""
     if np.issubdtype(dtype, np.bool_):
         return False
     return -np.inf if np.issubdtype(dtype, np.floating) else np.iinfo(dtype).min
@@ -109,8 +109,10 @@ def max_pool_indices(x: numpy.ndarray, window: Window) -> tuple[numpy.ndarray, n
 
 
 def window_counts(window: Window, height: int, width: int, count_padding: bool) -> numpy.ndarray:
-    """How many elements the mean of each window is over, (1, Ho, Wo, 1): the padding counts if it
-    is to, what `ceil_mode` lets a window see after it never does."""
+    """Counts the elements that each window's mean covers, (1, Ho, Wo, 1).
+
+    Padding counts if requested; the positions that `ceil_mode` adds never do.
+    """
     ones = np.ones((1, height, width, 1), dtype=np.float32)
     widths = [(0, 0), *window.padding, (0, 0)]
     beyond = [(0, window.overhang(axis, size)) for axis, size in enumerate((height, width))]

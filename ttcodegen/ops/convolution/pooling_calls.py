@@ -94,7 +94,7 @@ def _library_max_pool2d_with_indices(call: Call) -> list[numpy.ndarray]:
 
 
 def _reduced_at_once(channels: int) -> int:
-    """How many elements of a window the library reduces at a time."""
+    """Counts the window elements that the library reduces at a time."""
     return 16 if 1 <= channels % 32 <= 16 else 32
 
 

@@ -83,7 +83,7 @@ class _Windows:
         return ones != (1, 1, 1) or self.padding[dim] != (0, 0)
 
     def neutral(self, dtype: numpy.dtype) -> float:
-        """What padding holds."""
+        """Neutral element of the pooling, with which padding is filled."""
         return lowest(dtype) if self.method == "max" else 0.0
 
 

@@ -1,4 +1,4 @@
-"""What convolutions and pooling share: windows that slide over the positions of an image.
+"""Sliding windows shared by convolution and pooling.
 
 TTIR spells stride, padding and dilation as one number or as an array and lets the dimensions of the
 image are in any order; the library takes arrays of fixed length and images as rows of channels,
@@ -161,7 +161,7 @@ class Window:
         return window
 
     def reach(self, axis: int) -> int:
-        """How many positions the dilated kernel spans."""
+        """Extent of the dilated kernel in positions."""
         return self.dilation[axis] * (self.kernel[axis] - 1) + 1
 
     def output_size(self, axis: int, size: int) -> int:
@@ -189,13 +189,13 @@ class Window:
         return found
 
     def overhang(self, axis: int, size: int) -> int:
-        """How far the last window reaches after the padding."""
+        """Distance that the last window reaches past the padding."""
         last = (self.output_size(axis, size) - 1) * self.stride[axis] + self.reach(axis)
         return max(0, last - size - sum(self.padding[axis]))
 
 
 def window_on_cpu(window: Window) -> dict[str, Sequence[int] | None]:
-    """How a window moves, as fields of structures of `support/cpu`: those that say something."""
+    """Fields of a window that the structures of `support/cpu` take, without defaults."""
     before, after = zip(*window.padding, strict=True)
     fields = {"stride": (window.stride, 1), "before": (before, 0), "after": (after, 0)}
     fields["dilation"] = (window.dilation, 1)
@@ -360,9 +360,9 @@ def array_text(values: Sequence[int]) -> Text:
 # Meanings in numpy. Images are (N, positions..., C).
 
 _COLUMNS = 1 << 22
-"""How many elements of unrolled windows a convolution holds at once: they fit into the cache."""
+"""Upper bound on elements of unrolled windows held at once, to fit the cache."""
 _PART = 1 << 21
-"""How many elements of its result a convolution that unrolls nothing computes at once."""
+"""Upper bound on the result elements computed at once without unrolled windows."""
 _WIDE = 256
 """Channels from which on a product with what one element of the kernel sees takes much longer than
 adding it to the others."""
@@ -386,7 +386,7 @@ def padded(
 def taps(
     x: numpy.ndarray, window: Window, sizes: Sequence[int], tap: Sequence[int]
 ) -> numpy.ndarray:
-    """What one element of the kernel sees in each window: a strided view of the padded image."""
+    """Strided view of the padded image for one kernel element over all windows."""
     slices = [slice(None)]
     for axis, (offset, count) in enumerate(zip(tap, sizes, strict=True)):
         start = offset * window.dilation[axis]

@@ -176,7 +176,7 @@ def _factors(op: CatalogueOp) -> tuple[int, int]:
 
 
 def _shares(builder: OpBuilder, size: int, factor: int) -> SSAValue | None:
-    """What each position of the result has of each of the source; None where nothing changes."""
+    """Builds the interpolation matrix of a dimension, or None for the identity."""
     if factor == 1:
         return None
     shares = _interpolated(np.eye(size, dtype=np.float32), 0, factor)

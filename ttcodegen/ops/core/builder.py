@@ -16,7 +16,7 @@ from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.lazy_numpy import Array
 
 _MOST_OPS = 20_000
-"""How many ops one op may become."""
+"""Upper bound on the number of ops that one op decomposes into."""
 
 Operands = Iterable[SSAValue | Sequence[SSAValue] | None]
 

@@ -1,4 +1,4 @@
-"""What the parameters of library functions are called that take more than a reader can count.
+"""Names of the parameters of library calls with long argument lists.
 
 Names and order are those of the declarations of tt-metal 0.70.1 (`ttnn/operations/`).
 """

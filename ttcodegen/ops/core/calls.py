@@ -1,4 +1,4 @@
-"""What the catalogue says of C++: rows that describe a call, collected by `conversions.recording`.
+"""C++ call rows of the catalogue, collected by `conversions.recording`.
 
 An expression is a tree of calls, of values of the program and of pieces of C++; nothing is written
 before all statements of a function are known.
@@ -55,8 +55,11 @@ class Call:
     parameters: tuple[str, ...] = ()
     """The names of the parameters, if it is not the library that knows them."""
     purpose: str = ""
-    """What the function does, of one that is made for certain sizes: others do the same for other
-    sizes, so that a function for all of them takes it as an argument of that name."""
+    """Purpose of a function that is specialized for sizes.
+
+    Functions with the same purpose serve other sizes, so that a function for all of them takes one
+    as an argument of this name.
+    """
 
 
 Argument = Use | Call | Text
@@ -73,7 +76,7 @@ class Default(Text):
 
 
 class CppCalls(Protocol):
-    """What an op's C++ emission may do. Implemented by the conversion to EmitC."""
+    """Interface of an op's C++ emission, implemented by the conversion to EmitC."""
 
     def __getitem__(self, value: SSAValue) -> Argument:
         """The C++ value of a TTNN value."""
@@ -238,7 +241,7 @@ def fixed_(text: str) -> ArgumentRule:
 
 
 COMPUTE_CONFIG_ATTRIBUTE = AttributeSpec("compute_config", COMPUTE_CONFIG, None)
-"""How the kernels of a call compute; None leaves it to the library."""
+"""Attribute of a call's compute kernel config; unset is the library's default."""
 
 
 def compute_config(calls: CppCalls, op: CatalogueOp) -> Argument:
@@ -251,7 +254,7 @@ MATMUL_CONFIG_ATTRIBUTE = AttributeSpec("matmul_program_config", MATMUL_CONFIG, 
 NORM_CONFIG_ATTRIBUTE = AttributeSpec("program_config", NORM_CONFIG, None)
 CONV2D_CONFIG_ATTRIBUTE = AttributeSpec("conv2d_config", CONV2D_CONFIG, None)
 SDPA_CONFIG_ATTRIBUTE = AttributeSpec("program_config", SDPA_CONFIG, None)
-"""How the programs of a call are distributed over the cores; None leaves it to the library."""
+"""Attribute of an SDPA program config; unset is the library's choice."""
 
 
 def program_config(name: str) -> ArgumentRule:

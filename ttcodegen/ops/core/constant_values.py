@@ -1,4 +1,4 @@
-"""Which TTIR values are known to be one number throughout, and numbers as elements."""
+"""Splat constants of TTIR: their value, and its conversion to an element type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an op is on the CPU: a call of a function of `support/cpu` of the project.
+"""Lowering of an op to a C++ function of the project's `support/cpu`.
 
 The C++ function is called `cpu::<op>` unless the op's row says another name. It takes the types of
 the results, the operands, and the attributes in braces.

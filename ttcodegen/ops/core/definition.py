@@ -1,4 +1,4 @@
-"""What the catalogue says of an op, and the register of all ops.
+"""Definitions of ops and the registry of all of them.
 
 An op family is in one file of this package. It registers TTIR ops (what the input says:
 verifier, numpy meaning, decomposition or lowering) and TTNN ops (what the library offers: layouts
@@ -85,7 +85,7 @@ class TTIRDefinition(Definition):
     lower: Lowering | None = None
     """Gives TTNN ops."""
     refusal: str | None = None
-    """Why no target supports the op; the reader of the message is the user."""
+    """Reason why no target supports the op, worded for the user."""
     tile: TileLowering | None = None
     """Of an elementwise op: what it is on tiles in the registers of a core."""
     primitives: PrimitiveLowering | None = None
@@ -96,9 +96,9 @@ class TTIRDefinition(Definition):
     """As `primitives`, but last of all: what other passes would take for another spelling of the
     op."""
     cpu: CpuLowering | None = None
-    """What the op is on the CPU, where programs of the device do without it."""
+    """CPU lowering of the op, for computations outside of device programs."""
     refused_form: Callable[[CatalogueOp], str | None] | None = None
-    """Why no target supports an op with these operands and attributes; None if one does."""
+    """Returns why no target supports this form of the op, or None if one does."""
     counts: bool = False
     """The op computes numbers, of booleans as well: a boolean result says where they are not 0."""
     matrix_engine: bool = False
@@ -119,8 +119,7 @@ class TTIRDefinition(Definition):
     on_booleans: str | None = None
     """The op of TTIR that this one is if operands and result are booleans."""
     dimensions: DimensionRule | None = None
-    """Which dimensions go together, so that chips can compute parts; None for an op that needs
-    whole tensors."""
+    """Dimension labels for sharding the op; None if it needs whole tensors."""
 
     @property
     def fills(self) -> bool:
@@ -130,7 +129,7 @@ class TTIRDefinition(Definition):
 
 @dataclass(frozen=True)
 class ResultRule:
-    """What the library returns for an op, before anybody converts it.
+    """Data type and layout of a library result before any conversion.
 
     `data_type`: "first" for that of the first operand, "attribute" if the call takes an output data
     type (attribute `dtype` of the op), "declared" if it follows the result type, or a fixed one.
@@ -145,7 +144,7 @@ class ResultRule:
     placed: bool = False
     """True if the call takes the memory configuration of its result."""
     shards: Callable[[CatalogueOp, int], tuple[MemoryLayout, Shards]] | None = None
-    """How the call divides the result of that index among cores; None if it does not."""
+    """Returns the shards of the result with that index, or None."""
 
 
 ComputeRow = Callable[[Callable[[str], Any]], str]
@@ -161,17 +160,16 @@ class TTNNDefinition(Definition):
     """One per result; the last one applies to all that follow."""
     cpp: CppEmission | None = None
     function: str = ""
-    """What the function of the library is called, if not like the op."""
+    """Name of the library function where it differs from the op's."""
     may_alias: bool = False
     """The result may share its buffer with the first operand. Calls that always do, because they
     change nothing, are not made at all."""
     compute: str | ComputeRow | None = None
-    """Where the matrix engine computes the op: the row of `COMPUTE_DEFAULTS` that says how, where
-    no configuration does."""
+    """Row of `COMPUTE_DEFAULTS` with the default compute config of a matrix engine op."""
     pure: bool = True
     """Equal calls give equal results, so that they can be merged, hoisted or dropped."""
     flops: FlopRule = one_per_element
-    """How many operations the op takes."""
+    """Rule that counts the floating-point operations of the op."""
     vector_cycles: int = VECTOR_CYCLES
     """Of an elementwise op: cycles of the vector engine for 32 elements, from the length of the
     kernel (an estimate)."""
@@ -206,13 +204,13 @@ D = TypeVar("D", bound=Definition)
 
 
 def traits_of(definition: Definition) -> Trait:
-    """What is true of an op."""
+    """Returns the traits of an op."""
     known = isinstance(definition, TTIRDefinition | TTNNDefinition)
     return definition.traits if known else Trait.NONE
 
 
 def library_definition(op: CatalogueOp) -> Definition:
-    """What the catalogue says of the call that an op of TTIR is named like, else of the op."""
+    """Returns the TTNN definition of a TTIR op's name, or else the op's own."""
     return TTNN.get(op.definition.short_name, op.definition)
 
 
@@ -241,19 +239,19 @@ def takes_two_tensors(name: str) -> bool:
 
 
 def call_kind(name: str) -> CallKind:
-    """What kind of call the TTNN op of that short name is."""
+    """Returns the call kind of a TTNN op by its short name."""
     definition = TTNN.get(name)
     return CallKind.ELEMENTWISE if definition is None else definition.call_kind
 
 
 def vector_cycles(name: str) -> int:
-    """What the TTNN op of that short name takes of the vector engine."""
+    """Returns the vector engine cycles of a TTNN op by its short name."""
     definition = TTNN.get(name)
     return VECTOR_CYCLES if definition is None else definition.vector_cycles
 
 
 def function_of(name: str) -> str:
-    """What the library's function is called of the TTNN op of that short name."""
+    """Returns the library function's name of a TTNN op by its short name."""
     definition = TTNN.get(name)
     return name if definition is None else definition.function or name
 

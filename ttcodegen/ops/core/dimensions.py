@@ -1,4 +1,4 @@
-"""Which dimensions of the operands and results of an op go together.
+"""Dimension labels that relate the operands and results of an op.
 
 An op that is computed in parts, one on each chip of a mesh, needs parts of its operands that belong
 to its part of the result. Dimensions that go together have one label: where one of them is divided,
@@ -32,7 +32,7 @@ class Dimensions:
     """The attributes that the shapes of the parts change, from those of operands and results."""
 
     def largest(self, op: CatalogueOp) -> dict[int, int]:
-        """How many parts each label may have: a divisor of that number."""
+        """Returns the largest shard count of each label: every valid count divides it."""
         found: dict[int, int] = {}
         labels = [*self.operands, *self.results]
         for dims, value in zip(labels, (*op.operands, *op.results), strict=True):

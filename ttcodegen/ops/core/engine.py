@@ -1,5 +1,7 @@
-"""What the engines of a core compute, in numpy: operands cut to what the multiplier takes, sums
-rounded to what the destination registers hold, approximations as the kernels compute them.
+"""Arithmetic of the matrix and vector engines in numpy.
+
+Operands are cut to the multiplier's width, sums rounded to the destination registers' format, and
+approximations computed as the kernels compute them.
 
 Without an arithmetic, as in the golden, everything is as exact as its numpy dtype.
 """
@@ -43,12 +45,12 @@ def cut(array: Array, bits: int) -> Array:
 
 
 def first_factor(array: Array, arithmetic: Arithmetic | None) -> Array:
-    """What is multiplied of source B."""
+    """Truncates a source B operand to the bits that the multiplier takes."""
     return array if arithmetic is None else cut(array, arithmetic.first_bits)
 
 
 def second_factor(array: Array, arithmetic: Arithmetic | None) -> Array:
-    """What is multiplied, or summed up, of source A."""
+    """Truncates a source A operand to the bits that the multiplier or adder takes."""
     return array if arithmetic is None else cut(array, arithmetic.second_bits)
 
 
@@ -62,17 +64,17 @@ def element_product(a: Array, b: Array, arithmetic: Arithmetic | None) -> Array:
 
 
 def _low(array: Array, bits: int) -> Array:
-    """What the first pass of the multiplier leaves of numbers."""
+    """Remainder of the operand that the first fidelity phase does not multiply."""
     return array - cut(array, bits)
 
 
 def in_source(array: Array, arithmetic: Arithmetic | None) -> Array:
-    """What arrives in a source register, where it is added, subtracted or compared."""
+    """Rounds an operand to the format of a source register."""
     return array if arithmetic is None else cut(array, arithmetic.source_bits)
 
 
 def in_destination(array: Array, arithmetic: Arithmetic | None) -> Array:
-    """What a destination register keeps of a result."""
+    """Rounds a result to the format of a destination register."""
     if arithmetic is None or not arithmetic.narrow_sums or array.dtype != np.float32:
         return array
     return rounded_sums(array)

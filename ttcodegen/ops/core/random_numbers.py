@@ -21,7 +21,7 @@ _FACE = TILE_SIDE // 2
 
 @cache
 def _steps() -> tuple[Array, Array]:
-    """What a state is multiplied by, and what is added to it, for each element of a tile."""
+    """Multipliers and increments that advance the generator to each element of a tile."""
     factors, terms = [_MULTIPLIER], [_INCREMENT]
     while len(factors) < TILE_SIDE * TILE_SIDE:
         factors.append(factors[-1] * _MULTIPLIER % 2**32)
@@ -53,7 +53,7 @@ def uniform_numbers(seed: int, shape: tuple[int, ...], low: float, scale: float)
 
 
 def are_kept(seed: int, shape: tuple[int, ...], probability: float) -> Array:
-    """Which elements a dropout keeps."""
+    """Mask of the elements that a dropout keeps."""
     return random_bits(seed, shape) >> np.uint32(1) >= np.uint32(dropout_threshold(probability))
 
 
@@ -64,7 +64,7 @@ def dropout_threshold(probability: float) -> int:
 
 
 def scale_of_range(low: float, high: float, bfloat16: bool) -> float:
-    """How far numbers from `low` on may go so that none is rounded to `high`, in float32.
+    """Largest scale that rounds no number from `low` on to `high`, in float32.
 
     A quarter of a percent of the numbers from 0 to 1 would be 1 if bfloat16 were rounded to the
     nearest after all; ttnn::rand of tt-metal 0.70.1 cuts bits off instead (writer_uniform.cpp).

@@ -1,5 +1,7 @@
-"""How many chips an op between chips needs, by what it says itself: where a module names no mesh,
-it gets one that has them."""
+"""Mesh size that a collective requires by its own attributes.
+
+A module that names no mesh gets one of that size.
+"""
 
 from __future__ import annotations
 

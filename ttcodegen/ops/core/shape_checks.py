@@ -1,4 +1,4 @@
-"""What ops of all families ask of dimensions and shapes."""
+"""Verification of dimensions and shapes shared by all op families."""
 
 from __future__ import annotations
 

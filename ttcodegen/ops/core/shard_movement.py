@@ -1,4 +1,4 @@
-"""What ops between chips only move: tensors that chips divide, or put together."""
+"""Data movement of collectives: scatter and gather of shards along a mesh axis."""
 
 from __future__ import annotations
 
@@ -21,4 +21,4 @@ class ChipMovement:
 
 
 ChipMovementRule = Callable[[CatalogueOp], ChipMovement | None]
-"""What an op moves along one axis of the mesh; None for a form of it that does more."""
+"""Movement of an op along one mesh axis; None for a form that also computes."""

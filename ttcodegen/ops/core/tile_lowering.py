@@ -1,4 +1,4 @@
-"""How elementwise ops become operations on tiles in the destination registers of a core.
+"""Lowering of elementwise ops to tile operations in the destination registers.
 
 The catalogue gives each such op a `TileLowering`. It asks a `TileBuilder` for ops of the `ttkernel`
 dialect by name; the builder counts registers as if there were any number of them, and who makes

@@ -6,7 +6,7 @@ from enum import Enum, Flag, auto
 
 
 class CallKind(Enum):
-    """What a call of the library does, as models of its cost see it."""
+    """Kind of a library call, as the cost models distinguish them."""
 
     ELEMENTWISE = auto()
     """It computes each element from those in its place. What is no other kind counts as such."""
@@ -35,7 +35,7 @@ class CallKind(Enum):
 
 
 class Trait(Flag):
-    """What is true of an op; an op may have several traits."""
+    """Trait of an op; an op may have several."""
 
     NONE = 0
     COMPARES = auto()

@@ -1,4 +1,4 @@
-"""How many operations an op takes: the rules that ops of the catalogue name."""
+"""Operation counts of ops, as rules that definitions name."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 Shape = tuple[int, ...]
 
 VECTOR_CYCLES = 4
-"""What an elementwise op takes of the vector engine for 32 elements if nothing else is known."""
+"""Default vector engine cycles of an elementwise op for 32 elements."""
 
 
 @dataclass(frozen=True)
 class OpShapes:
-    """What the number of operations of an op depends on."""
+    """Shapes and types that an op's operation count depends on."""
 
     attributes: Mapping[str, Any]
     """Those that are integers, booleans and lists of integers; others may be missing."""

@@ -32,7 +32,7 @@ def activation_name(attributes: Mapping[str, Any]) -> str | None:
 
 
 def activated(result: Array, attributes: Mapping[str, Any]) -> Array:
-    """What a call gives that applies its activation to `result`."""
+    """Applies the fused activation of a call to `result`."""
     name = activation_name(attributes)
     return result if name is None else ACTIVATIONS[name](result)
 

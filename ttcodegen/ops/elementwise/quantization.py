@@ -194,7 +194,7 @@ def _finished(builder: OpBuilder, op: CatalogueOp, value: SSAValue) -> SSAValue:
 
 
 def _result(op: CatalogueOp) -> TensorType:
-    """What the library gives: f32 unless bf16 is requested, else integers of 32 bits."""
+    """Result type of the library call: bf16 on request, else f32, or int32."""
     element = op.result_type.element_type
     if not _is_float(op.results[0]):
         return TensorType(si32, op.result_shape)

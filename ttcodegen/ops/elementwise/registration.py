@@ -1,4 +1,4 @@
-"""What all elementwise ops share: shape rule, registration, and folding a scalar operand."""
+"""Shape rule, registration and scalar operand folding shared by elementwise ops."""
 
 from __future__ import annotations
 

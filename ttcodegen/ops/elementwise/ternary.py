@@ -165,8 +165,7 @@ def _clamp(call: Call) -> Array:
 
 
 def _clamped(x: Array, low: Array, high: Array) -> Array:
-    """What is no number counts as greater than all numbers or less, by its sign bit: the vector
-    engine compares signs and magnitudes."""
+    """Clamps by sign and magnitude, as the vector engine: NaN orders by its sign."""
     clamped = np.minimum(np.maximum(x, low), high)
     if not np.issubdtype(x.dtype, np.floating):
         return clamped

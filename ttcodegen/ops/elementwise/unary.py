@@ -105,7 +105,7 @@ def bitwise_not_tile(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile
 
 
 def _itself(builder: TileBuilder, tile: Tile) -> Tile:
-    """What has no sign is its own absolute value."""
+    """Absolute value of an unsigned tile: the tile itself."""
     return tile
 
 

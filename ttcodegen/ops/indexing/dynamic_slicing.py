@@ -103,8 +103,7 @@ def _dynamic_steps(op: CatalogueOp) -> list[int]:
 
 
 def _extents(op: CatalogueOp) -> list[int]:
-    """How many elements of the input are between the first and the last one of the result,
-    both included."""
+    """Extents of the slice in the input, first and last element included."""
     steps = _dynamic_steps(op)
     return [
         (count - 1) * abs(step) + 1 if count else 0
@@ -219,7 +218,7 @@ _INDICES = (DataType.INT32, DataType.UINT32)
 
 
 def _dynamic_program(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """Where the begins alone say which elements are taken."""
+    """Lowers a slice with dynamic begins and unit strides to a device program."""
     if 0 in op.result_shape or not op.result_shape:
         return None
     begins = builder.operand(op, "begins")
@@ -242,7 +241,7 @@ def _with_ends(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _first_places(op: CatalogueOp) -> int:
-    """How many places may begin a slice in every dimension."""
+    """Counts the valid begin positions of a slice over all dimensions."""
     extents = _extents(op)
     return min(n - extent + 1 for n, extent in zip(op.shape("input"), extents, strict=True))
 

@@ -62,7 +62,7 @@ _OPTIONAL_DIM = attribute("dim", INTEGER, None)
 
 
 def _places(op: CatalogueOp) -> int:
-    """How many places there are that an index may name."""
+    """Counts the positions that an index may name."""
     shape = op.shape("input")
     if is_general(op):
         return slices_by_index.slices_of(op).places
@@ -230,7 +230,7 @@ register(
 # scatter
 
 REDUCTIONS = ("invalid", "sum", "prod", "min", "max")
-"""How elements that meet in one position become one; the last one stays for `invalid`."""
+"""Reductions of colliding updates, by name; `invalid` keeps the last one."""
 
 
 def _verify_scatter(op: CatalogueOp) -> None:
@@ -257,7 +257,7 @@ def _verify_elements(op: CatalogueOp) -> None:
 
 
 def _verify_reduction(op: CatalogueOp) -> None:
-    """How elements that meet are reduced is known; the result has the shape of the input."""
+    """Verifies the reduction of colliding updates and the result shape."""
     reduction = op.parameter("scatter_reduce_type").lower()
     if reduction not in REDUCTIONS:
         raise VerifyException(
@@ -268,7 +268,7 @@ def _verify_reduction(op: CatalogueOp) -> None:
 
 
 def _scatter(call: Call) -> Array:
-    """What names no position of the input is left out, as the library's kernels do it."""
+    """Reference semantics of scatter; out-of-bounds updates are dropped."""
     result = call.array("input").copy()
     if call.attributes.get(GENERAL_SCATTER) is not None:
         named_places, source = slices_by_index.slices_to_scatter(call)

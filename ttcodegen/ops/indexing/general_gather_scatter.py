@@ -54,7 +54,7 @@ _LONG_ROW = 32
 
 @dataclass(frozen=True)
 class Slices:
-    """Which slices of a tensor the indices name, and their indices in the tensor of all slices.
+    """Slices of a tensor selected by indices.
 
     Dimensions are those of the tensor unless it says otherwise.
     """
@@ -139,8 +139,10 @@ class Slices:
 
     @property
     def labels(self) -> list[tuple[str, int]]:
-        """What each dimension of the tensor of all slices runs along: ("slice", dimension of the
-        tensor) or ("index", dimension of the indices)."""
+        """Origin of each dimension of the tensor of all slices.
+
+        ("slice", dimension of the tensor) or ("index", dimension of the indices).
+        """
         rank = len(self.batch_dims) + len(self.kept)
         windows, batches = iter(self.kept), iter(self.batch_dims)
         return [
@@ -296,12 +298,12 @@ class _Folded:
 
     @property
     def lines(self) -> int:
-        """How many elements slices have along the dimensions of which they have all."""
+        """Counts the elements of a slice along the dimensions that it takes whole."""
         return prod(self.slices.sizes[dim] for dim in self.whole)
 
     @property
     def length(self) -> int:
-        """How many places can be addressed."""
+        """Counts the addressable positions."""
         return prod(self.slices.shape[dim] for dim in self.addressed)
 
     @property
@@ -317,7 +319,7 @@ class _Folded:
 
     @property
     def labels(self) -> list[tuple[str, int]]:
-        """What the dimensions of the slices run along after folding, as Slices.labels has it."""
+        """Origin of each dimension of the folded slices, in the form of `Slices.labels`."""
         slices = self.slices
         return [
             *(("index", dim) for dim in slices.indices_batching),
@@ -361,7 +363,7 @@ def _constant(builder: OpBuilder, numbers: Array) -> SSAValue:
 
 
 def _steps(folded: _Folded, axis: int) -> Array:
-    """How far each element of a slice is from its first one in one of the addressed dimensions."""
+    """Offset of each slice element from the slice's start along a dimension."""
     grid = np.indices(folded.window).reshape(len(folded.window), -1)
     return grid[axis]
 
@@ -433,7 +435,7 @@ def decompose_gather(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 def _repeated_slice(
     builder: OpBuilder, op: CatalogueOp, folded: _Folded, value: SSAValue
 ) -> SSAValue:
-    """Where slices can only begin at the front, each is the same."""
+    """Repeats the only slice that fits where slices can begin only at position zero."""
     slices = folded.slices
     shape = [slices.sizes[d] if kind == "slice" else 1 for kind, d in slices.labels]
     return _broadcast_to(builder, builder.reshape(value, shape), op.result_shape)

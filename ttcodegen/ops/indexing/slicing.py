@@ -235,7 +235,7 @@ def _verify_index_select(op: CatalogueOp) -> None:
 
 
 def _index_select_parts(size: int, begin: int, length: int, stride: int) -> list[tuple[int, int]]:
-    """Where the parts begin and end; the last one ends with the dimension at the latest."""
+    """Begin and end of each part; the last part ends within the dimension."""
     stride = stride or size
     return [(start, min(start + length, size)) for start in range(begin, size, stride)]
 

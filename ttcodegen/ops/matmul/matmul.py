@@ -53,7 +53,7 @@ Shape = tuple[int, ...]
 
 HEADER = "ttnn/operations/matmul/matmul.hpp"
 MULTIPLIED = (DataType.FLOAT32, DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
-"""What the library multiplies (docs/library-rules.md); integers travel as f32."""
+"""Data types that matmul takes (docs/library-rules.md); integers travel as f32."""
 
 _TRANSPOSES = (attribute("transpose_a", BOOLEAN, False), attribute("transpose_b", BOOLEAN, False))
 
@@ -300,7 +300,7 @@ def _with_batch(builder: OpBuilder, value: SSAValue, batch: Shape) -> SSAValue:
 
 
 def _products(op: CatalogueOp) -> int:
-    """How many products an element of the result sums up."""
+    """Counts the multiply-accumulates per result element."""
     return _matrices(op)[0][-1]
 
 

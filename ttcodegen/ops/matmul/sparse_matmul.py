@@ -107,8 +107,11 @@ def _columns_divided(tiles: int) -> tuple[CoreGrid, int]:
 
 
 def program_of(rows: int, inner: int, columns: int) -> MatmulMultiCast1D:
-    """How the product is divided among the cores, which the library does not choose by itself: all
-    rows go to all cores, each has some of the columns."""
+    """Returns the 1D multicast program config of a sparse matmul.
+
+    The library chooses none by itself: all rows go to all cores, and each core has some of the
+    columns.
+    """
     height, depth, width = (tiles_along(size) for size in (rows, inner, columns))
     grid, each = _columns_divided(width)
     across = _greatest_divisor(each, _LARGEST_BLOCK)
@@ -126,8 +129,11 @@ def program_of(rows: int, inner: int, columns: int) -> MatmulMultiCast1D:
 
 
 def _compute(a: SSAValue, b: SSAValue, result: TensorType) -> ComputeConfig | None:
-    """What products have that leave their program to the library: with one that is given, it
-    multiplies 16-bit factors less exactly by default."""
+    """Returns the compute config that a matmul with an automatic program would have.
+
+    With a program config that is given, the library defaults to a lower fidelity for 16-bit
+    operands.
+    """
     if element_of(a.type) == element_of(b.type) == f32:
         return None
     return ComputeConfig(

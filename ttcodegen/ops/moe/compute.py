@@ -65,7 +65,7 @@ def _swiglu_gate(gate: Array, up: Array) -> Array:
 
 
 GATES = {"silu": _silu_gate, "gelu": _gelu_gate, "swiglu": _swiglu_gate}
-"""What becomes of the products of a token with gate and up weights, by name."""
+"""Gating functions of the gate and up projections, by name."""
 
 
 def emit_gate(builder: OpBuilder, kind: str, gate: SSAValue, up: SSAValue) -> SSAValue:
@@ -133,13 +133,13 @@ def _has_all_experts(op: CatalogueOp) -> bool:
 
 
 def _chips_of_tokens(op: CatalogueOp) -> int:
-    """How many chips have tokens for each other: those along `cluster_axis`."""
+    """Counts the devices that exchange tokens: those along `cluster_axis`."""
     axis, mesh = op.parameter("cluster_axis"), declared_mesh(op)
     return mesh[axis] if axis in (0, 1) else 1
 
 
 def _other_devices(op: CatalogueOp) -> str | None:
-    """Why experts cannot be on so many devices; None if the mesh has them."""
+    """Returns why experts cannot be placed on the mesh, or None if they can."""
     if _has_all_experts(op):
         return None
     local, known = op.shape("w0")[1], op.shape(_OWNERS)[-1]
@@ -155,7 +155,7 @@ def _other_devices(op: CatalogueOp) -> str | None:
 
 
 def _made(call: Call) -> Array:
-    """What all experts of a device make of all tokens: (experts, tokens, hidden)."""
+    """Outputs of all local experts for all tokens, (experts, tokens, hidden)."""
     tokens = call.array(_TOKENS)
     tokens = tokens.reshape(-1, tokens.shape[-1])
     layer = call["layer_id"]

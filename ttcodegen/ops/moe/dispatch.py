@@ -68,7 +68,7 @@ def _travels_by_library(op: CatalogueOp) -> bool:
 
 
 def _homes(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """Which devices have which experts, in the data type that the library reads."""
+    """Builds the expert-to-device mapping in the data type that the library reads."""
     return builder.typecast(builder.operand(op, "expert_mapping"), ui16)
 
 
@@ -115,13 +115,13 @@ def verify_dispatch(op: CatalogueOp) -> None:
 
 
 def dispatch(call: Call) -> list[Array]:
-    """What one device has is what all have."""
+    """Reference semantics of dispatch where each device holds all tokens."""
     moved = [call.array(name) for name in _TRAVELLERS if name in call.operands]
     return [x.reshape(info.shape) for x, info in zip(moved, call.results, strict=True)]
 
 
 def dispatch_on_chips(calls: Sequence[Call]) -> list[list[Array]]:
-    """What the devices along an axis have is what all of them have."""
+    """Reference semantics of dispatch: all-gather of tokens along a mesh axis."""
     first = calls[0]
     if first["num_devices"] == 1:
         return [dispatch(call) for call in calls]
@@ -189,8 +189,10 @@ def _dispatch_in_steps(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue
 
 
 def _experts_mapped(op: CatalogueOp) -> int:
-    """How many experts there are, by (1, 1, experts, devices); the other order where scores travel
-    along."""
+    """Counts the experts of a mapping (1, 1, experts, devices).
+
+    The mapping is transposed where scores are given.
+    """
     return op.shape("expert_mapping")[3 if op.name.endswith("metadata") else 2]
 
 
@@ -237,8 +239,11 @@ for _name, _more in (
 
 
 def verify_combine(op: CatalogueOp) -> None:
-    """What experts made of all tokens (experts, batch, sequence, hidden), and the experts of each
-    token (1, batch, sequence, k), to (k, batch, sequence, hidden)."""
+    """Verifies the shapes of expert outputs, metadata and combined result.
+
+    Outputs are (experts, batch, sequence, hidden), the experts of each token (1, batch, sequence,
+    k), the result is (k, batch, sequence, hidden).
+    """
     expect_rank(op, 4, "input_tensor", "expert_metadata", "expert_mapping")
     devices = _verify_devices(op)
     experts, *_, hidden = op.shape("input_tensor")

@@ -26,7 +26,7 @@ from ttcodegen.ops.core.required_devices import NeededChips, NeededChipsRule, in
 
 
 def other_devices(op: CatalogueOp) -> str | None:
-    """Why an op cannot go between so many devices; None if the mesh has them along its axis."""
+    """Returns why the device count does not match the mesh axis, or None if it does."""
     devices, axis, mesh = op.parameter("num_devices"), op.parameter("cluster_axis"), _mesh(op)
     if devices not in (1, mesh[axis]):
         return (
@@ -93,7 +93,7 @@ def _places(shape: Sequence[int], result: Sequence[int], devices: int) -> tuple[
 
 
 def joined_tokens(parts: Sequence[Array], result: Sequence[int]) -> Array:
-    """What devices have of tokens, side by side."""
+    """Concatenates the tokens of all devices."""
     dim, part = _places(parts[0].shape, result, len(parts))
     return np.concatenate([each.reshape(part) for each in parts], axis=dim).reshape(result)
 

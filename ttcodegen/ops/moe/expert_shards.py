@@ -47,7 +47,7 @@ def record_stride(experts: int) -> int:
 
 @dataclass(frozen=True)
 class ExpertShards:
-    """How results of experts are placed in the L1 of cores."""
+    """Placement of expert outputs in the L1 memories of cores."""
 
     tokens: int
     experts: int
@@ -67,7 +67,7 @@ class ExpertShards:
 
     @property
     def misfit(self) -> str | None:
-        """Why results cannot be placed so; None if they can."""
+        """Returns why expert outputs cannot be placed so, or None if they can."""
         if self.height < 1 or self.tokens % self.height:
             return f"tokens that divide among {self.height} rows of cores, found {self.tokens}"
         if self.width < 1 or self.hidden % (32 * self.width):
@@ -103,7 +103,7 @@ class ExpertShards:
         return whole.reshape(cores, 2, _ROWS_OF_SHARD // 2, self.hidden)
 
     def unpacked(self, shards: Array, counts: list[int]) -> list[Array]:
-        """What `packed` was made of, of so many tokens for each expert."""
+        """Inverts `packed` for the given token counts of the experts."""
         whole = shards.reshape(len(shards), -1)[: self.height * self.width, : self.used]
         whole = whole.reshape(self.height, self.width, self.experts, self.rows, -1)
         found: list[Array] = []
@@ -117,8 +117,10 @@ class ExpertShards:
     # ops of TTIR
 
     def places(self, builder: OpBuilder, counts: SSAValue) -> tuple[SSAValue, SSAValue]:
-        """Which of the tokens of an expert is in each row of each row of cores, and a one where
-        there is one: (experts, height * rows), f32, of counts (experts,)."""
+        """Builds the token index of each row of a core row, and a mask of used rows.
+
+        Both are (experts, height * rows), f32, from counts (experts,).
+        """
         counts = builder.reshape(counts, (self.experts, 1, 1))
         core, row = np.indices((1, self.height, self.rows), dtype=np.float32)[1:]
         limits = builder.constant(core + row * np.float32(self.height))

@@ -51,7 +51,7 @@ _LAYER = 0
 
 
 def _tokens(op: CatalogueOp) -> tuple[int, int]:
-    """How many, and of how many elements."""
+    """Counts the tokens and their hidden size."""
     *outer, hidden = op.shape("input_tensor")
     return prod(outer), hidden
 
@@ -283,7 +283,7 @@ def _decompose_moe_gpt(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue
 
 
 def _emit_made(builder: OpBuilder, op: CatalogueOp, weights: ExpertWeights) -> SSAValue:
-    """What all experts make of all tokens: (experts, tokens, hidden)."""
+    """Outputs of all experts for all tokens, (experts, tokens, hidden)."""
     tokens, hidden = _tokens(op)
     rows = builder.operand(op, "input_tensor")
     element = element_of(rows.type)

@@ -27,8 +27,10 @@ _DOWN_TILES = 8
 
 
 def _tiles_of_cores(total: int, cores: int, most: int) -> list[int] | None:
-    """How many tiles each core has: as many as it has room for, or, on the third and fourth of each
-    four, one less; None if that is not `total`."""
+    """Counts the tiles of each core, or returns None if they do not add up to `total`.
+
+    Each core has its maximum or, on the third and fourth of each four, one tile less.
+    """
     for less in (0, 1):
         tiles = [most - less * (core % 4 > 1) for core in range(cores)]
         if sum(tiles) == total:
@@ -38,7 +40,7 @@ def _tiles_of_cores(total: int, cores: int, most: int) -> list[int] | None:
 
 @dataclass(frozen=True)
 class ExpertWeights:
-    """How many columns each core has, and which rows are biases."""
+    """Layout of expert weights: the columns of each core and the bias rows."""
 
     cores: int
     experts: int
@@ -77,7 +79,7 @@ class ExpertWeights:
         return ExpertWeights(cores, experts, hidden, inner, has_bias, tuple(tiles), tuple(columns))
 
     def _parts_of_rows(self, core: int) -> list[tuple[int, int]]:
-        """Where a core has the rows that are columns of each core, in the order of the cores."""
+        """Row ranges of a core that correspond to the columns of each core, in core order."""
         places: dict[int, tuple[int, int]] = {}
         begin = 0
         for step in range(self.cores):

@@ -113,7 +113,7 @@ def _decompose_remap(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
 
 
 def _other_devices(op: CatalogueOp) -> str | None:
-    """Why experts cannot be on so many devices."""
+    """Returns why experts cannot be placed on the mesh, or None if they can."""
     devices, mesh = op.shape("expert_mapping")[3], declared_mesh(op)
     if devices in (1, prod(mesh)):
         return None

@@ -60,9 +60,10 @@ def picked(made: Array, metadata: Array) -> Array:
 def picked_results(
     builder: OpBuilder, made: SSAValue, named: SSAValue, here: SSAValue | None = None
 ) -> SSAValue:
-    """What `picked` gives, for experts (tokens, k): products with a one for the expert and zeros
-    for the others. `here` (all experts, experts) has a one for each expert that this device has,
-    where it has it."""
+    """Selects expert outputs by matmul with the one-hot experts (tokens, k).
+
+    `here` (all experts, experts) is the one-hot matrix of the experts local to this device.
+    """
     experts, tokens, hidden = shape_of(made.type)
     element = element_of(made.type)
     count = experts if here is None else shape_of(here.type)[0]

@@ -406,7 +406,7 @@ _RANDOM = (
 
 
 def _range_of(op: CatalogueOp) -> tuple[float, float]:
-    """Where the numbers start, and how far they go."""
+    """Start and extent of the range of random values."""
     low, high = (float(op.parameter(name)) for name in ("low", "high"))
     is_bfloat16 = declared_data_type(op.results[0]) is DataType.BFLOAT16
     return low, scale_of_range(low, high, is_bfloat16)

@@ -57,8 +57,7 @@ from ttcodegen.ops.core.work import no_flops
 
 MOVEMENT = "ttnn/operations/data_movement"
 MOVED = (DataType.BFLOAT16, DataType.FLOAT32, DataType.INT32, DataType.UINT32, DataType.BFLOAT8_B)
-"""What reshape, concat, repeat and slice move on the device without limits
-(docs/library-rules.md)."""
+"""Data types of reshape, concat, repeat and slice (docs/library-rules.md)."""
 MOVED_ROWS = MOVED[:-1]
 """The same for rows: block floats are tiles always."""
 

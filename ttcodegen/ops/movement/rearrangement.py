@@ -44,8 +44,11 @@ _TOKEN = re.compile(r"\s*(?:([A-Za-z_]\w*|1)|([()]))")
 
 @dataclass(frozen=True)
 class Arrangement:
-    """What a pattern such as `b (h w) -> (b h) w` says: the axes that the dimensions of the input
-    divide into, their sizes, the order that they get, and the dimensions that they become."""
+    """Parsed rearrangement pattern, such as `b (h w) -> (b h) w`.
+
+    It has the axes that the input dimensions divide into, their sizes, their new order, and the
+    dimensions that they are merged into.
+    """
 
     split: list[int]
     """The shape of the input with its groups taken apart."""

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 HEADERS = "ttnn/operations/normalization"
 FLOATS = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B)
-"""What softmax, layer_norm and rms_norm compute with (docs/library-rules.md)."""
+"""Data types that softmax, layer_norm and rms_norm take (docs/library-rules.md)."""
 
 # layer_norm, rms_norm
 

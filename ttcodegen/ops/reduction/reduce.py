@@ -46,7 +46,7 @@ from ttcodegen.ops.core.shape_checks import expect_shape, known_parameter, norma
 from ttcodegen.ops.core.traits import CallKind, Trait
 
 REDUCED = (DataType.FLOAT32, DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.UINT32)
-"""What sum, mean, max and min take (docs/library-rules.md)."""
+"""Data types that sum, mean, max and min take (docs/library-rules.md)."""
 GENERIC_HEADER = "ttnn/operations/reduction/generic/generic_reductions.hpp"
 
 DIMS = (attribute("dim_arg", INTEGERS, None), attribute("keep_dim", BOOLEAN, False))
@@ -74,7 +74,7 @@ def _dimensions(how: str | None) -> DimensionRule:
 
 
 def dims_on_cpu(op: CatalogueOp) -> dict[str, list[int]]:
-    """What a function of the CPU is given of the dimensions."""
+    """Dimension arguments of the CPU function of a reduction."""
     return {"dims": reduced_dims(op)}
 
 
@@ -177,8 +177,10 @@ def _reduce_in_engine(reduction: str, function: Callable[..., Array]) -> Callabl
 
 _SCANS = {"sum": "cumsum", "prod": "cumprod"}
 _PAIRWISE = {"max": "maximum", "min": "minimum"}
-"""What the vector engine computes of integers, exactly: of the running sums and products of the
-library the last covers all, and extremes are found pair by pair."""
+"""Integer scans and reductions computed exactly on the vector engine.
+
+Running sums and products use the last element of the library's scan; extremes are reduced pairwise.
+"""
 _JOINED = {**_PAIRWISE, "sum": "add", "prod": "multiply"}
 _WIDE = {DataType.INT32, DataType.UINT32}
 _FEW_TILES = 64

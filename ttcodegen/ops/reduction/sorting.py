@@ -50,8 +50,11 @@ from ttcodegen.ops.core.traits import Trait
 
 MOST_UINT16 = 0xFFFF
 LARGEST_RANK = 4
-"""What the library sorts and selects from along any dimension; beyond that it mixes them up
-(docs/library-rules.md, and the reshapes in sort.cpp and topk.cpp of tt-metal 0.70.1)."""
+"""Highest rank that sort and topk handle along any dimension.
+
+Beyond it the library mixes up dimensions (docs/library-rules.md, and the reshapes in sort.cpp and
+topk.cpp of tt-metal 0.70.1).
+"""
 
 
 def order(x: Array, axis: int, descending: bool) -> Array:

@@ -48,14 +48,14 @@ def in_four_dimensions(shape: Sequence[int]) -> Shape:
 
 @dataclass(frozen=True)
 class _Sizes:
-    """What the shapes of query, key and value say."""
+    """Sizes derived from the shapes of query, key and value."""
 
     batch: int
     heads: int
     groups: int
-    """How many heads keys and values have."""
+    """Number of key/value heads."""
     rows: int
-    """How many queries, and as many keys."""
+    """Number of queries, and of keys."""
     size: int
     width: int
     """The size of a value, and of what comes out."""

@@ -1,4 +1,4 @@
-"""What training needs beside inference: the gradient of gelu, dropout, and the step of AdamW."""
+"""Training ops: backward of gelu, dropout, and the AdamW step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How attention is divided into chunks of queries and of keys."""
+"""Chunk sizes of attention in queries and keys."""
 
 from __future__ import annotations
 

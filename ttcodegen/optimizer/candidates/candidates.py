@@ -155,7 +155,7 @@ class Ways:
         return Ways(self.model, self.shards, self.placed, grid)
 
     def rule(self, call: LibraryCall) -> str:
-        """Why there are no other ways to make a call."""
+        """Returns why a call has no alternative candidates."""
         return _RULES[self._kind(call)]
 
     def configured(self, call: LibraryCall, config: MatmulProgramConfig) -> Iterator[Way]:
@@ -170,7 +170,7 @@ class Ways:
             yield from self.products.from_banks(call)
 
     def misfit(self, call: LibraryCall, config: ProgramConfig) -> str | None:
-        """Why a product cannot have a configuration; None if it can, or is no product."""
+        """Returns why a matmul cannot have a program config, or None."""
         if self._kind(call) != "product" or not isinstance(config, MatmulProgramConfig):
             return None
         return config_misfit(config, Product(call), self.model.grid, wide_sums(call))
@@ -259,7 +259,7 @@ class Ways:
             yield Way(operands, (interleaved(call.result, "dram"),))
 
     def _chunked(self, call: LibraryCall) -> dict[str, Any]:
-        """What says how attention is divided, if something is better than the library's choice."""
+        """SDPA program config, if one is better than the library's default."""
         if call.program_config is not None:
             return {}
         room = int(self.model.speed.usable_l1 * ROOM_OF_ATTENTION)

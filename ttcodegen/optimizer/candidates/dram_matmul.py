@@ -34,9 +34,10 @@ def dram_sharded(
     given: MatmulDRAMSharded | None = None,
     on_rectangle: bool = False,
 ) -> Placed | None:
-    """How a product reads its weights from all banks at once, with the configuration that is given
-    or one that fits; None if the library has no such program for it (rules measured with tt-metal
-    0.70.1).
+    """Returns the DRAM-sharded candidate of a matmul, or None if the library has none.
+
+    Weights are read from all banks at once, with the given config or one that fits (rules measured
+    with tt-metal 0.70.1).
 
     `on_rectangle`: the result fills its cores, and these a rectangle.
     """

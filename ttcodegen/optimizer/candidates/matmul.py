@@ -291,8 +291,10 @@ class ProductWays:
 
 
 def product_compute(call: LibraryCall) -> ComputeConfig:
-    """How a product with a program configuration computes: as the library lets it otherwise, with
-    partial sums added up in L1."""
+    """Compute config of a matmul with a program config.
+
+    It is the library's default, with partial sums accumulated in L1.
+    """
     narrow = all(p.data_type.mlir in ("bfp_bf8", "bfp_bf4") for p in call.operands[:2])
     fidelity = MathFidelity.LOFI if narrow else MathFidelity.HIFI2
     return ComputeConfig(fidelity, math_approx_mode=False, packer_l1_acc=True)

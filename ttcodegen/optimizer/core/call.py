@@ -19,7 +19,7 @@ COMPUTE_CONFIG = "compute_config"
 
 @dataclass(frozen=True)
 class LibraryCall:
-    """What is called, and the layouts of its tensors. Handles of devices do not count."""
+    """Library call with the layouts of its tensors; device handles are not counted."""
 
     name: str
     """Without the dialect."""
@@ -37,7 +37,7 @@ class LibraryCall:
 
     @property
     def program_config(self) -> ProgramConfig | None:
-        """How its programs are distributed over the cores, if that is given."""
+        """Program config of the call, if given."""
         for name in PROGRAM_CONFIGS:
             if (config := self.attributes.get(name)) is not None:
                 return config
@@ -45,7 +45,7 @@ class LibraryCall:
 
     @property
     def compute_config(self) -> ComputeConfig | None:
-        """How its kernels compute, if that is said."""
+        """Compute kernel config of the call, if given."""
         return self.attributes.get(COMPUTE_CONFIG)
 
     @property

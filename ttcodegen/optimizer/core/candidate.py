@@ -16,7 +16,7 @@ class Way:
     operands: tuple[TensorPlacement, ...]
     results: tuple[TensorPlacement, ...]
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What changes of the call's attributes."""
+    """Changes of the call's attributes."""
 
 
 def interleaved(placement: TensorPlacement, buffer: str) -> TensorPlacement:

@@ -1,4 +1,4 @@
-"""What tensors and programs take of each L1: measured rules of tt-metal 0.70.1.
+"""L1 footprint of tensors and programs, by measured rules of tt-metal 0.70.1.
 
 The allocator has one address space for all banks: a shard on one core costs its bytes in every
 bank. Tensors grow down from the top, the circular buffers of a program up from the bottom; the
@@ -43,7 +43,7 @@ def allocated_bytes(placement: TensorPlacement, banks: int, alignment: int) -> i
 
 @dataclass(frozen=True)
 class Blocks:
-    """What each core of a product of matrices has, in tiles."""
+    """Block sizes of a matmul per core, in tiles."""
 
     height: int
     """Rows of tiles of the output that are computed at a time."""

@@ -1,4 +1,4 @@
-"""What a call takes: L1, bytes from and to DRAM and over the NoC, cycles of the engines, time.
+"""Cost of a library call: L1, DRAM and NoC bytes, engine cycles, time.
 
 The time of a program is the time of what takes longest, for data movement and computation overlap,
 and what it takes to launch it. Figures of the chips: `ttcodegen.systems.performance`.
@@ -29,7 +29,7 @@ from ttcodegen.systems.performance import Performance
 
 @dataclass(frozen=True)
 class CallCost:
-    """What one call takes."""
+    """Cost of one call."""
 
     cores: int = 0
     circular_buffers: int = 0
@@ -50,9 +50,9 @@ class CallCost:
     link_bytes: int = 0
     """Between the two neighbours that exchange most, in one direction."""
     link_seconds: float = 0.0
-    """How long the links between chips are busy."""
+    """Seconds that the links between devices are busy."""
     chip_seconds: float = 0.0
-    """What it would take if links took no time."""
+    """Seconds on the device without link time."""
 
     @property
     def l1_bytes(self) -> int:
@@ -78,7 +78,7 @@ class CostModel:
         ttnn_op_classes()
 
     def cost(self, call: LibraryCall) -> CallCost:
-        """What a call takes; nothing if it is a view, or all of it happens on the host."""
+        """Cost of a call; zero for a view or a host operation."""
         if call.is_on_host or call.name in _FREE or is_view(call):
             return CallCost(tensors=self._tensors(call))
         work = _RULES[call_kind(call.name)](self.machine, call)
@@ -92,7 +92,7 @@ class CostModel:
         return footprint.bank_bytes(placement, self.chip)
 
     def movement(self, source: TensorPlacement, target: TensorPlacement) -> CallCost:
-        """What it takes to bring a tensor to another place."""
+        """Cost of moving a tensor to another placement."""
         return self.cost(LibraryCall("to_memory_config", (source,), (target,)))
 
     def _tensors(self, call: LibraryCall) -> int:
@@ -135,8 +135,7 @@ class CostModel:
         )
 
     def exchange(self, link_bytes: int, hops: int) -> CallCost:
-        """What it takes chips to exchange pages between programs of kernels: over one link in each
-        direction."""
+        """Cost of exchanging pages between device programs over one link per direction."""
         seconds = link_bytes / self.speed.link_bandwidth + hops * self.speed.link_latency
         return CallCost(
             cores=1,

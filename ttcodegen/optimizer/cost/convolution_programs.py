@@ -50,7 +50,7 @@ class Footprint:
 
 
 def convolution_footprint(call: LibraryCall, grid: CoreGrid, space: int, arch: str) -> Footprint:
-    """What a convolution takes of each L1.
+    """L1 footprint of a convolution.
 
     Args:
         call: the call of `conv2d`.
@@ -176,7 +176,10 @@ def _cut(
 
 
 def _part(convolution: Convolution, axis: int, start: int, end: int, total: int) -> Convolution:
-    """What some rows or columns of the result need (get_input_slice_and_padding)."""
+    """Input slice and padding of a slice of the result.
+
+    As in get_input_slice_and_padding.
+    """
     size, kernel = convolution.size[axis], convolution.kernel[axis]
     stride, dilation = convolution.stride[axis], convolution.dilation[axis]
     before, after = convolution.padding[2 * axis : 2 * axis + 2]
@@ -213,7 +216,7 @@ def _slice_bytes(
 def _slice_shards(
     setting: Setting, part: Convolution, image: TensorPlacement, result: TensorPlacement
 ) -> TensorPlacement:
-    """Where a slice comes in L1 (Conv2dSliceAttr::get_input_memory_config)."""
+    """Placement of a slice in L1 (Conv2dSliceAttr::get_input_memory_config)."""
     kind = _shard_layout(part) or _least_kind(setting, part, image, result)
     is_whole = part.in_pixels == prod(image.shape[:-1])
     layout = image.layout if is_whole else Layout.ROW_MAJOR
@@ -256,7 +259,7 @@ def _usage(
     cores: DividedCores,
     placed: TensorPlacement | None = None,
 ) -> _Usage:
-    """What the library reckons with (calculate_L1_usage_for_conv_op)."""
+    """L1 usage as the library computes it (calculate_L1_usage_for_conv_op)."""
     alignment = division.channel_alignment(cores.kind, image.layout, convolution.is_product)
     if placed is None:
         placed = division.image_shards(convolution, image, cores, alignment)
@@ -323,7 +326,7 @@ class _Whole:
         self.result = result
 
     def footprint(self) -> Footprint:
-        """What the programs take, one after the other."""
+        """Footprint of the sequence of programs."""
         image, sizes = self.image, self.convolution
         self.programs: list[Footprint] = []
         placed = self._placed()
@@ -362,7 +365,7 @@ class _Whole:
         self.programs.append(Footprint(buffers, size))
 
     def _of_shards(self, placed: TensorPlacement) -> None:
-        """What follows when the image is sharded."""
+        """Derives sizes for a sharded image."""
         sizes, result = self.convolution, self.result
         cores = DividedCores.of(placed)
         outputs = division.output_cores(sizes, cores, self.setting.grid)

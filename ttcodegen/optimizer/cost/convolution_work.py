@@ -1,4 +1,4 @@
-"""What the programs of convolutions and pools do."""
+"""Work of the programs of convolutions and pools."""
 
 from __future__ import annotations
 

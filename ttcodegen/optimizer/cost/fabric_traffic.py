@@ -1,4 +1,4 @@
-"""What calls between chips send over the links of the mesh."""
+"""Fabric traffic of collectives over the links of the mesh."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from ttcodegen.optimizer.core.call import LibraryCall
 
 @dataclass(frozen=True)
 class LinkWork:
-    """What a call sends. Neighbours of a row or a column form a line, as the projects configure
-    the fabric (FABRIC_1D), and both directions of a link work at once."""
+    """Fabric traffic of a call.
+
+    Neighbours of a row or column form a line, as projects configure the fabric (FABRIC_1D), and
+    both directions of a link work at once.
+    """
 
     bytes: int
     """Bytes over the busiest pair of neighbours, in one direction."""
     hops: int
-    """How often data is passed on from chip to chip, one after the other."""
+    """Number of sequential hops between devices."""
 
 
 def _gathered(size: int, chips: int) -> LinkWork:
@@ -78,7 +81,7 @@ def _sent(call: LibraryCall) -> LinkWork:
 
 
 def _chips(call: LibraryCall) -> int:
-    """How many chips a call along one axis joins."""
+    """Number of devices along the call's mesh axis."""
     axis: int | None = call.attributes.get("cluster_axis")
     return prod(_mesh(call)) if axis is None else _mesh(call)[axis]
 
@@ -125,6 +128,6 @@ _RULES: dict[str, _Rule] = {
 
 
 def link_work(call: LibraryCall) -> LinkWork | None:
-    """What a call sends over links; None for one that does not."""
+    """Fabric traffic of a call, or None if it has none."""
     rule = _RULES.get(call.name)
     return None if rule is None or prod(_mesh(call)) <= 1 else rule(call)

@@ -1,4 +1,4 @@
-"""What the programs of products of matrices and of attention do."""
+"""Work of the programs of matmul and attention."""
 
 from __future__ import annotations
 

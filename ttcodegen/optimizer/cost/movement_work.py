@@ -1,4 +1,4 @@
-"""What programs do that compute element by element, move tensors, or work along rows."""
+"""Work of elementwise, data movement and row-wise programs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What a function takes before anything is placed: for passes that run before layouts, and that
-do not pay everywhere."""
+"""Time estimate of a function before layouts are assigned, for earlier passes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the programs of a call do, as the rules of the kinds of calls work it out."""
+"""Work of a call's programs, by rules per kind of call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ttcodegen.systems.performance import Performance, performance_of
 
 @dataclass
 class Work:
-    """What the programs of a call do; per core where it says so."""
+    """Work of a call's programs; per core where noted."""
 
     cores: int = 1
     circular_buffers: int = 0
@@ -35,7 +35,7 @@ class Work:
     vector_cycles: int = 0
     launches: int = 1
     links: LinkWork | None = None
-    """What goes over the links of the mesh."""
+    """Traffic over the links of the mesh."""
 
 
 class Machine:
@@ -81,4 +81,4 @@ def cores_of(chip: Machine, call: LibraryCall, units: int) -> int:
 
 
 WorkRule = Callable[[Machine, LibraryCall], Work]
-"""What the programs of a call of one kind do."""
+"""Rule that computes the work of one kind of call."""

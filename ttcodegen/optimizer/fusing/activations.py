@@ -20,7 +20,7 @@ from ttcodegen.ops.elementwise.fused_activations import ACTIVATIONS
 from ttcodegen.optimizer.overrides.overrides import FunctionOverrides, overrides_of
 
 PARAMETERS = {"gelu": (0.0,)}
-"""What makes an activation exact that has an approximate form."""
+"""Parameters that select the exact form of an activation."""
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ class _Projection:
     positions: int
     """Of each of them; 0 of one token, whose heads are rows of a matrix."""
     count: int
-    """How many heads."""
+    """Number of heads."""
     size: int
     """The numbers of a head."""
 

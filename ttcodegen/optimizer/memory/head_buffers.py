@@ -1,4 +1,4 @@
-"""What embeddings, heads of attention and rotations of them take of each L1 for circular buffers.
+"""Circular buffers of embeddings, attention heads and rotary embeddings.
 
 The sizes are those of the program factories of tt-metal 0.70.1.
 """

@@ -1,4 +1,4 @@
-"""What the programs of `permute` and `transpose` take of each L1 for circular buffers, in bytes.
+"""Circular buffers of `permute` and `transpose`, in bytes of L1.
 
 The library swaps two dimensions at a time where it has a program for that, and has a general
 program for everything else (permute.cpp and transpose.cpp of tt-metal 0.70); the sizes are those

@@ -1,4 +1,4 @@
-"""What pools take of each L1 for circular buffers.
+"""Circular buffers of pools.
 
 The sizes are those of `calculate_pool_cb_sizes` (pool_utils.cpp of tt-metal 0.70.1) and of the
 programs that bring the image to shards and copy the halo of each.
@@ -28,7 +28,7 @@ def pool_buffers(call: LibraryCall, chip: ChipDescription) -> int:
 
 
 def shards_of_pool(call: LibraryCall, chip: ChipDescription) -> PoolShards:
-    """How a pool divides its image."""
+    """Sharding of a pool's image."""
     return pool_shards(call, chip, _pooled)
 
 

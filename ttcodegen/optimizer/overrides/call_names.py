@@ -1,4 +1,4 @@
-"""What the calls of a function go by, in the table of decisions and in overrides of them."""
+"""Call names in the table of decisions and in overrides."""
 
 from __future__ import annotations
 

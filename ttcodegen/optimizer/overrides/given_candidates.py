@@ -43,7 +43,7 @@ from ttcodegen.optimizer.programs.norms import norm_misfit
 
 
 class GivenChoices:
-    """What is given for the calls of a function, against the ways that there are."""
+    """Overrides of a function matched against the available candidates."""
 
     def __init__(self, overrides: FunctionOverrides, ways: Ways) -> None:
         self._overrides = overrides
@@ -123,7 +123,7 @@ class GivenChoices:
         return agreeing
 
     def _impossible(self, entry: Entry) -> str | None:
-        """Why no tensor in tiles can be where an entry says; None if one can."""
+        """Returns why no tiled tensor can have an entry's placement, or None if one can."""
         shard, grid = entry.get("shard"), entry.get("grid")
         sharding, cores = entry.get("sharding"), self._ways.model.grid
         if sharding == "interleaved":

@@ -177,7 +177,7 @@ def _check(whose: str, entry: Any, fields: Mapping[str, _Rule]) -> None:
 
 
 class FunctionOverrides:
-    """What is given for the calls of one function."""
+    """Overrides of the calls of one function."""
 
     def __init__(self, overrides: Overrides, names: CallNames) -> None:
         self.names = names
@@ -202,7 +202,7 @@ class FunctionOverrides:
 
 
 def overrides_of(text: str, function: FuncOp) -> FunctionOverrides:
-    """What a file gives for a function; nothing if the text is empty."""
+    """Overrides that a file gives for a function; empty for empty text."""
     return FunctionOverrides(read_overrides(text) if text else {}, CallNames(function))
 
 

@@ -30,7 +30,7 @@ STICK = 32
 
 @dataclass(frozen=True)
 class DecodeAttention:
-    """How a call is distributed."""
+    """Core assignment of a decode attention call."""
 
     users: int
     heads: int
@@ -99,7 +99,7 @@ class DecodeAttention:
 
     @property
     def rounds(self) -> int:
-        """How often the cores of a head put two of their results together."""
+        """Number of tree reduction rounds over the cores of a head."""
         return (self.cores_per_head - 1).bit_length()
 
     def circular_buffers(self, call: LibraryCall) -> int:
@@ -126,5 +126,5 @@ class DecodeAttention:
         return size + sum(align_up(4 * p.shape[-1], STICK) for p in numbers)
 
     def _mask(self, call: LibraryCall) -> TensorPlacement | None:
-        """What is added to the scores."""
+        """Placement of the attention mask."""
         return next((p for p in call.operands[3:] if len(p.shape) == 4), None)

@@ -25,7 +25,7 @@ LARGEST_BLOCK = 16
 
 
 class _Choice:
-    """What the choice looks at."""
+    """Inputs of the library's automatic program choice."""
 
     def __init__(self, call: LibraryCall, grid: CoreGrid, l1: int) -> None:
         self.call, self.grid = call, grid
@@ -63,7 +63,7 @@ class _Choice:
         return 1, 1, 1
 
     def subblock(self, height: int, width: int, whole_rows: bool = False) -> tuple[int, int]:
-        """What the registers hold of a block."""
+        """Subblock of a block that fits the destination registers."""
         for rows, columns in SUBBLOCKS:
             if self.wide and rows * columns > MOST_WIDE:
                 continue

@@ -137,8 +137,10 @@ class Convolution:
 
 
 def sharded_images(call: LibraryCall, grid: CoreGrid) -> Iterator[TensorPlacement]:
-    """Where the library would shard the image of a convolution, by height and in blocks, and where
-    it is if it can stay there."""
+    """Yields the placements in which the library would shard a convolution's image.
+
+    By height and in blocks, and its current placement if it can stay there.
+    """
     image = call.operands[0]
     convolution = Convolution.of(call)
     if not _takes_image(image, call.result) or not convolution.takes_shards:

@@ -28,7 +28,7 @@ LEAST_ALIGNMENT = 8
 
 
 class Sizes(Protocol):
-    """What the division depends on: the sizes of a convolution and what is requested of it."""
+    """Sizes and requests that the core division of a convolution depends on."""
 
     @property
     def in_channels(self) -> int: ...
@@ -66,7 +66,7 @@ class DividedCores:
 
     @property
     def count(self) -> int:
-        """How many cores they are."""
+        """Number of cores."""
         return sum(range_.cores for range_ in self.ranges)
 
     @staticmethod
@@ -112,7 +112,7 @@ def channel_alignment(
 def input_cores(
     sizes: Sizes, kind: MemoryLayout, alignment: int, grid: CoreGrid, orientation: Orientation
 ) -> DividedCores:
-    """Where the library shards an image (determine_parallel_config)."""
+    """Cores of the sharded image (determine_parallel_config)."""
     rows = tiles_along(sizes.out_pixels)
     multiple = sizes.block_height or 1
     if kind == "height_sharded":
@@ -138,7 +138,7 @@ def input_cores(
 
 
 def output_cores(sizes: Sizes, given: DividedCores, grid: CoreGrid) -> DividedCores:
-    """Where the result is computed (determine_output_parallel_config)."""
+    """Cores of the result (determine_output_parallel_config)."""
     channels = tiles_along(sizes.out_channels)
     if sizes.is_product or given.kind == "height_sharded":
         return given

@@ -1,6 +1,6 @@
-"""What each core of a two-dimensional convolution does, in tiles, and the circular buffers that it
-takes for that: the rules of tt-metal 0.70.1, conv2d_utils.cpp and
-conv2d_op_program_factory_common.cpp.
+"""Blocking plan of a 2D convolution: tiles and circular buffers per core.
+
+The rules are those of tt-metal 0.70.1, conv2d_utils.cpp and conv2d_op_program_factory_common.cpp.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ttcodegen.optimizer.programs.reader_split import Reading, splits_reading
 
 @dataclass(frozen=True)
 class Setting:
-    """What is the same for all slices of a convolution."""
+    """Settings shared by all slices of a convolution."""
 
     grid: CoreGrid
     space: int
@@ -41,7 +41,7 @@ def element_bytes(data_type: DataType) -> int:
 
 
 class Plan:
-    """What each core of a convolution does, in tiles."""
+    """Blocking plan of a convolution per core, in tiles."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class Plan:
         return count * (2 if doubled else 1)
 
     def _sums(self, result: TensorPlacement, single: bool) -> int:
-        """Where sums of several steps are kept, if that is not the result."""
+        """Bytes of the partial sums' buffer, if it is not the result's."""
         setting, convolution, cores = self.setting, self.convolution, self.cores
         steps = convolution.kernel[0]
         if cores.kind == "block_sharded":

@@ -1,4 +1,4 @@
-"""How the library divides products of matrices among the cores, by itself or by a configuration."""
+"""Core assignment of matmuls, automatic or by program config."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def subblock(height: int, width: int, most: int = 8, whole_rows: bool = False) -
 
 
 def config_cores(config: ProgramConfig | None, product: Product, grid: CoreGrid) -> int:
-    """How many cores a product is computed on."""
+    """Number of cores of a matmul."""
     match config:
         case MatmulMultiCast():
             rows = product.rows if config.fuse_batch else product.height
@@ -108,7 +108,10 @@ def config_cores(config: ProgramConfig | None, product: Product, grid: CoreGrid)
 def config_misfit(
     config: MatmulProgramConfig, product: Product, grid: CoreGrid, wide: bool
 ) -> str | None:
-    """Why a product cannot have a configuration; None if it can (measured, tt-metal 0.70.1)."""
+    """Returns why a matmul cannot have a program config, or None.
+
+    The rules are measured with tt-metal 0.70.1.
+    """
     cores = getattr(config, "compute_with_storage_grid_size", grid)
     if cores.columns > grid.columns or cores.rows > grid.rows:
         return f"the chip has {grid.columns}x{grid.rows} cores"
@@ -152,8 +155,11 @@ def config_takes_shards(config: MatmulProgramConfig, left: TensorPlacement) -> b
 
 
 def fidelity_passes(call: LibraryCall, wormhole: bool = True) -> int:
-    """How often the matrix engine multiplies: as the call says, else as the library decides by
-    data types, and by whether it got a program configuration."""
+    """Number of fidelity phases of the matrix engine.
+
+    The call gives them, or else the library decides by data types and by whether it got a program
+    config.
+    """
     from ttcodegen.systems.performance import FIDELITY_PASSES
 
     config = call.compute_config

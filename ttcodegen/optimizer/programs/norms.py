@@ -12,8 +12,10 @@ MOST_NORM_SUBBLOCK = 4
 
 
 def norm_misfit(source: TensorPlacement, config: LayerNormSharded) -> str | None:
-    """Why a normalisation of rows with this placement cannot have a configuration; None if it can
-    (measured, tt-metal 0.70.1)."""
+    """Returns why a row normalization cannot have a config, or None.
+
+    The rules are measured with tt-metal 0.70.1 for the placement of its input.
+    """
     fitting = norm_config(source)
     if source.shards is not None and not source.shards.is_rectangle:
         return "the cores of its operand's shards are no rectangle"

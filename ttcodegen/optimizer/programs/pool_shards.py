@@ -31,7 +31,7 @@ _KINDS: tuple[MemoryLayout, ...] = ("height_sharded", "width_sharded", "block_sh
 
 @dataclass(frozen=True)
 class PoolShards:
-    """How a pool divides its image and its result."""
+    """Sharding of a pool's image and result."""
 
     kind: MemoryLayout
     down: int
@@ -97,7 +97,10 @@ def _divisor(most: int, *numbers: int) -> int:
 
 
 def _size(call: LibraryCall, shards: PoolShards, local: LocalBuffers, alignment: int) -> int:
-    """What the release compares: circular buffers, and the result in whole tiles."""
+    """Size by which the library compares shardings of a pool.
+
+    Circular buffers, and the result in whole tiles.
+    """
     pool, result = windows_of(call), call.result
     width = align_up(pool.in_channels, shards.across * TILE_SIDE) // shards.across
     height = align_up(pool.out_pixels, shards.down * TILE_SIDE) // shards.down

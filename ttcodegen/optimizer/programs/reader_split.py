@@ -16,7 +16,7 @@ LEAST_TRANSFER = 16
 
 @dataclass(frozen=True)
 class Reading:
-    """What is read before a product begins."""
+    """Data read before a matmul begins."""
 
     high: int
     """Rows of tiles of the block of the image."""

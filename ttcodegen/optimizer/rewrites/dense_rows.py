@@ -39,7 +39,7 @@ Shape = tuple[int, ...]
 
 RESHAPES = ("reshape", "reshape_row_major")
 MUCH_PADDING = 4
-"""How many times the tiles of its rows a result takes that is rather returned in rows."""
+"""Ratio of tile bytes to row bytes above which a result is returned in rows."""
 ALONG_ROWS = frozenset({"concat", "slice_static"})
 """Ops that work on each row alone if they work along the last dimension; so do normalizations."""
 

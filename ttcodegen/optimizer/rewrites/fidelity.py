@@ -1,4 +1,4 @@
-"""How often the matrix engine multiplies, by the digits that the numbers have."""
+"""Math fidelity by the precision of the operands."""
 
 from __future__ import annotations
 

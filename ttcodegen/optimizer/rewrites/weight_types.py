@@ -23,7 +23,7 @@ from ttcodegen.transforms.functions.const_eval_hoist import constant_values, is_
 from ttcodegen.transforms.rebuilding import body_of
 
 TYPES = {"bfp_bf8": DataType.BFLOAT8_B, "bfp_bf4": DataType.BFLOAT4_B}
-"""What weights can become, as the pipelines spell it."""
+"""Weight types that pipelines may convert to."""
 _WIDER = (DataType.FLOAT32, DataType.BFLOAT16)
 
 

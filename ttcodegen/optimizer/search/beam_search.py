@@ -26,9 +26,9 @@ from ttcodegen.optimizer.cost.calls import CallCost, CostModel
 from ttcodegen.optimizer.search.allocation import shortages
 
 BEAM = 8
-"""How many states are continued."""
+"""Beam width: the number of states that are continued."""
 ATTEMPTS = 5
-"""How often it is searched anew because calls do not fit between the tensors of others."""
+"""Upper bound on search restarts after calls did not fit beside other tensors."""
 L1_SHARE = 0.9
 """The part of L1 that is filled at most."""
 UNKNOWN = frozenset({CallKind.CONVOLUTION, CallKind.POOLING, CallKind.INTERPOLATION})
@@ -39,14 +39,14 @@ Placements = dict[SSAValue, TensorPlacement]
 
 @dataclass(frozen=True)
 class Decision:
-    """How one call is made."""
+    """Decision for one call."""
 
     op: Operation
     way: Way
     moves: tuple[tuple[SSAValue, TensorPlacement], ...]
-    """What is moved before it."""
+    """Moves of operands before the call."""
     seconds: float
-    """What the call and these take."""
+    """Estimated seconds of the call with its moves."""
     l1_bytes: int
     """Bytes of each L1 while it runs."""
     next_best: tuple[float, Way] | None
@@ -71,7 +71,7 @@ class _State:
 
 
 class Choices(Protocol):
-    """What is given for calls from outside."""
+    """Interface of choices given from outside."""
 
     def concern(self, op: CatalogueOp) -> bool:
         """True if anything is given for a call."""
@@ -242,7 +242,7 @@ class Search:
         return kept
 
     def _fixed(self, op: CatalogueOp, values: Sequence[SSAValue]) -> list[bool]:
-        """Which operands cannot be moved: constants, and what is overwritten."""
+        """Mask of operands that cannot be moved: constants and overwritten values."""
         overwritten = op.definition.in_place
         target = op.optional_operand(overwritten) if overwritten is not None else None
         return [
@@ -339,7 +339,7 @@ class Search:
     def _spill(
         self, placements: Placements, index: int, needed: set[SSAValue], buffers: int
     ) -> list[tuple[SSAValue, TensorPlacement]] | None:
-        """What has to go to DRAM so that a call fits; None if it does not fit at all."""
+        """Tensors to spill to DRAM so that a call fits, or None if it cannot."""
         used = self._used(placements)
         if used + buffers <= self.room:
             return []

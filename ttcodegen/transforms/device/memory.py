@@ -99,8 +99,10 @@ def _stored_values(function: FuncOp) -> Iterator[tuple[SSAValue, Operation | SSA
 
 
 def _least_bytes(value: SSAValue) -> int:
-    """What a tensor takes in tiles of its type, an argument in those of the narrowest: weights may
-    become block floats."""
+    """Lower bound on a tensor's bytes in tiles.
+
+    An argument counts in its narrowest type, since weights may become block floats.
+    """
     data_type = normalized_data_type(element_of(value.type))
     if data_type is None or isinstance(value, BlockArgument):
         data_type = DataType.BFLOAT4_B

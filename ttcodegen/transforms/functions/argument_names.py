@@ -1,4 +1,4 @@
-"""What arguments and values are to a function, written down before other ops hide it."""
+"""Attributes that keep names and roles of values through lowering."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def _call(module: ModuleOp, cached: LoadCachedOp) -> None:
 
 
 _MOST_OPS = 1_000_000
-"""How many operations calls may expand to: functions that call others twice grow exponentially."""
+"""Upper bound on ops after inlining: nested calls can grow exponentially."""
 
 
 @dataclass
@@ -86,7 +86,7 @@ class _Inliner:
         }
         """Functions whose calls stay, and whether one is called."""
         self._sizes: dict[str, int] = {}
-        """How many operations a function has once its calls are inlined; callees come first."""
+        """Number of ops of each function after inlining, callees first."""
 
     def run(self) -> None:
         for name, function in self._functions.items():

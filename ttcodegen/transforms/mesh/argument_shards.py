@@ -64,14 +64,16 @@ def _with(
 
 
 def _share_of_argument(value: SSAValue) -> Sharding | None:
-    """How all ops that take an argument divide it; None if they do in several ways."""
+    """Sharding common to all users of an argument, or None if they disagree."""
     shares = {_share_made(use.operation, value) for use in value.uses}
     return shares.pop() if len(shares) == 1 else None if shares else _whole(value)
 
 
 def _share_made(op: Operation, value: SSAValue) -> Sharding:
-    """What an op makes of a tensor that all chips could have: a part of it for each, of which they
-    may be divided again."""
+    """Sharding that an op gives a tensor replicated on all devices.
+
+    Each device takes its part, which may be sharded further.
+    """
     dims = divided_dims(op, to_parts=True)
     if dims is None:
         return _whole(value)

@@ -89,7 +89,7 @@ class _Partition:
         self._mesh = mesh
         self._plan = Propagation(function, mesh)
         self._current: dict[SSAValue, Sharding] = {}
-        """How the values of the old function are divided that have been computed."""
+        """Current sharding of each computed value of the old function."""
         self._on_chips: set[SSAValue] = set()
         """Values of manual computations: each chip has its own."""
         self._made: dict[SSAValue, dict[Sharding, SSAValue]] = {}
@@ -148,7 +148,7 @@ class _Partition:
     # Values
 
     def _have(self, value: SSAValue) -> Sharding:
-        """How a value of the old function is divided."""
+        """Returns the sharding of a value of the old function."""
         if value not in self._current:
             # An argument.
             self._current[value] = self._plan[value]
@@ -171,7 +171,7 @@ class _Partition:
         return found
 
     def _overwrite(self, op: CatalogueOp, made: CatalogueOp, shardings: Sequence[Sharding]) -> None:
-        """What an op has overwritten is what its operand is from here on."""
+        """Records the new value of an operand that an op overwrites."""
         name = op.definition.in_place
         if name is None:
             return
@@ -216,7 +216,7 @@ class _Partition:
         return [self._placed(old, new) for old, new in zip(op.results, results, strict=True)]
 
     def _between(self, op: CatalogueOp) -> SSAValue:
-        """What begins or ends a manual computation."""
+        """Enters or leaves a manual computation."""
         (value,), sharding = op.operands, sharding_of_parts(op)
         if op.parameter("shard_direction") == "shard_to_full":
             self._current[op.results[0]] = sharding
@@ -287,7 +287,7 @@ class _Partition:
     def _reduced(
         self, op: CatalogueOp, value: SSAValue, dimensions: Dimensions, assignment: Assignment
     ) -> SSAValue:
-        """What the chips have of a reduction, as one; divided at once where it is to be."""
+        """Reduces partial results across devices, scattering them at once where requested."""
         old = op.results[0]
         planned = self._plan[old]
         for label, how in dimensions.reduced.items():

@@ -1,4 +1,4 @@
-"""How each value of a function is divided among the chips of a mesh, from what is said of some.
+"""Sharding propagation over the values of a function.
 
 What is said of arguments, results and values in between goes from operands to results and back,
 along the dimensions that go together (`ttcodegen.ops.core.dimensions`), until nothing changes: the
@@ -29,13 +29,13 @@ from ttcodegen.ops.core.definition import TTIRDefinition
 from ttcodegen.ops.core.dimensions import Dimensions, Labels
 
 _MOST_ROUNDS = 16
-"""How often everything is looked at; programs need as many rounds as they turn back and forth."""
+"""Upper bound on propagation rounds; a program needs one per change of direction."""
 
 Axes = tuple[int, ...]
 
 
 def dimensions_of(op: CatalogueOp) -> Dimensions | None:
-    """Which dimensions of an op go together, None if it needs whole tensors."""
+    """Returns the dimension labels of an op, or None if it needs whole tensors."""
     definition = op.definition
     if not isinstance(definition, TTIRDefinition) or definition.dimensions is None:
         return None
@@ -55,7 +55,7 @@ def divisible(shape: Sequence[int], sharding: Sharding, mesh: MeshShape) -> Shar
 
 
 def sharding_of_parts(op: CatalogueOp) -> Sharding:
-    """How the whole tensor of such an op is divided."""
+    """Sharding of the whole tensor of an op on shards."""
     dims: list[int] = op.parameter("shard_dims") or []
     dims = [-1] * (2 - len(dims)) + dims
     return tuple(
@@ -93,7 +93,7 @@ class Assignment:
                 self.axes[label] = tuple(chosen)
 
     def of(self, labels: Labels) -> Sharding:
-        """How a tensor with these labels is divided."""
+        """Sharding of a tensor with these labels."""
         return tuple([() if label is None else self.axes.get(label, ()) for label in labels])
 
 
@@ -104,7 +104,7 @@ class Propagation:
         self._mesh = mesh
         self._shardings: dict[SSAValue, Sharding] = {}
         self.wanted: dict[SSAValue, WantedSharding] = {}
-        """What the function says of arguments and of values that ops make."""
+        """Shardings that the function declares for arguments and op results."""
         self._ops: list[tuple[CatalogueOp, Dimensions]] = []
         self._read(function)
         self._run()

@@ -46,7 +46,7 @@ _LOSSLESS: dict[DataType, frozenset[DataType]] = {
     ),
     DataType.UINT16: frozenset({DataType.UINT32, DataType.INT32, DataType.FLOAT32}),
 }
-"""Which data types hold every value of another one."""
+"""Data types that represent every value of another one."""
 
 
 def is_truth(value: SSAValue) -> bool:

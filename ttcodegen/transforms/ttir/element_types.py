@@ -202,7 +202,7 @@ def _express_booleans(rewriter: Rewriter, op: CatalogueOp) -> Replacement | None
 
 
 def _nonzero(rewriter: Rewriter, source: SSAValue, op: CatalogueOp) -> SSAValue:
-    """Where a value is not zero, as the result of `op`."""
+    """Rewrites `op` as a comparison of a value with zero."""
     element = element_of(source.type)
     data_type = normalized_data_type(element)
     assert data_type is not None

@@ -45,7 +45,7 @@ _MOVING: Mapping[str, Callable[[Rewriter, CatalogueOp], SSAValue]] = {
     "concat": _rest,
     "pad": _padding,
 }
-"""What ops give that move elements, of which some operands have none."""
+"""Rewrites of data movement ops whose operands are partly empty, by op name."""
 
 
 def _without_elements(rewriter: Rewriter, op: CatalogueOp) -> Replacement | None:

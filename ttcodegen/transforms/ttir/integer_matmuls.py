@@ -51,7 +51,7 @@ class _Factor:
         return 1 << (self.bits - 1) if self.signed else (1 << self.bits) - 1
 
     def count(self, width: int) -> int:
-        """How many parts of that many bits there are."""
+        """Counts the parts of the given bit width."""
         return -(-self.bits // width)
 
 
@@ -89,8 +89,10 @@ def _product(rewriter: Rewriter, op: CatalogueOp, first: SSAValue, second: SSAVa
 
 
 def _factor(value: SSAValue) -> _Factor:
-    """What a factor may hold: of one that was converted what it was, unless the conversion has cut
-    it off to less than the bits of a product."""
+    """Bounds the integer values of a matmul operand.
+
+    A converted operand has the bound of its source, unless the conversion cuts it to fewer bits.
+    """
     owner = value.owner
     bits, signed = _range(element_of(value.type))
     if isinstance(owner, CatalogueOp) and owner.name == "ttir.typecast":
@@ -112,7 +114,7 @@ def _range(element: Attribute) -> tuple[int, bool]:
 
 
 def _summed(op: CatalogueOp) -> int:
-    """How many products are added up for an element of the result."""
+    """Counts the products summed up per result element."""
     shape = shape_of(op.operands[0].type)
     if op.name == "ttir.dot_general":
         dims: list[int] = op.parameter("contract_dims_lhs")

@@ -26,7 +26,7 @@ _BIT_PATTERNS = {**_NARROW, "bfloat16": 16}
 _DIRECT = frozenset(("bfloat16", "uint16"))
 """Each other's bits are read by the library."""
 _SUMS = frozenset(("ttir.sum", "ttir.prod", "ttir.cumsum", "ttir.cumprod"))
-"""What adds up or multiplies many elements; products of matrices are converted after."""
+"""Ops that accumulate many elements; matmuls are converted later."""
 
 
 def concerns_narrow_bits(op: CatalogueOp) -> bool:

@@ -52,9 +52,9 @@ _REMEDY = (
     "ttir.yield what they give"
 )
 _KEPT = ("grid", "indexing_maps", "iterator_types")
-"""What a generic says of its program."""
+"""Attributes of a generic that describe its program."""
 STREAMED = "streamed"
-"""What is kept of its circular buffers: the numbers of the inputs and outputs that are streamed."""
+"""Attribute with the indices of the inputs and outputs that are streamed."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def _drop_layouts(function: FuncOp) -> None:
 
 
 def region_fault(op: GenericOp) -> Diagnostic | None:
-    """Why the region cannot be a function of whole tensors, None if it can."""
+    """Returns why a region is no function of whole tensors, or None if it is one."""
     fault = _fault(op)
     if fault is None:
         return None
@@ -148,7 +148,7 @@ def region_fault(op: GenericOp) -> Diagnostic | None:
 
 
 def _fault(op: GenericOp) -> str | None:
-    """What keeps the region from being a function, None if nothing does."""
+    """Returns the obstacle to outlining the region, or None."""
     try:
         op.verify_()
     except VerifyException as error:

@@ -64,7 +64,7 @@ def _on_cpu(op: CatalogueOp) -> PrimitiveLowering | None:
 
 
 def _of_others(op: CatalogueOp) -> PrimitiveLowering | None:
-    """How the op is expressed by others."""
+    """Returns the lowering of an op to other ops, or None."""
     definition = op.definition
     return definition.primitives if isinstance(definition, TTIRDefinition) else None
 

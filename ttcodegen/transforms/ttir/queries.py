@@ -1,4 +1,4 @@
-"""What the rules of the TTIR passes ask about ops and values."""
+"""Queries on ops and values shared by the TTIR rewrite rules."""
 
 from __future__ import annotations
 

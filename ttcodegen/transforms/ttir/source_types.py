@@ -1,4 +1,4 @@
-"""What the device makes of types of the source: f16 as float32, and the notes on the others."""
+"""Conversion of source element types to device types, with notes on narrowed ones."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _STEEP = frozenset(
     f"ttir.{name}" for name in ("ceil", "cos", "floor", "pow", "sin", "tan", "trunc")
 )
 _MOST_NAMES = 4
-"""How many values a note names."""
+"""Upper bound on the values that a note names."""
 
 
 def widen_f16(module: ModuleOp) -> None:

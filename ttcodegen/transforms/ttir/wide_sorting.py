@@ -20,10 +20,10 @@ from ttcodegen.ops.core.traits import Trait
 from ttcodegen.transforms.rewriting import Rewriter
 
 _MOST = 1 << 24
-"""What float32 holds all integers up to."""
+"""Largest integer up to which float32 represents all integers."""
 _HALF = 16
 _MOST_PRODUCERS = 64
-"""How many ops are looked at for how large an integer may be."""
+"""Upper bound on the producers visited to bound an integer's magnitude."""
 
 
 def concerns_wide_order(op: CatalogueOp) -> bool:

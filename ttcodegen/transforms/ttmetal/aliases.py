@@ -46,7 +46,7 @@ _ACCESSOR = "ttkernel.TensorAccessor"
 
 @dataclass(frozen=True)
 class _Direction:
-    """How a kernel moves pages between a tensor and a circular buffer: the names of its ops."""
+    """Direction of page movement between a tensor and a circular buffer, by op names."""
 
     processor: Processor
     pointer: str
@@ -56,12 +56,12 @@ class _Direction:
     end: str
     """The ops on the circular buffer before and after pages are moved."""
     remaining: tuple[str, ...]
-    """What remains to do for all pages at once, where they need not be moved."""
+    """Ops that remain, for all pages at once, where pages are not moved."""
     remark: str
 
     @property
     def transfers(self) -> str:
-        """How the names of ops begin that move something in this direction."""
+        """Prefix of the op names that transfer in this direction."""
         return self.move.removesuffix("_page")
 
     @property
@@ -176,15 +176,15 @@ class _Transfer:
     operand: int
     direction: _Direction
     count: SSAValue
-    """How many units of work the core has."""
+    """Number of work units of the core."""
     accessor: Operation
     buffer: SSAValue
     moving: tuple[Operation, Operation, Operation]
-    """What moves a page, and what begins and ends it."""
+    """Op that moves a page, and the ops that begin and end it."""
 
     @property
     def constant(self) -> str:
-        """What the kernel calls the circular buffer."""
+        """Name of the circular buffer's constant in the kernel."""
         name = self._declaration.properties["arg_name"]
         assert isinstance(name, StringAttr)
         return name.data
@@ -198,7 +198,7 @@ class _Transfer:
     def of(
         cls, kernel: Kernel, function: FuncOp, operand: int, direction: _Direction
     ) -> _Transfer | None:
-        """What moves an operand; None if that is done in several places, or more is done."""
+        """Finds the transfer of an operand, or returns None if it is not plain."""
         arguments = _arguments(function)
         values = [argument.value for argument in kernel.arguments]
         if len(arguments) != len(values) or Place.COUNT not in values:

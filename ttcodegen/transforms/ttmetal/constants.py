@@ -1,4 +1,4 @@
-"""What is computed once comes first in a function that runs programs of the device."""
+"""Hoisting of constant computations to the front of host functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tensors between programs of the device stay in the L1 of its cores."""
+"""Placement of tensors between device programs in L1."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ttcodegen.transforms.ttmetal.shards import CoreTiles, Use, own_bytes, shard
 from ttcodegen.transforms.ttnn.deallocate import buffer_owners
 
 _PROGRAMS_ONLY = frozenset({RUN_PROGRAM, VIEW, DEALLOCATE_BUFFER})
-"""What may use a tensor in L1: the host neither gives it to its caller nor copies it."""
+"""Users that a tensor in L1 may have: the host neither returns nor copies it."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class _Placing:
         self.room = min(chip.usable_l1, performance_of(chip).usable_l1)
         self.members = _members(block)
         self.constants = set(device_constants(function).values)
-        """What is there from the first call on: it stays in DRAM."""
+        """Constant values, which exist from the first call on and stay in DRAM."""
         self.ends = {
             op.operands[0]: position
             for position, op in enumerate(self.ops)
@@ -70,7 +70,7 @@ class _Placing:
         }
         self.needed = _RangeMaximum([_circular_buffers(op) for op in self.ops])
         self.placements: dict[SSAValue, TensorPlacement] = {}
-        """What was placed, in L1."""
+        """Placements of the tensors in L1."""
 
     def place(self) -> None:
         """Moves what fits, and says in the programs what that spares them."""
@@ -131,7 +131,7 @@ class _Placing:
         return all(operation_name(op) in _PROGRAMS_ONLY for op in uses)
 
     def _bytes(self, placement: TensorPlacement) -> int:
-        """What a tensor takes of the L1 of each core."""
+        """L1 bytes per core of a placed tensor."""
         return bank_bytes(placement, self.chip.cores, self.chip.noc_l1_address_align_bytes)
 
 
@@ -149,7 +149,7 @@ def _circular_buffers(op: Operation) -> int:
 
 
 def _uses(program: Program, operands: Iterable[int]) -> list[Use]:
-    """What a program does with some of its operands."""
+    """Uses of some operands by a program."""
     if not program.traffic:
         return []
     return [Use(CoreTiles.of(program, each), program.traffic[each].bytes) for each in operands]

@@ -1,4 +1,4 @@
-"""What a module with programs of the device computes, as functions of TTIR."""
+"""Semantics of modules with device programs as functions of TTIR."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _call_meanings(function: FuncOp, meanings: Mapping[str, FuncOp]) -> None:
 def _call(
     op: Operation, inputs: Sequence[SSAValue], meaning: FuncOp, builder: OpBuilder
 ) -> Sequence[SSAValue]:
-    """What the meaning of a program makes of some tensors."""
+    """Applies the TTIR meaning of a program to tensors."""
     if meaning.is_declaration:
         raise CompileError(
             f"this program has no meaning: @{meaning.sym_name.data} has no body",

@@ -1,4 +1,4 @@
-"""How tensors between programs of the device are divided among the L1 memories of its cores.
+"""Sharding of tensors between device programs over the L1 memories of cores.
 
 A tensor is sharded where a core that writes or reads tiles of it can then do so in its own
 memory. Kernels are the same for tensors in shards: the accessors know where a page is.
@@ -24,7 +24,7 @@ Core = tuple[int, int]
 
 @dataclass(frozen=True)
 class CoreTiles:
-    """Which cores of a program need which tiles of an operand."""
+    """Tiles of an operand that each core of a program needs."""
 
     division: Division
     """With numbers for sizes."""
@@ -34,7 +34,7 @@ class CoreTiles:
 
     @classmethod
     def of(cls, program: Program, operand: int) -> CoreTiles:
-        """What an operand of a program needs."""
+        """Collects the tiles of an operand that each core needs."""
         division = program.traffic[operand].division
         if isinstance(division, BlockTiles):
             division = BlockTiles(program.value(division.rows), program.value(division.columns))
@@ -47,7 +47,7 @@ class Use:
 
     needs: CoreTiles
     bytes: int
-    """What it reads or writes."""
+    """Bytes that the use reads or writes."""
 
 
 def sharded(placement: TensorPlacement, uses: Sequence[Use]) -> TensorPlacement | None:
@@ -63,7 +63,7 @@ def sharded(placement: TensorPlacement, uses: Sequence[Use]) -> TensorPlacement 
 
 
 def own_bytes(placement: TensorPlacement, uses: Iterable[Use]) -> int:
-    """What programs read and write of a tensor in shards in the cores' own memories."""
+    """Bytes of a sharded tensor that programs access in the cores' own L1."""
     total = tiles(placement)
     return sum(_own_tiles(placement, use.needs) * use.bytes // total for use in uses)
 
@@ -106,7 +106,7 @@ def _in_shards(
 
 @lru_cache(maxsize=4096)
 def _own_tiles(placement: TensorPlacement, needs: CoreTiles) -> int:
-    """How many tiles of a tensor are in the L1 of the core that needs them."""
+    """Counts the tiles that are in the L1 of the core that needs them."""
     pairs = zip(_owners(placement), _users(placement, needs), strict=False)
     return sum(owner == user for owner, user in pairs)
 

@@ -1,4 +1,4 @@
-"""Which programs of the device have the same kernels: those that differ in names only.
+"""Deduplication of kernels that differ in names only.
 
 Such kernels become one, which calls tensors by what they are for the program: `left`, `bias`.
 So do the kernels of programs that are put together alike, so that the C++ has one function that
@@ -36,7 +36,7 @@ from ttcodegen.naming.operand_roles import operand_roles
 from ttcodegen.naming.programs import neutral_names, renamed_after_tensor, shared_kernel_name
 
 _PAGES = re.compile(r"(?<=!ttkernel\.cb<)\d+, ")
-"""How many pages a circular buffer has, which the host decides."""
+"""Attribute with the page count of a circular buffer, which the host decides."""
 _VERBS = {Processor.READER: "Reads", Processor.WRITER: "Writes", Processor.COMPUTE: "Computes"}
 
 
@@ -110,7 +110,7 @@ class _Use:
 
     @cached_property
     def text(self) -> str:
-        """What the file of the kernel follows from."""
+        """Everything that determines the kernel's source file."""
         text = _text(self.launch.program, self.kernel, self.function)
         return f"{self.kernel.purpose}\n{text}"
 
@@ -152,8 +152,10 @@ class _Use:
 
 
 def _structure(uses: Sequence[_Use]) -> object:
-    """How a program is put together: of which buffers and kernels with which arguments, whatever
-    their sizes, and whatever the kernels do with them."""
+    """Structure of a program, independent of sizes and of kernel bodies.
+
+    It covers circular buffers, kernels and their arguments.
+    """
     program = uses[0].launch.program
     buffers = tuple((uses[0].renamed(b.name), b.operand) for b in program.circular_buffers)
     kernels = tuple(
@@ -171,7 +173,7 @@ def _structure(uses: Sequence[_Use]) -> object:
 
 
 def _text(program: Program, kernel: Kernel, function: FuncOp) -> str:
-    """What decides over the text of a kernel, but for its purpose."""
+    """Everything that determines a kernel's text except its purpose."""
     parts = [constant.name for constant in kernel.constants]
     for name, buffer in program.buffers_of(kernel).items():
         parts.append(f"{name} {buffer.data_type} {buffer.page_size}")
@@ -200,6 +202,6 @@ def _share(
 
 
 def general_purpose(kernel: Kernel) -> str:
-    """What can be said of a kernel for any program."""
+    """Generic purpose of a kernel, valid for any program."""
     whose = "input" if kernel.processor is Processor.READER else "output"
     return f"{_VERBS[kernel.processor]} tiles of {whose} tensors."

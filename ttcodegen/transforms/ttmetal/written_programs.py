@@ -1,4 +1,4 @@
-"""What a person who writes programs of the device by hand may leave out."""
+"""Completion of hand-written device programs with omitted attributes."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from ttcodegen.systems.description import SystemDescription
 from ttcodegen.transforms.ttnn.layout import operand_specs
 
 _ARCHITECTURE = "wormhole_b0"
-"""What is compiled for if the module does not say."""
+"""Default architecture of modules that name none."""
 
 
 LONG_SUM = 8192
@@ -110,14 +110,14 @@ def _config(call: TTNNOp, architecture: str) -> ComputeConfig | None:
 
 
 def _keys(call: TTNNOp) -> int:
-    """How many keys a query may attend to: those of all its pages, where a table names them."""
+    """Counts the keys that a query may attend to, over all pages of a page table."""
     names = [spec.name for spec in operand_specs(call)]
     keys = call.shape("key")[-2]
     return keys * call.shape("page_table")[-1] if "page_table" in names else keys
 
 
 def _products(call: TTNNOp, definition: TTNNDefinition) -> int:
-    """How many products each element of the result is the sum of."""
+    """Counts the products summed up per result element."""
     attributes = {spec.name: call.parameter(spec.name) for spec in definition.attributes}
     shapes = OpShapes(attributes, [*map(_shape, call.operands)], [*map(_shape, call.results)])
     return definition.flops(shapes) // (2 * max(shapes.produced, 1))

@@ -110,7 +110,7 @@ class _Decomposer:
 
 
 def _between(source: TensorPlacement, target: TensorPlacement) -> TensorPlacement:
-    """Where a sharded tensor is while its rows become tiles, or its tiles rows."""
+    """Intermediate placement while a sharded tensor is tilized or untilized."""
     memory = target.buffer_type if _both_interleaved(target, target) else "dram"
     return source.with_(buffer_type=memory, memory_layout="interleaved", shards=None)
 

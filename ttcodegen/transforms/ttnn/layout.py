@@ -157,8 +157,10 @@ def _deciding(op: CatalogueOp, rule: ResultRule, operands: Sequence[SSAValue]) -
 
 
 def _as_asked(placement: TensorPlacement, asked: TensorPlacement | None) -> TensorPlacement:
-    """Where a call puts its result if it takes a memory configuration: on the device, in the same
-    pages, if those can be there."""
+    """Requested placement of a call's result, if it can be on device.
+
+    The page layout stays.
+    """
     if asked is None or asked.memory is Memory.HOST:
         return placement
     there = placement.with_(
@@ -221,8 +223,11 @@ class _Assigner:
         ]
 
     def _to_overwrite(self, result: SSAValue, found: TensorPlacement) -> TensorPlacement:
-        """Where a result is stored that a later call overwrites: as that call needs it from the
-        beginning, for a converted copy would not be what others read."""
+        """Placement of a result that a later call overwrites.
+
+        It is the one that call needs from the beginning: a converted copy would not be what others
+        read.
+        """
         for use in result.uses:
             user, demand = use.operation, _demand(use.operation, use.index)
             if demand is None or not isinstance(user, CatalogueOp):

@@ -92,7 +92,7 @@ _POSITIONAL = {
 
 
 def _value(parser: Parser) -> Any:
-    """What follows `name =`."""
+    """Parses the value after `name =`."""
     if parser.parse_optional_punctuation("[") is not None:
         values: list[Any] = []
         if parser.parse_optional_punctuation("]") is None:

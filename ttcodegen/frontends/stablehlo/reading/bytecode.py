@@ -123,7 +123,7 @@ class Entry:
 
 @dataclass
 class Tables:
-    """What operations refer to by number."""
+    """Index tables that bytecode operations refer to."""
 
     data: bytes
     version: int
@@ -133,7 +133,7 @@ class Tables:
     attributes: list[Entry] = field(default_factory=list[Entry])
     types: list[Entry] = field(default_factory=list[Entry])
     properties: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    """Where the properties of operations start and end."""
+    """Offset ranges of operation properties."""
 
     def string(self, reader: Reader) -> str:
         """The string whose number comes next."""

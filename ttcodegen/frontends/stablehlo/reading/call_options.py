@@ -1,4 +1,4 @@
-"""What custom calls and composites say beside their operands: as attributes, or as text."""
+"""Options of custom calls and composites, from attributes or text."""
 
 from __future__ import annotations
 

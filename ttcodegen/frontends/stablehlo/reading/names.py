@@ -1,5 +1,4 @@
-"""What the locations of a frontend say: which layer an operation belongs to, and which line of the
-user's program it comes from.
+"""Frontend locations: the layer and source line of an operation.
 
 jax writes name stacks (`jit(main)/Block_0/attn/dot_general`), torch module paths and names of
 arguments as Python spells them (`v['params']['Dense_0']['kernel']`).

@@ -36,19 +36,19 @@ class StableHLOOp(Operation):
 
     traits = OpTraits(tuple)
     short_name: ClassVar[str]
-    """What the operation computes: its name without the dialect."""
+    """Name of the operation without its dialect."""
     source_offset: int = -1
 
     @property
     def given(self) -> dict[str, Any]:
-        """What the form of its own says, as Python values."""
+        """Attributes of the operation's own assembly format, as Python values."""
         found = getattr(self, "_given", None)
         if found is None:
             found = self._given = {}
         return cast("dict[str, Any]", found)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """What the operation says under a name, as a Python value; `default` if nothing."""
+        """Attribute of the operation as a Python value, or `default`."""
         given = self.given
         if name in given:
             return given[name]
@@ -126,7 +126,7 @@ def python_value(attribute: Attribute) -> Any:
 
 
 def _structure(attribute: UnregisteredAttr) -> Any:
-    """What an attribute of the dialect says: a dictionary, or the name of an enumerator."""
+    """Python value of a dialect attribute: a dictionary or an enumerator's name."""
     body = attribute.value.data.strip()
     name = attribute.attr_name.data.rpartition(".")[2]
     if name == "conv":

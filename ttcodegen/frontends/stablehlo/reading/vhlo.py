@@ -70,7 +70,7 @@ _NEWEST = (1, 17)
 _NEWEST_OPERATION = 2
 """The newest version that any operation has in that version of StableHLO."""
 _PRODUCER = re.compile(r"^StableHLO_v(\d+)\.(\d+)\.")
-"""What StableHLO calls itself in an artifact: by the version that it was written for."""
+"""Producer string of StableHLO artifacts, by target version."""
 _UNKNOWN = NoneType()
 
 
@@ -428,7 +428,7 @@ class _Module:
         return op
 
     def _properties(self, raw: RawOperation) -> dict[str, Attribute]:
-        """What an operation says natively: its attributes in the order of their names."""
+        """Properties of an operation in bytecode, ordered by name."""
         if raw.properties is None or raw.properties >= len(self.tables.properties):
             damaged(0, f"there are no properties {raw.properties}")
         reader = Reader(self.tables.data, *self.tables.properties[raw.properties])

@@ -1,4 +1,4 @@
-"""Which attributes each operation of VHLO has, in the order in which bytecode holds them.
+"""Attributes of each VHLO operation in bytecode order.
 
 They are in the order of their names. An operation that is not listed has none. (VHLO of StableHLO
 1.17; operations never change, new versions of them get new names.)

@@ -34,7 +34,7 @@ DECOMPOSITIONS: dict[str, Decomposition] = {
 
 
 def decomposition_of(name: str, overload: str) -> Decomposition | None:
-    """How an operation is taken apart, None if it is not here."""
+    """Returns the decomposition of an operation, or None if there is none here."""
     return DECOMPOSITIONS.get(f"{name}.{overload}") or DECOMPOSITIONS.get(name)
 
 

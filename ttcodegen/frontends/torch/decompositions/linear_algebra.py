@@ -16,7 +16,7 @@ from ttcodegen.frontends.torch.decompositions.tracing import (
 )
 
 LARGEST = 64
-"""How many columns are taken one after the other."""
+"""Upper bound on the columns that are processed one after the other."""
 
 
 def require_small(name: str, count: int, largest: int = LARGEST) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from ttcodegen.frontends.torch.decompositions.tracing import Decompositions, Tensor, torch
 
 _LEAST = 2.0**-24
-"""What stands for 0 under a logarithm."""
+"""Positive number that replaces 0 under a logarithm."""
 
 
 def _uniform(shape: Any) -> Tensor:

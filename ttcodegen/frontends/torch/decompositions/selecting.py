@@ -20,7 +20,7 @@ from ttcodegen.frontends.torch.decompositions.tracing import (
 
 
 def _order_of(mask: Tensor) -> Tensor:
-    """How many elements of a flat mask that are true come before each."""
+    """Exclusive prefix count of the true elements of a flat mask."""
     return torch.cumsum(mask.to(torch.int32), 0) - 1
 
 
@@ -135,7 +135,7 @@ def _mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tens
 
 
 def _histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
-    """How many elements are in each of some bins of one width, the upper end in the last."""
+    """Histogram with bins of equal width; the last bin includes its upper end."""
     values = computed(x.reshape(-1))
     low, high = _range_of(values, min, max)
     edges = low + (high - low) * torch.arange(1, bins, dtype=values.dtype) / bins

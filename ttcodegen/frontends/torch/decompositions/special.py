@@ -215,7 +215,7 @@ _ZETA_TERMS = (12.0, -720.0, 30240.0, -1209600.0, 47900160.0, -1.892437580318379
                -7.1661652561756670113e18)  # fmt: skip
 """(2k)! / B2k of the Euler-Maclaurin formula."""
 _LOWEST_ZETA = 24
-"""How far below zero Hurwitz' zeta function is summed."""
+"""Lower bound of the arguments of the Hurwitz zeta function."""
 
 
 def _tail_of_zeta(x: Any, a: Tensor, term: Tensor, terms: int) -> Tensor:

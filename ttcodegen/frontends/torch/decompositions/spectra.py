@@ -13,7 +13,7 @@ from ttcodegen.frontends.torch.decompositions.tracing import (
 )
 
 _LARGEST = 16
-"""How many columns are rotated; each pair of them several times."""
+"""Upper bound on the columns of Jacobi rotations, each pair rotated several times."""
 _SWEEPS = 6
 
 

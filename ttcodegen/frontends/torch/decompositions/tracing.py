@@ -1,4 +1,4 @@
-"""What decompositions have in common: torch itself, and the types that they compute with."""
+"""Torch module and computation types shared by decompositions."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Scratch:
 
 @dataclass
 class Needs:
-    """What a compute kernel turned out to need, beside the buffers of the program."""
+    """Requirements of a compute kernel beyond the program's circular buffers."""
 
     scratch: dict[str, Scratch] = field(default_factory=dict[str, Scratch])
     read_by_matrix_engine: set[str] = field(default_factory=set[str])
@@ -71,7 +71,7 @@ class Needs:
 
 @dataclass(frozen=True)
 class _Source:
-    """Where a tile of an expression is."""
+    """Location of an expression's tile."""
 
     buffer: str
     index: Number
@@ -95,7 +95,7 @@ class BlockWriter:
         self.formats = formats
         self._held: list[Resident] = []
         self._number_type = DataType.FLOAT32
-        """What numbers that fill tiles are, where they are written."""
+        """Data type of the constants that fill tiles, where they are written."""
         self._names: dict[str, str] = {}
         """Of the circular buffers that are held: the requested names."""
         self._ready: dict[int, tuple[Expression, Expression]] = {}
@@ -108,8 +108,7 @@ class BlockWriter:
 
     @property
     def only_type(self) -> DataType:
-        """What numbers are that are not computed from blocks: integers in kernels that have nothing
-        else."""
+        """Data type of constants: integer in kernels without any other type."""
         computed = (each for each in self.formats.values() if each.is_float or each in INTEGERS)
         held = set(map(_in_registers, computed))
         return held.pop() if len(held) == 1 else DataType.FLOAT32
@@ -181,7 +180,7 @@ class BlockWriter:
         self._held, self._ready, self._number_type = outer, around, around_type
 
     def _once(self, expression: Expression, make: Callable[[Expression], Expression]) -> Expression:
-        """What a part becomes, the same however often an expression has it."""
+        """Memoizes a subexpression that occurs several times."""
         if id(expression) not in self._ready:
             self._ready[id(expression)] = expression, make(expression)
         return self._ready[id(expression)][1]

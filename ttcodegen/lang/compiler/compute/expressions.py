@@ -38,7 +38,7 @@ class Expression:
 
     @property
     def operands(self) -> tuple[Expression, ...]:
-        """What it is computed from."""
+        """Operands of the expression."""
         return ()
 
     @property
@@ -58,7 +58,7 @@ class Resident(Expression):
 
     buffer: str
     holds: DataType = field(default=DataType.FLOAT32, kw_only=True)
-    """What its elements are in the registers."""
+    """Data type of the elements in the registers."""
     elements: Shape | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -96,7 +96,7 @@ class Broadcast(Expression):
 
     of: Expression
     kind: str
-    """What is repeated inside of tiles: "row", "col", "scalar", or nothing."""
+    """Broadcast inside tiles: "row", "col", "scalar", or none."""
 
     @property
     def operands(self) -> tuple[Expression, ...]:
@@ -195,9 +195,11 @@ def depends_on(expression: Any, buffers: Sequence[str]) -> bool:
 
 
 def engine_part(expression: Expression) -> Expression | None:
-    """What the matrix engine computes in the loop of an expression: the first product that only
-    elementwise functions use, or the expression itself if it is a reduction, whose result the
-    packer makes."""
+    """Part of an expression that the matrix engine computes in its loop.
+
+    It is the first matmul that only elementwise functions use, or the expression itself if it is a
+    reduction, whose result the packer makes.
+    """
     return expression if isinstance(expression, Reduction) else _first_product(expression)
 
 

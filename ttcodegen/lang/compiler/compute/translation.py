@@ -69,8 +69,7 @@ class ComputeTranslator(ExpressionTranslator):
         """Variables with buffers of their own that hold copies of blocks, and the loops and
         conditions in which they were assigned."""
         self._brought: dict[tuple[Frame, str], Resident | None] = {}
-        """Where branches of conditions left variables that are read after them; None where they
-        are no block expressions."""
+        """Blocks that branches leave in variables read later; None for other values."""
 
     def kernel_body(self) -> None:
         super().kernel_body()
@@ -229,8 +228,10 @@ class ComputeTranslator(ExpressionTranslator):
     def _kept_apart(
         self, target: ast.Tuple, values: tuple[Any, ...]
     ) -> tuple[tuple[Any, ...], dict[str, Resident]]:
-        """What names are given, computed before variables are replaced that it is computed from:
-        those with circular buffers of their own are replaced one after the other."""
+        """Evaluates right-hand sides before their variables are overwritten.
+
+        Variables with circular buffers of their own are overwritten one after the other.
+        """
         replaced: list[str] = []
         found = list(values)
         kept: dict[str, Resident] = {}
@@ -276,7 +277,7 @@ class ComputeTranslator(ExpressionTranslator):
         return name in self.homes or super().survives(name, before)
 
     def before_loop(self, body: Sequence[ast.stmt]) -> None:
-        """What a loop changes gets a circular buffer of its own."""
+        """Gives variables that a loop assigns circular buffers of their own."""
         super().before_loop(body)
         for name, value in list(self.names.items()):
             if isinstance(value, ComputeBlock) and self._changes(value, name, body):
@@ -292,8 +293,7 @@ class ComputeTranslator(ExpressionTranslator):
                 self._give_home(name, value)
 
     def before_condition(self, body: Sequence[ast.stmt]) -> None:
-        """What is changed under a condition, and read after it, gets a circular buffer of its own,
-        too."""
+        """Gives variables that a branch assigns and later code reads circular buffers."""
         super().before_condition(body)
         end = last_line(body)
         for name, value in list(self.names.items()):

@@ -79,7 +79,7 @@ class MovedTransfer:
     barrier: str = ""
     """The op that waits for it."""
     finish: Callable[[], None] | None = None
-    """What is done instead."""
+    """Replacement of the wait, if there is one."""
     done_in: Regions | None = None
     """The loops and conditions that were open when it was waited for."""
 
@@ -98,7 +98,7 @@ _SIGNS = {"USub": "-"}
 _KINDS: dict[type, str] = {
     MovedBlock: "Block", MovedSlice: "TensorSlice", MovedPipe: "PipeIdentity",
 }  # fmt: skip
-"""What programs call the operands of copies."""
+"""Terms for the operands of copies in messages, by type."""
 
 
 class MovementTranslator(KernelTranslator):
@@ -240,7 +240,7 @@ class MovementTranslator(KernelTranslator):
         return block
 
     def _clear_gaps(self, block: MovedBlock) -> None:
-        """What copies leave of the tiles that kernels compute with."""
+        """Zeroes the tile padding that copies leave and kernels compute with."""
         buffer = block.buffer
         rows, total = prod(buffer.unit_shape), buffer.pages * buffer.page_bytes
         if rows * buffer.row_bytes < total:
@@ -396,7 +396,7 @@ class MovementTranslator(KernelTranslator):
     def _columns(
         self, part: MovedSlice, axes: list[int], buffer: DataflowBuffer, *, is_read: bool
     ) -> _Columns | None:
-        """What a slice has of each row; None if it is all."""
+        """Columns that a slice takes of each row, or None for all."""
         start, width = part.starts[-1], part.tensor.units[-1]
         if axes[-1] != len(part.starts) - 1:
             self.refuse(
@@ -461,11 +461,11 @@ class MovementTranslator(KernelTranslator):
 
 
 def _kind_of(value: object) -> str:
-    """What programs call an operand of a copy."""
+    """Term for an operand of a copy in messages."""
     kind = type(value)
     return _KINDS.get(kind, kind.__name__)
 
 
 def _axis_name(axis: int, rank: int) -> str:
-    """What a dimension of a tensor is called."""
+    """Name of a tensor dimension in messages."""
     return {rank - 1: "column", rank - 2: "row"}.get(axis, "matrix")

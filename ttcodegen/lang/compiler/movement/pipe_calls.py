@@ -48,7 +48,7 @@ class MovedPipe:
 
 
 class PipeCalls:
-    """What calls with pipes become."""
+    """Translation of pipe calls."""
 
     def __init__(self, translator: KernelTranslator, resources: MovementResources) -> None:
         self.translator = translator
@@ -169,7 +169,7 @@ class PipeCalls:
         return self.builder.sum(start, offset)
 
     def begin(self, use: NetUse) -> None:
-        """What a kernel that sends does first: all slots are free."""
+        """Initializes a sending kernel: all slots are free."""
         translator = self.translator
         resources, builder = self.resources, self.builder
         if use.multicasts:

@@ -1,4 +1,6 @@
-"""What a data movement kernel uses of the device: circular buffers, tensors, semaphores, arguments.
+"""Device resources of data movement kernels.
+
+These are circular buffers, tensors, semaphores and arguments.
 
 A kernel is translated twice: the first time it finds out what it needs, the second time it declares
 that.
@@ -35,7 +37,7 @@ from ttcodegen.lang.simulator.tensors import Tensor
 
 @dataclass
 class MovementNeeds:
-    """What a data movement kernel turned out to need, in the order of use."""
+    """Resources that a data movement kernel uses, in order of use."""
 
     buffers: set[str] = field(default_factory=set[str])
     tensors: dict[int, Tensor] = field(default_factory=dict[int, Tensor])
@@ -44,7 +46,7 @@ class MovementNeeds:
     writes: set[int] = field(default_factory=set[int])
     semaphores: dict[str, None] = field(default_factory=dict[str, None])
     initial: dict[str, int] = field(default_factory=dict[str, int])
-    """What semaphores of the operation start as."""
+    """Initial values of the operation's semaphores."""
     printed: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
     """The tensors of which the kernel prints pages, by the circular buffers that hold those."""
     pointers: dict[str, None] = field(default_factory=dict[str, None])

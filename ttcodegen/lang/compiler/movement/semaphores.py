@@ -32,7 +32,7 @@ _LOCAL_CALLS = {
     "wait_ge": "noc_semaphore_wait_min",
     "set": "noc_semaphore_set",
 }
-"""What methods of a semaphore of the node become."""
+"""Translations of the methods of local semaphores."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ def _value(given: Any) -> Number:
 
 
 class SemaphoreCalls:
-    """What calls of methods of semaphores become."""
+    """Translation of semaphore calls."""
 
     def __init__(self, translator: KernelTranslator, resources: MovementResources) -> None:
         self.translator = translator
@@ -60,7 +60,7 @@ class SemaphoreCalls:
         self.builder = resources.builder
 
     def method(self, value: Any, name: str) -> Callable[..., Any] | None:
-        """What a call of a method becomes; None if it is no method of a semaphore."""
+        """Returns the translation of a semaphore method, or None for other values."""
         match value, name:
             case Semaphore(), "wait_eq" | "wait_ge" | "set":
                 return partial(self._local, value, _LOCAL_CALLS[name])

@@ -20,7 +20,7 @@ class Formula:
     least: int | None = None
 
     def at(self, point: Point) -> int:
-        """What it is at a point."""
+        """Evaluates the formula at a point."""
         value = self.first + sum(f * c for f, c in zip(self.factors, point, strict=True))
         if self.modulus is not None:
             value %= self.modulus
@@ -77,7 +77,7 @@ def _affine(values: Mapping[Point, int], at: Point, modulus: int | None) -> Form
 
 
 def _step(values: Mapping[Point, int], at: Point, axis: int) -> int:
-    """How much the value changes with a coordinate: beside the point, else anywhere."""
+    """Step of a value along a coordinate, measured at the point or else anywhere."""
 
     def beside(point: Point, distance: int) -> Point:
         return (*point[:axis], point[axis] + distance, *point[axis + 1 :])

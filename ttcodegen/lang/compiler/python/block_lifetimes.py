@@ -28,7 +28,7 @@ Regions = tuple[int, ...]
 
 @dataclass(eq=False)
 class BlockLife:
-    """What happened to a block since it was acquired."""
+    """Lifetime of a block since its acquisition."""
 
     buffer: str
     kind: KernelKind

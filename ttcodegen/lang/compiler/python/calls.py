@@ -85,11 +85,11 @@ class CallTranslator(ExpressionTranslator):
             ),
             **self._functions_of_python(),
         }
-        """What calls become that are not Python's, by function."""
+        """Translations of functions that are not Python's own."""
         self.regions: Regions = ()
 
     def _functions_of_python(self) -> dict[Any, Callable[..., Any]]:
-        """What functions of Python become whose arguments the running kernel knows."""
+        """Translations of Python functions on values of the running kernel."""
         return {
             abs: self._magnitude,
             int: self._rounded(int, is_up=False),
@@ -198,7 +198,7 @@ class CallTranslator(ExpressionTranslator):
         return self.called(function, arguments, keywords)
 
     def called(self, function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
-        """What a function gives for arguments."""
+        """Translates a call of a function."""
         is_hashable: bool = isinstance(function, Hashable)
         special = self.calls.get(function) if is_hashable else None
         if special is not None:
@@ -315,7 +315,7 @@ class CallTranslator(ExpressionTranslator):
         )
 
     def method(self, value: Any, name: str) -> Callable[..., Any] | None:
-        """What a call of a method becomes; None if Python does it."""
+        """Returns the translation of a method, or None if Python runs it."""
         if isinstance(value, PipeNet) and name in ("is_src", "is_dst", "is_active"):
             return lambda: self._has_role(value, name)
         return None

@@ -1,4 +1,4 @@
-"""What a captured variable is on the node that a kernel runs on."""
+"""Resolution of a captured variable on the kernel's node."""
 
 from __future__ import annotations
 

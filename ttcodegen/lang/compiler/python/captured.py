@@ -1,4 +1,4 @@
-"""What kernels refer to: variables of the operation's body, of the module, and Python's own.
+"""Captured variables of kernels: the operation's body, the module, and builtins.
 
 The body of an operation runs on each node, as in the simulator; a variable that is the same number
 everywhere is a constant of the kernel, one that depends on the node is computed from its position.
@@ -130,7 +130,7 @@ class Captured:
         return list(found.values())
 
     def _values(self, name: str) -> dict[Coordinates, Any]:
-        """What a variable holds, on the nodes on which it is set."""
+        """Values of a variable on the nodes that set it."""
         return {
             place: held[name]
             for place, function in self._functions.items()

@@ -109,7 +109,7 @@ class ExpressionTranslator:
 
     @property
     def here(self) -> ast.AST:
-        """What is translated now."""
+        """Syntax node under translation."""
         return self.frame.here
 
     @here.setter
@@ -137,7 +137,7 @@ class ExpressionTranslator:
         raise CompileError(message, where, remedy=remedy)
 
     def value(self, node: ast.expr) -> Any:
-        """What an expression is, or the value of the kernel that holds it."""
+        """Translates an expression to a Python value or a kernel value."""
         match node:
             case ast.Constant(value):
                 return value
@@ -216,7 +216,7 @@ class ExpressionTranslator:
         return found
 
     def call(self, node: ast.Call) -> Any:
-        """What a call gives."""
+        """Translates a call."""
         raise NotImplementedError
 
     def joined_text(self, node: ast.JoinedStr) -> Any:
@@ -260,7 +260,7 @@ class ExpressionTranslator:
         return placed
 
     def captured_value(self, name: str, node: ast.AST) -> Any:
-        """What the function finds outside of itself; what depends on the node says how."""
+        """Resolves a captured variable; a node-dependent value becomes a formula."""
         captured = self.frame.captured
         if name not in captured:
             self.refuse(f"the name '{name}' is not known", node)
@@ -270,7 +270,7 @@ class ExpressionTranslator:
             self.refuse(str(wrong), node)
 
     def read_variable(self, variable: Variable) -> SSAValue:
-        """What a variable of the kernel holds now."""
+        """Current value of a kernel variable."""
         raise NotImplementedError
 
     def noted(self, frame: Frame, name: str, node: ast.AST) -> None:
@@ -539,7 +539,7 @@ class ExpressionTranslator:
         return value[index]
 
     def _of_dictionary(self, values: dict[Any, Any], key: SSAValue, node: ast.AST) -> Any:
-        """What a dictionary has for a number that the running kernel computes."""
+        """Looks up a dictionary with a key that the running kernel computes."""
         if not values or not all(isinstance(each, int) for each in values):
             self.refuse("a key that the running kernel computes is one of integers", node)
         is_counted = sorted(values) == list(range(len(values)))

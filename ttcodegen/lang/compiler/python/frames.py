@@ -29,10 +29,10 @@ class Frame:
     enclosing: Frame | None = None
     """The function that it is defined in, if that is being translated too."""
     regions: int = 0
-    """How many loops and conditions of the device were open when it was called."""
+    """Number of open device loops and conditions at the call."""
     names: dict[str, Any] = field(default_factory=dict[str, Any])
     here: ast.AST = field(default_factory=ast.Pass)
-    """What is translated now."""
+    """Syntax node under translation."""
     outer_names: set[str] = field(default_factory=set[str])
     """The names that it declares to be variables of the functions around it."""
     iteration: Sequence[ast.stmt] = ()
@@ -114,8 +114,11 @@ def is_plain(value: Any) -> bool:
 def computed_by_python(
     function: CapturedFunction, positional: Sequence[Any], named: Mapping[str, Any]
 ) -> tuple[Any] | None:
-    """What a function gives for values of Python alone; None if it is not the same on all nodes, or
-    uses something of the language, which needs the running kernel."""
+    """Evaluates a function of Python values, or returns None.
+
+    None if the result differs between nodes or the function uses the language, which needs the
+    running kernel.
+    """
     plain = all(map(is_plain, (*positional, *named.values())))
     if plain and function.is_same and "print" not in function.first.__code__.co_names:
         with inside_of(None), suppress(ProgramError):
@@ -137,7 +140,7 @@ def bound_arguments(
     positional: Sequence[Any],
     named: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """What the arguments of a function are in a call.
+    """Binds the arguments of a call to a function's parameters.
 
     Raises:
         TypeError: if the call does not fit the function.

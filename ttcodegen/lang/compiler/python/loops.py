@@ -1,4 +1,4 @@
-"""What loops of the device carry from one iteration to the next: nothing that Python computes."""
+"""Loop-carried state of device loops, without values computed by Python."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Loop:
     """The function that it is in."""
     regions: Regions
     before: Mapping[str, Any]
-    """What the variables that it assigns to held before it."""
+    """Values of the assigned variables before the loop."""
     _assigned: dict[str, set[Regions]] = field(default_factory=dict[str, set[Regions]])
     _read: dict[str, ast.AST] = field(default_factory=dict[str, ast.AST])
 

@@ -25,7 +25,7 @@ MATCHED = "matched"
 
 @dataclass
 class _Pattern:
-    """What has to hold, and what the pattern gives names to."""
+    """Conditions of a match pattern and the names that it binds."""
 
     tests: list[ast.expr] = field(default_factory=list[ast.expr])
     names: dict[str, ast.expr] = field(default_factory=dict[str, ast.expr])

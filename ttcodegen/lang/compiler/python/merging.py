@@ -1,5 +1,4 @@
-"""What a variable of an operation's body holds on the nodes: the same on all, or values that follow
-from the node."""
+"""Merging of a body variable's values over nodes, equal or derived from the node."""
 
 from __future__ import annotations
 
@@ -81,7 +80,7 @@ class RemoteOfPlace:
 
 
 _OTHER_PACKAGES = frozenset({"builtins", "numpy", "torch", "ttcodegen"})
-"""Whose objects are not looked into."""
+"""Packages whose objects are not inspected."""
 
 DependsOnPlace = OfPlace | OfTable | FloatOfPlace | RangeOfPlace | ListOfPlace | RemoteOfPlace
 
@@ -104,7 +103,7 @@ class CapturedFunction:
 
 
 def variables_of(function: FunctionType) -> dict[str, Any]:
-    """What the variables of outer functions hold that a function refers to, of those set."""
+    """Values of the outer variables that a function refers to."""
     found: dict[str, Any] = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         # Nothing else than its exception says that a cell is empty.
@@ -124,7 +123,9 @@ def in_grid(place: Coordinates) -> tuple[int, int]:
 
 
 def merged(name: str, values: Mapping[Coordinates, Any]) -> Any:
-    """What a variable holds on all nodes. Objects that the body makes are made by each node.
+    """Merges a variable's values over all nodes.
+
+    Objects that the body makes are made by each node.
 
     Raises:
         ValueError: if nothing that kernels know says what it holds.

@@ -41,7 +41,7 @@ class Comparison:
 
     @property
     def opposite(self) -> Condition:
-        """What holds where it does not."""
+        """Negation of the condition."""
         return Comparison(_OPPOSITE[self.predicate], self.left, self.right)
 
 
@@ -54,17 +54,17 @@ class Joined:
 
     @property
     def opposite(self) -> Condition:
-        """What holds where it does not."""
+        """Negation of the condition."""
         return Joined(tuple(part.opposite for part in self.parts), not self.needs_all)
 
 
 Condition: TypeAlias = Comparison | Joined
-"""What the running kernel decides."""
+"""Condition that the running kernel decides."""
 
 
 @dataclass(frozen=True)
 class Quotient:
-    """What Python's `/` gives for integers of the kernel: to round, or a float."""
+    """Result of Python's `/` on kernel integers: to be rounded, or a float."""
 
     dividend: Number
     divisor: Number
@@ -83,7 +83,7 @@ def is_condition(value: object) -> TypeGuard[Condition]:
 
 
 def joined(values: Sequence[Any], *, needs_all: bool) -> Any:
-    """What several values say together, `all` or `any` of them: a value that is known, if it is."""
+    """Conjunction or disjunction of several values, folded where known."""
     parts = [each for each in values if is_condition(each)]
     known = [bool(each) for each in values if not is_condition(each)]
     if not parts or (not needs_all) in known:
@@ -127,7 +127,7 @@ class Arithmetic:
         self._bounds: dict[SSAValue, Bounds] = {}
 
     def terms(self, value: Number) -> Terms:
-        """What a value is made of, as far as it is a sum of multiples."""
+        """Decomposes a value into a sum of multiples."""
         if isinstance(value, int):
             return {None: value}
         return self._terms.get(value, {value: 1})
@@ -143,7 +143,7 @@ class Arithmetic:
 
     @contextmanager
     def assuming(self, condition: Condition) -> Generator[None]:
-        """What is computed inside is only computed where a condition holds: it bounds values."""
+        """Bounds the values computed inside by a condition."""
         before = dict(self._bounds)
         for part in _all_of(condition):
             for value, term in self.terms(part.left).items():
@@ -230,7 +230,7 @@ class Arithmetic:
         return None
 
     def known_difference(self, end: Number, start: Number) -> int | None:
-        """How far two values are apart, if that does not depend on the run."""
+        """Difference of two values if it is known at compile time."""
         difference = _combined(self.terms(end), self.terms(start), -1)
         return difference.get(None, 0) if not set(difference) - {None} else None
 
@@ -473,7 +473,7 @@ class Arithmetic:
         return value if constant >= 0 else self.add(value, constant)
 
     def formula(self, formula: Formula, point: Sequence[Number]) -> Number:
-        """What a formula is at a point."""
+        """Evaluates a formula at a point."""
         terms = [(c, f) for f, c in zip(formula.factors, point, strict=True)]
         value = self._signed_sum(terms, formula.first)
         if formula.modulus is not None:

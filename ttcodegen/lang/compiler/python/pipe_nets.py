@@ -42,7 +42,7 @@ class Rectangle:
 
     @property
     def size(self) -> int:
-        """How many nodes it has."""
+        """Number of nodes."""
         return (1 + self.last[0] - self.first[0]) * (1 + self.last[1] - self.first[1])
 
     def __contains__(self, place: Place) -> bool:
@@ -84,12 +84,12 @@ class Line:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """Where it leads from and to, its slot and its turn."""
+        """Numbers of the line: source, destination, slot and order."""
         return (*self.source, *self.target.first, *self.target.last, self.slot, self.turn)
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """What kernels have different calls for."""
+        """Key of the calls that a kernel makes for the line."""
         return (self.source in self.target, self.target.size)
 
 
@@ -97,7 +97,7 @@ LINE_NUMBERS = (
     "source_column", "source_row", "first_column", "first_row", "last_column", "last_row", "slot",
     "turn",
 )  # fmt: skip
-"""What the numbers of a `Line` are."""
+"""Names of the numbers of a `Line`."""
 
 
 @dataclass(frozen=True)
@@ -151,12 +151,12 @@ class CompiledNet:
 
     @property
     def slots(self) -> int:
-        """How many blocks may be on their way to a node."""
+        """Number of blocks that may be in flight to a node."""
         return 1 + max((line.slot for line in self.lines), default=0)
 
     @property
     def most_sent(self) -> int:
-        """How many pipes lead away from a node, at most."""
+        """Largest number of pipes that leave a node."""
         return max(map(len, self.at_sources().values()), default=0)
 
     def at_sources(self) -> dict[Place, list[Line]]:
@@ -183,7 +183,7 @@ class CompiledNet:
         return joined(parts, needs_all=False)
 
     def branches(self, at: Mapping[Place, Sequence[Line]], kinds: bool) -> list[Branch]:
-        """What nodes do with their pipes.
+        """Groups nodes by what they do with their pipes.
 
         Args:
             at: the pipes of each node, in order.
@@ -211,7 +211,7 @@ class CompiledNet:
 
 @dataclass
 class NetUse:
-    """What the kernels of an operation do with a pipe net."""
+    """Uses of a pipe net by an operation's kernels."""
 
     compiled: CompiledNet
     name: str
@@ -260,7 +260,7 @@ class NetUses:
     uses: dict[object, NetUse] = field(default_factory=dict[object, NetUse])
 
     def __getitem__(self, net: PipeNet) -> NetUse:
-        """What is done with a net."""
+        """Returns the uses of a net."""
         if net.key not in self.uses:
             taken = {use.name for use in self.uses.values()}
             stem = name = identifier(net.name.removeprefix("a pipe "))
@@ -348,5 +348,5 @@ def _on_grid(pipe: Pipe, grid: Coordinates) -> tuple[Place, Rectangle]:
 
 
 def has_range(pipe: Pipe) -> tuple[bool, ...]:
-    """Which coordinates of the destination of a pipe are ranges."""
+    """Mask of the destination coordinates that are ranges."""
     return tuple(is_range(part) for part in sequence_of(pipe.dst))

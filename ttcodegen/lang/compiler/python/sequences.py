@@ -26,7 +26,7 @@ class Zipped:
 
     parts: tuple[Any, ...]
     length: Number | None = None
-    """How many there are, where that is known."""
+    """Number of elements, where known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ def zipped(parts: Sequence[Any]) -> Zipped | None:
 
 
 def length_of(value: Any, arithmetic: Arithmetic) -> Number | None:
-    """How many elements a sequence has; None if kernels cannot count them."""
+    """Length of a sequence, or None if kernels cannot count it."""
     match value:
         case KernelRange(start, stop, step):
             return _steps(start, stop, step, arithmetic)

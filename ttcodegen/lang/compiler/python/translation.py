@@ -70,7 +70,7 @@ _WORDS: dict[type[ast.stmt], str] = {
     ast.AsyncFor: "async",
     ast.AsyncWith: "async",
 }
-"""How statements are written that no kernel has."""
+"""Descriptions of statements that kernels do not support."""
 _MISSING = object()
 _OF_PYTHON = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
@@ -272,8 +272,10 @@ class KernelTranslator(VariableTranslator):
 
     @contextmanager
     def scope(self, names: Sequence[str]) -> Generator[None]:
-        """What is only carried out for some nodes, or several times: numbers that these names are
-        given there are not known after it."""
+        """Scope of code that runs on some nodes or repeatedly.
+
+        Numbers assigned to these names are unknown after it.
+        """
         before = dict(self.names)
         outer = self.regions
         self._last_region += 1
@@ -392,7 +394,7 @@ class KernelTranslator(VariableTranslator):
             self.names[name] = UNKNOWN
 
     def _counted_to(self, start: Number, end: Number, step: Number) -> Number | None:
-        """What a loop leaves in its counter."""
+        """Final value of a loop counter."""
         if isinstance(start, int) and isinstance(end, int) and isinstance(step, int):
             return start + step * len(range(start, end, step))
         return self.arithmetic.extreme("max", start, end) if step == 1 else None

@@ -17,14 +17,14 @@ class Variable:
     """A number that loops carry from one iteration to the next, or that conditions change."""
 
     slot: SSAValue
-    """Where the kernel keeps it."""
+    """Storage of the variable in the kernel."""
     read: SSAValue | None = None
-    """What it held when it was read last; None if it may hold something else now."""
+    """Last value read, or None if it may have changed."""
     read_in: Regions = ()
     """The loops and conditions that were open then."""
 
     def known_in(self, regions: Regions) -> SSAValue | None:
-        """What it is known to hold where these loops and conditions are open."""
+        """Known value where these loops and conditions are open."""
         return self.read if regions[: len(self.read_in)] == self.read_in else None
 
 
@@ -39,7 +39,7 @@ def assigned_on_all_ways(branches: Sequence[Sequence[ast.stmt]], name: str) -> b
 
 
 def assigned_values(statements: Sequence[ast.stmt], name: str) -> list[ast.expr | None]:
-    """What statements assign to a variable; None where that is no expression of its own."""
+    """Expressions that statements assign to a variable; None for other assignments."""
     found: list[ast.expr | None] = []
     for node in (each for statement in statements for each in ast.walk(statement)):
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
@@ -63,11 +63,11 @@ class CountingLoop:
     includes_limit: bool
     step: ast.expr
     body: Sequence[ast.stmt]
-    """What comes before the last statement."""
+    """Loop body without the increment at its end."""
 
 
 def counting_loop(node: ast.While) -> CountingLoop | None:
-    """How a while loop counts; None if it does not."""
+    """Recognizes a while loop that counts, or returns None."""
     match node.test, node.body[-1]:
         case (
             ast.Compare(ast.Name(name), [ast.Lt() | ast.LtE() as comparison], [limit]),
@@ -138,7 +138,7 @@ def _has(node: ast.AST, name: str, context: type[ast.expr_context]) -> bool:
 
 
 def last_line(statements: Sequence[ast.stmt]) -> int:
-    """Where statements end."""
+    """Last source line of statements."""
     return max(statement.end_lineno or 0 for statement in statements)
 
 

@@ -192,4 +192,4 @@ TENSOR_FUNCTIONS: dict[str, _Writer] = {
     "ttl.math.atanh": _atanh,
     "ttl.math.acosh": _acosh,
 }
-"""What writes an operator or a function, by its name; those that are missing have no op."""
+"""Writers of operators and functions by name; functions without one have no op."""

@@ -27,13 +27,13 @@ from ttcodegen.lang.simulator.tensors import Tensor
 
 SUMS = ("+", "+=")
 IN_STEPS = {"@": SUMS, "reduce_sum": SUMS, "reduce_max": ("ttl.math.max",)}
-"""What loops compute step by step, and what they put the steps together with."""
+"""Reductions that loops compute step by step, with the combining op."""
 LEAST = -1e30
-"""What is no more than this is where a maximum begins."""
+"""Threshold at or below which an initial value of a maximum is minus infinity."""
 
 
 class NotRegularError(Exception):
-    """Why an operation is no function of whole tensors."""
+    """Reason why an operation is no function of whole tensors."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class _Frame:
     extents: Shape
     """Of the whole tensor, in elements."""
     origins: tuple[Shape, ...]
-    """Where each of several values begins, in units."""
+    """Origin of each of several values, in units."""
 
     def at(self, axes: Sequence[int]) -> _Frame:
         """With some dimensions, in another order."""
@@ -220,7 +220,7 @@ class _Lifting:
     def _in_steps(
         self, terms: Sequence[Sequence[RecordedValue]], kind: str, frame: _Frame
     ) -> Value:
-        """What loops add up, or take the maximum of."""
+        """Reduces the terms of loops by sum or maximum."""
         text, found = self.text, list[Value]()
         groups = [_grouped(each, kind) for each in terms]
         if any(group.keys() != groups[0].keys() for group in groups):
@@ -357,7 +357,7 @@ def _along(
 
 
 def _start(value: RecordedValue, axis: int) -> int | None:
-    """Where the parts of tensors begin that a value is computed from, in a dimension."""
+    """Common start along a dimension of the slices that a value is computed from."""
     match value:
         case RecordedSlice():
             return value.starts[value.axes[axis]]

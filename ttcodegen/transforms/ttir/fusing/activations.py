@@ -73,7 +73,7 @@ def _inner_product(rewriter: Rewriter, value: SSAValue) -> CatalogueOp | None:
 
 
 def addend(rewriter: Rewriter, value: SSAValue, expected: float) -> SSAValue | None:
-    """What `expected` is added to, if `value` is such a sum and has no other use."""
+    """Returns the other operand of a single-use sum with `expected`, or None."""
     producer = rewriter.sole(value, "ttir.add")
     found = None if producer is None else with_splat(producer)
     if producer is None or found is None or not close(found[1], expected, value):
@@ -82,7 +82,7 @@ def addend(rewriter: Rewriter, value: SSAValue, expected: float) -> SSAValue | N
 
 
 def scaled(rewriter: Rewriter, value: SSAValue, expected: float) -> SSAValue | None:
-    """What is multiplied with `expected`, if `value` is such a product and has no other use."""
+    """Returns the other factor of a single-use product with `expected`, or None."""
     producer = rewriter.sole(value, *_SCALINGS)
     if producer is None:
         return None

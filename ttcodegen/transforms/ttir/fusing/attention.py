@@ -54,7 +54,7 @@ class _Factor:
     number: float = 1.0
     transposed: bool = False
     repeats: int = 1
-    """How often each head was repeated."""
+    """Repetition count of each head."""
 
 
 _UNDONE = (
@@ -128,18 +128,21 @@ def _converted(rewriter: Rewriter, value: SSAValue) -> SSAValue:
 
 @dataclass(frozen=True)
 class Scores:
-    """What the softmax of an attention is taken of, taken apart."""
+    """Decomposed scores under the softmax of an attention."""
 
     product: CatalogueOp
     number: float
     mask: SSAValue | None
-    """What is added to the products, or, if something is hidden, the truth of where."""
+    """Additive mask or, if `hidden` is set, boolean mask of the scores."""
     hidden: float = 0.0
-    """What replaces the products where the mask is false, or true if it is inverted."""
+    """Fill value of the scores that the boolean mask hides.
+
+    The mask hides where it is false, or true if it is inverted.
+    """
     inverted: bool = False
 
     def added(self, rewriter: Rewriter) -> SSAValue | None:
-        """What to add to the products so that they are the scores."""
+        """Returns the additive mask of the scores."""
         if self.mask is None or self.hidden == 0.0:
             return self.mask
         shape = [1] * len(shape_of(self.mask.type))

@@ -1,4 +1,4 @@
-"""What masks of attention let queries see."""
+"""Analysis of attention masks: the keys that each query sees."""
 
 from __future__ import annotations
 
@@ -36,14 +36,13 @@ def lowest(value: SSAValue) -> float:
 
 @dataclass(frozen=True)
 class SeenKeys:
-    """What a causal mask lets each query see: all keys up to it, or the last ones of these."""
+    """Keys that a causal mask shows each query: all up to it, or the last few."""
 
     window: int | None
 
 
 def seen_keys(mask: SSAValue, scores: tuple[int, ...]) -> SeenKeys | None:
-    """What a mask that is added to the scores is known to let queries see, if it hides later keys
-    from each of them, perhaps early ones, and does nothing else."""
+    """Recognizes an additive causal mask, with or without a window, or returns None."""
     queries, keys = scores[-2:]
     if queries != keys or queries == 1:
         return None

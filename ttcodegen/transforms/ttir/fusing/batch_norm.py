@@ -23,7 +23,7 @@ BATCH_NORMS = PatternSet()
 
 @dataclass
 class _Factors:
-    """What a tensor less its mean is multiplied with and divided by."""
+    """Multiplier and divisor of a mean-centred tensor."""
 
     above: list[SSAValue] = field(default_factory=list[SSAValue])
     below: list[SSAValue] = field(default_factory=list[SSAValue])

@@ -88,7 +88,7 @@ class _Axes:
 
 @dataclass(frozen=True)
 class _Mask:
-    """What is added to scores, or chooses between them and a number that hides them."""
+    """Mask of attention scores: additive, or a select of a fill value."""
 
     value: SSAValue
     layout: Layout
@@ -127,7 +127,7 @@ class _Mask:
 
 @dataclass(frozen=True)
 class _Found:
-    """What the scores of a softmax are: a product of matrices, a number and a mask."""
+    """Decomposed scores of a softmax: matmul, scale and mask."""
 
     layout: Layout
     number: float = 1.0
@@ -168,7 +168,7 @@ def _scores(
 
 
 def _masked(op: CatalogueOp, layout: Layout) -> list[tuple[SSAValue, _Mask]]:
-    """What may be scores, and the mask then."""
+    """Returns candidates for the unmasked scores, each with its mask."""
     if op.name == "ttir.add":
         lhs, rhs = op.operands
         return [(lhs, _Mask(rhs, layout)), (rhs, _Mask(lhs, layout))]

@@ -121,7 +121,7 @@ def fuse_softmax(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 
 def _inverse_factor(rewriter: Rewriter, op: CatalogueOp) -> tuple[SSAValue, SSAValue] | None:
-    """What the product is of, and what is inverted for it."""
+    """Matches a product with a reciprocal: its factor and the inverted value."""
     for value, factor in (op.operands, op.operands[::-1]):
         inverse = rewriter.sole(factor, "ttir.reciprocal", "ttir.div")
         if inverse is None or (inverse.name == "ttir.div" and splat_of(inverse.operands[0]) != 1):
@@ -153,8 +153,10 @@ def _before_maximum(
 
 
 def _without_floor(rewriter: Rewriter, value: SSAValue) -> SSAValue:
-    """What programs of the device compute of the distance from the maximum before they take rows of
-    the lowest scores for equal (`LEAST_SCORE`)."""
+    """Strips the lower bound of distances from the row maximum in device programs.
+
+    It makes rows of only the lowest scores (`LEAST_SCORE`) uniform.
+    """
     floored = rewriter.sole(value, "ttir.maximum")
     choice = None if floored is None else rewriter.defining(floored.operands[1], "ttir.where")
     if floored is None or choice is None or splat_of(choice.operands[2]) != -inf:
@@ -206,8 +208,7 @@ _MOST_MOVES = 16
 
 
 def _moved_axis(op: CatalogueOp, axis: int) -> int | None:
-    """Which dimension of the op's result a dimension of its operand becomes, None if it is not one
-    any more."""
+    """Maps an operand dimension to the op's result dimension, or None if it is gone."""
     if op.name == "ttir.typecast":
         return axis if is_float(op.results[0]) else None
     if op.name == "ttir.permute":
@@ -378,7 +379,7 @@ def fuse_norm(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 def _weighted(
     rewriter: Rewriter, factor: SSAValue, op: CatalogueOp
 ) -> list[tuple[SSAValue, SSAValue | None]]:
-    """What may be the inverse deviation in a factor, and the weight that it is multiplied with."""
+    """Splits a factor into candidates for inverse deviation and weight."""
     product = rewriter.sole(factor, "ttir.multiply") if op.name == "ttir.multiply" else None
     if product is None:
         return [(factor, None)]

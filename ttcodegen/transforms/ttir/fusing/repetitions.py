@@ -18,7 +18,7 @@ REPETITIONS = ("ttir.repeat_interleave", *_FACTORS)
 
 
 def repetition(op: CatalogueOp) -> list[int]:
-    """How often one of `REPETITIONS` repeats each dimension of its operand, or elements of it."""
+    """Repetition count of each dimension, or of its elements, of one of `REPETITIONS`."""
     if op.name in _FACTORS:
         return op.parameter(_FACTORS[op.name])
     rank = len(op.result_shape)
@@ -27,8 +27,10 @@ def repetition(op: CatalogueOp) -> list[int]:
 
 
 def head_repetition(op: CatalogueOp) -> int:
-    """How often one of `REPETITIONS` repeats each of the heads of (batch, heads, sequence, size),
-    copies next to each other; 0 if it does something else."""
+    """Repetition count of the heads of (batch, heads, sequence, size).
+
+    Copies are adjacent. Zero if one of `REPETITIONS` does something else.
+    """
     shape = shape_of(op.operands[0].type)
     factors = repetition(op)
     if len(shape) != 4 or len(factors) != 4 or [factors[0], *factors[2:]] != [1, 1, 1]:

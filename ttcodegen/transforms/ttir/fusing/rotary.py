@@ -52,8 +52,7 @@ def fuse_rotation(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 
 def _turned(rewriter: Rewriter, root: CatalogueOp) -> SSAValue | None:
-    """What the root computes by the op for it, in bf16; None if it is no rotation that the library
-    has."""
+    """Rewrites a bf16 rotation to the rotary embedding op, or returns None."""
     shape = root.result_shape
     if 0 in shape or len(shape) < 2:
         return None

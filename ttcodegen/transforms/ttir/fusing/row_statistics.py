@@ -1,4 +1,4 @@
-"""Which numbers a value holds for each row of another: means, variances, deviations.
+"""Row statistics: means, variances and deviations of the rows of a value.
 
 Front ends spell them in many ways: with and without the reduced dimension, in a wider type, the
 variance as the mean square of what is left without the mean or as the mean square less the square
@@ -35,8 +35,7 @@ class Normalized:
 def normalized(
     rewriter: Rewriter, value: SSAValue, factor: SSAValue, divides: bool
 ) -> Normalized | None:
-    """What `value` times `factor` (through it, if it divides) is, if `factor` is the inverse of the
-    deviation of the rows (the deviation)."""
+    """Matches `value` normalized by the deviation of its rows."""
     shape = shape_of(value.type)
     kept = (*shape[:-1], 1)
     found = shape_of(factor.type)
@@ -112,7 +111,7 @@ def _exact(rewriter: Rewriter, value: SSAValue) -> SSAValue:
 
 
 def _averaged(rewriter: Rewriter, value: SSAValue) -> SSAValue | None:
-    """What `value` is the mean of, row by row."""
+    """Returns the value whose row-wise mean `value` is, or None."""
     mean = rewriter.defining(statistic(rewriter, value), "ttir.mean")
     if mean is None:
         return None
@@ -121,7 +120,7 @@ def _averaged(rewriter: Rewriter, value: SSAValue) -> SSAValue | None:
 
 
 def _squared(rewriter: Rewriter, value: SSAValue) -> SSAValue | None:
-    """What `value` is the square of."""
+    """Returns the value whose square `value` is, or None."""
     square = rewriter.defining(unconverted(rewriter, value), "ttir.multiply", "ttir.square")
     if square is None or square.operands[0] is not square.operands[-1]:
         return None
@@ -129,7 +128,10 @@ def _squared(rewriter: Rewriter, value: SSAValue) -> SSAValue | None:
 
 
 def _mean_square(rewriter: Rewriter, value: SSAValue) -> SSAValue | None:
-    """What `value` is the mean square of, if nothing else needs that or the squares."""
+    """Returns the value whose mean square `value` is, or None.
+
+    The squares must have no other use.
+    """
     averaged = _averaged(rewriter, value)
     if averaged is None or not averaged.has_one_use():
         return None

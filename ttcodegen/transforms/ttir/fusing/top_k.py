@@ -60,8 +60,7 @@ def fuse_topk(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 
 def _first_elements(sort: CatalogueOp, user: Operation) -> int | None:
-    """How many of the first elements along the sorted dimension an op takes, None if it does
-    something else."""
+    """Counts the leading sorted elements that a user slices, or returns None."""
     if not isinstance(user, CatalogueOp) or user.name != "ttir.slice_static":
         return None
     if any(user.parameter("begins")) or any(step != 1 for step in user.parameter("step")):

@@ -21,7 +21,7 @@ _KNOWN: WeakKeyDictionary[CatalogueOp, Form | None] = WeakKeyDictionary()
 
 
 def constant_form(op: CatalogueOp) -> Form | None:
-    """What the elements of a constant are at each position, None if they follow no such rule."""
+    """Recognizes the positional form of a constant's elements, or returns None."""
     if op not in _KNOWN:
         _KNOWN[op] = _form(op)
     return _KNOWN[op]

@@ -1,4 +1,4 @@
-"""What values can be at any position: linear in the indices, true in a region, or a mask."""
+"""Forms of values by position: linear in the indices, a region, or a mask."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Linear:
 
     @property
     def number(self) -> float | None:
-        """What it is everywhere, None if it varies."""
+        """Constant value of the form, or None if it varies."""
         return None if any(self.coefficients) else self.constant
 
     @property
@@ -128,7 +128,7 @@ Form = Linear | Region | Hiding
 
 
 def both(first: Region, second: Region) -> Region:
-    """Where two regions overlap; of parallel bounds the narrower one stays."""
+    """Intersects two regions, keeping the tighter of parallel bounds."""
     kept: dict[tuple[float, ...], Linear] = {}
     for bound in (*first.bounds, *second.bounds):
         known = kept.get(bound.coefficients)
@@ -138,7 +138,7 @@ def both(first: Region, second: Region) -> Region:
 
 
 def either(first: Region, second: Region) -> Region | None:
-    """What one of two regions covers, if one of them contains the other."""
+    """Returns the union of two regions if one contains the other, else None."""
     common = both(first, second)
     if common == first or is_nowhere(first):
         return second
@@ -156,7 +156,7 @@ def is_nowhere(region: Region) -> bool:
 
 
 def truth_of(form: Form) -> Region | None:
-    """Where a value is not zero, if that is known."""
+    """Region where a value is nonzero, if known."""
     if isinstance(form, Region):
         return form
     if isinstance(form, Hiding):
@@ -166,7 +166,7 @@ def truth_of(form: Form) -> Region | None:
 
 
 def inverted(region: Region) -> Region | None:
-    """What a region leaves out, if one bound says that."""
+    """Complement of a region with a single bound, else None."""
     if is_nowhere(region) or not region.bounds:
         return everywhere(region.rank, is_nowhere(region))
     if len(region.bounds) != 1:
@@ -210,7 +210,7 @@ def compared(name: str, first: Form, second: Form) -> Form | None:
 
 
 def _by_truth(region: Region, outside: bool, inside: bool) -> Region | None:
-    """What is `inside` in a region and `outside` elsewhere."""
+    """Form with one value inside a region and another outside."""
     if inside == outside:
         return everywhere(region.rank, inside)
     return region if inside else inverted(region)

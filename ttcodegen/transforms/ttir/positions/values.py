@@ -50,8 +50,7 @@ _EXACT = {
 
 
 def form_of(value: SSAValue) -> Form | None:
-    """What a value is at each position, None if that is not known. Each op that it is made of is
-    looked at once."""
+    """Derives the positional form of a value, or returns None; visits each op once."""
     known: dict[SSAValue, Form | None] = {}
     pending = [value]
     while pending:
@@ -84,8 +83,11 @@ def _may_follow(op: CatalogueOp) -> bool:
 
 
 def _followed(op: CatalogueOp, forms: list[Form]) -> Form | None:
-    """What an op makes of operands that are known. Lines of positions are computed where no rule
-    says what becomes of them: they are no larger than a sequence."""
+    """Derives the result form of an op from its operand forms.
+
+    Where no rule applies, forms along one dimension are evaluated: they are no larger than a
+    sequence.
+    """
     rule = _RULES.get(op.name)
     found = None if rule is None else rule(op, forms)
     if found is not None or not is_line(op.result_shape) or not is_repeatable(op):
@@ -148,7 +150,7 @@ def _permute(op: CatalogueOp, forms: list[Form]) -> Form | None:
 
 
 def _repeated(op: CatalogueOp, forms: list[Form]) -> Form | None:
-    """What has one element along a dimension is the same everywhere along it."""
+    """Form of an expanded dimension: constant along it."""
     source = shape_of(op.operands[0].type)
     pairs = zip(source, op.result_shape, strict=True)
     changed = [axis for axis, (a, b) in enumerate(pairs) if a not in (1, b)]

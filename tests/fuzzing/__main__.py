@@ -40,8 +40,9 @@ def main() -> int:
 
 def _keep(finding: Finding, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    name = f"{finding.seed}.{finding.target}"
     mutant = finding.mutant
+    suffix = "mlir" if isinstance(mutant, str) else finding.target
+    name = f"{finding.seed}-{finding.target}.{suffix}"
     data = mutant.encode("utf-8", "replace") if isinstance(mutant, str) else mutant
     folder.joinpath(name).write_bytes(data)
     folder.joinpath(f"{name}.txt").write_text(finding.what)

@@ -6,20 +6,27 @@ A test says the same of the same tree, so its mutants are the same in each run;
 
 from __future__ import annotations
 
+import contextlib
+import random
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.fuzzing.structure import mutated_structure
 from tests.fuzzing.targets import (
     array_seed,
+    calls_seeds,
     flatbuffer_seed,
+    frontend_seeds,
     module_seeds,
     read_module,
     tried,
     use_array,
     use_flatbuffer,
 )
+from ttcodegen.foundation.diagnostics import CompileError, Source
+from ttcodegen.parsing import parse_module
 
 SECONDS = 60
 FIRST = 50
@@ -44,8 +51,25 @@ def test_the_same_seed_makes_the_same_mutant() -> None:
         assert tried(seed) is None
 
 
+def test_mutants_of_structure_are_other_modules_that_read() -> None:
+    numbers = random.Random(5)
+    seeds = [numbers.choice(module_seeds()) for _ in range(60)]
+    mutants = [mutated_structure(seed, numbers) for seed in seeds]
+    read = 0
+    for seed, mutant in zip(seeds, mutants, strict=True):
+        if mutant == seed:
+            continue
+        with contextlib.suppress(CompileError):
+            parse_module(Source("mutant.mlir", mutant))
+            read += 1
+    assert read > len(seeds) // 3
+
+
 def test_the_originals_are_right() -> None:
     assert len(module_seeds()) > 100
+    assert len(calls_seeds()) > 50
+    for text in (*calls_seeds()[::4], *frontend_seeds()[::4]):
+        read_module(text)
     use_array(array_seed())
     for kind in ("ttnn", "ttm", "ttsys"):
         use_flatbuffer(kind, flatbuffer_seed(kind))

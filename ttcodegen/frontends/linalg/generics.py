@@ -26,6 +26,7 @@ def generic(build: Translator, op: SourceOp) -> list[SSAValue]:
     """The results of a linalg.generic."""
     kinds = [str(kind) for kind in cast("Any", op.attributes["iterator_types"]).data]
     maps = list(cast("Any", op.attributes["indexing_maps"]).data)
+    _require_consistency(op, maps, len(kinds))
     sizes = _sizes_of_loops(op, maps)
     if len(sizes) != len(kinds):
         raise CompileError("a linalg.generic is not supported if no operand bounds a loop")
@@ -47,6 +48,28 @@ def generic(build: Translator, op: SourceOp) -> list[SSAValue]:
     if not reduced:
         return _parallel(loops, op, block, values, results)
     return reduction(Body(loops, values), op, block, results)
+
+
+def _require_consistency(op: SourceOp, maps: Sequence[Any], loops: int) -> None:
+    """Raises CompileError if maps, operands, arguments and results of the region do not match."""
+    block = op.regions[0].block
+    if not len(maps) == len(block.args) == len(op.operands):
+        raise CompileError(
+            f"a linalg.generic of {len(op.operands)} operands has {len(maps)} indexing maps and "
+            f"{len(block.args)} arguments in its region"
+        )
+    for map_, operand in zip(maps, op.operands, strict=True):
+        rank = len(shape_of(operand.type)) if scalar_of(operand) is None else 0
+        if map_.data.num_dims != loops or len(map_.data.results) != rank:
+            raise CompileError(
+                f"the indexing map {map_} of a linalg.generic does not map {loops} loops to an "
+                f"operand of rank {rank}"
+            )
+    yielded = len(returned_by(block)) if block.last_op is not None else 0
+    if yielded != len(op.results):
+        raise CompileError(
+            f"the region of a linalg.generic yields {yielded} values for {len(op.results)} results"
+        )
 
 
 def _sizes_of_loops(op: SourceOp, maps: Sequence[Any]) -> dict[int, int]:

@@ -130,13 +130,13 @@ def _changed(attribute: Attribute, numbers: random.Random) -> Attribute:
         case StringAttr():
             return StringAttr(numbers.choice(("", "x", "nearest", "../x", "a\nb")))
         case TensorType():
-            return _changed_tensor(cast("TensorType[Attribute]", attribute), numbers)
+            return _changed_tensor(attribute, numbers)
         case DenseArrayBase():
             array = cast("DenseArrayBase[Any]", attribute)
             values = list(array.get_values())
             return DenseArrayBase.from_list(array.elt_type, _changed_list(values, numbers))
         case ArrayAttr():
-            parts = list(cast("ArrayAttr[Attribute]", attribute))
+            parts = list(attribute)
             place = numbers.randrange(len(parts))
             if numbers.random() < 0.3:
                 del parts[place]

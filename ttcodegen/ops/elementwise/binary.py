@@ -429,6 +429,17 @@ ROWS = (
 )
 
 
+def _verify_with_scalar(verify: Verifier) -> Verifier:
+    """The verifier of a call whose second operand is a tensor or a scalar."""
+
+    def verified(op: CatalogueOp) -> None:
+        if op.optional_operand("rhs") is None and op.parameter("scalar") is None:
+            raise VerifyException(f"{op.name}: expected a second operand or a scalar")
+        verify(op)
+
+    return verified
+
+
 def _meaning_with_scalar(function: Callable[[Array, Array], Array]) -> Callable[[Call], Any]:
     def meaning(call: Call) -> Any:
         lhs = call.array("lhs")
@@ -523,7 +534,7 @@ def _register(row: Row) -> None:
             f"ttnn.{ttnn}",
             (lhs, rhs),
             tuple(attributes),
-            verify=row.verify,
+            verify=_verify_with_scalar(row.verify) if row.scalar else row.verify,
             numpy=_meaning_with_scalar(row.function) if row.scalar else on_inputs(row.function),
             result_rules=(ResultRule("attribute" if row.dtype else "first", placed=row.dtype),),
             cpp=cpp_call(f"ttnn::{ttnn}", row.header, *rules),

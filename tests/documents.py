@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.lit.running import run_command_line
+from ttcodegen.cli.run_lines import run_command_line
 
 _BLOCK = re.compile(r"^```(\w+(?: slow)?)(?: title=(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

@@ -138,13 +138,42 @@ def test_overrides_outlive_a_request(explorer: TTExplorer, model: Path) -> None:
     assert explorer.overrides(str(model))["functions"] == {}
 
 
-def test_an_override_of_what_there_is_not_is_reported(explorer: TTExplorer, model: Path) -> None:
+def test_an_override_of_what_there_is_not_is_refused(explorer: TTExplorer, model: Path) -> None:
     pairs = [{"key": "memory", "value": "dram"}]
-    explorer.override(str(model), {"scorse": {"attributes": pairs}})
-    (graph,) = explorer.convert(str(model))
-    reported = graph["groupNodeAttributes"][""]["compile_error"]
-    assert "nothing is called 'scorse'" in reported
-    assert "did you mean 'scores'?" in reported
+    with pytest.raises(ExplorerError, match=r"nothing is called 'scorse'[^?]*'scores'\?"):
+        explorer.override(str(model), {"scorse": {"attributes": pairs}})
+    assert explorer.overrides(str(model))["functions"] == {}
+    assert len(explorer.convert(str(model))) > 1
+
+
+def test_an_override_that_the_optimizer_cannot_follow_is_refused(
+    explorer: TTExplorer, model: Path
+) -> None:
+    good = [{"key": "memory", "value": "l1"}]
+    explorer.override(str(model), {"scores": {"attributes": good}})
+    before = explorer.overrides(str(model))
+    huge = [
+        {"key": "sharding", "value": "block_sharded"},
+        {"key": "grid", "value": "[99, 99]"},
+    ]
+    with pytest.raises(ExplorerError, match=r"\[99, 99\] is more than the 8x8 cores"):
+        explorer.override(str(model), {"scores": {"attributes": huge}})
+    assert explorer.overrides(str(model)) == before
+    settings = {"overrides": {"weights": {"attributes": good}}, "optimize": 0}
+    with pytest.raises(ExplorerError, match="without the optimizer"):
+        explorer.command("override", str(model), settings)
+
+
+def test_the_overrides_of_a_node_are_taken_back(explorer: TTExplorer, model: Path) -> None:
+    pairs = [{"key": "memory", "value": "l1"}]
+    for back in ({"attributes": []}, None, {"attributes": [{"key": "memory", "value": ""}]}):
+        explorer.override(str(model), {"scores": {"attributes": pairs}})
+        explorer.override(str(model), {"scores": back})
+        assert explorer.overrides(str(model))["functions"] == {}
+    # A decision for one function is taken back by the name of the node alone.
+    explorer.override(str(model), {"scores": {"function": "model", "attributes": pairs}})
+    explorer.override(str(model), {"scores": {"attributes": []}})
+    assert explorer.overrides(str(model))["functions"] == {}
 
 
 @pytest.mark.parametrize(
@@ -660,6 +689,13 @@ def test_other_methods_are_refused(server: Server, method: str) -> None:
     connection.request(method, "/", headers={"Authorization": f"Bearer {server.token}"})
     assert connection.getresponse().status == 405
     connection.close()
+
+
+def test_a_level_that_the_target_does_not_have_is_refused(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["-q", "-p", "0", "--target", "ttmetal", "--optimize", "2", str(model)]) == 1
+    assert "--target ttmetal has none of" in capsys.readouterr().err
 
 
 def test_a_server_that_is_terminated_leaves_nothing_behind(model: Path, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lit.running import LitError, run_test, unmet
+from ttcodegen.cli.run_lines import LitError, run_test, unmet
 
 BOOK = """\
 // RUN: ttmlir-opt --ttir-to-ttnn-backend-pipeline="system-desc-path=%system_desc_path%" %s > %t.mlir
@@ -27,7 +27,7 @@ def test_a_file_of_the_book_runs_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "simple_matmul.mlir"
     path.write_text(BOOK)
     run_test(path, tmp_path / "out")
-    assert (tmp_path / "out" / "simple_matmul.tmp.ttnn").stat().st_size > 0
+    assert (tmp_path / "out" / "simple_matmul.mlir.tmp.ttnn").stat().st_size > 0
 
 
 @pytest.mark.parametrize(

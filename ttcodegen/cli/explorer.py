@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 PROGRAM = "ttcodegen-explorer"
 _TOKEN = "TTCODEGEN_EXPLORER_TOKEN"
+_DEFAULT_LEVEL = 2
+"""How much is optimized for ttnn; nothing is for ttmetal."""
 
 _EPILOG = f"""\
 examples:
@@ -64,7 +66,7 @@ def argument_parser() -> argparse.ArgumentParser:
         help="the target that models are compiled for (ttnn)",
     )
     add("--arch", choices=ARCHITECTURES, default="", help="the card (wormhole_b0)")
-    add("--optimize", type=int, choices=(0, 1, 2), default=2, metavar="LEVEL", help="the level of "
+    add("--optimize", type=int, choices=(0, 1, 2), metavar="LEVEL", help="the level of "
         "optimization for ttnn (2)")  # fmt: skip
     add("--stages", metavar="LEFT,RIGHT", help="show two stages of the compile side by side, which "
         "follow each other: source, ttnn, optimized, lowered, emitc, ttmetal")  # fmt: skip
@@ -88,11 +90,12 @@ def _run(invocation: Invocation) -> int:
     from ttcodegen.explorer.settings import Settings
     from ttcodegen.explorer.workers import Workers
 
+    level = _level(options.target, options.optimize)
     path: Path | None = options.path
     if path is not None and not path.exists():
         raise CompileError(f"there is no file '{path}'")
     model = None if path is None else Path(os.path.realpath(path))
-    settings = Settings(options.target, options.arch, options.optimize)
+    settings = Settings(options.target, options.arch, level)
     workers = Workers()
     listed = model is None or not _is_model(model)
     session = Session([_folder(model)], settings, workers=workers, listed=listed)
@@ -126,6 +129,15 @@ def _run(invocation: Invocation) -> int:
     finally:
         server.close()
     return ExitStatus.DONE
+
+
+def _level(target: str, given: int | None) -> int:
+    """The level of optimization; raises CompileError for one that the target does not have."""
+    if target == "ttmetal" and given:
+        raise CompileError(
+            "the optimizer decides on calls of the ttnn library, which --target ttmetal has none of"
+        )
+    return _DEFAULT_LEVEL if given is None else given
 
 
 def _interrupt(number: int, frame: object) -> None:

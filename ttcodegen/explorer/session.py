@@ -248,12 +248,20 @@ class Session:
     def _settings_of(self, command: Command) -> Settings:
         return read_settings(command.settings, self._settings)
 
-    def options(self, path: Path, settings: Settings, *, run: bool = False) -> CompileOptions:
-        """How a model is compiled: with its overrides, and for a run with golden values."""
+    def options(
+        self,
+        path: Path,
+        settings: Settings,
+        *,
+        run: bool = False,
+        decided: Mapping[str, Entries] | None = None,
+    ) -> CompileOptions:
+        """How a model is compiled: with its overrides, or those that were `decided`, and for a run
+        with golden values."""
         overrides = ""
         optimize = settings.optimize if settings.target == "ttnn" else 0
         if optimize:
-            overrides = self.overrides_text(path, settings)
+            overrides = self.overrides_text(path, settings, decided)
         golden = settings.seed if run and settings.target == "ttnn" else None
         return CompileOptions(
             path.name.partition(".")[0] or "model",
@@ -374,7 +382,11 @@ class Session:
 
     def override(self, command: Command) -> list[Any]:
         """Takes decisions for ops: fields and their values, by nodes. An empty value takes a
-        decision back, and no overrides at all take back all of them."""
+        decision back, no attributes those of a node, and no overrides at all all of them.
+
+        Raises:
+            CompileError: if the optimizer cannot follow them, which leaves those there were.
+        """
         path = self.access.path(command.model)
         given: Any = command.settings.get("overrides")
         if not isinstance(given, dict):
@@ -384,6 +396,10 @@ class Session:
         for node, wanted in cast("dict[str, Any]", given).items():
             _change(changed, node, wanted)
         read_overrides(_file(changed))
+        if not _takes_back(state.overrides, changed):
+            settings = self._settings_of(command)
+            options = self.options(path, settings, decided=changed)
+            self._perform(Request("decisions", path, options, settings.const_element_count_limit))
         with self._lock:
             state.overrides = changed
         return [{"success": True}]
@@ -393,10 +409,15 @@ class Session:
         path = self.access.path(command.model)
         return [json.loads(_file(self.state(path).overrides))]
 
-    def overrides_text(self, path: Path, settings: Settings | None = None) -> str:
+    def overrides_text(
+        self,
+        path: Path,
+        settings: Settings | None = None,
+        decided: Mapping[str, Entries] | None = None,
+    ) -> str:
         """The same as text; empty if there are none. With options of tt-mlir those come first."""
-        state = self.state(path)
-        functions = {name: dict(entries) for name, entries in state.overrides.items() if entries}
+        known = self.state(path).overrides if decided is None else decided
+        functions = {name: dict(entries) for name, entries in known.items() if entries}
         if settings is not None and settings.override_options:
             given = entries_of_options(settings.override_options)
             functions[ANY] = {**given, **functions.get(ANY, {})}
@@ -449,8 +470,29 @@ def _file(functions: Mapping[str, Entries]) -> str:
     return json.dumps({"version": VERSION, "functions": functions}, indent=2) + "\n"
 
 
+def _takes_back(before: Mapping[str, Entries], after: Mapping[str, Entries]) -> bool:
+    """Whether overrides hold nothing that they did not hold before."""
+    return all(
+        before.get(function, {}).get(node, {}).get(key) == value
+        for function, entries in after.items()
+        for node, entry in entries.items()
+        for key, value in entry.items()
+    )
+
+
+def _take_back(functions: dict[str, Entries], node: str, function: str) -> None:
+    """Removes what was decided for a node, in whichever function if that is `*`."""
+    for name in [*functions]:
+        if function in (ANY, name):
+            functions[name].pop(node, None)
+            if not functions[name]:
+                del functions[name]
+
+
 def _change(functions: dict[str, Entries], node: str, wanted: object) -> None:
     """Takes one entry of the command `override` over."""
+    if wanted is None:
+        wanted = {"attributes": []}
     if not isinstance(wanted, dict):
         raise CompileError(f"the override of '{node}' is no object")
     given = cast("dict[str, Any]", wanted)
@@ -462,6 +504,9 @@ def _change(functions: dict[str, Entries], node: str, wanted: object) -> None:
             f"the override of '{node}' is wrong",
             remedy="it has 'named_location' and 'attributes', a list of objects with key and value",
         )
+    if not pairs:
+        _take_back(functions, name, function)
+        return
     entries = functions.setdefault(function, {})
     entry = entries.setdefault(name, {})
     for pair in cast("list[Any]", pairs):
@@ -469,7 +514,7 @@ def _change(functions: dict[str, Entries], node: str, wanted: object) -> None:
             raise CompileError(f"an attribute of '{node}' has no key or no value")
         attribute = cast("dict[str, Any]", pair)
         key, value = str(attribute["key"]), _value(attribute["value"])
-        if value == "":
+        if value in ("", None):
             entry.pop(key, None)
         else:
             entry[key] = value

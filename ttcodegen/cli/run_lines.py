@@ -1,4 +1,4 @@
-"""Runs the RUN lines of a file.
+"""The RUN lines of a file, and what runs them.
 
 The programs of the project and filecheck are called in this process: starting Python costs more
 than most tests. A RUN line is a pipe of commands, with `not`, `NAME=VALUE`, `2>&1`, `> FILE`,
@@ -10,6 +10,7 @@ where the features that they name are there or are not.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import re
@@ -17,11 +18,15 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from unittest.mock import patch
+
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.systems.machines import MACHINES
 
 _RUN = re.compile(r"^\s*//\s*RUN:\s?(.*)$", re.MULTILINE)
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
@@ -31,13 +36,41 @@ _OPERATORS = ("|", "<", ">", ">>", "2>", "2>&1", "&>", "&&", ";")
 _CONDITION = re.compile(r"^\s*//\s*(REQUIRES|UNSUPPORTED):\s*(.*)$", re.MULTILINE)
 _FEATURE = re.compile(r"\s*(&&|\|\||!|\(|\)|[\w.=+-]+)")
 SYSTEM_DESC = "SYSTEM_DESC_PATH"
+DEFAULT_SYSTEM = "n150"
+"""The system without that variable."""
 
 
-def features() -> frozenset[str]:
-    """What a file may require: an operating system, and what is set up on this machine."""
-    found = {sys.platform, f"system-{sys.platform}", "wormhole_b0"}
-    found |= {"system-desc"} if os.environ.get(SYSTEM_DESC) else set()
-    return frozenset(found)
+_PIPELINES = ("functional", "perf")
+_DURATIONS = ("push", "pr")
+"""What a test may be limited to by the reference's book; all of it runs here."""
+
+
+def features(extra: Collection[str] = ()) -> frozenset[str]:
+    """What a file may require: an operating system, the architecture and the family of the system
+    that SYSTEM_DESC_PATH names, kinds of tests, and what is `extra`.
+
+    Raises:
+        CompileError: if SYSTEM_DESC_PATH names no system.
+    """
+    found = {sys.platform, f"system-{sys.platform}", *_PIPELINES, *_DURATIONS, *extra}
+    named = os.environ.get(SYSTEM_DESC)
+    found |= {"system-desc"} if named else set()
+    return frozenset(found | set(_of_system(named or DEFAULT_SYSTEM)))
+
+
+@cache
+def _of_system(named: str) -> tuple[str, ...]:
+    """The architecture of a system, and the machines that it is one of."""
+    from ttcodegen.flatbuffer.system import load_system
+
+    system = load_system(named)
+    chips = len(system.chip_indices)
+    same = (
+        each.name
+        for each in MACHINES
+        if (each.arch, each.chips, each.chip.grid) == (system.arch, chips, system.chip.grid)
+    )
+    return (system.arch, *same)
 
 
 def unmet(text: str, present: frozenset[str]) -> str | None:
@@ -86,8 +119,9 @@ def run_lines(text: str) -> list[str]:
     return lines
 
 
-def run_test(path: Path, folder: Path) -> None:
-    """Runs all RUN lines of a file in order; what they write goes to `folder`.
+def run_test(path: Path, folder: Path, *, inside: bool = False) -> None:
+    """Runs all RUN lines of a file in order; what they write goes to `folder`, which is also the
+    working directory if they run `inside`.
 
     Raises:
         LitError: at the first line that fails.
@@ -98,15 +132,16 @@ def run_test(path: Path, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     names = {
         "%basename_t": path.stem,
-        "%system_desc_path%": os.environ.get(SYSTEM_DESC) or "wormhole_b0",
+        "%system_desc_path%": os.environ.get(SYSTEM_DESC) or DEFAULT_SYSTEM,
         "%%": "%",
         "%s": str(path),
         "%S": str(path.parent),
-        "%t": str(folder / f"{path.stem}.tmp"),
+        "%t": str(folder / f"{path.name}.tmp"),
         "%T": str(folder),
     }
     pattern = re.compile("|".join(map(re.escape, names)))
-    with _temporary_files_in(folder):
+    at = contextlib.chdir(folder) if inside else contextlib.nullcontext()
+    with _temporary_files_in(folder), at:
         for line in lines:
             command = pattern.sub(lambda match: names[match.group()], line)
             for part in _split(shlex_tokens(command), ("&&", ";")):
@@ -272,7 +307,12 @@ def _call(words: Sequence[str], stdin: bytes) -> _Done:
 
 
 def _filecheck(arguments: list[str]) -> int | None:
-    from filecheck.main import main
+    try:
+        from filecheck.main import main
+    except ImportError:
+        raise CompileError(
+            "there is no FileCheck", remedy="pip install filecheck, a dependency of ttcodegen"
+        ) from None
 
     main(["filecheck", *arguments])
     return 0
@@ -300,28 +340,3 @@ def _cat(arguments: list[str]) -> int:
 def lit_files(folder: Path) -> list[Path]:
     """The files below a folder that have RUN lines."""
     return [p for p in sorted(folder.rglob("*.mlir")) if _RUN.search(p.read_text("utf-8"))]
-
-
-def main(names: Sequence[str]) -> int:
-    """Runs tests by hand: files or folders; reports which fail and why. With --show-tests it lists
-    them only; -s and -v, which lit has, change nothing."""
-    options = [name for name in names if name.startswith("-")]
-    names = [name for name in names if not name.startswith("-")]
-    folder = Path(__file__).parent
-    paths = [Path(name).resolve() for name in names] or [folder]
-    failed = 0
-    for path in [t for p in paths for t in (lit_files(p) if p.is_dir() else [p])]:
-        if "--show-tests" in options:
-            print(os.path.relpath(path))
-            continue
-        with tempfile.TemporaryDirectory() as scratch:
-            try:
-                if (condition := unmet(path.read_text("utf-8"), features())) is not None:
-                    print(f"UNSUPPORTED: {os.path.relpath(path)} ({condition})")
-                    continue
-                run_test(path, Path(scratch))
-                print(f"PASS: {os.path.relpath(path)}")
-            except LitError as error:
-                failed += 1
-                print(f"FAIL: {os.path.relpath(path)}\n{error}")
-    return 1 if failed else 0

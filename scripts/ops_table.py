@@ -14,7 +14,7 @@ from pathlib import Path
 import ttcodegen.ops
 from ttcodegen.conversions.ttir_to_ttmetal.grouping.grouping import INDEXED, WINDOWS
 from ttcodegen.conversions.ttir_to_ttmetal.grouping.index_maps import MOVEMENTS
-from ttcodegen.conversions.ttir_to_ttmetal.grouping.reductions import REDUCTIONS
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import REDUCTIONS
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.ops.core.definition import (
     REQUIRED,

@@ -334,7 +334,7 @@ def emit_module(
     Raises:
         CompileError: if something has no C++, or nothing can be called.
     """
-    from ttcodegen.conversions.host_functions.file_emission import (
+    from ttcodegen.conversions.host_functions.cpp_interface import (
         FileEmission,
         constants_of,
         functions_in_files,
@@ -359,7 +359,7 @@ def emit_module(
             called = write_called_operations(module, name, input_hash, options.release)
     has_flatbuffer, flatbuffer = True, b""
     if options.target == "ttmetal":
-        from ttcodegen.conversions.mesh.host_shards import share_on_host
+        from ttcodegen.conversions.mesh import share_on_host
 
         has_flatbuffer = _has_meanings(module)
         with runner.stage("flatbuffer"):
@@ -380,8 +380,8 @@ def emit_module(
         with runner.stage("golden values"):
             flatbuffer = embed(flatbuffer)
     if options.trace:
-        from ttcodegen.conversions.ttir_to_ttnn.cpu_calls import cpu_functions
-        from ttcodegen.conversions.ttnn_to_emitc.traces import require_traceable
+        from ttcodegen.conversions.ttir_to_ttnn import cpu_functions
+        from ttcodegen.conversions.ttnn_to_emitc import require_traceable
 
         require_traceable(interface, cpu_functions(module))
         description = replace(description, traced=True)
@@ -450,7 +450,7 @@ def _interface(module: ModuleOp, target: str) -> list[Entry]:
 
     if target == "ttnn":
         return required(entries(module))
-    from ttcodegen.conversions.ttmetal_to_emitc.interface import device_entries
+    from ttcodegen.conversions.ttmetal_to_emitc.functions import device_entries
 
     return required(device_entries(module))
 
@@ -486,7 +486,7 @@ def _describe(
     source_dtypes: Mapping[str, tuple[Sequence[str], Sequence[str]]],
 ) -> ModuleDescription:
     """Description of a lowered module for its users, except for its C++."""
-    from ttcodegen.conversions.host_functions.matmul_weights import product_weights
+    from ttcodegen.conversions.host_functions.tuning_constants import product_weights
     from ttcodegen.emission.description import ModuleDescription
 
     estimates: dict[str, FunctionEstimate] = {}

@@ -70,7 +70,7 @@ def ttnn_to_flatbuffer(source: Source | bytes) -> Translated:
     Raises:
         CompileError: if the text is no such module.
     """
-    from ttcodegen.conversions.ttnn_to_emitc.convert import complete_layouts
+    from ttcodegen.conversions.ttnn_to_emitc import complete_layouts
     from ttcodegen.flatbuffer.writer import write_ttnn
     from ttcodegen.ops.context import load_dialects
 

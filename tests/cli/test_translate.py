@@ -12,7 +12,7 @@ import pytest
 from ttcodegen.cli.opt import main as opt
 from ttcodegen.cli.translate import main
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.conversions.ttnn_to_emitc.convert import ConvertTTNNToEmitC
+from ttcodegen.conversions.ttnn_to_emitc import ConvertTTNNToEmitC
 from ttcodegen.emitc.printer import print_module
 from ttcodegen.flatbuffer.module import module_of
 from ttcodegen.flatbuffer.reader import read_ttnn

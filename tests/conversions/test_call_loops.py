@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from xdsl.dialects import test
 from xdsl.dialects.builtin import i32
 
-from ttcodegen.conversions.host_functions.call_loops import with_loops
-from ttcodegen.conversions.host_functions.recording import Loop, Statement
+from ttcodegen.conversions.host_functions.outlining import with_loops
+from ttcodegen.conversions.host_functions.statements import Loop, Statement
 from ttcodegen.emitc.text import Text
 from ttcodegen.ops.core.calls import Call, Use
 

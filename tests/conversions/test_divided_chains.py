@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.conversions.host_functions import layers, splitting
-from ttcodegen.conversions.host_functions.shared_values import shared_first
+from ttcodegen.conversions.host_functions import layer_analysis, layers
+from ttcodegen.conversions.host_functions.layer_analysis import shared_first
 from ttcodegen.foundation.diagnostics import Source
 
 ROWS = "tensor<32x64xf32>"
@@ -71,9 +71,9 @@ def _shared_first(statements: Any, body: layers.Body) -> Any:
 def test_any_order_of_calls_and_any_cut(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     random = Random(seed)
     longest = random.choice([12, 20, 35, 60, 95])
-    monkeypatch.setattr(splitting, "LONGEST", longest)
-    monkeypatch.setattr(splitting, "LONGEST_WITH_COMMENTS", longest + 5)
-    monkeypatch.setattr(splitting, "SHORTEST", max(longest // 4, 3))
+    monkeypatch.setattr(layer_analysis, "LONGEST", longest)
+    monkeypatch.setattr(layer_analysis, "LONGEST_WITH_COMMENTS", longest + 5)
+    monkeypatch.setattr(layer_analysis, "SHORTEST", max(longest // 4, 3))
     monkeypatch.setattr(layers, "LONGEST", longest)
     if random.random() < 0.5:
         monkeypatch.setattr(layers, "_ordered", _shared_first)

@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.conversions.host_functions.repeats import Run, primitive_lengths, repeated_runs
+from ttcodegen.conversions.host_functions.layer_analysis import (
+    Run,
+    primitive_lengths,
+    repeated_runs,
+)
 from ttcodegen.emission.templates import clang_format_style
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.runtime.library import load

@@ -20,7 +20,7 @@ KNOWN = {
         1,
         "index maps of device programs, a function",
     ),
-    "conversions/ttir_to_ttmetal/grouping/reductions.py": (1, "how kernels combine tiles"),
+    "conversions/ttir_to_ttmetal/grouping/tile_operations.py": (1, "how kernels combine tiles"),
     "optimizer/memory/circular_buffers.py": (
         4,
         "buffers of the program factories, read and measured",

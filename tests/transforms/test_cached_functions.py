@@ -8,7 +8,7 @@ import pytest
 
 from ttcodegen.cli.opt import main as opt
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.conversions.host_functions.splitting import cuts
+from ttcodegen.conversions.host_functions.layer_analysis import cuts
 from ttcodegen.foundation.diagnostics import Source
 
 CACHED = """

@@ -27,8 +27,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from tests.random_programs.recipes.regular import is_regular, result_kind
 from ttcodegen import ops
-from ttcodegen.conversions.ttir_to_ttmetal.coverage import unsupported_reason
-from ttcodegen.conversions.ttir_to_ttmetal.grouping.registers import capacity
+from ttcodegen.conversions.ttir_to_ttmetal.cpu_hoist import unsupported_reason
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import capacity
 from ttcodegen.dialects.core.datatypes import bf16, f32, i1, si32, ui8, ui16, ui32
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.ops.core.builder import OpBuilder

@@ -16,7 +16,7 @@ from tests.random_programs.choices import SeededChoices
 from tests.ttmetal.test_module_runs import compiled_ops
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.conversions.ttmetal_to_emitc.interface import device_entries
+from ttcodegen.conversions.ttmetal_to_emitc.functions import device_entries
 from ttcodegen.dialects.ttcore.enumerations import IteratorTypeAttr
 from ttcodegen.dialects.ttir.generic import GenericOp
 from ttcodegen.dialects.ttmetal.device_module import device_programs

@@ -9,8 +9,8 @@ import pytest
 from tests.ttmetal.function_text import call, function, single, tensor
 from tests.ttmetal.moving_functions import caches
 from ttcodegen.compilation import PIPELINES, CompileOptions, compile_module
-from ttcodegen.conversions.ttir_to_ttmetal.grouping.registers import capacity
-from ttcodegen.conversions.ttmetal_to_emitc.interface import device_entries
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import capacity
+from ttcodegen.conversions.ttmetal_to_emitc.functions import device_entries
 from ttcodegen.dialects.ttmetal.device_module import device_programs
 from ttcodegen.dialects.ttmetal.programs import Processor, Program
 from ttcodegen.foundation.diagnostics import CompileError, Source

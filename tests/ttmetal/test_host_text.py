@@ -14,9 +14,9 @@ from xdsl.dialects.builtin import ModuleOp
 from tests.ttmetal.emission import emitted
 from tests.ttmetal.exp_module import TILES, exp_module, exp_program
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.conversions.host_functions.splitting import LONGEST
-from ttcodegen.conversions.ttmetal_to_emitc.interface import device_entries
-from ttcodegen.conversions.ttmetal_to_emitc.shared_programs import share_programs
+from ttcodegen.conversions.host_functions.layer_analysis import LONGEST
+from ttcodegen.conversions.ttmetal_to_emitc.functions import device_entries
+from ttcodegen.conversions.ttmetal_to_emitc.recording import share_programs
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttcore.memory import Layout
 from ttcodegen.dialects.ttmetal.device_module import device_programs

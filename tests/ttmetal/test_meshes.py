@@ -17,7 +17,7 @@ from tests.random_programs.checking import Checked, run_module
 from tests.random_programs.test_meshes import divided_module
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
-from ttcodegen.conversions.mesh.device_exchange import Sharing
+from ttcodegen.conversions.mesh import Sharing
 from ttcodegen.dialects.ttcore.mesh import MeshShape
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.numerics.drawing import draw_inputs

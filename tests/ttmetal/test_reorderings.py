@@ -10,8 +10,11 @@ import pytest
 
 from tests.ttmetal.function_text import call, function, tensor
 from tests.ttmetal.test_grouping import names, programs
-from ttcodegen.conversions.ttir_to_ttmetal.grouping.index_maps import Piece, reordering
-from ttcodegen.conversions.ttir_to_ttmetal.movement.costs import tiles_and_rows_read
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.index_maps import (
+    Piece,
+    reordering,
+    tiles_and_rows_read,
+)
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.layout.tiled_shape import TiledShape

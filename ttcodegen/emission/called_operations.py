@@ -14,8 +14,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 
-from ttcodegen.conversions.host_functions.cpp_interface import title_of
-from ttcodegen.conversions.host_functions.file_emission import FileEmission
+from ttcodegen.conversions.host_functions.cpp_interface import FileEmission, title_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.cores import CoreRange
 from ttcodegen.dialects.ttcore.module_system import system_of

@@ -10,8 +10,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 
-from ttcodegen.conversions.host_functions.cpp_interface import title_of
-from ttcodegen.conversions.host_functions.file_emission import FileEmission
+from ttcodegen.conversions.host_functions.cpp_interface import FileEmission, title_of
 from ttcodegen.conversions.ttkernel_to_emitc.functions import write_kernel
 from ttcodegen.dialects.operations.operation import operation_name
 from ttcodegen.dialects.ttmetal.device_module import (

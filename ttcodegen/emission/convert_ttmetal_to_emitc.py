@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from ttcodegen.conversions.host_functions.cpp_interface import title_of
-from ttcodegen.conversions.host_functions.file_emission import (
+from ttcodegen.conversions.host_functions.cpp_interface import (
     FileEmission,
     hold_constants,
     replace_content,
+    title_of,
 )
 from ttcodegen.conversions.host_functions.interface import required
-from ttcodegen.conversions.mesh.host_shards import share_on_host
-from ttcodegen.conversions.ttir_to_ttnn.cpu_calls import cpu_functions
-from ttcodegen.conversions.ttmetal_to_emitc.functions import convert_ttmetal_to_emitc
-from ttcodegen.conversions.ttmetal_to_emitc.interface import device_entries
-from ttcodegen.conversions.ttmetal_to_emitc.shared_programs import share_programs
+from ttcodegen.conversions.mesh import share_on_host
+from ttcodegen.conversions.ttir_to_ttnn import cpu_functions
+from ttcodegen.conversions.ttmetal_to_emitc.functions import (
+    convert_ttmetal_to_emitc,
+    device_entries,
+)
+from ttcodegen.conversions.ttmetal_to_emitc.recording import share_programs
 from ttcodegen.emission.convert_ttkernel_to_emitc import (
     KERNELS,
     ConvertTTKernelToEmitC,

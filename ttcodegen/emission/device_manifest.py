@@ -12,15 +12,15 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from ttcodegen.conversions.mesh.device_exchange import (
+from ttcodegen.conversions.mesh import (
     EXCHANGE_KERNEL,
     ChipExchange,
     called_on_cpu,
     chip_exchanges,
+    composed_by_host,
 )
-from ttcodegen.conversions.mesh.host_shards import composed_by_host
-from ttcodegen.conversions.ttir_to_ttnn.cpu_calls import cpu_functions
-from ttcodegen.conversions.ttmetal_to_emitc.shared_programs import SharedProgram, share_programs
+from ttcodegen.conversions.ttir_to_ttnn import cpu_functions
+from ttcodegen.conversions.ttmetal_to_emitc.recording import SharedProgram, share_programs
 from ttcodegen.dialects.operations.functions import callee_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.cores import CoreRange

@@ -12,12 +12,13 @@ from functools import cache
 from pathlib import Path
 
 from ttcodegen.conversions.host_functions.cpp_interface import returned_type
-from ttcodegen.conversions.mesh.device_exchange import EXCHANGE_KERNEL
-from ttcodegen.conversions.ttmetal_to_emitc.recording import TENSOR, creation_arguments
-from ttcodegen.conversions.ttmetal_to_emitc.shared_programs import (
+from ttcodegen.conversions.mesh import EXCHANGE_KERNEL
+from ttcodegen.conversions.ttmetal_to_emitc.recording import (
+    TENSOR,
     KernelPaths,
     SharedProgram,
     SharedPrograms,
+    creation_arguments,
 )
 from ttcodegen.dialects.ttcore.tile import TILE_FORMATS
 from ttcodegen.dialects.ttmetal.device_module import DeviceProgram

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from ttcodegen.conversions.host_functions.cpp_interface import title_of
-from ttcodegen.conversions.host_functions.shards import shards_text
+from ttcodegen.conversions.ttmetal_to_emitc.recording import shards_text
 from ttcodegen.emission.description import (
     FunctionDescription,
     ModuleDescription,

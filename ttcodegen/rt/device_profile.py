@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ttcodegen.conversions.mesh.device_exchange import EXCHANGE_KERNEL
+from ttcodegen.conversions.mesh import EXCHANGE_KERNEL
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.layout.tiled_shape import tile_bytes_of

@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 from xdsl.dialects.func import FuncOp
 
 from ttcodegen.conversions.host_functions.interface import entries
-from ttcodegen.conversions.host_functions.recording import Recorder, SourceFacts
+from ttcodegen.conversions.host_functions.statements import Recorder, SourceFacts
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.flatbuffer.module import module_of
 from ttcodegen.flatbuffer.program import Binary, Program

@@ -171,7 +171,7 @@ PASSES = (
     PassEntry(
         name="convert-ttir-to-ttnn",
         group=Group.TTNN,
-        implementation="ttcodegen.conversions.ttir_to_ttnn.convert:ConvertTTIRToTTNN",
+        implementation="ttcodegen.conversions.ttir_to_ttnn:ConvertTTIRToTTNN",
         description="Turns TTIR ops into calls of the ttnn library.",
     ),
     PassEntry(
@@ -263,7 +263,7 @@ PASSES = (
     PassEntry(
         name="ttnn-modify-signatures-for-dylib",
         group=Group.EMITC,
-        implementation="ttcodegen.conversions.host_functions.uniform_signature:ModifySignaturesForDylib",
+        implementation="ttcodegen.conversions.host_functions.interface:ModifySignaturesForDylib",
         description="Gives each function f a second one in C++, call_f, of vectors of tensors.",
         aliases=("ttnn-tuplify-tensors",),
     ),
@@ -277,7 +277,7 @@ PASSES = (
     PassEntry(
         name="convert-ttnn-to-emitc",
         group=Group.EMITC,
-        implementation="ttcodegen.conversions.ttnn_to_emitc.convert:ConvertTTNNToEmitC",
+        implementation="ttcodegen.conversions.ttnn_to_emitc:ConvertTTNNToEmitC",
         description="Turns TTNN functions into C++ files.",
         options=EMITC_OPTIONS,
     ),

@@ -7,7 +7,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ttcodegen.conversions.ttir_to_ttmetal.parts.access_patterns import AccessPattern
+from ttcodegen.conversions.ttir_to_ttmetal.parts.loop_nests import AccessPattern
 from ttcodegen.dialects.ttcore.cores import CoreRange
 
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ttcodegen.conversions.ttir_to_ttmetal.parts.geometry import (
+from ttcodegen.conversions.ttir_to_ttmetal.parts.loop_nests import (
     Broadcast,
+    LoopNest,
     broadcast_of,
     broadcast_strides,
 )
-from ttcodegen.conversions.ttir_to_ttmetal.parts.loop_nests import LoopNest
 from ttcodegen.layout.tiled_shape import TiledShape
 
 SHAPES = st.tuples(

@@ -7,7 +7,7 @@ import operator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ttcodegen.conversions.ttir_to_ttmetal.grouping.registers import (
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import (
     Compute,
     Copy,
     Load,

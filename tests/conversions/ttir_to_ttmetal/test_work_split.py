@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.ir import Block
 
-from ttcodegen.conversions.ttir_to_ttmetal.parts.geometry import broadcast_strides
-from ttcodegen.conversions.ttir_to_ttmetal.parts.work_split import WorkOrder
+from ttcodegen.conversions.ttir_to_ttmetal.parts.loop_nests import WorkOrder, broadcast_strides
 from ttcodegen.conversions.ttir_to_ttmetal.tiles.reads import TileOperand, TileReads, plan_reads
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttcore.cores import CoreRange

@@ -10,7 +10,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.conversions.host_functions.cpp_interface import returned_type
-from ttcodegen.conversions.ttir_to_ttnn.cpu_calls import overwritten_arguments
+from ttcodegen.conversions.ttir_to_ttnn import overwritten_arguments
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.mesh import ONE_CHIP, declared_mesh, shape_in

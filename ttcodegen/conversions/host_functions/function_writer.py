@@ -1,4 +1,4 @@
-"""Writes statements as the body of a C++ function on the host, for both targets."""
+"""Writes statements as C++ functions of the host, for both targets."""
 
 from __future__ import annotations
 
@@ -7,27 +7,36 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.conversions.host_functions.cpp_interface import DEVICE, TTNN, HostTypes, parameters
+from ttcodegen.conversions.host_functions.cpp_interface import (
+    DEVICE,
+    TTNN,
+    HostTypes,
+    parameters,
+    returned_type,
+)
 from ttcodegen.conversions.host_functions.interface import Entry, InterfaceTensor
+from ttcodegen.conversions.host_functions.layer_analysis import Part, layers_of, split
 from ttcodegen.conversions.host_functions.option_wrappers import options_type, with_options
-from ttcodegen.conversions.host_functions.recording import (
+from ttcodegen.conversions.host_functions.statements import (
     TENSOR,
     Counted,
     SourceFacts,
     Statement,
     StatementRecorder,
 )
-from ttcodegen.conversions.host_functions.splitting import layers_of
 from ttcodegen.conversions.host_functions.variables import Lifetime, Usage, plan_variables
 from ttcodegen.emitc.builder import Argument as Value
 from ttcodegen.emitc.builder import EmitCBuilder
-from ttcodegen.emitc.identifiers import NameScope
+from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.emitc.statements import VerbatimOp
 from ttcodegen.emitc.text import Text
+from ttcodegen.naming.functions import part_name
 from ttcodegen.naming.layers import layer
 from ttcodegen.naming.modules import GivenNames
 from ttcodegen.ops.core.call_parameters import MOST_UNNAMED, parameter_names
 from ttcodegen.ops.core.calls import Argument, Call, Use
+
+# Writes statements as the body of a C++ function on the host, for both targets.
 
 _COLUMNS = 94
 """Of a line, without its indentation and parentheses."""
@@ -448,3 +457,77 @@ def _labels(call: Call) -> Sequence[str]:
 def _only_value(value: Value) -> SSAValue:
     assert isinstance(value, SSAValue)
     return value
+
+
+# Defines the C++ function of an entry, for both targets: a long one calls functions that hold its
+# parts.
+
+
+def write_entry_function(
+    source: SourceFile, body: Body, statements: Sequence[Statement], results: Sequence[SSAValue]
+) -> None:
+    """Defines the function of an entry.
+
+    Args:
+        source: the file.
+        body: what the functions of the entry share.
+        statements: what the function does, in order.
+        results: what it returns.
+    """
+    entry, types = body.entry, source.types
+    returned = [body.recorder.resolved(value) for value in results]
+    parts = split(statements, lambda: body.members.layers(statements), returned, body.lines_of)
+    if len(parts) > 1:
+        statements = [_write_part(source, body, part) for part in parts]
+    result = entry.struct("Outputs") if entry.results else None
+    builder = source.file.function(
+        entry.cpp_name, parameters(entry, types), result, fixed_names=types.fixed_names
+    )
+    function = source.open(body, builder)
+    if len(parts) > 1:
+        # The parts say themselves what they compute.
+        function.layer_of = lambda _: None
+    function.write(statements, returned=results)
+    if result is not None:
+        function.return_struct(result, [tensor.field for tensor in entry.results], results)
+    else:
+        builder.return_()
+    source.file.blank()
+
+
+def _write_part(source: SourceFile, body: Body, part: Part) -> Statement:
+    """Defines a function that holds a part of a body; the statement that calls it."""
+    entry, names, type_of = body.entry, body.recorder.names, body.recorder.type_of
+    shared = parameters(entry, source.types)
+    name = source.function_names.unique(part_name(entry.cpp_name, part.title))
+    scope = NameScope(name for name, _ in shared)
+    taken = [scope.unique(identifier(names[value])) for value in part.live_in]
+    owned = [
+        (value, name)
+        for value, name in zip(part.live_in, taken, strict=True)
+        if value in part.dying
+    ]
+    moved_in = {value for value, _ in owned}
+    types = [
+        type_of(value) if value in moved_in else f"const {type_of(value)}&"
+        for value in part.live_in
+    ]
+    results = tuple(type_of(value) for value in part.live_out)
+    result = returned_type(results)
+    source.file.comment(part.title or f"A part of {entry.cpp_name}.")
+    builder = source.file.function(
+        name,
+        [*shared, *zip(taken, types, strict=True)],
+        result,
+        specifiers=["static"],
+        fixed_names=source.types.fixed_names,
+    )
+    function = source.open(body, builder)
+    function.values.update(zip(part.live_in, builder.arguments[len(shared) :], strict=True))
+    function.write(part.statements, owned=owned, returned=part.live_out, reserved=taken)
+    function.return_values(part.live_out, result)
+    source.file.blank()
+    used = builder.drop_unused_parameters()
+    arguments = [Text(name) for (name, _), is_used in zip(shared, used, strict=False) if is_used]
+    call = Call(name, (*arguments, *map(Use, part.live_in)), result or "void", outlined=True)
+    return Statement(part.statements[0].op, call, part.live_out, part.live_in, types=results)

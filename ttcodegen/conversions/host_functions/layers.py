@@ -22,6 +22,17 @@ from statistics import fmean
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.host_functions.cpp_interface import DEVICE
+from ttcodegen.conversions.host_functions.layer_analysis import (
+    LONGEST,
+    Run,
+    alive_counts,
+    last_uses,
+    made_by,
+    primitive_lengths,
+    repeated_runs,
+    shared_first,
+    shared_values,
+)
 from ttcodegen.conversions.host_functions.outlining import (
     NamedValue,
     OutlinedFunction,
@@ -30,18 +41,11 @@ from ttcodegen.conversions.host_functions.outlining import (
     add_calls,
     differing_texts,
 )
-from ttcodegen.conversions.host_functions.recording import TENSOR, Statement
-from ttcodegen.conversions.host_functions.repeats import Run, primitive_lengths, repeated_runs
-from ttcodegen.conversions.host_functions.shared_values import shared_first, shared_values
-from ttcodegen.conversions.host_functions.splitting import (
-    LONGEST,
-    alive_counts,
-    last_uses,
-    made_by,
-)
-from ttcodegen.conversions.host_functions.statement_groups import (
+from ttcodegen.conversions.host_functions.statements import (
+    TENSOR,
     Group,
     Links,
+    Statement,
     general_signature,
     group_of,
     pieces_of,

@@ -11,10 +11,9 @@ from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from ttcodegen.conversions.mesh.device_exchange import stays_on_chips
-from ttcodegen.conversions.ttir_to_ttmetal.attention.cache_programs import lower_cache
-from ttcodegen.conversions.ttir_to_ttmetal.attention.programs import lower_attention
-from ttcodegen.conversions.ttir_to_ttmetal.generics.generics import group_of
+from ttcodegen.conversions.mesh import stays_on_chips
+from ttcodegen.conversions.ttir_to_ttmetal.attention.programs import lower_attention, lower_cache
+from ttcodegen.conversions.ttir_to_ttmetal.generics import group_of
 from ttcodegen.conversions.ttir_to_ttmetal.grouping.grouping import (
     Group,
     Kind,
@@ -22,15 +21,16 @@ from ttcodegen.conversions.ttir_to_ttmetal.grouping.grouping import (
     is_free_reshape,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.matmul.programs import lower_matmul
-from ttcodegen.conversions.ttir_to_ttmetal.movement.order_programs import lower_order
 from ttcodegen.conversions.ttir_to_ttmetal.movement.programs import lower_indexed, lower_movement
-from ttcodegen.conversions.ttir_to_ttmetal.movement.scatter_programs import lower_scatter
-from ttcodegen.conversions.ttir_to_ttmetal.operation_programs import lower_operation
-from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import Lowered
-from ttcodegen.conversions.ttir_to_ttmetal.rows.programs import lower_rows
+from ttcodegen.conversions.ttir_to_ttmetal.movement.sort_and_scatter import (
+    lower_order,
+    lower_scatter,
+)
+from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import Lowered, lower_operation
+from ttcodegen.conversions.ttir_to_ttmetal.rows import lower_rows
 from ttcodegen.conversions.ttir_to_ttmetal.tiles.programs import lower_tiles
 from ttcodegen.conversions.ttir_to_ttmetal.windows.programs import lower_window
-from ttcodegen.conversions.ttir_to_ttnn.cpu_calls import cpu_functions, overwritten_operands
+from ttcodegen.conversions.ttir_to_ttnn import cpu_functions, overwritten_operands
 from ttcodegen.dialects.core.constants import elements
 from ttcodegen.dialects.core.datatypes import element_of, numpy_name, shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name

@@ -19,22 +19,25 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from ttcodegen.conversions.ttkernel_to_emitc.arguments import declared_position, spelled
-from ttcodegen.conversions.ttkernel_to_emitc.arithmetic import (
+from ttcodegen.conversions.ttkernel_to_emitc.kernel_functions import (
+    KernelFunctions,
+    declared_position,
+    spelled,
+)
+from ttcodegen.conversions.ttkernel_to_emitc.statements import (
+    BEGIN_ZONE,
     CASTS,
+    END_ZONE,
     FUNCTIONS,
     OF_CONDITIONS,
     OPERATORS,
+    ZONE_HEADER,
     changes_before_use,
+    chosen,
     is_flag,
     is_written_at_use,
-)
-from ttcodegen.conversions.ttkernel_to_emitc.kernel_functions import KernelFunctions
-from ttcodegen.conversions.ttkernel_to_emitc.statements import chosen, looked_up, repeated
-from ttcodegen.conversions.ttkernel_to_emitc.zones import (
-    BEGIN_ZONE,
-    END_ZONE,
-    ZONE_HEADER,
+    looked_up,
+    repeated,
     settle_zones,
 )
 from ttcodegen.dialects.ttkernel.attributes import (

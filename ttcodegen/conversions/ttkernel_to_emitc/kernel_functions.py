@@ -1,22 +1,315 @@
-"""The functions of a kernel in C++: `kernel_main`, and one for each stage of a long kernel."""
+"""Functions of a kernel in C++: `kernel_main` with its arguments, and one per stage."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, cast
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, MemRefType, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from ttcodegen.conversions.ttkernel_to_emitc.arguments import KernelArguments, spelled
-from ttcodegen.conversions.ttkernel_to_emitc.stages import Stage, stages_of
-from ttcodegen.dialects.ttkernel.attributes import ThreadType
+from ttcodegen.conversions.ttkernel_to_emitc.statements import COMPUTED
+from ttcodegen.dialects.ttkernel.attributes import CBType, CircularBufferPlaceAttr, ThreadType
 from ttcodegen.dialects.ttkernel.cpp_calls import cpp_type
-from ttcodegen.dialects.ttkernel.operation import constant_integer, kernel_thread
-from ttcodegen.dialects.ttmetal.programs import Kernel, Program
+from ttcodegen.dialects.ttkernel.dataflow_table import COMPILE_TIME_HEADER, DATAFLOW_HEADER
+from ttcodegen.dialects.ttkernel.operation import (
+    STAGE,
+    STAGE_PURPOSE,
+    TTKernelOp,
+    constant_integer,
+    kernel_thread,
+)
+from ttcodegen.dialects.ttmetal.op_names import NAMED_ARGUMENT, RUN_TIME_ARGUMENT
+from ttcodegen.dialects.ttmetal.programs import CircularBuffer, Kernel, Program
 from ttcodegen.emitc.builder import EmitCBuilder
 from ttcodegen.emitc.identifiers import NameScope, identifier, type_name
+from ttcodegen.emitc.spelling import string_literal
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.naming.sources import constant_name, name_in_text
+from ttcodegen.ops.core.call_parameters import MOST_UNNAMED
+from ttcodegen.transforms.rebuilding import body_of
+
+# The stages of a kernel, which become functions where it would be too long for one.
+#
+# The builder of a kernel declares which ops of a block are a stage (`KernelBuilder.stage`). What
+# a stage uses of the kernel around it is declared at file scope if it is known when the kernel is
+# compiled; the rest are the parameters of its function.
+
+LONGEST_KERNEL = 90
+"""The most lines, about, of a kernel that is one function."""
+
+_STEPS = frozenset({"ttkernel.tile_regs_acquire", "ttkernel.tile_regs_release"})
+"""Ops with an empty line before or after them."""
+_LABELLED_LINES = 4
+"""Of a call whose arguments have labels."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage of a kernel, to be written as a function."""
+
+    name: str
+    purpose: str
+    ops: tuple[Operation, ...]
+    """Those of a block."""
+    repeated: tuple[Operation, ...]
+    """Constants and arithmetic without a name that it uses: they are written where they are
+    used, in each function."""
+    captured: tuple[SSAValue, ...]
+    """What else it uses, in the order of definition."""
+
+
+def stages_of(function: FuncOp) -> dict[Operation, Stage]:
+    """The stages of a kernel that is too long for one function, by their first ops."""
+    if _lines(function) <= LONGEST_KERNEL:
+        return {}
+    order = {op: number for number, op in enumerate(function.walk())}
+    found: dict[Operation, Stage] = {}
+    for block in _blocks(function):
+        for name, group in groupby(block.ops, lambda op: op.attributes.get(STAGE)):
+            if isinstance(name, StringAttr):
+                stage = _stage(name.data, tuple(group), order)
+                if stage is not None:
+                    found[stage.ops[0]] = stage
+    return found
+
+
+def _blocks(function: FuncOp) -> Iterator[Block]:
+    yield from function.body.blocks
+    for op in function.body.walk():
+        for region in op.regions:
+            yield from region.blocks
+
+
+def _stage(name: str, ops: tuple[Operation, ...], order: Mapping[Operation, int]) -> Stage | None:
+    """The stage; None if something uses or changes a value across its borders, which no function
+    could."""
+    walked = [each for op in ops for each in op.walk()]
+    inside = frozenset(walked)
+    results = (result for op in ops for result in op.results)
+    if any(use.operation not in inside for result in results for use in result.uses):
+        return None
+    repeated: dict[Operation, None] = {}
+    captured: dict[SSAValue, None] = {}
+    for op in walked:
+        for operand in op.operands:
+            _capture(operand, inside, repeated, captured)
+    if any(isinstance(value.type, MemRefType) for value in captured):
+        return None
+    purpose = ops[0].attributes.get(STAGE_PURPOSE)
+    text = purpose.data if isinstance(purpose, StringAttr) else ""
+    captured_in_order = sorted(captured, key=lambda value: order[_definition(value)])
+    return Stage(name, text, ops, tuple(repeated), tuple(captured_in_order))
+
+
+def _definition(value: SSAValue) -> Operation:
+    """The op that computes a value, or the loop that counts it."""
+    owner = value.owner.parent_op() if isinstance(value.owner, Block) else value.owner
+    assert owner is not None
+    return owner
+
+
+def _capture(
+    value: SSAValue,
+    inside: Collection[Operation],
+    repeated: dict[Operation, None],
+    captured: dict[SSAValue, None],
+) -> None:
+    """Adds a value that a stage uses to what it repeats or captures, unless it computes it."""
+    owner = value.owner
+    if isinstance(owner, Block):
+        if owner.parent_op() not in inside:
+            captured[value] = None
+    elif owner not in inside:
+        if _is_written_at_use(owner):
+            for operand in owner.operands:
+                _capture(operand, inside, repeated, captured)
+            repeated[owner] = None
+        else:
+            captured[value] = None
+
+
+def _is_written_at_use(op: Operation) -> bool:
+    return isinstance(op, (*COMPUTED, arith.ConstantOp, arith.BitcastOp)) and (
+        op.results[0].name_hint is None
+    )
+
+
+def _lines(function: FuncOp) -> int:
+    """About how many lines the kernel has as one function."""
+    total = 0
+    for op in function.body.walk():
+        if isinstance(op, scf.ForOp | scf.IfOp | scf.WhileOp):
+            total += 3
+        elif op.name == NAMED_ARGUMENT or op.name in _STEPS:
+            total += 2
+        elif isinstance(op, TTKernelOp):
+            total += _LABELLED_LINES if len(op.operands) > MOST_UNNAMED else 1
+        elif op.results and op.results[0].name_hint is not None:
+            total += 1
+    return total
+
+
+# The arguments of a kernel in C++: the start of `kernel_main`, before the ops.
+
+ARGUMENTS_HEADER = "api/compute/common.h"
+
+CIRCULAR_BUFFER = "ttkernel.cb"
+"""The type of a circular buffer."""
+
+
+class KernelArguments:
+    """Writes the arguments of a kernel, and knows the names and values of its body."""
+
+    def __init__(
+        self, body: EmitCBuilder, kernel: Kernel, program: Program, thread: ThreadType
+    ) -> None:
+        self.body = body
+        self.declarations = body
+        """Where constants are declared: the file, if the kernel has several functions."""
+        self.constants: dict[SSAValue, tuple[str, str]] = {}
+        """What is declared there: the name and the type."""
+        self.thread = thread
+        self.kernel = kernel
+        self.program = program
+        self.headers: set[str] = set()
+        self.values: dict[SSAValue, SSAValue] = {}
+        self.names = NameScope(["kernel_main"])
+        self.registers: dict[int, str] = {}
+        """The names of the destination registers that the kernel uses, by number."""
+
+    def write_arguments(self, function: FuncOp) -> None:
+        """The arguments at the top, named; those that the compiler knows first."""
+        known: dict[str, list[SSAValue]] = {}
+        passed: dict[int, list[SSAValue]] = {}
+        for op in function.walk():
+            if op.name == NAMED_ARGUMENT:
+                name = cast(StringAttr, op.properties["arg_name"]).data
+                known.setdefault(name, []).append(op.results[0])
+            elif (position := declared_position(op)) is not None:
+                passed.setdefault(position, []).append(op.results[0])
+        is_compute = self.thread is ThreadType.COMPUTE
+        if not is_compute:
+            self.headers.add(DATAFLOW_HEADER)
+        if known and is_compute:
+            self.headers.add(COMPILE_TIME_HEADER)
+        self._check(set(known))
+        buffers = self.program.buffers_of(self.kernel)
+        for name, values in known.items():
+            remark = describe_pages(buffers[name]) if name in buffers else ""
+            call = f"get_named_compile_time_arg_val({string_literal(name)})"
+            if remark:
+                self.declarations.comment(remark)
+            self.names.reserve(name)
+            self.declarations.verbatim(f"constexpr uint32_t {name} = {call};")
+            for value in values:
+                self._declared(value, name, "uint32_t")
+        if passed and is_compute:
+            self.headers.add(ARGUMENTS_HEADER)
+        if passed:
+            self.body.comment("Runtime arguments.")
+        for index, values in sorted(passed.items()):
+            name = self.kernel.arguments[index].name
+            self.names.reserve(name)
+            self.body.verbatim(f"const uint32_t {name} = get_arg_val<uint32_t>({index});")
+            literal = self.body.literal(name, "uint32_t")
+            self.values.update((value, literal) for value in values)
+        self._write_buffers(function)
+        registers = _registers(function)
+        if registers:
+            self.declarations.comment("Destination registers.")
+        for number in registers:
+            self.registers[number] = self._constant(f"dst{number}", number)
+        if known or registers:
+            self.declarations.blank()
+        if passed and (self.declarations is not self.body or not (known or registers)):
+            self.body.blank()
+
+    def _write_buffers(self, function: FuncOp) -> None:
+        """Circular buffers that a kernel gets as arguments of its function: the numbers that their
+        types say; else the first is number 0, and so on."""
+        arguments = body_of(function).args
+        for argument in arguments:
+            if argument.type.name != CIRCULAR_BUFFER:
+                raise CompileError(
+                    f"a kernel cannot take an argument of type {argument.type}", argument
+                )
+        if arguments:
+            self.declarations.comment("Circular buffers.")
+        for position, argument in enumerate(arguments):
+            place = cast(CBType, argument.type).place
+            number, remark = position, ""
+            if isinstance(place, CircularBufferPlaceAttr):
+                found = place.data.number
+                if found is None:
+                    raise CompileError(f"there is no circular buffer '{place.data.port}'", argument)
+                number = found
+                remark = f"at {place.data.address:#x} in L1" if place.data.address else ""
+            name = identifier(name_in_text(argument, f"cb_{number}"))
+            self._declared(argument, self._constant(name, number, remark), "uint32_t")
+        if arguments:
+            self.declarations.blank()
+
+    def _constant(self, name: str, number: int, remark: str = "") -> str:
+        """Declares a number; gives its name in C++."""
+        unique = self.names.unique(name)
+        comment = f"  // {remark}" if remark else ""
+        self.declarations.verbatim(f"constexpr uint32_t {unique} = {spelled(number)};{comment}")
+        return unique
+
+    def _declared(self, value: SSAValue, name: str, type_: str) -> None:
+        """Lets a value be a constant that is declared under a name."""
+        self.constants[value] = name, type_
+        self.values[value] = self.body.literal(name, type_)
+
+    def table(self, op: arith.ConstantOp, value: DenseIntOrFPElementsAttr[Any]) -> None:
+        """Numbers that the kernel looks up."""
+        name = self.names.unique(identifier(name_in_text(op.result, "table")))
+        numbers = ", ".join(spelled(int(number)) for number in value.get_values())
+        self.declarations.verbatim(f"constexpr uint32_t {name}[] = {{{numbers}}};")
+        self._declared(op.result, name, "uint32_t*")
+
+    def _check(self, names: set[str]) -> None:
+        declared = {constant.name for constant in self.kernel.constants}
+        declared |= {f"{semaphore}_semaphore" for semaphore in self.kernel.semaphores}
+        if unknown := sorted(names - declared):
+            raise ValueError(f"'{self.kernel.name}' has no constant '{unknown[0]}'")
+
+
+def declared_position(op: Operation) -> int | None:
+    """The position of a run-time argument that is declared; None for other ops, and for arguments
+    whose position the kernel computes: they are chosen where they are used."""
+    return constant_integer(op.operands[0]) if op.name == RUN_TIME_ARGUMENT else None
+
+
+def _registers(function: FuncOp) -> list[int]:
+    """The destination registers that a kernel uses by a number that has no name."""
+    found = {
+        number
+        for op in function.walk()
+        if isinstance(op, TTKernelOp)
+        for value, number in op.numbered_registers()
+        if constant_name(value, number) is None
+    }
+    return sorted(found)
+
+
+def spelled(number: int) -> str:
+    """An unsigned number as it is written: large ones, masks as a rule, to the base of 16."""
+    number %= 2**32
+    return str(number) if number < 1 << 16 else f"0x{number:08x}"
+
+
+def describe_pages(buffer: CircularBuffer) -> str:
+    """What a circular buffer holds, for a comment."""
+    return f"Circular buffer: pages of {buffer.page_size} bytes, {buffer.data_type.mlir}."
+
+
+# The functions of a kernel in C++: `kernel_main`, and one for each stage of a long kernel.
 
 _INLINE = {ThreadType.COMPUTE: "ALWI", ThreadType.NOC: "FORCE_INLINE"}
 """What tt-metal calls a function that is always inlined, in headers that any kernel includes."""

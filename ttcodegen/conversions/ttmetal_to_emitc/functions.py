@@ -1,8 +1,4 @@
-"""Host functions of a module of device programs become C++ functions.
-
-What they call to launch a program, `run_<program>`, is written from a template: see
-`ttcodegen.emission.program_sources`.
-"""
+"""Lowering of the host functions of device programs to C++ functions."""
 
 from __future__ import annotations
 
@@ -26,28 +22,31 @@ from ttcodegen.conversions.host_functions.cpp_interface import (
 )
 from ttcodegen.conversions.host_functions.cpu_functions import HEADER as CPU_HEADER
 from ttcodegen.conversions.host_functions.cpu_functions import CppFunction, convert_cpu_functions
-from ttcodegen.conversions.host_functions.entry_functions import write_entry_function
 from ttcodegen.conversions.host_functions.function_writer import (
     Body,
     Members,
     SourceFile,
     last_use_function,
+    write_entry_function,
 )
-from ttcodegen.conversions.host_functions.interface import Entry
-from ttcodegen.conversions.host_functions.layer_weights import hold_weights
-from ttcodegen.conversions.host_functions.outlined_functions import write_outlined
-from ttcodegen.conversions.host_functions.preparation import device_preparation, write_preparation
-from ttcodegen.conversions.host_functions.recording import Statement
-from ttcodegen.conversions.mesh.device_exchange import called_on_cpu, chip_exchanges
+from ttcodegen.conversions.host_functions.interface import Entry, arguments_of, results_of
+from ttcodegen.conversions.host_functions.outlining import write_outlined
+from ttcodegen.conversions.host_functions.preparation import (
+    device_preparation,
+    hold_weights,
+    write_preparation,
+)
+from ttcodegen.conversions.host_functions.statements import Statement
+from ttcodegen.conversions.mesh import called_on_cpu, chip_exchanges
 from ttcodegen.conversions.ttmetal_to_emitc.recording import (
     PROGRAMS,
     TENSOR,
     DeviceRecorder,
     NumberedExchanges,
+    SharedPrograms,
 )
-from ttcodegen.conversions.ttmetal_to_emitc.shared_programs import SharedPrograms
 from ttcodegen.dialects.ttcore.mesh import ONE_CHIP, declared_mesh
-from ttcodegen.dialects.ttmetal.device_module import filling_launch
+from ttcodegen.dialects.ttmetal.device_module import filling_launch, functions_of, is_host_function
 from ttcodegen.dialects.ttmetal.op_names import (
     CREATE_BUFFER,
     DEALLOCATE_BUFFER,
@@ -55,12 +54,19 @@ from ttcodegen.dialects.ttmetal.op_names import (
     VIEW,
 )
 from ttcodegen.emitc.builder import open_file
+from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.emitc.statements import VerbatimOp
-from ttcodegen.naming.interface import prepare_name
-from ttcodegen.naming.layers import layer
+from ttcodegen.naming.interface import entry_name, prepare_name
+from ttcodegen.naming.layers import layer, plain_name
+from ttcodegen.naming.programs import names_of_host_function
 from ttcodegen.ops.device_constants import device_constants
 from ttcodegen.parsing.structure import operation_name
 from ttcodegen.transforms.rebuilding import body_of
+
+# Host functions of a module of device programs become C++ functions.
+#
+# What they call to launch a program, `run_<program>`, is written from a template: see
+# `ttcodegen.emission.program_sources`.
 
 MESH_DEVICE = "tt::tt_metal::distributed::MeshDevice"
 _ENUMERATIONS = (
@@ -194,3 +200,33 @@ class _DeviceMembers(Members):
 
 def _moves_only(op: Operation) -> bool:
     return operation_name(op) in (ENQUEUE_WRITE_BUFFER, VIEW)
+
+
+# The interface of a module of device programs: its entry functions, as those of a TTNN module.
+
+
+def device_entries(module: ModuleOp) -> list[Entry]:
+    """The entry functions of a module of device programs; their constants are what they compute
+    of weights and constants of the module alone."""
+    # `main` belongs to the program that the functions end up in.
+    scope = NameScope(["main"])
+    entries: list[Entry] = []
+    for function in functions_of(module):
+        if not is_host_function(function):
+            continue
+        name = function.sym_name.data
+        names = names_of_host_function(function)
+        # The programs are a member of the same structure.
+        fields = NameScope(["programs"])
+        entries.append(
+            Entry(
+                names,
+                name,
+                scope.unique(entry_name(name)),
+                tuple(arguments_of(names)),
+                tuple(results_of(function)),
+                device_constants(function).values,
+                tuple(fields.unique(identifier(plain_name(each))) for each in names.constants),
+            )
+        )
+    return entries

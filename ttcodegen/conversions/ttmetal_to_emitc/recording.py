@@ -1,23 +1,36 @@
-"""The ops of a host function of device programs, as statements."""
+"""Ops of a host function of device programs as statements, and device programs built once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.func import CallOp
+from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.conversions.host_functions.cpp_interface import DEVICE, ConstantFile, returned_type
 from ttcodegen.conversions.host_functions.cpu_functions import HOST_PARTS, HOST_TENSOR, CppFunction
-from ttcodegen.conversions.host_functions.expression_forms import DIMENSIONS, NamedConstant
-from ttcodegen.conversions.host_functions.recording import SourceFacts, Statement, StatementRecorder
-from ttcodegen.conversions.host_functions.shards import shards_text
-from ttcodegen.conversions.mesh.device_exchange import ChipExchange
-from ttcodegen.conversions.ttmetal_to_emitc.shared_programs import SharedPrograms
-from ttcodegen.dialects.operations.functions import callee_of
+from ttcodegen.conversions.host_functions.statements import (
+    DIMENSIONS,
+    NamedConstant,
+    SourceFacts,
+    Statement,
+    StatementRecorder,
+)
+from ttcodegen.conversions.mesh import ChipExchange
+from ttcodegen.dialects.operations.functions import body_of, callee_of
+from ttcodegen.dialects.operations.operation import operation_name
 from ttcodegen.dialects.ttcore.mesh import ONE_CHIP, declared_mesh
-from ttcodegen.dialects.ttmetal.device_module import attribute_of, launch_of
+from ttcodegen.dialects.ttcore.shards import Shards
+from ttcodegen.dialects.ttmetal.device_module import (
+    DeviceProgram,
+    Launch,
+    attribute_of,
+    device_programs,
+    launch_of,
+    launches,
+)
 from ttcodegen.dialects.ttmetal.op_names import (
     CONSTANT,
     CREATE_BUFFER,
@@ -26,23 +39,199 @@ from ttcodegen.dialects.ttmetal.op_names import (
     RUN_PROGRAM,
     VIEW,
 )
+from ttcodegen.dialects.ttmetal.programs import Kernel, Program
 from ttcodegen.dialects.ttnn.placement import (
     TensorPlacement,
     TTNNLayoutAttr,
     has_placement,
     placement_of,
 )
-from ttcodegen.emitc.identifiers import identifier
+from ttcodegen.emitc.identifiers import NameScope, identifier
 from ttcodegen.emitc.spelling import string_literal
 from ttcodegen.emitc.text import Text
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.naming.cpu_functions import purpose_of_cpu_function
-from ttcodegen.naming.programs import purpose_of_program, run_name
+from ttcodegen.naming.programs import (
+    kernel_name,
+    name_in_kernels,
+    named_shapes,
+    operand_names,
+    purpose_of_program,
+    run_name,
+    shared_program_names,
+    task_of_kernel,
+)
 from ttcodegen.ops.core.calls import Argument, Call, Use
-from ttcodegen.parsing.structure import operation_name
+from ttcodegen.parsing.structure import operation_name as structure_operation_name
 
 if TYPE_CHECKING:
     from ttcodegen.naming.values import ValueNames
+
+
+# Programs of the device that C++ builds once: those that differ in names only.
+
+KernelPaths = Mapping[tuple[str, str], str]
+"""The file of each kernel, by the names of its program and its own."""
+
+
+@dataclass(frozen=True)
+class SharedProgram:
+    """A program as the C++ has it."""
+
+    described: DeviceProgram
+    """With its name in C++, and the layouts of its operands."""
+    made: tuple[int, ...]
+    """The operands that the function which runs it makes and returns; it takes the others."""
+
+    @property
+    def program(self) -> Program:
+        """What is run."""
+        return self.described.program
+
+    def operand_names(self) -> list[str]:
+        """What the function calls the tensors that are read and written."""
+        return operand_names(self.program, len(self.described.placements))
+
+
+@dataclass(frozen=True)
+class SharedPrograms:
+    """The programs of a module as the C++ has them."""
+
+    programs: Sequence[SharedProgram]
+    """In the order of their first launch."""
+    paths: KernelPaths
+    """The files of their kernels."""
+    by_name: Mapping[str, SharedProgram]
+    """What each program of the module is in C++, by its name there."""
+    made: Collection[SSAValue]
+    """The tensors that functions make which run programs."""
+
+
+def share_programs(functions: Sequence[FuncOp], paths: KernelPaths) -> SharedPrograms:
+    """Makes one program of those that run the same kernels in the same way, on tensors placed
+    alike: the C++ builds it once, and runs it on other tensors.
+
+    Args:
+        functions: the host functions of a module.
+        paths: the files of the kernels of its programs.
+    """
+    equal: dict[object, list[DeviceProgram]] = {}
+    for program in device_programs(functions):
+        equal.setdefault(_key(program, paths), []).append(program)
+    made = _made_operands(functions)
+    names = shared_program_names(named_shapes(members[0]) for members in equal.values())
+    shared: list[SharedProgram] = []
+    known: dict[tuple[str, str], str] = {}
+    by_name: dict[str, SharedProgram] = {}
+    for name, members in zip(names, equal.values(), strict=True):
+        first = members[0]
+        renamed = _renamed(first.program, name)
+        common = set[int].intersection(*(made[member.program.name] for member in members))
+        program = SharedProgram(replace(first, program=renamed), tuple(sorted(common)))
+        shared.append(program)
+        by_name.update((member.program.name, program) for member in members)
+        for kernel, named in zip(first.program.kernels, renamed.kernels, strict=True):
+            known[name, named.name] = paths[first.program.name, kernel.name]
+    values = {
+        value
+        for launch, value in _created(functions)
+        if list(launch.op.operands).index(value) in by_name[launch.program.name].made
+    }
+    return SharedPrograms(shared, known, by_name, values)
+
+
+def _created(functions: Iterable[FuncOp]) -> Iterator[tuple[Launch, SSAValue]]:
+    """The tensors that are created right before the launch which fills them."""
+    for function in functions:
+        created: set[SSAValue] = set()
+        for op in body_of(function).ops:
+            if operation_name(op) == CREATE_BUFFER:
+                created.add(op.results[0])
+                continue
+            if operation_name(op) == RUN_PROGRAM:
+                launch = launch_of(op)
+                yield from ((launch, value) for value in launch.outputs if value in created)
+            created.clear()
+
+
+def _made_operands(functions: Sequence[FuncOp]) -> dict[str, set[int]]:
+    """The operands of each program that are new, and placed alike, in all of its launches."""
+    new: dict[Operation, set[SSAValue]] = {}
+    for launch, value in _created(functions):
+        new.setdefault(launch.op, set()).add(value)
+    found: dict[str, set[int]] = {}
+    placed: dict[str, list[TensorPlacement]] = {}
+    for launch in launches(functions):
+        name, operands = launch.program.name, launch.op.operands
+        placements = [placement_of(value) for value in operands]
+        known = placed.setdefault(name, placements)
+        alike = {
+            place
+            for place, value in enumerate(operands)
+            if value in new.get(launch.op, ()) and known[place] == placements[place]
+        }
+        found[name] = found.get(name, alike) & alike
+    return found
+
+
+def _key(described: DeviceProgram, paths: KernelPaths) -> object:
+    """What the C++ of a program follows from, but for names."""
+    program = described.program
+
+    def unnamed(kernel: Kernel) -> Kernel:
+        return replace(kernel, name=paths[program.name, kernel.name], function="")
+
+    return (
+        replace(
+            program,
+            name="",
+            kernels=tuple(map(unnamed, program.kernels)),
+            circular_buffers=tuple(replace(b, name="") for b in program.circular_buffers),
+        ),
+        described.placements,
+    )
+
+
+def _renamed(program: Program, name: str) -> Program:
+    """A program under another name, after which its kernels are called; its circular buffers as
+    they call them, which may be what they are for several programs."""
+    scope = NameScope()
+    buffers = tuple(
+        replace(buffer, name=scope.unique(name_in_kernels(program, buffer)))
+        for buffer in program.circular_buffers
+    )
+    kernels = tuple(
+        replace(kernel, name=kernel_name(task_of_kernel(kernel.name, program.name), name))
+        for kernel in program.kernels
+    )
+    return replace(program, name=name, circular_buffers=buffers, kernels=kernels)
+
+
+# How the C++ of host programs gives the shards of tensors.
+
+
+def shards_text(shards: Shards, memory_layout: str) -> str:
+    """The shards of a tensor as an initializer of `support::Shards`.
+
+    Raises:
+        CompileError: if its cores are no rectangle.
+    """
+    if len(shards.core_ranges) != 1:
+        raise CompileError(
+            "programs take and give tensors whose shards are on one rectangle of cores",
+            remedy="choose a core grid, or one CoreRange",
+        )
+    (cores,) = shards.core_ranges
+    sizes = ", ".join(map(str, shards.shape))
+    places = (cores.first_column, cores.first_row, cores.last_column, cores.last_row)
+    return (
+        f"{{tt::tt_metal::TensorMemoryLayout::{memory_layout.upper()}, {{{sizes}}}, "
+        f"{{{', '.join(map(str, places))}}}, "
+        f"tt::tt_metal::ShardOrientation::{shards.orientation.name}}}"
+    )
+
+
+# The ops of a host function of device programs, as statements.
 
 TENSOR = "support::DeviceTensor"
 PROGRAMS = "programs"
@@ -99,9 +288,9 @@ class DeviceRecorder(StatementRecorder):
             CompileError: if an op cannot run on the host.
         """
         for op in ops:
-            rule = _RULES.get(operation_name(op))
+            rule = _RULES.get(structure_operation_name(op))
             if rule is None:
-                raise CompileError(f"'{operation_name(op)}' cannot run on the host", op)
+                raise CompileError(f"'{structure_operation_name(op)}' cannot run on the host", op)
             self._op = op
             self._on_mesh = declared_mesh(op) != ONE_CHIP
             rule(self, op)
@@ -186,7 +375,10 @@ class DeviceRecorder(StatementRecorder):
         """The copy from the host that fills a tensor right after it is made, in one call; None if
         something else does."""
         after = created.next_op
-        if after is None or {operation_name(created), operation_name(after)} != {
+        if after is None or {
+            structure_operation_name(created),
+            structure_operation_name(after),
+        } != {
             CREATE_BUFFER,
             ENQUEUE_WRITE_BUFFER,
         }:

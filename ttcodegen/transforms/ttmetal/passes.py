@@ -123,7 +123,7 @@ PASSES = (
     PassEntry(
         name="ttir-to-ttir-generic",
         group=Group.TTIR,
-        implementation="ttcodegen.conversions.ttir_to_ttmetal.generics.generics:TTIRToTTIRGeneric",
+        implementation="ttcodegen.conversions.ttir_to_ttmetal.generics:TTIRToTTIRGeneric",
         description="Puts the ops of each program of the device into a ttir.generic.",
         aliases=("ttir-generic",),
         options=(

@@ -14,11 +14,10 @@ from math import ceil
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.conversions.ttir_to_ttmetal.parts.circular_buffers import BUFFER_DEPTH
+from ttcodegen.conversions.ttir_to_ttmetal.parts.compute import PARTIAL, REDUCED, SCALER
 from ttcodegen.conversions.ttir_to_ttmetal.parts.data_movement import brought_bytes
-from ttcodegen.conversions.ttir_to_ttmetal.parts.geometry import broadcast_of
-from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import ProgramParts
-from ttcodegen.conversions.ttir_to_ttmetal.rows.reduction import PARTIAL, REDUCED, SCALER
+from ttcodegen.conversions.ttir_to_ttmetal.parts.loop_nests import broadcast_of
+from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import BUFFER_DEPTH, ProgramParts
 from ttcodegen.dialects.core.datatypes import DataType, shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.cores import CoreRange

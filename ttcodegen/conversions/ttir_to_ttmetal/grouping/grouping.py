@@ -22,24 +22,23 @@ from ttcodegen.conversions.ttir_to_ttmetal.grouping.index_maps import (
     is_view,
     reordering,
 )
-from ttcodegen.conversions.ttir_to_ttmetal.grouping.reductions import (
-    GREATEST,
-    LEAST,
-    REDUCTIONS,
-    accumulated_type,
-)
-from ttcodegen.conversions.ttir_to_ttmetal.grouping.registers import allocate, capacity
 from ttcodegen.conversions.ttir_to_ttmetal.grouping.row_plan import (
     plan_rows,
     reduces_rows,
     row_values_shape,
 )
-from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_chains import (
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import (
+    GREATEST,
+    LEAST,
+    REDUCTIONS,
+    accumulated_type,
+    allocate,
+    capacity,
     is_elementwise,
     lower_chain,
     needs_fp32,
 )
-from ttcodegen.conversions.ttir_to_ttnn.cpu_calls import overwritten_operands
+from ttcodegen.conversions.ttir_to_ttnn import overwritten_operands
 from ttcodegen.dialects.core.datatypes import DataType, shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.cores import CoreRange

@@ -13,19 +13,18 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.conversions.ttir_to_ttmetal.grouping.reductions import (
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import (
     REDUCTIONS,
+    Allocation,
+    Load,
     Reduction,
+    allocate,
+    capacity,
+    is_elementwise,
+    lower_chain,
     reduced_elements,
     where_shown,
 )
-from ttcodegen.conversions.ttir_to_ttmetal.grouping.registers import (
-    Allocation,
-    Load,
-    allocate,
-    capacity,
-)
-from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_chains import is_elementwise, lower_chain
 from ttcodegen.dialects.core.datatypes import DataType, shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE

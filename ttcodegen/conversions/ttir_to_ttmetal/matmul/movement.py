@@ -17,7 +17,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.matmul.plan import MatmulPlan
 from ttcodegen.conversions.ttir_to_ttmetal.parts.data_movement import MovementKernel, element_word
-from ttcodegen.conversions.ttir_to_ttmetal.parts.geometry import broadcast_strides
+from ttcodegen.conversions.ttir_to_ttmetal.parts.loop_nests import broadcast_strides
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.dialects.ttkernel.attributes import NocAddressType
 from ttcodegen.dialects.ttkernel.builder import Value, number_of

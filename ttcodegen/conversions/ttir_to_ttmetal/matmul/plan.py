@@ -1,5 +1,4 @@
-"""A product of matrices and what is computed after it: how it is divided over the cores, the
-circular buffers of its kernels, and what it costs."""
+"""Plan of a matmul program: blocking over the cores, tuning knobs, buffers and epilogue."""
 
 from __future__ import annotations
 
@@ -11,22 +10,264 @@ from math import prod
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.grouping.grouping import Group
-from ttcodegen.conversions.ttir_to_ttmetal.grouping.registers import capacity
-from ttcodegen.conversions.ttir_to_ttmetal.matmul.blocking import Blocking
-from ttcodegen.conversions.ttir_to_ttmetal.matmul.settings import declare_settings
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import (
+    HALF_OF_REGISTERS,
+    capacity,
+)
 from ttcodegen.conversions.ttir_to_ttmetal.parts.epilogue import Epilogue
 from ttcodegen.conversions.ttir_to_ttmetal.parts.loop_nests import LoopNest
 from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import (
+    DOUBLE,
     ProgramParts,
     tensor_bytes,
 )
 from ttcodegen.dialects.core.datatypes import DataType, shape_of
 from ttcodegen.dialects.ttcore.cores import CoreRange
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE, tiles_along
-from ttcodegen.dialects.ttmetal.programs import BlockTiles, CoreArea, Costs
-from ttcodegen.dialects.ttmetal.tuning import Name, Size, at_least, select
+from ttcodegen.dialects.ttmetal.programs import FP32_DESTINATION, BlockTiles, CoreArea, Costs
+from ttcodegen.dialects.ttmetal.tuning import (
+    Name,
+    Operation,
+    Size,
+    at_least,
+    at_most,
+    ceil_quotient,
+    equal,
+    remainder,
+    select,
+)
 from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides, tile_bytes_of
+
+# How a product of matrices is divided over the cores of a device.
+
+MOST_BLOCK_SIDE = 16
+"""Tiles of the result that a core computes at a time, in each direction."""
+MOST_BLOCK_TILES = 64
+"""Tiles of such a block; their sums wait in L1 as 32-bit floats."""
+MOST_INNER = 8
+"""Tiles of the inner dimension that are brought at a time."""
+MOST_OPERAND_BYTES = 768 * 1024
+"""Of L1, for the blocks of the operands. The sums take 256 KiB at most; of the 1.5 MiB that a core
+has, tt-metal and tensors of the user's own take some."""
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """How a product is divided; all in tiles or in blocks.
+
+    A pass computes one block on each core of the grid; there are `row_blocks` times `column_blocks`
+    of them for each matrix, and each brings `inner_blocks` blocks of each operand. The blocks of a
+    core are next to each other.
+    """
+
+    batches: int
+    rows: int
+    columns: int
+    inner: int
+    block_rows: int
+    block_columns: int
+    block_inner: int
+    grid_rows: int
+    grid_columns: int
+
+    @classmethod
+    def of(
+        cls,
+        batches: int,
+        rows: int,
+        columns: int,
+        inner: int,
+        cores: CoreRange,
+        tile_bytes: tuple[int, int] = (2048, 2048),
+    ) -> Blocking:
+        """The division over the cores of a range that starts at 0, 0.
+
+        `tile_bytes` are those of the left and the right operand: as much of the inner dimension is
+        brought at a time as goes into `MOST_OPERAND_BYTES`, twice over.
+        """
+        most_rows, most_columns = cores.last_row + 1, cores.last_column + 1
+        block_rows, block_columns = _block(
+            -(-rows // most_rows),
+            -(-columns // most_columns),
+            most_rows * inner * tile_bytes[0],
+            most_columns * inner * tile_bytes[1],
+        )
+        grid_rows = min(most_rows, -(-rows // block_rows))
+        grid_columns = min(most_columns, -(-columns // block_columns))
+        slice_bytes = 2 * (block_rows * tile_bytes[0] + block_columns * tile_bytes[1])
+        most = max(1, min(MOST_INNER, MOST_OPERAND_BYTES // slice_bytes))
+        inner_blocks = -(-inner // most)
+        return cls(
+            batches,
+            rows,
+            columns,
+            inner,
+            block_rows,
+            block_columns,
+            -(-inner // inner_blocks),
+            grid_rows,
+            grid_columns,
+        )
+
+    @property
+    def row_blocks(self) -> int:
+        """Passes from top to bottom."""
+        return -(-self.rows // (self.block_rows * self.grid_rows))
+
+    @property
+    def column_blocks(self) -> int:
+        """Passes from left to right."""
+        return -(-self.columns // (self.block_columns * self.grid_columns))
+
+    @property
+    def inner_blocks(self) -> int:
+        """Blocks that the inner dimension is brought in; the last has what is left."""
+        return -(-self.inner // self.block_inner)
+
+    @property
+    def passes(self) -> int:
+        """Blocks that each core computes."""
+        return self.batches * self.row_blocks * self.column_blocks
+
+
+def _block(rows: int, columns: int, row_bytes: int, column_bytes: int) -> tuple[int, int]:
+    """Rows and columns of the blocks that make so many rows and columns of each core.
+
+    The left operand is read once for each block of columns, the right one once for each of rows,
+    including what is beyond the last row or column of the result; the fewest bytes count. Of
+    equals, the right operand, mostly a weight in DRAM, is read less often.
+
+    Args:
+        rows: those of the result that a core computes.
+        columns: likewise.
+        row_bytes: what all cores together read of the left operand for one of them.
+        column_bytes: what they read of the right operand.
+    """
+    found: list[tuple[int, int, int, int]] = []
+    for block_rows, row_blocks in _divisions(rows):
+        for block_columns, column_blocks in _divisions(columns):
+            if block_rows * block_columns <= MOST_BLOCK_TILES:
+                left = row_blocks * block_rows * row_bytes * column_blocks
+                right = column_blocks * block_columns * column_bytes * row_blocks
+                found.append((left + right, row_blocks, block_rows, block_columns))
+    *_, block_rows, block_columns = min(found)
+    return block_rows, block_columns
+
+
+def _divisions(tiles: int) -> set[tuple[int, int]]:
+    """The ways to divide tiles into blocks of the same size: tiles of a block, and blocks."""
+    counts = {-(-tiles // side) for side in range(1, min(tiles, MOST_BLOCK_SIDE) + 1)}
+    return {(-(-tiles // count), count) for count in counts}
+
+
+# The tuning knobs of a matrix product: its grid, its blocks and the depth of its buffers.
+#
+# A dimension of one tile has one block on one core: its sizes are the number 1, not settings.
+
+
+def declare_settings(parts: ProgramParts, blocking: Blocking, subblock: int) -> Mapping[str, Size]:
+    """Adds the settings of a product to its program; gives all sizes that its kernels know.
+
+    Args:
+        parts: those of the program.
+        blocking: the sizes that the settings have at first.
+        subblock: the tiles of a row that are computed at a time at first; 0 where what follows the
+            product takes them one by one.
+    """
+    sizes: dict[str, Size] = {}
+    _grid(parts, blocking, sizes)
+    _blocks(parts, blocking, sizes, subblock)
+    parts.setting(
+        "operand_depth",
+        DOUBLE,
+        "Blocks of each operand in L1: with 2, the next block is read while the current one is "
+        "multiplied; with 1, reading and computing alternate.",
+    )
+    parts.setting("result_depth", DOUBLE, "Output steps buffered in L1 for the writer: 1 or more.")
+    _tensors(parts, blocking, sizes)
+    _counts(parts, sizes)
+    return sizes
+
+
+def _grid(parts: ProgramParts, blocking: Blocking, sizes: dict[str, Size]) -> None:
+    for line, operand in (("rows", "right"), ("columns", "left")):
+        name, number = f"grid_{line}", getattr(blocking, f"grid_{line}")
+        sizes[name] = number
+        if number > 1:
+            sizes[name] = parts.setting(
+                name,
+                number,
+                f"{line.capitalize()} of cores, 2 or more. Each computes its own blocks of {line} "
+                "of the result.",
+                least=2,
+                reason=f"blocks of the {operand} operand are sent to other cores",
+            )
+
+
+def _blocks(parts: ProgramParts, blocking: Blocking, sizes: dict[str, Size], subblock: int) -> None:
+    remarks = {
+        "rows": "Rows of tiles in a block, which a core computes at a time. Larger blocks read the "
+        "operands less often, but need more L1.",
+        "columns": "Columns of tiles in a block.",
+        "inner": "Tiles of the inner dimension in a block. Larger blocks need fewer but longer "
+        "transfers, and more L1. The last block has what is left.",
+    }
+    for line, remark in remarks.items():
+        name = f"block_{line}"
+        whole = getattr(blocking, line)
+        sizes[name] = 1
+        if whole > 1:
+            sizes[name] = parts.setting(name, getattr(blocking, name), remark)
+    sizes["subblock_columns"] = 1
+    if subblock and blocking.columns > 1:
+        columns = parts.setting(
+            "subblock_columns",
+            subblock,
+            "Tiles of a block row that are computed together in the destination registers: up to "
+            f"{HALF_OF_REGISTERS // 2}, or {HALF_OF_REGISTERS} without fp32_dest_acc_en. Must "
+            "divide block_columns.",
+        )
+        sizes["subblock_columns"] = columns
+        parts.rule(
+            equal(remainder(sizes["block_columns"], columns), 0),
+            "subblock_columns must divide block_columns",
+        )
+        registers = select(Name(FP32_DESTINATION), HALF_OF_REGISTERS // 2, HALF_OF_REGISTERS)
+        parts.rule(
+            at_most(columns, registers),
+            "subblock_columns tiles must fit into the destination registers, which hold "
+            f"{HALF_OF_REGISTERS // 2} tiles, {HALF_OF_REGISTERS} without fp32_dest_acc_en",
+        )
+
+
+def _tensors(parts: ProgramParts, blocking: Blocking, sizes: dict[str, Size]) -> None:
+    """How many tiles and matrices there are, which no setting changes."""
+    for name in ("batches", "rows", "columns", "inner"):
+        number = getattr(blocking, name)
+        sizes[name] = number if number == 1 else parts.derive(name, number)
+
+
+def _counts(parts: ProgramParts, sizes: dict[str, Size]) -> None:
+    """How many blocks there are; in a pass each core computes one. Those of rows and columns are
+    rounded up: what is beyond the result is computed, but not written."""
+    for line in ("row", "column"):
+        at_a_time = sizes[f"block_{line}s"] * sizes[f"grid_{line}s"]
+        if isinstance(at_a_time, Operation):
+            at_a_time = parts.derive(f"pass_{line}s", at_a_time)
+        count = ceil_quotient(sizes[f"{line}s"], at_a_time)
+        name = f"{line}_blocks"
+        sizes[name] = count if isinstance(count, int) else parts.derive(name, count)
+    inner, block = sizes["inner"], sizes["block_inner"]
+    sizes["inner_blocks"] = sizes["last_inner"] = 1
+    if isinstance(inner, Name):
+        blocks = parts.derive("inner_blocks", ceil_quotient(inner, block))
+        sizes["inner_blocks"] = blocks
+        sizes["last_inner"] = parts.derive("last_inner", inner - (blocks - 1) * block)
+
+
+# A product of matrices and what is computed after it: how it is divided over the cores, the
+# circular buffers of its kernels, and what it costs.
 
 
 @dataclass

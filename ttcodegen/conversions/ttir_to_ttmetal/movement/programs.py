@@ -19,15 +19,14 @@ from ttcodegen.conversions.ttir_to_ttmetal.grouping.index_maps import (
     pieces_of,
     reordering,
     slice_from,
+    tiles_and_rows_read,
 )
-from ttcodegen.conversions.ttir_to_ttmetal.movement.costs import tiles_and_rows_read
-from ttcodegen.conversions.ttir_to_ttmetal.parts.access_patterns import AccessPattern
 from ttcodegen.conversions.ttir_to_ttmetal.parts.data_movement import (
     MovementKernel,
     element_bits,
     element_word,
 )
-from ttcodegen.conversions.ttir_to_ttmetal.parts.loop_nests import Coordinate
+from ttcodegen.conversions.ttir_to_ttmetal.parts.loop_nests import AccessPattern, Coordinate
 from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import (
     SHARE,
     Lowered,

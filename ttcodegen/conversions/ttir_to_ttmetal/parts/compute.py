@@ -1,29 +1,67 @@
-"""Compute kernels of tiles: what elementwise ops do between circular buffers."""
+"""Compute kernels of tiles: elementwise ops, maxima and row reductions."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
-from ttcodegen.conversions.ttir_to_ttmetal.grouping.registers import (
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import (
+    GREATEST,
+    LEAST,
     Allocation,
     Compute,
     Copy,
     Load,
+    allocate,
     capacity,
 )
-from ttcodegen.conversions.ttir_to_ttmetal.parts.kernel_sizes import KernelSizes
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.ttkernel.attributes import ThreadType
+from ttcodegen.dialects.ttkernel.attributes import BroadcastType, ReduceDim, ReduceType, ThreadType
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder, Value
 from ttcodegen.dialects.ttkernel.table import kernel_ops
 from ttcodegen.dialects.ttmetal.programs import CircularBuffer, NamedConstant
 from ttcodegen.dialects.ttmetal.tuning import Size, evaluate
-from ttcodegen.ops.core.tile_lowering import Parameter, Tile, TileCall
+from ttcodegen.ops.core.tile_lowering import Parameter, Tile, TileBuilder, TileCall, where_nan
+
+# Sizes that a kernel knows by name.
+
+
+@dataclass
+class KernelSizes:
+    """The sizes of a kernel under construction: those that are no numbers are compile-time
+    arguments."""
+
+    builder: KernelBuilder
+    values: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
+    _arguments: list[NamedConstant] = field(default_factory=list[NamedConstant])
+
+    def know(self, sizes: Mapping[str, Size]) -> None:
+        """Makes sizes known by name."""
+        for name, size in sizes.items():
+            if isinstance(size, int):
+                self.values[name] = self.builder.value(size)
+            else:
+                self.values[name] = self.builder.compile_time_argument(name)
+                self._arguments.append(NamedConstant(name, size))
+
+    def finish(self) -> tuple[NamedConstant, ...]:
+        """The compile-time arguments that the kernel uses; it declares no others."""
+        used: list[NamedConstant] = []
+        for argument in self._arguments:
+            value = self.values[argument.name]
+            if value.first_use is None:
+                self.builder.remove(value)
+            else:
+                used.append(argument)
+        return tuple(used)
+
+
+# Compute kernels of tiles: what elementwise ops do between circular buffers.
 
 InitKey = tuple[str, tuple[tuple[str, object], ...], tuple[Parameter, ...]]
 
@@ -230,3 +268,104 @@ class ComputeKernel:
         """Sets the packer up for a circular buffer, if it packs into several formats."""
         if self.reconfigures_packer:
             self.op("pack_reconfig_data_format", name)
+
+
+# How kernels find the greatest element of tiles: exactly, and NaN if there is one.
+#
+# The matrix engine would cut 32 bits to 19, so that the maximum of a tensor might be none of its
+# elements. The vector engine compares floats by sign and magnitude: the maximum has the NaNs
+# without a sign, the minimum those with one. Both are kept, in the first two registers.
+
+_WIDE = DataType.FLOAT32
+
+
+def start_extremes(kernel: ComputeKernel) -> None:
+    """Fills the registers of the extremes with what every number changes."""
+    builder = TileBuilder()
+    for register, number in ((GREATEST, float("-inf")), (LEAST, float("inf"))):
+        builder.fill(number, _WIDE)
+        kernel.call(builder.calls[-1], [register])
+
+
+def take_extremes(kernel: ComputeKernel, register: int) -> None:
+    """Compares the elements of a register with the extremes so far."""
+    builder = TileBuilder()
+    tile = builder.new_tile(_WIDE)
+    for extreme, name in ((GREATEST, "binary_max_tile"), (LEAST, "binary_min_tile")):
+        builder.call(name, tile, tile)
+        kernel.call(builder.calls[-1], [extreme, register, extreme])
+
+
+def finish_maximum(kernel: ComputeKernel, within: Sequence[ReduceDim]) -> int:
+    """The register of the maximum: of each element of the tiles, or of each row, column or tile.
+
+    Args:
+        within: the directions in which the elements of a tile come together.
+    """
+    builder = TileBuilder()
+    greatest, least = builder.new_tile(_WIDE), builder.new_tile(_WIDE)
+    # Without a sign a NaN is the greatest in the next comparisons.
+    result = where_nan(builder, builder.call("negative_tile", least), greatest)
+    result = reduced_maximum(builder, result, within)
+    held = {greatest: GREATEST, least: LEAST}
+    allocation = allocate(builder.calls, [result], capacity(True), held)
+    assert allocation is not None
+    kernel.run(allocation, {})
+    return allocation.results[result]
+
+
+def reduced_maximum(builder: TileBuilder, tile: Tile, within: Sequence[ReduceDim]) -> Tile:
+    """The maximum of each row, column or all of a tile."""
+    for dimension in within:
+        tile = builder.call(
+            "sfpu_reduce",
+            tile,
+            reduce_type=ReduceType.MAX,
+            reduce_dim=dimension,
+            data_format=_WIDE,
+        )
+    return tile
+
+
+# How compute kernels reduce rows to one element each, and repeat that over a tile.
+#
+# The circular buffers `scaler`, what the matrix engine multiplies by, and `reduced`, the result
+# in the first column of a tile, belong to each program that does so.
+
+SCALER, REDUCED, PARTIAL = "scaler", "reduced", "partial"
+"""The names of the circular buffers; `partial` holds what tiles came to, element by element."""
+
+
+def reduce_row(
+    kernel: ComputeKernel, source: str, pool: ReduceType, tiles: Value, streams: bool
+) -> None:
+    """Reduces so many tiles of a circular buffer, which are given back one by one if they stream,
+    to the first column of a tile in `reduced`."""
+    kind = {"reduce_type": pool, "reduce_dim": ReduceDim.ROW}
+    kernel.op("reconfig_data_format", source, SCALER)
+    kernel.op("reduce_init", source, SCALER, REDUCED, **kind)
+    with kernel.builder.destination_registers():
+        with kernel.builder.loop(tiles, name_hint="column") as column:
+            if streams:
+                kernel.wait([source])
+            kernel.op("reduce_tile", source, SCALER, 0 if streams else column, 0, 0, **kind)
+            if streams:
+                kernel.pop([source])
+        kernel.pack_when_free([(0, REDUCED)])
+        kernel.op("reduce_uninit")
+    kernel.push([REDUCED])
+
+
+@contextmanager
+def repeated_row(kernel: ComputeKernel) -> Generator[None]:
+    """What is computed inside finds what `reduce_row` left, repeated over all columns, in the first
+    destination register; it has to pack."""
+    column = {"bcast_type": BroadcastType.COL}
+    kernel.wait([REDUCED])
+    kernel.op("unary_bcast_init", REDUCED, REDUCED, **column)
+    with kernel.builder.destination_registers():
+        kernel.op("unary_bcast", REDUCED, 0, 0, **column)
+        kernel.op("unary_bcast_uninit", REDUCED, **column)
+        kernel.forget_formats()
+        yield
+    kernel.pop([REDUCED])

@@ -11,8 +11,7 @@ from xdsl.dialects.builtin import IntegerType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
-from ttcodegen.conversions.ttir_to_ttmetal.parts.compute import float_bits
-from ttcodegen.conversions.ttir_to_ttmetal.parts.kernel_sizes import KernelSizes
+from ttcodegen.conversions.ttir_to_ttmetal.parts.compute import KernelSizes, float_bits
 from ttcodegen.conversions.ttir_to_ttmetal.parts.loop_nests import (
     Coordinate,
     Page,

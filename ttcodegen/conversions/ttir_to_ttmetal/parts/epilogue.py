@@ -9,16 +9,22 @@ from dataclasses import dataclass, field
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.grouping.grouping import Group
-from ttcodegen.conversions.ttir_to_ttmetal.grouping.registers import allocate, capacity
-from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_chains import lower_chain
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import (
+    allocate,
+    capacity,
+    lower_chain,
+)
 from ttcodegen.conversions.ttir_to_ttmetal.parts.compute import ComputeKernel
 from ttcodegen.conversions.ttir_to_ttmetal.parts.data_movement import (
     BroughtTile,
     MovementKernel,
     brought_bytes,
 )
-from ttcodegen.conversions.ttir_to_ttmetal.parts.geometry import broadcast_of, broadcast_strides
-from ttcodegen.conversions.ttir_to_ttmetal.parts.loop_nests import LoopNest
+from ttcodegen.conversions.ttir_to_ttmetal.parts.loop_nests import (
+    LoopNest,
+    broadcast_of,
+    broadcast_strides,
+)
 from ttcodegen.dialects.core.datatypes import DataType, shape_of
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.dialects.ttnn.placement import declared_data_type

@@ -1,17 +1,122 @@
-"""The page that a kernel needs for each tile that it works on."""
+"""Loop nests of kernels: work split over cores, page indices, access patterns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import combinations, pairwise
 from math import prod
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.conversions.ttir_to_ttmetal.parts.work_split import WorkOrder
+from ttcodegen.dialects.ttcore.cores import CoreRange
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder, Value
-from ttcodegen.layout.tiled_shape import row_major_strides
+from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides
 from ttcodegen.naming.programs import dimension_names
+
+# How the tiles of a result are split among the cores: by the order in which these go through
+# them.
+#
+# Each core gets a run of tiles in that order. Row by row, a run is a part of a few rows. In other
+# orders it is a block: of rows and columns, or of the same tiles of several batches. Cores then
+# read fewer tiles of operands that are broadcast over one of the block's sides.
+
+MOST_ORDERED = 4
+"""Dimensions for which every order is tried that has some of them innermost."""
+STRIPES = (2, 4, 8, 16)
+"""How wide the stripes are that are tried: in each of them a core goes through row by row."""
+
+
+@dataclass(frozen=True)
+class OrderedDimension:
+    """A dimension of a grid of tiles, or a part of one."""
+
+    name: str
+    dimension: int
+    size: int
+    step: int = 1
+    """Tiles of the grid's dimension that one step goes on."""
+
+
+@dataclass(frozen=True)
+class WorkOrder:
+    """All tiles of a grid, the last of its dimensions here varying fastest."""
+
+    grid: tuple[int, ...]
+    dimensions: tuple[OrderedDimension, ...]
+
+    @classmethod
+    def row_by_row(cls, grid: Sequence[int]) -> WorkOrder:
+        """The order in which the tiles are stored.
+
+        Args:
+            grid: the tiles in each dimension; the last two are rows and columns.
+        """
+        names = dimension_names(len(grid))
+        return cls(
+            tuple(grid),
+            tuple(
+                OrderedDimension(name, place, size)
+                for place, (name, size) in enumerate(zip(names, grid, strict=True))
+            ),
+        )
+
+    @property
+    def names(self) -> list[str]:
+        """What the dimensions are called."""
+        return [each.name for each in self.dimensions]
+
+    @property
+    def sizes(self) -> list[int]:
+        """The steps in each dimension."""
+        return [each.size for each in self.dimensions]
+
+    @property
+    def is_row_by_row(self) -> bool:
+        """True if a tile's number in this order is its page number."""
+        used = [each for each in self.dimensions if each.size > 1]
+        in_order = all(a.dimension < b.dimension for a, b in pairwise(used))
+        return in_order and all(each.step == 1 for each in used)
+
+    @property
+    def text(self) -> str:
+        """The names of the dimensions with more than one tile, from the innermost on."""
+        used = [each.name for each in reversed(self.dimensions) if each.size > 1]
+        return ", then ".join(used)
+
+    def moves(self, strides: Sequence[int]) -> list[int]:
+        """How far a page moves with each dimension, from what it moves with those of the grid."""
+        return [strides[each.dimension] * each.step for each in self.dimensions]
+
+    def others(self) -> Iterator[WorkOrder]:
+        """Other orders of a grid that is gone through row by row: with some dimensions innermost,
+        and each of these in stripes."""
+        used = [each for each in self.dimensions if each.size > 1]
+        found = WorkOrder(self.grid, tuple(used))
+        yield from found._stripes()
+        for count in range(1, len(used) if len(used) <= MOST_ORDERED else 2):
+            for inner in combinations(used, count):
+                before = (each for each in used if each not in inner)
+                order = WorkOrder(self.grid, (*before, *inner))
+                if not order.is_row_by_row:
+                    yield order
+                    yield from order._stripes()
+
+    def _stripes(self) -> Iterator[WorkOrder]:
+        """The same with stripes of the last dimension, so that a run of tiles is as long in the
+        last but one as it is in these."""
+        if len(self.dimensions) < 2:
+            return
+        *outer, before, last = self.dimensions
+        for width in (width for width in STRIPES if width < last.size and last.size % width == 0):
+            count = last.size // width
+            stripe = OrderedDimension(f"{last.name}_stripe", last.dimension, count, width)
+            inside = OrderedDimension(f"{last.name}_in_stripe", last.dimension, width)
+            yield WorkOrder(self.grid, (*outer, stripe, before, inside))
+
+
+# The page that a kernel needs for each tile that it works on.
 
 Page = tuple[tuple[str, int], ...]
 """The number of a page: a sum of coordinates, by name, times numbers."""
@@ -175,3 +280,147 @@ def _coordinates(
         is_first = size * stride == total
         found.append(Coordinate(name, whole, stride, 0 if is_first else size))
     return found
+
+
+# Which pages of an operand cores read, and which of them are worth keeping.
+
+
+@dataclass(frozen=True)
+class AccessPattern:
+    """The pages of a tensor in the order in which a program needs them.
+
+    Each page is needed at least once. Dimensions are those of the nest, from the outermost on, with
+    how far the page moves with them; none has size 1, and neighbours that go through pages in a
+    row, or that stay on one, are one dimension.
+    """
+
+    dimensions: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, sizes: Sequence[int], moves: Sequence[int]) -> AccessPattern:
+        """The pattern of a nest over a grid."""
+        merged: list[tuple[int, int]] = []
+        for size, move in zip(sizes, moves, strict=True):
+            if size == 1:
+                continue
+            if merged and merged[-1][1] == move * size:
+                merged[-1] = (merged[-1][0] * size, move)
+            else:
+                merged.append((size, move))
+        return cls(tuple(merged))
+
+    @property
+    def count(self) -> int:
+        """How often a page is needed."""
+        return prod(size for size, _ in self.dimensions)
+
+    @property
+    def pages(self) -> int:
+        """How many pages there are."""
+        return prod(size for size, move in self.dimensions if move)
+
+    def slots(self, most: int, cores: CoreRange, units: int) -> int:
+        """How many pages, of `most`, a core should keep: as few as spare it as many reads as any
+        number does. 0 if that are less than half of them."""
+        numbers = {1} if self.dimensions and self.dimensions[-1][1] == 0 else set[int]()
+        choices = [n for n in sorted(numbers | {self.pages}) if n <= most]
+        found = min(choices, key=lambda n: self.reads(n, cores, units), default=0)
+        return found if 2 * self.reads(found, cores, units) <= self.count else 0
+
+    def reads(self, slots: int, cores: CoreRange, units: int) -> int:
+        """How many pages all cores read together.
+
+        Args:
+            slots: the pages that each of them keeps: none, all, or one if it is needed several
+                times in a row.
+            cores: the cores that share the nest.
+            units: the parts that it is divided into for them.
+        """
+        if slots == 0:
+            return self.count
+        length = self.count // units
+        if slots == self.pages:
+            return _distinct_pages(self.dimensions, length, units, cores.cores)
+        shares = ((f * length, e * length) for f, e in _shares(units, cores.cores))
+        repeated = self.dimensions[-1][0]
+        return sum((end - 1) // repeated - first // repeated + 1 for first, end in shares)
+
+
+def _shares(units: int, cores: int) -> Iterator[tuple[int, int]]:
+    """The first unit of each core that has some, and the one after its last."""
+    first = 0
+    for core in range(min(units, cores)):
+        end = first + units // cores + (core < units % cores)
+        yield first, end
+        first = end
+
+
+@cache
+def _distinct_pages(
+    dimensions: tuple[tuple[int, int], ...], length: int, units: int, cores: int
+) -> int:
+    """The different pages of each core's share, of all cores together; a unit is so many steps of
+    the nest."""
+    shares = ((first * length, end * length) for first, end in _shares(units, cores))
+    return sum(len(_distinct(dimensions, first, end)) for first, end in shares)
+
+
+def _distinct(dimensions: Sequence[tuple[int, int]], first: int, end: int) -> frozenset[int]:
+    """The pages of a part of a nest."""
+    if first >= end:
+        return frozenset()
+    if not dimensions:
+        return frozenset([0])
+    (_, move), *inner = dimensions
+    length = prod(size for size, _ in inner)
+    low, high = first // length, (end - 1) // length
+    found: set[int] = set()
+    for index in range(low, high + 1):
+        begin, stop = max(first - index * length, 0), min(end - index * length, length)
+        found |= {index * move + page for page in _distinct(inner, begin, stop)}
+        if move == 0 and (begin, stop) == (0, length):
+            # All that there is.
+            break
+    return frozenset(found)
+
+
+# Where the tiles of a tensor are, and which of them another tensor's tile needs.
+
+
+def broadcast_strides(operand: TiledShape, domain: TiledShape) -> list[int]:
+    """For each dimension of the domain's tile grid how far the operand's tile moves with it; 0
+    where the operand has one element that is broadcast."""
+    missing = len(domain.grid) - len(operand.grid)
+    found = [0] * missing + row_major_strides(operand.grid)
+    sizes = [1] * (len(domain.grid) - len(operand.shape)) + list(operand.shape)
+    # A tensor of rank 0 or 1 has a grid of two dimensions all the same.
+    sizes = (
+        sizes[-len(domain.grid) :]
+        if len(operand.shape) > 1
+        else [*([1] * (len(domain.grid) - 1)), operand.width]
+    )
+    return [0 if size == 1 else stride for size, stride in zip(sizes, found, strict=True)]
+
+
+@dataclass(frozen=True)
+class Broadcast:
+    """Which part of a tile is repeated because the operand has one row, one column or both."""
+
+    rows: bool
+    """The first row is broadcast."""
+    columns: bool
+    """The first column is broadcast."""
+
+    @property
+    def word(self) -> str:
+        """none, row, column or element."""
+        if self.rows:
+            return "element" if self.columns else "row"
+        return "column" if self.columns else "none"
+
+
+def broadcast_of(operand: TiledShape, domain: TiledShape) -> Broadcast:
+    """How the tiles of an operand have to be filled up for a domain it is broadcast over."""
+    return Broadcast(
+        operand.height == 1 and domain.height > 1, operand.width == 1 and domain.width > 1
+    )

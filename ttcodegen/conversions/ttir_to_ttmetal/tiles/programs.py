@@ -11,33 +11,41 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.grouping.grouping import Group
-from ttcodegen.conversions.ttir_to_ttmetal.grouping.reductions import (
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import (
     GREATEST,
     LEAST,
     REDUCTIONS,
+    Allocation,
     accumulated_type,
+    allocate,
+    capacity,
+    lower_chain,
+    needs_fp32,
     reduced_elements,
 )
-from ttcodegen.conversions.ttir_to_ttmetal.grouping.registers import Allocation, allocate, capacity
-from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_chains import lower_chain, needs_fp32
-from ttcodegen.conversions.ttir_to_ttmetal.parts.circular_buffers import BUFFER_DEPTH
-from ttcodegen.conversions.ttir_to_ttmetal.parts.compute import ComputeKernel
-from ttcodegen.conversions.ttir_to_ttmetal.parts.data_movement import MovementKernel, element_bits
-from ttcodegen.conversions.ttir_to_ttmetal.parts.extremes import (
+from ttcodegen.conversions.ttir_to_ttmetal.parts.compute import (
+    PARTIAL,
+    SCALER,
+    ComputeKernel,
     finish_maximum,
     start_extremes,
     take_extremes,
 )
-from ttcodegen.conversions.ttir_to_ttmetal.parts.geometry import broadcast_strides
-from ttcodegen.conversions.ttir_to_ttmetal.parts.loop_nests import LoopNest, Page, page_of_tile
+from ttcodegen.conversions.ttir_to_ttmetal.parts.data_movement import MovementKernel, element_bits
+from ttcodegen.conversions.ttir_to_ttmetal.parts.loop_nests import (
+    LoopNest,
+    Page,
+    broadcast_strides,
+    page_of_tile,
+)
 from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import (
+    BUFFER_DEPTH,
     COUNT,
     SHARE,
     Lowered,
     ProgramParts,
     purpose_of,
 )
-from ttcodegen.conversions.ttir_to_ttmetal.rows.reduction import PARTIAL, SCALER
 from ttcodegen.conversions.ttir_to_ttmetal.tiles.reads import TileOperand, plan_reads
 from ttcodegen.dialects.core.datatypes import DataType, shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp

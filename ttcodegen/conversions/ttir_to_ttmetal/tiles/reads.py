@@ -9,10 +9,12 @@ from math import prod
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import SSAValue
 
-from ttcodegen.conversions.ttir_to_ttmetal.parts.access_patterns import AccessPattern
 from ttcodegen.conversions.ttir_to_ttmetal.parts.data_movement import brought_bytes, element_word
-from ttcodegen.conversions.ttir_to_ttmetal.parts.geometry import broadcast_of
-from ttcodegen.conversions.ttir_to_ttmetal.parts.work_split import WorkOrder
+from ttcodegen.conversions.ttir_to_ttmetal.parts.loop_nests import (
+    AccessPattern,
+    WorkOrder,
+    broadcast_of,
+)
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttcore.cores import CoreRange
 from ttcodegen.dialects.ttnn.placement import declared_data_type

@@ -1,32 +1,351 @@
-"""Programs of convolutions and pools, perhaps with elementwise ops after them.
-
-The reader gathers the rows that windows see, one tile for each element of the kernel: row by row
-they belong to a tile of the result. Nothing is unfolded in DRAM. A convolution multiplies them with
-the channels' matrix for that element and adds up; a pool compares or adds them.
-"""
+"""Device programs of convolutions and pooling, and their data movement kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import reduce
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.grouping.grouping import Group
-from ttcodegen.conversions.ttir_to_ttmetal.grouping.reductions import REDUCTIONS
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import REDUCTIONS
+from ttcodegen.conversions.ttir_to_ttmetal.movement.programs import cache_tiles
 from ttcodegen.conversions.ttir_to_ttmetal.parts.compute import ComputeKernel
-from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import COUNT, Lowered, purpose_of
-from ttcodegen.conversions.ttir_to_ttmetal.windows.movement import WindowMovement
+from ttcodegen.conversions.ttir_to_ttmetal.parts.data_movement import (
+    MovementKernel,
+    element_bits,
+    element_word,
+)
+from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import (
+    COUNT,
+    SHARE,
+    Lowered,
+    purpose_of,
+)
 from ttcodegen.conversions.ttir_to_ttmetal.windows.plan import WindowPlan
-from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.core.datatypes import DataType, shape_of
 from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.tile import TILE_SIDE
+from ttcodegen.dialects.ttkernel.attributes import KeptTilesType
+from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.dialects.ttmetal.programs import (
     ComputeSettings,
     Kernel,
+    Processor,
 )
+from ttcodegen.dialects.ttnn.placement import declared_data_type
+from ttcodegen.layout.tiled_shape import row_major_strides
 from ttcodegen.naming.programs import kernel_name
+from ttcodegen.ops.convolution.device_windows import WindowAxis
 from ttcodegen.ops.core.tile_lowering import TileBuilder, TileCall
+
+# The kernels of a convolution or a pool that move data: the reader gathers the rows that windows
+# see, the writer brings the weight and what elementwise ops read, and writes the result.
+
+_LINES = ("depth", "height", "width")
+"""The dimensions of positions, the last of which goes along the rows of tiles."""
+
+
+@dataclass(frozen=True)
+class WindowMovement:
+    """Writes the reader and the writer."""
+
+    plan: WindowPlan
+
+    def reader(self) -> tuple[Kernel, FuncOp]:
+        """The kernel that gathers rows."""
+        plan = self.plan
+        kernel = plan.parts.data_movement(
+            kernel_name("read", plan.name),
+            Processor.READER,
+            f"Gathers the rows of {plan.names[plan.image]} of the windows.",
+            plan.cores,
+            tensors=[plan.image],
+            buffers=[plan.gathered, plan.source.buffer],
+            arguments=SHARE,
+        )
+        _Gathering(plan, kernel).write()
+        return kernel.finish()
+
+    def writer(self) -> tuple[Kernel, FuncOp]:
+        """The kernel that brings all else, and takes the result away."""
+        plan = self.plan
+        weight = [] if plan.weight is None else [plan.weight]
+        brought = " and ".join(plan.names[v] for v in (*weight, *plan.epilogue.outer))
+        purpose = f"Reads tiles of {brought}, and writes" if brought else "Writes"
+        buffers = [*plan.outer_names, *plan.output_names]
+        if weight:
+            buffers += ["right", *([plan.weight_memory] if plan.weight_slots else [])]
+        kernel = plan.parts.data_movement(
+            kernel_name("write", plan.name),
+            Processor.WRITER,
+            f"{purpose} the output tiles.",
+            plan.cores,
+            tensors=[*weight, *plan.epilogue.outer, *plan.parts.outputs],
+            buffers=buffers,
+            arguments=SHARE,
+        )
+        _Writing(plan, kernel).write()
+        return kernel.finish()
+
+
+def place_of(plan: WindowPlan, kernel: MovementKernel, unit: SSAValue) -> tuple[Value, Value]:
+    """The row of output tiles that a unit of work belongs to, and the first of its columns."""
+    builder = kernel.builder
+    if plan.unit_columns == plan.result.columns:
+        return unit, 0
+    place = builder.named(builder.remainder(unit, plan.rows_of_tiles), "place")
+    group = builder.quotient(unit, plan.rows_of_tiles)
+    if plan.unit_columns == 1:
+        return place, builder.named(group, "tile_column")
+    return place, builder.named(builder.product(group, plan.unit_columns), "first_tile_column")
+
+
+@dataclass
+class _Gathering:
+    """The loops of the reader."""
+
+    plan: WindowPlan
+    kernel: MovementKernel
+
+    def __post_init__(self) -> None:
+        self.builder = self.kernel.builder
+        self.element = element_word(declared_data_type(self.plan.image))
+        self.strides = row_major_strides(shape_of(self.plan.image.type))
+        self.lines = _LINES[-len(self.plan.axes) :]
+
+    def write(self) -> None:
+        """The loop over the core's work."""
+        self.cache = cache_tiles(self.kernel, self.plan.source, self.element)
+        with self.kernel.share("unit") as unit:
+            place, column = place_of(self.plan, self.kernel, unit)
+            self.first_channel = self._first_channel(column)
+            image, windows = self._windows(place)
+            self.rows = self.kernel.filled(windows[-1], self.plan.axes[-1].count, "rows")
+            start = [self.kernel.product(image, self.strides[0], "image_start")]
+            self._gather_taps(windows, start, [], 0)
+
+    def _first_channel(self, tile_column: Value) -> Value:
+        """The first channel that the unit of work sees."""
+        plan, builder = self.plan, self.builder
+        if not plan.is_product:
+            return self.kernel.product(tile_column, TILE_SIDE, "first_channel")
+        if plan.groups == 1:
+            return 0
+        group = builder.quotient(tile_column, plan.result.columns // plan.groups)
+        return self.kernel.product(group, plan.channels, "first_channel")
+
+    def _windows(self, place: Value) -> tuple[Value, list[Value]]:
+        """The image that a row of output tiles belongs to, and its windows: the index in each
+        dimension of positions, in the last one that of the first."""
+        plan, builder = self.plan, self.builder
+        first: Value = 0
+        if plan.result.rows > 1:
+            first = self.kernel.product(
+                builder.remainder(place, plan.result.rows), TILE_SIDE, "first_window"
+            )
+            place = builder.named(builder.quotient(place, plan.result.rows), "line")
+        found: list[Value] = []
+        for axis, line in reversed(list(zip(plan.axes[:-1], self.lines, strict=False))):
+            if axis.count == 1:
+                found.append(0)
+                continue
+            found.append(builder.named(builder.remainder(place, axis.count), f"window_{line}"))
+            place = builder.quotient(place, axis.count)
+        image: Value = 0
+        if plan.result.shape[0] > 1:
+            assert isinstance(place, SSAValue)
+            image = builder.named(place, "image")
+        return image, [*reversed(found), first]
+
+    def _gather_taps(
+        self, windows: list[Value], start: list[Value], inside: list[SSAValue], dim: int
+    ) -> None:
+        """The loops over the elements of the kernel, from that dimension on."""
+        axis, line = self.plan.axes[dim], self.lines[dim]
+        with self.builder.loop(axis.taps, name_hint=f"tap_{line}") as tap:
+            offset = self.kernel.sum([self.kernel.product(tap, axis.spacing)])
+            if dim == len(self.plan.axes) - 1:
+                self._gather_channels(windows[-1], offset, start, inside)
+                return
+            position = self._position(axis, windows[dim], offset, line)
+            conditions, source = self._source(axis, position, line)
+            step = self.kernel.product(source, self.strides[dim + 1], f"{line}_start")
+            self._gather_taps(windows, [*start, step], [*inside, *conditions], dim + 1)
+
+    def _position(self, axis: WindowAxis, window: Value, offset: Value, line: str) -> Value:
+        """The position that an element of a window sees, counted from the first element of the
+        input: what is before that wraps around, beyond all others."""
+        total = self.kernel.sum([self.kernel.product(window, axis.stride), offset])
+        if axis.before < 0:
+            total = self.kernel.sum([total, -axis.before])
+        elif axis.before > 0:
+            total = self.builder.difference(total, axis.before)
+        return self.builder.named(total, line) if isinstance(total, SSAValue) else total
+
+    def _source(self, axis: WindowAxis, position: Value, line: str) -> tuple[list[SSAValue], Value]:
+        """True if a position holds an element of the input, and the index of that."""
+        if not axis.sees_padding:
+            return [], position
+        is_single = axis.dilated == 1
+        relation, limit = ("eq", 0) if is_single else ("ult", axis.dilated)
+        conditions = [self.builder.compare(relation, position, limit)]
+        if axis.apart > 1:
+            rest = self.builder.remainder(position, axis.apart)
+            conditions.append(self.builder.compare("eq", rest, 0))
+            position = self.builder.quotient(position, axis.apart)
+        return conditions, position
+
+    def _gather_channels(
+        self, first: Value, offset: Value, start: list[Value], inside: list[SSAValue]
+    ) -> None:
+        """For an element of the kernel, the tiles of all channels that are seen."""
+        plan, builder = self.plan, self.builder
+        is_inside = None
+        if inside:
+            is_inside = builder.named(reduce(builder.both, inside), "is_inside")
+        with builder.loop(plan.channel_tiles, name_hint="channel_tile") as tile:
+            channel: Value = self.kernel.product(tile, TILE_SIDE, "channel")
+            count = self._count(channel)
+            channel = self.kernel.sum([self.first_channel, channel])
+            builder.op("cb_reserve_back", self.kernel.buffer(plan.gathered), 1)
+            address = self.kernel.write_pointer(plan.gathered, "address")
+            target = self.kernel.elements(address, self.element)
+            self._fill(address, count)
+            with ExitStack() as stack:
+                if is_inside is not None:
+                    stack.enter_context(builder.when(is_inside))
+                self._copy_rows(first, offset, [*start, channel], count, target)
+            builder.op("cb_push_back", self.kernel.buffer(plan.gathered), 1)
+
+    def _count(self, channel: Value) -> Value:
+        """How many channels a tile holds, the first of which is this one of its group."""
+        first = channel if self.plan.is_product else self.first_channel
+        return self.kernel.filled(first, self.plan.channels, "channels")
+
+    def _copy_rows(
+        self, first: Value, offset: Value, start: list[Value], count: Value, target: SSAValue
+    ) -> None:
+        """One row for each window of a tile of the result."""
+        plan, builder = self.plan, self.builder
+        axis, stride = plan.axes[-1], self.strides[-2]
+        begin = self.kernel.sum(start)
+        if isinstance(begin, SSAValue):
+            begin = builder.named(begin, "start")
+        with builder.loop(self.rows, name_hint="row") as row:
+            window = self.kernel.sum([first, row])
+            position = self._position(axis, window, offset, self.lines[-1])
+            conditions, source = self._source(axis, position, self.lines[-1])
+            with ExitStack() as stack:
+                if conditions:
+                    stack.enter_context(builder.when(reduce(builder.both, conditions)))
+                number = self.kernel.sum([begin, self.kernel.product(source, stride)])
+                builder.op("blocks.tile_cache.copy_row", self.cache, number, 1, count, target, row,
+                           0)  # fmt: skip
+
+    def _fill(self, address: SSAValue, channels: Value) -> None:
+        """Overwrites what no row of the input gives, which is unpacked with all else: what is after
+        the last row and channel, or any element if windows see padding."""
+        if self.plan.sees_padding:
+            self.kernel.fill(address, 0, 0, self._unseen(), self.element)
+        elif self.rows != TILE_SIDE or channels != TILE_SIDE:
+            self.kernel.fill(address, self.rows, channels, self._unseen(), self.element)
+
+    def _unseen(self) -> int:
+        """The bits of what windows see in the padding."""
+        if self.plan.is_product:
+            return 0
+        method = "max" if self.plan.finds_place else self.plan.root.parameter("method")
+        reduction = REDUCTIONS[f"ttir.{method}"]
+        return element_bits(reduction.neutral, declared_data_type(self.plan.image))
+
+
+@dataclass
+class _Writing:
+    """The loops of the writer."""
+
+    plan: WindowPlan
+    kernel: MovementKernel
+
+    def write(self) -> None:
+        """The loop over the core's work."""
+        plan, kernel, builder = self.plan, self.kernel, self.kernel.builder
+        if plan.weight is not None and plan.weight_slots:
+            self.kept = builder.get(
+                "blocks.keep_tiles",
+                kernel.tensor(plan.names[plan.weight]),
+                kernel.buffer(plan.weight_memory),
+                kernel.buffer("right"),
+                slots=plan.weight_slots,
+                result_type=KeptTilesType(),
+                name_hint="right_kept",
+            )
+        with kernel.share("unit") as unit:
+            place, first = place_of(plan, kernel, unit)
+            with builder.loop(plan.unit_columns, name_hint="column") as step:
+                column = kernel.sum([first, step]) if plan.unit_columns > 1 else first
+                tile = kernel.sum([builder.product(place, plan.result.columns), column])
+                tile = builder.named(builder.value(tile), "tile")
+                if plan.weight is not None:
+                    self._read_weight(plan.weight, column)
+                plan.epilogue.read(kernel, plan.names, plan.outer_names, plan.result, tile)
+                outputs = [plan.names[value] for value in plan.parts.outputs]
+                kernel.write_tiles(tile, outputs, plan.output_names)
+
+    def _read_weight(self, weight: SSAValue, column: Value) -> None:
+        """The tiles of a column of the weight, from the first element of the kernel to the last."""
+        plan, kernel, builder = self.plan, self.kernel, self.kernel.builder
+        columns, size = plan.result.columns, plan.at_a_time
+        with builder.loop(plan.inner // size, name_hint="step") as step:
+            if plan.weight_slots:
+                page = kernel.sum([builder.product(step, columns), column])
+                builder.op("blocks.kept_tiles.push", self.kept, page)
+                return
+            builder.op("cb_reserve_back", kernel.buffer("right"), size)
+            address = kernel.write_pointer("right", "right_address" if size > 1 else None)
+            tile_bytes: Value = 0
+            if size > 1:
+                buffer = kernel.buffer("right")
+                tile_bytes = builder.get("get_tile_size", buffer, name_hint="tile_bytes")
+            first = builder.product(step, size)
+            with builder.loop(size, name_hint="i") as i:
+                row = builder.sum(first, i)
+                page = kernel.sum([builder.product(row, columns), column])
+                target = builder.sum(address, builder.product(i, tile_bytes)) if size > 1 else (
+                    address
+                )  # fmt: skip
+                kernel.read_page(page, plan.names[weight], target)
+            builder.op("noc_async_read_barrier")
+            self._pad_weight(weight, step, address, tile_bytes)
+            builder.op("cb_push_back", kernel.buffer("right"), size)
+
+    def _pad_weight(
+        self, weight: SSAValue, step: SSAValue, address: SSAValue, tile_bytes: Value
+    ) -> None:
+        """Zeros after the last channel."""
+        plan, builder = self.plan, self.kernel.builder
+        rows = plan.channels % TILE_SIDE
+        if not rows:
+            return
+        last = plan.channel_tiles - 1
+        element = element_word(declared_data_type(weight))
+        with ExitStack() as stack:
+            if plan.at_a_time == 1 and last:
+                place = builder.remainder(step, plan.channel_tiles)
+                stack.enter_context(builder.when(builder.compare("eq", place, last)))
+            elif last:
+                address = builder.sum(address, builder.product(last, tile_bytes))
+            self.kernel.fill(address, rows, TILE_SIDE, 0, element)
+
+
+# Programs of convolutions and pools, perhaps with elementwise ops after them.
+#
+# The reader gathers the rows that windows see, one tile for each element of the kernel: row by
+# row they belong to a tile of the result. Nothing is unfolded in DRAM. A convolution multiplies
+# them with the channels' matrix for that element and adds up; a pool compares or adds them.
 
 
 def lower_window(

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from math import prod
 
-from ttcodegen.conversions.ttir_to_ttmetal.grouping.registers import (
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import (
     Allocation,
     Load,
     allocate,

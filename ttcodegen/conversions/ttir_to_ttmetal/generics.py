@@ -31,9 +31,13 @@ from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from ttcodegen.conversions.ttir_to_ttmetal.coverage import check_coverage
-from ttcodegen.conversions.ttir_to_ttmetal.generics.groups import NoProgram, complete
-from ttcodegen.conversions.ttir_to_ttmetal.generics.maps import Loops, loops_of
+from ttcodegen.conversions.ttir_to_ttmetal.cpu_hoist import check_coverage
+from ttcodegen.conversions.ttir_to_ttmetal.generic_regions import (
+    Loops,
+    NoProgram,
+    complete,
+    loops_of,
+)
 from ttcodegen.conversions.ttir_to_ttmetal.grouping.grouping import (
     DIVIDE,
     Group,
@@ -43,8 +47,10 @@ from ttcodegen.conversions.ttir_to_ttmetal.grouping.grouping import (
     is_free_reshape,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.grouping.index_maps import REORDERINGS
-from ttcodegen.conversions.ttir_to_ttmetal.grouping.reductions import REDUCTIONS
-from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_chains import is_elementwise
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import (
+    REDUCTIONS,
+    is_elementwise,
+)
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.functions import GENERIC, body_of, is_generic_function
 from ttcodegen.dialects.operations.operation import CatalogueOp

@@ -1,4 +1,4 @@
-"""TTIR ops become TTNN ops by the lowering that the catalogue has for each."""
+"""Lowering of TTIR to TTNN, and the calls of functions that run on the CPU."""
 
 from __future__ import annotations
 
@@ -7,20 +7,23 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import SSAValue
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import BlockArgument, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
+from ttcodegen.dialects.operations.functions import is_cpu_function
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.memory import LAYOUTS_WANTED
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import TTIRDefinition
 from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
-from ttcodegen.transforms.rebuilding import keep, rebuild
+from ttcodegen.transforms.rebuilding import body_of, keep, rebuild
 from ttcodegen.transforms.ttnn.layout import assign_wanted_layouts
 from ttcodegen.transforms.ttnn.remove_dead_values import RemoveDeadValues
+
+# TTIR ops become TTNN ops by the lowering that the catalogue has for each.
 
 
 def lower_op(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Sequence[SSAValue]:
@@ -72,3 +75,34 @@ class ConvertTTIRToTTNN(ModulePass):
         if LAYOUTS_WANTED in op.attributes:
             RemoveDeadValues().apply(ctx, op)
             assign_wanted_layouts(ctx, op)
+
+
+# Calls of functions that run on the CPU.
+
+
+def cpu_functions(module: ModuleOp) -> list[FuncOp]:
+    """The functions of a module that run on the CPU, in order."""
+    found = (op for op in module.body.block.ops if isinstance(op, FuncOp))
+    return [function for function in found if is_cpu_function(function)]
+
+
+def overwritten_arguments(function: FuncOp) -> list[int]:
+    """The positions of the arguments that a function overwrites."""
+    found: set[int] = set()
+    for op in body_of(function).ops:
+        if isinstance(op, CatalogueOp) and op.definition.in_place is not None:
+            value = op.operand(op.definition.in_place)
+            if isinstance(value, BlockArgument):
+                found.add(value.index)
+    return sorted(found)
+
+
+def overwritten_operands(call: CallOp) -> Sequence[SSAValue]:
+    """The operands that a call overwrites."""
+    module = call.get_toplevel_object()
+    assert isinstance(module, ModuleOp)
+    symbol = call.callee.string_value()
+    for function in cpu_functions(module):
+        if function.sym_name.data == symbol:
+            return [call.operands[index] for index in overwritten_arguments(function)]
+    return ()

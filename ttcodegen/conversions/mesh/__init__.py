@@ -1,1 +1,0 @@
-"""Host code of meshes: shards of arguments and results, and exchange between devices."""

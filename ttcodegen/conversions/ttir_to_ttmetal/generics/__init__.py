@@ -1,1 +1,0 @@
-"""`ttir.generic`: the work of each device program as a region."""

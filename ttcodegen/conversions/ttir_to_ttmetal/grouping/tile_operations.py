@@ -1,0 +1,363 @@
+"""Operations on tiles: elementwise chains, reductions, and destination registers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ttcodegen.dialects.core.datatypes import DataType, shape_of
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttkernel.attributes import ReduceType
+from ttcodegen.dialects.ttkernel.operation import TTKernelOp
+from ttcodegen.dialects.ttkernel.table import kernel_ops
+from ttcodegen.dialects.ttnn.placement import declared_data_type
+from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.core.definition import TTIRDefinition
+from ttcodegen.ops.core.tile_lowering import NARROW_INTEGERS, Tile, TileBuilder, TileCall
+from ttcodegen.ops.reduction.reduce import is_on_integer_tiles
+
+# Chains of elementwise ops as operations on tiles.
+
+
+def is_elementwise(op: Operation) -> bool:
+    """True if the op works on tiles in registers."""
+    if not isinstance(op, CatalogueOp):
+        return False
+    definition = op.definition
+    return isinstance(definition, TTIRDefinition) and definition.tile is not None
+
+
+def unsupported_on_tiles(op: CatalogueOp) -> str | None:
+    """Why an elementwise op cannot be done on tiles, None if it can."""
+    builder = TileBuilder()
+    tiles = [builder.new_tile(declared_data_type(value)) for value in op.operands]
+    try:
+        lower_to_tiles(builder, op, tiles)
+    except VerifyException as error:
+        return str(error)
+    return None
+
+
+def lower_to_tiles(builder: TileBuilder, op: CatalogueOp, tiles: list[Tile]) -> Tile:
+    """The tile that an op gives, in the data type of its result.
+
+    Raises VerifyException where tiles of these data types have no such operation.
+    """
+    definition = op.definition
+    assert isinstance(definition, TTIRDefinition)
+    assert definition.tile is not None
+    tile = definition.tile(builder, op, tiles)
+    wanted = declared_data_type(op.results[0])
+    if tile.data_type.is_float and wanted.is_float:
+        return tile
+    if wanted in NARROW_INTEGERS and not definition.moves and not tile.data_type.is_float:
+        return builder.wrap(tile, wanted)
+    return builder.convert(tile, wanted)
+
+
+def needs_fp32(values: Iterable[SSAValue]) -> bool:
+    """True if some value is wider than 16 bits, so that registers of 32 bits are called for."""
+    return any(declared_data_type(value) is not DataType.BFLOAT16 for value in values)
+
+
+def lower_chain(
+    builder: TileBuilder,
+    ops: Iterable[CatalogueOp],
+    known: dict[SSAValue, Tile],
+    inputs: dict[SSAValue, Tile],
+) -> None:
+    """Lowers elementwise ops and fills in order.
+
+    `known` holds the tiles of values that ops of the group gave, and gets those of these ops;
+    `inputs` gets the tiles of values that come from outside.
+    """
+    for op in ops:
+        if (number := splat_of(op.results[0])) is not None:
+            known[op.results[0]] = builder.fill(number, declared_data_type(op.results[0]))
+            continue
+        tiles: list[Tile] = []
+        for value in op.operands:
+            if value in known:
+                tiles.append(known[value])
+            elif (number := splat_of(value)) is not None:
+                tiles.append(builder.fill(number, declared_data_type(value)))
+            else:
+                if value not in inputs:
+                    inputs[value] = builder.new_tile(declared_data_type(value))
+                tiles.append(inputs[value])
+        known[op.results[0]] = lower_to_tiles(builder, op, tiles)
+
+
+# The reductions that device kernels are made for.
+
+GREATEST, LEAST = 0, 1
+"""The registers of the extremes so far: of the first one alone if nothing is compared."""
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """What an op of the catalogue sums up or compares, and along what."""
+
+    noun: str
+    """What it leaves, in a sentence."""
+    combine: str
+    """The op on two registers that the partial results come together by."""
+    neutral: float
+    pool: ReduceType
+    negated: bool = False
+    """The minimum of numbers is the negated maximum of their negatives."""
+    averages: bool = False
+    of_integers: str = ""
+    """The op on two registers of integers, which takes their type, or is named after it."""
+    neutral_integers: tuple[int, int] = (0, 0)
+    """Signed, and without a sign."""
+
+    @property
+    def is_extreme(self) -> bool:
+        """True if floats are compared, which the vector engine does exactly."""
+        return self.pool is ReduceType.MAX
+
+    def prepared(self, builder: TileBuilder, tile: Tile) -> Tile:
+        """What comes together of a tile."""
+        is_negated = self.negated and tile.data_type.is_float
+        return builder.call("negative_tile", tile) if is_negated else tile
+
+    def start(self, builder: TileBuilder, data_type: DataType) -> Tile:
+        """What changes nothing."""
+        if data_type.is_float:
+            return builder.fill(self.neutral, DataType.FLOAT32)
+        signed, unsigned = self.neutral_integers
+        return builder.fill(signed if data_type is DataType.INT32 else unsigned, data_type)
+
+    def combined(self, builder: TileBuilder, first: Tile, second: Tile) -> Tile:
+        """What two tiles come to."""
+        if first.data_type.is_float:
+            return builder.call(self.combine, first, second)
+        if self.of_integers.endswith("_tile"):
+            return builder.call(self.of_integers, first, second, dtype=first.data_type)
+        kind = "int32" if first.data_type is DataType.INT32 else "uint32"
+        return builder.call(f"{self.of_integers}_{kind}_tile", first, second)
+
+    def finished(self, builder: TileBuilder, total: Tile, elements: int) -> Tile:
+        """The result of what came together of so many elements."""
+        if self.negated and total.data_type.is_float:
+            total = builder.call("negative_tile", total)
+        if self.averages:
+            total = builder.call("mul_unary_tile", total, parameters=(1.0 / elements,))
+        return total
+
+
+def where_shown(builder: TileBuilder, shown: Tile, tile: Tile, hidden: float) -> Tile:
+    """The tile where `shown` is not 0, and a number in place of its other elements."""
+    other = builder.fill(hidden, DataType.FLOAT32)
+    wide = DataType.FLOAT32
+    return builder.call("where_tile", shown, tile, other, data_type=wide, dtype=wide)
+
+
+def accumulated_type(op: CatalogueOp) -> DataType:
+    """What comes together in, of an op around which a program is built."""
+    return declared_data_type(op.operands[0]) if is_on_integer_tiles(op) else DataType.FLOAT32
+
+
+def reduced_elements(op: CatalogueOp) -> int:
+    """How many elements come together in one of the result."""
+    return prod(shape_of(op.operands[0].type)) // max(1, prod(op.result_shape))
+
+
+_LEAST, _GREATEST = (-(2**31), 0), (2**31 - 1, 2**32 - 1)
+
+REDUCTIONS = {
+    "ttir.sum": Reduction(
+        "sum", "add_binary_tile", 0.0, ReduceType.SUM, of_integers="add_int_tile"
+    ),
+    "ttir.mean": Reduction("mean", "add_binary_tile", 0.0, ReduceType.SUM, averages=True),
+    "ttir.max": Reduction(
+        "maximum",
+        "binary_max_tile",
+        float("-inf"),
+        ReduceType.MAX,
+        of_integers="binary_max",
+        neutral_integers=_LEAST,
+    ),
+    # Over leading dimensions only, so that no elements of a tile come together.
+    "ttir.prod": Reduction(
+        "product",
+        "mul_binary_tile",
+        1.0,
+        ReduceType.SUM,
+        of_integers="mul_int_tile",
+        neutral_integers=(1, 1),
+    ),
+    "ttir.min": Reduction(
+        "minimum",
+        "binary_max_tile",
+        float("-inf"),
+        ReduceType.MAX,
+        negated=True,
+        of_integers="binary_min",
+        neutral_integers=_GREATEST,
+    ),
+}
+
+
+# Places for tiles in the destination registers of a core.
+#
+# The registers hold 16 tiles of 16 bits; half of that while the packer empties the other half,
+# and half again if they are 32 bits wide (tt-metal 0.70.1, `DstSync::SyncHalf`,
+# `fp32_dest_acc_en`).
+
+HALF_OF_REGISTERS = 8
+
+
+def capacity(fp32_destination: bool) -> int:
+    """How many tiles a section of a kernel may hold."""
+    return HALF_OF_REGISTERS // 2 if fp32_destination else HALF_OF_REGISTERS
+
+
+@dataclass(frozen=True)
+class Load:
+    """A tile of a circular buffer comes into a register."""
+
+    tile: Tile
+    register: int
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A register is copied because the next call overwrites what is needed later."""
+
+    tile: Tile
+    source: int
+    register: int
+
+
+@dataclass(frozen=True)
+class Compute:
+    """A call with the registers of its destination operands, in order."""
+
+    call: TileCall
+    registers: tuple[int, ...]
+
+
+Step = Load | Copy | Compute
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """The steps of a section, and where its results are afterwards."""
+
+    steps: tuple[Step, ...]
+    results: Mapping[Tile, int]
+
+
+def needed_calls(calls: Sequence[TileCall], results: Sequence[Tile]) -> list[TileCall]:
+    """The calls that the results depend on, in order."""
+    wanted = set(results)
+    kept: list[TileCall] = []
+    for call in reversed(calls):
+        if call.result in wanted:
+            kept.append(call)
+            wanted.update(call.reads)
+    return kept[::-1]
+
+
+def allocate(
+    calls: Sequence[TileCall],
+    results: Sequence[Tile],
+    registers: int,
+    held: Mapping[Tile, int] | None = None,
+) -> Allocation | None:
+    """Finds registers for all tiles; None if there are too few.
+
+    Args:
+        calls: in an order in which each reads what came before.
+        results: the tiles that have to be in registers at the end.
+        registers: how many there are.
+        held: tiles that are in a register when the section begins, such as an accumulator.
+    """
+    return _Allocator(calls, results, registers, dict(held or {})).run()
+
+
+def destination_operands(op: str) -> int:
+    """How many destination registers an op of the dialect names."""
+    return len(kernel_ops()[op].destination_operands)
+
+
+def named_registers(function: FuncOp) -> set[int]:
+    """The destination registers that a kernel names by a number."""
+    return {
+        number
+        for op in function.walk()
+        if isinstance(op, TTKernelOp)
+        for _, number in op.numbered_registers()
+    }
+
+
+class _Full(Exception):
+    """There is no register left."""
+
+
+class _Allocator:
+    def __init__(
+        self,
+        calls: Sequence[TileCall],
+        results: Sequence[Tile],
+        registers: int,
+        held: dict[Tile, int],
+    ) -> None:
+        self._calls = needed_calls(calls, results)
+        self._results = results
+        self._places = held
+        self._free = [n for n in range(registers) if n not in held.values()]
+        self._steps: list[Step] = []
+        self._last_use = {
+            tile: position for position, call in enumerate(self._calls) for tile in call.reads
+        } | {tile: len(self._calls) for tile in results}
+
+    def run(self) -> Allocation | None:
+        try:
+            for position, call in enumerate(self._calls):
+                self._place(position, call)
+            for tile in self._results:
+                self._load(tile)
+        except _Full:
+            return None
+        return Allocation(tuple(self._steps), {tile: self._places[tile] for tile in self._results})
+
+    def _take(self) -> int:
+        if not self._free:
+            raise _Full
+        return self._free.pop(0)
+
+    def _load(self, tile: Tile) -> None:
+        if tile not in self._places:
+            self._places[tile] = self._take()
+            self._steps.append(Load(tile, self._places[tile]))
+
+    def _place(self, position: int, call: TileCall) -> None:
+        for tile in call.reads:
+            self._load(tile)
+        read = [self._places[tile] for tile in call.reads]
+        dying = [tile for tile in dict.fromkeys(call.reads) if self._last_use[tile] == position]
+        if destination_operands(call.op) == len(call.reads):
+            first = call.reads[0]
+            if first in dying:
+                dying.remove(first)
+                place = self._places.pop(first)
+            else:
+                place = self._take()
+                self._steps.append(Copy(first, read[0], place))
+            named = (place, *read[1:])
+        else:
+            place = self._places.pop(dying.pop(0)) if dying else self._take()
+            named = (*read, place)
+        for tile in dying:
+            self._free.append(self._places.pop(tile))
+        self._free.sort()
+        self._places[call.result] = place
+        self._steps.append(Compute(call, named))

@@ -1,1 +1,0 @@
-"""Device programs that make several passes over rows of tiles: softmax and norms."""

@@ -1,1 +1,0 @@
-"""Lowering of TTIR to TTNN."""

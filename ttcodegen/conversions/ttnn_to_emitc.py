@@ -1,0 +1,328 @@
+"""Lowering of TTNN functions to EmitC."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.ir import Operation, SSAValue
+
+from ttcodegen.conversions.host_functions import layers
+from ttcodegen.conversions.host_functions.cpp_interface import (
+    TTNN,
+    ConstantFile,
+    CppProgram,
+    FileEmission,
+    hold_constants,
+    prepend,
+    replace_content,
+    title_of,
+    write_header,
+)
+from ttcodegen.conversions.host_functions.function_writer import (
+    Body,
+    Members,
+    SourceFile,
+    last_use_function,
+    write_entry_function,
+)
+from ttcodegen.conversions.host_functions.interface import (
+    Entry,
+    define_uniform,
+    entries,
+    has_uniform_signature,
+    required,
+    uniform_name,
+)
+from ttcodegen.conversions.host_functions.option_wrappers import definitions
+from ttcodegen.conversions.host_functions.outlining import (
+    OutlinedFunction,
+    with_loops,
+    write_outlined,
+)
+from ttcodegen.conversions.host_functions.preparation import (
+    hold_weights,
+    library_preparation,
+    write_preparation,
+)
+from ttcodegen.conversions.host_functions.statements import (
+    TENSOR,
+    Recorder,
+    SourceFacts,
+    Statement,
+    is_deallocation,
+)
+from ttcodegen.conversions.host_functions.tuning_constants import HEADER
+from ttcodegen.conversions.mesh import chip_exchanges
+from ttcodegen.conversions.ttir_to_ttnn import cpu_functions
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.dialect import LoadCachedOp
+from ttcodegen.dialects.ttnn.placement import TTNNLayoutAttr, has_placement, placement_of
+from ttcodegen.emitc.builder import open_file
+from ttcodegen.emitc.identifiers import NameScope
+from ttcodegen.emitc.statements import FileOp, VerbatimOp
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.naming.interface import prepare_name
+from ttcodegen.ops.core.definition import has_trait
+from ttcodegen.ops.core.traits import Trait
+from ttcodegen.ops.device_constants import device_constants
+from ttcodegen.parsing.structure import operation_name
+from ttcodegen.transforms.pass_runner import PassRunner
+from ttcodegen.transforms.rebuilding import body_of
+from ttcodegen.transforms.registry import passes_of
+from ttcodegen.transforms.ttnn.decompose_layouts import DecomposeLayouts
+from ttcodegen.transforms.ttnn.layout import assign_wanted_layouts
+
+__all__ = [
+    "ConstantFile",
+    "convert_ttnn_to_emitc",
+]
+
+
+# TTNN functions become C++ functions that call the ttnn library.
+
+
+def convert_ttnn_to_emitc(
+    name: str, entries: Sequence[Entry], input_hash: str, release: str, trace: bool = False
+) -> CppProgram:
+    """Writes `src/<name>.hpp` and `src/<name>.cpp` as EmitC.
+
+    Args:
+        name: the C++ name of the module; its namespace and the stem of its files.
+        entries: the entry functions.
+        input_hash: identifies the input in the header line of each file.
+        release: the tt-metal release that the calls are written for.
+        trace: whether calls are captured as traces of the device.
+    """
+    facts = SourceFacts()
+    facts.tuning.has_traces = trace
+    facts.own_headers.add(f"{name}.hpp")
+    facts.tuning.collect(entries)
+    function_names = NameScope()
+    recorded = [_record(entry, facts, function_names) for entry in entries]
+    module = ModuleOp([])
+    title = title_of(name, input_hash, release)
+    known = [each.body.entry for each in recorded]
+    write_header(open_file(module, f"src/{name}.hpp"), name, known, title, TTNN)
+    source = SourceFile(open_file(module, f"src/{name}.cpp"), facts, function_names)
+    with source.file.namespace(name):
+        opening = source.file.block.last_op
+        for each in recorded:
+            _write_entry(source, each)
+    if facts.tuning.write(module, name, title) and facts.tuning.is_used:
+        facts.own_headers.add(HEADER)
+    if source.uses_last_use:
+        facts.headers.add("utility")
+        assert opening is not None
+        moves = VerbatimOp(last_use_function(TENSOR))
+        source.file.block.insert_ops_after([moves, VerbatimOp("")], opening)
+    if source.wrappers:
+        facts.headers.update(("optional", "string"))
+        assert opening is not None
+        text = definitions(sorted(source.wrappers))
+        source.file.block.insert_ops_after([VerbatimOp(text), VerbatimOp("")], opening)
+    prepend(source.file, title, facts.own_headers, facts.headers)
+    return CppProgram(module, facts.constants, entries=known)
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    """An entry function before it is written."""
+
+    body: Body
+    statements: Sequence[Statement]
+    layers: Sequence[OutlinedFunction]
+    terminator: ReturnOp
+
+
+def _record(entry: Entry, facts: SourceFacts, function_names: NameScope) -> _Recorded:
+    """What an entry function does, with equal layers as calls of one function."""
+    function_names.reserve(entry.cpp_name, prepare_name(entry.cpp_name), uniform_name(entry))
+    members = Members.of(entry)
+    ops = [op for op in body_of(entry.function).ops if not is_deallocation(op)]
+    terminator = ops.pop()
+    assert isinstance(terminator, ReturnOp)
+    names = entry.names.values
+    recorder = Recorder(facts, names)
+    statements = recorder.record(ops)
+    body = Body(entry, members, recorder)
+    returned = [recorder.resolved(value) for value in terminator.operands]
+    known = layers.Body(
+        names,
+        {value: members.names[value] for value in members.places},
+        {tensor.value for tensor in entry.inputs},
+        members.layers,
+        body.lines_of,
+        returned,
+        function_names,
+    )
+    calling, functions = layers.outline_layers(statements, known)
+    held, calling = hold_weights(entry, calling, functions, members.places, returned)
+    calling = with_loops(calling, functions)
+    return _Recorded(replace(body, entry=held), calling, functions, terminator)
+
+
+def _write_entry(source: SourceFile, recorded: _Recorded) -> None:
+    """Defines the functions of one entry."""
+    body = recorded.body
+    entry = body.entry
+    if entry.has_constants:
+        write_preparation(source, entry, library_preparation(source.facts, entry))
+    for function in recorded.layers:
+        write_outlined(source, function, body.recorder)
+    write_entry_function(source, body, recorded.statements, recorded.terminator.operands)
+    if has_uniform_signature(entry):
+        define_uniform(source.file, entry)
+        source.file.blank()
+
+
+# The conversion of TTNN functions to C++ files as a pass.
+
+
+@dataclass(frozen=True)
+class ConvertTTNNToEmitC(FileEmission):
+    """Makes one `emitc.file` per source file of what was a module of TTNN functions.
+
+    Constants that the code reads from files go along in the module's attribute
+    `ttcodegen.constants`.
+
+    Raises CompileError if there is nothing to call, or the functions are not those of TTNN with
+    layouts.
+    """
+
+    name = "convert-ttnn-to-emitc"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        complete_layouts(ctx, op)
+        functions = self.interface or required(entries(op))
+        program = convert_ttnn_to_emitc(
+            self.cpp_name(op), functions, self.source_hash(op), self.release, self.trace
+        )
+        # Operations of the module's own became files before.
+        others = [inner for inner in op.ops if isinstance(inner, FileOp)]
+        replace_content(op, [*program.module.ops, *others])
+        hold_constants(op, program.constants)
+
+
+def complete_layouts(context: Context, module: ModuleOp) -> None:
+    """Assigns layouts to a module that is marked to get them, lowers ops of TTIR among calls, and
+    takes changes of layout apart into calls of the library, if that is still to be done.
+
+    Raises:
+        CompileError: if a function has ops of TTIR, or tensors without layouts.
+    """
+    assign_wanted_layouts(context, module)
+    if _is_partly_lowered(module):
+        PassRunner(context).run(module, passes_of("ttnn-to-ttnn-pipeline"))
+    _require_ttnn(module)
+    if any(inner.name == "ttnn.composite_to_layout" for inner in module.walk()):
+        DecomposeLayouts().apply(context, module)
+
+
+def _is_partly_lowered(module: ModuleOp) -> bool:
+    """True if functions that call the library are still to be lowered: there are ops of TTIR among
+    the calls, which stand for calls in forms that the library does not take, tensors without
+    layouts, or calls of other functions."""
+    names = {op.name.partition(".")[0] for op in module.walk()}
+    if "ttnn" not in names:
+        return False
+    on_cpu = {function.sym_name.data for function in cpu_functions(module)}
+    return "ttir" in names or any(
+        _lacks_layout(op) or (isinstance(op, CallOp) and op.callee.string_value() not in on_cpu)
+        for op in module.walk()
+    )
+
+
+def _lacks_layout(op: Operation) -> bool:
+    """True if an op is a call with a tensor that has no layout."""
+    return isinstance(op, CatalogueOp) and any(
+        not isinstance(getattr(value.type, "encoding", None), TTNNLayoutAttr)
+        for value in (*op.operands, *op.results)
+    )
+
+
+def _require_ttnn(module: ModuleOp) -> None:
+    """Raises CompileError if a function has ops of TTIR, or tensors without layouts."""
+    for op in module.walk():
+        if isinstance(op, FuncOp):
+            for argument in body_of(op).args:
+                if not isinstance(getattr(argument.type, "encoding", None), TTNNLayoutAttr):
+                    raise CompileError(
+                        f"an argument of '{op.sym_name.data}' has no layout",
+                        op,
+                        remedy="run --convert-ttir-to-ttnn and --ttnn-layout first",
+                    )
+            continue
+        if op.name.startswith("ttir."):
+            raise CompileError(
+                f"'{op.name}' has to be lowered before it becomes EmitC",
+                op,
+                remedy="run --convert-ttir-to-ttnn and --ttnn-layout first",
+            )
+        if _lacks_layout(op):
+            raise CompileError(
+                f"a tensor of '{op.name}' has no layout", op, remedy="run --ttnn-layout first"
+            )
+
+
+# What a trace of the device cannot capture.
+#
+# Between the begin and the end of a capture the host neither writes to the device nor reads from
+# it (tt-metal 0.70.1: tt_metal/distributed/fd_mesh_command_queue.cpp).
+
+_REMEDY = "compile the module without --trace"
+
+
+def require_traceable(entries: Sequence[Entry], cpu_functions: Iterable[FuncOp] = ()) -> None:
+    """Checks that functions can be captured.
+
+    Args:
+        entries: the functions.
+        cpu_functions: those that the host calls between programs of the device; what chips exchange
+            in place of such a call is captured.
+
+    Raises:
+        CompileError: with all reasons.
+    """
+    exchanges = chip_exchanges([entry.function for entry in entries], cpu_functions)
+    captured = {op for exchange in exchanges for op in exchange.ops}
+    # What the prepare function does is no part of a trace.
+    captured.update(op for entry in entries for op in device_constants(entry.function).ops)
+    found = [error for entry in entries for error in _unsupported_calls(entry, captured)]
+    if found:
+        raise CompileError.from_diagnostics([d for error in found for d in error.diagnostics])
+
+
+def _unsupported_calls(entry: Entry, captured: Container[Operation]) -> Iterator[CompileError]:
+    for tensor in entry.arguments:
+        if not tensor.is_weight and _is_on_host(tensor.value):
+            message = f"a trace cannot read the input '{tensor.name}', which is on the host"
+            yield CompileError(message, entry.function, remedy=_REMEDY)
+    for op in body_of(entry.function).ops:
+        if op not in captured and (reason := _reason(op)):
+            message = f"'{operation_name(op)}' cannot be part of a trace: {reason}"
+            yield CompileError(message, op, remedy=_REMEDY)
+
+
+def _reason(op: Operation) -> str:
+    """Why an op cannot be captured; empty if it can."""
+    if isinstance(op, LoadCachedOp):
+        # What it gives was made before the first call; only its placement matters to its users.
+        return ""
+    if any(map(_is_on_host, op.results)):
+        return "its result goes to the host"
+    if any(map(_is_on_host, op.operands)):
+        return "an operand of it is on the host"
+    if has_trait(op, Trait.USES_HOST):
+        return "the host participates in each call of it"
+    return ""
+
+
+def _is_on_host(value: SSAValue) -> bool:
+    """True if a tensor is one of the host: in its memory, or without a layout of the device."""
+    if not isinstance(value.type, TensorType):
+        return False
+    return not has_placement(value) or placement_of(value).buffer_type == "system_memory"

@@ -1,1 +1,0 @@
-"""Lowering of TTNN functions to EmitC."""

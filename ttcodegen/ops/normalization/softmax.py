@@ -9,6 +9,7 @@ from xdsl.ir import SSAValue
 from ttcodegen.dialects.core.datatypes import element_of, shape_of
 from ttcodegen.dialects.operations.attribute_kinds import BOOLEAN, INTEGER
 from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.foundation.lazy_numpy import np
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.calls import (
@@ -102,6 +103,9 @@ def _least_distance(builder: OpBuilder, greatest: SSAValue) -> SSAValue:
 def _softmax_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     """Exponentials of the distance from the maximum, divided by their sum."""
     value = builder.operand(op, "input")
+    if not declared_data_type(value).is_float:
+        # The distance below is minus infinity for most rows, which integers do not have.
+        value = builder.typecast(value, op.result_type.element_type)
     axis = op.parameter("dimension") % len(op.result_shape)
     greatest = builder.reduce("max", value, [axis])
     distance = builder.broadcasting("subtract", value, greatest)

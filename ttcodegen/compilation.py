@@ -286,10 +286,9 @@ def _for_system(module: ModuleOp, options: CompileOptions) -> CompileOptions:
         arch, mesh = options.arch or DEFAULT_ARCHITECTURE, declared_mesh(module)
         system = default_system(arch) if mesh == ONE_CHIP else mesh_system(arch, *mesh)
     if options.arch not in ("", system.arch):
-        raise CompileError(
-            f"the system description is of a {system.arch}, not of a {options.arch}",
-            remedy="leave --arch out: the description says it",
-        )
+        from ttcodegen.flatbuffer.system import other_architecture
+
+        raise other_architecture(system, options.arch)
     set_system(module, system)
     return replace(options, arch=system.arch, system=system)
 

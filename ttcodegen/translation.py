@@ -9,12 +9,19 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ttcodegen.foundation.diagnostics import CompileError, Source
+from ttcodegen.systems.description import (
+    DEFAULT_ARCHITECTURE,
+    SystemDescription,
+    differences,
+)
 from ttcodegen.systems.releases import DEFAULT_RELEASE
 from ttcodegen.version import __version__
 
@@ -25,7 +32,18 @@ if TYPE_CHECKING:
     from ttcodegen.dialects.ttmetal.programs import Kernel, Program
     from ttcodegen.flatbuffer.writer import Origin
 
-DEFAULT_ARCH = "wormhole_b0"
+_wanted: ContextVar[SystemDescription | None] = ContextVar("wanted system", default=None)
+"""The system that modules which name none are for."""
+
+
+@contextmanager
+def for_system(system: SystemDescription | None) -> Generator[None]:
+    """Modules that name no system are for this one; those of another one are refused."""
+    token = _wanted.set(system)
+    try:
+        yield
+    finally:
+        _wanted.reset(token)
 
 
 @dataclass(frozen=True)
@@ -100,7 +118,7 @@ def _origin(module: ModuleOp, source: Source | bytes) -> Origin:
 
     assert isinstance(source, Source)
     text_hash = source.digest
-    return origin_of(module, Origin(text_hash, DEFAULT_ARCH, DEFAULT_RELEASE))
+    return origin_of(module, Origin(text_hash, DEFAULT_ARCHITECTURE, DEFAULT_RELEASE))
 
 
 def ttmetal_to_flatbuffer(source: Source | bytes) -> Translated:
@@ -320,7 +338,26 @@ def _module(source: Source | bytes) -> ModuleOp:
     module = module_for_passes(source)
     refuse_unregistered(module)
     verify_module(module)
+    _set_wanted_system(module)
     return module
+
+
+def _set_wanted_system(module: ModuleOp) -> None:
+    """Raises CompileError if the module is for another system: its layouts would not fit."""
+    from ttcodegen.dialects.ttcore.module_system import set_system, system_of
+
+    wanted = _wanted.get()
+    if wanted is None:
+        return
+    own = system_of(module)
+    if own is None:
+        set_system(module, wanted)
+    elif found := differences(own, wanted):
+        raise CompileError(
+            f"the module is for another system: {found[0]}",
+            module,
+            remedy="lower it for that system (ttcodegen-opt --machine), or leave the option out",
+        )
 
 
 def _put_into_file(module: ModuleOp) -> None:

@@ -196,3 +196,74 @@ def test_a_library_that_ends_without_a_call_is_an_error(
     program.write_bytes(compiled(CHAIN, 0).flatbuffer)
     assert main(["validate", str(program), "--python", dying("deallocate", tmp_path)]) == 1
     assert "the library ended at 'deallocate' with SIGFPE" in capsys.readouterr().err
+
+
+LIBRARY = """\
+import os, signal
+
+class Name:
+    def __getattr__(self, name):
+        return name
+
+class Tensor:
+    shape, layout, dtype = (), "tile", "bf16"
+    def storage_type(self):
+        return "host"
+
+refused = False
+
+def multiply(*arguments, **keywords):
+    global refused
+    refused = True
+    raise RuntimeError("no such product")
+
+def empty(*arguments):
+    if refused:
+        os.kill(os.getpid(), signal.SIGABRT)
+    return Tensor()
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    named = name[0].isupper() and not name.endswith("Config")
+    return Name() if named else name if name.isupper() else lambda *a, **k: Tensor()
+"""
+"""A library that refuses products, and ends where a tensor is made in their place."""
+
+
+def test_a_result_that_cannot_be_made_is_missing_and_the_others_are_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "model.ttnn"
+    program.write_bytes(compiled(CHAIN, 0).flatbuffer)
+    (tmp_path / "ttnn").mkdir()
+    (tmp_path / "ttnn" / "__init__.py").write_text(LIBRARY)
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path} exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    assert main(["validate", str(program), "--card", "--python", str(python)]) == 4
+    captured = capsys.readouterr()
+    assert "ttnn.multiply (step 3) is refused: no such product" in captured.err
+    lines = (captured.out + captured.err).splitlines()
+    (later,) = [line for line in lines if "not judged" in line]
+    assert "(step 5)" in later
+
+
+def test_programs_are_judged_on_the_system_that_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program, said = tmp_path / "model.ttnn", tmp_path / "said"
+    program.write_bytes(compiled(CHAIN, 0).flatbuffer)
+    library = Path(dying("none", tmp_path))
+    library.write_text(f"{library.read_text()}open({str(said)!r}, 'w').write(' '.join(sys.argv))\n")
+    command = ["validate", str(program), "--python", str(library)]
+    main(command)
+    assert '"arch": "wormhole_b0"' in said.read_text()
+    system = tmp_path / "card.ttsys"
+    assert main(["query", "--machine", "p100", "--output", str(system)]) == 0
+    for option in (["--machine", "p100"], ["--system-desc", str(system)]):
+        main([*command, *option])
+        assert '{"arch": "blackhole", "workers": 192, "dram": 8}' in said.read_text()
+    capsys.readouterr()
+    assert main([*command, "--machine", "p15"]) == 1
+    assert "there is no system 'p15'; did you mean p150?" in capsys.readouterr().err

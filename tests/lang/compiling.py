@@ -9,6 +9,7 @@ import pytest
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.lang.projects.programs import run_program_text
 from ttcodegen.lang.projects.projects import OutputComparison, Projects
+from ttcodegen.systems.description import SystemDescription
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -22,10 +23,14 @@ def kernels(out: Path, name: str, *arguments: object) -> dict[str, str]:
     return {path.stem: path.read_text() for path in project.glob("kernels/*.cpp")}
 
 
-def checked(source: Source, *arguments: object) -> list[OutputComparison]:
+def checked(
+    source: Source, *arguments: object, system: SystemDescription | None = None
+) -> list[OutputComparison]:
     """What the operations of a program compute on the emulated device."""
     projects = Projects(source.digest, checks=True)
-    run_program_text(source, [str(argument) for argument in arguments], projects.watch)
+    run_program_text(
+        source, [str(argument) for argument in arguments], projects.watch, system=system
+    )
     return projects.comparisons
 
 

@@ -20,7 +20,8 @@ from tests.lang.test_functions import KERNELS, MEANINGS
 from ttcodegen.cli.lang import main
 from ttcodegen.cli.opt import main as opt
 from ttcodegen.cli.translate import main as translate
-from ttcodegen.foundation.diagnostics import Source
+from ttcodegen.flatbuffer.system import load_system
+from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.lang.projects import projects as lang_projects
 from ttcodegen.lang.projects.programs import run_program_text
 from ttcodegen.lang.projects.projects import Projects
@@ -342,6 +343,42 @@ def test_the_emulated_device_computes_what_the_simulator_does(
     assert found
     for each in found:
         assert each.agreement.passed, each
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("machine", ["p100", "p150_140"])
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("columns", (4, 5, 2, 2, 2)),
+        ("upsample", (2, 2, 3, 33, 3, 2, 2, 2)),
+        ("row_major", (5, 96, 5, 32, 3, "i32")),
+        ("row_major", (6, 40, 3, 40, 1, "bf16")),
+        ("integer_functions", ("int32", "ROW_MAJOR")),
+    ],
+)
+def test_the_emulated_blackhole_computes_what_the_simulator_does(
+    name: str, arguments: tuple[object, ...], machine: str, cpu_backend: CPUBackend
+) -> None:
+    source = Source.read(str(PROGRAMS / f"{name}.py"))
+    found = checked(source, *arguments, system=load_system(machine))
+    assert found
+    for each in found:
+        assert each.agreement.passed, each
+
+
+def test_rows_begin_where_the_card_reads_from(tmp_path: Path) -> None:
+    """Reads from DRAM are at multiples of 32 bytes of a wormhole, and of 64 of a blackhole."""
+    source = Source.read(str(PROGRAMS / "row_major.py"))
+    arguments = ["4", "64", "1", "8", "3", "f32"]
+    run_program_text(source, arguments, Projects(source.digest, tmp_path).watch)
+    with pytest.raises(CompileError, match="begins within 64 bytes of a row"):
+        run_program_text(
+            source,
+            arguments,
+            Projects(source.digest, checks=False).watch,
+            system=load_system("p150"),
+        )
 
 
 @pytest.mark.slow

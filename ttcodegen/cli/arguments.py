@@ -5,11 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ttcodegen.foundation.messages import Level, report, set_level
 from ttcodegen.foundation.suggestions import did_you_mean
+from ttcodegen.systems.description import ARCHITECTURES
 from ttcodegen.version import __version__, commit
+
+if TYPE_CHECKING:
+    from ttcodegen.systems.description import SystemDescription
 
 LEVELS = tuple(level.name for level in sorted(Level, reverse=True))
 
@@ -114,6 +118,29 @@ def add_level_options(parser: argparse._ActionsContainer) -> None:  # pyright: i
         metavar="LEVEL",
         help=f"the lowest level of messages to print: {', '.join(LEVELS)} (INFO)",
     )
+
+
+def add_system_options(parser: argparse.ArgumentParser) -> None:
+    """Adds --arch, --system-desc and --machine: what is compiled for."""
+    parser.add_argument("--arch", choices=ARCHITECTURES, help="the architecture (wormhole_b0)")
+    parser.add_argument(
+        "--system-desc",
+        "--machine",
+        metavar="F",
+        help="the system, as a .ttsys file or by name (n150, n300, t3000, galaxy, p150, p100...): "
+        "its chips, their grid, memories and data types",
+    )
+
+
+def chosen_system(options: argparse.Namespace) -> SystemDescription | None:
+    """The system that the options name, None if they name none.
+
+    Raises:
+        CompileError: if there is no such system, or it is of another architecture than --arch.
+    """
+    from ttcodegen.flatbuffer.system import chosen_system
+
+    return chosen_system(options.arch, options.system_desc)
 
 
 def mesh_shape(text: str) -> tuple[int, int]:

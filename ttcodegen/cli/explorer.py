@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 from ttcodegen.cli.arguments import (
     ArgumentParser,
     add_level_options,
+    add_system_options,
     add_version_option,
     apply_message_options,
+    chosen_system,
 )
 from ttcodegen.cli.entry import ExitStatus, Invocation, run_program
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.systems.description import ARCHITECTURES
 
 if TYPE_CHECKING:
     from ttcodegen.explorer.session import Session
@@ -65,7 +66,7 @@ def argument_parser() -> argparse.ArgumentParser:
         default="ttnn",
         help="the target that models are compiled for (ttnn)",
     )
-    add("--arch", choices=ARCHITECTURES, default="", help="the card (wormhole_b0)")
+    add_system_options(parser)
     add("--optimize", type=int, choices=(0, 1, 2), metavar="LEVEL", help="the level of "
         "optimization for ttnn (2)")  # fmt: skip
     add("--stages", metavar="LEFT,RIGHT", help="show two stages of the compile side by side, which "
@@ -95,7 +96,8 @@ def _run(invocation: Invocation) -> int:
     if path is not None and not path.exists():
         raise CompileError(f"there is no file '{path}'")
     model = None if path is None else Path(os.path.realpath(path))
-    settings = Settings(options.target, options.arch, level)
+    described = None if options.system_desc is None else chosen_system(options)
+    settings = Settings(options.target, options.arch or "", level, system=described)
     workers = Workers()
     listed = model is None or not _is_model(model)
     session = Session([_folder(model)], settings, workers=workers, listed=listed)

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 from ttcodegen.cli.arguments import (
     ArgumentParser,
     add_message_options,
+    add_system_options,
     add_version_option,
     apply_message_options,
+    chosen_system,
 )
 from ttcodegen.cli.entry import ExitStatus, Invocation, run_program, tell_warnings
 from ttcodegen.foundation.messages import Level, report
@@ -25,6 +27,7 @@ examples:
   ttcodegen-lang program.py -- 3 4        what follows -- is for the program
   ttcodegen-lang program.py -o out        ... and write a C++ project for each operation
   ttcodegen-lang program.py --check       ... build them, run them on the emulated device, compare
+  ttcodegen-lang program.py --machine p150 --check    ... on another card
 
 exit status: 0 done; 1 the program is wrong, or raised an error; 2 wrong usage; 3 the C++ did not
 build; 4 an output differs; 70 a bug in ttcodegen
@@ -56,6 +59,7 @@ def argument_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="write into folders that ttcodegen did not create, or overwrite edits",
     )
+    add_system_options(parser)
     add_message_options(parser)
     add_version_option(parser)
     return parser
@@ -78,12 +82,13 @@ def _run(invocation: Invocation) -> int:
     arguments = given[end + 1 :]
     apply_message_options(options)
     source = invocation.read(options.file, (".py",))
+    system = chosen_system(options)
     from ttcodegen.lang.projects.programs import run_program_text
     from ttcodegen.lang.ttnn import set_num_devices
 
     set_num_devices(options.num_devices)
     if options.out is None and not options.check:
-        run_program_text(source, arguments)
+        run_program_text(source, arguments, system=system)
         return ExitStatus.DONE
     from ttcodegen.lang.projects.projects import Projects
 
@@ -91,7 +96,7 @@ def _run(invocation: Invocation) -> int:
         source.digest, options.out, options.check, options.force, options.build, options.mlir
     )
     try:
-        run_program_text(source, arguments, projects.watch)
+        run_program_text(source, arguments, projects.watch, system=system)
     finally:
         tell_warnings(projects.diagnostics, source)
     return _report(projects)

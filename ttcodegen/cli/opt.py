@@ -36,7 +36,7 @@ def _command(invocation: Invocation) -> int:
         else:
             from ttcodegen.opt.driver import run_request
 
-            with callable_operations(request.tt_lang):
+            with callable_operations(request.tt_lang, request.system):
                 succeeded = run_request(request, invocation.read(request.file))
             return ExitStatus.DONE if succeeded else ExitStatus.WRONG_INPUT
     except OptionError as error:

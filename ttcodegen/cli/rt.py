@@ -27,9 +27,9 @@ _EXAMPLES = {
         "compare before after              two projects",
         "compare out/build/libmodel.so out/model.ttnn",
     ),
-    "check": ("check model.ttnn --arch blackhole", "check model.ttnn --system-desc card.ttsys"),
+    "check": ("check model.ttnn --machine p150", "check model.ttnn --system-desc card.ttsys"),
     "validate": ("validate model.ttnn --python ttnn-env/bin/python",),
-    "query": ("query --output cpu.ttsys",),
+    "query": ("query --output cpu.ttsys", "query --machine p100 --output p100.ttsys"),
 }
 _EPILOG = """\
 exit status: 0 all passed; 1 a file or an argument is wrong; 2 wrong usage; 4 a comparison or a

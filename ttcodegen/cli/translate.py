@@ -10,8 +10,10 @@ from pathlib import Path
 from ttcodegen.cli.arguments import (
     ArgumentParser,
     add_message_options,
+    add_system_options,
     add_version_option,
     apply_message_options,
+    chosen_system,
 )
 from ttcodegen.cli.entry import ExitStatus, Invocation, run_program
 from ttcodegen.translation import TRANSLATIONS
@@ -70,6 +72,7 @@ def argument_parser() -> argparse.ArgumentParser:
         help="with --ttnn-to-flatbuffer: golden values for the file, in DIR/KEY.npy; KEY is the "
         "name of an input or output, input_N, output_N, or the location of an op",
     )
+    add_system_options(parser)
     add_message_options(parser)
     add_version_option(parser)
     return parser
@@ -82,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(invocation: Invocation) -> int:
     from ttcodegen.foundation.diagnostics import read_input
-    from ttcodegen.translation import write_output
+    from ttcodegen.translation import for_system, write_output
 
     parser = argument_parser()
     options = parser.parse_args(invocation.arguments)
@@ -92,11 +95,15 @@ def _run(invocation: Invocation) -> int:
         parser.error(f"one of these is needed: {names}")
     if options.goldens is not None and options.translation.name != "ttnn-to-flatbuffer":
         parser.error("--goldens needs --ttnn-to-flatbuffer")
+    if not options.translation.reads_text and (options.arch or options.system_desc):
+        parser.error(f"--{options.translation.name} reads a file that says what it is for")
+    system = chosen_system(options)
     if options.translation.reads_text:
         content = invocation.read(options.file)
     else:
         content = read_input(options.file)
-    translated = options.translation.translate(content)
+    with for_system(system):
+        translated = options.translation.translate(content)
     if options.goldens is not None:
         from ttcodegen.translation import with_golden_map
 

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 from ttcodegen.cli.arguments import (
     ArgumentParser,
     add_message_options,
+    add_system_options,
     add_version_option,
     apply_message_options,
+    chosen_system,
     mesh_shape,
 )
 from ttcodegen.cli.completion import SHELLS
@@ -28,13 +30,13 @@ from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.foundation.messages import Level, is_reported, report
 from ttcodegen.foundation.printable import printable
 from ttcodegen.lang.projects.called_operations import callable_operations
-from ttcodegen.systems.description import ARCHITECTURES
 from ttcodegen.systems.releases import DEFAULT_RELEASE, RELEASES
 
 if TYPE_CHECKING:
     from ttcodegen.compilation import CompiledModule
     from ttcodegen.project.reference import Reference
     from ttcodegen.project.toolchain import Toolchain
+    from ttcodegen.systems.description import SystemDescription
     from ttcodegen.transforms.pass_runner import PassRunner
 
 
@@ -68,10 +70,7 @@ def argument_parser() -> ArgumentParser:
         default="ttnn",
         help="the ttnn library, or device programs of tt-metal (ttnn)",
     )
-    add("--arch", choices=ARCHITECTURES, help="the card (wormhole_b0)")
-    add("--system-desc", "--machine", metavar="F", help="the system, as a .ttsys file or by name "
-        "(n150, n300, t3000, galaxy, p150, p100...): its chips, their grid, memories and data "
-        "types")  # fmt: skip
+    add_system_options(parser)
     add("--mesh-shape", metavar="RxC", type=mesh_shape, default=(1, 1), help="rows and columns "
         "of the mesh of chips, such as 2x4, for a module that names none")  # fmt: skip
     add(
@@ -176,8 +175,11 @@ def _run(invocation: Invocation) -> int:
     if options.file is None or options.out is None:
         parser.error("FILE and -o OUT are needed")
     source = invocation.read(options.file)
-    with callable_operations(options.tt_lang):
-        return _compile(options, source)
+    system = None
+    if options.system_desc is not None or (options.arch and options.tt_lang):
+        system = chosen_system(options)
+    with callable_operations(options.tt_lang, system):
+        return _compile(options, source, None if options.system_desc is None else system)
 
 
 def _refuse_contradictions(parser: ArgumentParser, options: argparse.Namespace) -> None:
@@ -237,17 +239,12 @@ def _print_edits(out: Path) -> int:
     return ExitStatus.DONE
 
 
-def _compile(options: argparse.Namespace, source: Source) -> int:
+def _compile(options: argparse.Namespace, source: Source, system: SystemDescription | None) -> int:
     from ttcodegen.compilation import CompileOptions, compile_module
     from ttcodegen.ops.context import load_dialects
     from ttcodegen.project.writer import refuse_unrelated_folder
     from ttcodegen.transforms.pass_runner import PassRunner
 
-    system = None
-    if options.system_desc is not None:
-        from ttcodegen.flatbuffer.system import load_system
-
-        system = load_system(options.system_desc)
     # What cannot end well is refused before the work, and before anything is written.
     refuse_unrelated_folder(options.out, force=options.force, keep_edits=options.keep_edits)
     toolchain = None

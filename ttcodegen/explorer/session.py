@@ -267,6 +267,7 @@ class Session:
             path.name.partition(".")[0] or "model",
             settings.target,
             settings.arch,
+            system=settings.system,
             optimize=optimize,
             weights=settings.weights,
             overrides=overrides,
@@ -345,9 +346,9 @@ class Session:
         from ttcodegen.flatbuffer.system import write_ttsys
 
         settings = self._settings_of(command)
-        arch = settings.arch or DEFAULT_ARCHITECTURE
-        path = self.access.own / f"{arch}.ttsys"
-        path.write_bytes(write_ttsys(default_system(arch)))
+        system = settings.system or default_system(settings.arch or DEFAULT_ARCHITECTURE)
+        path = self.access.own / f"{system.arch}.ttsys"
+        path.write_bytes(write_ttsys(system))
         return [{"system_desc_path": str(path)}]
 
     def execute(self, command: Command) -> list[Any]:

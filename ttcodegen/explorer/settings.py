@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from ttcodegen.compilation import PIPELINES, WEIGHT_TYPES
+from ttcodegen.flatbuffer.system import other_architecture
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.foundation.suggestions import closest
+from ttcodegen.foundation.suggestions import closest, did_you_mean
 from ttcodegen.optimizer.overrides.strings import OPTIONS as OVERRIDE_OPTIONS
-from ttcodegen.systems.description import ARCHITECTURES
+from ttcodegen.systems.description import ARCHITECTURES, SystemDescription
+from ttcodegen.systems.machines import NAMES, machine
 from ttcodegen.transforms.given_decisions import optimization_level
 from ttcodegen.transforms.pipeline_options import TTNN_OPTIONS
 
@@ -38,6 +40,8 @@ class Settings:
     """Where results go; empty for a folder that ends with the session."""
     override_options: str = ""
     """Overrides as options of tt-mlir."""
+    system: SystemDescription | None = None
+    """The system; None for the default one of the architecture."""
 
 
 def _of(kind: type) -> Callable[[object], bool]:
@@ -58,6 +62,7 @@ _RULES: Mapping[str, tuple[Callable[[object], bool], str]] = {
         lambda value: isinstance(value, str) and value in ("", *ARCHITECTURES),
         f"one of {', '.join(ARCHITECTURES)}",
     ),
+    "machine": (_of(str), f"one of {', '.join(NAMES)}"),
     "optimize": (_between(0, 2), "0, 1 or 2"),
     "weights": (lambda value: value in ("", *WEIGHT_TYPES), " or ".join(WEIGHT_TYPES)),
     "seed": (_between(0, 2**32 - 1), "a number that is not negative"),
@@ -87,9 +92,27 @@ def read_settings(given: Mapping[str, Any], default: Settings) -> Settings:
         if not is_right(value):
             raise CompileError(f"the setting '{name}' is {given[name]!r}", remedy=expected)
         found[name] = value
-    settings = replace(default, **found)
+    settings = _on_machine(default, found.pop("machine", ""), found)
     options = given.get("ttir_to_ttnn_options")
     return settings if options is None else _with_pipeline_options(settings, options)
+
+
+def _on_machine(default: Settings, named: str, found: Mapping[str, Any]) -> Settings:
+    """The settings with what was found, and with the system of a machine if one is named."""
+    settings = replace(default, **found)
+    if not named:
+        # An architecture takes the place of a system of another one.
+        other = settings.system is not None and settings.arch not in ("", settings.system.arch)
+        return replace(settings, system=None) if other else settings
+    known = machine(named)
+    if known is None:
+        raise CompileError(
+            f"the setting 'machine' is {named!r}{did_you_mean(named, NAMES)}",
+            remedy=f"one of {', '.join(NAMES)}",
+        )
+    if settings.arch not in ("", known.arch):
+        raise other_architecture(known.system(), settings.arch)
+    return replace(settings, system=known.system())
 
 
 @dataclass

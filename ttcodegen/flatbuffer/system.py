@@ -10,6 +10,7 @@ from ttcodegen.flatbuffer.decoding import decode
 from ttcodegen.flatbuffer.encoding import encode
 from ttcodegen.flatbuffer.schema import load_schema
 from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.foundation.suggestions import did_you_mean
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import (
     ARCHITECTURES,
@@ -99,10 +100,32 @@ def load_system(named: str) -> SystemDescription:
         return known.system()
     if "." not in named and "/" not in named and not Path(named).exists():
         raise CompileError(
-            f"there is no system '{named}'",
+            f"there is no system '{named}'{did_you_mean(named, (*ARCHITECTURES, *NAMES))}",
             remedy=f"give a .ttsys file, or one of {', '.join((*ARCHITECTURES, *NAMES))}",
         )
     return read_ttsys_file(named)
+
+
+def chosen_system(arch: str | None, named: str | None) -> SystemDescription | None:
+    """The system that an architecture, a name or a file stand for; None if nothing is given.
+
+    Raises:
+        CompileError: as `load_system` does, or if the system is of another architecture.
+    """
+    if named is None:
+        return default_system(arch) if arch else None
+    system = load_system(named)
+    if arch and arch != system.arch:
+        raise other_architecture(system, arch)
+    return system
+
+
+def other_architecture(system: SystemDescription, arch: str) -> CompileError:
+    """The error of options that name an architecture and a system of another one."""
+    return CompileError(
+        f"the system description is of a {system.arch}, not of a {arch}",
+        remedy="leave --arch out: the description says it",
+    )
 
 
 def read_ttsys_file(path: str | Path) -> SystemDescription:

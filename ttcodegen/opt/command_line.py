@@ -10,11 +10,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ttcodegen.compat.printed_spellings import SPELLINGS
 from ttcodegen.foundation.messages import Level
 from ttcodegen.foundation.suggestions import did_you_mean
+from ttcodegen.systems.description import ARCHITECTURES
 from ttcodegen.transforms.pass_options import OptionError
 from ttcodegen.transforms.registry import (
     Group,
@@ -25,6 +26,9 @@ from ttcodegen.transforms.registry import (
     parse_pipeline,
     parse_step,
 )
+
+if TYPE_CHECKING:
+    from ttcodegen.systems.description import SystemDescription
 
 _ARGUMENT = re.compile(r"--?([A-Za-z][\w-]*)(?:=(.*))?", re.DOTALL)
 
@@ -104,6 +108,14 @@ OPTIONS = (
         "Let the module call the operations of a Python program (ttir.tt_lang_op).",
         "PROGRAM",
     ),
+    DriverOption("arch", "text", "The architecture (wormhole_b0).", "NAME"),
+    DriverOption(
+        "system-desc",
+        "text",
+        "The system that modules are for: a .ttsys file, or a machine by name (n150, p150...).",
+        "F",
+    ),
+    DriverOption("machine", "text", "The same.", "NAME"),
     DriverOption("run-reproducer", "flag", "Run the pipeline that a reproducer names."),
     DriverOption("q", "flag", "Report warnings and errors only, as --log-level=WARNING does."),
     DriverOption("v", "flag", "Report everything, as --log-level=DEBUG does."),
@@ -154,12 +166,26 @@ class Request:
     mlir_disable_threading: bool = False
     mlir_pass_pipeline_crash_reproducer: str | None = None
     tt_lang: list[str] = field(default_factory=list[str])
+    arch: str | None = None
+    system_desc: str | None = None
+    machine: str | None = None
     run_reproducer: bool = False
     q: bool = False
     log_level: str = "INFO"
     v: bool = False
     help: bool = False
     version: bool = False
+
+    @property
+    def system(self) -> SystemDescription | None:
+        """The system that modules are for, None if the command line names none.
+
+        Raises:
+            CompileError: if there is none of that name, or the options contradict each other.
+        """
+        from ttcodegen.flatbuffer.system import chosen_system
+
+        return chosen_system(self.arch, self.machine or self.system_desc)
 
 
 def parse_command_line(arguments: Sequence[str]) -> Request:
@@ -219,6 +245,8 @@ def _set(request: Request, option: DriverOption, value: str | None, rest: Iterat
             request.steps += parse_pipeline(value or "")
         case "text" if option.name == "log-level":
             request.log_level = _level_name(value or "")
+        case "text" if option.name == "arch":
+            request.arch = _architecture(value or "")
         case "text" if option.name == "print-spelling":
             request.print_spelling = spelling(value or "", f"--{option.name}")
         case "text":
@@ -231,6 +259,15 @@ def _level_name(text: str) -> str:
         hint = did_you_mean(text, Level.__members__)
         raise OptionError(f"--log-level is one of {known}, found '{text}'{hint}")
     return text.upper()
+
+
+def _architecture(text: str) -> str:
+    if text not in ARCHITECTURES:
+        known = ", ".join(ARCHITECTURES)
+        raise OptionError(
+            f"--arch is one of {known}, found '{text}'{did_you_mean(text, ARCHITECTURES)}"
+        )
+    return text
 
 
 def spelling(year: str, where: str) -> str:

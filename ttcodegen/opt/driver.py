@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 from xdsl.dialects.builtin import ModuleOp
 
 from ttcodegen.dialects.operations.verification import verify_module
+from ttcodegen.dialects.ttcore.module_system import set_system
 from ttcodegen.foundation.diagnostics import (
     CompileError,
     Diagnostics,
@@ -31,6 +32,8 @@ from ttcodegen.transforms.registry import OptionValue, Step, passes_of, pipeline
 
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
+
+    from ttcodegen.systems.description import SystemDescription
 
 
 SPELLING_VARIABLE = "TTCODEGEN_PRINT_SPELLING"
@@ -57,11 +60,12 @@ def run_request(request: Request, source: Source) -> bool:
     scheduled = schedule(steps)
     if request.dump_pass_pipeline:
         print(f"Pass Manager: {pipeline_text(step for step, _ in scheduled)}", file=sys.stderr)
+    system = request.system
     parts = split(source) if request.split_input_file else [source]
     outputs: list[str] = []
     succeeded = True
     for part in parts:
-        run = _Run(request, scheduled, part)
+        run = _Run(request, scheduled, part, system)
         text = run.execute()
         succeeded &= run.report(failed=text is None)
         if text is not None:
@@ -101,6 +105,8 @@ class _Run:
     request: Request
     scheduled: Sequence[tuple[Step, ModulePass]]
     source: Source
+    system: SystemDescription | None
+    """The system that the module is for; None for the one that it names."""
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
     reproducer: str | None = None
 
@@ -157,6 +163,8 @@ class _Run:
         if not self.request.allow_unregistered_dialect:
             refuse_unregistered(module, "--allow-unregistered-dialect keeps it as it is")
         verify_module(module)
+        if self.system is not None:
+            set_system(module, self.system)
         return module
 
     def _runner(self) -> PassRunner:

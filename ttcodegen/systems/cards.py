@@ -136,6 +136,11 @@ def default_system(arch: str) -> SystemDescription:
     return system_of_chips(_DEFAULTS[arch], 1, 1)
 
 
+def default_machine() -> SystemDescription:
+    """The machine that programs are for which name none."""
+    return default_system(DEFAULT_ARCHITECTURE)
+
+
 def mesh_system(arch: str, rows: int, columns: int) -> SystemDescription:
     """A machine with a mesh of the chips that are the default of an architecture.
 

@@ -13,10 +13,12 @@ import numpy as np
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.lang.compiler.operations import operation_program
 from ttcodegen.lang.projects.programs import run_program_text
-from ttcodegen.lang.simulator.context import Launch, current
+from ttcodegen.lang.simulator.context import Launch, current, on_system
 from ttcodegen.lang.simulator.operations import Operation
 from ttcodegen.lang.simulator.tensors import Tensor
 from ttcodegen.ops.tt_lang import CalledProgram, GivenTensor
+from ttcodegen.systems.cards import default_machine
+from ttcodegen.systems.description import SystemDescription
 
 _SIMULATOR = RLock()
 """One operation runs at a time, whichever thread calls it."""
@@ -34,6 +36,8 @@ class ProgramOperations:
         default_factory=dict[tuple[str, str], Operation]
     )
     """By the names of the program and of the operation."""
+    system: SystemDescription = field(default_factory=default_machine)
+    """The machine that runs them."""
 
     def refusal(self, kernel_id: str) -> str | None:
         """Returns why there is no operation of this name, or None if there is one."""
@@ -61,7 +65,7 @@ class ProgramOperations:
     def run(self, kernel_id: str, tensors: Sequence[GivenTensor]) -> list[np.ndarray]:
         """Simulates an operation and returns the contents of its tensors."""
         given = [_tensor(tensor) for tensor in tensors]
-        with _SIMULATOR:
+        with _SIMULATOR, on_system(self.system):
             self._operation(kernel_id)(*given)
         return [tensor.elements() for tensor in given]
 
@@ -72,7 +76,7 @@ class ProgramOperations:
             CompileError: if the compiler does not take the operation.
         """
         given = [_tensor(tensor) for tensor in tensors]
-        with _SIMULATOR:
+        with _SIMULATOR, on_system(self.system):
             launch = self._operation(kernel_id).instantiate(tuple(given), {})
             made = operation_program(launch, name)
         places = {id(tensor): place for place, tensor in enumerate(given)}
@@ -89,7 +93,7 @@ class ProgramOperations:
         """True if an operation writes all elements of one of the tensors."""
         given = [_tensor(tensor) for tensor in tensors]
         launches: list[Launch] = []
-        with _SIMULATOR:
+        with _SIMULATOR, on_system(self.system):
             outer, current.watch = current.watch, partial(_kept, launches)
             try:
                 self._operation(kernel_id)(*given)
@@ -112,16 +116,20 @@ def _tensor(given: GivenTensor) -> Tensor:
     return Tensor(np.asarray(elements).reshape(given.shape), given.data_type, "tile")
 
 
-def operations_of(programs: Sequence[str]) -> ProgramOperations:
+def operations_of(
+    programs: Sequence[str], system: SystemDescription | None = None
+) -> ProgramOperations:
     """The operations of programs, which are run for it as modules that are imported.
 
     Args:
         programs: paths of Python files.
+        system: the machine that runs the operations; the default one if not given.
 
     Raises:
         CompileError: if a program cannot be read, breaks a rule, raises an error or ends itself, or
             if two have the same name.
     """
+    system = system or default_machine()
     found: dict[tuple[str, str], Operation] = {}
     stems: dict[str, str] = {}
     for path in programs:
@@ -132,11 +140,11 @@ def operations_of(programs: Sequence[str]) -> ProgramOperations:
                 remedy="models call operations by the names of their programs: rename one",
             )
         stems[stem] = path
-        operations = [
-            each for each in _imported(path, stem).values() if isinstance(each, Operation)
-        ]
+        with on_system(system):
+            held = _imported(path, stem)
+        operations = [each for each in held.values() if isinstance(each, Operation)]
         found |= {(stem, each.name): each for each in operations}
-    return ProgramOperations(found)
+    return ProgramOperations(found, system)
 
 
 def _imported(path: str, name: str) -> dict[str, object]:

@@ -14,12 +14,10 @@ from ttcodegen.emitc.identifiers import identifier
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.lang.compiler.operations import CompiledOperation
 from ttcodegen.lang.compiler.tensors.outlining import NotRegularError, whole_function
-from ttcodegen.lang.simulator.context import Launch
+from ttcodegen.lang.simulator.context import Launch, current
 from ttcodegen.numerics.golden import Golden
 from ttcodegen.ops.context import load_dialects
 from ttcodegen.parsing.module import parse_module
-from ttcodegen.systems.cards import default_system
-from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 from ttcodegen.transforms.module_text import module_text
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import passes_of
@@ -71,7 +69,7 @@ def generic_module(launch: Launch, operation: CompiledOperation) -> GenericModul
 
 def _with_generics(source: Source, launch: Launch) -> str:
     module = parse_module(source)
-    system = default_system(DEFAULT_ARCHITECTURE)
+    system = current.system
     set_system(module, system)
     try:
         PassRunner(load_dialects()).run(module, passes_of("ttir-to-ttmetal-fe-pipeline"))

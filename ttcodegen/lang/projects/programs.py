@@ -19,10 +19,11 @@ from typing import NoReturn
 from ttcodegen.foundation.diagnostics import CompileError, Note, Source, SourceLocation
 from ttcodegen.foundation.suggestions import did_you_mean
 from ttcodegen.foundation.user_files import is_of_user
-from ttcodegen.lang.simulator.context import Launch, current
+from ttcodegen.lang.simulator.context import Launch, current, on_system
 from ttcodegen.lang.simulator.counted_loops import COUNTERS, with_counted_loops
 from ttcodegen.lang.simulator.locations import Instruction, error, place
 from ttcodegen.lang.simulator.operations import Operation
+from ttcodegen.systems.description import SystemDescription
 
 PACKAGES = {
     "ttl": "ttcodegen.lang.ttl",
@@ -56,6 +57,7 @@ def run_program_text(
     arguments: Sequence[str] = (),
     watch: Callable[[Launch], Callable[[], None]] | None = None,
     name: str = "__main__",
+    system: SystemDescription | None = None,
 ) -> dict[str, object]:
     """Runs a program as `python program.py` would, with the packages of the simulator.
 
@@ -65,6 +67,7 @@ def run_program_text(
         watch: is called with each launch of an operation before its kernels run; what it returns is
             called afterwards.
         name: the name that it knows itself by; another one for what is imported.
+        system: the machine that operations run on; the one of before if not given.
 
     Returns:
         What the module holds at its end.
@@ -85,7 +88,8 @@ def run_program_text(
     sys.modules[name] = main
     current.watch = watch
     try:
-        _run(code, main)
+        with on_system(system or current.system):
+            _run(code, main)
     finally:
         current.watch = None
         sys.argv, sys.path[:] = saved[0], saved[1]

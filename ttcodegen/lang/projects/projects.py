@@ -19,7 +19,7 @@ from ttcodegen.foundation.diagnostics import CompileError, Diagnostics
 from ttcodegen.lang.compiler.operations import CompiledOperation, compile_operation
 from ttcodegen.lang.compiler.tensors.outlining import NotRegularError
 from ttcodegen.lang.projects.generic_modules import generic_module
-from ttcodegen.lang.simulator.context import Launch
+from ttcodegen.lang.simulator.context import Launch, current
 from ttcodegen.lang.simulator.recording import record
 from ttcodegen.lang.simulator.tensors import Tensor
 from ttcodegen.numerics.comparison import Agreement, compare
@@ -31,8 +31,6 @@ from ttcodegen.project.function_runs import FunctionInputs
 from ttcodegen.project.rendering import project_files
 from ttcodegen.project.toolchain import find_toolchain
 from ttcodegen.project.writer import write_project
-from ttcodegen.systems.cards import default_system
-from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 from ttcodegen.transforms.pass_runner import PassRunner
 
 
@@ -182,11 +180,9 @@ def emit(
     operation: CompiledOperation, source_hash: str, kind: ProjectKind = "exe"
 ) -> CompiledModule:
     """The C++ of an operation."""
-    system = default_system(DEFAULT_ARCHITECTURE)
+    system = current.system
     set_system(operation.module, system)
-    options = CompileOptions(
-        operation.name, "ttmetal", arch=DEFAULT_ARCHITECTURE, system=system, kind=kind
-    )
+    options = CompileOptions(operation.name, "ttmetal", arch=system.arch, system=system, kind=kind)
     dtypes = {operation.name: (_dtypes(operation.inputs), _dtypes(operation.outputs))}
     runner = PassRunner(load_dialects())
     return emit_module(operation.module, options, runner, source_hash, dtypes)

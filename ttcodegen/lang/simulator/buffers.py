@@ -35,6 +35,7 @@ from ttcodegen.lang.simulator.context import (
     Node,
     building_node,
     current,
+    current_chip,
     running_kernel,
 )
 from ttcodegen.lang.simulator.expressions import Array, BlockExpr, element_shape, elementwise
@@ -54,8 +55,6 @@ from ttcodegen.layout.placements import page_bytes
 from ttcodegen.layout.tiled_shape import tile_bytes_of
 from ttcodegen.numerics.rounding import store_rounded
 
-DRAM_ALIGNMENT = 32
-"""Bytes that addresses of reads from DRAM are multiples of, there and in L1 (tt-metal 0.70.1)."""
 NARROWEST = 2
 """Bytes of an element of the smallest data type of row-major blocks in block expressions."""
 TILE_ELEMENTS = TILE_SIDE * TILE_SIDE
@@ -64,8 +63,6 @@ _RESERVE, _WAIT = Acquisition.RESERVE, Acquisition.WAIT
 _READ, _STORE, _PUSH, _POP = Event.READ, Event.STORE, Event.PUSH, Event.POP
 _BEGIN_COPY_FROM, _BEGIN_COPY_TO = Event.BEGIN_COPY_FROM, Event.BEGIN_COPY_TO
 _OF_COPIES = (_BEGIN_COPY_FROM, _BEGIN_COPY_TO, Event.END_COPY_FROM, Event.END_COPY_TO)
-L1_BYTES = 1464 * 1024
-"""L1 of a node (TT-Lang specification 0.17, "Platform limitations")."""
 
 
 class DataflowBuffer(Awaitable):
@@ -104,7 +101,7 @@ class DataflowBuffer(Awaitable):
         if self.is_computed_with:
             return _packed_row(self.shape) * self.element_bytes
         placement = TensorPlacement(tuple(self.shape), self.data_type, Layout.ROW_MAJOR)
-        return page_bytes(placement, DRAM_ALIGNMENT)
+        return page_bytes(placement, current_chip().noc_dram_address_align_bytes)
 
     @property
     def unit_shape(self) -> Shape:
@@ -397,7 +394,7 @@ def no_expression(value: object) -> ProgramError:
 def _packed_row(shape: Shape) -> int:
     """Elements from one row of packed tiles to the next: the same for all data types that kernels
     compute with, and as far apart as the rows of the narrowest have to be."""
-    return align_up(shape[-1], DRAM_ALIGNMENT // NARROWEST)
+    return align_up(shape[-1], current_chip().noc_dram_address_align_bytes // NARROWEST)
 
 
 def packed_tiles(shape: Shape) -> Shape:
@@ -442,9 +439,10 @@ def _check_room(buffers: Sequence[DataflowBuffer]) -> None:
     if len(buffers) > CIRCULAR_BUFFERS:
         raise error(f"a node has at most {CIRCULAR_BUFFERS} dataflow buffers")
     taken = sum(buffer.bytes for buffer in buffers)
-    if taken > L1_BYTES:
+    has = current_chip().l1_size
+    if taken > has:
         sizes = ", ".join(f"'{buffer.name}' {buffer.bytes}" for buffer in buffers)
         raise error(
-            f"the dataflow buffers take {plural(taken, 'byte')} of L1, but a node has {L1_BYTES}",
+            f"the dataflow buffers take {plural(taken, 'byte')} of L1, but a node has {has}",
             remedy=f"make blocks smaller, or fewer; bytes by buffer: {sizes}",
         )

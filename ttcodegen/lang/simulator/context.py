@@ -14,6 +14,8 @@ from greenlet import greenlet
 from ttcodegen.foundation.diagnostics import Note
 from ttcodegen.lang.simulator.locations import Instruction, error
 from ttcodegen.lang.simulator.write_coverage import WrittenUnits
+from ttcodegen.systems.cards import default_machine
+from ttcodegen.systems.description import ChipDescription, SystemDescription
 
 Coordinates = tuple[int, ...]
 _Kept = TypeVar("_Kept")
@@ -147,9 +149,26 @@ class _Current:
     """Called with each launch before its kernels run; what it returns is called afterwards."""
     more_devices: int = 0
     """On how many devices of a mesh the operation runs that is called, after this one."""
+    system: SystemDescription = field(default_factory=default_machine)
+    """The machine whose chips run the operations."""
 
 
 current = _Current()
+
+
+def current_chip() -> ChipDescription:
+    """The chip that operations run on."""
+    return current.system.chip
+
+
+@contextmanager
+def on_system(system: SystemDescription) -> Generator[None]:
+    """Operations run on the chips of this machine."""
+    outer, current.system = current.system, system
+    try:
+        yield
+    finally:
+        current.system = outer
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from ttcodegen.lang.simulator.context import (
     Node,
     building_node,
     current,
+    current_chip,
 )
 from ttcodegen.lang.simulator.debug_printing import debug_print
 from ttcodegen.lang.simulator.endless_loops import check_ends
@@ -32,15 +33,13 @@ from ttcodegen.lang.simulator.meshes import mesh_of, part_of
 from ttcodegen.lang.simulator.pipes import check_balance
 from ttcodegen.lang.simulator.scheduling import Scheduler
 from ttcodegen.lang.simulator.shapes import is_integer, is_tuple
-from ttcodegen.systems.cards import default_system
-from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 
 MOST_KERNELS = {KernelKind.COMPUTE: 1, KernelKind.DATA_MOVEMENT: 2}
 """Of a node: its processors for data movement, and those that compute together."""
 
 
 def _device_grid() -> Coordinates:
-    rows, columns = default_system(DEFAULT_ARCHITECTURE).chip.grid
+    rows, columns = current_chip().grid
     return columns, rows
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.lang.simulator.context import current_chip
 from ttcodegen.lang.simulator.functions import MATH_FUNCTIONS
 from ttcodegen.lang.simulator.locations import error
 from ttcodegen.lang.simulator.memory_configs import (
@@ -46,8 +47,6 @@ from ttcodegen.lang.simulator.meshes import (
     reduce_scatter,
 )
 from ttcodegen.lang.simulator.tensors import Tensor, TensorShape, Tile
-from ttcodegen.systems.cards import default_system
-from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 
 Array = np.ndarray
 
@@ -75,7 +74,7 @@ class Device:
 
     def compute_with_storage_grid_size(self) -> CoreCoord:
         """Its cores."""
-        rows, columns = default_system(DEFAULT_ARCHITECTURE).chip.grid
+        rows, columns = current_chip().grid
         return CoreCoord(columns, rows)
 
 

@@ -161,14 +161,18 @@ _RUNNING = (
     ),
 )
 
-_SYSTEM = (
-    Argument(
-        "--system-desc",
-        "path",
-        "a .ttsys file, a folder of them, or a machine by name (n150, p100...); the device of "
-        "the CPU backend if not given",
-    ),
-    Argument("--arch", "text", "an architecture instead of a file", choices=ARCHITECTURES),
+
+def _system(files: str, default: str) -> tuple[Argument, ...]:
+    """The arguments that name a system, of which one is given."""
+    return (
+        Argument("--system-desc", "path", f"{files}, or a machine by name; {default}"),
+        Argument("--machine", "text", "a machine by name (n150, n300, t3000, p150, p100...)"),
+        Argument("--arch", "text", "an architecture instead", choices=ARCHITECTURES),
+    )
+
+
+_SYSTEM = _system(
+    "a .ttsys file, a folder of them", "the device of the CPU backend if none is given"
 )
 """The system that files should have been compiled for."""
 
@@ -207,12 +211,7 @@ COMMANDS: Mapping[str, tuple[Argument, ...]] = {
     "perf": (
         _BINARY,
         *_RUNNING,
-        Argument(
-            "--arch",
-            "text",
-            "the card of the roofline (that of the file)",
-            choices=ARCHITECTURES,
-        ),
+        *_system("the system of the roofline: a .ttsys file", "that of the file if none is given"),
         _flag("--host-only", "no counts of the emulated device"),
         *_COMMON,
     ),
@@ -230,6 +229,7 @@ COMMANDS: Mapping[str, tuple[Argument, ...]] = {
     "validate": (
         _BINARY,
         Argument("--python", "text", "the Python that the package ttnn is installed in"),
+        *_system("the system to judge on: a .ttsys file", "that of the file if none is given"),
         _flag("--card", "make the calls on a card, not on a mocked device"),
         Argument(
             "--memory",
@@ -240,12 +240,8 @@ COMMANDS: Mapping[str, tuple[Argument, ...]] = {
         *_COMMON,
     ),
     "query": (
-        Argument(
-            "--arch",
-            "text",
-            "describe a machine with a card of this architecture; the CPU backend's device if not "
-            "given",
-            choices=ARCHITECTURES,
+        *_system(
+            "what to describe: a .ttsys file", "the device of the CPU backend if none is given"
         ),
         Argument("--output", "path", "write the description to this .ttsys file"),
         *_COMMON,

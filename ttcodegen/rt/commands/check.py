@@ -51,7 +51,7 @@ class Check(Command):
             for misfit in misfits:
                 self.logger.error(f"  {misfit}")
             self.logger.error(
-                "note: compile the model again for that system: --system-desc or --arch"
+                "note: compile the model again for that system: --machine, --system-desc or --arch"
             )
         else:
             self.logger.info(f"{path} fits {name}")

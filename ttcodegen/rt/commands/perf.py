@@ -20,6 +20,7 @@ from ttcodegen.rt.commands.emitc import run_library
 from ttcodegen.rt.commands.project import build_as_it_is, flatbuffer_of_project
 from ttcodegen.rt.commands.read import system_of
 from ttcodegen.rt.commands.running import Progress, chosen_programs, program_inputs
+from ttcodegen.rt.commands.systems import given_system
 from ttcodegen.rt.device_profile import (
     ProgramCounts,
     add_device_tracks,
@@ -43,7 +44,7 @@ from ttcodegen.runtime.executable import (
     open_executable,
     open_flatbuffer,
 )
-from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.cards import default_machine
 from ttcodegen.systems.description import ChipDescription
 from ttcodegen.systems.performance import Performance, performance_of
 
@@ -144,11 +145,11 @@ class Perf(Command):
         return FileResult(str(path), kind, content=content)
 
     def _chip(self, executable: Executable) -> ChipDescription:
-        arch: str | None = self.arguments["arch"]
+        given = given_system(self.arguments)
+        if given is not None:
+            return given[1].chip
         flatbuffer = _flatbuffer_of(executable)
-        if arch is not None or flatbuffer is None:
-            return default_system(arch or "wormhole_b0").chip
-        return system_of(flatbuffer.header).chip
+        return (default_machine() if flatbuffer is None else system_of(flatbuffer.header)).chip
 
     def _measured(self, executable: Executable, index: int) -> list[OpTimes]:
         inputs = program_inputs(self.arguments, executable, index).arrays
@@ -172,8 +173,7 @@ class Perf(Command):
         return self._measured_calls(executable, index, inputs)
 
     def _known_ops(self, flatbuffer: FlatbufferExecutable) -> KnownOps:
-        arch: str = self.arguments["arch"] or system_of(flatbuffer.header).arch
-        return KnownOps(flatbuffer, CostModel(default_system(arch).chip))
+        return KnownOps(flatbuffer, CostModel(self._chip(flatbuffer)))
 
     def _measured_calls(
         self, library: LibraryExecutable, index: int, inputs: Sequence[np.ndarray]

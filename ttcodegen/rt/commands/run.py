@@ -28,7 +28,7 @@ from ttcodegen.rt.commands.output_checks import (
 )
 from ttcodegen.rt.commands.project import build_as_it_is, flatbuffer_of_project
 from ttcodegen.rt.commands.running import Progress, chosen_programs, program_inputs
-from ttcodegen.rt.commands.systems import named_systems, refuse_other_system
+from ttcodegen.rt.commands.systems import named_systems, names_system, refuse_other_system
 from ttcodegen.runtime.executable import (
     ENDINGS,
     Executable,
@@ -134,7 +134,7 @@ class Run(Command):
             paths = find_files(binary, endings)
         loops: int = self.arguments["loops"]
         systems = named_systems(self.arguments)
-        if project is not None and self.arguments["system_desc"] is self.arguments["arch"] is None:
+        if project is not None and not names_system(self.arguments):
             systems = {}  # A project is built for the system that it was compiled for.
         self._progress = Progress(len(paths), loops, self.arguments["quiet"])
         results: list[FileResult] = []

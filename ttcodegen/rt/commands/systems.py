@@ -8,7 +8,6 @@ from typing import Any
 
 from ttcodegen.flatbuffer.system import load_system, read_ttsys_file
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.rt.commands.query import cpu_backend_system
 from ttcodegen.rt.commands.read import system_of
 from ttcodegen.runtime.executable import (
     Executable,
@@ -17,29 +16,47 @@ from ttcodegen.runtime.executable import (
     flatbuffer_beside,
     open_flatbuffer,
 )
-from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.cards import default_machine
 from ttcodegen.systems.description import SystemDescription, differences
-from ttcodegen.systems.machines import machine
 
 
 def named_systems(arguments: Mapping[str, Any]) -> dict[str, SystemDescription]:
-    """The systems that --system-desc or --arch name, by their names; that of the CPU backend if
-    neither is given.
+    """The systems that --system-desc, --machine or --arch name, by their names; that of the CPU
+    backend if none is given.
 
     Raises:
-        CompileError: if both are given, or a file is no description.
+        CompileError: if several are given, or a file is no description.
     """
     path: Path | None = arguments["system_desc"]
-    arch: str | None = arguments["arch"]
-    if path is not None and arch is not None:
-        raise CompileError("--system-desc and --arch exclude each other")
-    if path is not None and not path.exists() and machine(str(path)) is not None:
-        return {str(path): load_system(str(path))}
-    if path is not None:
+    if path is not None and path.is_dir():
+        _name_of_system(arguments)
         return {str(file): read_ttsys_file(file) for file in find_files(path, (".ttsys",))}
-    if arch is not None:
-        return {arch: default_system(arch)}
-    return {"cpu": cpu_backend_system()}
+    given = given_system(arguments)
+    return {"cpu": default_machine()} if given is None else dict([given])
+
+
+def given_system(arguments: Mapping[str, Any]) -> tuple[str, SystemDescription] | None:
+    """The name and the description of the system that is named; None if none is.
+
+    Raises:
+        CompileError: if several are given, there is no such machine, or a file is no description.
+    """
+    name = _name_of_system(arguments)
+    return None if name is None else (name, load_system(name))
+
+
+def names_system(arguments: Mapping[str, Any]) -> bool:
+    """True if a system is named."""
+    return _name_of_system(arguments) is not None
+
+
+def _name_of_system(arguments: Mapping[str, Any]) -> str | None:
+    keys = ("system_desc", "machine", "arch")
+    given = {key: str(arguments[key]) for key in keys if arguments[key] is not None}
+    if len(given) > 1:
+        first, second = (f"--{key.replace('_', '-')}" for key in list(given)[:2])
+        raise CompileError(f"{first} and {second} exclude each other")
+    return next(iter(given.values()), None)
 
 
 def refuse_other_system(executable: Executable, systems: Mapping[str, SystemDescription]) -> None:
@@ -60,6 +77,6 @@ def refuse_other_system(executable: Executable, systems: Mapping[str, SystemDesc
         raise CompileError(
             f"'{executable.path}' was compiled for another system than {', '.join(systems)}: "
             f"{found[0][0]}",
-            remedy="name its system with --arch or --system-desc; ttcodegen-rt check shows all "
-            "differences",
+            remedy="name its system with --machine, --system-desc or --arch; ttcodegen-rt check "
+            "shows all differences",
         )

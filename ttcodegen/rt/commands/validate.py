@@ -8,7 +8,9 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,6 +19,7 @@ from ttcodegen.flatbuffer.reader import read_ttnn_file
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.rt.commands.command import Command, FileResult
 from ttcodegen.rt.commands.read import system_of
+from ttcodegen.rt.commands.systems import given_system
 from ttcodegen.rt.judging.python_calls import steps
 from ttcodegen.runtime.executable import find_files
 from ttcodegen.systems.cards import default_system
@@ -62,9 +65,13 @@ class Validate(Command):
 
     def _options(self, binary: file.Binary, memory: int) -> list[str]:
         """The device that a file is for, as the library is given it."""
+        given = given_system(self.arguments)
         if self.arguments["card"]:
+            if given is not None:
+                raise CompileError("--card judges on the card that is there: name no system")
             return ["--card"]  # Tensors of a card are not in the process.
-        card = json.dumps(harvesting(system_of(binary).chip))
+        system = system_of(binary) if given is None else given[1]
+        card = json.dumps(harvesting(system.chip))
         return ["--memory", str(memory), "--mocked", card]
 
     def _result(self, path: Path, found: Sequence[dict[str, Any]]) -> FileResult:
@@ -148,41 +155,64 @@ def _judged(program: file.Program, python: str, options: Sequence[str]) -> dict[
 
 def _answers(calls: Sequence[dict[str, Any]], command: Sequence[str]) -> list[dict[str, Any]]:
     """An answer to each call. A call that ends the library's process counts as refused, and the
-    others are made again without it."""
+    others are made again without it; a tensor in its place that ends it is not made."""
     ended: dict[int, str] = {}
+    unmade: dict[int, set[int]] = defaultdict(set)
     while True:
         # What a call that is left out would have given is made as tensors of inputs are.
         left = [
             {**call, "callee": None} if index in ended else call for index, call in enumerate(calls)
         ]
-        answers, how = _run(left, command)
-        if len(answers) == len(calls):
+        for index, results in unmade.items():
+            left[index] = {**left[index], "unmade": sorted(results)}
+        run = _run(left, command)
+        if run.making is not None:
+            index, result = run.making
+            unmade[index].add(result)
+            continue
+        if len(run.answers) == len(calls):
             break
-        at = len(answers)
-        callee = left[at]["callee"] if answers else None
+        at = len(run.answers)
+        callee = left[at]["callee"] if run.answers else None
         if callee in (None, "deallocate"):
             at_call = f" at '{callee}'" if callee else ""
-            raise CompileError(f"the library ended{at_call} with {how}")
-        ended[at] = how
+            raise CompileError(f"the library ended{at_call} with {run.end}")
+        ended[at] = run.end
     for index, how in ended.items():
-        answers[index] = {"index": index, "refused": f"the library ended with {how}"}
-    return answers
+        run.answers[index] = {"index": index, "refused": f"the library ended with {how}"}
+    return run.answers
 
 
-def _run(
-    calls: Sequence[dict[str, Any]], command: Sequence[str]
-) -> tuple[list[dict[str, Any]], str]:
-    """The answers to the first calls, all if the library lives, and how it ended."""
+@dataclass(frozen=True)
+class _Run:
+    """What the library's process said."""
+
+    answers: list[dict[str, Any]]
+    """To the first calls, to all if it lived."""
+    making: tuple[int, int] | None
+    """The call and the result in whose place it was making a tensor when it ended."""
+    end: str
+
+
+def _run(calls: Sequence[dict[str, Any]], command: Sequence[str]) -> _Run:
+    """Makes calls in a process of their own."""
     with tempfile.TemporaryDirectory() as folder:
         listed = Path(folder) / "steps.json"
         listed.write_text(json.dumps(calls))
         done = subprocess.run(
             [*command, str(listed)], capture_output=True, text=True, check=False, cwd=folder
         )
-    answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    said = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    answers = [line for line in said if "index" in line]
+    making = said[-1].get("making") if said else None
+    return _Run(answers, None if making is None else (making[0], making[1]), _end(done))
+
+
+def _end(done: subprocess.CompletedProcess[str]) -> str:
+    """How a process ended."""
     if _NO_MEMORY in done.stderr:
-        return answers, f"{_NO_MEMORY}: out of memory"
+        return f"{_NO_MEMORY}: out of memory"
     if done.returncode < 0:
-        return answers, signal.Signals(-done.returncode).name
+        return signal.Signals(-done.returncode).name
     last = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
-    return answers, f"status {done.returncode}: {last[0]}"
+    return f"status {done.returncode}: {last[0]}"

@@ -133,13 +133,19 @@ class Judge:
             self.tensors[result["id"]] = tensor
         return [self.described(tensor) for tensor in found]
 
-    def replace(self, step):
-        """Makes what a step should have given; what cannot be made is missing from then on."""
-        for result in step["results"]:
+    def replace(self, index, step):
+        """Makes what a step should have given; what cannot be made is missing from then on, as are
+        those results of which it is known that making them ends the process."""
+        for number, result in enumerate(step["results"]):
+            if number in step.get("unmade", ()):
+                self.tensors.pop(result["id"], None)
+                continue
+            print(json.dumps({"making": [index, number]}), flush=True)
             try:
                 self.tensors[result["id"]] = self.create(result["type"])
             except Exception:
                 self.tensors.pop(result["id"], None)
+            print(json.dumps({"making": None}), flush=True)
 
     def lacks(self, spec):
         """True if a tensor that an argument names is missing."""
@@ -152,10 +158,10 @@ class Judge:
             )
         return False
 
-    def step(self, step):
+    def step(self, index, step):
         """A call, or what only makes or forgets tensors."""
         if step["callee"] is None:
-            self.replace(step)
+            self.replace(index, step)
             return None
         if step["callee"] == "deallocate":
             self.ttnn.deallocate(self.tensors.pop(step["arguments"][0]["tensor"]))
@@ -198,15 +204,16 @@ def main():
             # A result before it could not be made, which was said there.
             if step["callee"] != "deallocate":
                 answer["missing"] = True
-            judge.replace(step)
             print(json.dumps(answer), flush=True)
+            judge.replace(index, step)
             continue
         try:
-            answer["results"] = judge.step(step)
+            answer["results"] = judge.step(index, step)
         except Exception as error:
             answer["refused"] = message_of(error)
-            judge.replace(step)
         print(json.dumps(answer), flush=True)
+        if "refused" in answer:
+            judge.replace(index, step)
     ttnn.close_device(judge.device)
 
 

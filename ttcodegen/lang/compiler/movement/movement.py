@@ -22,8 +22,8 @@ from ttcodegen.lang.compiler.python.numbers import SPELLINGS, Number, is_compute
 from ttcodegen.lang.compiler.python.pipe_nets import NetUses
 from ttcodegen.lang.compiler.python.translation import KernelTranslator
 from ttcodegen.lang.simulator.block_states import Acquisition, Event
-from ttcodegen.lang.simulator.buffers import DRAM_ALIGNMENT, DataflowBuffer
-from ttcodegen.lang.simulator.context import Kernel, KernelKind, running_kernel
+from ttcodegen.lang.simulator.buffers import DataflowBuffer
+from ttcodegen.lang.simulator.context import Kernel, KernelKind, current_chip, running_kernel
 from ttcodegen.lang.simulator.pipes import Pipe, PipeNet
 from ttcodegen.lang.simulator.shapes import is_integer, is_tuple, shape_text
 from ttcodegen.lang.simulator.tensors import Tensor, ends_of, out_of_range, wrong_indices
@@ -92,8 +92,6 @@ class MovedGroup:
     is_done: bool = False
 
 
-L1_ALIGNMENT = 16
-"""Bytes that addresses of writes are multiples of, in DRAM and in L1 (tt-metal 0.70.1)."""
 _SIGNS = {"USub": "-"}
 _KINDS: dict[type, str] = {
     MovedBlock: "Block", MovedSlice: "TensorSlice", MovedPipe: "PipeIdentity",
@@ -409,7 +407,10 @@ class MovementTranslator(KernelTranslator):
         if start == 0 and isinstance(start, int) and size == width:
             return None
         element = buffer.element_bytes
-        unit = DRAM_ALIGNMENT if is_read else L1_ALIGNMENT
+        chip = current_chip()
+        # Writes to DRAM need no more than those to L1 (tt-metal 0.70.1, noc_parameters.h).
+        in_dram, in_l1 = chip.noc_dram_address_align_bytes, chip.noc_l1_address_align_bytes
+        unit = in_dram if is_read else in_l1
         aligned = gcd(*self.arithmetic.terms(start).values()) * element % unit == 0
         if not aligned:
             self.refuse(

@@ -16,8 +16,10 @@ from ttcodegen.dialects.operations.functions import is_cpu_function
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.memory import LAYOUTS_WANTED
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics
+from ttcodegen.foundation.messages import Level, report
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import TTIRDefinition
+from ttcodegen.ops.reduction.exact_extremes import needs_all_bits
 from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
 from ttcodegen.transforms.rebuilding import body_of, keep, rebuild
 from ttcodegen.transforms.ttnn.layout import assign_wanted_layouts
@@ -59,6 +61,18 @@ def _refuse_other_ops(module: ModuleOp) -> None:
     diagnostics.raise_errors()
 
 
+def _note_exact_extremes(module: ModuleOp) -> None:
+    """Tells of reductions that take three calls of the library each rather than one."""
+    count = sum(isinstance(op, CatalogueOp) and needs_all_bits(op) for op in module.walk())
+    if count:
+        noun = "maxima or minima" if count > 1 else "maximum or minimum"
+        report(
+            Level.INFO,
+            f"ttcodegen: note: {count} {noun} of f32 in three calls that keep all bits, "
+            "for what follows compares, selects or subtracts",
+        )
+
+
 @dataclass(frozen=True)
 class ConvertTTIRToTTNN(ModulePass):
     """Lowers every TTIR op; layouts are assigned by the next pass, unless `ttnn-layout` ran before
@@ -68,6 +82,7 @@ class ConvertTTIRToTTNN(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         _refuse_other_ops(op)
+        _note_exact_extremes(op)
         classes = ttnn_op_classes()
         for function in op.walk():
             if isinstance(function, FuncOp):

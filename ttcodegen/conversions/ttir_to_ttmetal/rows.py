@@ -23,9 +23,12 @@ from ttcodegen.conversions.ttir_to_ttmetal.parts.compute import (
     REDUCED,
     SCALER,
     ComputeKernel,
+    finish_maximum,
     reduce_row,
     reduced_maximum,
     repeated_row,
+    start_extremes,
+    take_extremes,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.parts.data_movement import (
     BroughtTile,
@@ -178,10 +181,7 @@ class RowCompute:
             with kernel.builder.destination_registers():
                 self._accumulate(each)
                 kernel.forget()
-                builder = TileBuilder()
-                reduced_maximum(builder, builder.new_tile(DataType.FLOAT32), [ReduceDim.ROW])
-                kernel.call(builder.calls[-1], [0])
-                kernel.pack_when_free([(0, REDUCED)])
+                kernel.pack_when_free([(self._maximum(each), REDUCED)])
             kernel.push([REDUCED])
             return
         operand = self._direct(each)
@@ -199,13 +199,26 @@ class RowCompute:
             streams,
         )
 
+    def _maximum(self, each: RowPass) -> int:
+        """The register of the maximum of each row of elements."""
+        if each.has_least:
+            return finish_maximum(self._kernel, [ReduceDim.ROW])
+        builder = TileBuilder()
+        reduced_maximum(builder, builder.new_tile(DataType.FLOAT32), [ReduceDim.ROW])
+        self._kernel.call(builder.calls[-1], [0])
+        return 0
+
     def _accumulate(self, each: RowPass) -> None:
-        """The first register becomes what the tiles of a row come to."""
+        """The first register becomes what the tiles of a row come to; the second one the least
+        element, where it is left for that."""
         kernel, reduction = self._kernel, each.reduction
         builder = TileBuilder(tiles=self.plan.builder.tiles)
-        start = builder.fill(reduction.neutral, DataType.FLOAT32)
         kernel.forget()
-        kernel.call(builder.calls[-1], [0])
+        start = builder.fill(reduction.neutral, DataType.FLOAT32)
+        if each.has_least:
+            start_extremes(kernel)
+        else:
+            kernel.call(builder.calls[-1], [0])
         builder.call(reduction.combine, start, start)
         streamed = [operand.name for operand in self._streamed(each.over)]
 
@@ -213,7 +226,10 @@ class RowCompute:
             kernel.forget()
             kernel.wait(streamed)
             kernel.run(allocation, self._sources, self._indices(column))
-            kernel.call(builder.calls[-1], [0, allocation.results[tile], 0])
+            if each.has_least:
+                take_extremes(kernel, allocation.results[tile])
+            else:
+                kernel.call(builder.calls[-1], [0, allocation.results[tile], 0])
             kernel.pop(streamed)
 
         full = self.columns - (self.plan.padding is not None)

@@ -44,6 +44,7 @@ from ttcodegen.ops.core.dimensions import DimensionRule, of_reduction
 from ttcodegen.ops.core.engine import cut, first_factor, in_destination, in_source, sum_along
 from ttcodegen.ops.core.shape_checks import expect_shape, known_parameter, normalized_dim, require
 from ttcodegen.ops.core.traits import CallKind, Trait
+from ttcodegen.ops.reduction.exact_extremes import exact_extreme, needs_all_bits
 
 REDUCED = (DataType.FLOAT32, DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.UINT32)
 """Data types that sum, mean, max and min take (docs/library-rules.md)."""
@@ -306,6 +307,16 @@ def _lower_reduction(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     )
 
 
+def _lower_extreme(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """As other reductions, unless all bits count."""
+    dims = reduced_dims(op)
+    if not dims or not needs_all_bits(op):
+        return _lower_reduction(builder, op)
+    value = builder.operand(op, "input")
+    found = exact_extreme(builder, op.definition.short_name, value, dims)
+    return builder.reshape(found, op.result_shape)
+
+
 def _reduction_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     """A reduction that keeps its dimensions, and a reshape if they are to go."""
     dims = reduced_dims(op)
@@ -366,7 +377,7 @@ for _name, _function in _REDUCTIONS.items():
             counts=True,
             matrix_engine=True,
             primitives=_reduction_primitives,
-            lower=_lower_reduction,
+            lower=_lower_extreme if _name in _PAIRWISE else _lower_reduction,
             cpu=cpu_call("reduction", dims_on_cpu),
             traits=_TRAITS[_name] | Trait.REDUCES,
             of_nothing=_OF_NOTHING[_name],

@@ -176,7 +176,8 @@ class AttentionCompute:
         if hiding:
             shown = builder.new_tile(DataType.BFLOAT16)
             sources[shown] = hiding
-            score = where_shown(builder, shown, score, float("-inf"))
+            hidden = builder.fill(float("-inf"), DataType.FLOAT32)
+            score = where_shown(builder, shown, score, hidden)
         return self.allocate(builder, score, {product: 0}), sources
 
     @staticmethod

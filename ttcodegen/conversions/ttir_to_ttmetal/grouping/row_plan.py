@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import (
+    GREATEST,
+    LEAST,
     REDUCTIONS,
     Allocation,
     Load,
@@ -68,6 +70,8 @@ class RowPass:
     """The steps for that tile."""
     after: Allocation
     """The steps after the last tile."""
+    has_least: bool = False
+    """True if the second register is left to the least element: a NaN with a sign is below all."""
 
     @property
     def reduction(self) -> Reduction:
@@ -189,12 +193,11 @@ class _Planning:
             self._reductions, self._after, strict=True
         ):
             wanted = {v: t for v, t in values.items() if v in self._kept or v in outputs}
-            over = self._allocate([reduced], {total: 0})
-            over_last = self._allocate([selected], {total: 0})
+            over, over_last, has_least = self._over(op, reduced, selected, total)
             after = self._allocate(list(dict.fromkeys(wanted.values())), {total: 0})
             if over is None or over_last is None or after is None:
                 return None
-            passes.append(RowPass(op, reduced, over, selected, over_last, after))
+            passes.append(RowPass(op, reduced, over, selected, over_last, after, has_least))
             needed.append(wanted)
         whole = {value: self._whole[value] for value in outputs if value in self._whole}
         last = self._allocate(list(dict.fromkeys(whole.values())), {}) if whole else None
@@ -212,6 +215,20 @@ class _Planning:
             self._padding,
         )
 
+    def _over(
+        self, op: CatalogueOp, reduced: Tile, selected: Tile, total: Tile
+    ) -> tuple[Allocation | None, Allocation | None, bool]:
+        """The steps for each tile of a pass and for the last one, and whether a register is left
+        for the least element, where elements are compared."""
+        held = {total: GREATEST}
+        if REDUCTIONS[op.name].is_extreme:
+            both = {**held, self.builder.new_tile(DataType.FLOAT32): LEAST}
+            over, over_last = (self._allocate([tile, total], both) for tile in (reduced, selected))
+            if over is not None and over_last is not None:
+                return over, over_last, True
+        over, over_last = (self._allocate([tile, total], held) for tile in (reduced, selected))
+        return over, over_last, False
+
     def _allocate(self, results: Sequence[Tile], held: Mapping[Tile, int]) -> Allocation | None:
         return allocate(self.builder.calls, results, capacity(True), held)
 
@@ -224,18 +241,22 @@ class _Planning:
         reduced = reduction.prepared(self.builder, tile)
         accumulator = self.builder.new_tile(DataType.FLOAT32)
         total = reduction.finished(self.builder, accumulator, reduced_elements(op))
-        selected = self._selected(reduced, reduction.neutral)
+        # What is the greatest already changes nothing, and takes no register.
+        hidden = accumulator if reduction.is_extreme else None
+        selected = self._selected(reduced, reduction.neutral, hidden)
         self._reductions.append((op, reduced, selected, accumulator))
         self._pass_of[op.results[0]] = len(self._after)
         self._after.append({op.results[0]: total})
 
-    def _selected(self, tile: Tile, neutral: float) -> Tile:
+    def _selected(self, tile: Tile, neutral: float, hidden: Tile | None) -> Tile:
         """The tile with what changes nothing in place of padding."""
         if self.shape[-1] % TILE_SIDE == 0:
             return tile
         if self._padding is None:
             self._padding = self.builder.new_tile(DataType.BFLOAT16)
-        return where_shown(self.builder, self._padding, tile, neutral)
+        if hidden is None:
+            hidden = self.builder.fill(neutral, DataType.FLOAT32)
+        return where_shown(self.builder, self._padding, tile, hidden)
 
     def _lower(self, op: CatalogueOp, place: int, values: dict[SSAValue, Tile]) -> None:
         """Lowers an elementwise op in the steps after the reduction of that number; what earlier

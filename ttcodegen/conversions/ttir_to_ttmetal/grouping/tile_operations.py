@@ -152,11 +152,10 @@ class Reduction:
         return total
 
 
-def where_shown(builder: TileBuilder, shown: Tile, tile: Tile, hidden: float) -> Tile:
-    """The tile where `shown` is not 0, and a number in place of its other elements."""
-    other = builder.fill(hidden, DataType.FLOAT32)
+def where_shown(builder: TileBuilder, shown: Tile, tile: Tile, hidden: Tile) -> Tile:
+    """The tile where `shown` is not 0, and another one in place of its other elements."""
     wide = DataType.FLOAT32
-    return builder.call("where_tile", shown, tile, other, data_type=wide, dtype=wide)
+    return builder.call("where_tile", shown, tile, hidden, data_type=wide, dtype=wide)
 
 
 def accumulated_type(op: CatalogueOp) -> DataType:

@@ -1,9 +1,9 @@
 """Runs the examples of a document: what it says is written and run, and prints what it shows.
 
-A block of `mlir title=NAME` is a file, one of `sh` are commands, and one of `text` after them is
+A block of `mlir title="NAME"` is a file, one of `sh` are commands, and one of `text` after them is
 what the last of them prints, on either stream. There `...` matches anything in a line, a line
-`...` for any number of lines. A block of `python` is run; one of `python slow` builds C++, so it is
-run only on request.
+`...` for any number of lines. A block of `python` is run; one with the title "slow" builds C++, so
+it is run only on request.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ttcodegen.cli.run_lines import run_command_line
 
-_BLOCK = re.compile(r"^```(\w+(?: slow)?)(?: title=(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 
 
 def run_document(path: Path, *, slow: bool = False) -> int:
@@ -27,13 +27,13 @@ def run_document(path: Path, *, slow: bool = False) -> int:
     commands = 0
     printed = ""
     for language, title, text in _BLOCK.findall(path.read_text("utf-8")):
-        if title:
+        if title and title != "slow":
             Path(title).write_text(text, "utf-8")
         elif language == "sh":
             for command in text.replace("\\\n", " ").splitlines():
                 printed = run_command_line(command)
                 commands += 1
-        elif language == "python" or (slow and language == "python slow"):
+        elif language == "python" and (slow or not title):
             exec(compile(text, str(path), "exec"), {"__name__": "__main__"})
             commands += 1
         elif language == "text":

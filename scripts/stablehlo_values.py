@@ -1,7 +1,7 @@
 """Puts StableHLO's own testdata to the compiler: functions with inputs and the values jax expects.
 
 usage: python scripts/stablehlo_values.py FOLDER [--run flatbuffer|cpp] [--only TEXT]...
-       [--write PAGE] [OPTION...]
+       [--sample N] [--write PAGE] [OPTION...]
 
 FOLDER has modules as in `stablehlo/testdata` of openxla/stablehlo: `@inputs` and `@expected` give
 constants, `@main` computes. Each is compiled alone, with the OPTIONs of ttcodegen; what compiles is
@@ -18,12 +18,13 @@ import argparse
 import contextlib
 import io
 import os
+import random
 import re
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,8 @@ class Judged:
     text: str
     inputs: Sequence[np.ndarray]
     expected: Sequence[np.ndarray]
+    with_constants: str = ""
+    """The function without arguments, for what needs their values at compile time."""
 
 
 @dataclass
@@ -68,10 +71,11 @@ class Outcome:
     """Of those that are not right: name, what they are, and why."""
 
     def add(self, name: str, kind: str, why: str = "") -> None:
-        """Counts one of them."""
+        """Counts one of them, and prints it if it is not right."""
         self.counts[kind] += 1
         if kind != "right":
             self.lines.append(f"{name}\t{kind}\t{' '.join(why.split())[:200]}")
+            print(self.lines[-1], flush=True)
 
     def summary(self) -> str:
         """The count of right modules, and the others by outcome."""
@@ -117,11 +121,12 @@ def _constants(ir: Any, module: Any, name: str) -> list[np.ndarray]:
         named = function.operation.name == "func.func"
         if named and function.attributes["sym_name"].value == name:
             returned = list(function.regions[0].blocks[0].operations)[-1].operands
-            return [_array(ir, value.owner.attributes["value"]) for value in returned]
+            return [array_of(ir, value.owner.attributes["value"]) for value in returned]
     return []
 
 
-def _array(ir: Any, attribute: Any) -> np.ndarray:
+def array_of(ir: Any, attribute: Any) -> np.ndarray:
+    """The numbers of a dense attribute of the bindings of jax."""
     shaped = ir.ShapedType(attribute.type)
     element, shape = str(shaped.element_type), shaped.shape
     dtype = np.dtype(_FLOATS.get(element, element.replace("i", "int")))
@@ -180,10 +185,10 @@ def _all_differences(found: Sequence[Any], judged: Judged) -> str:
     return "; ".join(said for a, b in pairs if (said := differs(np.asarray(a), b)))
 
 
-def _compiled(judged: Judged, folder: Path, options: Sequence[str]) -> tuple[int, str]:
+def _compiled(text: str, folder: Path, options: Sequence[str]) -> tuple[int, str]:
     """The exit status of compiling one function, and the error."""
     file = folder / "one.mlir"
-    file.write_text(f"module {{\n{judged.text}\n}}\n")
+    file.write_text(f"module {{\n{text}\n}}\n")
     said = io.StringIO()
     with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
         arguments = [str(file), "-o", str(folder / "one"), "--force", "-q", "--no-format"]
@@ -197,8 +202,11 @@ def _run_flatbuffer(judged: Judged, folder: Path) -> str:
     from ttcodegen.numerics.interpreter import Interpreter
 
     program = read_ttnn((folder / "one" / "model.ttnn").read_bytes())
-    with np.errstate(all="ignore"):
-        found = Interpreter(program).run(judged.function, list(judged.inputs))
+    try:
+        with np.errstate(all="ignore"):
+            found = Interpreter(program).run(judged.function, list(judged.inputs))
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
     return _all_differences(found, judged)
 
 
@@ -242,14 +250,16 @@ def _outcomes(part: Sequence[Judged], file: Path, out: Path, options: Sequence[s
     return said
 
 
-def judge(files: Sequence[Path], run: str, options: Sequence[str]) -> Outcome:
-    """Compiles and runs all modules."""
+def judge(functions: Iterable[Judged], run: str, options: Sequence[str]) -> Outcome:
+    """Compiles and runs all functions."""
     outcome, compiled = Outcome(Counter(), []), list[Judged]()
     with tempfile.TemporaryDirectory(prefix="values-") as scratch:
         folder = Path(scratch)
-        for index, path in enumerate(files):
-            judged = read(path, index)
-            status, error = _compiled(judged, folder, options)
+        for judged in functions:
+            status, error = _compiled(judged.text, folder, options)
+            if status and judged.with_constants:
+                judged = replace(judged, text=judged.with_constants, inputs=[])
+                status, error = _compiled(judged.text, folder, options)
             if status:
                 outcome.add(judged.name, "refused" if status == 1 else "crashed", error)
             elif run == "cpp":
@@ -273,14 +283,16 @@ def _row(run: str, options: Sequence[str], outcome: Outcome) -> str:
     return f"| {how} | {' | '.join(map(str, numbers))} | {100 * counts['right'] / total:.1f} % |"
 
 
-def write_page(page: Path, run: str, options: Sequence[str], outcome: Outcome) -> None:
-    """Puts what was found between the marks of a page: a row of the table, and the list of what is
-    not right, which all runs share."""
+def write_page(
+    page: Path, run: str, options: Sequence[str], outcome: Outcome, set_: str = "stablehlo"
+) -> None:
+    """Puts what was found between the marks of a page: a row of the table of a set, and the list of
+    what is not right, which all its runs share."""
     text = page.read_text()
     row = _row(run, options, outcome)
     start = row.partition(" | ")[0]
-    table = re.search(r"(?s)(<!-- stablehlo runs -->\n)(.*?)(<!-- end -->)", text)
-    others = re.search(r"(?s)(<!-- stablehlo others -->\n)(.*?)(<!-- end -->)", text)
+    table = re.search(rf"(?s)(<!-- {set_} runs -->\n)(.*?)(<!-- end -->)", text)
+    others = re.search(rf"(?s)(<!-- {set_} others -->\n)(.*?)(<!-- end -->)", text)
     if table is None or others is None:
         raise SystemExit(f"{page} has no place for the outcome")
     lines = table[2].strip("\n").splitlines()
@@ -295,13 +307,27 @@ def write_page(page: Path, run: str, options: Sequence[str], outcome: Outcome) -
     page.write_text(text)
 
 
-def modules(folder: Path, only: Sequence[str] = ()) -> list[Path]:
-    """The modules of a folder, without those of complex numbers."""
+def finish(
+    outcome: Outcome, run: str, options: Sequence[str], set_: str, page: Path | None
+) -> None:
+    """Prints how many are right, and writes what was found to a page."""
+    print(outcome.summary())
+    if page is not None:
+        write_page(page, run, options, outcome, set_)
+
+
+def functions(folder: Path, only: Sequence[str] = (), sample: int = 0) -> Iterator[Judged]:
+    """The functions of a folder's modules, without those of complex numbers; a sample of them, the
+    same each time, if not all."""
     found = sorted(folder.glob("*.mlir"))
     chosen = [path for path in found if not only or any(text in path.stem for text in only)]
-    return [
+    real = [
         path for path in chosen if "complex" not in path.stem and "complex<" not in path.read_text()
     ]
+    if sample:
+        real = random.Random(0).sample(real, min(sample, len(real)))
+    for index, path in enumerate(real):
+        yield read(path, index)
 
 
 def main() -> int:
@@ -311,11 +337,10 @@ def main() -> int:
     parser.add_argument("--run", choices=["flatbuffer", "cpp"], default="cpp")
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--write", type=Path)
+    parser.add_argument("--sample", type=int, default=0, help="of how many modules, if not of all")
     chosen, options = parser.parse_known_args()
-    outcome = judge(modules(chosen.folder, chosen.only), chosen.run, options)
-    print(*outcome.lines, outcome.summary(), sep="\n")
-    if chosen.write is not None:
-        write_page(chosen.write, chosen.run, options, outcome)
+    asked = functions(chosen.folder, chosen.only, chosen.sample)
+    finish(judge(asked, chosen.run, options), chosen.run, options, "stablehlo", chosen.write)
     return 0
 
 

@@ -81,3 +81,22 @@ def test_check_compares_with_them(module: Path, tmp_path: Path) -> None:
     results = module.with_suffix(".golden") / "outputs" / "scores.npy"
     np.save(results, np.load(results)[:, ::-1])
     assert main([str(module), "-o", out, "--check", "-q"]) != 0
+
+
+def test_those_of_jax_are_found_too(tmp_path: Path) -> None:
+    jax = pytest.importorskip("jax", reason="jax is not installed: pip install jax")
+    import ttcodegen.jax
+
+    path = tmp_path / "model.mlir"
+    weights = {"kernel": jax.numpy.arange(12.0).reshape(4, 3)}
+    example = jax.numpy.arange(8.0).reshape(2, 4)
+    ttcodegen.jax.export(
+        lambda p, x: jax.numpy.sin(x) @ p["kernel"], example, params=weights, out=path
+    )
+    found, description = _found(path)
+    (name,) = found
+    (result,) = found[name].outputs.values()
+    np.testing.assert_allclose(result, np.sin(example) @ np.arange(12.0).reshape(4, 3), rtol=1e-5)
+    given = list(given_arguments(description, found)[name].values())
+    assert any(np.array_equal(each, example) for each in given)
+    assert any(np.array_equal(each, weights["kernel"]) for each in given)

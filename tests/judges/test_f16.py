@@ -81,3 +81,22 @@ def test_the_cpp_keeps_the_values_of_f16(cpu_backend: CPUBackend, tmp_path: Path
     found = ttcodegen.load(out).f(GIVEN)
     np.testing.assert_array_equal(np.asarray(found), EXPECTED)
     assert np.asarray(found).dtype == np.float16
+
+
+@pytest.mark.frameworks
+@pytest.mark.parametrize("framework", ["torch", "jax"])
+def test_frameworks_choose_what_f16_is(framework: str, tmp_path: Path) -> None:
+    library = pytest.importorskip(framework, reason=f"{framework} is not installed")
+    if framework == "torch":
+        from ttcodegen.torch import compile
+
+        model, example = library.nn.Sigmoid(), (library.ones(4, 4, dtype=library.float16),)
+        compile(model, example, out=tmp_path, f16="float32")
+    else:
+        from ttcodegen.jax import compile
+
+        example = library.numpy.ones((4, 4), library.numpy.float16)
+        compile(library.nn.sigmoid, example, out=tmp_path, f16="float32")
+    text = "".join(path.read_text() for path in (tmp_path / "src").glob("*.cpp"))
+    assert "FLOAT32" in text
+    assert "BFLOAT16" not in text

@@ -28,9 +28,9 @@ def testdata() -> Path:
 @pytest.mark.parametrize(("f16", "share"), [("bfloat16", 0.98), ("float32", 0.98)])
 def test_the_values_of_jax_are_found(testdata: Path, level: str, f16: str, share: float) -> None:
     pytest.importorskip("jax.interpreters.mlir", reason="jax is not installed: pip install jax")
-    from scripts.stablehlo_values import judge, modules
+    from scripts.stablehlo_values import functions, judge
 
-    outcome = judge(modules(testdata), "cpp", ["--optimize", level, "--f16", f16])
+    outcome = judge(functions(testdata), "cpp", ["--optimize", level, "--f16", f16])
     total = sum(outcome.counts.values())
     assert outcome.counts["crashed"] == 0, outcome.lines
     assert outcome.counts["right"] >= share * total, outcome.lines

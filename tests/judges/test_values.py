@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import ttcodegen
+from tests.judges.interpreted import interpreted
 from tests.judges.values import Case, cases
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
@@ -18,7 +19,7 @@ from ttcodegen.numerics.golden import Golden
 from ttcodegen.numerics.interpreter import Interpreter
 from ttcodegen.project.cpu_backend import CPUBackend
 
-CASES = {case.name: case for case in cases()}
+CASES = {case.name: case for case in [*cases(), *interpreted()]}
 
 
 def differences(case: Case, found: np.ndarray) -> str:

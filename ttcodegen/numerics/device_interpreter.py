@@ -55,7 +55,7 @@ class Tf32Tensor(DeviceTensor):
 
     def rounded(self, array: np.ndarray) -> np.ndarray:
         """The array with the mantissa cut to 10 bits."""
-        wide = np.ascontiguousarray(super().rounded(array))
+        wide = np.asarray(super().rounded(array), order="C")
         return (wide.view(np.uint32) & _TF32_MASK).view(np.float32)
 
     def keeps(self, moved: DeviceTensor) -> bool:

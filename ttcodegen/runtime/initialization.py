@@ -76,4 +76,4 @@ def _values(program: ProgramInfo, tensor: TensorInfo, kind: str, seed: int) -> n
 def _held(values: np.ndarray, tensor: TensorInfo) -> np.ndarray:
     """The values as the device can hold them: wrapped to integers, rounded to bfloat16."""
     with np.errstate(over="ignore"):
-        return np.ascontiguousarray(values.astype(tensor.dtype))
+        return values.astype(tensor.dtype, order="C")

@@ -78,7 +78,7 @@ def golden_inputs(executable: Executable, program: int) -> list[np.ndarray] | No
         return None
     arguments = executable.programs[program].arguments
     return [
-        np.ascontiguousarray(goldens[entry.tensor].astype(tensor.dtype))
+        goldens[entry.tensor].astype(tensor.dtype, order="C")
         for entry, tensor in zip(entries, arguments, strict=True)
     ]
 
@@ -158,4 +158,4 @@ def read_values(path: Path, tensor: TensorInfo) -> np.ndarray:
         raise CompileError(
             f"'{path}': expected the shape {tensor.shape} of '{tensor.name}', found {array.shape}"
         )
-    return np.ascontiguousarray(array.astype(tensor.dtype))
+    return array.astype(tensor.dtype, order="C")

@@ -14,10 +14,12 @@ from ttcodegen.dialects.core.datatypes import (
     i1,
     numpy_name,
     shape_of,
+    tensor_type,
     ui16,
     ui32,
 )
 from ttcodegen.foundation.lazy_numpy import np
+from ttcodegen.frontends.special_functions import rounded
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Rule, Value
 from ttcodegen.frontends.stablehlo.reading.number_types import numpy_dtype
 from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp, is_unsigned
@@ -37,9 +39,80 @@ def _bitcast(conversion: Conversion, op: StableHLOOp) -> Value:
     result = op.results[0].type
     if element_of(result) == element_of(operand.type):
         return operand
+    if conversion.known(operand) is None and f16 in (element_of(operand.type), element_of(result)):
+        return _bitcast_of_f16(conversion, operand, result)
     if shape_of(result) != shape_of(operand.type):
         return _other_size(conversion, operand, result)
     return conversion.builder.emit("bitcast_convert", [operand], result)
+
+
+def _bitcast_of_f16(conversion: Conversion, value: SSAValue, result: Attribute) -> SSAValue:
+    """A bitcast from or to f16, which is another type on the device: by way of its bits."""
+    if element_of(value.type) == f16:
+        value = _bits_of_f16(conversion, value)
+    target = element_of(result)
+    as_bits = ui16 if target == f16 else target
+    if shape_of(value.type) != shape_of(result):
+        value = _other_size(conversion, value, tensor_type(as_bits, shape_of(result)))
+    value = _as_bits(conversion, value, as_bits)
+    return _f16_of_bits(conversion, value) if target == f16 else value
+
+
+def _bits_of_f16(conversion: Conversion, value: SSAValue) -> SSAValue:
+    """The bits that numbers have in f16, rounded to it, as ui16."""
+    builder = conversion.builder
+    wide = builder.typecast(value, f32)
+    bits = builder.like("bitcast_convert", wide, element=ui32)
+
+    def number(value: int) -> SSAValue:
+        return conversion.filled_like(value, bits)
+
+    sign = builder.like("bitwise_and", builder.like("logical_right_shift", bits, number(16)),
+                        number(0x8000))  # fmt: skip
+    size = builder.like("bitwise_and", bits, number(0x7FFFFFFF))
+    # Half of the last bit that stays, less one if that is even: ties go to even.
+    last = builder.like("logical_right_shift", size, number(13))
+    last = builder.like("bitwise_and", last, number(1))
+    up = builder.like("add", builder.like("add", size, last), number(0xFFF))
+    rebased = builder.like("subtract", up, number(112 << 23))
+    normal = builder.like("logical_right_shift", rebased, number(13))
+    # What is below the least normal number counts its multiples of the least.
+    scaled = builder.like(
+        "multiply", builder.like("abs", wide), conversion.filled_like(2.0**24, wide)
+    )
+    whole = builder.typecast(rounded(builder, scaled, to_even=True), ui32)
+    is_small = builder.like("lt", size, number(113 << 23), element=i1)
+    is_large = builder.like("ge", up, number(143 << 23), element=i1)
+    is_none = builder.like("gt", size, number(255 << 23), element=i1)
+    found = builder.emit("where", [is_large, number(0x7C00), normal], bits.type)
+    found = builder.emit("where", [is_none, number(0x7E00), found], bits.type)
+    found = builder.emit("where", [is_small, whole, found], bits.type)
+    return builder.typecast(builder.like("bitwise_or", found, sign), ui16)
+
+
+def _f16_of_bits(conversion: Conversion, value: SSAValue) -> SSAValue:
+    """The numbers that 16 bits are in f16."""
+    builder = conversion.builder
+    bits = builder.typecast(_as_bits(conversion, value, ui16), ui32)
+
+    def number(value: int) -> SSAValue:
+        return conversion.filled_like(value, bits)
+
+    sign = builder.like("logical_left_shift", builder.like("bitwise_and", bits, number(0x8000)),
+                        number(16))  # fmt: skip
+    size = builder.like("bitwise_and", bits, number(0x7FFF))
+    normal = builder.like("logical_left_shift", size, number(13))
+    normal = builder.like("add", normal, number(112 << 23))
+    infinite = builder.like("add", normal, number(112 << 23))
+    is_small = builder.like("lt", size, number(0x400), element=i1)
+    is_large = builder.like("ge", size, number(0x7C00), element=i1)
+    multiple = builder.typecast(size, f32)
+    small = builder.like("multiply", multiple, conversion.filled_like(2.0**-24, multiple))
+    small = builder.like("bitcast_convert", small, element=ui32)
+    found = builder.emit("where", [is_large, infinite, normal], bits.type)
+    found = builder.emit("where", [is_small, small, found], bits.type)
+    found = builder.like("bitwise_or", found, sign)
+    return builder.typecast(builder.like("bitcast_convert", found, element=f32), f16)
 
 
 def _other_size(conversion: Conversion, value: SSAValue, result: Attribute) -> SSAValue:
@@ -202,7 +275,69 @@ def _reduce_precision(conversion: Conversion, op: StableHLOOp) -> Value:
         bits = builder.emit("where", [below, sign, bits], bits.type)
     found = builder.typecast(_number_of_bits(conversion, bits), element)
     is_none = builder.like("ne", x, x, element=i1)
-    return builder.emit("where", [is_none, x, found], x.type)
+    # Without a mantissa there is no NaN.
+    none = x if mantissa else conversion.filled_like(float("inf"), x)
+    return builder.emit("where", [is_none, none, found], x.type)
+
+
+def _high_product(conversion: Conversion, op: StableHLOOp) -> Value:
+    """The upper half of the bits of products of integers."""
+    builder = conversion.builder
+    x, y = conversion.tensors(op)
+    element, width = element_of(x.type), _width(x)
+    if width > _DEVICE_BITS:
+        raise ValueError("integers of the device have 32 bits: the upper half of a product of "
+                         f"{width} bits is not among them")  # fmt: skip
+    if width < _DEVICE_BITS:
+        wide = ui32 if is_unsigned(element) else i32
+        product = builder.like("multiply", *(builder.typecast(each, wide) for each in (x, y)))
+        # All bits above the lower half; a narrower integer keeps its lowest ones.
+        high = builder.like("logical_right_shift", product, conversion.filled_like(width, product))
+        return _lowest_bits(conversion, high, element)
+    first, second = (_as_bits(conversion, each, ui32) for each in (x, y))
+    high = _high_word(conversion, first, second)
+    if not is_unsigned(element):
+        # A negative number is 2^32 more as an unsigned one.
+        for one, other in ((x, second), (y, first)):
+            nothing = conversion.filled_like(0, other)
+            more = builder.emit(
+                "where", [_is_negative(conversion, one), other, nothing], other.type
+            )
+            high = builder.like("subtract", high, more)
+    return _as_bits(conversion, high, element)
+
+
+def _lowest_bits(conversion: Conversion, value: SSAValue, element: Attribute) -> SSAValue:
+    """The lowest bits of an integer as a narrower one."""
+    builder = conversion.builder
+    width = _bits(element)
+    kept = builder.like("bitwise_and", value, conversion.filled_like((1 << width) - 1, value))
+    if not is_unsigned(element):
+        # Those with the sign's bit are negative.
+        half = conversion.filled_like(1 << (width - 1), kept)
+        kept = builder.like("subtract", builder.like("bitwise_xor", kept, half), half)
+    return builder.typecast(kept, element)
+
+
+def _high_word(conversion: Conversion, first: SSAValue, second: SSAValue) -> SSAValue:
+    """The upper 32 bits of products of unsigned integers, of products of their halves."""
+    builder = conversion.builder
+    low_bits, by = conversion.filled_like(0xFFFF, first), conversion.filled_like(16, first)
+
+    def high(value: SSAValue) -> SSAValue:
+        return builder.like("logical_right_shift", value, by)
+
+    def low(value: SSAValue) -> SSAValue:
+        return builder.like("bitwise_and", value, low_bits)
+
+    def multiplied(a: SSAValue, b: SSAValue) -> SSAValue:
+        return builder.like("multiply", a, b)
+
+    carry = high(multiplied(low(first), low(second)))
+    middle = builder.like("add", multiplied(high(first), low(second)), carry)
+    other = builder.like("add", multiplied(low(first), high(second)), low(middle))
+    upper = builder.like("add", multiplied(high(first), high(second)), high(middle))
+    return builder.like("add", upper, high(other))
 
 
 def _population_count(conversion: Conversion, op: StableHLOOp) -> Value:
@@ -251,6 +386,7 @@ def _width(x: SSAValue) -> int:
 RULES: dict[str, Rule] = {
     "bitcast_convert": _bitcast,
     "count_leading_zeros": _leading_zeros,
+    "mulhi": _high_product,
     "next_after": _next_after,
     "popcnt": _population_count,
     "reduce_precision": _reduce_precision,

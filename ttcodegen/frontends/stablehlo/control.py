@@ -16,6 +16,7 @@ from ttcodegen.frontends.stablehlo.conversion import (
     Value,
 )
 from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp
+from ttcodegen.ops.core.builder import OpBuilder
 
 MOST_ITERATIONS = 4096
 """Upper bound on the unrolled iterations of a loop."""
@@ -46,6 +47,48 @@ def _while(conversion: Conversion, op: StableHLOOp) -> list[Value]:
         op,
         remedy="compile the body of the loop, and call it from a loop of your own",
     )
+
+
+def _scan(conversion: Conversion, op: StableHLOOp) -> list[Value]:
+    """The body at each place of a dimension in turn: it takes the parts of the inputs there and
+    what it carried on, and gives parts of the outputs and what it carries on."""
+    builder = conversion.builder
+    count, carried = op.ints("operandSegmentSizes")
+    dim = int(op["dimension"])
+    tensors = conversion.tensors(op)
+    inputs, carries = tensors[:count], list(tensors[count:])
+    lengths = {shape_of(value.type)[dim] for value in inputs}
+    lengths |= {shape_of(result.type)[dim] for result in op.results[: len(op.results) - carried]}
+    if len(lengths) != 1:
+        raise ValueError(f"inputs and outputs have different lengths along dimension {dim}")
+    (length,) = lengths
+    if length > MOST_ITERATIONS:
+        raise ValueError(f"it is longer than {MOST_ITERATIONS}, and its body would be repeated "
+                         "as often")  # fmt: skip
+    outputs: list[list[SSAValue]] = [[] for _ in range(len(op.results) - carried)]
+    places = range(length - 1, -1, -1) if op.get("is_reverse", False) else range(length)
+    for place in places:
+        parts = [_without(builder, value, dim, place) for value in inputs]
+        found = conversion.run(block_of(op), [*parts, *carries])
+        if not all(isinstance(each, SSAValue) for each in found):
+            raise Refused
+        values = [each for each in found if isinstance(each, SSAValue)]
+        carries = values[len(outputs) :]
+        for output, value in zip(outputs, values, strict=False):
+            shape = shape_of(value.type)
+            output.append(builder.reshape(value, [*shape[:dim], 1, *shape[dim:]]))
+    if not length:
+        empty = [(shape_of(r.type), element_of(r.type)) for r in op.results[: len(outputs)]]
+        return [*(conversion.filled(0, shape, element) for shape, element in empty), *carries]
+    joined = [builder.concat(each[:: places.step], dim) for each in outputs]
+    return [*joined, *carries]
+
+
+def _without(builder: OpBuilder, value: SSAValue, dim: int, place: int) -> SSAValue:
+    """The part at a place of a dimension, without the dimension."""
+    shape = shape_of(value.type)
+    part = builder.slice_dim(value, dim, place, place + 1)
+    return builder.reshape(part, [*shape[:dim], *shape[dim + 1 :]])
 
 
 def _settled(conversion: Conversion, value: Value) -> Value:
@@ -168,5 +211,6 @@ RULES: dict[str, Rule] = {
     "sharding_constraint": identity,
     "sharding_group": identity,
     "trace": token,
+    "scan": _scan,
     "while": _while,
 }

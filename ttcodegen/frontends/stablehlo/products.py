@@ -6,10 +6,10 @@ import string
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import AnyFloat
+from xdsl.dialects.builtin import AnyFloat, i32
 from xdsl.ir import Attribute, SSAValue
 
-from ttcodegen.dialects.core.datatypes import element_of, f32, shape_of, tensor_type
+from ttcodegen.dialects.core.datatypes import element_of, f32, i1, shape_of, tensor_type
 from ttcodegen.foundation.lazy_numpy import np
 from ttcodegen.frontends.stablehlo import complex_numbers
 from ttcodegen.frontends.stablehlo.conversion import (
@@ -59,6 +59,81 @@ def _dot_general(conversion: Conversion, op: StableHLOOp) -> Value:
         if len(set(named)) != len(named) or any(not 0 <= dim < rank for dim in named):
             raise ValueError(f"{named} are no different dimensions of operand {side}")
     return _product(conversion, op, found)
+
+
+def _ragged_dot(conversion: Conversion, op: StableHLOOp) -> Value:
+    """The product of groups of rows, how many of each is given at run time, with a matrix of each
+    group. Every group multiplies all rows, those of other groups as zeros: summed over the groups,
+    or, where what is summed over is in groups, one result for each. Groups of batches change
+    nothing."""
+    numbers = op["ragged_dot_dimension_numbers"]
+
+    def dims(name: str) -> list[int]:
+        return [int(dim) for dim in numbers.get(f"{name}_dimensions", [])]
+
+    left, right, sizes = conversion.tensors(op)
+    batch = dims("lhs_batching"), dims("rhs_batching")
+    contracted = dims("lhs_contracting"), dims("rhs_contracting")
+    (ragged,) = dims("lhs_ragged")
+    grouped = dims("rhs_group")
+    result = element_of(op.results[0].type)
+    if ragged in batch[0]:
+        return product(conversion, left, right, Dimensions(batch, contracted), result)
+    builder = conversion.builder
+    members = _group_members(conversion, sizes, left, batch[0], ragged)
+    zeros = conversion.filled_like(0, left)
+    total: SSAValue | None = None
+    parts: list[SSAValue] = []
+    for place, member in enumerate(members):
+        rows = builder.emit("where", [member, left, zeros], left.type)
+        matrix, own = right, (batch[1], contracted[1])
+        if grouped:
+            (axis,) = grouped
+            shape = shape_of(right.type)
+            matrix = builder.slice_dim(right, axis, place, place + 1)
+            matrix = builder.reshape(matrix, [*shape[:axis], *shape[axis + 1 :]])
+            own = tuple([dim - (dim > axis) for dim in each] for each in own)
+        found_dims = Dimensions((batch[0], own[0]), (contracted[0], own[1]))
+        found = product(conversion, rows, matrix, found_dims, result)
+        parts.append(builder.reshape(found, [1, *shape_of(found.type)]))
+        total = found if total is None else builder.like("add", total, found)
+    if total is None:
+        return conversion.filled(0, shape_of(op.results[0].type), result)
+    return builder.concat(parts, 0) if ragged in contracted[0] else total
+
+
+def _group_members(
+    conversion: Conversion, sizes: SSAValue, left: SSAValue, batch: Sequence[int], ragged: int
+) -> list[SSAValue]:
+    """For each group, where the operand is of it: a mask of its shape."""
+    builder = conversion.builder
+    shape = shape_of(left.type)
+    sizes = builder.typecast(sizes, i32)
+    *groups_of, count = shape_of(sizes.type)
+    if groups_of and groups_of != [shape[dim] for dim in batch]:
+        raise ValueError(f"the sizes of groups have the shape {shape_of(sizes.type)}")
+    ends = builder.like("cumsum", sizes, dim=len(groups_of))
+    starts = builder.like("subtract", ends, sizes)
+    line = [1] * len(shape)
+    line[ragged] = shape[ragged]
+    rows = conversion.constant(np.arange(shape[ragged], dtype=np.int32).reshape(line), i32)
+    rows = conversion.broadcast_to(rows, shape)
+    extents = [1] * len(shape)
+    for dim, size in zip(batch, groups_of, strict=False):
+        extents[dim] = size
+    order = sorted(range(len(groups_of)), key=lambda place: batch[place])
+    found: list[SSAValue] = []
+    for place in range(count):
+        bounds: list[SSAValue] = []
+        for values in (starts, ends):
+            bound = builder.slice_dim(values, len(groups_of), place, place + 1)
+            bound = builder.reshape(bound, groups_of)
+            bound = builder.reshape(builder.permute(bound, order), extents)
+            bounds.append(conversion.broadcast_to(bound, shape))
+        after = builder.like("ge", rows, bounds[0], element=i1)
+        before = builder.like("lt", rows, bounds[1], element=i1)
+        found.append(builder.like("logical_and", after, before))
+    return found
 
 
 def _dot(conversion: Conversion, op: StableHLOOp) -> Value:
@@ -186,11 +261,20 @@ def _window(op: StableHLOOp, rank: int) -> Window:
     )
 
 
+def _dynamic_convolution(conversion: Conversion, op: StableHLOOp) -> Value:
+    """A convolution whose padding is an operand, which has to be known."""
+    known = conversion.known(conversion.value(op.operands[2]))
+    if known is None:
+        raise ValueError("the padding of a convolution has to be constant")
+    op.given["padding"] = known
+    return _convolution(conversion, op)
+
+
 def _convolution(conversion: Conversion, op: StableHLOOp) -> Value:
     """Brought to the order batch, image, channels and to a kernel of output channels, input
     channels, window; then to the op that the library has for it."""
     numbers: dict[str, list[str]] = _named(op["dimension_numbers"])
-    left, right = conversion.values(op)
+    left, right = conversion.values(op)[:2]
     element = part_element(element_of(op.results[0].type))
     shape = shape_of(op.results[0].type)
     if 0 in shape and not isinstance(left, Complex):
@@ -397,6 +481,8 @@ def _volume(
 
 RULES: dict[str, Rule] = {
     "convolution": _convolution,
+    "dynamic_conv": _dynamic_convolution,
+    "ragged_dot": _ragged_dot,
     "dot": _dot,
     "dot_general": _dot_general,
     "einsum": _einsum,

@@ -192,7 +192,8 @@ def _other_bits(op: CatalogueOp) -> str | None:
 
 def _bitcast(call: Call) -> Array:
     source, target = np.dtype(call.operand_dtypes["input"][0]), np.dtype(call.results[0].dtype)
-    found = np.ascontiguousarray(call.array("input").astype(source)).view(target)
+    # `ascontiguousarray` would make a dimension of none.
+    found = call.array("input").astype(source, order="C").view(target)
     return found.astype(np.float32) if target.itemsize == 2 and _is_short(target) else found
 
 

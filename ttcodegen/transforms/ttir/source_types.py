@@ -18,7 +18,7 @@ from xdsl.dialects.func import CallOp
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from ttcodegen.dialects.core.constants import constant_array, elements
-from ttcodegen.dialects.core.datatypes import f32
+from ttcodegen.dialects.core.datatypes import element_of, f32
 from ttcodegen.dialects.operations.functions import SOURCE_TYPES
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.messages import Level, report
@@ -112,8 +112,8 @@ def settle_source_types(module: ModuleOp, f16: str) -> None:
 
 
 def _keep_steep_arguments(module: ModuleOp) -> None:
-    """Gives functions that turn the last bits of f16 into much, or cut them off, their arguments
-    in float32."""
+    """Gives functions that turn the last bits of f16 into much, or cut them off, and what makes
+    float32 of f16, their arguments in float32."""
     called = {name for op in module.walk() if (name := _callee(op)) is not None}
     for function in functions(module):
         if function.is_declaration:
@@ -123,7 +123,7 @@ def _keep_steep_arguments(module: ModuleOp) -> None:
             argument
             for argument in block.args
             if _widened(argument.type) != argument.type
-            and any(use.operation.name in _STEEP for use in argument.uses)
+            and any(_needs_all_bits(use.operation) for use in argument.uses)
         ]
         if not steep or function.sym_name.data in called:
             continue
@@ -148,8 +148,14 @@ def _callee(op: Operation) -> str | None:
     return op.callee.string_value() if isinstance(op, CallOp) else None
 
 
+def _needs_all_bits(op: Operation) -> bool:
+    if op.name == "ttir.typecast":
+        return element_of(op.results[0].type) == f32
+    return op.name in _STEEP
+
+
 def _is_of_kept(op: CatalogueOp) -> bool:
-    return op.name in _STEEP and any(_kept(value) is not None for value in op.operands)
+    return _needs_all_bits(op) and any(_kept(value) is not None for value in op.operands)
 
 
 def _kept(value: SSAValue) -> SSAValue | None:
@@ -164,6 +170,8 @@ def _kept(value: SSAValue) -> SSAValue | None:
 
 def _in_float32(rewriter: Rewriter, op: CatalogueOp) -> SSAValue:
     operands = [_kept(value) or rewriter.typecast(value, f32) for value in op.operands]
+    if op.name == "ttir.typecast":
+        return operands[0]
     found = rewriter.again(op, operands, _widened(op.results[0].type))
     return rewriter.typecast(found, _f16)
 

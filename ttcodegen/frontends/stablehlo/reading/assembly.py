@@ -398,6 +398,30 @@ def _while(cls: type[StableHLOOp], parser: Parser) -> StableHLOOp:
     return _made(cls, resolved, types, dictionary, regions=regions)
 
 
+def _scan(cls: type[StableHLOOp], parser: Parser) -> StableHLOOp:
+    """`(%a, ...) inits (%b, ...) dimension=0 attributes {...} {body} : types`."""
+
+    def operands() -> list[UnresolvedOperand]:
+        return parser.parse_comma_separated_list(
+            parser.Delimiter.PAREN, parser.parse_unresolved_operand
+        )
+
+    inputs = operands()
+    parser.parse_keyword("inits")
+    inits = operands()
+    parser.parse_keyword("dimension")
+    parser.parse_punctuation("=")
+    dimension = parser.parse_integer()
+    attributes = parser.parse_optional_attr_dict_with_keyword()
+    body = parser.parse_region()
+    parser.parse_punctuation(":")
+    types = parser.parse_function_type()
+    resolved = parser.resolve_operands([*inputs, *inits], list(types.inputs), parser.pos)
+    dictionary = {} if attributes is None else dict(attributes.data)
+    given = {"dimension": dimension, "operandSegmentSizes": [len(inputs), len(inits)]}
+    return _made(cls, resolved, list(types.outputs), dictionary, given, [body])
+
+
 def _reduce_precision(cls: type[StableHLOOp], parser: Parser) -> StableHLOOp:
     """`%x, format = e5m10 : type`."""
     op = parse_items(cls, parser)
@@ -525,6 +549,7 @@ _FORMS: dict[str, Form] = {
     "reduce": _reduce,
     "while": _while,
     "reduce_precision": _reduce_precision,
+    "scan": _scan,
     "dot_general": _dot_general,
 }
 _SDY_FORMS: dict[str, Form] = {

@@ -15,7 +15,7 @@ import pytest
 
 from scripts import lang_table, ops_table
 from tests.documents import run_document
-from ttcodegen.cli.ttcodegen import argument_parser
+from ttcodegen.cli.ttcodegen import argument_parser, main
 from ttcodegen.opt.command_line import OPTIONS
 from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.rt.commands.arguments import COMMANDS
@@ -48,6 +48,18 @@ def test_ci_runs_the_commands_of_the_readme() -> None:
     script = (ROOT / ".ci" / "run").read_text().splitlines()
     first, second = commands((ROOT / "README.md").read_text())
     assert script.index(first) < script.index(second)
+
+
+def test_the_readme_shows_what_is_read_and_written(tmp_path: Path) -> None:
+    readme = (ROOT / "README.md").read_text()
+    model = ROOT / "examples" / "digits" / "digits.mlir"
+    assert main([str(model), "-o", str(tmp_path / "digits"), "-q"]) == 0
+    written = (tmp_path / "digits" / "src" / "digits.cpp").read_text()
+    for language, text in (("mlir", model.read_text()), ("cpp", written)):
+        match = re.search(rf"```{language}\n(.*?)```", readme, re.DOTALL)
+        assert match is not None
+        for line in match.group(1).splitlines():
+            assert line.strip() in text
 
 
 def test_the_options_of_the_documentation_exist() -> None:

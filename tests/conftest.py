@@ -35,10 +35,22 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds --update-golden, for tests/golden."""
+    """Adds --update-golden, for tests/golden, and --all."""
+    parser.addoption(
+        "--all", action="store_true", help="also the tests that are marked slow, as CI does"
+    )
     parser.addoption(
         "--update-golden", action="store_true", help="write the files of tests/golden anew"
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Leaves out slow tests where all tests are run and nothing says which."""
+    given = [
+        each for each in config.invocation_params.args if Path(str(each).split("::")[0]).exists()
+    ]
+    if not (given or config.option.markexpr or config.option.keyword or config.getoption("--all")):
+        config.option.markexpr = "not slow"
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from ttcodegen.dialects.ttcore.traces import mark_traced
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.foundation.suggestions import did_you_mean
 from ttcodegen.frontends import source_module
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import check_supported
 from ttcodegen.systems.cards import card_text, default_system, mesh_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, SystemDescription

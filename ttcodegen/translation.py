@@ -90,7 +90,7 @@ def ttnn_to_flatbuffer(source: Source | bytes) -> Translated:
     """
     from ttcodegen.conversions.ttnn_to_emitc import complete_layouts
     from ttcodegen.flatbuffer.writer import write_ttnn
-    from ttcodegen.ops.context import load_dialects
+    from ttcodegen.ops.dialects import load_dialects
 
     module = _module(source)
     complete_layouts(load_dialects(), module)
@@ -165,7 +165,7 @@ def ttkernel_to_cpp(source: Source | bytes) -> Translated:
 def _write_kernels(module: ModuleOp, source: Source | bytes) -> Origin:
     """Makes C++ files of the kernels of a module of device programs; where it comes from."""
     from ttcodegen.emission.convert_ttkernel_to_emitc import ConvertTTKernelToEmitC
-    from ttcodegen.ops.context import load_dialects
+    from ttcodegen.ops.dialects import load_dialects
 
     origin = _origin(module, source)
     pass_ = ConvertTTKernelToEmitC("model", origin.input_hash, origin.release)

@@ -70,7 +70,7 @@ def test_the_description_stands_in_the_flatbuffer(described) -> None:
 
 def test_the_system_of_the_module_counts_unless_another_is_named(described, capsys) -> None:
     from ttcodegen.foundation.diagnostics import Source
-    from ttcodegen.ops.context import load_dialects
+    from ttcodegen.ops.dialects import load_dialects
     from ttcodegen.parsing import parse_module
     from ttcodegen.transforms.module_text import module_text
     from ttcodegen.transforms.registry import passes_of, step

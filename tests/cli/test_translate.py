@@ -18,7 +18,7 @@ from ttcodegen.flatbuffer.module import module_of
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.flatbuffer.ttm_reader import read_ttm
 from ttcodegen.foundation.diagnostics import Source
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.toolchain import Toolchain

@@ -15,7 +15,7 @@ import pytest
 from ttcodegen.compat import ttir_buffers, ttnn_modules
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.frontends import read_module
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.opt.command_line import parse_command_line
 from ttcodegen.parsing.legacy import current_operation_name
 from ttcodegen.rt.commands.arguments import COMMANDS

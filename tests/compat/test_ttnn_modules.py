@@ -54,7 +54,7 @@ def test_it_continues_to_a_flatbuffer() -> None:
 
 def test_it_continues_to_cpp() -> None:
     from ttcodegen.conversions.ttnn_to_emitc import ConvertTTNNToEmitC
-    from ttcodegen.ops.context import load_dialects
+    from ttcodegen.ops.dialects import load_dialects
 
     module = parse(INTRODUCTION)
     ConvertTTNNToEmitC(module_name="listing").apply(load_dialects(), module)

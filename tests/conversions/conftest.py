@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttnn.placement import placement_of
 from ttcodegen.foundation.diagnostics import Source
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.transforms.registry import passes_of
 

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import ROOT
 from ttcodegen.emitc.printer import print_module
 from ttcodegen.foundation.diagnostics import CompileError, Source
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.project.toolchain import Toolchain
 from ttcodegen.transforms.registry import passes_of, step

@@ -19,7 +19,7 @@ from ttcodegen.dialects.ttcore.layouts import AlignedLayout, MetalLayoutAttr
 from ttcodegen.dialects.ttcore.system import SystemDescAttr
 from ttcodegen.dialects.ttcore.tile import TILE_FORMATS, TileType
 from ttcodegen.foundation.diagnostics import Diagnostics, Source
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.systems.cards import default_system
 

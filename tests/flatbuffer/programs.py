@@ -13,7 +13,7 @@ from ttcodegen.dialects.ttnn.placement import TensorPlacement, placed_type
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.writer import Origin
 from ttcodegen.ops.core.builder import OpBuilder
-from ttcodegen.ops.ttnn import ttnn_op_classes
+from ttcodegen.ops.dialects import ttnn_op_classes
 
 ORIGIN = Origin("00ff", "wormhole_b0", "0.70.1")
 F32 = DataType.FLOAT32

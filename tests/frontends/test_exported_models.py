@@ -16,7 +16,7 @@ from ttcodegen.cli.ttcodegen import main
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.frontends import read_module
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import passes_of
 from ttcodegen.transforms.ttir.queries import is_weight

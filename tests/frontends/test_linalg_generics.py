@@ -365,7 +365,7 @@ def test_a_body_that_no_op_is_named_after_is_one_generic_of_the_device(name: str
     from ttcodegen.dialects.ttir.generic import GenericOp
     from ttcodegen.foundation.diagnostics import Source
     from ttcodegen.frontends import read_module
-    from ttcodegen.ops.context import load_dialects
+    from ttcodegen.ops.dialects import load_dialects
     from ttcodegen.transforms.pass_runner import PassRunner
     from ttcodegen.transforms.registry import passes_of
 

@@ -34,7 +34,7 @@ from ttcodegen.flatbuffer.system import write_ttsys
 from ttcodegen.flatbuffer.ttm_reader import read_ttm
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.frontends import module_for_passes
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.rt import API
 from ttcodegen.runtime.executable import TensorInfo

@@ -13,7 +13,7 @@ from ttcodegen.dialects.core.affine_text import affine_map_text, parse_affine_ma
 from ttcodegen.dialects.ttcore.device import DeviceAttr
 from ttcodegen.layout import Device, TensorLayout
 from ttcodegen.layout.device import PhysicalCore
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.systems.cards import default_system
 
 

@@ -52,14 +52,13 @@ from ttcodegen.dialects.ttnn.program_configs import (
     Word,
 )
 from ttcodegen.foundation.diagnostics import Source
-from ttcodegen.ops.collectives.groups import CHIP_GROUPS
-from ttcodegen.ops.convolution.dimension_numbers import ConvolutionLayout
+from ttcodegen.ops.collectives.reference import CHIP_GROUPS
+from ttcodegen.ops.convolution.device_windows import ConvolutionLayout
 from ttcodegen.ops.convolution.general import CONVOLUTION_LAYOUT
 from ttcodegen.ops.convolution.pooling_general import POOLING_METHOD
 from ttcodegen.ops.convolution.sliding_window import FlattenedImage
 from ttcodegen.ops.core.definition import AttributeSpec, Definition
-from ttcodegen.ops.ttir import ttir_op_classes
-from ttcodegen.ops.ttnn import ttnn_op_classes
+from ttcodegen.ops.dialects import ttir_op_classes, ttnn_op_classes
 from ttcodegen.parsing import parse_module
 from ttcodegen.transforms.module_text import module_text
 
@@ -290,7 +289,7 @@ def test_constants_of_any_size(element: str, count: int) -> None:
 def test_examples_in_every_stage(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The module of an example reads back after each pass."""
     from tests.conftest import ROOT
-    from ttcodegen.ops.context import load_dialects
+    from ttcodegen.ops.dialects import load_dialects
     from ttcodegen.transforms.registry import passes_of
 
     source = Source.read(str(ROOT / "examples" / "cnn" / "cnn.mlir"))

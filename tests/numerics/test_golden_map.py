@@ -11,7 +11,7 @@ from ttcodegen.cli.rt import main as rt
 from ttcodegen.cli.translate import main as translate
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.numerics.golden_map import embed_golden_map
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.rt import API
 from ttcodegen.transforms.module_text import module_text

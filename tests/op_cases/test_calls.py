@@ -13,8 +13,7 @@ from tests.random_programs.recipes import RECIPES
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import TTIR
-from ttcodegen.ops.ttir import ttir_op_classes
-from ttcodegen.ops.ttnn import ttnn_op_classes
+from ttcodegen.ops.dialects import ttir_op_classes, ttnn_op_classes
 
 MOST = 12
 """Cases of an op that are looked at."""

@@ -15,7 +15,7 @@ from tests.random_programs.checking import module_of
 from tests.random_programs.recipes import RECIPES
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.foundation.diagnostics import Source
-from ttcodegen.ops.core.call_parameters import MOST_UNNAMED
+from ttcodegen.ops.core.calls import MOST_UNNAMED
 
 FOLDER = Path(__file__).parent
 ALONE = ("empty", "meshes", "without_recipe")

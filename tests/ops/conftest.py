@@ -32,8 +32,7 @@ from ttcodegen.dialects.core.datatypes import DataType, element_of, numpy_name, 
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import Call, ResultInfo, TTIRDefinition
-from ttcodegen.ops.ttir import ttir_op_classes
-from ttcodegen.ops.ttnn import ttnn_op_classes
+from ttcodegen.ops.dialects import ttir_op_classes, ttnn_op_classes
 
 ELEMENT_TYPES = {d.numpy: d.element_type for d in DataType if not d.is_block_float}
 

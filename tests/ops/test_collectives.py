@@ -18,9 +18,9 @@ from ttcodegen.frontends import source_module
 from ttcodegen.numerics.golden import Golden
 from ttcodegen.numerics.interpreter import Interpreter
 from ttcodegen.numerics.lowered import interpreter_of, read_flatbuffer
-from ttcodegen.ops.context import load_dialects
 from ttcodegen.ops.core.definition import TTIRDefinition
-from ttcodegen.ops.core.shard_movement import ChipMovement
+from ttcodegen.ops.core.traits import ChipMovement
+from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing.structure import check_supported
 from ttcodegen.transforms.module_text import module_text
 from ttcodegen.transforms.pass_runner import PassRunner

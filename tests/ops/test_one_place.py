@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ttcodegen.ops.context import load_dialects
 from ttcodegen.ops.core.definition import TTIR, TTNN
+from ttcodegen.ops.dialects import load_dialects
 
 PACKAGE = Path(__file__).parents[2] / "ttcodegen"
 OTHER_NAMES = tuple("ops frontends emitc parsing dialects/ttkernel lang rt runtime compat".split())

@@ -6,8 +6,7 @@ import pytest
 
 import ttcodegen.ops as catalogue
 from ttcodegen.ops.core.definition import TTIR, TTNN
-from ttcodegen.ops.core.traits import Trait
-from ttcodegen.ops.core.work import OpShapes
+from ttcodegen.ops.core.traits import OpShapes, Trait
 
 catalogue.load()
 

@@ -21,8 +21,8 @@ from ttcodegen.dialects.operations.attribute_kinds import INTEGER, INTEGERS
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.frontends import source_module
-from ttcodegen.ops.context import load_dialects
 from ttcodegen.ops.core.definition import TTIR, TTNN
+from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import passes_of
 

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from ttcodegen.ops.convolution.dimension_numbers import ConvolutionLayout
+from ttcodegen.ops.convolution.device_windows import ConvolutionLayout
 
 RANDOM = np.random.default_rng(29)
 

@@ -15,7 +15,7 @@ from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import CoreGrid
 from ttcodegen.flatbuffer.system import load_system
 from ttcodegen.foundation.diagnostics import Source
-from ttcodegen.ops.attention.decode_cores import DecodeCores, fitting_grid, needed_program
+from ttcodegen.ops.attention.primitives import DecodeCores, fitting_grid, needed_program
 from ttcodegen.optimizer.core.footprint import bank_bytes
 from ttcodegen.rt.commands.validate import harvesting
 from ttcodegen.systems.cards import card_text

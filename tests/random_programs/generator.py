@@ -53,7 +53,7 @@ from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.dialect import ArgumentType, ArgumentTypeAttr
 from ttcodegen.numerics.rounding import in_compute_dtype
 from ttcodegen.ops.core.builder import OpBuilder
-from ttcodegen.ops.ttir import ttir_op_classes
+from ttcodegen.ops.dialects import ttir_op_classes
 
 Shape = tuple[int, ...]
 Recipe = Callable[["Generator"], None]

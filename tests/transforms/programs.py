@@ -23,9 +23,8 @@ from tests.transforms.numpy_execution import draw, run
 from ttcodegen.dialects.core.datatypes import element_of, f32, numpy_name, shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.dialect import ArgumentType, ArgumentTypeAttr
-from ttcodegen.ops.context import load_dialects
 from ttcodegen.ops.core.builder import OpBuilder
-from ttcodegen.ops.ttir import ttir_op_classes
+from ttcodegen.ops.dialects import load_dialects, ttir_op_classes
 from ttcodegen.transforms.pass_runner import PassRunner
 
 TOLERANCES = {"bfloat16": 0.04, "float32": 1e-4, "float64": 1e-4}

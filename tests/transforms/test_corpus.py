@@ -14,7 +14,7 @@ from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.numerics.drawing import draw_inputs
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.transforms.functions.inline import InlinePass
 from ttcodegen.transforms.pass_runner import PassRunner

@@ -7,7 +7,7 @@ import pytest
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.naming.layers import location_name
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.transforms.functions.inline import InlinePass
 

@@ -14,7 +14,7 @@ from tests.transforms.programs import Program
 from ttcodegen.dialects.core.constants import elements
 from ttcodegen.dialects.core.datatypes import f32
 from ttcodegen.foundation.diagnostics import CompileError, Source
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.transforms.module_text import ELIDED_ELEMENTS, module_text
 from ttcodegen.transforms.pass_runner import PassRunner

@@ -10,7 +10,7 @@ import pytest
 from ttcodegen.dialects.operations.verification import verify_module
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.frontends import module_for_passes
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.transforms.module_text import module_text
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import Step, entries, passes_of

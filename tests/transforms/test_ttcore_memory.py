@@ -12,7 +12,7 @@ from ttcodegen.dialects.ttcore.module_system import set_system
 from ttcodegen.dialects.ttcore.shards import Shards
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.foundation.diagnostics import CompileError, Source
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.systems.cards import default_system
 from ttcodegen.transforms.device.memory import Banks, banks_of

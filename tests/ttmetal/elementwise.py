@@ -33,7 +33,7 @@ from ttcodegen.dialects.core.datatypes import bf16, f32, i1, si32, ui8, ui16, ui
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import TTIR, OperandSpec, TTIRDefinition
-from ttcodegen.ops.ttir import ttir_op_classes
+from ttcodegen.ops.dialects import ttir_op_classes
 
 ops.load()
 

@@ -16,7 +16,7 @@ from ttcodegen.emission.description import DeviceManifest
 from ttcodegen.emission.device_manifest import device_manifest
 from ttcodegen.emitc.printer import print_module
 from ttcodegen.flatbuffer.writer import Origin
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ from ttcodegen.dialects.ttmetal.programs import (
     RuntimeArgument,
 )
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, placed_type
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 
 SHAPE = (64, 96)
 TILES = 6

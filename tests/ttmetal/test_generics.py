@@ -23,7 +23,7 @@ from ttcodegen.dialects.ttmetal.device_module import device_programs
 from ttcodegen.dialects.ttmetal.programs import Program
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.frontends import source_module
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.project.checking import run_in_numpy
 from ttcodegen.project.cpu_backend import CPUBackend

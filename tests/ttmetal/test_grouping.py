@@ -14,7 +14,7 @@ from ttcodegen.conversions.ttmetal_to_emitc.functions import device_entries
 from ttcodegen.dialects.ttmetal.device_module import device_programs
 from ttcodegen.dialects.ttmetal.programs import Processor, Program
 from ttcodegen.foundation.diagnostics import CompileError, Source
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.systems.cards import default_system
 from ttcodegen.transforms.pass_runner import PassRunner

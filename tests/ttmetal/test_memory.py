@@ -18,7 +18,7 @@ from ttcodegen.dialects.ttmetal.programs import Program
 from ttcodegen.dialects.ttnn.placement import placement_of
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.layout.bank import Bank
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import passes_of, step

@@ -9,12 +9,7 @@ import pytest
 from tests.ttmetal.function_text import call, function, integers, tensor
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.foundation.diagnostics import Source
-from ttcodegen.ops.core.random_numbers import (
-    are_kept,
-    random_bits,
-    scale_of_range,
-    uniform_numbers,
-)
+from ttcodegen.ops.core.engine import are_kept, random_bits, scale_of_range, uniform_numbers
 
 T = tensor((64, 96), "bf16")
 

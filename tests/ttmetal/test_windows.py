@@ -8,8 +8,8 @@ from tests.ttmetal.function_text import call, function, tensor
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.foundation.diagnostics import Source
-from ttcodegen.ops.context import load_dialects
 from ttcodegen.ops.convolution.device_windows import WINDOW_PRODUCT, axes_of
+from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import Step, passes_of

@@ -14,7 +14,7 @@ from tests.ttmetal.function_text import call, function, tensor
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.frontends import source_module
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.project.checking import run_in_numpy
 from ttcodegen.transforms.module_text import module_text
 from ttcodegen.transforms.pass_runner import PassRunner

@@ -46,7 +46,7 @@ def _command(invocation: Invocation) -> int:
 
 
 def _show_dialects() -> None:
-    from ttcodegen.ops.context import load_dialects
+    from ttcodegen.ops.dialects import load_dialects
 
     context = load_dialects()
     names = sorted({*context.registered_dialect_names, *(d.name for d in context.loaded_dialects)})

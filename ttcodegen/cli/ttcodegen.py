@@ -241,7 +241,7 @@ def _print_edits(out: Path) -> int:
 
 def _compile(options: argparse.Namespace, source: Source, system: SystemDescription | None) -> int:
     from ttcodegen.compilation import CompileOptions, compile_module
-    from ttcodegen.ops.context import load_dialects
+    from ttcodegen.ops.dialects import load_dialects
     from ttcodegen.project.writer import refuse_unrelated_folder
     from ttcodegen.transforms.pass_runner import PassRunner
 

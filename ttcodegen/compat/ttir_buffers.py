@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 from xdsl.rewriter import Rewriter
 
 from ttcodegen.foundation.diagnostics import CompileError, copy_source_offset
-from ttcodegen.ops.ttir import ttir_op_classes
+from ttcodegen.ops.dialects import ttir_op_classes
 
 KERNEL = "ttir.kernel"
 TEXT = ("ttir.alloc", "ttir.dealloc", KERNEL)

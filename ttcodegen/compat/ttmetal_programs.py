@@ -17,7 +17,7 @@ from ttcodegen.compat.ttir_buffers import MISSPELLED
 from ttcodegen.dialects.core.datatypes import without_encoding
 from ttcodegen.dialects.operations.functions import change_types
 from ttcodegen.foundation.diagnostics import CompileError, copy_source_offset
-from ttcodegen.ops.ttir import ttir_op_classes
+from ttcodegen.ops.dialects import ttir_op_classes
 
 DISPATCH = "ttmetal.dispatch"
 

@@ -33,7 +33,7 @@ from ttcodegen.dialects.ttcore.mesh import MESHES, set_mesh, shape_in
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, copy_source_offset
 from ttcodegen.ops.collectives.collectives import collectives, is_local
 from ttcodegen.ops.core.builder import OpBuilder, builder_before
-from ttcodegen.ops.ttnn import ttnn_op_classes
+from ttcodegen.ops.dialects import ttnn_op_classes
 
 DESTINATION = "ttcodegen.destination"
 """Marks a tensor that was made to hold the result of another op."""

@@ -39,7 +39,7 @@ from ttcodegen.layout.tiled_shape import TiledShape
 from ttcodegen.ops.collectives.mesh_sharding import divided_dims
 from ttcodegen.ops.collectives.schedule import has_whole_tiles
 from ttcodegen.ops.core.definition import TTIRDefinition
-from ttcodegen.ops.core.shard_movement import ChipMovement
+from ttcodegen.ops.core.traits import ChipMovement
 from ttcodegen.ops.device_constants import written_by
 from ttcodegen.parsing.structure import operation_name
 from ttcodegen.transforms.rebuilding import body_of as rebuilding_body_of

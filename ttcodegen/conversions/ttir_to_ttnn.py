@@ -19,8 +19,8 @@ from ttcodegen.foundation.diagnostics import CompileError, Diagnostics
 from ttcodegen.foundation.messages import Level, report
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import TTIRDefinition
+from ttcodegen.ops.dialects import TTNNOp, ttnn_op_classes
 from ttcodegen.ops.reduction.exact_extremes import needs_all_bits
-from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
 from ttcodegen.transforms.rebuilding import body_of, keep, rebuild
 from ttcodegen.transforms.ttnn.layout import assign_wanted_layouts
 from ttcodegen.transforms.ttnn.remove_dead_values import RemoveDeadValues

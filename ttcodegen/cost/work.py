@@ -11,7 +11,7 @@ from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.layout.placements import stored_bytes
 from ttcodegen.ops.core.definition import TTNN
-from ttcodegen.ops.core.work import OpShapes, one_per_element
+from ttcodegen.ops.core.traits import OpShapes, one_per_element
 
 
 @dataclass(frozen=True)

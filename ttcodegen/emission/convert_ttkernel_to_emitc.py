@@ -84,7 +84,7 @@ def lift_programs_of_2024(module: ModuleOp) -> None:
         CompileError: at a program that computes no more or less than one builtin.
     """
     from ttcodegen.compat.ttmetal_programs import lift_programs
-    from ttcodegen.ops.context import load_dialects
+    from ttcodegen.ops.dialects import load_dialects
     from ttcodegen.transforms.pass_runner import PassRunner
     from ttcodegen.transforms.registry import Step, passes_of
 

@@ -23,8 +23,8 @@ from ttcodegen.numerics.tolerances import (
 )
 from ttcodegen.ops.core.calls import COMPUTE_CONFIG_ATTRIBUTE
 from ttcodegen.ops.core.definition import TTNNDefinition
+from ttcodegen.ops.dialects import TTNNOp
 from ttcodegen.ops.tt_lang import LIBRARY_CALL
-from ttcodegen.ops.ttnn import TTNNOp
 
 
 def output_tolerance(value: SSAValue, source_dtype: str) -> Tolerance:

@@ -17,7 +17,7 @@ from ttcodegen.dialects.ttcore.module_system import system_of
 from ttcodegen.dialects.ttnn.placement import given_placement
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.foundation.suggestions import closest
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.optimizer.candidates.candidates import Ways
 from ttcodegen.optimizer.core.call import call_of
 from ttcodegen.optimizer.cost.calls import CostModel

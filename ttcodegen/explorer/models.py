@@ -16,7 +16,7 @@ from ttcodegen.explorer.stages import StageRecorder
 from ttcodegen.explorer.synchronisation import Synchronisation
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.frontends import frontend_of
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_operations
 from ttcodegen.project.edits import edited_files
 from ttcodegen.project.op_lines import read_lines

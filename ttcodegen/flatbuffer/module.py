@@ -32,7 +32,7 @@ from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.system import read_ttsys, write_ttsys
 from ttcodegen.flatbuffer.writer import Origin
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
+from ttcodegen.ops.dialects import TTNNOp, ttnn_op_classes
 
 _ORIGIN = "ttcodegen.origin"
 """The attribute of a module with what the file says of its origin."""

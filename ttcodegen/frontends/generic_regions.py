@@ -20,7 +20,7 @@ from ttcodegen.frontends.linalg.generics import generic
 from ttcodegen.frontends.linalg.reductions import neutral_element
 from ttcodegen.frontends.source_ops import source_operation
 from ttcodegen.frontends.translation import Translator
-from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.transforms.rewriting import erase, is_unused
 
 

@@ -16,7 +16,7 @@ from xdsl.parser import Parser, UnresolvedOperand
 
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 
 Form = Callable[[Parser, type[Operation]], Operation]
 """Reads an operation in a syntax of its own, after its name."""

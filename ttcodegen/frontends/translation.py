@@ -26,7 +26,7 @@ from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, place_of
 from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.frontends.special_functions import rounded
 from ttcodegen.ops.core.builder import OpBuilder
-from ttcodegen.ops.ttir import ttir_op_classes
+from ttcodegen.ops.dialects import ttir_op_classes
 from ttcodegen.parsing.structure import (
     FIXED_SHAPES,
     counted,

@@ -30,7 +30,7 @@ from ttcodegen.numerics.execution import ExecutionError, Observation
 from ttcodegen.numerics.golden import Golden
 from ttcodegen.numerics.interpreter import Interpreter
 from ttcodegen.ops.core.definition import TTNNDefinition
-from ttcodegen.ops.ttnn import TTNNOp
+from ttcodegen.ops.dialects import TTNNOp
 from ttcodegen.transforms.rebuilding import body_of
 
 # Both are float32 sums in perhaps another order.

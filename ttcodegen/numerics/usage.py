@@ -12,7 +12,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from ttcodegen.dialects.core.datatypes import element_of, is_boolean, normalized_data_type
 from ttcodegen.dialects.operations.functions import callee_of
 from ttcodegen.dialects.operations.operation import CatalogueOp, Required
-from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.ops.core.definition import (
     TTIR,
     Definition,

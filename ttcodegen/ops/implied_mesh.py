@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 
 from ttcodegen.dialects.ttcore.mesh import MESHES, MeshShape, set_mesh
 from ttcodegen.ops.core.definition import TTIR
-from ttcodegen.ops.ttir import ttir_op_classes
+from ttcodegen.ops.dialects import ttir_op_classes
 
 
 def imply_mesh(module: ModuleOp) -> None:

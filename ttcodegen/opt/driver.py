@@ -21,7 +21,7 @@ from ttcodegen.foundation.diagnostics import (
     Source,
 )
 from ttcodegen.frontends import module_for_passes
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.opt.chunks import SEPARATOR, split, unmet
 from ttcodegen.opt.command_line import Request, spelling
 from ttcodegen.opt.reproducer import reproduced_steps, write_reproducer

@@ -17,7 +17,7 @@ from ttcodegen.dialects.ttcore.module_system import system_of
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, given_placement, placed_type
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import TTNNDefinition
-from ttcodegen.ops.ttnn import ttnn_op_classes
+from ttcodegen.ops.dialects import ttnn_op_classes
 from ttcodegen.optimizer.candidates.candidates import Ways
 from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.optimizer.explanation import table

@@ -14,7 +14,7 @@ from ttcodegen.dialects.ttcore.device import TensorMeshAttr
 from ttcodegen.dialects.ttcore.layouts import BufferAttr, MetalLayoutAttr
 from ttcodegen.dialects.ttnn.placement import TTNNLayoutAttr
 from ttcodegen.foundation.diagnostics import Diagnostics
-from ttcodegen.ops.ttir import TTIROp
+from ttcodegen.ops.dialects import TTIROp
 
 _LAYOUTS = (TTNNLayoutAttr, MetalLayoutAttr, BufferAttr, TensorMeshAttr)
 

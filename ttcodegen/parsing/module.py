@@ -17,7 +17,7 @@ from xdsl.utils.exceptions import DiagnosticException, MultipleSpansParseError, 
 from ttcodegen.compat import ttir_buffers, ttnn_modules, tuples
 from ttcodegen.dialects.operations.verification import verify_definitions
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, Diagnostics, Note, Source
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import legacy
 from ttcodegen.parsing.attributes import plain_message
 from ttcodegen.parsing.encodings import ENCODINGS, drop_layouts

@@ -27,7 +27,7 @@ from ttcodegen.dialects.ttir.quant import Quantization, quantization_of
 from ttcodegen.foundation.diagnostics import copy_source_offset
 from ttcodegen.ops.core.builder import OpBuilder, builder_before
 from ttcodegen.ops.core.definition import TTIRDefinition
-from ttcodegen.ops.ttir import ttir_op_classes
+from ttcodegen.ops.dialects import ttir_op_classes
 
 _CONVERSIONS = ("quantize", "dequantize", "requantize")
 _NEW_VALUES = ("pad", "typecast")

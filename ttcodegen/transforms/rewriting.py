@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import TTIRDefinition
-from ttcodegen.ops.ttir import ttir_op_classes
+from ttcodegen.ops.dialects import ttir_op_classes
 
 Replacement = SSAValue | Sequence[SSAValue]
 Rule = Callable[["Rewriter", CatalogueOp], Replacement | None]

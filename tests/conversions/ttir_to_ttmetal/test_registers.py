@@ -16,7 +16,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import (
     needed_calls,
 )
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.ops.core.tile_lowering import Tile, TileBuilder
+from ttcodegen.ops.core.lowering import Tile, TileBuilder
 
 MEANINGS = {
     "add_binary_tile": operator.add,

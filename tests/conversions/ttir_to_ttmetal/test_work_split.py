@@ -15,7 +15,7 @@ from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttcore.cores import CoreRange
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, placed_type
 from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides
-from ttcodegen.ops.core.tile_lowering import Tile
+from ttcodegen.ops.core.lowering import Tile
 
 CORES = CoreRange(0, 0, 7, 7)
 GRIDS = st.lists(st.integers(1, 5), min_size=2, max_size=4)

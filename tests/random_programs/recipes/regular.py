@@ -25,9 +25,9 @@ from ttcodegen.ops.core.definition import (
     ResultInfo,
     TTIRDefinition,
 )
+from ttcodegen.ops.dialects import ttir_op_classes
 from ttcodegen.ops.elementwise.binary import verify_remainder
 from ttcodegen.ops.elementwise.registration import verify_bits, verify_broadcast, verify_integers
-from ttcodegen.ops.ttir import ttir_op_classes
 
 
 def is_regular(definition: TTIRDefinition) -> bool:

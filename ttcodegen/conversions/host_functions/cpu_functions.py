@@ -23,9 +23,9 @@ from ttcodegen.naming.cpu_functions import cpu_function_title
 from ttcodegen.naming.interface import argument_names
 from ttcodegen.naming.modules import given_names, names_of_function
 from ttcodegen.ops.collectives.collectives import MESH_ON_CPU
-from ttcodegen.ops.core.call_parameters import MOST_UNNAMED
-from ttcodegen.ops.core.cpu_lowering import CpuCall, CpuOperand, element_type
+from ttcodegen.ops.core.calls import MOST_UNNAMED
 from ttcodegen.ops.core.definition import TTIRDefinition, works_between_chips
+from ttcodegen.ops.core.lowering import CpuCall, CpuOperand, element_type
 from ttcodegen.parsing.structure import operation_name
 from ttcodegen.transforms.rebuilding import body_of
 

@@ -33,8 +33,7 @@ from ttcodegen.emitc.text import Text
 from ttcodegen.naming.functions import part_name
 from ttcodegen.naming.layers import layer
 from ttcodegen.naming.modules import GivenNames
-from ttcodegen.ops.core.call_parameters import MOST_UNNAMED, parameter_names
-from ttcodegen.ops.core.calls import Argument, Call, Use
+from ttcodegen.ops.core.calls import MOST_UNNAMED, Argument, Call, Use, parameter_names
 
 # Writes statements as the body of a C++ function on the host, for both targets.
 

@@ -66,8 +66,7 @@ from ttcodegen.naming.parameters import (
     role_of_parameter,
 )
 from ttcodegen.naming.values import ValueNames, operand_noun
-from ttcodegen.ops.core.call_parameters import MOST_UNNAMED, PARAMETERS
-from ttcodegen.ops.core.calls import Call, Use
+from ttcodegen.ops.core.calls import MOST_UNNAMED, PARAMETERS, Call, Use
 
 SHORTEST = 6
 """The fewest lines of a layer that is worth a function."""

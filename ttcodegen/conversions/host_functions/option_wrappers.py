@@ -21,8 +21,7 @@ from ttcodegen.naming.tuning import (
     PRODUCT_PROGRAM,
     qualified,
 )
-from ttcodegen.ops.core.call_parameters import PARAMETERS
-from ttcodegen.ops.core.calls import NULLOPT, Argument, Call
+from ttcodegen.ops.core.calls import NULLOPT, PARAMETERS, Argument, Call
 
 NAMESPACE = "call"
 

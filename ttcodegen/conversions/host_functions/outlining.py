@@ -37,8 +37,7 @@ from ttcodegen.naming.parameters import (
     prepared_parameter_name,
 )
 from ttcodegen.naming.values import ValueNames
-from ttcodegen.ops.core.call_parameters import MOST_UNNAMED
-from ttcodegen.ops.core.calls import Argument, Call, Use
+from ttcodegen.ops.core.calls import MOST_UNNAMED, Argument, Call, Use
 
 # Equal groups of statements become one function, called with what they differ in.
 

@@ -22,8 +22,7 @@ from ttcodegen.emitc.text import Text
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.naming.parameters import shape_parameter_name
 from ttcodegen.naming.values import ValueNames
-from ttcodegen.ops.core.call_parameters import PARAMETERS, SIZES
-from ttcodegen.ops.core.calls import Argument, Call, Use, cpp_text
+from ttcodegen.ops.core.calls import PARAMETERS, SIZES, Argument, Call, Use, cpp_text
 from ttcodegen.ops.core.definition import TTNNDefinition
 
 # Expressions taken apart: what stays the same where equal statements become one function, and

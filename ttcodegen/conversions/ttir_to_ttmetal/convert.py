@@ -58,7 +58,7 @@ from ttcodegen.naming.programs import (
     program_name,
     tensor_names_of,
 )
-from ttcodegen.ops.core.constant_values import number_as, splat_of
+from ttcodegen.ops.core.builder import number_as, splat_of
 from ttcodegen.ops.tt_lang import CALLED_OPERATION, called_name
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE

@@ -47,9 +47,9 @@ from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, copy_sour
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
 from ttcodegen.naming.cpu_functions import cpu_function_symbol
 from ttcodegen.naming.sources import name_in_text
-from ttcodegen.ops.attention.forms import ATTENTION, is_one_program
-from ttcodegen.ops.collectives.groups import MESH_SHAPE
-from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.attention.sdpa import ATTENTION, is_one_program
+from ttcodegen.ops.collectives.reference import MESH_SHAPE
+from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.ops.core.definition import TTIRDefinition, has_trait, works_between_chips
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.ops.reduction.reduce import is_on_integer_tiles

@@ -59,7 +59,7 @@ from ttcodegen.dialects.ttcore.layouts import Grid, GridAttr, Shape
 from ttcodegen.dialects.ttcore.module_system import system_of
 from ttcodegen.dialects.ttir.generic import GenericOp, YieldOp
 from ttcodegen.foundation.diagnostics import CompileError, copy_source_offset
-from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 from ttcodegen.transforms.functions.inline import is_entry

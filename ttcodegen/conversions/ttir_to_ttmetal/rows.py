@@ -59,7 +59,7 @@ from ttcodegen.dialects.ttmetal.tuning import Size
 from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
 from ttcodegen.naming.programs import kernel_name, reduction_names
-from ttcodegen.ops.core.tile_lowering import Tile, TileBuilder
+from ttcodegen.ops.core.lowering import Tile, TileBuilder
 
 # The compute kernel of programs that go over rows of tiles several times.
 

@@ -71,7 +71,7 @@ from ttcodegen.emitc.standard_headers import standard_headers
 from ttcodegen.emitc.text import Text
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.naming.sources import constant_name, name_in_text
-from ttcodegen.ops.core.call_parameters import MOST_UNNAMED
+from ttcodegen.ops.core.calls import MOST_UNNAMED
 from ttcodegen.transforms.rebuilding import body_of
 
 PRINT = "ttkernel.dprint"

@@ -30,7 +30,7 @@ from ttcodegen.emitc.identifiers import NameScope, identifier, type_name
 from ttcodegen.emitc.spelling import string_literal
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.naming.sources import constant_name, name_in_text
-from ttcodegen.ops.core.call_parameters import MOST_UNNAMED
+from ttcodegen.ops.core.calls import MOST_UNNAMED
 from ttcodegen.transforms.rebuilding import body_of
 
 # The stages of a kernel, which become functions where it would be too long for one.

@@ -28,7 +28,7 @@ from ttcodegen.frontends.linalg.bodies import (
 from ttcodegen.frontends.linalg.contractions import contraction
 from ttcodegen.frontends.linalg.loops import Loops, Value, device_element
 from ttcodegen.frontends.source_ops import SourceOp
-from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.core.builder import splat_of
 
 _MOST_STEPS = 256
 """Of loops that are gone through one by one."""

@@ -18,7 +18,7 @@ from ttcodegen.frontends.linalg.loops import Loops, device_element
 from ttcodegen.frontends.linalg.reductions import reduced
 from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.frontends.translation import Rule, Translator
-from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.core.builder import splat_of
 
 
 def _plus_start(build: Translator, op: SourceOp, value: SSAValue) -> SSAValue:

@@ -21,7 +21,7 @@ from ttcodegen.frontends.stablehlo.conversion import Complex, Conversion, Result
 from ttcodegen.frontends.stablehlo.meshes import shardings_in
 from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp
 from ttcodegen.ops.collectives.reference import REDUCTIONS
-from ttcodegen.ops.collectives.tensor_shards import TensorParts
+from ttcodegen.ops.collectives.schedule import TensorParts
 from ttcodegen.ops.core.builder import OpBuilder
 
 _OF_REPLICAS = ("all_gather", "all_reduce", "reduce_scatter")

@@ -53,7 +53,7 @@ from ttcodegen.frontends.stablehlo.reading.number_types import numpy_dtype
 from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp, part_element
 from ttcodegen.frontends.translation import ILL_FORMED
 from ttcodegen.ops.core.builder import OpBuilder
-from ttcodegen.ops.ttir import ttir_op_classes
+from ttcodegen.ops.dialects import ttir_op_classes
 from ttcodegen.parsing.structure import refuse_elements
 from ttcodegen.transforms.evaluation import evaluate
 from ttcodegen.transforms.rewriting import is_repeatable
@@ -431,7 +431,7 @@ class Conversion:
 
     def number(self, value: SSAValue | Value) -> float | int | bool | None:
         """The one number that a value holds throughout, None if that is not known."""
-        from ttcodegen.ops.core.constant_values import splat_of
+        from ttcodegen.ops.core.builder import splat_of
 
         if isinstance(value, SSAValue) and (splat := splat_of(value)) is not None:
             return splat

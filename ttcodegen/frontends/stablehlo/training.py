@@ -12,7 +12,7 @@ from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Results
 from ttcodegen.frontends.stablehlo.reading.call_options import flag, integer, like_result, number
 from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp
-from ttcodegen.ops.collectives.tensor_shards import TensorParts
+from ttcodegen.ops.collectives.schedule import TensorParts
 
 Operands = Sequence[SSAValue]
 

@@ -56,9 +56,9 @@ from ttcodegen.frontends.ttnn.meshes import (
 )
 from ttcodegen.frontends.ttnn.prepared_weights import with_plain_weight
 from ttcodegen.frontends.ttnn.updates import UPDATES, replace_update
-from ttcodegen.ops.attention.heads_decode import MOST_USERS
+from ttcodegen.ops.attention.heads import MOST_USERS
 from ttcodegen.ops.convolution.upsample import MODES
-from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
+from ttcodegen.ops.dialects import TTNNOp, ttnn_op_classes
 
 Properties = dict[str, Attribute]
 Spell = Callable[[Operation, Properties], None]

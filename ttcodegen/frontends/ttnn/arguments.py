@@ -12,7 +12,7 @@ from xdsl.rewriter import Rewriter
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttnn.placement import TTNNLayoutAttr, placed_type
 from ttcodegen.ops.core.builder import OpBuilder
-from ttcodegen.ops.ttnn import ttnn_op_classes
+from ttcodegen.ops.dialects import ttnn_op_classes
 
 
 def shard_arguments(module: ModuleOp) -> None:

@@ -13,8 +13,7 @@ from ttcodegen.dialects.operations.attribute_kinds import INTEGER
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.ttnn.call_parts import Properties, divided_operands, given
 from ttcodegen.ops.core.builder import builder_before
-from ttcodegen.ops.ttir import ttir_op_classes
-from ttcodegen.ops.ttnn import ttnn_op_classes
+from ttcodegen.ops.dialects import ttir_op_classes, ttnn_op_classes
 
 CALLS_OF_TTIR = frozenset({"sdpa_bw", "sdpa_fw", "topk_router_gpt"})
 """Calls with the operands and attributes of the op of TTIR of that name, and several results."""

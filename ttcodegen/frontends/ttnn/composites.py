@@ -25,10 +25,9 @@ from ttcodegen.frontends.ttnn.row_statistics import (
     sums_of_rows,
     sums_of_squares,
 )
-from ttcodegen.ops.attention.heads_decode import MOST_USERS
+from ttcodegen.ops.attention.heads import MOST_USERS
 from ttcodegen.ops.core.builder import OpBuilder, builder_before
-from ttcodegen.ops.ttir import ttir_op_classes
-from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
+from ttcodegen.ops.dialects import TTNNOp, ttir_op_classes, ttnn_op_classes
 
 PAGED_ATTENTION = "paged_scaled_dot_product_attention_decode"
 MASKED_PAGED_ATTENTION = f"masked_{PAGED_ATTENTION}"

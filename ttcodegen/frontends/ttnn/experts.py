@@ -21,8 +21,7 @@ from ttcodegen.dialects.operations.functions import callee_of
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.ttnn.call_parts import divided_operands, given
 from ttcodegen.ops.core.builder import builder_before
-from ttcodegen.ops.ttir import ttir_op_classes
-from ttcodegen.ops.ttnn import ttnn_op_classes
+from ttcodegen.ops.dialects import ttir_op_classes, ttnn_op_classes
 
 _CALL = "ttnn.moe_compute"
 _FIRST_WEIGHTS = "ttnn.prepare_moe_compute_w0_w1_weights"

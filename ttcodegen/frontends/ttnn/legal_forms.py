@@ -23,10 +23,9 @@ from ttcodegen.foundation.diagnostics import CompileError, Diagnostics
 from ttcodegen.ops.core.builder import OpBuilder, builder_before
 from ttcodegen.ops.core.definition import TTIRDefinition, TTNNDefinition, has_trait
 from ttcodegen.ops.core.traits import Trait
-from ttcodegen.ops.elementwise.fused_activations import ACTIVATIONS
+from ttcodegen.ops.dialects import TTNNOp, ttir_op_classes, ttnn_op_classes
+from ttcodegen.ops.elementwise.unary import ACTIVATIONS
 from ttcodegen.ops.matmul.matmul import shape_of_product
-from ttcodegen.ops.ttir import ttir_op_classes
-from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
 
 _AS_GIVEN = frozenset({"composite_to_layout", "constant", "embedding", "reshape", "sort"})
 """Calls whose lowering chooses among forms all of which the library takes."""

@@ -19,10 +19,10 @@ from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.ttnn.call_parts import given
 from ttcodegen.ops.collectives.device_calls import Chips
 from ttcodegen.ops.collectives.distributed_norms import normalize
-from ttcodegen.ops.collectives.groups import mesh_axis
+from ttcodegen.ops.collectives.reference import mesh_axis
 from ttcodegen.ops.core.builder import OpBuilder, builder_before
+from ttcodegen.ops.dialects import TTNNOp, ttnn_op_classes
 from ttcodegen.ops.implied_mesh import implied_mesh
-from ttcodegen.ops.ttnn import TTNNOp, ttnn_op_classes
 
 _PLACEMENT = re.compile(r"<\s*(shard|replicate)\s*(?:,\s*(-?\d+))?")
 

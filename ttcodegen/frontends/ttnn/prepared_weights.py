@@ -21,7 +21,7 @@ from ttcodegen.dialects.operations.attribute_kinds import INTEGER, INTEGERS
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.ttnn.call_parts import Properties, given
 from ttcodegen.ops.core.builder import OpBuilder, builder_before
-from ttcodegen.ops.ttir import ttir_op_classes
+from ttcodegen.ops.dialects import ttir_op_classes
 
 _TRANSPOSED = "conv_transpose2d"
 _CONVOLUTIONS = {"conv2d": 2, _TRANSPOSED: 2, "conv3d": 3}

@@ -19,7 +19,7 @@ from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.ttnn.call_parts import Properties, divided_operands, given
 from ttcodegen.ops.core.builder import OpBuilder, builder_before
-from ttcodegen.ops.ttnn import ttnn_op_classes
+from ttcodegen.ops.dialects import ttnn_op_classes
 
 _EPSILON = 1e-12
 """Default epsilon that the library adds to a variance."""

@@ -14,8 +14,7 @@ from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics
 from ttcodegen.frontends.ttnn.call_parts import divided_operands, given
 from ttcodegen.ops.core.builder import OpBuilder, builder_before
-from ttcodegen.ops.ttir import ttir_op_classes
-from ttcodegen.ops.ttnn import ttnn_op_classes
+from ttcodegen.ops.dialects import ttir_op_classes, ttnn_op_classes
 
 
 @dataclass(frozen=True)

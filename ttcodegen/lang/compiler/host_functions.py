@@ -22,7 +22,7 @@ from ttcodegen.dialects.ttmetal.program_attribute import ProgramAttr
 from ttcodegen.dialects.ttmetal.programs import Program
 from ttcodegen.dialects.ttnn.placement import placed_type
 from ttcodegen.lang.simulator.tensors import Tensor
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 
 NamedTensors = dict[int, tuple[str, Tensor]]
 """Tensors with their names, by identity."""

@@ -16,7 +16,7 @@ from ttcodegen.lang.compiler.operations import CompiledOperation
 from ttcodegen.lang.compiler.tensors.outlining import NotRegularError, whole_function
 from ttcodegen.lang.simulator.context import Launch, current
 from ttcodegen.numerics.golden import Golden
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing.module import parse_module
 from ttcodegen.transforms.module_text import module_text
 from ttcodegen.transforms.pass_runner import PassRunner

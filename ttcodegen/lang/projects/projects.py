@@ -24,7 +24,7 @@ from ttcodegen.lang.simulator.recording import record
 from ttcodegen.lang.simulator.tensors import Tensor
 from ttcodegen.numerics.comparison import Agreement, compare
 from ttcodegen.numerics.tolerances import MATRIX_ENGINE, SIXTEEN_BITS
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.project.building import BUILD_FOLDER, build_project
 from ttcodegen.project.checking import TIMEOUT, run_executable
 from ttcodegen.project.function_runs import FunctionInputs

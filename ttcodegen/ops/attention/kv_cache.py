@@ -23,7 +23,6 @@ from ttcodegen.ops.core.calls import (
     compute_config,
     trimmed,
 )
-from ttcodegen.ops.core.cpu_lowering import cpu_call, same_attributes
 from ttcodegen.ops.core.definition import (
     Call,
     OperandSpec,
@@ -33,10 +32,9 @@ from ttcodegen.ops.core.definition import (
     operand,
     register,
 )
-from ttcodegen.ops.core.dimensions import Dimensions
-from ttcodegen.ops.core.shape_checks import expect_integers, known_parameter
-from ttcodegen.ops.core.traits import CallKind, Trait
-from ttcodegen.ops.core.work import no_flops
+from ttcodegen.ops.core.dimensions import Dimensions, expect_integers, known_parameter
+from ttcodegen.ops.core.lowering import cpu_call, same_attributes
+from ttcodegen.ops.core.traits import CallKind, Trait, no_flops
 
 HEADER = "ttnn/operations/kv_cache/kv_cache.hpp"
 CACHED = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B)

@@ -21,7 +21,6 @@ from ttcodegen.ops.attention.sdpa_decode import (
     verify_sink,
 )
 from ttcodegen.ops.core.builder import OpBuilder
-from ttcodegen.ops.core.cpu_lowering import cpu_call
 from ttcodegen.ops.core.definition import (
     Call,
     OperandSpec,
@@ -31,7 +30,8 @@ from ttcodegen.ops.core.definition import (
     optional,
     register,
 )
-from ttcodegen.ops.core.shape_checks import expect_shape, require
+from ttcodegen.ops.core.dimensions import expect_shape, require
+from ttcodegen.ops.core.lowering import cpu_call
 
 
 def _verify(op: CatalogueOp) -> None:

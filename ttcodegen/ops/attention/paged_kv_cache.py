@@ -22,7 +22,6 @@ from ttcodegen.ops.core.calls import (
     Text,
     compute_config,
 )
-from ttcodegen.ops.core.cpu_lowering import cpu_call, same_attributes
 from ttcodegen.ops.core.definition import (
     Call,
     Layout,
@@ -34,10 +33,10 @@ from ttcodegen.ops.core.definition import (
     optional,
     register,
 )
+from ttcodegen.ops.core.dimensions import expect_integers, require
 from ttcodegen.ops.core.engine import in_source
-from ttcodegen.ops.core.shape_checks import expect_integers, require
-from ttcodegen.ops.core.traits import CallKind
-from ttcodegen.ops.core.work import no_flops
+from ttcodegen.ops.core.lowering import cpu_call, same_attributes
+from ttcodegen.ops.core.traits import CallKind, no_flops
 
 HEADER = "ttnn/operations/experimental/paged_cache/paged_cache.hpp"
 MOST_USERS = 64

@@ -29,9 +29,8 @@ from ttcodegen.ops.core.definition import (
     operand,
     register,
 )
-from ttcodegen.ops.core.dimensions import Dimensions, Labels
+from ttcodegen.ops.core.dimensions import Dimensions, Labels, expect_shape, require
 from ttcodegen.ops.core.engine import element_product, in_destination, in_source, rounded_sums
-from ttcodegen.ops.core.shape_checks import expect_shape, require
 
 TURNED = (DataType.BFLOAT16, DataType.FLOAT32)
 TABLES = ("cos_cache", "sin_cache")

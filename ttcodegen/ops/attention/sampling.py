@@ -13,7 +13,6 @@ from ttcodegen.foundation.lazy_numpy import Array, np
 from ttcodegen.ops.attention.sdpa import LOWEST_MASKED
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.calls import attribute_, cpp_call, operand_
-from ttcodegen.ops.core.cpu_lowering import cpu_call
 from ttcodegen.ops.core.definition import (
     Call,
     Layout,
@@ -25,7 +24,8 @@ from ttcodegen.ops.core.definition import (
     operand,
     register,
 )
-from ttcodegen.ops.core.shape_checks import expect_shape, require
+from ttcodegen.ops.core.dimensions import expect_shape, require
+from ttcodegen.ops.core.lowering import cpu_call
 from ttcodegen.ops.reduction.sorting import order
 
 USERS = 32

@@ -56,7 +56,6 @@ from ttcodegen.ops.core.calls import (
     output_memory,
     program_config,
 )
-from ttcodegen.ops.core.cpu_lowering import cpu_call
 from ttcodegen.ops.core.definition import (
     Call,
     Layout,
@@ -69,9 +68,9 @@ from ttcodegen.ops.core.definition import (
     optional,
     register,
 )
-from ttcodegen.ops.core.shape_checks import expect_shape, require
-from ttcodegen.ops.core.traits import CallKind, Trait
-from ttcodegen.ops.core.work import attention_flops
+from ttcodegen.ops.core.dimensions import expect_shape, require
+from ttcodegen.ops.core.lowering import cpu_call
+from ttcodegen.ops.core.traits import CallKind, Trait, attention_flops
 
 # Meaning: the query is (1, users, heads, head size).
 

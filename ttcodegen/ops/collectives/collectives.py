@@ -1,8 +1,4 @@
-"""Ops between the chips of a mesh. Types are those of one chip; on a mesh of one chip they give
-what they take, as the reference system folds them.
-
-Semantics: TTIROps.td and the goldens of tt-mlir (2026).
-"""
+"""Collectives and point-to-point transfers; types are those of one device."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.dialects.core.datatypes import shape_of
+from ttcodegen.dialects.core.datatypes import element_of, shape_of
 from ttcodegen.dialects.operations.attribute_kinds import ENUMERATOR, INTEGER, INTEGERS
 from ttcodegen.dialects.operations.operation import AttributeSpec, CatalogueOp, ChipsMeaning
 from ttcodegen.dialects.ttcore.mesh import (
@@ -25,14 +21,22 @@ from ttcodegen.dialects.ttcore.mesh import (
     shape_in,
     two_dimensional,
 )
-from ttcodegen.foundation.lazy_numpy import Array
+from ttcodegen.dialects.ttnn.placement import given_placement
+from ttcodegen.foundation.lazy_numpy import Array, np
 from ttcodegen.ops.collectives import reference as mesh_values
 from ttcodegen.ops.collectives.device_calls import Chips
-from ttcodegen.ops.collectives.forms import (
+from ttcodegen.ops.collectives.reference import (
+    CHIP_GROUPS,
     GATHER_DIMS,
+    MESH_SHAPE,
     SCATTER_DIMS,
+    axis_of_groups,
+    chips_of_collective,
     dim_of,
     first_given,
+    groups_of,
+    mesh_axis,
+    mesh_of,
     verify_all_gather,
     verify_all_reduce,
     verify_all_to_all,
@@ -41,38 +45,39 @@ from ttcodegen.ops.collectives.forms import (
     verify_permute,
     verify_reduce_scatter,
 )
-from ttcodegen.ops.collectives.groups import (
-    CHIP_GROUPS,
-    MESH_SHAPE,
-    axis_of_groups,
-    chips_of_collective,
-    groups_of,
-    mesh_axis,
-)
-from ttcodegen.ops.collectives.replicated_values import of_one_number
 from ttcodegen.ops.collectives.schedule import (
+    TensorParts,
     axis_of_pairs,
     broadcast_in_steps,
     exchange_in_steps,
     gather_in_steps,
+    of_one_number,
     partition_in_steps,
     permute_in_steps,
     reduce_in_steps,
 )
-from ttcodegen.ops.collectives.tensor_shards import TensorParts
 from ttcodegen.ops.core.builder import OpBuilder
-from ttcodegen.ops.core.cpu_lowering import CpuLowering, cpu_call
+from ttcodegen.ops.core.calls import NULLOPT, Argument, CppCalls, Text
 from ttcodegen.ops.core.definition import (
     Call,
     PrimitiveLowering,
+    ResultRule,
     TTIRDefinition,
+    TTNNDefinition,
     attribute,
     operand,
+    optional,
     register,
     with_trait,
 )
-from ttcodegen.ops.core.shard_movement import ChipMovement, ChipMovementRule
-from ttcodegen.ops.core.traits import Trait
+from ttcodegen.ops.core.dimensions import expect_shape
+from ttcodegen.ops.core.lowering import CpuLowering, cpu_call
+from ttcodegen.ops.core.traits import CallKind, ChipMovement, ChipMovementRule, Trait
+
+# Ops between the chips of a mesh. Types are those of one chip; on a mesh of one chip they give
+# what they take, as the reference system folds them.
+#
+# Semantics: TTIROps.td and the goldens of tt-mlir (2026).
 
 
 def _named(*names: str) -> tuple[AttributeSpec, ...]:
@@ -449,4 +454,95 @@ _register(
     cpu_call(MESH_ON_CPU, lambda op: {"pairs": _pairs(op)}),
     primitives=lambda builder, op: permute_in_steps(builder, op, _pairs(op)),
     between_chips=_sending,
+)
+
+
+# Point-to-point transfer between two devices of a mesh row or column.
+
+_COORDINATES = ("receive_coord", "send_coord")
+
+
+def _verify(op: CatalogueOp) -> None:
+    """Both chips are on one row or one column of the mesh; the tensor that other chips keep is like
+    the one that is sent."""
+    mesh = declared_mesh(op)
+    receiver, sender = places = [list(op.parameter(name)) for name in _COORDINATES]
+    for place in places:
+        if not _is_in(mesh, place):
+            raise VerifyException(f"{op.name}: the mesh of {mesh[0]}x{mesh[1]} has no chip {place}")
+    if sender == receiver or not any(s == r for s, r in zip(sender, receiver, strict=True)):
+        raise VerifyException(
+            f"{op.name}: a chip sends to another one of its row or its column, found {sender} and "
+            f"{receiver}"
+        )
+    kept = op.optional_operand("kept")
+    if kept is not None:
+        value = op.operand("input")
+        if op.shape("kept") != op.shape("input") or element_of(kept.type) != element_of(value.type):
+            raise VerifyException(f"{op.name}: sends {value.type} into {kept.type}")
+    expect_shape(op, op.shape("input"))
+
+
+def _is_in(mesh: MeshShape, place: Sequence[int]) -> bool:
+    return len(place) == 2 and all(0 <= at < size for at, size in zip(place, mesh, strict=True))
+
+
+def _sent(calls: Sequence[Call]) -> list[Array]:
+    """Reference values of the receiving devices, zeros elsewhere.
+
+    The op leaves the values of devices that receive nothing undefined.
+    """
+    columns = mesh_of(calls[0])[1]
+    receiver, sender = (_number(calls[0][name], columns) for name in _COORDINATES)
+    kept = [call.optional("kept") for call in calls]
+    sent = calls[sender].array("input")
+    found: list[Array] = [np.zeros(sent.shape, sent.dtype) if own is None else own for own in kept]
+    found[receiver] = sent
+    return found
+
+
+def _number(place: Sequence[int], columns: int) -> int:
+    return int(place[0]) * columns + int(place[1])
+
+
+def _cpp(calls: CppCalls, op: CatalogueOp) -> None:
+    calls.include("ttnn/operations/point_to_point/point_to_point.hpp")
+    coordinates = [
+        Text(f"/*{name}=*/ttnn::MeshCoordinate({', '.join(map(str, op.parameter(given)))})")
+        for name, given in zip(("receiver_coord", "sender_coord"), _COORDINATES, strict=True)
+    ]
+    arguments: list[Argument] = [calls[op.operand("input")], *coordinates]
+    if op.optional_operand("kept") is not None:
+        arguments += [Text("ttnn::ccl::Topology::Linear"), _kept(calls, op)]
+    calls.bind(op.results[0], calls.call("ttnn::point_to_point", *arguments))
+
+
+def _kept(calls: CppCalls, op: CatalogueOp) -> Argument:
+    """The tensor into which the call writes: what nothing else reads of another such call, else a
+    copy, which is where the operand is."""
+    kept = op.operand("kept")
+    placed, wanted = (given_placement(op.operand(name)) for name in ("kept", "input"))
+    readers = [use for use in kept.uses if use.operation.name != "ttnn.deallocate"]
+    is_received = isinstance(kept.owner, CatalogueOp) and kept.owner.name == op.name
+    if is_received and len(readers) == 1 and placed == wanted:
+        return calls[kept]
+    memory = NULLOPT if placed == wanted or wanted is None else calls.memory_config(wanted)
+    calls.include("ttnn/operations/data_movement/clone/clone.hpp")
+    return calls.nested("ttnn::clone", calls[kept], NULLOPT, memory, NULLOPT)
+
+
+register(
+    TTNNDefinition(
+        "ttnn.point_to_point",
+        (operand("input"), optional("kept")),
+        (*(attribute(name, INTEGERS) for name in _COORDINATES), MESH_SHAPE),
+        verify=_verify,
+        numpy=same_values,
+        chips=_sent,
+        cpp=_cpp,
+        result_rules=(ResultRule(),),
+        traits=Trait.COLLECTIVE,
+        call_kind=CallKind.COLLECTIVE,
+        nouns=("received",),
+    )
 )

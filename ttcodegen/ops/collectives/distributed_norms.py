@@ -15,8 +15,7 @@ from ttcodegen.dialects.operations.attribute_kinds import EPSILON, INTEGER
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.mesh import declared_mesh, groups_along
 from ttcodegen.foundation.lazy_numpy import Array, np
-from ttcodegen.ops.collectives.groups import MESH_SHAPE, mesh_axis
-from ttcodegen.ops.collectives.reference import mesh_of
+from ttcodegen.ops.collectives.reference import MESH_SHAPE, mesh_axis, mesh_of
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import (
     Call,
@@ -27,7 +26,7 @@ from ttcodegen.ops.core.definition import (
     optional,
     register,
 )
-from ttcodegen.ops.core.shape_checks import expect_shape
+from ttcodegen.ops.core.dimensions import expect_shape
 
 _ATTRIBUTES = (attribute("cluster_axis", INTEGER, 1), attribute("epsilon", EPSILON, 1e-5))
 

@@ -16,14 +16,16 @@ from ttcodegen.dialects.ttcore.mesh import ONE_CHIP, MeshShape, declared_mesh, p
 from ttcodegen.foundation.lazy_numpy import Array
 from ttcodegen.ops.collectives.collectives import MESH_ON_CPU, same_values
 from ttcodegen.ops.collectives.device_calls import Chips
-from ttcodegen.ops.collectives.groups import MESH_SHAPE, mesh_axis
-from ttcodegen.ops.collectives.reference import composed, distributed, mesh_of
-from ttcodegen.ops.collectives.replicated_values import of_one_number
-from ttcodegen.ops.collectives.schedule import has_whole_tiles
-from ttcodegen.ops.collectives.tensor_shards import TensorParts
+from ttcodegen.ops.collectives.reference import (
+    MESH_SHAPE,
+    composed,
+    distributed,
+    mesh_axis,
+    mesh_of,
+)
+from ttcodegen.ops.collectives.schedule import TensorParts, has_whole_tiles, of_one_number
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.calls import Argument, CppCalls, Text
-from ttcodegen.ops.core.cpu_lowering import CpuCall, cpu_call
 from ttcodegen.ops.core.definition import (
     Call,
     Layout,
@@ -36,11 +38,9 @@ from ttcodegen.ops.core.definition import (
     operand,
     register,
 )
-from ttcodegen.ops.core.required_devices import NeededChips
-from ttcodegen.ops.core.shape_checks import expect_shape, normalized_dim
-from ttcodegen.ops.core.shard_movement import ChipMovement
-from ttcodegen.ops.core.traits import CallKind, Trait
-from ttcodegen.ops.core.work import no_flops
+from ttcodegen.ops.core.dimensions import expect_shape, normalized_dim
+from ttcodegen.ops.core.lowering import CpuCall, cpu_call
+from ttcodegen.ops.core.traits import CallKind, ChipMovement, NeededChips, Trait, no_flops
 
 _SHARD = (
     attribute("shard_shape", INTEGERS),

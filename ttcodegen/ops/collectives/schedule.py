@@ -1,23 +1,34 @@
-"""Ops between the chips of a mesh in steps: movements between the chips along one axis of the mesh,
-of whole tiles, and what each chip does with what it has before and after them. Programs of the
-device are made of the latter, and the chips do the former over their links.
-
-What has no whole tiles along a dimension is moved along a new first dimension, before the two that
-tiles have.
-"""
+"""Collective schedule: steps along mesh axes, over shards of whole tensors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 
+from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.dialects.core.datatypes import element_of, is_boolean, shape_of, tensor_type
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.mesh import MeshShape, declared_mesh, groups_along
+from ttcodegen.dialects.ttcore.mesh import (
+    ONE_CHIP,
+    MeshShape,
+    declared_mesh,
+    groups_along,
+    parts_of,
+)
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
-from ttcodegen.ops.collectives.reference import axes_of
-from ttcodegen.ops.core.builder import OpBuilder
+from ttcodegen.dialects.ttir.sharding import Sharding
+from ttcodegen.foundation.lazy_numpy import np
+from ttcodegen.ops.collectives.reference import axes_of, participants
+from ttcodegen.ops.core.builder import OpBuilder, splat_of
+
+# Ops between the chips of a mesh in steps: movements between the chips along one axis of the
+# mesh, of whole tiles, and what each chip does with what it has before and after them. Programs
+# of the device are made of the latter, and the chips do the former over their links.
+#
+# What has no whole tiles along a dimension is moved along a new first dimension, before the two
+# that tiles have.
 
 Pairs = Sequence[tuple[int, int]]
 """Chips that send, each with one that receives."""
@@ -284,3 +295,133 @@ def _rounds(mesh: MeshShape, pairs: Pairs) -> Iterator[list[tuple[int, int, int]
 def _several(mesh: MeshShape, axes: Sequence[int]) -> list[int]:
     """Those of the axes that have several chips."""
     return [axis for axis in axes if mesh[axis] > 1]
+
+
+# Whole tensors and their parts on the chips of a mesh, in ops of TTIR.
+
+
+class TensorParts:
+    """Makes ops of TTIR that divide tensors among the chips of a mesh, and join what they have."""
+
+    def __init__(self, builder: OpBuilder, mesh: MeshShape) -> None:
+        self._builder = builder
+        self._mesh = mesh
+
+    def _shape(self, value: SSAValue, dim: int, axis: int | None, grows: bool) -> list[int]:
+        count = prod(self._mesh) if axis is None else self._mesh[axis]
+        shape = list(shape_of(value.type))
+        if not grows and shape[dim] % count:
+            raise ValueError(f"dimension {dim} of {tuple(shape)} does not divide among {count}")
+        shape[dim] = shape[dim] * count if grows else shape[dim] // count
+        return shape
+
+    def _emit(self, name: str, value: SSAValue, shape: Sequence[int], **given: object) -> SSAValue:
+        return self._builder.emit(
+            name, [value], tensor_type(element_of(value.type), shape), **given
+        )
+
+    def gather(self, value: SSAValue, dim: int, axis: int | None) -> SSAValue:
+        """Concatenates the shards of the devices along an axis."""
+        shape = self._shape(value, dim, axis, grows=True)
+        return self._emit("all_gather", value, shape, all_gather_dim=dim, cluster_axis=axis)
+
+    def partition(self, value: SSAValue, dim: int, axis: int | None) -> SSAValue:
+        """The share of each chip of what it has."""
+        shape = self._shape(value, dim, axis, grows=False)
+        return self._emit("mesh_partition", value, shape, dim=dim, cluster_axis=axis)
+
+    def reduce(self, value: SSAValue, how: str, axis: int | None) -> SSAValue:
+        """Reduces the values of the devices along an axis."""
+        shape = shape_of(value.type)
+        return self._emit("all_reduce", value, shape, reduce_type=how, cluster_axis=axis)
+
+    def reduce_scatter(self, value: SSAValue, how: str, dim: int, axis: int | None) -> SSAValue:
+        """Reduces the values of the devices along an axis and scatters the result."""
+        shape = self._shape(value, dim, axis, grows=False)
+        given = {"scatter_dim": dim, "reduce_type": how, "cluster_axis": axis}
+        return self._emit("reduce_scatter", value, shape, **given)
+
+    def divide(self, value: SSAValue, sharding: Sharding, inside: bool) -> SSAValue:
+        """The parts that a sharding makes of a tensor that all have; `inside` a computation on
+        parts, of what each chip has."""
+        first, rest = _in_order(sharding, inside)
+        value = self._mesh_shard(value, first, "full_to_shard")
+        for dim, axis in rest:
+            value = self.partition(value, dim, axis)
+        return value
+
+    def unite(self, value: SSAValue, sharding: Sharding, inside: bool) -> SSAValue:
+        """The whole of the parts that a sharding made."""
+        first, rest = _in_order(sharding, inside)
+        for dim, axis in reversed(rest):
+            value = self.gather(value, dim, axis)
+        return self._mesh_shard(value, first, "shard_to_full")
+
+    def _mesh_shard(self, value: SSAValue, dims: dict[int, int], direction: str) -> SSAValue:
+        if not dims:
+            return value
+        shape = list(shape_of(value.type))
+        placements = [dims.get(axis, -1) for axis in (0, 1)]
+        parts = parts_of(shape, placements, self._mesh)
+        for dim, count in enumerate(parts):
+            if direction == "shard_to_full":
+                shape[dim] *= count
+            elif shape[dim] % count:
+                raise ValueError(f"{tuple(shape)} does not divide into {count} in dimension {dim}")
+            else:
+                shape[dim] //= count
+        given = {
+            "shard_shape": parts,
+            "shard_dims": placements,
+            "shard_type": "devices",
+            "shard_direction": direction,
+        }
+        return self._emit("mesh_shard", value, shape, **given)
+
+
+def _in_order(sharding: Sharding, inside: bool) -> tuple[dict[int, int], list[tuple[int, int]]]:
+    """Splits a sharding into the part of one op and the part that follows it.
+
+    The first is a tensor dimension per mesh axis, the second pairs of dimension and axis. Where
+    both mesh axes shard one dimension, one op takes the rows of the major axis. That op goes
+    between host and devices: `inside` a computation on shards nothing is left to it.
+    """
+    first: dict[int, int] = {}
+    rest: list[tuple[int, int]] = []
+    for dim, axes in enumerate(sharding):
+        in_one = () if inside else axes[:1] if list(axes) == [1, 0] else axes
+        first |= dict.fromkeys(in_one, dim)
+        rest += [(dim, axis) for axis in axes[len(in_one) :]]
+    return first, rest
+
+
+# Ops between the chips of a mesh of a tensor of one number, which all chips have: what they get
+# is known without sending anything.
+
+
+def of_one_number(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """Returns a one-element operand of a collective on all devices, else None."""
+    number = splat_of(op.operand("input"))
+    element = element_of(op.result_type)
+    if number is None or declared_mesh(op) == ONE_CHIP or is_boolean(element):
+        return None
+    result = builder.full(op.result_shape, number, element)
+    factor: SSAValue | None = None
+    if op.name == "ttir.collective_permute":
+        factor = _receivers(builder, op)
+    elif op.parameters().get("reduce_type") == "sum":
+        factor = builder.full([1] * len(op.result_shape), participants(op), element)
+    return result if factor is None else builder.broadcasting("multiply", result, factor)
+
+
+def _receivers(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """1 on the chips that receive something, 0 on all others; None if all do."""
+    mesh, rank = declared_mesh(op), len(op.result_shape)
+    targets = {target for _, target in op.parameter("source_target_pairs") or ()}
+    if len(targets) == prod(mesh):
+        return None
+    flags = np.array([chip in targets for chip in range(prod(mesh))], np.float32)
+    sharding = tuple((axis,) if mesh[axis] > 1 else () for axis in (0, 1))
+    whole = builder.constant(flags.reshape(mesh), f32)
+    flag = builder.reshape(TensorParts(builder, mesh).divide(whole, sharding, False), [1] * rank)
+    return builder.typecast(flag, element_of(op.result_type))

@@ -27,18 +27,19 @@ from ttcodegen.ops.collectives.collectives import (
     reduce_scatter,
     same_values,
 )
-from ttcodegen.ops.collectives.forms import (
+from ttcodegen.ops.collectives.reference import (
     GATHER_DIMS,
+    MESH_SHAPE,
     SCATTER_DIMS,
     dim_of,
     expect_exchanged,
+    mesh_axis,
+    mesh_of,
     verify_all_gather,
     verify_all_reduce,
     verify_partition,
     verify_reduce_scatter,
 )
-from ttcodegen.ops.collectives.groups import MESH_SHAPE, mesh_axis
-from ttcodegen.ops.collectives.reference import mesh_of
 from ttcodegen.ops.core.calls import (
     Argument,
     ArgumentRule,
@@ -60,7 +61,7 @@ from ttcodegen.ops.core.definition import (
     operand,
     register,
 )
-from ttcodegen.ops.core.shape_checks import expect_shape
+from ttcodegen.ops.core.dimensions import expect_shape
 from ttcodegen.ops.core.traits import CallKind, Trait
 
 

@@ -13,7 +13,7 @@ from ttcodegen.dialects.core.datatypes import DataType, element_of, shape_of
 from ttcodegen.dialects.operations.attribute_kinds import INTEGER, INTEGERS, STRING
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.lazy_numpy import np
-from ttcodegen.ops.convolution.convolution2d import (
+from ttcodegen.ops.convolution.convolution import (
     CONVOLUTION_OPERANDS,
     dims,
     expect_channels,
@@ -42,7 +42,6 @@ from ttcodegen.ops.core.calls import (
     cpp_text,
     trimmed,
 )
-from ttcodegen.ops.core.cpu_lowering import cpu_call
 from ttcodegen.ops.core.definition import (
     Call,
     Layout,
@@ -54,8 +53,9 @@ from ttcodegen.ops.core.definition import (
     attribute,
     register,
 )
-from ttcodegen.ops.core.shape_checks import expect_rank, expect_result_volume, expect_shape, require
-from ttcodegen.ops.core.work import convolution_flops
+from ttcodegen.ops.core.dimensions import expect_rank, expect_result_volume, expect_shape, require
+from ttcodegen.ops.core.lowering import cpu_call
+from ttcodegen.ops.core.traits import convolution_flops
 from ttcodegen.ops.movement.data_movement import inverse_permutation
 
 if TYPE_CHECKING:

@@ -1,9 +1,4 @@
-"""Convolutions and pools in the form that programs of the device compute: channels last, kernels
-as a matrix of channels for each of their elements.
-
-Convolutions and pools of any other form become these last of all, when nothing else is rewritten;
-no source needs to know them.
-"""
+"""Convolutions and pools as device programs compute them, and dimension numbers."""
 
 from __future__ import annotations
 
@@ -22,11 +17,53 @@ from ttcodegen.dialects.operations.attribute_kinds import INTEGER, INTEGERS, STR
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.foundation.lazy_numpy import Array, np
-from ttcodegen.ops.convolution.dimension_numbers import ConvolutionLayout
 from ttcodegen.ops.convolution.sliding_window import Window, convolution, taps
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import Call, TTIRDefinition, attribute, operand, register
-from ttcodegen.ops.core.shape_checks import expect_shape
+from ttcodegen.ops.core.dimensions import expect_shape
+
+# The order of the dimensions of a convolution's input, kernel and output, as StableHLO has it.
+
+
+@dataclass(frozen=True)
+class ConvolutionLayout:
+    """The order of the dimensions of input, kernel and output."""
+
+    input_batch: int
+    input_feature: int
+    input_spatial_dimensions: tuple[int, ...]
+    kernel_output_feature: int
+    kernel_input_feature: int
+    kernel_spatial_dimensions: tuple[int, ...]
+    output_batch: int
+    output_feature: int
+    output_spatial_dimensions: tuple[int, ...]
+
+    @property
+    def input_order(self) -> list[int]:
+        """Batch, positions, channels."""
+        return [self.input_batch, *self.input_spatial_dimensions, self.input_feature]
+
+    @property
+    def kernel_order(self) -> list[int]:
+        """Output channels, input channels, positions."""
+        return [
+            self.kernel_output_feature,
+            self.kernel_input_feature,
+            *self.kernel_spatial_dimensions,
+        ]
+
+    @property
+    def output_order(self) -> list[int]:
+        """Batch, positions, channels."""
+        return [self.output_batch, *self.output_spatial_dimensions, self.output_feature]
+
+
+# Convolutions and pools in the form that programs of the device compute: channels last, kernels
+# as a matrix of channels for each of their elements.
+#
+# Convolutions and pools of any other form become these last of all, when nothing else is
+# rewritten; no source needs to know them.
 
 WINDOW_PRODUCT = "ttir.window_product"
 WINDOW_REDUCTION = "ttir.window_reduction"

@@ -27,8 +27,8 @@ from ttcodegen.dialects.operations.attribute_kinds import (
 )
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.lazy_numpy import np
-from ttcodegen.ops.convolution.convolution2d import with_bias
-from ttcodegen.ops.convolution.dimension_numbers import ConvolutionLayout
+from ttcodegen.ops.convolution.convolution import with_bias
+from ttcodegen.ops.convolution.device_windows import ConvolutionLayout
 from ttcodegen.ops.convolution.sliding_window import Window, convolution, surrounded
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import (
@@ -39,8 +39,7 @@ from ttcodegen.ops.core.definition import (
     optional,
     register,
 )
-from ttcodegen.ops.core.dimensions import Dimensions, Labels
-from ttcodegen.ops.core.shape_checks import expect_shape
+from ttcodegen.ops.core.dimensions import Dimensions, Labels, expect_shape
 
 if TYPE_CHECKING:
     import numpy

@@ -37,7 +37,6 @@ from ttcodegen.ops.convolution.sliding_window import (
     window_on_cpu,
 )
 from ttcodegen.ops.core.builder import OpBuilder
-from ttcodegen.ops.core.cpu_lowering import cpu_call
 from ttcodegen.ops.core.definition import (
     Call,
     TTIRDefinition,
@@ -46,8 +45,8 @@ from ttcodegen.ops.core.definition import (
     register,
     variadic,
 )
-from ttcodegen.ops.core.dimensions import Dimensions, all_but
-from ttcodegen.ops.core.shape_checks import expect_shape
+from ttcodegen.ops.core.dimensions import Dimensions, all_but, expect_shape
+from ttcodegen.ops.core.lowering import cpu_call
 from ttcodegen.ops.core.traits import Trait
 
 if TYPE_CHECKING:

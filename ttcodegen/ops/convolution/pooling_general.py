@@ -20,8 +20,7 @@ from ttcodegen.ops.convolution.pooling import lowest
 from ttcodegen.ops.convolution.sliding_window import surrounded
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import Call, TTIRDefinition, attribute, register, variadic
-from ttcodegen.ops.core.dimensions import Dimensions, Labels
-from ttcodegen.ops.core.shape_checks import expect_shape
+from ttcodegen.ops.core.dimensions import Dimensions, Labels, expect_shape
 
 if TYPE_CHECKING:
     import numpy

@@ -28,6 +28,7 @@ from ttcodegen.foundation.lazy_numpy import np
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.calls import Text
 from ttcodegen.ops.core.definition import AttributeSpec, Call, attribute
+from ttcodegen.ops.core.dimensions import known_parameter, require
 from ttcodegen.ops.core.engine import (
     add_product,
     first_factor,
@@ -37,7 +38,6 @@ from ttcodegen.ops.core.engine import (
     second_factor,
 )
 from ttcodegen.ops.core.memoization import Memory
-from ttcodegen.ops.core.shape_checks import known_parameter, require
 from ttcodegen.ops.matmul.matmul import as_factor
 
 if TYPE_CHECKING:

@@ -25,7 +25,6 @@ from ttcodegen.ops.core.calls import (
     cpp_text,
     trimmed,
 )
-from ttcodegen.ops.core.cpu_lowering import cpu_call
 from ttcodegen.ops.core.definition import (
     Call,
     Layout,
@@ -37,10 +36,10 @@ from ttcodegen.ops.core.definition import (
     operand,
     register,
 )
+from ttcodegen.ops.core.dimensions import expect_shape
 from ttcodegen.ops.core.engine import cut, element_product, in_destination
-from ttcodegen.ops.core.shape_checks import expect_shape
-from ttcodegen.ops.core.traits import CallKind, Trait
-from ttcodegen.ops.core.work import no_flops
+from ttcodegen.ops.core.lowering import cpu_call
+from ttcodegen.ops.core.traits import CallKind, Trait, no_flops
 
 if TYPE_CHECKING:
     import numpy

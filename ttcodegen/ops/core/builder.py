@@ -1,4 +1,4 @@
-"""Makes catalogue ops, with the few shapes of ops that many rules need under names of their own."""
+"""Builder of catalogue ops, and the values of splat constants."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import DenseArrayBase, i32
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.dialects.core.constants import elements
+from ttcodegen.dialects.core.constants import elements, splat_value
 from ttcodegen.dialects.core.datatypes import element_of, f32, numpy_name, shape_of, tensor_type
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.foundation.lazy_numpy import Array
+from ttcodegen.foundation.lazy_numpy import Array, np
+
+# Makes catalogue ops, with the few shapes of ops that many rules need under names of their own.
 
 _MOST_OPS = 20_000
 """Upper bound on the number of ops that one op decomposes into."""
@@ -264,3 +266,43 @@ def broadcast_shapes(shapes: Sequence[Sequence[int]]) -> tuple[int, ...] | None:
                     return None
                 result[axis] = size
     return tuple(result)
+
+
+# Splat constants of TTIR: their value, and its conversion to an element type.
+
+_FILLS = frozenset({"ttir.full", "ttir.zeros", "ttir.ones", "ttir.constant"})
+
+
+def splat_of(value: SSAValue) -> float | int | None:
+    """The number that every element of `value` equals, None if that is not known."""
+    # Rules ask this of every operand; the name says no sooner than the class.
+    if type(value) is not OpResult or value.op.name not in _FILLS:
+        return None
+    op = value.op
+    if not isinstance(op, CatalogueOp):
+        return None
+    match op.name:
+        case "ttir.full":
+            return op.parameter("fill_value")
+        case "ttir.zeros":
+            return 0
+        case "ttir.ones":
+            return 1
+        case _:
+            return splat_value(op.parameter("value"))
+
+
+def number_as(value: float, dtype: str) -> Array:
+    """A number as an element of that dtype. Integers take what is before the point, or the nearest
+    one that there is, 0 for NaN. A negative integer names the bits of an unsigned one: attributes
+    of TTIR have 32 bits and a sign."""
+    target = np.dtype(dtype)
+    if np.issubdtype(target, np.integer):
+        limits = np.iinfo(target)
+        low, high = int(limits.min), int(limits.max)
+        if isinstance(value, float):
+            value = int(np.nan_to_num(value, nan=0.0, posinf=high, neginf=low))
+        elif value < 0 and low == 0:
+            value %= high + 1
+        value = min(max(value, low), high)
+    return np.asarray(value).astype(target)

@@ -34,13 +34,18 @@ from ttcodegen.dialects.ttcore.memory import Layout, Memory
 from ttcodegen.dialects.ttcore.shards import MemoryLayout, Shards
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.calls import CppEmission
-from ttcodegen.ops.core.cpu_lowering import CpuLowering
 from ttcodegen.ops.core.dimensions import DimensionRule
-from ttcodegen.ops.core.required_devices import NeededChipsRule
-from ttcodegen.ops.core.shard_movement import ChipMovementRule
-from ttcodegen.ops.core.tile_lowering import TileLowering
-from ttcodegen.ops.core.traits import CallKind, Trait
-from ttcodegen.ops.core.work import VECTOR_CYCLES, FlopRule, no_flops, one_per_element
+from ttcodegen.ops.core.lowering import CpuLowering, TileLowering
+from ttcodegen.ops.core.traits import (
+    VECTOR_CYCLES,
+    CallKind,
+    ChipMovementRule,
+    FlopRule,
+    NeededChipsRule,
+    Trait,
+    no_flops,
+    one_per_element,
+)
 
 __all__ = [
     "REQUIRED",

@@ -1,8 +1,20 @@
-"""Traits: facts about an op that passes and other readers of the catalogue ask for."""
+"""Traits and rules of ops: kinds, operation counts, collective movement and mesh size."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum, Flag, auto
+from math import prod
+from typing import Any
+
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Operation
+
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.mesh import MeshShape
+
+# Traits: facts about an op that passes and other readers of the catalogue ask for.
 
 
 class CallKind(Enum):
@@ -90,3 +102,133 @@ class Trait(Flag):
 
 
 COMPARISON = Trait.COMPARES | Trait.TRUTH
+
+
+# Operation counts of ops, as rules that definitions name.
+
+Shape = tuple[int, ...]
+
+VECTOR_CYCLES = 4
+"""Default vector engine cycles of an elementwise op for 32 elements."""
+
+
+@dataclass(frozen=True)
+class OpShapes:
+    """Shapes and types that an op's operation count depends on."""
+
+    attributes: Mapping[str, Any]
+    """Those that are integers, booleans and lists of integers; others may be missing."""
+    operands: Sequence[Shape]
+    results: Sequence[Shape]
+
+    @property
+    def produced(self) -> int:
+        """Elements of all results."""
+        return sum(map(prod, self.results))
+
+    @property
+    def taken(self) -> int:
+        """Elements of the largest operand."""
+        return max(map(prod, self.operands))
+
+
+FlopRule = Callable[[OpShapes], int]
+"""Multiplications and additions, and the like on integers, of an op with operands and results."""
+
+
+def no_flops(shapes: OpShapes) -> int:
+    """Of an op that computes nothing with the elements that it moves or makes."""
+    return 0
+
+
+def per_element(steps: int) -> FlopRule:
+    """So many steps for each element of the larger of operands and results."""
+
+    def rule(shapes: OpShapes) -> int:
+        return steps * max(shapes.taken, shapes.produced)
+
+    return rule
+
+
+one_per_element = per_element(1)
+
+
+def product_flops(shapes: OpShapes) -> int:
+    """A matrix product, with the addition of its bias."""
+    first = (1, 1, *shapes.operands[0])
+    summed = first[-2] if shapes.attributes.get("transpose_a") else first[-1]
+    bias = shapes.produced if len(shapes.operands) > 2 else 0
+    return 2 * shapes.produced * summed + bias
+
+
+def attention_flops(shapes: OpShapes) -> int:
+    """Scores and their product with the values: two products of the same size."""
+    return 4 * prod(shapes.operands[0]) * shapes.operands[1][-2]
+
+
+def window_flops(shapes: OpShapes) -> int:
+    """A step for each element of the window of an element of the result."""
+    return shapes.produced * prod(shapes.attributes.get("kernel_size", (1,)))
+
+
+def convolution_flops(shapes: OpShapes) -> int:
+    """The weights of an output channel are all products that one element of it sums up."""
+    channels = int(shapes.attributes.get("out_channels", 0)) or shapes.operands[-1][-1]
+    return 2 * shapes.produced * prod(shapes.operands[1]) // max(channels, 1)
+
+
+def transposed_convolution_flops(shapes: OpShapes) -> int:
+    """The weights of an input channel are all products that one element of it is a factor of."""
+    channels = int(shapes.attributes.get("in_channels", 1))
+    return 2 * prod(shapes.operands[0]) * prod(shapes.operands[1]) // max(channels, 1)
+
+
+# Data movement of collectives: scatter and gather of shards along a mesh axis.
+
+
+@dataclass(frozen=True)
+class ChipMovement:
+    """A tensor that chips along an axis divide, put together, or both: the dimensions."""
+
+    axis: int
+    divided: int | None = None
+    joined: int | None = None
+    pairs: tuple[tuple[int, int], ...] | None = None
+    """Chips that send all they have, each with one that receives it; others receive zeros. None if
+    each gives to all along the axis."""
+
+
+ChipMovementRule = Callable[[CatalogueOp], ChipMovement | None]
+"""Movement of an op along one mesh axis; None for a form that also computes."""
+
+
+# Mesh size that a collective requires by its own attributes.
+#
+# A module that names no mesh gets one of that size.
+
+
+@dataclass(frozen=True)
+class NeededChips:
+    """Chips along each axis of the mesh, and in all: more than the axes have between them where an
+    op does not say along which axis it needs them."""
+
+    along: MeshShape = (1, 1)
+    total: int = 1
+    whole_mesh: bool = False
+    """The op names all chips of the mesh along both axes, so that no other op has to be asked."""
+
+
+NeededChipsRule = Callable[[Operation], NeededChips]
+"""Of an op of TTIR, or one of TTNN with the same name, operands and attributes, which need not be
+registered: a mesh is found before other spellings of ops are."""
+
+
+def integer_of(op: Operation, name: str) -> int | None:
+    """An integer attribute of an op that need not be registered; None if it has none."""
+    value = op.properties.get(name, op.attributes.get(name))
+    return value.value.data if isinstance(value, IntegerAttr) else None
+
+
+def on_axis(axis: int | None, count: int) -> MeshShape:
+    """The smallest mesh with so many chips along an axis; one chip if the axis is not known."""
+    return (count, 1) if axis == 0 else (1, count) if axis == 1 else (1, 1)

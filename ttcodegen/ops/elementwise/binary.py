@@ -20,7 +20,7 @@ from ttcodegen.dialects.operations.attribute_kinds import DATA_TYPE, NUMBER
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.foundation.lazy_numpy import Array, np
-from ttcodegen.ops.core.builder import OpBuilder
+from ttcodegen.ops.core.builder import OpBuilder, splat_of
 from ttcodegen.ops.core.calls import (
     NULLOPT,
     Argument,
@@ -31,8 +31,6 @@ from ttcodegen.ops.core.calls import (
     operand_,
     output_memory,
 )
-from ttcodegen.ops.core.constant_values import splat_of
-from ttcodegen.ops.core.cpu_lowering import cpu_call
 from ttcodegen.ops.core.definition import (
     Call,
     OperandSpec,
@@ -45,21 +43,20 @@ from ttcodegen.ops.core.definition import (
     register,
 )
 from ttcodegen.ops.core.dimensions import of_elements
-from ttcodegen.ops.core.tile_lowering import (
+from ttcodegen.ops.core.lowering import (
     Tile,
     TileBuilder,
     TileLowering,
     binary_tiles,
+    cpu_call,
     extreme_tiles,
     is_all,
     no_operation,
     tile_function,
     widened,
 )
-from ttcodegen.ops.core.tile_lowering import in_floats as in_float_tiles
-from ttcodegen.ops.core.traits import COMPARISON, Trait
-from ttcodegen.ops.core.work import VECTOR_CYCLES
-from ttcodegen.ops.elementwise.integer_division import whole_quotient, whole_remainder
+from ttcodegen.ops.core.lowering import in_floats as in_float_tiles
+from ttcodegen.ops.core.traits import COMPARISON, VECTOR_CYCLES, Trait
 from ttcodegen.ops.elementwise.registration import (
     BINARY_HEADER,
     counted,
@@ -68,6 +65,8 @@ from ttcodegen.ops.elementwise.registration import (
     verify_bits,
     verify_broadcast,
     verify_integers,
+    whole_quotient,
+    whole_remainder,
 )
 
 COMPOSITE_HEADER = "ttnn/operations/eltwise/binary/binary_composite.hpp"

@@ -38,7 +38,6 @@ from ttcodegen.ops.core.calls import (
     cpp_text,
     operand_,
 )
-from ttcodegen.ops.core.cpu_lowering import CpuAttributes, cpu_call
 from ttcodegen.ops.core.definition import (
     AttributeSpec,
     Call,
@@ -51,7 +50,8 @@ from ttcodegen.ops.core.definition import (
     optional,
     register,
 )
-from ttcodegen.ops.core.shape_checks import expect_shape, normalized_dim
+from ttcodegen.ops.core.dimensions import expect_shape, normalized_dim
+from ttcodegen.ops.core.lowering import CpuAttributes, cpu_call
 
 HEADER = "ttnn/operations/eltwise/quantization/quantization.hpp"
 

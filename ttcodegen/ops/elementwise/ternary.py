@@ -11,7 +11,7 @@ from ttcodegen.dialects.operations.attribute_kinds import NUMBER
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.foundation.lazy_numpy import Array, np
-from ttcodegen.ops.core.builder import OpBuilder, broadcast_shapes
+from ttcodegen.ops.core.builder import OpBuilder, broadcast_shapes, number_as, splat_of
 from ttcodegen.ops.core.calls import (
     Argument,
     ArgumentRule,
@@ -21,8 +21,6 @@ from ttcodegen.ops.core.calls import (
     cpp_text,
     operand_,
 )
-from ttcodegen.ops.core.constant_values import number_as, splat_of
-from ttcodegen.ops.core.cpu_lowering import cpu_call, number_of
 from ttcodegen.ops.core.definition import (
     Call,
     ResultRule,
@@ -34,7 +32,7 @@ from ttcodegen.ops.core.definition import (
     register,
 )
 from ttcodegen.ops.core.dimensions import of_elements
-from ttcodegen.ops.core.tile_lowering import Tile, TileBuilder, in_floats, widened
+from ttcodegen.ops.core.lowering import Tile, TileBuilder, cpu_call, in_floats, number_of, widened
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.ops.elementwise.registration import counted, same_op, verify_broadcast
 

@@ -1,16 +1,19 @@
-"""Elementwise ops of one tensor."""
+"""Elementwise ops of one tensor, and activations fused into calls."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.operations.attribute_kinds import NUMBER
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttnn.placement import declared_data_type
+from ttcodegen.dialects.ttnn.program_configs import PROGRAM_CONFIGS
 from ttcodegen.foundation.lazy_numpy import Array, np
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.calls import (
@@ -22,7 +25,6 @@ from ttcodegen.ops.core.calls import (
     operand_,
     output_memory,
 )
-from ttcodegen.ops.core.cpu_lowering import cpu_call
 from ttcodegen.ops.core.definition import (
     Call,
     Lowering,
@@ -36,17 +38,17 @@ from ttcodegen.ops.core.definition import (
     register,
 )
 from ttcodegen.ops.core.dimensions import of_elements
-from ttcodegen.ops.core.tile_lowering import (
+from ttcodegen.ops.core.lowering import (
     Tile,
     TileBuilder,
     TileLowering,
+    cpu_call,
     tile_function,
     tile_function_with,
     widened,
 )
-from ttcodegen.ops.core.tile_lowering import in_floats as in_float_tiles
-from ttcodegen.ops.core.traits import Trait
-from ttcodegen.ops.core.work import VECTOR_CYCLES
+from ttcodegen.ops.core.lowering import in_floats as in_float_tiles
+from ttcodegen.ops.core.traits import VECTOR_CYCLES, Trait
 from ttcodegen.ops.elementwise.registration import (
     UNARY_HEADER,
     counted,
@@ -56,6 +58,8 @@ from ttcodegen.ops.elementwise.registration import (
     verify_bits,
     verify_broadcast,
 )
+
+# Elementwise ops of one tensor.
 
 INTEGERS = (DataType.INT32, DataType.UINT32, DataType.UINT16)
 FLOATS = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
@@ -537,3 +541,40 @@ def _register_with_numbers(
 
 _register_with_numbers("leaky_relu", _leaky_relu, {"parameter": 0.01})
 _register_with_numbers("selu", _selu, {"scale": 1.0507009873390197, "alpha": 1.6732635498046875})
+
+
+# Activations that calls of the library apply to what they compute.
+
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "relu": lambda x: np.maximum(x, 0),
+    "gelu": gelu,
+    "silu": lambda x: x * sigmoid(x),
+    "sigmoid": sigmoid,
+}
+"""Those of products and convolutions, by the name of the unary op."""
+
+
+def activation_name(attributes: Mapping[str, Any]) -> str | None:
+    """The activation of a call: it names one, or its program configuration does."""
+    name: str | None = attributes.get("activation")
+    for key in PROGRAM_CONFIGS:
+        config = attributes.get(key)
+        if name is None and config is not None and config.activation is not None:
+            name = config.activation.op_type
+    return name
+
+
+def activated(result: Array, attributes: Mapping[str, Any]) -> Array:
+    """Applies the fused activation of a call to `result`."""
+    name = activation_name(attributes)
+    return result if name is None else ACTIVATIONS[name](result)
+
+
+def verify_activation(op: CatalogueOp) -> None:
+    """The activation is one that calls can apply."""
+    name = activation_name(op.parameters())
+    if name is not None and name not in ACTIVATIONS:
+        there = ", ".join(ACTIVATIONS)
+        raise VerifyException(
+            f"{op.name}: there is no activation '{name}' of its results, only {there}"
+        )

@@ -21,7 +21,6 @@ from ttcodegen.ops.core.calls import (
     Text,
     small_vector_text,
 )
-from ttcodegen.ops.core.cpu_lowering import cpu_call
 from ttcodegen.ops.core.definition import (
     Call,
     Layout,
@@ -33,8 +32,9 @@ from ttcodegen.ops.core.definition import (
     operand,
     register,
 )
-from ttcodegen.ops.core.shape_checks import expect_element, expect_shape, normalized_dim
-from ttcodegen.ops.core.work import no_flops
+from ttcodegen.ops.core.dimensions import expect_element, expect_shape, normalized_dim
+from ttcodegen.ops.core.lowering import cpu_call
+from ttcodegen.ops.core.traits import no_flops
 from ttcodegen.ops.indexing.gather_scatter import SCATTERED, gathered
 from ttcodegen.ops.movement.data_movement import MOVEMENT
 

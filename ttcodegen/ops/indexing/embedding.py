@@ -14,7 +14,6 @@ from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.foundation.lazy_numpy import Array, np
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.calls import cpp_call, operand_
-from ttcodegen.ops.core.cpu_lowering import cpu_call
 from ttcodegen.ops.core.definition import (
     Call,
     Layout,
@@ -25,11 +24,10 @@ from ttcodegen.ops.core.definition import (
     operand,
     register,
 )
-from ttcodegen.ops.core.dimensions import Dimensions
-from ttcodegen.ops.core.index_normalization import places
-from ttcodegen.ops.core.shape_checks import expect_shape, require
-from ttcodegen.ops.core.traits import CallKind, Trait
-from ttcodegen.ops.core.work import no_flops
+from ttcodegen.ops.core.dimensions import Dimensions, expect_shape, require
+from ttcodegen.ops.core.engine import places
+from ttcodegen.ops.core.lowering import cpu_call
+from ttcodegen.ops.core.traits import CallKind, Trait, no_flops
 
 
 def _table_size(op: CatalogueOp) -> tuple[int, int]:

@@ -24,7 +24,6 @@ from ttcodegen.ops.core.calls import (
     cpp_text,
     operand_,
 )
-from ttcodegen.ops.core.cpu_lowering import counted_from_front, cpu_call, dimension
 from ttcodegen.ops.core.definition import (
     Call,
     Layout,
@@ -36,15 +35,15 @@ from ttcodegen.ops.core.definition import (
     operand,
     register,
 )
-from ttcodegen.ops.core.index_normalization import places
-from ttcodegen.ops.core.shape_checks import (
+from ttcodegen.ops.core.dimensions import (
     expect_element,
     expect_integers,
     expect_shape,
     normalized_dim,
 )
-from ttcodegen.ops.core.traits import CallKind
-from ttcodegen.ops.core.work import no_flops
+from ttcodegen.ops.core.engine import places
+from ttcodegen.ops.core.lowering import counted_from_front, cpu_call, dimension
+from ttcodegen.ops.core.traits import CallKind, no_flops
 from ttcodegen.ops.indexing import general_gather_scatter as slices_by_index
 from ttcodegen.ops.indexing.general_gather_scatter import (
     GATHER_ATTRIBUTES,

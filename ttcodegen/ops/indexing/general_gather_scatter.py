@@ -21,7 +21,7 @@ from ttcodegen.dialects.operations.attribute_kinds import BOOLEAN, INTEGER, INTE
 from ttcodegen.dialects.operations.operation import AttributeSpec, Call, CatalogueOp, attribute
 from ttcodegen.foundation.lazy_numpy import Array, np
 from ttcodegen.ops.core.builder import OpBuilder
-from ttcodegen.ops.core.shape_checks import expect_shape
+from ttcodegen.ops.core.dimensions import expect_shape
 
 GATHER_ATTRIBUTES: tuple[AttributeSpec, ...] = (
     attribute("offset_dims", INTEGERS, []),

@@ -13,7 +13,6 @@ from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.lazy_numpy import Array, np
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.calls import CppCalls, Text, output_memory, small_vector_text, trimmed
-from ttcodegen.ops.core.cpu_lowering import cpu_call
 from ttcodegen.ops.core.definition import (
     Call,
     OperandSpec,
@@ -24,10 +23,16 @@ from ttcodegen.ops.core.definition import (
     operand,
     register,
 )
-from ttcodegen.ops.core.dimensions import Dimensions, Shape, of_part
-from ttcodegen.ops.core.shape_checks import expect_element, expect_shape, normalized_dim
-from ttcodegen.ops.core.traits import CallKind, Trait
-from ttcodegen.ops.core.work import no_flops
+from ttcodegen.ops.core.dimensions import (
+    Dimensions,
+    Shape,
+    expect_element,
+    expect_shape,
+    normalized_dim,
+    of_part,
+)
+from ttcodegen.ops.core.lowering import cpu_call
+from ttcodegen.ops.core.traits import CallKind, Trait, no_flops
 from ttcodegen.ops.indexing.dynamic_slicing import reversed_along
 from ttcodegen.ops.movement.data_movement import MOVED, MOVEMENT
 

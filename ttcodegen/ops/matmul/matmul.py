@@ -30,7 +30,6 @@ from ttcodegen.ops.core.calls import (
     output_memory,
     program_config,
 )
-from ttcodegen.ops.core.cpu_lowering import cpu_call, same_attributes
 from ttcodegen.ops.core.definition import (
     Call,
     OperandSpec,
@@ -42,12 +41,11 @@ from ttcodegen.ops.core.definition import (
     optional,
     register,
 )
-from ttcodegen.ops.core.dimensions import Dimensions, aligned, of_product
+from ttcodegen.ops.core.dimensions import Dimensions, aligned, expect_shape, of_product, require
 from ttcodegen.ops.core.engine import matrix_product
-from ttcodegen.ops.core.shape_checks import expect_shape, require
-from ttcodegen.ops.core.traits import CallKind, Trait
-from ttcodegen.ops.core.work import product_flops
-from ttcodegen.ops.elementwise.fused_activations import activated, verify_activation
+from ttcodegen.ops.core.lowering import cpu_call, same_attributes
+from ttcodegen.ops.core.traits import CallKind, Trait, product_flops
+from ttcodegen.ops.elementwise.unary import activated, verify_activation
 
 Shape = tuple[int, ...]
 

@@ -37,9 +37,9 @@ from ttcodegen.ops.core.definition import (
     operand,
     register,
 )
+from ttcodegen.ops.core.dimensions import expect_shape, require
 from ttcodegen.ops.core.engine import matrix_product
-from ttcodegen.ops.core.shape_checks import expect_shape, require
-from ttcodegen.ops.core.work import product_flops
+from ttcodegen.ops.core.traits import product_flops
 from ttcodegen.ops.matmul.matmul import HEADER, MULTIPLIED, as_factor
 
 Shape = tuple[int, ...]

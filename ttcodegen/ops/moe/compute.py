@@ -14,9 +14,8 @@ from ttcodegen.dialects.operations.attribute_kinds import ENUMERATOR, INTEGER
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.mesh import declared_mesh, groups_along
 from ttcodegen.foundation.lazy_numpy import Array, np
-from ttcodegen.ops.collectives.groups import MESH_SHAPE
-from ttcodegen.ops.collectives.reference import mesh_of
-from ttcodegen.ops.collectives.tensor_shards import TensorParts
+from ttcodegen.ops.collectives.reference import MESH_SHAPE, mesh_of
+from ttcodegen.ops.collectives.schedule import TensorParts
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import (
     Call,
@@ -26,16 +25,18 @@ from ttcodegen.ops.core.definition import (
     optional,
     register,
 )
-from ttcodegen.ops.core.required_devices import NeededChips, integer_of, on_axis
-from ttcodegen.ops.core.shape_checks import expect_rank, expect_shape, require
+from ttcodegen.ops.core.dimensions import expect_rank, expect_shape, require
+from ttcodegen.ops.core.traits import NeededChips, integer_of, on_axis
 from ttcodegen.ops.elementwise.unary import sigmoid
-from ttcodegen.ops.moe.expert_placement import (
+from ttcodegen.ops.moe.routing import (
+    expert_operand,
     experts_here,
     homes_of_experts,
     of_homes,
     owner_table,
+    picked,
+    picked_results,
 )
-from ttcodegen.ops.moe.routing import expert_operand, picked, picked_results
 
 Shape = tuple[int, ...]
 

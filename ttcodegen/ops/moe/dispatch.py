@@ -1,8 +1,4 @@
-"""Mixture of experts: tokens travel to their experts, and what those made of them travels back.
-
-On one device all experts are at hand: tokens need not travel to them, and dispatching and combining
-is moving elements. On a mesh each device gets the tokens of all (`experts_on_meshes.py`).
-"""
+"""Mixture of experts: all-to-all dispatch and combine of tokens."""
 
 from __future__ import annotations
 
@@ -14,36 +10,58 @@ from xdsl.dialects.builtin import bf16
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type, ui16
+from ttcodegen.dialects.core.datatypes import DataType, element_of, shape_of, tensor_type, ui16
 from ttcodegen.dialects.operations.attribute_kinds import INTEGER
-from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.operations.operation import CatalogueOp, OperandSpec
 from ttcodegen.dialects.ttcore.mesh import declared_mesh, groups_along
 from ttcodegen.foundation.lazy_numpy import Array, np
-from ttcodegen.ops.collectives.groups import MESH_SHAPE
-from ttcodegen.ops.collectives.reference import mesh_of
+from ttcodegen.ops.collectives.reference import MESH_SHAPE, mesh_of
 from ttcodegen.ops.core.builder import OpBuilder
+from ttcodegen.ops.core.calls import (
+    CppCalls,
+    Text,
+    attribute_,
+    bind_elements,
+    cpp_call,
+    cpp_text,
+    nullopt,
+    operand_,
+)
 from ttcodegen.ops.core.definition import (
     Call,
+    Layout,
+    ResultRule,
     TTIRDefinition,
+    TTNNDefinition,
     attribute,
     operand,
     register,
 )
-from ttcodegen.ops.core.shape_checks import expect_rank, require
-from ttcodegen.ops.moe.expert_placement import (
+from ttcodegen.ops.core.dimensions import expect_rank, require
+from ttcodegen.ops.core.traits import CallKind, Trait
+from ttcodegen.ops.moe.routing import (
+    expert_operand,
     experts_here,
     gathered_tokens,
     homes_of_experts,
     joined_tokens,
+    mapping_operand,
     needed_devices,
     of_homes,
     other_devices,
     own_tokens,
+    picked,
+    picked_results,
     token_dim,
     tokens_of_device,
 )
-from ttcodegen.ops.moe.routing import expert_operand, mapping_operand, picked, picked_results
 from ttcodegen.ops.reduction.sorting import MOST_UINT16
+
+# Mixture of experts: tokens travel to their experts, and what those made of them travels back.
+#
+# On one device all experts are at hand: tokens need not travel to them, and dispatching and
+# combining is moving elements. On a mesh each device gets the tokens of all
+# (`experts_on_meshes.py`).
 
 
 def _expect_volume(op: CatalogueOp, index: int, like: Sequence[int]) -> None:
@@ -371,5 +389,86 @@ register(
         lower=_lower_combine,
         refused_form=other_devices,
         needed_chips=needed_devices(2, -1),
+    )
+)
+
+
+# Calls of the library that bring tokens to the devices of their experts and back.
+#
+# They move rows of bf16, of tokens that are counted over all devices along an axis. Signatures
+# and what they refuse: tt-metal 0.70.1, `ttnn/operations/ccl/all_to_all_dispatch` and
+# `all_to_all_combine`.
+
+_CCL = "ttnn/operations/ccl"
+
+
+def _rows(name: str, data_type: DataType) -> OperandSpec:
+    return OperandSpec(name, layout=Layout.ROW_MAJOR, data_types=(data_type,))
+
+
+_MAPPING = _rows("expert_mapping", DataType.UINT16)
+
+
+def _cpp_dispatch(calls: CppCalls, op: CatalogueOp) -> None:
+    calls.include(f"{_CCL}/all_to_all_dispatch/all_to_all_dispatch.hpp")
+    call = calls.call(
+        "ttnn::all_to_all_dispatch",
+        *(calls[value] for value in op.operands),
+        Text(cpp_text(op.parameter("cluster_axis"))),
+        type="std::array<ttnn::Tensor, 2>",
+    )
+    bind_elements(calls, op, call)
+
+
+register(
+    TTNNDefinition(
+        "ttnn.all_to_all_dispatch",
+        (
+            _rows("input_tensor", DataType.BFLOAT16),
+            _rows("expert_indices", DataType.UINT16),
+            _MAPPING,
+        ),
+        TRAVEL,
+        results=2,
+        verify=verify_dispatch,
+        numpy=dispatch,
+        chips=dispatch_on_chips,
+        cpp=_cpp_dispatch,
+        result_rules=(
+            ResultRule(layout=Layout.ROW_MAJOR),
+            ResultRule(DataType.UINT16, layout=Layout.ROW_MAJOR),
+        ),
+        traits=Trait.COLLECTIVE,
+        call_kind=CallKind.COLLECTIVE,
+        nouns=("dispatched", "experts_of_tokens"),
+    )
+)
+
+register(
+    TTNNDefinition(
+        "ttnn.all_to_all_combine",
+        (
+            _rows("input_tensor", DataType.BFLOAT16),
+            _rows("expert_metadata", DataType.UINT16),
+            _MAPPING,
+        ),
+        COMBINE,
+        verify=verify_combine,
+        numpy=combine,
+        chips=combine_on_chips,
+        cpp=cpp_call(
+            "ttnn::all_to_all_combine",
+            f"{_CCL}/all_to_all_combine/all_to_all_combine.hpp",
+            operand_("input_tensor"),
+            operand_("expert_mapping"),
+            operand_("expert_metadata"),
+            lambda calls, op: Text("false"),
+            *[nullopt] * 3,
+            attribute_("cluster_axis"),
+        ),
+        result_rules=(ResultRule(layout=Layout.ROW_MAJOR),),
+        traits=Trait.COLLECTIVE,
+        call_kind=CallKind.COLLECTIVE,
+        nouns=("combined",),
     )
 )

@@ -16,7 +16,7 @@ from ttcodegen.dialects.operations.attribute_kinds import CONSTANT, INTEGER, INT
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.foundation.lazy_numpy import Array, np
-from ttcodegen.ops.core.builder import OpBuilder
+from ttcodegen.ops.core.builder import OpBuilder, number_as, splat_of
 from ttcodegen.ops.core.calls import (
     Argument,
     CppCalls,
@@ -24,8 +24,6 @@ from ttcodegen.ops.core.calls import (
     cpp_text,
     shape_text,
 )
-from ttcodegen.ops.core.constant_values import number_as, splat_of
-from ttcodegen.ops.core.cpu_lowering import cpu_call, number_of
 from ttcodegen.ops.core.definition import (
     Call,
     Layout,
@@ -36,12 +34,10 @@ from ttcodegen.ops.core.definition import (
     attribute,
     register,
 )
-from ttcodegen.ops.core.dimensions import Dimensions, Labels, Shape, of_filling
-from ttcodegen.ops.core.random_numbers import scale_of_range, uniform_numbers
-from ttcodegen.ops.core.shape_checks import require
-from ttcodegen.ops.core.tile_lowering import Tile, TileBuilder, no_operation
-from ttcodegen.ops.core.traits import Trait
-from ttcodegen.ops.core.work import no_flops
+from ttcodegen.ops.core.dimensions import Dimensions, Labels, Shape, of_filling, require
+from ttcodegen.ops.core.engine import scale_of_range, uniform_numbers
+from ttcodegen.ops.core.lowering import Tile, TileBuilder, cpu_call, no_operation, number_of
+from ttcodegen.ops.core.traits import Trait, no_flops
 from ttcodegen.ops.elementwise.registration import UNARY_HEADER
 
 if TYPE_CHECKING:

@@ -26,12 +26,6 @@ from ttcodegen.ops.core.calls import (
     small_vector_text,
     trimmed,
 )
-from ttcodegen.ops.core.cpu_lowering import (
-    counted_from_front,
-    cpu_call,
-    dimension,
-    same_attributes,
-)
 from ttcodegen.ops.core.definition import (
     Call,
     Layout,
@@ -46,14 +40,17 @@ from ttcodegen.ops.core.definition import (
 )
 from ttcodegen.ops.core.dimensions import (
     along,
+    expect_element,
+    expect_shape,
+    normalized_dim,
     of_concatenation,
     of_permutation,
     of_repetition,
     of_reshape,
+    require,
 )
-from ttcodegen.ops.core.shape_checks import expect_element, expect_shape, normalized_dim, require
-from ttcodegen.ops.core.traits import CallKind
-from ttcodegen.ops.core.work import no_flops
+from ttcodegen.ops.core.lowering import counted_from_front, cpu_call, dimension, same_attributes
+from ttcodegen.ops.core.traits import CallKind, no_flops
 
 MOVEMENT = "ttnn/operations/data_movement"
 MOVED = (DataType.BFLOAT16, DataType.FLOAT32, DataType.INT32, DataType.UINT32, DataType.BFLOAT8_B)

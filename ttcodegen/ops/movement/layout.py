@@ -20,7 +20,6 @@ from ttcodegen.ops.core.calls import (
     output_memory,
     trimmed,
 )
-from ttcodegen.ops.core.cpu_lowering import cpu_call
 from ttcodegen.ops.core.definition import (
     Call,
     Memory,
@@ -33,11 +32,9 @@ from ttcodegen.ops.core.definition import (
     optional,
     register,
 )
-from ttcodegen.ops.core.dimensions import of_elements
-from ttcodegen.ops.core.shape_checks import expect_shape
-from ttcodegen.ops.core.tile_lowering import Tile, TileBuilder
-from ttcodegen.ops.core.traits import CallKind, Trait
-from ttcodegen.ops.core.work import no_flops
+from ttcodegen.ops.core.dimensions import expect_shape, of_elements
+from ttcodegen.ops.core.lowering import Tile, TileBuilder, cpu_call
+from ttcodegen.ops.core.traits import CallKind, Trait, no_flops
 
 if TYPE_CHECKING:
     from ttcodegen.dialects.ttnn.placement import TensorPlacement

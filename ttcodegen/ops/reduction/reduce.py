@@ -30,7 +30,6 @@ from ttcodegen.ops.core.calls import (
     operand_,
     small_vector_text,
 )
-from ttcodegen.ops.core.cpu_lowering import cpu_call
 from ttcodegen.ops.core.definition import (
     Call,
     OperandSpec,
@@ -40,9 +39,16 @@ from ttcodegen.ops.core.definition import (
     operand,
     register,
 )
-from ttcodegen.ops.core.dimensions import DimensionRule, of_reduction
+from ttcodegen.ops.core.dimensions import (
+    DimensionRule,
+    expect_shape,
+    known_parameter,
+    normalized_dim,
+    of_reduction,
+    require,
+)
 from ttcodegen.ops.core.engine import cut, first_factor, in_destination, in_source, sum_along
-from ttcodegen.ops.core.shape_checks import expect_shape, known_parameter, normalized_dim, require
+from ttcodegen.ops.core.lowering import cpu_call
 from ttcodegen.ops.core.traits import CallKind, Trait
 from ttcodegen.ops.reduction.exact_extremes import exact_extreme, needs_all_bits
 

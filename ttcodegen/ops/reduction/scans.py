@@ -19,7 +19,6 @@ from ttcodegen.ops.core.calls import (
     cpp_call,
     operand_,
 )
-from ttcodegen.ops.core.cpu_lowering import cpu_call, dimension
 from ttcodegen.ops.core.definition import (
     Call,
     OperandSpec,
@@ -30,8 +29,8 @@ from ttcodegen.ops.core.definition import (
     operand,
     register,
 )
-from ttcodegen.ops.core.dimensions import along
-from ttcodegen.ops.core.shape_checks import expect_shape, normalized_dim
+from ttcodegen.ops.core.dimensions import along, expect_shape, normalized_dim
+from ttcodegen.ops.core.lowering import cpu_call, dimension
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.ops.elementwise.registration import same_op
 from ttcodegen.ops.reduction.reduce import accumulator

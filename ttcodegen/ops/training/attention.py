@@ -30,7 +30,7 @@ from ttcodegen.ops.core.definition import (
     optional,
     register,
 )
-from ttcodegen.ops.core.shape_checks import expect_shape, require
+from ttcodegen.ops.core.dimensions import expect_shape, require
 
 Shape = tuple[int, ...]
 

@@ -22,7 +22,6 @@ from ttcodegen.ops.core.calls import (
     cpp_text,
     operand_,
 )
-from ttcodegen.ops.core.cpu_lowering import cpu_call
 from ttcodegen.ops.core.definition import (
     Call,
     OperandSpec,
@@ -33,9 +32,9 @@ from ttcodegen.ops.core.definition import (
     optional,
     register,
 )
-from ttcodegen.ops.core.random_numbers import are_kept, dropout_threshold
-from ttcodegen.ops.core.shape_checks import expect_shape
-from ttcodegen.ops.core.tile_lowering import Tile, TileBuilder
+from ttcodegen.ops.core.dimensions import expect_shape
+from ttcodegen.ops.core.engine import are_kept, dropout_threshold
+from ttcodegen.ops.core.lowering import Tile, TileBuilder, cpu_call
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.ops.elementwise.registration import require_floats, verify_broadcast
 from ttcodegen.ops.elementwise.unary import erf

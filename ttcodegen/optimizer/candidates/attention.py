@@ -8,7 +8,7 @@ from math import inf
 
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE, tiles_along
 from ttcodegen.dialects.ttnn.program_configs import SDPA, CoreGrid
-from ttcodegen.ops.attention.decode_cores import fitting_grid, needed_program
+from ttcodegen.ops.attention.primitives import fitting_grid, needed_program
 from ttcodegen.optimizer.core.call import LibraryCall
 from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.optimizer.programs.attention_decode import DECODING, DecodeAttention

@@ -13,7 +13,7 @@ from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.layout import placements
 from ttcodegen.ops.core.definition import call_has_trait, call_kind
 from ttcodegen.ops.core.traits import CallKind, Trait
-from ttcodegen.ops.ttnn import ttnn_op_classes
+from ttcodegen.ops.dialects import ttnn_op_classes
 from ttcodegen.optimizer.core import footprint
 from ttcodegen.optimizer.core.call import LibraryCall
 from ttcodegen.optimizer.cost import convolution_work as image_work

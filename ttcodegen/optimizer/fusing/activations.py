@@ -16,7 +16,7 @@ from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttnn.program_configs import Conv2dConfig, FusedActivation, config_attribute
 from ttcodegen.ops.core.definition import has_trait
 from ttcodegen.ops.core.traits import Trait
-from ttcodegen.ops.elementwise.fused_activations import ACTIVATIONS
+from ttcodegen.ops.elementwise.unary import ACTIVATIONS
 from ttcodegen.optimizer.overrides.overrides import FunctionOverrides, overrides_of
 
 PARAMETERS = {"gelu": (0.0,)}

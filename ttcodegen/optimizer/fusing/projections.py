@@ -17,12 +17,12 @@ from xdsl.rewriter import Rewriter
 from ttcodegen.dialects.core.datatypes import bf16, element_of, f32, shape_of, tensor_type
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
-from ttcodegen.ops.attention.heads_decode import MOST_USERS
+from ttcodegen.ops.attention.heads import MOST_USERS
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import has_trait
 from ttcodegen.ops.core.traits import Trait
+from ttcodegen.ops.dialects import ttnn_op_classes
 from ttcodegen.ops.movement.data_movement import reshaped
-from ttcodegen.ops.ttnn import ttnn_op_classes
 from ttcodegen.optimizer.overrides.overrides import overrides_of
 from ttcodegen.optimizer.rewrites.dense_rows import RESHAPES
 from ttcodegen.transforms.functions.const_eval_hoist import constant_values

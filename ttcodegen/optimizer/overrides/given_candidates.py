@@ -28,7 +28,7 @@ from ttcodegen.dialects.ttnn.program_configs import (
     config_of_text,
 )
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.ops.elementwise.fused_activations import activation_name
+from ttcodegen.ops.elementwise.unary import activation_name
 from ttcodegen.optimizer.candidates.candidates import Ways, sharded_as
 from ttcodegen.optimizer.core.call import COMPUTE_CONFIG, LibraryCall
 from ttcodegen.optimizer.core.candidate import Way, interleaved

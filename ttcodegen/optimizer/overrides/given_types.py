@@ -13,7 +13,7 @@ from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import TTNNDefinition, has_trait
 from ttcodegen.ops.core.traits import Trait
-from ttcodegen.ops.ttnn import ttnn_op_classes
+from ttcodegen.ops.dialects import ttnn_op_classes
 from ttcodegen.optimizer.overrides.overrides import FunctionOverrides
 from ttcodegen.optimizer.rewrites.weight_types import TYPES, narrow
 from ttcodegen.transforms.functions.const_eval_hoist import constant_values

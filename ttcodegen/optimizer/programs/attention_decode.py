@@ -12,7 +12,7 @@ from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import SDPA
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import tile_bytes
-from ttcodegen.ops.attention.decode_cores import CONFIGURED_CORES, DecodeCores, default_chunk
+from ttcodegen.ops.attention.primitives import CONFIGURED_CORES, DecodeCores, default_chunk
 from ttcodegen.optimizer.core.call import LibraryCall
 from ttcodegen.optimizer.core.footprint import BF16_TILE
 

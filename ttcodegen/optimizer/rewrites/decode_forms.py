@@ -20,12 +20,12 @@ from xdsl.passes import ModulePass
 from ttcodegen.dialects.core.datatypes import bf16, element_of, f32, shape_of, tensor_type
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
-from ttcodegen.ops.attention.heads_decode import MOST_USERS
+from ttcodegen.ops.attention.heads import MOST_USERS
 from ttcodegen.ops.attention.paged_kv_cache import MOST_USERS as MOST_CACHED
 from ttcodegen.ops.attention.paged_kv_cache import write_rows
 from ttcodegen.ops.core.builder import OpBuilder
+from ttcodegen.ops.dialects import ttnn_op_classes
 from ttcodegen.ops.movement.data_movement import reshaped, suits_rows
-from ttcodegen.ops.ttnn import ttnn_op_classes
 from ttcodegen.optimizer.cost.unplaced_time import apply_if_faster
 from ttcodegen.optimizer.rewrites.dense_rows import RESHAPES
 from ttcodegen.transforms.rebuilding import keep, rebuild

@@ -27,10 +27,10 @@ from ttcodegen.layout.tiled_shape import TiledShape
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import call_kind
 from ttcodegen.ops.core.traits import CallKind
+from ttcodegen.ops.dialects import ttnn_op_classes
 from ttcodegen.ops.elementwise import binary as elementwise_binary
 from ttcodegen.ops.elementwise import unary as elementwise_unary
 from ttcodegen.ops.movement.data_movement import reshaped
-from ttcodegen.ops.ttnn import ttnn_op_classes
 from ttcodegen.optimizer.cost.unplaced_time import apply_if_faster
 from ttcodegen.transforms.rebuilding import body_of, keep, rebuild
 from ttcodegen.transforms.rewriting import erase_dead

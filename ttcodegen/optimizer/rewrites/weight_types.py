@@ -18,7 +18,7 @@ from ttcodegen.dialects.ttnn.placement import placed_type, placement_of
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import has_trait
 from ttcodegen.ops.core.traits import Trait
-from ttcodegen.ops.ttnn import ttnn_op_classes
+from ttcodegen.ops.dialects import ttnn_op_classes
 from ttcodegen.transforms.functions.const_eval_hoist import constant_values, is_const_eval
 from ttcodegen.transforms.rebuilding import body_of
 

@@ -155,7 +155,7 @@ def _cpp(binary: Binary, path: Path) -> str:
     from ttcodegen.emission.description import module_name
     from ttcodegen.emitc.printer import print_module
     from ttcodegen.flatbuffer.module import module_of
-    from ttcodegen.ops.context import load_dialects
+    from ttcodegen.ops.dialects import load_dialects
 
     module = module_of(binary)
     name = module_name(path.absolute().parent.name if path.stem == "model" else path.stem)

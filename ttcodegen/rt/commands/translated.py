@@ -16,7 +16,7 @@ from ttcodegen.flatbuffer.module import module_of
 from ttcodegen.flatbuffer.program import Program
 from ttcodegen.flatbuffer.reader import read_ttnn_file
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.project.building import build_project
 from ttcodegen.project.rendering import project_files
 from ttcodegen.project.toolchain import find_toolchain

@@ -33,11 +33,11 @@ from ttcodegen.dialects.ttir.sharding import (
 )
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.ops.collectives.mesh_sharding import divides_among_chips
-from ttcodegen.ops.collectives.tensor_shards import TensorParts
+from ttcodegen.ops.collectives.schedule import TensorParts
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import works_between_chips
 from ttcodegen.ops.core.dimensions import Dimensions
-from ttcodegen.ops.ttir import ttir_op_classes
+from ttcodegen.ops.dialects import ttir_op_classes
 from ttcodegen.transforms.mesh.sharding_propagation import (
     Assignment,
     Propagation,

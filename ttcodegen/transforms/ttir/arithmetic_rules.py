@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, SSAValue
 from ttcodegen.dialects.core.datatypes import DataType, element_of, normalized_data_type, shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.lazy_numpy import np
-from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.ops.core.definition import TTIR, TTIRDefinition, has_trait, traits_of, with_trait
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.ops.elementwise.registration import verify_broadcast

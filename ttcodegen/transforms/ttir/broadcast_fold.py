@@ -18,12 +18,11 @@ from xdsl.passes import ModulePass
 
 from ttcodegen.dialects.core.datatypes import element_of, shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.ops.core.builder import broadcast_shapes
-from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.core.builder import broadcast_shapes, splat_of
 from ttcodegen.ops.core.definition import TTIR
 from ttcodegen.ops.core.dimensions import dimension_groups
+from ttcodegen.ops.dialects import ttir_op_classes
 from ttcodegen.ops.elementwise.registration import verify_broadcast
-from ttcodegen.ops.ttir import ttir_op_classes
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter, functions
 
 Shape = tuple[int, ...]

@@ -9,7 +9,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from ttcodegen.ops.ttir import ttir_op_classes
+from ttcodegen.ops.dialects import ttir_op_classes
 from ttcodegen.transforms.functions.common_subexpressions import merge_common_subexpressions
 from ttcodegen.transforms.rewriting import PatternSet, functions
 from ttcodegen.transforms.ttir.arithmetic_rules import ARITHMETIC, folding_rules

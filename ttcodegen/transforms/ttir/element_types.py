@@ -43,7 +43,7 @@ from ttcodegen.dialects.operations.functions import SOURCE_TYPES
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics
 from ttcodegen.foundation.lazy_numpy import np
-from ttcodegen.ops.core.constant_values import number_as
+from ttcodegen.ops.core.builder import number_as
 from ttcodegen.ops.core.definition import TTIRDefinition, library_definition, traits_of
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.transforms.rewriting import (

@@ -20,7 +20,7 @@ from xdsl.passes import ModulePass
 
 from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.ops.core.definition import TTIR, has_trait
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.ops.elementwise.registration import verify_broadcast

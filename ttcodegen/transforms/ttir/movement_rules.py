@@ -7,7 +7,7 @@ from xdsl.ir import SSAValue
 from ttcodegen.dialects.core.constants import reshaped
 from ttcodegen.dialects.core.datatypes import element_of, shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.ops.reduction.reduce import reduced_dims
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
 from ttcodegen.transforms.ttir.queries import full_like, is_same, same_type

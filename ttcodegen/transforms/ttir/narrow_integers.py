@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, SSAValue
 from ttcodegen.dialects.core.datatypes import bf16, element_of, numpy_name, shape_of, ui16
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.lazy_numpy import np
-from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.ops.core.definition import traits_of
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.transforms.rewriting import Rewriter

@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, SSAValue
 from ttcodegen.dialects.core.datatypes import DataType, element_of, normalized_data_type, shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.dialect import ArgumentType
-from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.ops.elementwise.registration import verify_broadcast
 from ttcodegen.transforms.rewriting import Rewriter, is_repeatable
 from ttcodegen.transforms.ttnn.layout import argument_type

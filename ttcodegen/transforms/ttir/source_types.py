@@ -22,7 +22,7 @@ from ttcodegen.dialects.core.datatypes import element_of, f32
 from ttcodegen.dialects.operations.functions import SOURCE_TYPES
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.messages import Level, report
-from ttcodegen.ops.ttir import ttir_op_classes
+from ttcodegen.ops.dialects import ttir_op_classes
 from ttcodegen.transforms.rewriting import (
     Rewriter,
     function_blocks,

@@ -30,7 +30,7 @@ from ttcodegen.dialects.ttmetal.op_names import (
 )
 from ttcodegen.foundation.diagnostics import CompileError, copy_source_offset
 from ttcodegen.ops.core.builder import OpBuilder
-from ttcodegen.ops.ttir import ttir_op_classes
+from ttcodegen.ops.dialects import ttir_op_classes
 
 
 def call_meanings(module: ModuleOp) -> None:

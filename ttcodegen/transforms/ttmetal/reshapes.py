@@ -19,9 +19,9 @@ from ttcodegen.dialects.core.datatypes import element_of, shape_of
 from ttcodegen.dialects.operations.functions import is_cpu_function
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.layout.tiled_shape import TiledShape
-from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.ops.core.definition import TTIR, TTIRDefinition
-from ttcodegen.ops.ttir import ttir_op_classes
+from ttcodegen.ops.dialects import ttir_op_classes
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter, functions
 
 Shape = tuple[int, ...]

@@ -15,12 +15,11 @@ from ttcodegen.dialects.operations.compute_config import ComputeConfig, ComputeC
 from ttcodegen.dialects.ttcore.module_system import system_of
 from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.dialects.ttnn.program_configs import CoreGrid
-from ttcodegen.ops.attention.decode_cores import default_chunk, needed_program
+from ttcodegen.ops.attention.primitives import default_chunk, needed_program
 from ttcodegen.ops.core.calls import COMPUTE_CONFIG_ATTRIBUTE, SDPA_CONFIG_ATTRIBUTE
 from ttcodegen.ops.core.definition import TTNNDefinition, traits_of
-from ttcodegen.ops.core.traits import Trait
-from ttcodegen.ops.core.work import OpShapes
-from ttcodegen.ops.ttnn import TTNNOp
+from ttcodegen.ops.core.traits import OpShapes, Trait
+from ttcodegen.ops.dialects import TTNNOp
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import SystemDescription
 from ttcodegen.transforms.ttnn.layout import operand_specs

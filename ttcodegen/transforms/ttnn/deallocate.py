@@ -15,7 +15,7 @@ from ttcodegen.dialects.ttcore.dialect import LoadCachedOp
 from ttcodegen.dialects.ttnn.placement import placement_of
 from ttcodegen.foundation.diagnostics import copy_source_offset
 from ttcodegen.ops.core.definition import Memory, TTNNDefinition
-from ttcodegen.ops.ttnn import ttnn_op_classes
+from ttcodegen.ops.dialects import ttnn_op_classes
 from ttcodegen.transforms.rebuilding import body_of
 
 _VIEW = "ttmetal.view"

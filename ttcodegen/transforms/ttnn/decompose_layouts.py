@@ -16,7 +16,7 @@ from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, placed_type, placement_of
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import Layout, Memory
-from ttcodegen.ops.ttnn import ttnn_op_classes
+from ttcodegen.ops.dialects import ttnn_op_classes
 from ttcodegen.transforms.rebuilding import keep, rebuild
 
 TILIZED = (

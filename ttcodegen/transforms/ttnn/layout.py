@@ -30,8 +30,7 @@ from ttcodegen.dialects.ttnn.placement import (
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import Layout, Memory, OperandSpec, ResultRule, TTNNDefinition
-from ttcodegen.ops.ttir import TTIROp
-from ttcodegen.ops.ttnn import ttnn_op_classes
+from ttcodegen.ops.dialects import TTIROp, ttnn_op_classes
 from ttcodegen.transforms.rebuilding import body_of, keep, rebuild
 from ttcodegen.transforms.rewriting import erase, is_unused, set_type
 

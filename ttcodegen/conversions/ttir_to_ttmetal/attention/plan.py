@@ -26,8 +26,8 @@ from ttcodegen.dialects.ttkernel.builder import KernelBuilder, Value
 from ttcodegen.dialects.ttmetal.programs import ComputeSettings, Costs, UnitTiles
 from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
-from ttcodegen.ops.attention.forms import keys_at_a_time
 from ttcodegen.ops.attention.reference import default_scale
+from ttcodegen.ops.attention.sdpa import keys_at_a_time
 
 _OF_ROW = ("greatest", "inverse")
 """Circular buffers for what a row of scores comes to."""

@@ -45,11 +45,11 @@ from ttcodegen.dialects.ttcore.cores import CoreRange
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.dialects.ttmetal.programs import CIRCULAR_BUFFERS
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.ops.attention.forms import ATTENTION
+from ttcodegen.ops.attention.sdpa import ATTENTION
 from ttcodegen.ops.convolution.device_windows import WINDOW_PRODUCT, WINDOW_REDUCTION
-from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.ops.core.definition import TTIRDefinition, has_trait
-from ttcodegen.ops.core.tile_lowering import Tile, TileBuilder
+from ttcodegen.ops.core.lowering import Tile, TileBuilder
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.ops.indexing.dynamic_slicing import SLICE_AT
 from ttcodegen.ops.tt_lang import CALLED_OPERATION

@@ -32,8 +32,8 @@ from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
-from ttcodegen.ops.core.constant_values import splat_of
-from ttcodegen.ops.core.tile_lowering import Tile, TileBuilder
+from ttcodegen.ops.core.builder import splat_of
+from ttcodegen.ops.core.lowering import Tile, TileBuilder
 
 MOST_ROW_BYTES = 1_200_000
 """Of L1, for rows of tiles and what is kept beside them; the rest is for what streams."""

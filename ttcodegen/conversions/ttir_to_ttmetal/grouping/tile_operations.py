@@ -16,9 +16,9 @@ from ttcodegen.dialects.ttkernel.attributes import ReduceType
 from ttcodegen.dialects.ttkernel.operation import TTKernelOp
 from ttcodegen.dialects.ttkernel.table import kernel_ops
 from ttcodegen.dialects.ttnn.placement import declared_data_type
-from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.ops.core.definition import TTIRDefinition
-from ttcodegen.ops.core.tile_lowering import NARROW_INTEGERS, Tile, TileBuilder, TileCall
+from ttcodegen.ops.core.lowering import NARROW_INTEGERS, Tile, TileBuilder, TileCall
 from ttcodegen.ops.reduction.reduce import is_on_integer_tiles
 
 # Chains of elementwise ops as operations on tiles.

@@ -26,7 +26,7 @@ from ttcodegen.dialects.ttkernel.builder import KernelBuilder, Value
 from ttcodegen.dialects.ttkernel.table import kernel_ops
 from ttcodegen.dialects.ttmetal.programs import CircularBuffer, NamedConstant
 from ttcodegen.dialects.ttmetal.tuning import Size, evaluate
-from ttcodegen.ops.core.tile_lowering import Parameter, Tile, TileBuilder, TileCall, where_nan
+from ttcodegen.ops.core.lowering import Parameter, Tile, TileBuilder, TileCall, where_nan
 
 # Sizes that a kernel knows by name.
 

@@ -29,7 +29,7 @@ from ttcodegen.dialects.core.datatypes import DataType, shape_of
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.layout.tiled_shape import TiledShape
-from ttcodegen.ops.core.tile_lowering import Tile, TileBuilder
+from ttcodegen.ops.core.lowering import Tile, TileBuilder
 
 
 @dataclass

@@ -19,7 +19,7 @@ from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttcore.cores import CoreRange
 from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
-from ttcodegen.ops.core.tile_lowering import Tile
+from ttcodegen.ops.core.lowering import Tile
 
 MOST_KEPT_BYTES = 512 * 1024
 """Of L1, for tiles of operands that are needed again and again."""

@@ -40,7 +40,7 @@ from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.layout.tiled_shape import row_major_strides
 from ttcodegen.naming.programs import kernel_name
 from ttcodegen.ops.convolution.device_windows import WindowAxis
-from ttcodegen.ops.core.tile_lowering import TileBuilder, TileCall
+from ttcodegen.ops.core.lowering import TileBuilder, TileCall
 
 # The kernels of a convolution or a pool that move data: the reader gathers the rows that windows
 # see, the writer brings the weight and what elementwise ops read, and writes the result.

@@ -14,7 +14,7 @@ from xdsl.ir import Dialect, Operation
 
 from ttcodegen.frontends.stablehlo.reading.assembly import parse_form
 from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp
-from ttcodegen.ops.context import load_dialects
+from ttcodegen.ops.dialects import load_dialects
 
 DIALECTS = ("stablehlo", "mhlo", "chlo", "sdy")
 

@@ -41,7 +41,7 @@ from ttcodegen.lang.compiler.compute.expressions import (
 )
 from ttcodegen.lang.compiler.python.numbers import Arithmetic, Number
 from ttcodegen.lang.simulator.shapes import Shape
-from ttcodegen.ops.core.tile_lowering import Tile, TileBuilder
+from ttcodegen.ops.core.lowering import Tile, TileBuilder
 
 SCALER = "scaler"
 """The circular buffer of ones that reductions multiply by."""

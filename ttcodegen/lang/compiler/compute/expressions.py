@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.lang.simulator.expressions import no_comparison
 from ttcodegen.lang.simulator.shapes import Shape
-from ttcodegen.ops.core.tile_lowering import Tile, TileBuilder
+from ttcodegen.ops.core.lowering import Tile, TileBuilder
 
 INTEGERS = (DataType.INT32, DataType.UINT32)
 """Integers that kernels compute with."""

@@ -10,7 +10,7 @@ from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttkernel.attributes import ReduceDim, ReduceType
 from ttcodegen.lang.compiler.compute.expressions import Apply, Expression, Fill, Picked
 from ttcodegen.lang.simulator.functions import MathFunction
-from ttcodegen.ops.core.tile_lowering import Tile, TileBuilder
+from ttcodegen.ops.core.lowering import Tile, TileBuilder
 
 FLOAT = DataType.FLOAT32
 """Registers hold 32 bits, whatever circular buffers hold."""

@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.ops.core.definition import with_trait
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter

@@ -12,7 +12,7 @@ from ttcodegen.dialects.core.datatypes import bf16, element_of, shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.lazy_numpy import np
 from ttcodegen.ops.attention.sdpa import LOWEST_MASKED
-from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.ops.reduction.reduce import reduced_dims
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
 from ttcodegen.transforms.ttir.broadcast_fold import broadcast

@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 from ttcodegen.dialects.core.datatypes import DataType, element_of, normalized_data_type, shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.ops.attention.reference import Band
-from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.transforms.evaluation import evaluate, known_elements
 from ttcodegen.transforms.ttir.fusing.repetitions import REPETITIONS, repetition
 from ttcodegen.transforms.ttir.positions.forms import Hiding, Region

@@ -17,7 +17,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.core.datatypes import bf16, element_of, shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.ops.core.dimensions import dimension_groups
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
 from ttcodegen.transforms.ttir.broadcast_fold import broadcast

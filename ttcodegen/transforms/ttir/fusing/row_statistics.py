@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.core.datatypes import element_of, shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.ops.reduction.reduce import reduced_dims
 from ttcodegen.transforms.rewriting import Rewriter
 from ttcodegen.transforms.ttir.arithmetic_rules import is_lossless

@@ -18,7 +18,7 @@ from ttcodegen.dialects.core.datatypes import (
     shape_of,
 )
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.ops.core.constant_values import splat_of
+from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.transforms.rewriting import is_repeatable
 from ttcodegen.transforms.ttir.positions.constants import (
     computed_line,

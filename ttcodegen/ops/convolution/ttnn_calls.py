@@ -1,19 +1,28 @@
-"""Calls of the library's convolutions of images: ordinary and transposed ones."""
+"""TTNN calls of convolutions and pools."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.operations.attribute_kinds import DATA_TYPE, INTEGER, INTEGERS
+from ttcodegen.dialects.operations.attribute_kinds import BOOLEAN, DATA_TYPE, INTEGER, INTEGERS
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.ops.convolution.convolution2d import (
+from ttcodegen.foundation.lazy_numpy import np
+from ttcodegen.ops.convolution.convolution import (
     GROUPS,
     expect_channels,
     kernel_of,
     transposed_sizes,
     with_bias,
+)
+from ttcodegen.ops.convolution.pooling import (
+    avg_pool,
+    max_pool,
+    max_pool_indices,
+    seen,
+    window_counts,
 )
 from ttcodegen.ops.convolution.sliding_window import (
     Window,
@@ -32,9 +41,11 @@ from ttcodegen.ops.core.calls import (
     Argument,
     CppCalls,
     Text,
+    bind_elements,
     compute_config,
     cpp_text,
     program_config,
+    trimmed,
 )
 from ttcodegen.ops.core.definition import (
     AttributeSpec,
@@ -47,13 +58,22 @@ from ttcodegen.ops.core.definition import (
     attribute,
     register,
 )
-from ttcodegen.ops.core.shape_checks import expect_result_volume, expect_volume, require
-from ttcodegen.ops.core.traits import CallKind, Trait
-from ttcodegen.ops.core.work import convolution_flops, transposed_convolution_flops
-from ttcodegen.ops.elementwise.fused_activations import activated, verify_activation
+from ttcodegen.ops.core.dimensions import expect_result_volume, expect_volume, require
+from ttcodegen.ops.core.engine import cut, element_product, in_destination
+from ttcodegen.ops.core.traits import (
+    CallKind,
+    Trait,
+    convolution_flops,
+    transposed_convolution_flops,
+    window_flops,
+)
+from ttcodegen.ops.elementwise.unary import activated, verify_activation
 
 if TYPE_CHECKING:
     import numpy
+
+
+# Calls of the library's convolutions of images: ordinary and transposed ones.
 
 WEIGHTS = (DataType.BFLOAT16, DataType.FLOAT32)
 ACTIVATIONS = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B)
@@ -245,5 +265,167 @@ register(
         nouns=("convolution",),
         traits=Trait.OF_LAYER,
         call_kind=CallKind.CONVOLUTION,
+    )
+)
+
+
+# Calls of the library's pools.
+
+_HEADER = "ttnn/operations/pool/generic/generic_pools.hpp"
+
+_POOL_SIZES = ("batch_size", "input_height", "input_width", "channels")
+_LIBRARY = (
+    *(attribute(name, INTEGER) for name in _POOL_SIZES),
+    attribute("kernel_size", INTEGERS),
+    attribute("stride", INTEGERS),
+    attribute("padding", INTEGERS, [0, 0]),
+    attribute("ceil_mode", BOOLEAN, False),
+)
+_DILATION = attribute("dilation", INTEGERS, [1, 1])
+# Tiles are taken as well as rows, but of bf16 only (docs/library-rules.md).
+_INPUT = (OperandSpec("input", layout=None, data_types=(DataType.BFLOAT16,)),)
+_POOLED = ResultRule(DataType.BFLOAT16, Layout.ROW_MAJOR)
+
+
+def _verify_pool(op: CatalogueOp) -> None:
+    """The attributes say the size of the image; results have a row for each window."""
+    images, height, width, channels = (op.parameter(name) for name in _POOL_SIZES)
+    expect_volume(op, (images, height, width, channels), "input")
+    window = verified_library_window(op, op.parameter("kernel_size"))
+    windows = window.output_sizes(op, (height, width))
+    expect_result_volume(op, (images, *windows, channels))
+
+
+def _pool_image(call: Call) -> numpy.ndarray:
+    return call.array("input").reshape([call[name] for name in _POOL_SIZES])
+
+
+def _rows(image: numpy.ndarray) -> numpy.ndarray:
+    return image.reshape(1, 1, -1, image.shape[-1])
+
+
+def _library_max_pool2d(call: Call) -> numpy.ndarray:
+    return _rows(max_pool(_pool_image(call), library_window(call, call["kernel_size"])))
+
+
+def _library_max_pool2d_with_indices(call: Call) -> list[numpy.ndarray]:
+    window = library_window(call, call["kernel_size"])
+    return [_rows(array) for array in max_pool_indices(_pool_image(call), window)]
+
+
+def _reduced_at_once(channels: int) -> int:
+    """Counts the window elements that the library reduces at a time."""
+    return 16 if 1 <= channels % 32 <= 16 else 32
+
+
+def _pool_row(attribute_of: Callable[[str], Any]) -> str:
+    """Means of large windows have sums of 32 bits by default."""
+    elements = math.prod(attribute_of("kernel_size"))
+    return "large_pool" if elements > _reduced_at_once(attribute_of("channels")) else "pool"
+
+
+def _library_avg_pool2d(call: Call) -> numpy.ndarray:
+    """Each element is multiplied with one by their number, which is cut to bfloat16."""
+    image, window = _pool_image(call), library_window(call, call["kernel_size"])
+    padding, arithmetic = call["count_include_pad"], call.arithmetic
+    if arithmetic is None:
+        return _rows(avg_pool(image, window, padding))
+    _, height, width, channels = image.shape
+    counts = window_counts(window, height, width, padding)
+    shares = np.where(counts > 0, 1 / np.maximum(counts, 1), 0).astype(np.float32)
+    shares = cut(shares, 7)
+    at_once = _reduced_at_once(channels)
+    sums = np.float32(0)
+    views = seen(image, window)
+    for number, view in enumerate(views, 1):
+        sums = sums + element_product(view, shares, arithmetic)
+        if number % at_once == 0:
+            sums = in_destination(sums, arithmetic)
+    return _rows(in_destination(np.asarray(sums), arithmetic))
+
+
+def _arguments(calls: CppCalls, op: CatalogueOp, *arrays: str) -> list[Argument]:
+    calls.include(_HEADER)
+    return [
+        calls[op.operand("input")],
+        *(Text(str(op.parameter(name))) for name in _POOL_SIZES),
+        *(array_text(op.parameter(name)) for name in ("kernel_size", "stride", "padding", *arrays)),
+        Text(cpp_text(bool(op.parameter("ceil_mode")))),
+    ]
+
+
+def _pool_memory(calls: CppCalls, op: CatalogueOp) -> Argument:
+    """By default the library leaves its result in L1, in shards."""
+    from ttcodegen.dialects.ttnn.placement import placement_of
+
+    return calls.memory_config(placement_of(op.results[0]))
+
+
+def _cpp_max_pool2d(calls: CppCalls, op: CatalogueOp) -> None:
+    arguments = [*_arguments(calls, op, "dilation"), _pool_memory(calls, op)]
+    if len(op.results) == 2:
+        deallocate_input, reallocate_halo_output, return_indices = "false", "true", "true"
+        flags = (deallocate_input, reallocate_halo_output, return_indices)
+        arguments += [NULLOPT, NULLOPT, *(Text(flag) for flag in flags)]
+    call = calls.call("ttnn::max_pool2d", *arguments, type="std::vector<ttnn::Tensor>")
+    bind_elements(calls, op, call)
+
+
+def _cpp_avg_pool2d(calls: CppCalls, op: CatalogueOp) -> None:
+    arguments = [
+        *_arguments(calls, op),
+        Text(cpp_text(bool(op.parameter("count_include_pad")))),
+        NULLOPT,
+        _pool_memory(calls, op),
+        NULLOPT,  # slices
+        NULLOPT,  # shard scheme
+        compute_config(calls, op),
+    ]
+    calls.bind(op.results[0], calls.call("ttnn::avg_pool2d", *trimmed(arguments)))
+
+
+register(
+    TTNNDefinition(
+        "ttnn.max_pool2d",
+        _INPUT,
+        (*_LIBRARY, _DILATION),
+        verify=_verify_pool,
+        numpy=_library_max_pool2d,
+        result_rules=(_POOLED,),
+        cpp=_cpp_max_pool2d,
+        flops=window_flops,
+        nouns=("pooled",),
+        call_kind=CallKind.POOLING,
+    )
+)
+
+register(
+    TTNNDefinition(
+        "ttnn.max_pool2d_with_indices",
+        _INPUT,
+        (*_LIBRARY, _DILATION),
+        results=2,
+        verify=_verify_pool,
+        numpy=_library_max_pool2d_with_indices,
+        result_rules=(_POOLED, ResultRule("declared", Layout.ROW_MAJOR)),
+        cpp=_cpp_max_pool2d,
+        flops=window_flops,
+        nouns=("pooled", "indices"),
+    )
+)
+
+register(
+    TTNNDefinition(
+        "ttnn.avg_pool2d",
+        _INPUT,
+        (*_LIBRARY, attribute("count_include_pad", BOOLEAN, True), COMPUTE_CONFIG_ATTRIBUTE),
+        verify=_verify_pool,
+        numpy=_library_avg_pool2d,
+        compute=_pool_row,
+        result_rules=(_POOLED,),
+        cpp=_cpp_avg_pool2d,
+        flops=window_flops,
+        nouns=("pooled",),
+        call_kind=CallKind.POOLING,
     )
 )

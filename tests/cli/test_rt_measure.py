@@ -39,22 +39,31 @@ def test_perf_writes_a_table_and_a_trace(tmp_path: Path) -> None:
         rows = list(csv.DictReader(table))
     assert tuple(rows[0]) == COLUMNS
     linear = next(row for row in rows if row["op"] == "ttnn.linear")
-    assert (linear["calls"], linear["program"]) == ("3", "classify")
-    assert int(linear["flops"]) == 3 * (2 * 360 * 64 * 64 + 360 * 64)
-    assert int(linear["bytes"]) == 3 * 4 * (384 * 64 + 64 * 64 + 32 * 64 + 384 * 64)
+    # Of one run, and not of all.
+    assert (linear["calls"], linear["program"]) == ("1", "classify")
+    assert int(linear["flops"]) == 2 * 360 * 64 * 64 + 360 * 64
+    assert int(linear["bytes"]) == 4 * (384 * 64 + 64 * 64 + 32 * 64 + 384 * 64)
+    # The variable and the line of the call in the C++.
+    for row in rows:
+        if not row["line"]:
+            assert not (row["program"] == "classify" and row["op"].startswith("ttnn.")), row
+            continue
+        path, _, line = row["line"].partition(":")
+        called = (out / path).read_text().split("\n")[int(line) - 1]
+        assert row["name"].partition("#")[0] in called, row
     assert float(linear["time_us"]) > 0
     assert sum(float(row["time_share"]) for row in rows) == pytest.approx(1, abs=1e-3)
     assert linear["bound"] == "memory"
     with Path(result["perf_results"]).open() as table:
         calls = list(csv.DictReader(table))
     assert tuple(calls[0]) == PROFILER_COLUMNS
-    assert len(calls) == sum(int(row["calls"]) for row in rows)
+    assert len(calls) == 3 * sum(int(row["calls"]) for row in rows)
     assert [int(call["GLOBAL CALL COUNT"]) for call in calls] == list(range(1, len(calls) + 1))
     linears = [call for call in calls if call["OP CODE"] == "ttnn.linear"]
     host = sum(int(call["HOST DURATION [ns]"]) for call in linears)
     everything = [row for row in rows if row["op"] == "ttnn.linear"]
     reported = sum(float(row["time_us"]) for row in everything)
-    assert host / 1e3 == pytest.approx(reported, rel=1e-3)
+    assert host / 1e3 == pytest.approx(3 * reported, rel=1e-3)
     assert all(call["DEVICE KERNEL DURATION [ns]"] == "" for call in calls)
     trace = json.loads(Path(result["trace"]).read_text())
     events = trace["traceEvents"]
@@ -63,8 +72,8 @@ def test_perf_writes_a_table_and_a_trace(tmp_path: Path) -> None:
     spans = [e for e in events if e["ph"] == "X"]
     for op in {row["op"] for row in rows}:
         calls = [int(row["calls"]) for row in rows if row["op"] == op]
-        assert set(calls) == {3}
-        assert len([e for e in spans if e["name"] == op]) == sum(calls)
+        assert set(calls) == {1}
+        assert len([e for e in spans if e["name"] == op]) == 3 * sum(calls)
     assert all({"ts", "dur", "pid", "tid", "name", "cat", "args"} <= e.keys() for e in spans)
 
 
@@ -227,7 +236,13 @@ def test_compare_names_the_first_op_that_drifts(
     result = tmp_path / "result.json"
     assert main(["compare", *folders, "--result-file", str(result)]) == 4
     (entry,) = json.loads(result.read_text())["results"]
-    assert entry["programs"][0]["first_drift"]["op"] == "ttnn.clamp_scalar"
+    drift = entry["programs"][0]["first_drift"]
+    assert drift["op"] == "ttnn.clamp_scalar"
+    path, _, line = drift["line"].partition(":")
+    called = Path(folders[1], path).read_text().split("\n")[int(line) - 1]
+    assert "ttnn::clamp(" in called
+    assert f"{drift['name']}" in called
+    assert f"ttnn.clamp_scalar {drift['name']} at {drift['line']}" in capsys.readouterr().err
     assert not entry["passed"]
     assert main(["compare", folders[0], str(tmp_path / "absent")]) == 1
 

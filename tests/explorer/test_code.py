@@ -9,10 +9,10 @@ import pytest
 from tests.explorer.test_graphs import MODEL
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.emission.op_lines import LoweredOp, OpLines
-from ttcodegen.explorer.code_lines import CodeLines, Edits
 from ttcodegen.explorer.session import Command, Session
 from ttcodegen.explorer.settings import Settings
 from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.project.code_lines import CodeLines, Edits
 from ttcodegen.project.op_lines import LINES, formatted_lines, lines_archive, read_lines
 from ttcodegen.project.pristine import packed
 

@@ -325,8 +325,9 @@ def _text_of(name: str) -> str:
 def _diff(arguments: list[str]) -> int:
     import difflib
 
-    first, second = (_text_of(name).splitlines(keepends=True) for name in arguments)
-    lines = list(difflib.unified_diff(first, second, *arguments))
+    one, other = arguments
+    first, second = (_text_of(name).splitlines(keepends=True) for name in (one, other))
+    lines = list(difflib.unified_diff(first, second, one, other))
     sys.stdout.writelines(lines)
     return 1 if lines else 0
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
-from ttcodegen.explorer.code_lines import CodeLines, Edits, Node, edited, known_lines
 from ttcodegen.explorer.graph import Graph, GraphNodeStyle, KeyValue, entry_first
 from ttcodegen.explorer.module_graphs import Visit, module_graphs
 from ttcodegen.explorer.origins import NOWHERE, number_without_text
@@ -18,6 +17,7 @@ from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.frontends import frontend_of
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_operations
+from ttcodegen.project.code_lines import CodeLines, Edits, Node, edited, known_lines
 from ttcodegen.project.edits import edited_files
 from ttcodegen.project.op_lines import read_lines
 from ttcodegen.project.pristine import read_pristine

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,6 +22,7 @@ from ttcodegen.rt.commands.command import Command, FileResult
 from ttcodegen.rt.commands.output_checks import device_data_type
 from ttcodegen.rt.commands.project import build_as_it_is, flatbuffer_of_project
 from ttcodegen.rt.commands.running import chosen_programs, program_inputs
+from ttcodegen.rt.op_places import OpPlaces
 from ttcodegen.rt.op_values import OpValues, Pair, side_by_side, values_of_calls, values_of_events
 from ttcodegen.runtime.backend_reports import CallReport
 from ttcodegen.runtime.executable import (
@@ -46,6 +48,11 @@ class Side:
     """What computes the outputs."""
     flatbuffer: FlatbufferExecutable | None
     """What knows the ops, if there is any such file."""
+
+    @cached_property
+    def places(self) -> OpPlaces:
+        """Where its ops are in its C++."""
+        return OpPlaces(self.flatbuffer)
 
 
 @dataclass(frozen=True)
@@ -107,7 +114,7 @@ class Compare(Command):
             counts = len(ours.outputs), len(others.outputs)
             if counts[0] != counts[1]:
                 self.logger.error(f"{info.name}: {counts[0]} outputs and {counts[1]}")
-            drift = self._first_drift(ours, others)
+            drift = self._first_drift(info.name, ours, others, (first.places, second.places))
         passed = all(row["passed"] for row in rows) and counts[0] == counts[1]
         return [{"program": info.name, "passed": passed, "outputs": rows, "first_drift": drift}]
 
@@ -119,7 +126,9 @@ class Compare(Command):
         (self.logger.info if found.passed else self.logger.error)(text)
         return {"name": tensor.name, **_json(found)}
 
-    def _first_drift(self, ours: Run, others: Run) -> dict[str, Any] | None:
+    def _first_drift(
+        self, program: str, ours: Run, others: Run, places: tuple[OpPlaces, OpPlaces]
+    ) -> dict[str, Any] | None:
         by_function = ours.of_calls or others.of_calls
         our_ops, other_ops = ours.ops(by_function), others.ops(by_function)
         if not our_ops or not other_ops:
@@ -136,11 +145,17 @@ class Compare(Command):
             found = _difference(first, second)
             if found is not None and not _is_fused(pair):
                 location = first.location or second.location
-                where = location or f"op {first.index}"
-                self.logger.error(
-                    f"the first op that drifts: {first.name} at {where}: {_text(found)}"
-                )
-                return {"op": first.name, "index": first.index, "location": location}
+                name, line = _place(program, pair, places)
+                where = line or location or f"op {first.index}"
+                said = f"{first.name} {name}" if name else first.name
+                self.logger.error(f"the first op that drifts: {said} at {where}: {_text(found)}")
+                return {
+                    "op": first.name,
+                    "index": first.index,
+                    "name": name,
+                    "line": line,
+                    "location": location,
+                }
         both = len(ops.common)
         ours_all, others_all = both + len(ops.only_first), both + len(ops.only_second)
         self.logger.info(
@@ -149,6 +164,22 @@ class Compare(Command):
         if ours.of_flatbuffer and others.of_flatbuffer:
             self.logger.info("these are ops of the flatbuffers: kernels do not report their ops")
         return None
+
+
+def _place(
+    program: str, pair: Pair, places: tuple[OpPlaces, OpPlaces]
+) -> tuple[str | None, str | None]:
+    """The variable and the line of an op: in the C++ of the second side, which is looked into, or
+    else of the first. Calls that belong to no op have neither."""
+    found: list[tuple[str | None, str | None]] = [
+        (at.variable(program, op.index), at.line(program, op.index))
+        for op, at in ((pair.second, places[1]), (pair.first, places[0]))
+        if op.name.startswith("ttnn.")
+    ]
+    return (
+        next((name for name, _ in found if name), None),
+        next((line for _, line in found if line), None),
+    )
 
 
 def _open(path: Path) -> Side:

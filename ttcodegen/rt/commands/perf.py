@@ -29,6 +29,7 @@ from ttcodegen.rt.device_profile import (
     device_log,
     zone_rows,
 )
+from ttcodegen.rt.op_places import OpPlaces
 from ttcodegen.rt.op_times import KnownOps, LibraryRun, OpClock, OpTimes, times_of_calls
 from ttcodegen.rt.profiler_table import DeviceCall, OpCall, profiler_table
 from ttcodegen.rt.trace import Span, Trace
@@ -52,6 +53,8 @@ COLUMNS: tuple[str, ...] = (
     "program",
     "index",
     "op",
+    "name",
+    "line",
     "location",
     "calls",
     "time_us",
@@ -68,7 +71,8 @@ COLUMNS: tuple[str, ...] = (
     "emulated_us",
     "link_bytes",
 )
-"""The columns of the table. Times, bytes and flops are those of all calls together."""
+"""The columns of the table. Calls, times, bytes and flops are those of one run, the mean of those
+that were measured; `name` is that of the op and of its variable in the C++, `line` its place."""
 
 
 class Perf(Command):
@@ -110,6 +114,7 @@ class Perf(Command):
             executable = open_executable(path)
             try:
                 chip = self._chip(executable)
+                self._places = OpPlaces(_flatbuffer_of(executable))
                 ops = [
                     op
                     for index in chosen_programs(self.arguments, executable)
@@ -120,7 +125,7 @@ class Perf(Command):
         except CompileError as error:
             return self.failed(path, kind, error)
         card = card_roofline(chip)
-        rows = _rows(ops, self._host, card)
+        rows = _rows(ops, self._host, card, self._places, self.arguments["loops"])
         folder = f"perf/{self.artifact_folder(path)}"
         table = self.artifacts.write(f"{folder}/op_times.csv", _csv(rows))
         speed = performance_of(chip)
@@ -241,15 +246,19 @@ class Perf(Command):
         files: Sequence[Path],
     ) -> None:
         total = sum(row["time_us"] for row in rows)
-        self.logger.info(f"{path}: {total / 1e3:.3f} ms")
+        loops: int = self.arguments["loops"]
+        runs = "" if loops == 1 else f", the mean of {loops} runs"
+        self.logger.info(f"{path}: {total / 1e3:.3f} ms a run{runs}")
         estimates = [row["estimated_us"] for row in rows if row["estimated_us"] is not None]
         if estimates:
             self.logger.info(f"  estimated for the card: {sum(estimates) / 1e3:.3f} ms")
         longest = sorted(rows, key=lambda row: -row["time_us"])[:10]
         for row in longest:
-            where = f" at {row['location']}" if row["location"] else ""
+            said = f"{row['op']} {row['name']}" if row["name"] else row["op"]
+            where = row["line"] or row["location"]
             self.logger.info(
-                f"  {row['time_share']:7.1%} {row['time_us'] / 1e3:10.3f} ms  {row['op']}{where}"
+                f"  {row['time_share']:7.1%} {row['time_us'] / 1e3:10.3f} ms  {said}"
+                f"{f' at {where}' if where else ''}"
             )
         for zone in zones:
             self.logger.info(
@@ -285,23 +294,27 @@ def _flatbuffer_of(executable: Executable) -> FlatbufferExecutable | None:
     return None if path is None else open_flatbuffer(path)
 
 
-def _rows(ops: Sequence[OpTimes], host: Roofline, card: Roofline) -> list[dict[str, Any]]:
-    total = sum(op.seconds for op in ops) or 1.0
+def _rows(
+    ops: Sequence[OpTimes], host: Roofline, card: Roofline, places: OpPlaces, runs: int
+) -> list[dict[str, Any]]:
+    total = sum(op.seconds for op in ops) / runs or 1.0
     rows: list[dict[str, Any]] = []
     for op in ops:
-        calls, seconds = len(op.spans), op.seconds
+        calls, seconds = _whole(len(op.spans) / runs), op.seconds / runs
         least = host.least_seconds(op.cost) * calls
         values = (
             op.program,
             op.index,
             op.op,
+            places.name(op.program, op.index),
+            places.line(op.program, op.index),
             op.location,
             calls,
             round(seconds * 1e6, 3),
-            None if op.processor_seconds is None else round(op.processor_seconds * 1e6, 3),
+            None if op.processor_seconds is None else round(op.processor_seconds / runs * 1e6, 3),
             round(seconds / total, 6),
-            op.cost.moved * calls,
-            op.cost.flops * calls,
+            _whole(op.cost.moved * calls),
+            _whole(op.cost.flops * calls),
             card.bound(op.cost),
             round(least / seconds, 6) if seconds > 0 else None,
             round(card.least_seconds(op.cost) * calls * 1e6, 3),
@@ -309,10 +322,15 @@ def _rows(ops: Sequence[OpTimes], host: Roofline, card: Roofline) -> list[dict[s
             None if op.estimate is None else op.estimate.bound,
             None if op.estimate is None else op.estimate.l1_bytes,
             None if op.counts is None else round(op.counts.seconds * calls * 1e6, 3),
-            None if op.estimate is None else op.estimate.link_bytes * calls,
+            None if op.estimate is None else _whole(op.estimate.link_bytes * calls),
         )
         rows.append(dict(zip(COLUMNS, values, strict=True)))
     return rows
+
+
+def _whole(number: float) -> int | float:
+    """A mean, as an integer where it is one."""
+    return int(number) if number == int(number) else round(number, 6)
 
 
 def _calls(ops: Sequence[OpTimes], card: Roofline, speed: Performance) -> list[OpCall]:

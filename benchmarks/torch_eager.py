@@ -25,8 +25,7 @@ from torch import Tensor
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.core.constants import constant_array
-from ttcodegen.dialects.core.datatypes import element_of, numpy_name, shape_of
+from ttcodegen.dialects.core.datatypes import constant_array, element_of, numpy_name, shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.parsing import parse_module

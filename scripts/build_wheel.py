@@ -27,8 +27,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from ttcodegen.project.cpu_backend import sources_hash  # noqa: E402
-from ttcodegen.project.prebuilt import DESCRIPTION, LEVELS  # noqa: E402
+from ttcodegen.project.cpu_backend import (  # noqa: E402
+    DESCRIPTION,
+    LEVELS,
+    sources_hash,
+)
 from ttcodegen.project.toolchain import Toolchain, find_toolchain  # noqa: E402
 
 SOURCES = ROOT / "standalone"

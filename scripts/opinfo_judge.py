@@ -311,7 +311,7 @@ def judge_in_numpy(sample: Sample) -> None:
     """Lowers a sample and runs the module in numpy, in the types of the source."""
     from ttcodegen.frontends import read_module
     from ttcodegen.frontends.torch.tensors import tensor_array
-    from ttcodegen.numerics.golden import Golden
+    from ttcodegen.numerics.golden_values import Golden
 
     model = lower(sample)
     if model is None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ttcodegen.emitc.formatted_texts import FormattedTexts
+from ttcodegen.emitc.formatting import FormattedTexts
 from ttcodegen.foundation import cache
 from ttcodegen.foundation.cache import keep_file, kept_file, own_cache_folder
 

@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING
 
 from ttcodegen.dialects.operations.functions import has_kernels
 from ttcodegen.dialects.operations.verification import verify_module
-from ttcodegen.dialects.ttcore.mesh import ONE_CHIP, MeshShape, declared_mesh, set_mesh
-from ttcodegen.dialects.ttcore.module_system import set_system, system_of
-from ttcodegen.dialects.ttcore.traces import mark_traced
+from ttcodegen.dialects.ttcore.device import (
+    ONE_CHIP,
+    MeshShape,
+    declared_mesh,
+    mark_traced,
+    set_mesh,
+)
+from ttcodegen.dialects.ttcore.dialect import set_system, system_of
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
-from ttcodegen.foundation.suggestions import did_you_mean
+from ttcodegen.foundation.messages import did_you_mean
 from ttcodegen.frontends import source_module
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import check_supported
@@ -342,7 +347,7 @@ def emit_module(
     from ttcodegen.emission.op_lines import LoweredOps
     from ttcodegen.emitc.formatting import format_files
     from ttcodegen.emitc.printer import print_with_origins
-    from ttcodegen.naming.interface import prepare_name
+    from ttcodegen.naming.arguments import prepare_name
     from ttcodegen.ops.tt_lang import LIBRARY_CALL
 
     name = module_name(options.module_name)
@@ -409,7 +414,7 @@ def emit_module(
 def _kernel_paths(module: ModuleOp, target: str) -> Mapping[tuple[str, str], str]:
     if target != "ttmetal":
         return {}
-    from ttcodegen.emission.convert_ttkernel_to_emitc import kernel_paths
+    from ttcodegen.emission.convert_to_emitc import kernel_paths
 
     return kernel_paths(module)
 
@@ -436,9 +441,9 @@ def _origin(options: CompileOptions, input_hash: str) -> Origin:
 
 def _ttm(module: ModuleOp, origin: Origin) -> bytes:
     """The file of a module of device programs, whose kernels are EmitC already."""
-    from ttcodegen.emission.convert_ttkernel_to_emitc import kernel_texts
+    from ttcodegen.emission.convert_to_emitc import kernel_texts
     from ttcodegen.emission.device_manifest import exchanged_over_links
-    from ttcodegen.flatbuffer.ttm_writer import write_ttm
+    from ttcodegen.flatbuffer.writer import write_ttm
 
     return write_ttm(module, origin, kernel_texts(module), exchanged_over_links(module))
 
@@ -461,7 +466,7 @@ def _device_manifest(
     from ttcodegen.emission.description import DeviceManifest
 
     if options.target == "ttmetal":
-        from ttcodegen.emission.convert_ttkernel_to_emitc import kernel_paths
+        from ttcodegen.emission.convert_to_emitc import kernel_paths
         from ttcodegen.emission.device_manifest import device_manifest
 
         return device_manifest(module, kernel_paths(module), options.arch)
@@ -527,7 +532,7 @@ def _estimates(entries: Sequence[Entry], options: CompileOptions) -> dict[str, F
 
 
 def _data_file(constant: ConstantFile) -> DataFile:
-    from ttcodegen.dialects.core.constants import constant_array
+    from ttcodegen.dialects.core.datatypes import constant_array
     from ttcodegen.emission.description import DataFile
     from ttcodegen.ops.movement.layout import converted
 
@@ -566,8 +571,7 @@ def _tensor(
     tensor: InterfaceTensor, source_dtype: str, tuned: Collection[SSAValue] = ()
 ) -> TensorDescription:
     from ttcodegen.dialects.ttnn.placement import placement_of
-    from ttcodegen.emission.description import TensorDescription, TensorKind
-    from ttcodegen.emission.tolerances import output_tolerance
+    from ttcodegen.emission.description import TensorDescription, TensorKind, output_tolerance
     from ttcodegen.naming.tuning import PRODUCT_WEIGHTS, qualified
 
     placement = placement_of(tensor.value)

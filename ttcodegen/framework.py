@@ -28,8 +28,7 @@ from ttcodegen.project.settings import ProjectOptions
 if TYPE_CHECKING:
     import numpy as np
 
-    from ttcodegen.emission.description import ModuleDescription
-    from ttcodegen.emission.structure import Structure
+    from ttcodegen.emission.description import ModuleDescription, Structure
 
 
 class CheckError(Exception):
@@ -168,7 +167,7 @@ def _rendered(error: CompileError, source: Source | None = None) -> CompileError
 def _compile_to_project(
     model: FrameworkModel, out: Path, name: str, options: ProjectOptions
 ) -> Path:
-    from ttcodegen.project.rendering import project_files
+    from ttcodegen.project.sources import project_files
     from ttcodegen.project.writer import refuse_unrelated_folder, write_project
 
     options.refuse_contradictions()

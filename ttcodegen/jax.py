@@ -18,7 +18,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ttcodegen.emission.structure import Structure, static
+from ttcodegen.emission.description import Structure, static
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.framework import (
     CheckError,

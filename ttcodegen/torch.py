@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Unpack
 
-from ttcodegen.emission.structure import Structure, static
+from ttcodegen.emission.description import Structure, static
 from ttcodegen.foundation.diagnostics import CompileError, Source, SourceLocation
 from ttcodegen.framework import (
     CheckError,

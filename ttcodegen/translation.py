@@ -104,7 +104,7 @@ def with_golden_map(translated: Translated, folder: Path) -> Translated:
     Raises:
         CompileError: if a value cannot be read, or belongs to no tensor.
     """
-    from ttcodegen.numerics.golden_map import embed_golden_map, read_golden_map
+    from ttcodegen.numerics.golden_values import embed_golden_map, read_golden_map
 
     assert isinstance(translated.whole, bytes)
     data = embed_golden_map(translated.whole, read_golden_map(folder))
@@ -113,8 +113,7 @@ def with_golden_map(translated: Translated, folder: Path) -> Translated:
 
 def _origin(module: ModuleOp, source: Source | bytes) -> Origin:
     """Origin that a module records, or else this text."""
-    from ttcodegen.flatbuffer.module import origin_of
-    from ttcodegen.flatbuffer.writer import Origin
+    from ttcodegen.flatbuffer.writer import Origin, origin_of
 
     assert isinstance(source, Source)
     text_hash = source.digest
@@ -127,9 +126,9 @@ def ttmetal_to_flatbuffer(source: Source | bytes) -> Translated:
     Raises:
         CompileError: if the text is no such module.
     """
-    from ttcodegen.emission.convert_ttkernel_to_emitc import kernel_texts
+    from ttcodegen.emission.convert_to_emitc import kernel_texts
     from ttcodegen.emission.device_manifest import exchanged_over_links
-    from ttcodegen.flatbuffer.ttm_writer import write_ttm
+    from ttcodegen.flatbuffer.writer import write_ttm
 
     module = _module(source)
     origin = _write_kernels(module, source)
@@ -147,7 +146,7 @@ def ttkernel_to_cpp(source: Source | bytes) -> Translated:
         CompileError: if there are no kernels, or an op has no C++.
     """
     from ttcodegen.compat.ttmetal_programs import DISPATCH
-    from ttcodegen.dialects.ttmetal.op_names import RUN_PROGRAM
+    from ttcodegen.dialects.ttmetal.programs import RUN_PROGRAM
 
     module = _module(source)
     runs = (RUN_PROGRAM, DISPATCH)
@@ -164,7 +163,7 @@ def ttkernel_to_cpp(source: Source | bytes) -> Translated:
 
 def _write_kernels(module: ModuleOp, source: Source | bytes) -> Origin:
     """Makes C++ files of the kernels of a module of device programs; where it comes from."""
-    from ttcodegen.emission.convert_ttkernel_to_emitc import ConvertTTKernelToEmitC
+    from ttcodegen.emission.convert_to_emitc import ConvertTTKernelToEmitC
     from ttcodegen.ops.dialects import load_dialects
 
     origin = _origin(module, source)
@@ -191,8 +190,8 @@ def _kernels_alone(module: ModuleOp) -> dict[str, str]:
     from ttcodegen.conversions.ttkernel_to_emitc.functions import write_kernel
     from ttcodegen.dialects.operations.functions import KERNEL_THREAD
     from ttcodegen.emitc.builder import open_file
-    from ttcodegen.emitc.identifiers import file_stem
     from ttcodegen.emitc.printer import print_module
+    from ttcodegen.emitc.spelling import file_stem
 
     _infer_threads(module)
     holder = ModuleOp([])
@@ -253,8 +252,9 @@ def _undeclared_kernel(function: FuncOp) -> tuple[Kernel, Program]:
 
     from ttcodegen.dialects.ttkernel.attributes import ThreadType
     from ttcodegen.dialects.ttkernel.operation import kernel_thread
-    from ttcodegen.dialects.ttmetal.op_names import NAMED_ARGUMENT, RUN_TIME_ARGUMENT
     from ttcodegen.dialects.ttmetal.programs import (
+        NAMED_ARGUMENT,
+        RUN_TIME_ARGUMENT,
         CoreArea,
         Kernel,
         NamedConstant,
@@ -304,8 +304,8 @@ def flatbuffer_to_mlir(source: Source | bytes) -> Translated:
     Raises:
         CompileError: if the data are no such file.
     """
-    from ttcodegen.flatbuffer.module import module_of
     from ttcodegen.flatbuffer.reader import read_ttnn
+    from ttcodegen.flatbuffer.writer import module_of
     from ttcodegen.transforms.module_text import module_text
 
     assert isinstance(source, bytes)
@@ -344,7 +344,7 @@ def _module(source: Source | bytes) -> ModuleOp:
 
 def _set_wanted_system(module: ModuleOp) -> None:
     """Raises CompileError if the module is for another system: its layouts would not fit."""
-    from ttcodegen.dialects.ttcore.module_system import set_system, system_of
+    from ttcodegen.dialects.ttcore.dialect import set_system, system_of
 
     wanted = _wanted.get()
     if wanted is None:

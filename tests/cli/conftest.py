@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.flatbuffers import SCHEMA
 from tests.flatbuffer.programs import adding_program, binary
-from ttcodegen.flatbuffer.encoding import encode
+from ttcodegen.flatbuffer.decoding import encode
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.flatbuffer.programs import adding_program, binary
-from ttcodegen.flatbuffer.encoding import encode
+from ttcodegen.flatbuffer.decoding import encode
 from ttcodegen.flatbuffer.schema import load_schema
 from ttcodegen.rt import API
 

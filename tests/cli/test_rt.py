@@ -17,7 +17,7 @@ from ttcodegen.cli.rt import main
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.rt import API, Artifacts, Logger
 from ttcodegen.rt.commands import arguments
-from ttcodegen.runtime import initialization
+from ttcodegen.runtime import program_inputs
 from ttcodegen.systems.description import ARCHITECTURES
 
 # The command line
@@ -74,7 +74,7 @@ def test_options_that_make_no_sense_are_refused_by_name(
 
 
 def test_tables_of_names_agree_with_what_they_name() -> None:
-    assert set(arguments.INIT_KINDS) == set(initialization.KINDS)
+    assert set(arguments.INIT_KINDS) == set(program_inputs.KINDS)
     assert arguments.ARCHITECTURES == ARCHITECTURES
 
 

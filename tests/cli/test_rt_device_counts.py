@@ -17,6 +17,7 @@ from ttcodegen.rt.device_profile import (
     CoreCounts,
     KernelCounts,
     ProgramCounts,
+    Trace,
     ZoneCounts,
     add_device_tracks,
     counts_of_launches,
@@ -24,8 +25,7 @@ from ttcodegen.rt.device_profile import (
     device_log,
     zone_rows,
 )
-from ttcodegen.rt.profiler_table import DeviceCall
-from ttcodegen.rt.trace import Trace
+from ttcodegen.rt.op_times import DeviceCall
 from ttcodegen.runtime.backend_reports import DEVICE_REPORT
 from ttcodegen.systems.performance import performance
 

@@ -16,14 +16,14 @@ from ttcodegen.cli.opt import main as opt_main
 from ttcodegen.cli.rt import main
 from ttcodegen.cli.translate import main as translate_main
 from ttcodegen.cli.ttcodegen import main as compile_main
-from ttcodegen.flatbuffer.encoding import encode
+from ttcodegen.flatbuffer.decoding import encode
 from ttcodegen.flatbuffer.system import read_ttsys_file, write_ttsys
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.rt import Logger
 from ttcodegen.rt.commands import arguments
 from ttcodegen.rt.commands import compare as comparing
 from ttcodegen.rt.commands.perf import COLUMNS
-from ttcodegen.rt.profiler_table import COLUMNS as PROFILER_COLUMNS
+from ttcodegen.rt.op_times import COLUMNS as PROFILER_COLUMNS
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import ARCHITECTURES
 

@@ -7,7 +7,7 @@ import pytest
 from ttcodegen.cli.ttcodegen import main as compile_main
 from ttcodegen.flatbuffer.program import Binary
 from ttcodegen.flatbuffer.reader import read_ttnn_file
-from ttcodegen.rt.op_calls import ExpectedCall, expected_calls, ops_of_calls
+from ttcodegen.rt.op_times import ExpectedCall, expected_calls, ops_of_calls
 from ttcodegen.runtime.backend_reports import CallReport, CallResult, ReportedCall
 
 SOURCE = """

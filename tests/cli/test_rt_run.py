@@ -13,7 +13,7 @@ from tests.flatbuffer.programs import adding_program, binary
 from ttcodegen.cli.rt import main
 from ttcodegen.cli.ttcodegen import main as compile_main
 from ttcodegen.flatbuffer import program as file
-from ttcodegen.flatbuffer.encoding import encode
+from ttcodegen.flatbuffer.decoding import encode
 from ttcodegen.flatbuffer.system import write_ttsys
 from ttcodegen.rt import API
 from ttcodegen.rt.commands import arguments

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.flatbuffer.programs import adding_program, binary, tensor
-from ttcodegen.flatbuffer.encoding import encode
+from ttcodegen.flatbuffer.decoding import encode
 from ttcodegen.flatbuffer.schema import load_schema
 
 TOOLS = ("ttcodegen", "opt", "translate", "rt")

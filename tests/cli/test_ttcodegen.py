@@ -281,7 +281,7 @@ def test_a_build_that_fails(
     def broken(*_: object) -> dict[str, str]:
         return {"src/capi.cpp": "#error no\n", "src/main.cpp": "#error no\n"}
 
-    monkeypatch.setattr("ttcodegen.project.rendering.render_sources", broken)
+    monkeypatch.setattr("ttcodegen.project.sources.render_sources", broken)
     out = tiny.parent / "out"
     for option in ("--check", "--build"):
         assert main([str(tiny), "-o", str(out), option]) == 3

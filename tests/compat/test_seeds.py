@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ttcodegen.compat import ttir_buffers, ttnn_modules
+from ttcodegen.compat import ttmetal_programs, ttnn_modules
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.frontends import read_module
 from ttcodegen.ops.dialects import load_dialects
@@ -152,7 +152,7 @@ def test_examples_of_operations_are_read() -> None:
 def test_operations_have_names() -> None:
     """Every operation that the books list is one of ours, under today's name or an older one."""
     context = load_dialects()
-    other = {*ttnn_modules.DEVICE_OPS, *ttnn_modules.RULES, *ttir_buffers.TEXT}
+    other = {*ttnn_modules.DEVICE_OPS, *ttnn_modules.RULES, *ttmetal_programs.TEXT}
     missing: set[str] = set()
     found: set[str] = set()
     pattern = r"^((?:tt|ttir|ttnn|ttmetal|ttkernel)\.[a-z_0-9]+)(?: \(tt::|\n\(tt::)"

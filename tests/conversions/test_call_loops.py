@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import i32
 
 from ttcodegen.conversions.host_functions.outlining import with_loops
 from ttcodegen.conversions.host_functions.statements import Loop, Statement
-from ttcodegen.emitc.text import Text
+from ttcodegen.emitc.spelling import Text
 from ttcodegen.ops.core.calls import Call, Use
 
 OP = test.TestOp(result_types=[i32])

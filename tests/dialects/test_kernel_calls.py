@@ -26,9 +26,8 @@ from ttcodegen.dialects.ttkernel.attributes import (
     ThreadType,
     TileCacheType,
 )
-from ttcodegen.dialects.ttkernel.cpp_calls import kernel_call
 from ttcodegen.dialects.ttkernel.definition import CallForm, KernelOp
-from ttcodegen.dialects.ttkernel.operation import TTKernelOp
+from ttcodegen.dialects.ttkernel.operation import TTKernelOp, kernel_call
 from ttcodegen.dialects.ttkernel.table import kernel_ops
 from ttcodegen.foundation.diagnostics import CompileError
 

@@ -40,9 +40,13 @@ from ttcodegen.dialects.ttkernel.attributes import (
     TileCacheType,
 )
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder
-from ttcodegen.dialects.ttkernel.cpp_calls import kernel_call
 from ttcodegen.dialects.ttkernel.definition import ANY_THREAD, Engine, KernelOp
-from ttcodegen.dialects.ttkernel.operation import TTKernelOp, create, ttkernel_op_classes
+from ttcodegen.dialects.ttkernel.operation import (
+    TTKernelOp,
+    create,
+    kernel_call,
+    ttkernel_op_classes,
+)
 from ttcodegen.dialects.ttkernel.table import kernel_ops
 from ttcodegen.foundation.diagnostics import CompileError
 

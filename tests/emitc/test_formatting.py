@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ttcodegen.emitc import clang_format, formatted_texts, formatting
-from ttcodegen.emitc.formatting import format_files, start_formatting
-from ttcodegen.emitc.pieces import Piece
+from ttcodegen.emitc import formatting
+from ttcodegen.emitc.formatting import Piece, format_files, start_formatting
 from ttcodegen.foundation.diagnostics import CompileError
 
 STYLE = "BasedOnStyle: Google\nIndentWidth: 4\nAccessModifierOffset: -2\nColumnLimit: 100\n"
@@ -138,10 +137,10 @@ def broken_binary(tmp_path: Path) -> str:
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many pieces each process that starts from now on formats."""
     counts: list[int] = []
-    start = clang_format._Process.__init__
+    start = formatting._Process.__init__
 
     def started(
-        self: clang_format._Process,
+        self: formatting._Process,
         command: Sequence[str],
         pieces: Sequence[Piece],
         files: Sequence[Path],
@@ -149,7 +148,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         counts.append(len(pieces))
         start(self, command, pieces, files)
 
-    monkeypatch.setattr(clang_format._Process, "__init__", started)
+    monkeypatch.setattr(formatting._Process, "__init__", started)
     return counts
 
 
@@ -200,7 +199,7 @@ def test_texts_that_were_not_used_for_long_go_first(
     format_files({"a.cpp": "int  x;\n"}, STYLE)
     (first,) = cache.iterdir()
     os.utime(first, (0, 0))
-    monkeypatch.setattr(formatted_texts, "_MOST_BYTES", 30)
+    monkeypatch.setattr(formatting, "_MOST_BYTES", 30)
     format_files({"a.cpp": "int  y;\n"}, STYLE)
     assert first.exists()
     format_files({"a.cpp": "int  z;\n"}, STYLE)

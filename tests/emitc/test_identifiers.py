@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ttcodegen.emitc.identifiers import (
+from ttcodegen.emitc.spelling import (
     NameScope,
     constant_name,
     file_stem,

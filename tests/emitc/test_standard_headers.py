@@ -6,8 +6,8 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from ttcodegen.emitc.builder import open_file
-from ttcodegen.emitc.standard_headers import standard_headers
-from ttcodegen.emitc.text import Text
+from ttcodegen.emitc.inlining import standard_headers
+from ttcodegen.emitc.spelling import Text
 
 
 @pytest.mark.parametrize(

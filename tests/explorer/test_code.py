@@ -13,8 +13,7 @@ from ttcodegen.explorer.session import Command, Session
 from ttcodegen.explorer.settings import Settings
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.project.code_lines import CodeLines, Edits
-from ttcodegen.project.op_lines import LINES, formatted_lines, lines_archive, read_lines
-from ttcodegen.project.pristine import packed
+from ttcodegen.project.edits import LINES, formatted_lines, lines_archive, packed, read_lines
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CALLED = {

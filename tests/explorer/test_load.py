@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from tests.explorer.test_graphs import MODEL
+from ttcodegen.explorer.requests import Workers
 from ttcodegen.explorer.server import Server
 from ttcodegen.explorer.session import Session
-from ttcodegen.explorer.workers import Workers
 
 pytestmark = pytest.mark.slow
 
@@ -116,9 +116,9 @@ def test_no_connection_is_reset_and_small_models_need_not_wait(
 def test_memory_comes_back_after_many_conversions(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ttcodegen.explorer import workers
+    from ttcodegen.explorer import requests
 
-    monkeypatch.setattr(workers, "_IDLE", 2.0)
+    monkeypatch.setattr(requests, "_IDLE", 2.0)
     before = memory_mebibytes()
 
     async def convert() -> None:

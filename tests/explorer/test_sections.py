@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ttcodegen.explorer.graph import Graph, GraphNode
-from ttcodegen.explorer.sections import MOST_IN_LAYER, divide_large_layers
+from ttcodegen.explorer.graph import MOST_IN_LAYER, Graph, GraphNode, divide_large_layers
 
 
 def graph_of(namespaces: list[str]) -> Graph:

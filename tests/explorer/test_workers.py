@@ -13,10 +13,9 @@ import pytest
 
 from tests.explorer.test_graphs import MODEL
 from ttcodegen.compilation import CompileOptions
-from ttcodegen.explorer import workers as workers_module
-from ttcodegen.explorer.requests import Request, perform
-from ttcodegen.explorer.results_cache import ResultsCache
-from ttcodegen.explorer.workers import Workers
+from ttcodegen.explorer import requests as workers_module
+from ttcodegen.explorer.requests import Request, Workers, perform
+from ttcodegen.explorer.results import ResultsCache
 from ttcodegen.foundation.diagnostics import CompileError
 
 

@@ -10,9 +10,8 @@ import pytest
 from tests.flatbuffer.programs import adding_program, binary
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.flatbuffer import program as file
-from ttcodegen.flatbuffer.module import module_of, origin_of
 from ttcodegen.flatbuffer.reader import read_ttnn
-from ttcodegen.flatbuffer.writer import Origin, write_ttnn
+from ttcodegen.flatbuffer.writer import Origin, module_of, origin_of, write_ttnn
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.parsing import parse_module
 from ttcodegen.transforms.module_text import module_text

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from tests.flatbuffer.programs import adding_program, binary, tensor
 from ttcodegen.flatbuffer import program as file
-from ttcodegen.flatbuffer.decoding import decode
-from ttcodegen.flatbuffer.encoding import encode
+from ttcodegen.flatbuffer.decoding import decode, encode
 from ttcodegen.flatbuffer.reader import read_ttnn, read_ttnn_file
 from ttcodegen.flatbuffer.schema import load_schema, parse_schema
 from ttcodegen.foundation.diagnostics import CompileError

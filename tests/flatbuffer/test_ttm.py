@@ -15,13 +15,12 @@ from tests.flatbuffer.programs import ORIGIN
 from tests.ttmetal.emission import with_kernels_written
 from tests.ttmetal.exp_module import exp_module, exp_program
 from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.flatbuffer import program as device
 from ttcodegen.flatbuffer import program as file
-from ttcodegen.flatbuffer import ttm_program as device
-from ttcodegen.flatbuffer.encoding import encode
-from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.flatbuffer.decoding import encode
+from ttcodegen.flatbuffer.reader import is_ttm, read_ttm, read_ttm_file, read_ttnn
 from ttcodegen.flatbuffer.schema import load_schema
-from ttcodegen.flatbuffer.ttm_reader import is_ttm, read_ttm, read_ttm_file
-from ttcodegen.flatbuffer.ttm_writer import write_ttm
+from ttcodegen.flatbuffer.writer import write_ttm
 from ttcodegen.foundation.diagnostics import CompileError
 
 SCHEMA = load_schema("ttm.fbs")
@@ -39,8 +38,8 @@ BINARY = read_ttm(GOOD)
 
 
 def test_records_have_the_fields_of_their_tables() -> None:
-    assert {record.__name__ for record in device.RECORDS} == set(SCHEMA.tables)
-    for record in device.RECORDS:
+    assert {record.__name__ for record in device.TTM_RECORDS} == set(SCHEMA.tables)
+    for record in device.TTM_RECORDS:
         names = tuple(field.name for field in dataclasses.fields(record))
         assert names == tuple(field.name for field in SCHEMA.tables[record.__name__])
 

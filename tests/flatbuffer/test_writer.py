@@ -26,7 +26,7 @@ from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.flatbuffer.writer import write_ttnn
 from ttcodegen.foundation.diagnostics import CompileError, Source
-from ttcodegen.naming.interface import argument_names, result_names
+from ttcodegen.naming.arguments import argument_names, result_names
 from ttcodegen.parsing import parse_module
 
 

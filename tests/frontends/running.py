@@ -12,7 +12,7 @@ from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.dialects.operations.verification import verify_module
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.frontends import read_module
-from ttcodegen.numerics.golden import Golden
+from ttcodegen.numerics.golden_values import Golden
 from ttcodegen.parsing import check_supported
 
 

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ttcodegen.dialects.operations.verification import verify_module
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.frontends import read_module
-from ttcodegen.numerics.golden import Golden
+from ttcodegen.numerics.golden_values import Golden
 from ttcodegen.parsing import check_supported
 
 

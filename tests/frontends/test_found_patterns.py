@@ -10,7 +10,7 @@ from tests.frontends.running import ops_of, read
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.foundation.diagnostics import Source
-from ttcodegen.numerics.golden import Golden
+from ttcodegen.numerics.golden_values import Golden
 from ttcodegen.numerics.interpreter import Interpreter
 from ttcodegen.transforms.ttir.canonicalize import TTIRCanonicalizePass
 from ttcodegen.transforms.ttir.decompose import TTIRDecomposePass

@@ -12,7 +12,7 @@ import pytest
 
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.frontends import read_module
-from ttcodegen.numerics.golden import Golden
+from ttcodegen.numerics.golden_values import Golden
 
 MODULES = Path(__file__).parent / "modules"
 GENERATOR = np.random.default_rng(3)

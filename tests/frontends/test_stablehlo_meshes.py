@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from ttcodegen.dialects.ttcore.mesh import declared_mesh
+from ttcodegen.dialects.ttcore.device import declared_mesh
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.frontends import source_module
 from ttcodegen.frontends.stablehlo.meshes import NamedMesh
-from ttcodegen.numerics.golden import Golden
+from ttcodegen.numerics.golden_values import Golden
 
 X = np.random.default_rng(0).standard_normal((16, 8)).astype(np.float32)
 

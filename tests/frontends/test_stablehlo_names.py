@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr, UnknownLoc
 from ttcodegen.foundation.diagnostics import CompileError, Source, SourceLocation
 from ttcodegen.frontends import read_module
 from ttcodegen.frontends.stablehlo.reading.names import named_location
-from ttcodegen.naming.layers import location_name
+from ttcodegen.naming.sources import location_name
 
 
 @pytest.mark.parametrize(

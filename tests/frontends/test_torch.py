@@ -16,7 +16,7 @@ import ttcodegen.torch  # noqa: E402
 from tests.frontends.running import read, run  # noqa: E402
 from tests.frontends.torch_models import MODELS, model  # noqa: E402
 from ttcodegen.foundation.diagnostics import CompileError, SourceLocation  # noqa: E402
-from ttcodegen.numerics.golden import Golden  # noqa: E402
+from ttcodegen.numerics.golden_values import Golden  # noqa: E402
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("ignore")]
 

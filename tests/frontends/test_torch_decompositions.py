@@ -15,7 +15,7 @@ import ttcodegen.torch  # noqa: E402
 from tests.frontends.running import read  # noqa: E402
 from ttcodegen.foundation.diagnostics import CompileError  # noqa: E402
 from ttcodegen.frontends.torch.decompositions import DECOMPOSITIONS  # noqa: E402
-from ttcodegen.numerics.golden import Golden  # noqa: E402
+from ttcodegen.numerics.golden_values import Golden  # noqa: E402
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("ignore")]
 T: Any = torch

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.dialects.ttcore.mesh import declared_mesh
+from ttcodegen.dialects.ttcore.device import declared_mesh
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.frontends import source_module
 

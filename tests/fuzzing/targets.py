@@ -27,11 +27,10 @@ from tests.random_programs.checking import module_of
 from tests.random_programs.recipes import RECIPES
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.dialects.operations.verification import verify_module
-from ttcodegen.flatbuffer.encoding import encode
-from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.flatbuffer.decoding import encode
+from ttcodegen.flatbuffer.reader import read_ttm, read_ttnn
 from ttcodegen.flatbuffer.schema import load_schema
 from ttcodegen.flatbuffer.system import write_ttsys
-from ttcodegen.flatbuffer.ttm_reader import read_ttm
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.frontends import module_for_passes
 from ttcodegen.ops.dialects import load_dialects

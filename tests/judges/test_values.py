@@ -15,7 +15,7 @@ from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.frontends import read_module
-from ttcodegen.numerics.golden import Golden
+from ttcodegen.numerics.golden_values import Golden
 from ttcodegen.numerics.interpreter import Interpreter
 from ttcodegen.project.cpu_backend import CPUBackend
 

@@ -18,10 +18,10 @@ from ttcodegen.flatbuffer.reader import read_ttnn_file
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.frontends import source_module
 from ttcodegen.lang.projects.calling import operations_of
-from ttcodegen.numerics.golden import Golden
+from ttcodegen.numerics.golden_values import Golden
 from ttcodegen.ops.tt_lang import calling
 from ttcodegen.project.cpu_backend import CPUBackend
-from ttcodegen.rt.op_calls import expected_calls
+from ttcodegen.rt.op_times import expected_calls
 
 PROGRAM = """import ttl
 

@@ -8,10 +8,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.ttcore.memory import Layout
-from ttcodegen.dialects.ttcore.shards import Shards
+from ttcodegen.dialects.ttcore.shards import Layout, Shards
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.layout.placements import (
+    TiledShape,
     bank_bytes,
     layout_of,
     page_bytes,
@@ -20,7 +20,6 @@ from ttcodegen.layout.placements import (
     tiles,
     whole_bytes,
 )
-from ttcodegen.layout.tiled_shape import TiledShape
 
 SHAPES = st.lists(st.integers(1, 70), max_size=5).map(tuple)
 DATA_TYPES = st.sampled_from(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ttcodegen.cli.run_lines import lit_files, run_lines
-from ttcodegen.compat.refused_passes import _REASONS
+from ttcodegen.compat.refusals import _REASONS
 from ttcodegen.transforms.pass_options import Option, OptionError, decode_options, split_options
 from ttcodegen.transforms.registry import (
     Entry,

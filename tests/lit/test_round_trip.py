@@ -25,14 +25,10 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region
 
 from ttcodegen.cli.opt import main
-from ttcodegen.dialects.core.constants import elements
-from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.core.datatypes import DataType, elements
 from ttcodegen.dialects.operations import attribute_kinds as kinds
-from ttcodegen.dialects.operations.compute_config import COMPUTE_CONFIG, ComputeConfig
-from ttcodegen.dialects.ttcore.cores import CoreRange
-from ttcodegen.dialects.ttcore.math_fidelity import MathFidelity
-from ttcodegen.dialects.ttcore.memory import Layout
-from ttcodegen.dialects.ttcore.shards import Orientation, Shards
+from ttcodegen.dialects.operations.compute_config import COMPUTE_CONFIG, ComputeConfig, MathFidelity
+from ttcodegen.dialects.ttcore.shards import CoreRange, Layout, Orientation, Shards
 from ttcodegen.dialects.ttnn.placement import (
     LayoutTextError,
     TensorPlacement,

@@ -9,11 +9,10 @@ import pytest
 from xdsl.dialects.func import FuncOp
 
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
-from ttcodegen.emitc.identifiers import identifier
+from ttcodegen.emitc.spelling import identifier
 from ttcodegen.flatbuffer import program as file
-from ttcodegen.flatbuffer.module import module_of
-from ttcodegen.flatbuffer.reader import read_ttnn
-from ttcodegen.flatbuffer.ttm_reader import read_ttm
+from ttcodegen.flatbuffer.reader import read_ttm, read_ttnn
+from ttcodegen.flatbuffer.writer import module_of
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.optimizer.overrides.call_names import CallNames
 

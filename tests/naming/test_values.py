@@ -13,7 +13,7 @@ from tests.naming.test_targets import names
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.naming.functions import part_title
-from ttcodegen.naming.layers import (
+from ttcodegen.naming.sources import (
     common_layer,
     layer,
     layer_of_weight,

@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.dialects.operations.arithmetic import COMPUTE_DEFAULTS, Arithmetic
-from ttcodegen.dialects.operations.compute_config import ComputeConfig
-from ttcodegen.dialects.ttcore.math_fidelity import MathFidelity
+from ttcodegen.dialects.operations.compute_config import (
+    COMPUTE_DEFAULTS,
+    Arithmetic,
+    ComputeConfig,
+    MathFidelity,
+)
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.numerics.interpreter import Interpreter
 from ttcodegen.numerics.lowered import read_flatbuffer

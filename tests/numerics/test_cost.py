@@ -11,7 +11,7 @@ from tests.flatbuffer.programs import tensor
 from ttcodegen.cost.roofline import Roofline, card_roofline, host_roofline
 from ttcodegen.cost.work import Cost, cost_of
 from ttcodegen.flatbuffer import program as file
-from ttcodegen.rt.trace import Span, Trace
+from ttcodegen.rt.device_profile import Span, Trace
 from ttcodegen.systems.cards import default_system
 
 

@@ -17,8 +17,7 @@ from ttcodegen.numerics.comparison import (
     compare_drawn,
 )
 from ttcodegen.numerics.interpreter import PerturbedTensor
-from ttcodegen.numerics.lowered import interpreter_of, read_flatbuffer
-from ttcodegen.numerics.perturbation import unsteady_places
+from ttcodegen.numerics.lowered import interpreter_of, read_flatbuffer, unsteady_places
 from ttcodegen.numerics.tolerances import EQUAL, tolerance_of_type
 from ttcodegen.project.checking import check_summary
 

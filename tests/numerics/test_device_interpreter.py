@@ -11,10 +11,10 @@ import pytest
 
 from tests.flatbuffer.test_ttm import BINARY, written
 from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.flatbuffer import program as device
 from ttcodegen.flatbuffer import program as file
-from ttcodegen.flatbuffer import ttm_program as device
 from ttcodegen.flatbuffer.program import TensorType
-from ttcodegen.flatbuffer.ttm_reader import read_ttm
+from ttcodegen.flatbuffer.reader import read_ttm
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.numerics.device_interpreter import DeviceInterpreter
 from ttcodegen.numerics.execution import ExecutionError

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from tests.numerics.sources import functions, parse
-from ttcodegen.numerics.drawing import MASKED, draw_inputs
-from ttcodegen.numerics.usage import depends_on_floats
+from ttcodegen.numerics.drawing import MASKED, depends_on_floats, draw_inputs
 
 
 def draw(text: str, seed: int = 0, name: str = "f") -> dict[str, np.ndarray]:

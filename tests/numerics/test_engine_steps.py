@@ -10,9 +10,7 @@ import pytest
 
 import ttcodegen.ops as catalogue
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.dialects.operations.arithmetic import Arithmetic
-from ttcodegen.dialects.operations.compute_config import ComputeConfig
-from ttcodegen.dialects.ttcore.math_fidelity import MathFidelity
+from ttcodegen.dialects.operations.compute_config import Arithmetic, ComputeConfig, MathFidelity
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.numerics.interpreter import Interpreter

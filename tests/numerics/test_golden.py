@@ -8,7 +8,7 @@ import pytest
 
 from tests.numerics.sources import parse
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.numerics.golden import Golden
+from ttcodegen.numerics.golden_values import Golden
 
 
 def unary(name: str, argument: str, result: str | None = None) -> Golden:

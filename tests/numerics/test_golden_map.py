@@ -10,7 +10,7 @@ import pytest
 from ttcodegen.cli.rt import main as rt
 from ttcodegen.cli.translate import main as translate
 from ttcodegen.foundation.diagnostics import CompileError, Source
-from ttcodegen.numerics.golden_map import embed_golden_map
+from ttcodegen.numerics.golden_values import embed_golden_map
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.rt import API

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from tests.flatbuffer.programs import binary, tensor
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.flatbuffer import program as file
-from ttcodegen.flatbuffer.encoding import encode
+from ttcodegen.flatbuffer.decoding import encode
 from ttcodegen.flatbuffer.schema import load_schema
 from ttcodegen.flatbuffer.system import write_ttsys
 from ttcodegen.foundation.diagnostics import Source
-from ttcodegen.numerics.oversize import oversize_reason
+from ttcodegen.numerics.execution import oversize_reason
 from ttcodegen.rt import API
 from ttcodegen.systems.cards import default_system
 

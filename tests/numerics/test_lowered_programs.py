@@ -12,10 +12,9 @@ from ttcodegen.flatbuffer.program import Binary
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.flatbuffer.writer import write_ttnn
 from ttcodegen.numerics.comparison import OutputCheck, check_output
-from ttcodegen.numerics.drawing import draw_inputs
-from ttcodegen.numerics.golden import Golden
+from ttcodegen.numerics.drawing import depends_on_floats, draw_inputs
+from ttcodegen.numerics.golden_values import Golden
 from ttcodegen.numerics.interpreter import Interpreter
-from ttcodegen.numerics.usage import depends_on_floats
 from ttcodegen.transforms.registry import passes_of
 
 PERCEPTRON = """

@@ -17,7 +17,7 @@ from ttcodegen.cli.ttcodegen import main as compile_file
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.frontends import read_module
-from ttcodegen.numerics.golden import Golden
+from ttcodegen.numerics.golden_values import Golden
 from ttcodegen.numerics.lowered import interpreter_of, read_flatbuffer
 
 pytestmark = pytest.mark.slow

@@ -11,8 +11,7 @@ from tests.flatbuffer.programs import adding_program, tensor
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.cost.memory_use import Leak, memory_use
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.ttcore.memory import Layout
-from ttcodegen.dialects.ttcore.shards import Shards
+from ttcodegen.dialects.ttcore.shards import Layout, Shards
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.reader import read_ttnn

@@ -8,8 +8,12 @@ import ml_dtypes
 import numpy as np
 
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.numerics.rounding import in_compute_dtype, rounded_for_device
-from ttcodegen.numerics.shared_conversions import shared_conversions, widened
+from ttcodegen.numerics.rounding import (
+    in_compute_dtype,
+    rounded_for_device,
+    shared_conversions,
+    widened,
+)
 
 
 def test_both_runs_get_one_array() -> None:

@@ -17,8 +17,8 @@ from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.project.building import BUILD_FOLDER, build_project
 from ttcodegen.project.checking import run_executable, run_in_numpy
 from ttcodegen.project.cpu_backend import CPUBackend
-from ttcodegen.project.function_runs import FunctionRuns
-from ttcodegen.project.rendering import project_files
+from ttcodegen.project.reference import FunctionRuns
+from ttcodegen.project.sources import project_files
 from ttcodegen.project.toolchain import Toolchain
 from ttcodegen.project.writer import write_project
 

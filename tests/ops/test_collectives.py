@@ -15,7 +15,7 @@ from ttcodegen.dialects.operations.verification import verify_module
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.frontends import source_module
-from ttcodegen.numerics.golden import Golden
+from ttcodegen.numerics.golden_values import Golden
 from ttcodegen.numerics.interpreter import Interpreter
 from ttcodegen.numerics.lowered import interpreter_of, read_flatbuffer
 from ttcodegen.ops.core.definition import TTIRDefinition

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ttcodegen.dialects.ttcore.mesh import ONE_CHIP, declared_mesh
+from ttcodegen.dialects.ttcore.device import ONE_CHIP, declared_mesh
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.frontends import source_module
 

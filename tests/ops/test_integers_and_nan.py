@@ -15,7 +15,7 @@ from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.frontends import read_module
 from ttcodegen.numerics.drawing import draw_inputs
-from ttcodegen.numerics.golden import Golden
+from ttcodegen.numerics.golden_values import Golden
 from ttcodegen.numerics.interpreter import Interpreter
 
 Run = Callable[..., np.ndarray]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.numerics.sources import parse
-from ttcodegen.numerics.golden import Golden
+from ttcodegen.numerics.golden_values import Golden
 from ttcodegen.ops.core.engine import multiplied
 
 RANDOM = np.random.default_rng(23)

@@ -14,9 +14,13 @@ from typing import Any
 
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.operations.compute_config import ComputeConfig
-from ttcodegen.dialects.ttcore.cores import CoreRange
-from ttcodegen.dialects.ttcore.memory import Layout
-from ttcodegen.dialects.ttcore.shards import Orientation, Shards, filled_core_ranges
+from ttcodegen.dialects.ttcore.shards import (
+    CoreRange,
+    Layout,
+    Orientation,
+    Shards,
+    filled_core_ranges,
+)
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import (
     SDPA,

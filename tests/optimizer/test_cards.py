@@ -9,8 +9,7 @@ import pytest
 
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.ttcore.memory import Layout
-from ttcodegen.dialects.ttcore.shards import Shards, filled_core_ranges
+from ttcodegen.dialects.ttcore.shards import Layout, Shards, filled_core_ranges
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import CoreGrid
 from ttcodegen.flatbuffer.system import load_system

@@ -19,10 +19,10 @@ from tests.random_programs.checking import failures_built_together, failures_in_
 from tests.random_programs.convolution_chains import chain
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.operations.compute_config import ComputeConfig
-from ttcodegen.dialects.ttcore.memory import Layout
+from ttcodegen.dialects.ttcore.shards import Layout
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import Conv2dConfig, CoreGrid, Word
-from ttcodegen.layout.bank import Bank
+from ttcodegen.layout.device import Bank
 from ttcodegen.optimizer.core.call import LibraryCall
 from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.optimizer.cost.convolution_programs import convolution_footprint

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.optimizer.measured import Measured, every_row, rows, table
-from ttcodegen.dialects.ttcore.memory import Layout
+from ttcodegen.dialects.ttcore.shards import Layout
 from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.systems.cards import default_system
 

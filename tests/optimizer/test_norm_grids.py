@@ -6,8 +6,7 @@ import pytest
 
 from tests.optimizer.modules import INPUT, WEIGHT, compiled, entry
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.ttcore.cores import CoreRange
-from ttcodegen.dialects.ttcore.shards import Shards
+from ttcodegen.dialects.ttcore.shards import CoreRange, Shards
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import LayerNormSharded
 from ttcodegen.optimizer.explanation import placement_text

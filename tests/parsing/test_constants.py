@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.parsing.reading import body, constant, constant_attribute, failure, operations, parse
-from ttcodegen.dialects.core.constants import constant_array, splat_value
+from ttcodegen.dialects.core.datatypes import constant_array, splat_value
 
 INFINITIES = [
     ("bf16", "0xFF80"),

@@ -8,7 +8,7 @@ from xdsl.dialects.func import CallOp, FuncOp
 
 from tests.parsing.reading import T, body, failure, parse
 from ttcodegen.dialects.operations.functions import CPU_CALL, is_cpu_function
-from ttcodegen.dialects.ttcore.module_system import DeviceOp
+from ttcodegen.dialects.ttcore.dialect import DeviceOp
 from ttcodegen.foundation.diagnostics import Diagnostics, Source
 from ttcodegen.ops.refusals import REASONS
 from ttcodegen.parsing import parse_module

@@ -15,7 +15,7 @@ import pytest
 
 from ttcodegen import __version__
 from ttcodegen.foundation.cache import cache_folder
-from ttcodegen.project import cpu_backend, prebuilt
+from ttcodegen.project import cpu_backend
 from ttcodegen.project.cpu_backend import backend_sources, ensure_cpu_backend
 from ttcodegen.project.toolchain import BuildError, Toolchain
 
@@ -113,18 +113,18 @@ def test_packages_hold_all_that_is_built() -> None:
 
 def _prebuilt(sources: Path, toolchain: Toolchain, tmp_path: Path, hash_: str) -> None:
     """Puts a compiled backend beside the sources, as platform wheels have it."""
-    backend = sources.parent / prebuilt.PREBUILT_FOLDER
+    backend = sources.parent / cpu_backend.PREBUILT_FOLDER
     (tmp_path / "b.cpp").write_text("int b() { return 1; }\n")
     command = [toolchain.compiler, "-fPIC", "-c", str(tmp_path / "b.cpp"), "-o"]
     subprocess.run([*command, str(tmp_path / "b.o")], check=True)
-    for level in prebuilt.LEVELS[platform.machine()]:
+    for level in cpu_backend.LEVELS[platform.machine()]:
         (backend / level / "lib").mkdir(parents=True)
         archive = backend / level / "lib" / "libbackend.a"
         subprocess.run(["ar", "rc", str(archive), str(tmp_path / "b.o")], check=True)
-    (backend / prebuilt.DESCRIPTION).write_text(json.dumps({"sources": hash_}))
+    (backend / cpu_backend.DESCRIPTION).write_text(json.dumps({"sources": hash_}))
 
 
-@pytest.mark.skipif(platform.machine() not in prebuilt.LEVELS, reason="no levels are known")
+@pytest.mark.skipif(platform.machine() not in cpu_backend.LEVELS, reason="no levels are known")
 @pytest.mark.parametrize("why", [None, "other sources", "flags", "disabled", "old processor"])
 def test_a_compiled_backend_is_used_where_it_suits(
     sources: Path,
@@ -137,9 +137,9 @@ def test_a_compiled_backend_is_used_where_it_suits(
     _prebuilt(sources, toolchain, tmp_path, hash_)
     toolchain = dataclasses.replace(toolchain, flags="-DX" if why == "flags" else "")
     if why == "disabled":
-        monkeypatch.setenv(prebuilt.DISABLING_VARIABLE, "0")
-    flags = frozenset[str]() if why == "old processor" else prebuilt._V3
-    monkeypatch.setattr(prebuilt, "processor_flags", lambda: flags)
+        monkeypatch.setenv(cpu_backend.DISABLING_VARIABLE, "0")
+    flags = frozenset[str]() if why == "old processor" else cpu_backend._V3
+    monkeypatch.setattr(cpu_backend, "processor_flags", lambda: flags)
     found = ensure_cpu_backend(toolchain)
     assert (found.folder / "lib" / "libbackend.a").is_file()
     assert (found.folder / "include" / "ttnn" / "device.hpp").is_file()
@@ -149,7 +149,7 @@ def test_a_compiled_backend_is_used_where_it_suits(
 def test_a_backend_that_cannot_be_linked_is_compiled(
     sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toolchain: Toolchain
 ) -> None:
-    if platform.machine() not in prebuilt.LEVELS:
+    if platform.machine() not in cpu_backend.LEVELS:
         pytest.skip("no levels are known")
     _prebuilt(sources, toolchain, tmp_path, cpu_backend.sources_hash(sources))
     for archive in sources.parent.rglob("libbackend.a"):
@@ -157,7 +157,7 @@ def test_a_backend_that_cannot_be_linked_is_compiled(
         command = [toolchain.compiler, "-fPIC", "-c", str(tmp_path / "c.cpp"), "-o"]
         subprocess.run([*command, str(tmp_path / "c.o")], check=True)
         subprocess.run(["ar", "rc", str(archive), str(tmp_path / "c.o")], check=True)
-    monkeypatch.setattr(prebuilt, "processor_flags", lambda: prebuilt._V3)
+    monkeypatch.setattr(cpu_backend, "processor_flags", lambda: cpu_backend._V3)
     ensure_cpu_backend(dataclasses.replace(toolchain, flags=""))
     assert _builds(tmp_path) == 1
 

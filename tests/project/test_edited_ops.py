@@ -8,7 +8,7 @@ import pytest
 
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.emission.op_lines import LoweredOp, OpLines
-from ttcodegen.project.edited_ops import lost_ops
+from ttcodegen.project.edits import lost_ops
 
 SOURCE = """func.func @forward(
     %x: tensor<32x32xbf16>, %y: tensor<32x32xbf16>) -> tensor<32x32xbf16> {

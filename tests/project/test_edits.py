@@ -12,8 +12,7 @@ from tests.project.conftest import SOURCE, write
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.foundation.diagnostics import CompileError, Source
-from ttcodegen.project.edits import edits_patch
-from ttcodegen.project.pristine import PRISTINE, read_pristine
+from ttcodegen.project.edits import PRISTINE, edits_patch, read_pristine
 from ttcodegen.project.writer import write_project
 
 BEFORE = "".join(f"line {number}\n" for number in range(20))

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from ttcodegen.project import prebuilt
+from ttcodegen.project import cpu_backend
 from ttcodegen.project.toolchain import find_toolchain
 
 if platform.machine() != "x86_64":
     pytest.skip("levels are known of x86-64 only", allow_module_level=True)
 
-LEVELS = prebuilt.LEVELS["x86_64"]
+LEVELS = cpu_backend.LEVELS["x86_64"]
 
 FLAG_OF_MACRO = {
     "__AVX2__": "avx2",
@@ -72,15 +72,15 @@ def test_a_level_asks_for_all_instructions_that_its_code_may_have(level: str) ->
 def test_a_processor_gets_the_highest_level_that_it_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacking: str | None, expected: str | None
 ) -> None:
-    folder = tmp_path / prebuilt.PREBUILT_FOLDER
+    folder = tmp_path / cpu_backend.PREBUILT_FOLDER
     for level in LEVELS:
         (folder / level / "lib").mkdir(parents=True)
-    (folder / prebuilt.DESCRIPTION).write_text(json.dumps({"sources": "hash"}))
+    (folder / cpu_backend.DESCRIPTION).write_text(json.dumps({"sources": "hash"}))
     flags = LEVELS["x86-64-v4"] | {"avx512_bf16"}
-    monkeypatch.setattr(prebuilt, "processor_flags", lambda: flags - {lacking})
-    monkeypatch.delenv(prebuilt.DISABLING_VARIABLE, raising=False)
+    monkeypatch.setattr(cpu_backend, "processor_flags", lambda: flags - {lacking})
+    monkeypatch.delenv(cpu_backend.DISABLING_VARIABLE, raising=False)
     monkeypatch.delenv("LDFLAGS", raising=False)
     # An empty folder links: what the libraries need is tested with the backend.
     toolchain = dataclasses.replace(find_toolchain(), flags="")
-    found = prebuilt.find_prebuilt(tmp_path, "hash", toolchain)
+    found = cpu_backend.find_prebuilt(tmp_path, "hash", toolchain)
     assert (None if found is None else found.level) == expected

@@ -9,7 +9,7 @@ import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.foundation.diagnostics import Source
-from ttcodegen.project.rendering import project_files
+from ttcodegen.project.sources import project_files
 from ttcodegen.project.writer import write_project
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "transformer"))

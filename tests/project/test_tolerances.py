@@ -12,11 +12,9 @@ import pytest
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.foundation.diagnostics import Source
-from ttcodegen.numerics.chosen_indices import with_expected_places
 from ttcodegen.numerics.comparison import compare
 from ttcodegen.numerics.interpreter import Interpreter
-from ttcodegen.numerics.lowered import interpreter_of, read_flatbuffer
-from ttcodegen.numerics.saturation import saturation_of
+from ttcodegen.numerics.lowered import interpreter_of, read_flatbuffer, with_expected_places
 from ttcodegen.numerics.tolerances import (
     EQUAL,
     FEW_BITS,
@@ -24,6 +22,7 @@ from ttcodegen.numerics.tolerances import (
     SIXTEEN_BITS,
     VECTOR_ENGINE,
     Tolerance,
+    saturation_of,
     squeezed,
     usually,
 )

@@ -12,7 +12,7 @@ from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.project.sources import render_project_files, render_sources
-from ttcodegen.runtime.device_tensor import DeviceTensor
+from ttcodegen.runtime.c_api import DeviceTensor
 from ttcodegen.runtime.library import load
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

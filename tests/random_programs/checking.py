@@ -21,8 +21,8 @@ from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.parsing import parse_module
 from ttcodegen.project.building import BUILD_FOLDER, build_project
 from ttcodegen.project.checking import check_function, run_executable, run_in_numpy
-from ttcodegen.project.function_runs import FunctionRuns
-from ttcodegen.project.rendering import project_files
+from ttcodegen.project.reference import FunctionRuns
+from ttcodegen.project.sources import project_files
 from ttcodegen.project.toolchain import BuildError, Toolchain
 from ttcodegen.project.writer import write_project
 

@@ -14,7 +14,7 @@ from tests.random_programs.reducing import reduced
 from tests.random_programs.witnesses import Rejected
 from ttcodegen.dialects.core.datatypes import bf16, f32, i1
 from ttcodegen.foundation.diagnostics import Source
-from ttcodegen.numerics.golden import Golden
+from ttcodegen.numerics.golden_values import Golden
 from ttcodegen.parsing import parse_module
 
 

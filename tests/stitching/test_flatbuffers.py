@@ -11,7 +11,7 @@ from tests.stitching.conftest import BF16, EXAMPLE, Models
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.ttcore.memory import Layout
+from ttcodegen.dialects.ttcore.shards import Layout
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.rt import load_binary, open_device, to_layout
 from ttcodegen.runtime.stitching import Device, DeviceTensor, StitchedProgram, Transfer

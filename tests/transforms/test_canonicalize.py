@@ -8,8 +8,16 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
 
 from tests.transforms.programs import Program, transformed
-from ttcodegen.dialects.core.constants import elements
-from ttcodegen.dialects.core.datatypes import bf16, element_of, f32, shape_of, si32, ui8, ui32
+from ttcodegen.dialects.core.datatypes import (
+    bf16,
+    element_of,
+    elements,
+    f32,
+    shape_of,
+    si32,
+    ui8,
+    ui32,
+)
 from ttcodegen.transforms.ttir.canonicalize import TTIRCanonicalizePass
 from ttcodegen.transforms.ttir.decompose import TTIRDecomposePass
 

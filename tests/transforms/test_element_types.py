@@ -5,7 +5,7 @@ import pytest
 
 from tests.transforms.numpy_execution import run
 from tests.transforms.programs import Transformed, apply, compare, operations
-from ttcodegen.dialects.core.constants import constant_array
+from ttcodegen.dialects.core.datatypes import constant_array
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.parsing import check_supported, parse_module
 from ttcodegen.transforms.ttir.element_types import TTIRElementTypeNormalizationPass

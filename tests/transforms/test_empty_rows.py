@@ -10,7 +10,7 @@ from tests.transforms.programs import Program, apply
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.dialects.core.datatypes import bf16, f32
 from ttcodegen.foundation.diagnostics import Source
-from ttcodegen.numerics.golden import Golden
+from ttcodegen.numerics.golden_values import Golden
 from ttcodegen.numerics.lowered import interpreter_of, read_flatbuffer
 from ttcodegen.transforms.ttir.empty_rows import TTIREmptyAttentionRowsPass
 

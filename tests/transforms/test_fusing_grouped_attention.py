@@ -82,7 +82,7 @@ class Grouped:
 
 
 def constant(p: Program, array: np.ndarray) -> SSAValue:
-    from ttcodegen.dialects.core.constants import elements
+    from ttcodegen.dialects.core.datatypes import elements
 
     value = elements(f32, array.shape, array.tobytes())
     return p.make.emit("constant", [], TensorType(f32, array.shape), value=value)

@@ -8,8 +8,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
 from tests.transforms.programs import Program, Transformed, transformed
-from ttcodegen.dialects.core.constants import elements
-from ttcodegen.dialects.core.datatypes import bf16, element_of, f32, shape_of
+from ttcodegen.dialects.core.datatypes import bf16, element_of, elements, f32, shape_of
 from ttcodegen.transforms.ttir.canonicalize import TTIRCanonicalizePass
 from ttcodegen.transforms.ttir.fusing.rules import TTIRFusingPass
 

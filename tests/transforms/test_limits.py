@@ -6,7 +6,7 @@ import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.foundation.diagnostics import CompileError, Source
-from ttcodegen.naming.layers import location_name
+from ttcodegen.naming.sources import location_name
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.transforms.functions.inline import InlinePass

@@ -11,8 +11,7 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.passes import ModulePass
 
 from tests.transforms.programs import Program
-from ttcodegen.dialects.core.constants import elements
-from ttcodegen.dialects.core.datatypes import f32
+from ttcodegen.dialects.core.datatypes import elements, f32
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_module

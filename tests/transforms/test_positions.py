@@ -12,8 +12,7 @@ from xdsl.ir import SSAValue
 from tests.transforms.numpy_execution import run
 from tests.transforms.programs import Formulas, Transformed
 from tests.transforms.test_fusing_repetitions import known_mask
-from ttcodegen.dialects.core.constants import elements
-from ttcodegen.dialects.core.datatypes import bf16, element_of, f32, shape_of, si32
+from ttcodegen.dialects.core.datatypes import bf16, element_of, elements, f32, shape_of, si32
 from ttcodegen.transforms.ttir.fusing.attention_masks import SeenKeys, may_hide_rows, seen_keys
 from ttcodegen.transforms.ttir.positions.forms import Hiding, Linear, Region
 from ttcodegen.transforms.ttir.positions.values import form_of

@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.ttcore.memory import Layout
-from ttcodegen.dialects.ttcore.module_system import set_system
-from ttcodegen.dialects.ttcore.shards import Shards
+from ttcodegen.dialects.ttcore.dialect import set_system
+from ttcodegen.dialects.ttcore.shards import Layout, Shards
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.ops.dialects import load_dialects

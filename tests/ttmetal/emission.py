@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 
-from ttcodegen.emission.convert_ttkernel_to_emitc import (
+from ttcodegen.emission.convert_to_emitc import (
     ConvertTTKernelToEmitC,
+    ConvertTTMetalToEmitC,
     kernel_paths,
     kernel_texts,
 )
-from ttcodegen.emission.convert_ttmetal_to_emitc import ConvertTTMetalToEmitC
 from ttcodegen.emission.description import DeviceManifest
 from ttcodegen.emission.device_manifest import device_manifest
 from ttcodegen.emitc.printer import print_module

@@ -19,7 +19,7 @@ from xdsl.ir import Block, Operation, Region
 
 from ttcodegen.conversions.ttir_to_ttmetal.parts.data_movement import MovementKernel
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.ttcore.math_fidelity import MathFidelity
+from ttcodegen.dialects.operations.compute_config import MathFidelity
 from ttcodegen.dialects.ttcore.tile import TileType
 from ttcodegen.dialects.ttkernel.attributes import ThreadType
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder

@@ -18,7 +18,7 @@ from ttcodegen.conversions.host_functions.layer_analysis import LONGEST
 from ttcodegen.conversions.ttmetal_to_emitc.functions import device_entries
 from ttcodegen.conversions.ttmetal_to_emitc.recording import share_programs
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.ttcore.memory import Layout
+from ttcodegen.dialects.ttcore.shards import Layout
 from ttcodegen.dialects.ttmetal.device_module import device_programs
 from ttcodegen.dialects.ttmetal.program_attribute import ProgramAttr
 from ttcodegen.dialects.ttmetal.programs import (

@@ -17,7 +17,7 @@ from ttcodegen.dialects.ttmetal.device_module import (
 from ttcodegen.dialects.ttmetal.programs import Program
 from ttcodegen.dialects.ttnn.placement import placement_of
 from ttcodegen.foundation.diagnostics import Source
-from ttcodegen.layout.bank import Bank
+from ttcodegen.layout.device import Bank
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.transforms.pass_runner import PassRunner

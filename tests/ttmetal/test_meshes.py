@@ -18,7 +18,7 @@ from tests.random_programs.test_meshes import divided_module
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.conversions.mesh import Sharing
-from ttcodegen.dialects.ttcore.mesh import MeshShape
+from ttcodegen.dialects.ttcore.device import MeshShape
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.numerics.drawing import draw_inputs
 from ttcodegen.project.checking import run_in_numpy

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.ttcore.memory import Layout
+from ttcodegen.dialects.ttcore.shards import Layout
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.emission.device_manifest import page_size
 from ttcodegen.numerics.rounding import MANTISSA_BITS, block_rounded

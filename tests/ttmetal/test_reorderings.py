@@ -17,7 +17,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.grouping.index_maps import (
 )
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.diagnostics import Source
-from ttcodegen.layout.tiled_shape import TiledShape
+from ttcodegen.layout.placements import TiledShape
 from ttcodegen.parsing import parse_module
 
 Steps = list[tuple[str, tuple[int, ...]]]

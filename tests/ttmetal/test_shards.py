@@ -7,8 +7,7 @@ import pytest
 from tests.ttmetal.function_text import call, function, tensor
 from tests.ttmetal.test_memory import lowered, programs
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.ttcore.cores import CoreRange
-from ttcodegen.dialects.ttcore.memory import Layout
+from ttcodegen.dialects.ttcore.shards import CoreRange, Layout
 from ttcodegen.dialects.ttmetal.device_module import functions_of, is_host_function, launches
 from ttcodegen.dialects.ttmetal.programs import AnyTiles, BlockTiles, Division, UnitTiles
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, placement_of

@@ -8,7 +8,7 @@ from xdsl.dialects.func import FuncOp
 from tests.ttmetal.function_text import call, function, tensor
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.foundation.diagnostics import Source
-from ttcodegen.naming.operand_roles import operand_roles
+from ttcodegen.naming.values import operand_roles
 from ttcodegen.parsing.module import parse_module
 
 SMALL, LARGE = tensor((64, 96), "bf16"), tensor((512, 512), "bf16")

@@ -16,7 +16,7 @@ from tests.ttmetal.modules import MODULES, text_of
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.conversions.ttir_to_ttmetal.matmul.plan import Blocking
-from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.shards import CoreRange
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.toolchain import find_toolchain

@@ -7,8 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ttcodegen.foundation.messages import Level, report, set_level
-from ttcodegen.foundation.suggestions import did_you_mean
+from ttcodegen.foundation.messages import Level, did_you_mean, report, set_level
 from ttcodegen.systems.description import ARCHITECTURES
 from ttcodegen.version import __version__, commit
 
@@ -149,7 +148,7 @@ def mesh_shape(text: str) -> tuple[int, int]:
     Raises:
         argparse.ArgumentTypeError: if the text says no such mesh.
     """
-    from ttcodegen.dialects.ttcore.mesh import require_possible, sizes_in
+    from ttcodegen.dialects.ttcore.device import require_possible, sizes_in
     from ttcodegen.foundation.diagnostics import CompileError
 
     try:

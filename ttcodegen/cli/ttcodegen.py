@@ -27,8 +27,7 @@ from ttcodegen.cli.entry import (
     tell_warnings,
 )
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
-from ttcodegen.foundation.messages import Level, is_reported, report
-from ttcodegen.foundation.printable import printable
+from ttcodegen.foundation.messages import Level, is_reported, printable, report
 from ttcodegen.lang.projects.called_operations import callable_operations
 from ttcodegen.systems.releases import DEFAULT_RELEASE, RELEASES
 
@@ -299,7 +298,7 @@ def _compile(options: argparse.Namespace, source: Source, system: SystemDescript
 def _write(options: argparse.Namespace, compiled: CompiledModule, runner: PassRunner) -> bool:
     """Writes the project; whether edits are in conflict with it."""
     from ttcodegen.project.edits import edited_files
-    from ttcodegen.project.rendering import project_files
+    from ttcodegen.project.sources import project_files
     from ttcodegen.project.writer import write_project
 
     edited = [] if options.force else edited_files(options.out)

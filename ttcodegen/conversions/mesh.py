@@ -23,10 +23,10 @@ from ttcodegen.conversions.ttir_to_ttnn import cpu_functions
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.functions import attributes_at, body_of, callee_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.mesh import ONE_CHIP, MeshShape, declared_mesh, groups_along
+from ttcodegen.dialects.ttcore.device import ONE_CHIP, MeshShape, declared_mesh, groups_along
 from ttcodegen.dialects.ttir.sharding import DIVIDED
 from ttcodegen.dialects.ttmetal.device_module import functions_of, is_host_function
-from ttcodegen.dialects.ttmetal.op_names import (
+from ttcodegen.dialects.ttmetal.programs import (
     CREATE_BUFFER,
     DEALLOCATE_BUFFER,
     ENQUEUE_READ_BUFFER,
@@ -34,8 +34,7 @@ from ttcodegen.dialects.ttmetal.op_names import (
     VIEW,
 )
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, declared_data_type, placement_of
-from ttcodegen.layout.placements import page_bytes
-from ttcodegen.layout.tiled_shape import TiledShape
+from ttcodegen.layout.placements import TiledShape, page_bytes
 from ttcodegen.ops.collectives.mesh_sharding import divided_dims
 from ttcodegen.ops.collectives.schedule import has_whole_tiles
 from ttcodegen.ops.core.definition import TTIRDefinition

@@ -14,7 +14,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.operations.functions import is_cpu_function
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.memory import LAYOUTS_WANTED
+from ttcodegen.dialects.ttcore.shards import LAYOUTS_WANTED
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics
 from ttcodegen.foundation.messages import Level, report
 from ttcodegen.ops.core.builder import OpBuilder

@@ -62,10 +62,10 @@ from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.dialect import LoadCachedOp
 from ttcodegen.dialects.ttnn.placement import TTNNLayoutAttr, has_placement, placement_of
 from ttcodegen.emitc.builder import open_file
-from ttcodegen.emitc.identifiers import NameScope
+from ttcodegen.emitc.spelling import NameScope
 from ttcodegen.emitc.statements import FileOp, VerbatimOp
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.naming.interface import prepare_name
+from ttcodegen.naming.arguments import prepare_name
 from ttcodegen.ops.core.definition import has_trait
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.ops.device_constants import device_constants

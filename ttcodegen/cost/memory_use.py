@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import ttcodegen.ops as catalogue
-from ttcodegen.flatbuffer.program import Operation, Program
-from ttcodegen.flatbuffer.ttm_program import DEALLOCATE_BUFFER, VIEW
+from ttcodegen.flatbuffer.program import DEALLOCATE_BUFFER, VIEW, Operation, Program
 from ttcodegen.layout.placements import is_view, stored_bytes
 from ttcodegen.ops.core.definition import TTNN
 

@@ -16,17 +16,16 @@ from xdsl.dialects.func import FuncOp
 
 from ttcodegen.conversions.host_functions.cpp_interface import FileEmission, title_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.cores import CoreRange
-from ttcodegen.dialects.ttcore.module_system import system_of
+from ttcodegen.dialects.ttcore.dialect import system_of
+from ttcodegen.dialects.ttcore.shards import CoreRange
 from ttcodegen.dialects.ttmetal.device_module import DeviceProgram
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, placement_of
-from ttcodegen.emission.convert_ttkernel_to_emitc import kernel_cpp
+from ttcodegen.emission.convert_to_emitc import kernel_cpp
 from ttcodegen.emission.program_sources import LIBRARY_TENSORS, kernel_files, program_text
 from ttcodegen.emission.program_texts import CalledText, WrittenTensor
 from ttcodegen.emission.templates import template_environment
 from ttcodegen.emitc.builder import open_file
-from ttcodegen.emitc.identifiers import NameScope, identifier
-from ttcodegen.emitc.spelling import comment_line
+from ttcodegen.emitc.spelling import NameScope, comment_line, identifier
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.naming.programs import run_name
 from ttcodegen.ops.tt_lang import (

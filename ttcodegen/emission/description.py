@@ -1,26 +1,52 @@
-"""What the project writer needs to know of a compiled module."""
+"""Description of a compiled module for the project writer: interface, structure, tolerances."""
 
 from __future__ import annotations
 
+import collections
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.operations.compute_config import Arithmetic, default_config
 from ttcodegen.dialects.ttcore.shards import Shards
-from ttcodegen.emitc.identifiers import file_stem, type_name
-from ttcodegen.naming.statistics import VARIANCES, is_variance
-from ttcodegen.ops.core.definition import Layout
+from ttcodegen.dialects.ttnn.placement import declared_data_type
+from ttcodegen.emitc.spelling import file_stem, type_name
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.naming.arguments import VARIANCES, is_variance
+from ttcodegen.numerics.tolerances import (
+    EQUAL,
+    FEW_BITS,
+    MATRIX_ENGINE,
+    SIXTEEN_BITS,
+    VECTOR_ENGINE,
+    Saturation,
+    Tolerance,
+    is_narrow,
+    loosest,
+    saturation_of,
+    squeezed,
+    tolerance_of_type,
+    usually,
+)
+from ttcodegen.ops.core.calls import COMPUTE_CONFIG_ATTRIBUTE
+from ttcodegen.ops.core.definition import Layout, TTNNDefinition
+from ttcodegen.ops.dialects import TTNNOp
+from ttcodegen.ops.tt_lang import LIBRARY_CALL
 
 if TYPE_CHECKING:
     import numpy as np
 
     from ttcodegen.cost.estimates import FunctionEstimate
-    from ttcodegen.emission.structure import Structure
     from ttcodegen.numerics.tolerances import Tolerance
+
+
+# What the project writer needs to know of a compiled module.
 
 MAX_RANK = 8
 """The highest rank of a tensor of tt-metal (0.70.1: `MAX_NUM_DIMENSIONS`)."""
@@ -118,7 +144,6 @@ class TensorDescription:
     @property
     def effective_tolerance(self) -> Tolerance:
         """How closely a card can meet an output; without better knowledge by its type."""
-        from ttcodegen.emission.tolerances import source_tolerance
 
         return self.tolerance or source_tolerance(self.data_type, self.source_dtype)
 
@@ -282,3 +307,250 @@ def module_name(text: str, taken: Iterable[str] = ()) -> str:
         or name in ("support", *taken)
     )
     return f"{name}_model" if reserved else name
+
+
+# How a model's arguments and results hang together: tuples, lists and dictionaries of tensors.
+#
+# A program has a flat list of inputs and outputs. The manifest keeps the structure that they had
+# in the model, so that a loaded function takes and gives what the model did.
+
+
+class StructureError(ValueError):
+    """What was given hangs together otherwise."""
+
+
+@dataclass(frozen=True)
+class Structure:
+    """A tensor, something that is no tensor, or a container of such."""
+
+    kind: str
+    """tensor, value, tuple, list, dict or record (a tuple or an object with named fields)."""
+    index: int = 0
+    """Of a tensor: which of the flat list it is."""
+    value: Any = None
+    """Of what is no tensor: what the model was compiled for. Of a record: what it is called."""
+    keys: tuple[Any, ...] = ()
+    """Of a dictionary or a record: what the parts are called."""
+    parts: tuple[Structure, ...] = ()
+
+    @staticmethod
+    def of(value: Any, leaf: Callable[[Any], Structure]) -> Structure:
+        """The structure of containers; `leaf` gives that of whatever is none."""
+
+        def parts(values: Sequence[Any]) -> tuple[Structure, ...]:
+            return tuple(Structure.of(each, leaf) for each in values)
+
+        if value is None:
+            return Structure("value")
+        if isinstance(value, Mapping):
+            entries = cast("Mapping[Any, Any]", value)
+            return Structure("dict", keys=tuple(entries), parts=parts(list(entries.values())))
+        names = getattr(value, "_fields", None)
+        if isinstance(value, tuple) and names:
+            record = cast("tuple[Any, ...]", value)
+            return Structure("record", 0, type(record).__name__, tuple(names), parts(record))
+        if isinstance(value, tuple):
+            return Structure("tuple", parts=parts(cast("Sequence[Any]", value)))
+        if isinstance(value, list):
+            return Structure("list", parts=parts(cast("Sequence[Any]", value)))
+        return leaf(value)
+
+    def tensors(self, value: Any, path: str = "") -> Iterator[tuple[int, Any]]:
+        """Each tensor of what hangs together so, with its index in the flat list.
+
+        Raises:
+            StructureError: at the first location that is otherwise.
+        """
+        match self.kind:
+            case "tensor":
+                yield self.index, value
+            case "value":
+                if not _equal(value, self.value):
+                    raise StructureError(
+                        f"{_named(path)}the model was compiled for {self.value!r}, found {value!r}"
+                    )
+            case "dict":
+                if not isinstance(value, Mapping) or set(cast("Any", value)) != set(self.keys):
+                    raise StructureError(
+                        f"{_named(path)}expected a dictionary of {', '.join(map(str, self.keys))}"
+                    )
+                entries = cast("Mapping[Any, Any]", value)
+                for key, part in zip(self.keys, self.parts, strict=True):
+                    yield from part.tensors(entries[key], f"{path}[{key!r}]")
+            case "record" if not isinstance(value, (tuple, list)):
+                for key, part in zip(self.keys, self.parts, strict=True):
+                    yield from part.tensors(getattr(value, str(key)), f"{path}.{key}")
+            case _:
+                listed = cast("Sequence[Any]", value)
+                if not isinstance(value, (tuple, list)) or len(listed) != len(self.parts):
+                    raise StructureError(
+                        f"{_named(path)}expected a {self.kind} of {len(self.parts)}"
+                    )
+                for index, part in enumerate(self.parts):
+                    yield from part.tensors(listed[index], f"{path}[{index}]")
+
+    def build(self, tensors: Sequence[Any]) -> Any:
+        """The tensors of a flat list, put together."""
+        match self.kind:
+            case "tensor":
+                return tensors[self.index]
+            case "value":
+                return self.value
+            case "dict":
+                return {k: p.build(tensors) for k, p in zip(self.keys, self.parts, strict=True)}
+            case "record":
+                # The class of the model is not known here, only what its fields are called.
+                record: Any = cast("Any", collections).namedtuple(str(self.value), self.keys)
+                return record(*(part.build(tensors) for part in self.parts))
+            case "list":
+                return [part.build(tensors) for part in self.parts]
+            case _:
+                return tuple(part.build(tensors) for part in self.parts)
+
+    def names(self, prefix: str) -> Iterator[tuple[int, str]]:
+        """What each tensor may be called by the keys that lead to it: `logits`, `cache.0.key`."""
+        if self.kind == "tensor":
+            yield self.index, prefix
+            return
+        for key, part in zip(self.keys or range(len(self.parts)), self.parts, strict=True):
+            alone = len(self.parts) == 1 and self.kind in ("tuple", "list")
+            inner = prefix if alone else f"{prefix}.{key}" if prefix else str(key)
+            yield from part.names(inner)
+
+    def to_json(self) -> Any:
+        """As the manifest has it."""
+        match self.kind:
+            case "tensor":
+                return self.index
+            case "value":
+                return {"value": self.value}
+            case "dict" | "record":
+                entries = [[k, p.to_json()] for k, p in zip(self.keys, self.parts, strict=True)]
+                name = {"name": self.value} if self.kind == "record" else {}
+                return {self.kind: entries, **name}
+            case _:
+                return {self.kind: [part.to_json() for part in self.parts]}
+
+    @staticmethod
+    def from_json(content: Any) -> Structure:
+        """Raises ValueError, TypeError or KeyError if it is nothing that `to_json` gives."""
+        if isinstance(content, int):
+            return Structure("tensor", index=content)
+        fields = dict(cast("Mapping[str, Any]", content))
+        for kind in ("tuple", "list"):
+            if kind in fields:
+                return Structure(kind, parts=tuple(map(Structure.from_json, fields[kind])))
+        for kind in ("dict", "record"):
+            if kind in fields:
+                keys = tuple(key for key, _ in fields[kind])
+                parts = tuple(Structure.from_json(part) for _, part in fields[kind])
+                return Structure(kind, value=fields.get("name"), keys=keys, parts=parts)
+        return Structure("value", value=fields["value"])
+
+
+def static(value: Any) -> Structure:
+    """What is no tensor.
+
+    Raises:
+        CompileError: if the manifest could not hold it.
+    """
+    if isinstance(value, (bool, int, float, str)):
+        return Structure("value", value=value)
+    raise CompileError(
+        f"arguments of type {type(value).__name__} are not supported",
+        remedy="give tensors, numbers, text, and tuples, lists and dictionaries of them",
+    )
+
+
+def _equal(value: Any, expected: Any) -> bool:
+    try:
+        return bool(value == expected)
+    except ValueError:
+        return False
+
+
+def _named(path: str) -> str:
+    return f"argument {path}: " if path else ""
+
+
+# How closely a card can meet what an output should be, by what the output was computed of.
+
+
+def output_tolerance(value: SSAValue, source_dtype: str) -> Tolerance:
+    """The tolerance of an output of a lowered function; `source_dtype` is its data type in the
+    source."""
+    found = source_tolerance(declared_data_type(value), source_dtype)
+    if found is EQUAL:
+        return found
+    for op in _producers(value):
+        if any(is_narrow(declared_data_type(result)) for result in op.results):
+            found = loosest(found, SIXTEEN_BITS)
+        found = loosest(found, _engine_tolerance(op))
+    return usually(squeezed(found, _saturation(value)))
+
+
+def source_tolerance(data_type: DataType, source_dtype: str) -> Tolerance:
+    """The closest tolerance of outputs of a type, which are exact if those of the source are."""
+    if source_dtype == "bool" or source_dtype.startswith(("int", "uint")):
+        return EQUAL
+    return tolerance_of_type(data_type)
+
+
+_ARCHITECTURE = "wormhole_b0"
+"""Configurations of the other one are as exact."""
+
+
+def _engine_tolerance(op: TTNNOp) -> Tolerance:
+    """What the engines cost that compute a call, by its configuration or the library's default."""
+    definition = op.definition
+    if not isinstance(definition, TTNNDefinition):
+        return VECTOR_ENGINE
+    if op.name == LIBRARY_CALL:
+        # Which engines its kernels use is not known here.
+        return MATRIX_ENGINE
+    name = COMPUTE_CONFIG_ATTRIBUTE.name
+    config = op.parameter(name) if COMPUTE_CONFIG_ATTRIBUTE in definition.attributes else None
+    row = definition.compute_row(op.parameter)
+    if row is None:
+        return MATRIX_ENGINE if COMPUTE_CONFIG_ATTRIBUTE in definition.attributes else VECTOR_ENGINE
+    if config is None:
+        config = default_config(
+            row,
+            [declared_data_type(operand) for operand in op.operands],
+            declared_data_type(op.results[0]),
+            _ARCHITECTURE,
+        )
+    arithmetic = Arithmetic.of(config)
+    # The exponentials of attention are approximations whatever is configured.
+    approximates = row == "attention" or (row == "softmax" and arithmetic.approximate)
+    if arithmetic.second_bits < 7 or approximates:
+        return FEW_BITS
+    if arithmetic.first_bits < 7 or arithmetic.narrow_sums:
+        return SIXTEEN_BITS
+    return MATRIX_ENGINE
+
+
+def _saturation(value: SSAValue) -> Saturation | None:
+    """The saturating function that gave a value, by itself or as the activation of a product."""
+    op = value.owner
+    while isinstance(op, TTNNOp) and op.operands and not _computes(op):
+        op = op.operands[0].owner
+    if not isinstance(op, TTNNOp):
+        return None
+    return saturation_of(op.definition.short_name, op.parameters())
+
+
+def _computes(op: TTNNOp) -> bool:
+    return isinstance(op.definition, TTNNDefinition) and op.definition.computes
+
+
+def _producers(value: SSAValue) -> list[TTNNOp]:
+    """The calls of the library that a value was computed by, in no order."""
+    found: dict[Operation, None] = {}
+    pending = [value]
+    while pending:
+        owner = pending.pop().owner
+        if isinstance(owner, Operation) and owner not in found:
+            found[owner] = None
+            pending += owner.operands
+    return [op for op in found if isinstance(op, TTNNOp)]

@@ -23,9 +23,8 @@ from ttcodegen.conversions.ttir_to_ttnn import cpu_functions
 from ttcodegen.conversions.ttmetal_to_emitc.recording import SharedProgram, share_programs
 from ttcodegen.dialects.operations.functions import callee_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.cores import CoreRange
-from ttcodegen.dialects.ttcore.memory import Layout
-from ttcodegen.dialects.ttcore.mesh import declared_mesh
+from ttcodegen.dialects.ttcore.device import declared_mesh
+from ttcodegen.dialects.ttcore.shards import CoreRange, Layout
 from ttcodegen.dialects.ttcore.tile import TILE_FORMATS, TILE_SIDE
 from ttcodegen.dialects.ttmetal.device_module import (
     DeviceProgram,
@@ -37,7 +36,7 @@ from ttcodegen.dialects.ttmetal.device_module import (
 from ttcodegen.dialects.ttmetal.programs import CircularBuffer, Kernel, Processor, Program
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, placement_of
 from ttcodegen.emission.description import DeviceManifest
-from ttcodegen.emitc.identifiers import identifier
+from ttcodegen.emitc.spelling import identifier
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import page_bytes
 from ttcodegen.systems.cards import default_system

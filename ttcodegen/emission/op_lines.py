@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from xdsl.dialects.func import FuncOp
 
 from ttcodegen.dialects.operations.operation import operation_name
-from ttcodegen.dialects.ttmetal.op_names import RUN_PROGRAM
+from ttcodegen.dialects.ttmetal.programs import RUN_PROGRAM
 from ttcodegen.foundation.diagnostics import source_offset
 from ttcodegen.optimizer.overrides.call_names import CallNames
 

@@ -36,7 +36,6 @@ from ttcodegen.dialects.ttmetal.programs import (
     Program,
     RuntimeValue,
 )
-from ttcodegen.emission.program_kinds import program_kinds
 from ttcodegen.emission.program_texts import (
     ArgumentLoop,
     ArgumentRow,
@@ -44,11 +43,16 @@ from ttcodegen.emission.program_texts import (
     KernelText,
     MadeTensor,
     ProgramText,
+    program_kinds,
 )
-from ttcodegen.emission.templates import template_environment, template_text
-from ttcodegen.emission.tuning_header import TUNING_HEADER, cpp_size, render_tuning
-from ttcodegen.emitc.identifiers import NameScope, identifier
-from ttcodegen.emitc.spelling import comment_line, string_literal
+from ttcodegen.emission.templates import (
+    TUNING_HEADER,
+    cpp_size,
+    render_tuning,
+    template_environment,
+    template_text,
+)
+from ttcodegen.emitc.spelling import NameScope, comment_line, identifier, string_literal
 from ttcodegen.naming.programs import (
     kernel_file_name,
     kernel_variables,

@@ -3,17 +3,14 @@
     source = open_file(module, "src/mnist.cpp")
     source.include("ttnn/operations/matmul/matmul.hpp")
     with source.namespace("mnist"):
-        body = source.function(
-            "forward", [("inputs", "const ForwardInputs&")], "ttnn::Tensor"
-        )
+        body = source.function("forward", [("inputs", "const ForwardInputs&")], "ttnn::Tensor")
         x = body.member(body.arguments[0], "x", "ttnn::Tensor")
         body.comment("linear_relu_stack.0")
         hidden = body.call("ttnn::linear", x, Text("std::nullopt"), name="hidden")
         body.return_(hidden)
 
-Types are given as C++ text. Names may be any text: what C++ does not allow in them is replaced when
-they are printed, and they are made unique there. Text that goes into the C++ verbatim is
-wrapped in `Text`, so that no name of the input gets there by accident.
+Types are given as C++ text. Names may be any text: they become unique identifiers when printed.
+Text that goes into the C++ verbatim is wrapped in `Text`, so that no input name does by accident.
 """
 
 from __future__ import annotations
@@ -53,12 +50,25 @@ from ttcodegen.emitc.expressions import (
     SubscriptOp,
     YieldOp,
 )
-from ttcodegen.emitc.identifiers import identifier, is_identifier
-from ttcodegen.emitc.inlining import ASSIGNS, FIXED_NAME, HELD, NAME, NAMES, PURE
+from ttcodegen.emitc.inlining import (
+    ASSIGNS,
+    FIXED_NAME,
+    HELD,
+    NAME,
+    NAMES,
+    PURE,
+    mentions,
+    set_origins,
+)
 from ttcodegen.emitc.operators import BINARY_OPS, UNARY_OPS, CastOp, CmpOp, ComparisonPredicate
-from ttcodegen.emitc.origins import set_origins
-from ttcodegen.emitc.reserved import mentions
-from ttcodegen.emitc.spelling import comment_line, cpp_type, type_text
+from ttcodegen.emitc.spelling import (
+    Text,
+    comment_line,
+    cpp_type,
+    identifier,
+    is_identifier,
+    type_text,
+)
 from ttcodegen.emitc.statements import (
     AssignOp,
     ClassOp,
@@ -75,7 +85,6 @@ from ttcodegen.emitc.statements import (
     VariableOp,
     VerbatimOp,
 )
-from ttcodegen.emitc.text import Text
 from ttcodegen.emitc.values import ARGUMENT_NAMES, INITIALIZERS, METHOD, UNTYPED
 from ttcodegen.foundation.diagnostics import copy_source_offset
 

@@ -1,28 +1,134 @@
-"""Formats C++ with clang-format, in the style that is shipped with the generated project.
-
-clang-format spends its time on where to break lines, in proportion to the text. Long files are
-therefore cut after function bodies and the pieces are formatted side by side; since a line break
-never depends on another function, the result is the same. What was made of a piece is kept for the
-next time. The processes run in the background, so a caller can do other work between
-`start_formatting` and `Formatting.result`.
-"""
+"""Formats C++ with clang-format in pieces, and caches the formatted text."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import re
-from collections.abc import Iterator, Mapping
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from ttcodegen.emitc.formatted_texts import FormattedTexts
-from ttcodegen.emitc.pieces import PIECE_SIZE, REMEDY, Piece
+from ttcodegen.foundation.cache import (
+    checked,
+    keep_file,
+    kept_file,
+    own_cache_folder,
+    with_checksum,
+)
 from ttcodegen.foundation.diagnostics import CompileError
 
-if TYPE_CHECKING:
-    from ttcodegen.emitc.clang_format import FormattedPieces
+# Keeps formatted text: formatting a large model takes clang-format longer than printing it, and
+# most of a model is the same the next time.
+
+_MOST_BYTES = 64 << 20
+"""Of all texts that are kept; beyond that the ones that were not used for longest go."""
+
+
+class FormattedTexts:
+    """The texts that a clang-format made of others in a style.
+
+    A text is found by everything that it follows from: the binary, the style, the name of its file,
+    which decides the language and the include that comes first, and the text that was formatted. A
+    folder that cannot be read or written, or is not the user's own, costs nothing but the time.
+    """
+
+    def __init__(self, binary: str, style: str) -> None:
+        self._folder: Path | None = None
+        self._grown = False
+        self._context = hashlib.sha256(style.encode())
+        try:
+            status = os.stat(binary)
+            cache = own_cache_folder()
+        except OSError:
+            # There is no such binary, or no cache to be had.
+            return
+        self._folder = None if cache is None else cache / "formatted"
+        self._context.update(f"\0{binary}\0{status.st_size}\0{status.st_mtime_ns}".encode())
+
+    def key(self, name: str, text: str) -> str:
+        """What the formatted text of a file of that name is found by."""
+        content = self._context.copy()
+        content.update(f"\0{name}\0{text}".encode())
+        return content.hexdigest()
+
+    def find(self, key: str) -> str | None:
+        """The formatted text, None if it is not kept."""
+        if self._folder is None:
+            return None
+        path = self._folder / key
+        try:
+            kept = kept_file(path)
+            data = None if kept is None else checked(kept)
+            if data is None:
+                return None
+            os.utime(path)
+        except OSError:
+            return None
+        return data.decode()
+
+    def keep(self, key: str, text: str) -> None:
+        """Keeps a formatted text."""
+        if self._folder is None:
+            return
+        try:
+            keep_file(self._folder / key, with_checksum(text.encode()))
+        except OSError:
+            self._folder = None
+            return
+        self._grown = True
+
+    def close(self) -> None:
+        """Makes room, if anything was added."""
+        if self._folder is None or not self._grown:
+            return
+        try:
+            with os.scandir(self._folder) as entries:
+                found = [(entry.stat(), entry.path) for entry in entries]
+            size = sum(status.st_size for status, _ in found)
+            if size <= _MOST_BYTES:
+                return
+            for status, path in sorted(found, key=lambda each: each[0].st_mtime_ns):
+                os.unlink(path)
+                size -= status.st_size
+                if size <= _MOST_BYTES // 2:
+                    return
+        except OSError:
+            pass
+
+
+# What is formatted at a time.
+
+PIECE_SIZE = 64_000
+"""Characters that are formatted at once: about 0.1 s of work, against 0.01 s for a process."""
+
+REMEDY = "install the Python package clang-format, or switch formatting off (--no-format)"
+"""What to do if clang-format is missing or fails."""
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A text that is formatted in a file of its own."""
+
+    path: str
+    """The path of the whole file in the project."""
+    text: str
+    key: str
+    """What its formatted text is kept by."""
+
+
+# Formats C++ with clang-format, in the style that is shipped with the generated project.
+#
+# clang-format spends its time on where to break lines, in proportion to the text. Long files are
+# therefore cut after function bodies and the pieces are formatted side by side; since a line
+# break never depends on another function, the result is the same. What was made of a piece is
+# kept for the next time. The processes run in the background, so a caller can do other work
+# between `start_formatting` and `Formatting.result`.
 
 _END_OF_FUNCTION = re.compile(r"^\}\n\n", re.MULTILINE)
 _UNFORMATTED = re.compile(
@@ -69,8 +175,6 @@ class Formatting:
         pieces = [p for some in self._pieces.values() for p in some if isinstance(p, Piece)]
         self._formatted: FormattedPieces | None = None
         if pieces:
-            from ttcodegen.emitc.clang_format import FormattedPieces
-
             self._formatted = FormattedPieces(binary, style, pieces)
 
     def _piece(self, path: str, text: str) -> Piece | str:
@@ -144,3 +248,105 @@ def _split(text: str) -> Iterator[tuple[str, bool]]:
                 yield "\n", False
                 start = end.end()
         yield part[start:], True
+
+
+# Runs clang-format. Apart from what decides whether it has to run, for most texts are formatted
+# already, and starting processes takes imports of its own.
+
+
+class FormattedPieces:
+    """Pieces that processes of clang-format work on side by side."""
+
+    def __init__(self, binary: str, style: str, pieces: Sequence[Piece]) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="ttcodegen-format-")
+        style_file = Path(self._folder.name, ".clang-format")
+        style_file.write_text(style, encoding="utf-8")
+        numbers = Counter[str]()
+        self._files: dict[Piece, Path] = {}
+        for piece in pieces:
+            # The name of the file stays, for the style depends on it.
+            name = Path(piece.path).name
+            folder = Path(self._folder.name, str(numbers[name]))
+            numbers[name] += 1
+            folder.mkdir(exist_ok=True)
+            self._files[piece] = folder / name
+            self._files[piece].write_bytes(piece.text.encode())
+        command = [binary, "-i", f"--style=file:{style_file}"]
+        self._processes: list[_Process] = []
+        try:
+            for batch in _batches(pieces):
+                files = [self._files[piece] for piece in batch]
+                self._processes.append(_Process(command, batch, files))
+        except CompileError:
+            self.close()
+            raise
+
+    def texts(self) -> dict[Piece, str]:
+        """Waits for the formatted text of each piece.
+
+        Raises:
+            CompileError: if clang-format fails.
+        """
+        for process in self._processes:
+            process.wait()
+        return {piece: file.read_bytes().decode() for piece, file in self._files.items()}
+
+    def close(self) -> None:
+        """Ends the processes, finished or not, and removes their files."""
+        for process in self._processes:
+            process.end()
+        self._folder.cleanup()
+
+
+def _batches(pieces: Sequence[Piece]) -> list[list[Piece]]:
+    """What each process formats: as many as there are processors, unless there is little to do."""
+    total = sum(len(piece.text) for piece in pieces)
+    count = max(1, min(os.cpu_count() or 1, -(-total // PIECE_SIZE)))
+    batches: list[list[Piece]] = [[] for _ in range(count)]
+    for piece in sorted(pieces, key=lambda piece: len(piece.text), reverse=True):
+        min(batches, key=lambda batch: sum(len(p.text) for p in batch)).append(piece)
+    return [batch for batch in batches if batch]
+
+
+class _Process:
+    """A clang-format at work on some pieces."""
+
+    def __init__(
+        self, command: Sequence[str], pieces: Sequence[Piece], files: Sequence[Path]
+    ) -> None:
+        self._paths = ", ".join(dict.fromkeys(piece.path for piece in pieces))
+        self._folder = str(files[0].parent.parent)
+        # A file, not a pipe: a pipe would have to be read at the same time.
+        self._messages = tempfile.TemporaryFile()
+        try:
+            self._process = subprocess.Popen(
+                [*command, *map(str, files)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self._messages,
+            )
+        except OSError as error:
+            self._messages.close()
+            raise self._did_not_run(error) from None
+
+    def wait(self) -> None:
+        """Raises CompileError if clang-format fails."""
+        try:
+            status = self._process.wait(timeout=600)
+        except subprocess.TimeoutExpired as error:
+            raise self._did_not_run(error) from None
+        if status != 0:
+            self._messages.seek(0)
+            output = self._messages.read().decode("utf-8", "replace").strip()
+            reason = output.replace(f"{self._folder}/", "") or f"exit status {status}"
+            raise CompileError(f"clang-format failed on {self._paths}: {reason}", remedy=REMEDY)
+
+    def _did_not_run(self, error: Exception) -> CompileError:
+        return CompileError(f"clang-format did not run on {self._paths}: {error}", remedy=REMEDY)
+
+    def end(self) -> None:
+        """Ends it, finished or not."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        self._messages.close()

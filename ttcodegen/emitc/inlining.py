@@ -1,25 +1,19 @@
-"""Decides which values are written where they are used, and which get a variable.
-
-The rule: a value that is only a name (`weights.conv1_weight`, a number, `&x`) is written at each
-use; a value that costs a computation is written at its only use, if it has one and no name;
-a call with effects always is a statement of its own. A read of memory moves to its use only if
-nothing that may write runs in between.
-
-That last condition is checked with epochs: each block counts the ops with effects in it, so two
-places of a block with the same count see the same memory. One pass over the uses, backwards.
-"""
+"""Inlining of values into expressions, names reserved in a file, and headers it needs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from xdsl.dialects.emitc import (
     EmitC_ArrayType,
     EmitC_LValueType,
+    EmitC_OpaqueAttr,
     EmitC_OpaqueType,
     EmitC_PointerType,
 )
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ttcodegen.emitc.expressions import (
     AddressOfOp,
@@ -39,7 +33,27 @@ from ttcodegen.emitc.expressions import (
 )
 from ttcodegen.emitc.operators import BINARY_OPS, UNARY_OPS, CastOp, CmpOp, ConditionalOp
 from ttcodegen.emitc.spelling import type_text
-from ttcodegen.emitc.statements import AssignOp, DoOp, ForOp, GlobalOp, VariableOp, VerbatimOp
+from ttcodegen.emitc.statements import (
+    AssignOp,
+    ClassOp,
+    DoOp,
+    FieldOp,
+    ForOp,
+    FuncOp,
+    GlobalOp,
+    VariableOp,
+    VerbatimOp,
+)
+
+# Decides which values are written where they are used, and which get a variable.
+#
+# The rule: a value that is only a name (`weights.conv1_weight`, a number, `&x`) is written at
+# each use; a value that costs a computation is written at its only use, if it has one and no
+# name; a call with effects always is a statement of its own. A read of memory moves to its use
+# only if nothing that may write runs in between.
+#
+# That last condition is checked with epochs: each block counts the ops with effects in it, so two
+# places of a block with the same count see the same memory. One pass over the uses, backwards.
 
 PURE = "ttcodegen.pure"
 HELD = "ttcodegen.held"
@@ -243,3 +257,143 @@ def _written_roots(operations: Iterable[Operation]) -> set[SSAValue]:
             # Arrays are passed as pointers.
             written.update(_root(v) for v in op.operands if type(v.type) is EmitC_ArrayType)
     return written
+
+
+# The names that a file's own text refers to, which no local variable of it may take.
+
+
+# Members and names after `::` are not looked up in the scope of the function.
+_UNQUALIFIED_NAME = re.compile(r"(?<![\w.])(?<!->)(?<!::)[A-Za-z_]\w*")
+_NO_CODE = re.compile(r'//[^\n]*|"(?:[^"\\\n]|\\.)*"|namespace [\w:]*')
+"""Comments and string literals; and namespaces, which functions that they hold may hide."""
+
+
+def mentioned_names(operations: Iterable[Operation]) -> frozenset[str]:
+    """All names that types, callees, literals and definitions of `operations` use unqualified."""
+    texts = mentioned_texts(operations)
+    return frozenset(name for text in texts for name in _UNQUALIFIED_NAME.findall(text))
+
+
+def mentions(operations: Iterable[Operation], name: str) -> bool:
+    """True if the C++ of `operations` uses that name unqualified."""
+    return any(
+        name in text and name in _UNQUALIFIED_NAME.findall(text)
+        for text in mentioned_texts(operations)
+    )
+
+
+def mentioned_texts(operations: Iterable[Operation]) -> Iterator[str]:
+    """The C++ of the types, callees, literals and definitions of `operations`, each text once."""
+    texts: set[str] = set()
+    # Types and attributes are shared between ops, so identity finds most repetitions, and it is
+    # far cheaper than the hash of an attribute.
+    attributes: set[int] = set()
+    for op in operations:
+        found: list[str | Attribute] = [result.type for result in op.results]
+        mention = _MENTIONS.get(type(op))
+        if mention is not None:
+            found += mention(op)
+        for mentioned in found:
+            if isinstance(mentioned, str):
+                text = mentioned
+            elif id(mentioned) in attributes:
+                continue
+            else:
+                attributes.add(id(mentioned))
+                text = _attribute_text(mentioned)
+            if text not in texts:
+                texts.add(text)
+                yield _NO_CODE.sub("", text)
+
+
+def _attribute_text(attribute: Attribute) -> str:
+    if isinstance(attribute, EmitC_OpaqueAttr):
+        return attribute.value.data
+    return type_text(attribute) or ""
+
+
+def _call_opaque(op: CallOpaqueOp) -> Iterable[str | Attribute]:
+    yield op.callee.data
+    for attributes in (op.args, op.template_args):
+        if attributes is not None:
+            yield from attributes.data
+
+
+def _function(op: FuncOp) -> Iterable[str | Attribute]:
+    yield op.sym_name.data
+    yield from op.function_type.inputs.data
+    yield from op.function_type.outputs.data
+
+
+_MENTIONS: Mapping[type[Operation], Callable[[Any], Iterable[str | Attribute]]] = {
+    CallOpaqueOp: _call_opaque,
+    CallOp: lambda op: (op.callee.root_reference.data,),
+    GetGlobalOp: lambda op: (op.symbol.root_reference.data,),
+    LiteralOp: lambda op: (op.value.data,),
+    ConstantOp: lambda op: (op.value,),
+    VariableOp: lambda op: (op.value,),
+    VerbatimOp: lambda op: (op.value.data,),
+    FuncOp: _function,
+    ClassOp: lambda op: (op.sym_name.data,),
+    GlobalOp: lambda op: (op.sym_name.data, op.type, op.initial_value or op.type),
+    FieldOp: lambda op: (op.type,),
+}
+"""The texts and attributes of each op that may refer to a name."""
+
+
+# The headers of the standard library that emitted C++ needs for the names that it uses.
+
+_HEADERS = {
+    "array": "array",
+    "get": "tuple",
+    "int32_t": "cstdint",
+    "int64_t": "cstdint",
+    "make_tuple": "tuple",
+    "max": "algorithm",
+    "min": "algorithm",
+    "move": "utility",
+    "nullopt": "optional",
+    "numeric_limits": "limits",
+    "optional": "optional",
+    "pair": "utility",
+    "size_t": "cstddef",
+    "string": "string",
+    "tie": "tuple",
+    "tuple": "tuple",
+    "uint8_t": "cstdint",
+    "uint16_t": "cstdint",
+    "uint32_t": "cstdint",
+    "uint64_t": "cstdint",
+    "variant": "variant",
+    "vector": "vector",
+}
+_STANDARD_NAME = re.compile(r"\bstd::(\w+)|(?<![\w:.])(u?int(?:8|16|32|64)_t)\b")
+
+
+def standard_headers(operations: Iterable[Operation]) -> set[str]:
+    """The standard headers of the names that the C++ of `operations` mentions.
+
+    The library's own headers include most of them today; which ones differs from release to
+    release, so that a file names what it uses.
+    """
+    names = {
+        qualified or integer
+        for text in mentioned_texts(operations)
+        for qualified, integer in _STANDARD_NAME.findall(text)
+    }
+    return {_HEADERS[name] for name in names & _HEADERS.keys()}
+
+
+# Which ops of the module before an op of EmitC was made for.
+
+_ORIGINS = "_made_for"
+
+
+def set_origins(op: Operation, origins: Sequence[Operation]) -> None:
+    """Remembers what an op was made for, as long as it lives."""
+    setattr(op, _ORIGINS, origins)
+
+
+def origins_of(op: Operation) -> Sequence[Operation]:
+    """What an op was made for; nothing of what belongs to no op."""
+    return getattr(op, _ORIGINS, ())

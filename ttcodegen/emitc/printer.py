@@ -22,7 +22,6 @@ from xdsl.dialects.emitc import EmitC_OpaqueAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ttcodegen.emitc.expressions import CallOp, CallOpaqueOp, YieldOp
-from ttcodegen.emitc.identifiers import NameScope, identifier, snake_case
 from ttcodegen.emitc.inlining import (
     ASSIGNS,
     FIXED_NAME,
@@ -31,6 +30,9 @@ from ttcodegen.emitc.inlining import (
     InliningPlan,
     constant_globals,
     has_effects,
+    mentioned_names,
+    mentions,
+    origins_of,
 )
 from ttcodegen.emitc.operators import (
     COMPARISON_SYNTAX,
@@ -40,9 +42,14 @@ from ttcodegen.emitc.operators import (
     ComparisonPredicate,
     ConditionalOp,
 )
-from ttcodegen.emitc.origins import origins_of
-from ttcodegen.emitc.reserved import mentioned_names, mentions
-from ttcodegen.emitc.spelling import Expression, Precedence, declaration
+from ttcodegen.emitc.spelling import (
+    Expression,
+    NameScope,
+    Precedence,
+    declaration,
+    identifier,
+    snake_case,
+)
 from ttcodegen.emitc.statements import (
     AssignOp,
     ClassOp,

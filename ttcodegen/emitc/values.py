@@ -26,7 +26,6 @@ from ttcodegen.emitc.expressions import (
     SubscriptOp,
     YieldOp,
 )
-from ttcodegen.emitc.identifiers import is_identifier
 from ttcodegen.emitc.operators import (
     BINARY_OPS,
     COMPARISON_SYNTAX,
@@ -43,6 +42,7 @@ from ttcodegen.emitc.spelling import (
     Expression,
     Precedence,
     attribute_value,
+    is_identifier,
     opaque_value,
     type_text,
 )

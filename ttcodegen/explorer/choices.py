@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.dialects.operations.compute_config import MathFidelity
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.math_fidelity import MathFidelity
-from ttcodegen.dialects.ttcore.module_system import system_of
+from ttcodegen.dialects.ttcore.dialect import system_of
 from ttcodegen.dialects.ttnn.placement import given_placement
 from ttcodegen.foundation.diagnostics import CompileError, Source
-from ttcodegen.foundation.suggestions import closest
+from ttcodegen.foundation.messages import closest
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.optimizer.candidates.candidates import Ways
 from ttcodegen.optimizer.core.call import call_of

@@ -12,9 +12,10 @@ from ttcodegen.explorer.graph import (
     KeyValue,
     MetadataItem,
     attributes,
+    placement_attributes,
+    shortened,
 )
 from ttcodegen.explorer.module_graphs import KINDS, OUTPUT_STYLE, STYLES, layer_namespace
-from ttcodegen.explorer.op_text import placement_attributes, shortened
 from ttcodegen.explorer.program_graphs import (
     BufferFacts,
     KernelFacts,
@@ -22,8 +23,8 @@ from ttcodegen.explorer.program_graphs import (
     kernel_graph,
 )
 from ttcodegen.flatbuffer import program as file
-from ttcodegen.flatbuffer.ttm_program import PROGRAM, DeviceBinary, DeviceProgram
-from ttcodegen.naming.layers import layer_of_weight
+from ttcodegen.flatbuffer.program import PROGRAM, DeviceBinary, DeviceProgram
+from ttcodegen.naming.sources import layer_of_weight
 
 
 def device_graphs(binary: DeviceBinary) -> list[Graph]:

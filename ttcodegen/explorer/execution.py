@@ -25,7 +25,7 @@ from ttcodegen.explorer.module_graphs import LINE
 from ttcodegen.explorer.results import Measured, OpResults
 from ttcodegen.explorer.settings import Settings
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, Source
-from ttcodegen.rt.commands.artifacts import Logger
+from ttcodegen.rt.commands.command import Logger
 
 _QUOTED = re.compile(r"'([^']+)'")
 _LOG = "execution.log"
@@ -215,8 +215,7 @@ class Execution:
 
     def _execute_module(self, source: Source) -> None:
         from ttcodegen.project.checking import check_project, check_summary, output_lines
-        from ttcodegen.project.rendering import project_files
-        from ttcodegen.project.sources import FLATBUFFER_FILES
+        from ttcodegen.project.sources import FLATBUFFER_FILES, project_files
         from ttcodegen.project.toolchain import find_toolchain
         from ttcodegen.project.writer import refuse_unrelated_folder, write_project
 

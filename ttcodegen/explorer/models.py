@@ -18,9 +18,7 @@ from ttcodegen.frontends import frontend_of
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_operations
 from ttcodegen.project.code_lines import CodeLines, Edits, Node, edited, known_lines
-from ttcodegen.project.edits import edited_files
-from ttcodegen.project.op_lines import read_lines
-from ttcodegen.project.pristine import read_pristine
+from ttcodegen.project.edits import edited_files, read_lines, read_pristine
 from ttcodegen.transforms.pass_runner import PassRunner
 
 if TYPE_CHECKING:
@@ -79,8 +77,8 @@ class Code:
 
 def code_of_module(compiled: CompiledModule) -> Code:
     """The C++ of a module as it is written."""
-    from ttcodegen.project.op_lines import formatted_lines
-    from ttcodegen.project.rendering import project_files
+    from ttcodegen.project.edits import formatted_lines
+    from ttcodegen.project.sources import project_files
 
     files = project_files(compiled, formatted=True)
     found = list(formatted_lines(compiled.lines, compiled.files, files))
@@ -132,15 +130,15 @@ def is_flatbuffer(path: Path) -> bool:
     """True if a file is a `.ttnn` or `.ttm` file, by its content."""
     with path.open("rb") as file:
         head = file.read(8)
+    from ttcodegen.flatbuffer.reader import is_ttm
     from ttcodegen.flatbuffer.schema import load_schema
-    from ttcodegen.flatbuffer.ttm_reader import is_ttm
 
     return is_ttm(head) or head[4:8] == load_schema("ttnn.fbs").identifier.encode("ascii")
 
 
 def flatbuffer_of(project: Path) -> Path:
     """The flatbuffer of a project's folder; raises CompileError if ttcodegen wrote none there."""
-    from ttcodegen.rt.commands.project import flatbuffer_of_project
+    from ttcodegen.rt.commands.command import flatbuffer_of_project
 
     found = flatbuffer_of_project(project)
     if found is None:
@@ -153,14 +151,14 @@ def flatbuffer_of(project: Path) -> Path:
 
 def flatbuffer_graphs(data: bytes, *, elements: int = 16) -> list[Graph]:
     """The graphs of a `.ttnn` or `.ttm` file; raises CompileError if it is neither, or damaged."""
-    from ttcodegen.flatbuffer.ttm_reader import is_ttm, read_ttm
+    from ttcodegen.flatbuffer.reader import is_ttm, read_ttm
 
     if is_ttm(data):
         from ttcodegen.explorer.device_graphs import device_graphs
 
         return entry_first(device_graphs(read_ttm(data)))
-    from ttcodegen.flatbuffer.module import module_of
     from ttcodegen.flatbuffer.reader import read_ttnn
+    from ttcodegen.flatbuffer.writer import module_of
 
     operations = module_of(read_ttnn(data)).body.block.ops
     return entry_first(module_graphs(operations, elements=elements))

@@ -24,8 +24,8 @@ from ttcodegen.dialects.operations.functions import (
 from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.ttcore.dialect import ArgumentType, LoadCachedOp
 from ttcodegen.dialects.ttmetal.device_module import launch_of
-from ttcodegen.dialects.ttmetal.op_names import RUN_PROGRAM
-from ttcodegen.emitc.origins import origins_of
+from ttcodegen.dialects.ttmetal.programs import RUN_PROGRAM
+from ttcodegen.emitc.inlining import origins_of
 from ttcodegen.explorer.graph import (
     TENSOR_TAG,
     Graph,
@@ -34,16 +34,15 @@ from ttcodegen.explorer.graph import (
     IncomingEdge,
     KeyValue,
     MetadataItem,
+    Texts,
     attributes,
     namespace,
 )
-from ttcodegen.explorer.op_text import Texts
 from ttcodegen.explorer.program_graphs import program_graph
 from ttcodegen.foundation.diagnostics import CompileError, Source, source_offset
-from ttcodegen.naming.constants import constant_names
-from ttcodegen.naming.interface import argument_names, result_names
-from ttcodegen.naming.layers import layer, layer_of_weight, location_name
-from ttcodegen.naming.sources import name_in_text
+from ttcodegen.naming.arguments import argument_names, result_names
+from ttcodegen.naming.modules import constant_names
+from ttcodegen.naming.sources import layer, layer_of_weight, location_name, name_in_text
 from ttcodegen.optimizer.overrides.call_names import CallNames
 
 INPUT_STYLE = GraphNodeStyle(backgroundColor="#d7f0dd", borderColor="#2e7d32")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ttcodegen.dialects.operations.operation import operation_name
-from ttcodegen.emitc.origins import origins_of
+from ttcodegen.emitc.inlining import origins_of
 from ttcodegen.foundation.diagnostics import Source, set_source_offset, source_offset
 
 if TYPE_CHECKING:

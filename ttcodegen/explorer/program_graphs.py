@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.shards import CoreRange
 from ttcodegen.dialects.ttmetal.programs import BUFFER_CONSTANT, Program
 from ttcodegen.explorer.graph import (
     Graph,
@@ -15,8 +15,8 @@ from ttcodegen.explorer.graph import (
     IncomingEdge,
     MetadataItem,
     attributes,
+    shortened,
 )
-from ttcodegen.explorer.op_text import shortened
 
 _BUFFER_STYLE = GraphNodeStyle(backgroundColor="#fff8e1", borderColor="#f9a825")
 _PROCESSORS = ("reader", "compute", "writer")

@@ -1,9 +1,12 @@
-"""What an execution found, op by op, as numbers of nodes."""
+"""Results of executions as node data, and the cache of responses."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
@@ -19,12 +22,15 @@ from ttcodegen.explorer.graph import (
 from ttcodegen.explorer.models import flatbuffer_graphs
 from ttcodegen.explorer.module_graphs import positions
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.rt.commands.artifacts import Logger
+from ttcodegen.rt.commands.command import Logger
 
 if TYPE_CHECKING:
     import numpy as np
 
     from ttcodegen.numerics.op_events import OpEvent
+
+
+# What an execution found, op by op, as numbers of nodes.
 
 _HEAT = [GradientStop(0, "#ffffff"), GradientStop(1, "#e53935")]
 _AGREEMENT = [GradientStop(0, "#e53935"), GradientStop(1, "#c8e6c9")]
@@ -244,3 +250,62 @@ def _correlation(first: np.ndarray, second: np.ndarray) -> float | None:
     from ttcodegen.numerics.op_events import golden_agreement
 
     return golden_agreement(first, second).correlation
+
+
+# Results of requests, kept by content up to a number of bytes.
+#
+# Requests for the same result that come while it is computed wait for it.
+
+MOST_KEPT = 64 << 20
+"""Bytes of the results that are kept."""
+
+
+class ResultsCache:
+    """A bounded cache of byte strings: least recently used entries are dropped first."""
+
+    def __init__(self, most_kept: int = MOST_KEPT) -> None:
+        self._most = most_kept
+        self._kept: OrderedDict[str, bytes] = OrderedDict()
+        self._bytes = 0
+        self._computed: dict[str, Future[bytes]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: str, compute: Callable[[], bytes]) -> bytes:
+        """The result of that key, computed if it is not kept.
+
+        Raises:
+            Exception: what `compute` raises; all that wait for the result get it, later ones not.
+        """
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+            waiting = self._computed.get(key)
+            own: Future[bytes] = Future()
+            if waiting is None:
+                self._computed[key] = own
+        if waiting is not None:
+            return waiting.result()
+        try:
+            found = compute()
+        except BaseException as error:
+            with self._lock:
+                del self._computed[key]
+            own.set_exception(error)
+            own.exception()
+            raise
+        with self._lock:
+            del self._computed[key]
+            self._keep(key, found)
+        own.set_result(found)
+        return found
+
+    def _keep(self, key: str, found: bytes) -> None:
+        # A result that would push most others out is computed again instead.
+        if len(found) > self._most // 4:
+            return
+        self._kept[key] = found
+        self._bytes += len(found)
+        while self._bytes > self._most:
+            _, dropped = self._kept.popitem(last=False)
+            self._bytes -= len(dropped)

@@ -21,13 +21,11 @@ from ttcodegen.explorer.access import Access
 from ttcodegen.explorer.execution import Execution
 from ttcodegen.explorer.graph import to_json
 from ttcodegen.explorer.models import model_graphs
-from ttcodegen.explorer.requests import Request, perform
-from ttcodegen.explorer.results import METRICS
-from ttcodegen.explorer.results_cache import ResultsCache
+from ttcodegen.explorer.requests import Request, Workers, perform
+from ttcodegen.explorer.results import METRICS, ResultsCache
 from ttcodegen.explorer.settings import Settings, read_settings
-from ttcodegen.explorer.workers import Workers
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.foundation.suggestions import closest
+from ttcodegen.foundation.messages import closest
 from ttcodegen.optimizer.overrides.overrides import ANY, VERSION, read_overrides
 from ttcodegen.optimizer.overrides.strings import entries_of_options
 from ttcodegen.systems.cards import default_system

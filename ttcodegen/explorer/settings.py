@@ -9,7 +9,7 @@ from typing import Any, cast
 from ttcodegen.compilation import PIPELINES, WEIGHT_TYPES
 from ttcodegen.flatbuffer.system import other_architecture
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.foundation.suggestions import closest, did_you_mean
+from ttcodegen.foundation.messages import closest, did_you_mean
 from ttcodegen.optimizer.overrides.strings import OPTIONS as OVERRIDE_OPTIONS
 from ttcodegen.systems.description import ARCHITECTURES, SystemDescription
 from ttcodegen.systems.machines import NAMES, machine

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ttcodegen.dialects.operations.operation import operation_name
 from ttcodegen.dialects.ttmetal.device_module import functions_of, is_meaning, launch_of
-from ttcodegen.dialects.ttmetal.op_names import RUN_PROGRAM
+from ttcodegen.dialects.ttmetal.programs import RUN_PROGRAM
 from ttcodegen.explorer.graph import Graph, GraphNode, KeyValue
 from ttcodegen.explorer.module_graphs import Visit, module_graphs
 from ttcodegen.explorer.origins import NOWHERE, Node, Origins, Places

@@ -25,7 +25,7 @@ from ttcodegen.dialects.ttnn.placement import TTNNLayoutAttr, declared_data_type
 from ttcodegen.dialects.ttnn.program_configs import PROGRAM_CONFIGS, ProgramConfig
 from ttcodegen.flatbuffer import program
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.naming.interface import argument_names, result_names
+from ttcodegen.naming.arguments import argument_names, result_names
 
 Elements = DenseIntOrFPElementsAttr[Any]
 

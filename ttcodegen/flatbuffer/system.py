@@ -6,11 +6,10 @@ from dataclasses import fields, make_dataclass
 from pathlib import Path
 from typing import Any
 
-from ttcodegen.flatbuffer.decoding import decode
-from ttcodegen.flatbuffer.encoding import encode
+from ttcodegen.flatbuffer.decoding import decode, encode
 from ttcodegen.flatbuffer.schema import load_schema
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.foundation.suggestions import did_you_mean
+from ttcodegen.foundation.messages import did_you_mean
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import (
     ARCHITECTURES,

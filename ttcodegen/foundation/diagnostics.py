@@ -19,7 +19,7 @@ from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING, TextIO
 
-from ttcodegen.foundation.printable import printable
+from ttcodegen.foundation.messages import printable
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation, SSAValue

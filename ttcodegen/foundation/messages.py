@@ -1,17 +1,36 @@
-"""How much the tools write to standard error, and how far a long step is.
-
-The levels are those of Python's `logging`, by name and number. A program sets the level of its
-process once; a library that sets nothing gets warnings and errors only.
-"""
+"""Messages on standard error: verbosity, progress, printable text, suggestions."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
+from collections.abc import Iterable
 from enum import IntEnum
 from time import monotonic
 
-from ttcodegen.foundation.printable import printable
+# Text as it may be shown on a terminal.
+
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """The text with escapes, `\\x1b` or `\\u202e`, in place of control characters and marks of
+    direction: a name in a model must not move the cursor of who reads a message, nor reorder it.
+
+    Line feeds and tabs stay.
+    """
+    return _UNSEEN.sub(lambda found: _escape(ord(found[0])), text)
+
+
+def _escape(code: int) -> str:
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+# How much the tools write to standard error, and how far a long step is.
+#
+# The levels are those of Python's `logging`, by name and number. A program sets the level of its
+# process once; a library that sets nothing gets warnings and errors only.
 
 _SECONDS_BETWEEN_LINES = 10.0
 """Between two lines of a step, where there is no terminal on which one line could change."""
@@ -82,3 +101,24 @@ class Progress:
         """Leaves the line to something else."""
         if self._in_place and self._begun:
             _write("\r\x1b[K")
+
+
+# Hints at what an unknown name was meant to be.
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is most like `name`, or that begins with it; None if none is close."""
+    from difflib import get_close_matches
+
+    spellings = {spelling.lower(): spelling for spelling in sorted(known)}
+    lowered = name.lower()
+    close = get_close_matches(lowered, spellings, 1, cutoff=0.7)
+    if not close and len(lowered) > 2:
+        close = [spelling for spelling in spellings if spelling.startswith(lowered)]
+    return spellings[close[0]] if close else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question after a message, that names what is closest; nothing if nothing is."""
+    found = closest(name, known)
+    return f"; did you mean {found}?" if found is not None else ""

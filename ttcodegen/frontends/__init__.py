@@ -27,7 +27,7 @@ from ttcodegen.foundation.diagnostics import BYTECODE_MAGIC, CompileError, Diagn
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    from ttcodegen.dialects.ttcore.mesh import MeshShape
+    from ttcodegen.dialects.ttcore.device import MeshShape
 
 Read = Callable[[Source, Diagnostics], "ModuleOp"]
 
@@ -101,7 +101,7 @@ def source_module(
     if diagnostics is None:
         diagnostics = Diagnostics()
     module = read_module(source, diagnostics)
-    from ttcodegen.dialects.ttcore.mesh import ONE_CHIP, names_several_chips, set_mesh
+    from ttcodegen.dialects.ttcore.device import ONE_CHIP, names_several_chips, set_mesh
     from ttcodegen.frontends.canonicalization import canonicalize_input
 
     if mesh != ONE_CHIP and not names_several_chips(module):

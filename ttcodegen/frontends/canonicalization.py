@@ -17,7 +17,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
-from ttcodegen.dialects.ttmetal.op_names import RUN_PROGRAM
+from ttcodegen.dialects.ttmetal.programs import RUN_PROGRAM
 from ttcodegen.foundation.diagnostics import Diagnostics
 
 Step = Callable[[ModuleOp, Diagnostics], None]

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import DenseArrayBase, MemRefType, ModuleOp, i32
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from ttcodegen.compat.ttir_buffers import KERNEL, kernel_op
+from ttcodegen.compat.ttmetal_programs import KERNEL, kernel_op
 from ttcodegen.dialects.core.datatypes import element_of, shape_of, without_encoding
 from ttcodegen.dialects.operations.operation import operation_name
 from ttcodegen.dialects.ttir.generic import GenericOp, YieldOp, elements_of

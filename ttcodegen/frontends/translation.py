@@ -19,8 +19,15 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.dialects.core.constants import constant_array, elements
-from ttcodegen.dialects.core.datatypes import element_of, f32, numpy_name, shape_of, tensor_type
+from ttcodegen.dialects.core.datatypes import (
+    constant_array,
+    element_of,
+    elements,
+    f32,
+    numpy_name,
+    shape_of,
+    tensor_type,
+)
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, place_of
 from ttcodegen.frontends.source_ops import SourceOp

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ttcodegen.layout.collapse import Shape, volume
-from ttcodegen.layout.tensor_layout import TensorLayout
-from ttcodegen.layout.tile_order import offset_in_tile
+from ttcodegen.layout.tensor_layout import TensorLayout, offset_in_tile
 
 if TYPE_CHECKING:
     import numpy as np

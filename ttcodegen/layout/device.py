@@ -1,12 +1,8 @@
-"""A device as a grid: how it is mapped to chips, and where a byte of a shard is.
-
-The maps are those of the device specification. A grid may be larger than a chip: then it goes over
-to the next chip of the mesh. Other views of the same cores (transposed, wide, rotated) are made by
-`reinterpret`.
-"""
+"""A device as a grid: chips, L1 banks, and the place of each byte of a shard."""
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,6 +24,12 @@ from ttcodegen.dialects.ttcore.layouts import Grid, shape_text
 from ttcodegen.layout.collapse import Shape
 from ttcodegen.layout.tensor_layout import TensorLayout
 from ttcodegen.systems.description import SystemDescription
+
+# A device as a grid: how it is mapped to chips, and where a byte of a shard is.
+#
+# The maps are those of the device specification. A grid may be larger than a chip: then it goes
+# over to the next chip of the mesh. Other views of the same cores (transposed, wide, rotated) are
+# made by `reinterpret`.
 
 
 @dataclass(frozen=True)
@@ -290,3 +292,41 @@ def _floordiv(expression: AffineExpr, divisor: int) -> AffineExpr:
 
 def _mod(expression: AffineExpr, divisor: int) -> AffineExpr:
     return AffineBinaryOpExpr(AffineBinaryOpKind.Mod, expression, AffineConstantExpr(divisor))
+
+
+# The L1 of a core as the allocator hands it out.
+#
+# It takes the highest gap that is large enough (free_list_opt.cpp); circular buffers grow from
+# below up to the lowest tensor (measured, tt-metal 0.70.1).
+
+Block = tuple[int, int]
+"""Where memory begins, and where it ends."""
+
+
+class Bank:
+    """The L1 of one core, that of all others as well: they share their addresses."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._taken: list[Block] = []
+        """What is allocated, in the order of addresses."""
+
+    @property
+    def lowest(self) -> int:
+        """The lowest address that is taken."""
+        return self._taken[0][0] if self._taken else self.size
+
+    def allocate(self, size: int) -> Block:
+        """The highest gap for so many bytes; below zero if there is none."""
+        end = self.size
+        for start, taken_end in reversed(self._taken):
+            if end - taken_end >= size:
+                break
+            end = start
+        found = (end - size, end)
+        insort(self._taken, found)
+        return found
+
+    def free(self, block: Block) -> None:
+        """Gives a block back."""
+        self._taken.remove(block)

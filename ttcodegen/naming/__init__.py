@@ -16,5 +16,5 @@ the value that it is another form of (moved, laid out anew, activated, scaled), 
 scores, the bias of a layer), the layer whose weights compute it, and the noun of its op. Names that
 the source's tools make of the op itself (`%relu_3`) say nothing.
 
-How a name is spelled in C++, and kept apart from others, is for `ttcodegen.emitc.identifiers`.
+How a name is spelled in C++, and kept apart from others, is for `ttcodegen.emitc.spelling`.
 """

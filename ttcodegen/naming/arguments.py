@@ -1,24 +1,92 @@
-"""What the arguments of a function are called in C++: by the source, or by what takes them where
-its name for them says nothing."""
+"""Names of function arguments and results, in C++ and at the interface."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from ttcodegen.dialects.operations.functions import argument_attribute, body_of
+from ttcodegen.dialects.operations.functions import argument_attribute, attributes_at, body_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.dialect import LoadCachedOp
-from ttcodegen.naming.interface import argument_names
-from ttcodegen.naming.layers import stem_of_weight
-from ttcodegen.naming.sources import is_generic
+from ttcodegen.emitc.spelling import identifier, type_name
+from ttcodegen.naming.sources import is_generic, stem_of_weight
 from ttcodegen.naming.values import operand_noun
 from ttcodegen.ops.core.definition import TTIR, library_definition, traits_of
 from ttcodegen.ops.core.traits import Trait
+
+# What the outside calls a function, its arguments and its results.
+
+
+def entry_name(symbol: str) -> str:
+    """The C++ name of an entry function: `main` belongs to the program that it ends up in."""
+    return "forward" if symbol == "main" else identifier(symbol)
+
+
+def prepare_name(function: str) -> str:
+    """The C++ name of the function that computes the constants of an entry function.
+
+    Args:
+        function: the C++ name of the entry function.
+    """
+    return f"prepare_{function}"
+
+
+def struct_name(function: str, kind: str) -> str:
+    """The name of a structure that a function takes or gives: `ForwardWeights`.
+
+    Args:
+        function: its C++ name.
+        kind: what the structure holds: inputs, weights, constants, outputs, arguments, ...
+    """
+    return f"{type_name(function)}{kind.capitalize()}"
+
+
+def argument_names(function: FuncOp) -> list[str]:
+    """The names of the arguments, as `ttir.name` or the text has them; all different."""
+    names = [
+        _declared_name(function.arg_attrs, index) or argument.name_hint or f"arg{index}"
+        for index, argument in enumerate(function.args)
+    ]
+    return _unique(names)
+
+
+def result_names(function: FuncOp) -> list[str]:
+    """The names of the results, as `ttir.name` has them; all different."""
+    count = len(function.function_type.outputs)
+    return _unique(
+        [
+            _declared_name(function.res_attrs, index)
+            or ("output" if count == 1 else f"output{index}")
+            for index in range(count)
+        ]
+    )
+
+
+def _declared_name(dictionaries: ArrayAttr[DictionaryAttr] | None, index: int) -> str | None:
+    name = attributes_at(dictionaries, index).get("ttir.name")
+    return name.data if isinstance(name, StringAttr) else None
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """The names, later ones with a number where an earlier one is the same."""
+    taken = set(names)
+    seen: set[str] = set()
+    unique: list[str] = []
+    for name in names:
+        candidate, number = name, 2
+        while candidate in seen or (candidate != name and candidate in taken):
+            candidate, number = f"{name}_{number}", number + 1
+        seen.add(candidate)
+        unique.append(candidate)
+    return unique
+
+
+# What the arguments of a function are called in C++: by the source, or by what takes them where
+# its name for them says nothing.
 
 FunctionOf = Callable[[str], FuncOp | None]
 """The function of a symbol."""
@@ -189,3 +257,16 @@ def _is_index(op: CatalogueOp, operand: str) -> bool:
     definition = TTIR.get(op.definition.short_name)
     specs = definition.operands if definition is not None else ()
     return any(spec.name == operand and spec.input_kind == "index" for spec in specs)
+
+
+# What the names of arguments say about their values.
+
+VARIANCES = (0.5, 1.5)
+"""The range of random variances: their roots are taken, and divided by."""
+
+_VARIANCE = re.compile(r"(^|[^a-z])(running_)?var(iance)?$")
+
+
+def is_variance(name: str) -> bool:
+    """True if an argument of that name in the source holds variances, as batch norms call them."""
+    return _VARIANCE.search(name.lower()) is not None

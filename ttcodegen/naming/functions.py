@@ -1,20 +1,23 @@
-"""What functions of layers are called: for what they do, or by what the source calls the layers."""
+"""Names of outlined functions, CPU functions, and their parameters and values."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
-from ttcodegen.dialects.ttmetal.op_names import RUN_PROGRAM
-from ttcodegen.emitc.identifiers import NameScope, identifier
-from ttcodegen.naming.layers import common_layer, common_parts
+from ttcodegen.dialects.ttmetal.programs import RUN_PROGRAM
+from ttcodegen.emitc.spelling import NameScope, identifier
+from ttcodegen.naming.sources import common_layer, common_parts, is_generic
 from ttcodegen.ops.core.definition import TTNN, call_has_trait
 from ttcodegen.ops.core.traits import Trait
+
+# What functions of layers are called: for what they do, or by what the source calls the layers.
 
 _PATH = re.compile(r"[./]")
 _PLURALS = {"layers": "layer", "blocks": "block", "stages": "stage", "heads": "head"}
@@ -288,3 +291,184 @@ def common_name(names: Iterable[str]) -> str | None:
             break
         shared.insert(0, words[0])
     return "_".join(shared) or None
+
+
+# What the function that several equal groups of statements become calls its parameters and
+# values.
+#
+# What they are called is decided by all groups: by what the names of their values have in common.
+
+WEIGHTS = "weights"
+"""The parameter of a function of layers that is the structure of their weights."""
+SIZES = "sizes"
+SETTINGS = "settings"
+"""The parameter that is the structure of what else the layers differ in, shapes alone or others."""
+ARGUMENTS = "arguments"
+"""The parameter of a function that computes constants and takes many."""
+
+_LEARNED = ("weight", "bias")
+_ROLES: Mapping[str, str] = {
+    "weight_tensor": "weight",
+    "weight": "weight",
+    "input_tensor_b": "weight",
+    "bias_tensor": "bias",
+    "bias": "bias",
+}
+"""What a tensor is that a parameter of the library takes."""
+
+
+def role_of_parameter(parameter: str) -> str | None:
+    """What a tensor is that a parameter of the library, or of a function of layers, takes: the
+    weight or the bias; None for any other."""
+    return _ROLES.get(parameter)
+
+
+def role_in_layer(layer: str, role: str) -> str:
+    """What a weight is called after the result that it computes: `query_weight`.
+
+    Args:
+        layer: what the result is called, if that is known.
+        role: what the weight is for it.
+    """
+    return f"{layer}_{role}" if layer else role
+
+
+def layer_parameter_name(names: Sequence[str], role: str | None, *, are_members: bool) -> str:
+    """What a value is called that a function of layers takes.
+
+    Args:
+        names: what each layer calls it, without the path of the layer.
+        role: what it is for the calls of the function, if that is known: `query_weight`.
+        are_members: whether it is a weight, a constant or an input in each layer.
+    """
+    if len(set(names)) == 1:
+        return names[0]
+    if not are_members:
+        return "input"
+    common = common_name(names)
+    if common is not None and is_generic(common):
+        common = None
+    if common is not None and common.rpartition("_")[2] in _LEARNED:
+        return common
+    return role or common or "operand"
+
+
+def prepared_parameter_name(names: Iterable[str], verb: str) -> str:
+    """What a value is called that a function takes which computes constants.
+
+    Args:
+        names: what it is called in each group.
+        verb: what the function does, empty if the field has no word for it.
+    """
+    common = common_name(names) or "operand"
+    learned = common.rpartition("_")[2]
+    if learned in _LEARNED:
+        # The path of the layers says nothing in a function for all of them.
+        return "_".join(common.split("_")[-2:])
+    return "scale" if verb == "fold_scale" else common
+
+
+def names_inside(
+    results: Sequence[Sequence[SSAValue]], name_of: Callable[[SSAValue], str], otherwise: str
+) -> dict[SSAValue, str]:
+    """What the results of the first group are called: what those of all groups have in common.
+
+    Args:
+        results: those of each group, in order.
+        name_of: what values are called outside.
+        otherwise: the name of those that have nothing in common.
+    """
+    return {
+        values[0]: common_name(map(name_of, values)) or otherwise
+        for values in zip(*results, strict=True)
+    }
+
+
+def names_of_forms(
+    results: Sequence[Sequence[SSAValue]],
+    name_of: Callable[[SSAValue], str],
+    parameters: Mapping[tuple[str, ...], str],
+) -> dict[SSAValue, str]:
+    """Names for the results of the first group that are other forms of what comes in.
+
+    Args:
+        results: those of each group, in order.
+        name_of: what values are called outside.
+        parameters: by what a value is called in each group, its parameter.
+    """
+    found: dict[SSAValue, str] = {}
+    for values in zip(*results, strict=True):
+        name = _form_of(tuple(map(name_of, values)), parameters)
+        if name is not None:
+            found[values[0]] = name
+    return found
+
+
+def _form_of(called: tuple[str, ...], parameters: Mapping[tuple[str, ...], str]) -> str | None:
+    """The parameter that values are called after, with what they have besides: `input_first_half`
+    of `queries_first_half` and `keys_first_half`."""
+    if called in parameters:
+        return parameters[called]
+    for outside, parameter in parameters.items():
+        pairs = list(zip(called, outside, strict=True))
+        if all(name.startswith(f"{start}_") for name, start in pairs):
+            rests = {name.removeprefix(start) for name, start in pairs}
+            if len(rests) == 1 and len(set(outside)) > 1:
+                return f"{parameter}{rests.pop()}"
+    return None
+
+
+def shape_parameter_name(result: SSAValue, source: SSAValue | None, called: str) -> str:
+    """The name of the parameter that says the shape of what a statement makes.
+
+    Args:
+        result: what it makes.
+        source: what it makes it of, if it takes anything.
+        called: what the result is called.
+    """
+    name = f"{called}_shape".removeprefix("result_")
+    if source is None:
+        return name
+    before, after = shape_of(source.type), shape_of(result.type)
+    is_flat = len(after) < len(before) or (
+        len(after) == len(before) > 2 and after[:2] == (1, 1) != before[:2]
+    )
+    return f"flat_{name}" if is_flat else name
+
+
+# What functions are called that run on the CPU, between programs of the device.
+
+_HOISTED = re.compile(r"cpu_hoisted_(?:ttir_)?(\w+?)_[0-9a-f]{8,64}")
+
+
+def cpu_function_symbol(op: str, digest: str) -> str:
+    """The symbol of a function, as tt-mlir has it: equal functions have the same.
+
+    Args:
+        op: the short name of the op that it computes.
+        digest: hexadecimal digits of what distinguishes it.
+    """
+    return f"cpu_hoisted_ttir_{op}_{digest}"
+
+
+def cpu_function_name(symbol: str) -> str:
+    """What a function for the CPU computes, by its symbol: `argmax` of
+    `cpu_hoisted_ttir_argmax_83172da1`."""
+    found = _HOISTED.fullmatch(symbol)
+    return found[1] if found is not None else symbol
+
+
+def cpu_function_title(function: FuncOp, scope: NameScope) -> str:
+    """The C++ name of a function for the CPU: after what it computes, with the shape of the result
+    where another function computes the same."""
+    title = identifier(f"cpu_{cpu_function_name(function.sym_name.data)}")
+    results = function.function_type.outputs.data
+    if scope.is_taken(title) and results:
+        title = f"{title}_{shape_text(shape_of(results[0]))}"
+    return scope.unique(title)
+
+
+def purpose_of_cpu_function(name: str) -> str:
+    """What a function for the CPU does, by its C++ name, which may have a shape and a number:
+    `reshape_on_cpu`."""
+    return f"{without_shapes(name).removeprefix('cpu_')}_on_cpu"

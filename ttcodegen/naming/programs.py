@@ -20,24 +20,29 @@ from ttcodegen.dialects.ttmetal.device_module import (
     is_meaning,
     launch_of,
 )
-from ttcodegen.dialects.ttmetal.op_names import CONSTANT, RUN_PROGRAM, VIEW
 from ttcodegen.dialects.ttmetal.programs import (
     BUFFER_CONSTANT,
+    CONSTANT,
+    RUN_PROGRAM,
+    VIEW,
     BufferAddress,
     CircularBuffer,
     Kernel,
     Program,
 )
 from ttcodegen.dialects.ttnn.placement import has_placement
-from ttcodegen.emitc.identifiers import NameScope, identifier
-from ttcodegen.naming.arguments import argument_titles
-from ttcodegen.naming.constants import constant_title
+from ttcodegen.emitc.spelling import NameScope, identifier
+from ttcodegen.naming.arguments import argument_titles, result_names
 from ttcodegen.naming.functions import shape_text, without_shapes
-from ttcodegen.naming.interface import result_names
-from ttcodegen.naming.modules import FunctionNames, distinct_names, given_names, values_of
-from ttcodegen.naming.operand_roles import INPUT, SIDES
+from ttcodegen.naming.modules import (
+    FunctionNames,
+    constant_title,
+    distinct_names,
+    given_names,
+    values_of,
+)
 from ttcodegen.naming.sources import name_or_kind
-from ttcodegen.naming.values import ValueNames, qualifier
+from ttcodegen.naming.values import INPUT, SIDES, ValueNames, qualifier
 from ttcodegen.ops.device_constants import device_constants, written_by
 from ttcodegen.ops.tt_lang import CALLED_OPERATION, called_name
 

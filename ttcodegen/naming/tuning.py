@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.compute_config import ComputeConfig
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
-from ttcodegen.emitc.identifiers import identifier
+from ttcodegen.emitc.spelling import identifier
 from ttcodegen.naming.functions import shape_text
 from ttcodegen.naming.sources import name_or_kind
 

@@ -18,7 +18,7 @@ import ttcodegen.ops as catalogue
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.flatbuffer import program as file
-from ttcodegen.flatbuffer.ttm_program import (
+from ttcodegen.flatbuffer.program import (
     CREATE_BUFFER,
     DEALLOCATE_BUFFER,
     ENQUEUE_READ_BUFFER,
@@ -30,7 +30,6 @@ from ttcodegen.flatbuffer.ttm_program import (
     DeviceProgram,
 )
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.numerics.device_tensor import DeviceTensor
 from ttcodegen.numerics.execution import ExecutionError, Function, Observer, Step
 from ttcodegen.numerics.interpreter import (
     FileInterpreter,
@@ -39,6 +38,7 @@ from ttcodegen.numerics.interpreter import (
     attribute_values,
     constant_array,
 )
+from ttcodegen.numerics.rounding import DeviceTensor
 from ttcodegen.ops.core.definition import TTIR
 from ttcodegen.ops.core.traits import Trait
 

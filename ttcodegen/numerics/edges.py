@@ -17,9 +17,8 @@ from xdsl.dialects.func import FuncOp
 
 from ttcodegen.dialects.core.datatypes import DataType, element_of, normalized_data_type
 from ttcodegen.dialects.ttcore.dialect import ArgumentType
-from ttcodegen.naming.interface import argument_names
-from ttcodegen.numerics.drawing import common_domain, is_mask, masks_scores
-from ttcodegen.numerics.usage import Usage, Use
+from ttcodegen.naming.arguments import argument_names
+from ttcodegen.numerics.drawing import Usage, Use, common_domain, is_mask, masks_scores
 from ttcodegen.transforms.ttnn.layout import argument_type
 
 CASES = (

@@ -1,37 +1,154 @@
-"""Embeds golden values in a flatbuffer: what the source computes, for the tensors that hold it.
-
-Inputs are drawn and the source is run on them. An op of the lowered program is compared with the op
-of the source that it was made of, which it knows by its position in the text; that it computes the
-same value is found by running the lowered program without rounding. Values that lowering moved (a
-transpose that changed places with a sum) have no golden value; where an op should give the value of
-the source and does not, it has one, so that a run shows it.
-"""
+"""Golden runs of the source in numpy, and golden values in a flatbuffer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
 
+import ml_dtypes  # registers bfloat16 with numpy
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.dialects.ttcore.mesh import declared_mesh
+from ttcodegen.dialects.core.datatypes import numpy_name
+from ttcodegen.dialects.operations.functions import callee_of, location_text
+from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
+from ttcodegen.dialects.ttcore.device import declared_mesh
 from ttcodegen.flatbuffer import program as file
-from ttcodegen.flatbuffer.encoding import encode
+from ttcodegen.flatbuffer.decoding import encode
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.flatbuffer.schema import load_schema
+from ttcodegen.foundation.array_files import load_array
 from ttcodegen.foundation.diagnostics import CompileError, Source, source_offset
+from ttcodegen.foundation.messages import did_you_mean
 from ttcodegen.frontends import source_module
+from ttcodegen.naming.arguments import argument_names
 from ttcodegen.numerics.comparison import Tolerance, compare
 from ttcodegen.numerics.drawing import draw_inputs
-from ttcodegen.numerics.execution import ExecutionError, Observation
-from ttcodegen.numerics.golden import Golden
+from ttcodegen.numerics.execution import (
+    ExecutionError,
+    Executor,
+    Function,
+    Observation,
+    Observer,
+    Step,
+)
 from ttcodegen.numerics.interpreter import Interpreter
+from ttcodegen.numerics.rounding import in_compute_dtype
 from ttcodegen.ops.core.definition import TTNNDefinition
 from ttcodegen.ops.dialects import TTNNOp
 from ttcodegen.transforms.rebuilding import body_of
+
+# Runs the source program in numpy, before any lowering: what the compiled program should compute.
+#
+# Floats are computed in float32 whatever their width in the source (float64 in float64) and are
+# not rounded between ops; integers wrap in their own type; i1 is bool.
+
+assert ml_dtypes is not None
+
+
+@dataclass(frozen=True)
+class SourceTensor:
+    """A tensor of the source."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+    def rounded(self, array: np.ndarray) -> np.ndarray:
+        """The array in the dtype that is computed with."""
+        return in_compute_dtype(array, self.dtype)
+
+    def keeps(self, moved: SourceTensor) -> bool:
+        """Nothing is rounded between tensors of one dtype."""
+        return self.dtype == moved.dtype
+
+
+class Golden:
+    """Runs the functions of a module of TTIR ops; the module must not change as long as it is used.
+
+    Raises:
+        CompileError: at an op or a type that has no meaning in numpy.
+    """
+
+    def __init__(self, module: ModuleOp, observe: Observer | None = None) -> None:
+        functions = [_function(op) for op in module.ops if isinstance(op, FuncOp)]
+        self._executor = Executor({function.name: function for function in functions}, observe)
+
+    def run(self, name: str, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The results of a function: float32, float64, integers and bool. Inputs are not changed.
+
+        Raises:
+            CompileError: if there is no such function, or the inputs do not fit it.
+            ExecutionError: if an op fails or gives another shape than the source says.
+        """
+        return self._executor.run(name, inputs)
+
+
+def _function(function: FuncOp) -> Function:
+    block = body_of(function)
+    tensors: list[SourceTensor] = []
+    index: dict[SSAValue, int] = {}
+    types: dict[Attribute, SourceTensor] = {}
+
+    def add(value: SSAValue, op: Operation) -> int:
+        tensor = types.get(value.type)
+        if tensor is None:
+            tensor = types[value.type] = _tensor(value.type, op)
+        index[value] = len(tensors)
+        tensors.append(tensor)
+        return index[value]
+
+    names = argument_names(function)
+    arguments = [
+        (name, add(argument, function)) for name, argument in zip(names, block.args, strict=True)
+    ]
+    steps: list[Step] = []
+    results: list[int] = []
+    for op in block.ops:
+        operands = tuple([index[value] for value in op.operands])
+        if isinstance(op, ReturnOp):
+            results.extend(operands)
+            continue
+        step_results = tuple([add(result, op) for result in op.results])
+        steps.append(_step(op, operands, step_results))
+    return Function.of(function.sym_name.data, tensors, arguments, steps, results)
+
+
+def _tensor(type_: Attribute, op: Operation) -> SourceTensor:
+    tensor = cast("TensorType[Attribute]", type_) if isinstance(type_, TensorType) else None
+    dtype = numpy_name(tensor.element_type) if tensor is not None else None
+    if tensor is None or dtype is None:
+        raise CompileError(f"values of type {type_} cannot be computed on the host", op)
+    return SourceTensor(tuple(tensor.get_shape()), dtype)
+
+
+def _step(op: Operation, operands: tuple[int, ...], results: tuple[int, ...]) -> Step:
+    location = location_text(op)
+    if (callee := callee_of(op)) is not None:
+        return Step(op.name, location, operands, results, callee=callee)
+    if not isinstance(op, CatalogueOp) or op.definition.numpy is None:
+        raise CompileError(f"'{operation_name(op)}' cannot be computed on the host", op)
+    try:
+        sizes, attributes = tuple(op.segments()), op.parameters()
+    except VerifyException as error:
+        raise CompileError(str(error), op) from None
+    if op.definition.chips is not None:
+        attributes["mesh_shape"] = declared_mesh(op)
+    return Step(op.name, location, operands, results, op.definition, sizes, attributes)
+
+
+# Embeds golden values in a flatbuffer: what the source computes, for the tensors that hold it.
+#
+# Inputs are drawn and the source is run on them. An op of the lowered program is compared with
+# the op of the source that it was made of, which it knows by its position in the text; that it
+# computes the same value is found by running the lowered program without rounding. Values that
+# lowering moved (a transpose that changed places with a sum) have no golden value; where an op
+# should give the value of the source and does not, it has one, so that a run shows it.
+
 
 # Both are float32 sums in perhaps another order.
 _SAME = Tolerance(0.9999, 0.01, 0.01, deviation=2.0**-14, rounding=2.0**-12, agreement=0.99)
@@ -219,3 +336,77 @@ def with_goldens(binary: file.Binary, values: Mapping[str, Mapping[int, np.ndarr
     size = sum(len(constant.elements) + 32 for constant in constants)
     schema = load_schema("ttnn.fbs")
     return encode(schema, replace(binary, programs=programs, constants=tuple(constants)), size)
+
+
+# Golden values from elsewhere, by their own names of tensors, in a flatbuffer.
+
+_STORED = {"f": np.float32, "i": np.int32, "u": np.uint32, "b": np.bool_}
+
+
+def embed_golden_map(flatbuffer: bytes, goldens: Mapping[str, np.ndarray]) -> bytes:
+    """The file with golden values for the tensors that the keys name.
+
+    A key is the name of an input or output, or `input_N` or `output_N` by its index, or the
+    location of an op: the last op there whose result has the shape of the value is meant. It holds
+    for all programs that have such a tensor.
+
+    Raises:
+        CompileError: if no program has what a key names, or only in another shape.
+    """
+    binary = read_ttnn(flatbuffer)
+    values: dict[str, dict[int, np.ndarray]] = {program.name: {} for program in binary.programs}
+    named = {program.name: _tensors_by_key(program) for program in binary.programs}
+    for key, given in goldens.items():
+        array = np.ascontiguousarray(given.astype(_STORED.get(given.dtype.kind, given.dtype)))
+        shapes: set[tuple[int, ...]] = set()
+        found = False
+        for program in binary.programs:
+            for tensor in reversed(named[program.name].get(key, [])):
+                shapes.add(program.tensors[tensor].type.shape)
+                if program.tensors[tensor].type.shape == array.shape:
+                    values[program.name][tensor] = array
+                    found = True
+                    break
+        if not found:
+            raise CompileError(
+                _misfit(key, array, shapes, {k for keys in named.values() for k in keys})
+            )
+    return with_goldens(binary, values)
+
+
+def _tensors_by_key(program: file.Program) -> dict[str, list[int]]:
+    """The tensors that a key may name, in the order in which they are made."""
+    found: dict[str, list[int]] = {}
+    for operation in program.operations:
+        if operation.location is not None:
+            found.setdefault(operation.location, []).extend(operation.results)
+    for kind, entries in (("input", program.inputs), ("output", program.outputs)):
+        for place, entry in enumerate(entries):
+            found[f"{kind}_{place}"] = [entry.tensor]
+            if entry.name:
+                found[entry.name] = [entry.tensor]
+    return found
+
+
+def _misfit(key: str, array: np.ndarray, shapes: set[tuple[int, ...]], known: set[str]) -> str:
+    if not shapes:
+        return f"no program has an input, output or location '{key}'{did_you_mean(key, known)}"
+    having = " or ".join(str(shape) for shape in sorted(shapes))
+    return f"the golden value of '{key}' has the shape {array.shape}, what it is for {having}"
+
+
+def read_golden_map(folder: Path) -> dict[str, np.ndarray]:
+    """The golden values in a folder, by the paths of their .npy files in it.
+
+    Raises:
+        CompileError: if there are none, or one is damaged.
+    """
+    found: dict[str, np.ndarray] = {}
+    for path in sorted(folder.rglob("*.npy")):
+        array = load_array(path)
+        if array.dtype.kind not in _STORED:
+            raise CompileError(f"'{path}' holds no real numbers")
+        found[str(path.relative_to(folder).with_suffix(""))] = array
+    if not found:
+        raise CompileError(f"there is no .npy file in '{folder}'")
+    return found

@@ -15,17 +15,20 @@ import numpy as np
 
 import ttcodegen.ops as catalogue
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.operations.arithmetic import Arithmetic, default_config
-from ttcodegen.dialects.operations.compute_config import ComputeConfig
-from ttcodegen.dialects.ttcore.memory import Memory
+from ttcodegen.dialects.operations.compute_config import Arithmetic, ComputeConfig, default_config
+from ttcodegen.dialects.ttcore.shards import Memory
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.numerics.device_tensor import DeviceTensor
-from ttcodegen.numerics.execution import ExecutionError, Executor, Function, Observer, Step
-from ttcodegen.numerics.oversize import oversize_reason
-from ttcodegen.numerics.repeatability import output_tolerances, tensor_tolerance
-from ttcodegen.numerics.rounding import in_storage_dtype
-from ttcodegen.numerics.tolerances import Tolerance
+from ttcodegen.numerics.execution import (
+    ExecutionError,
+    Executor,
+    Function,
+    Observer,
+    Step,
+    oversize_reason,
+)
+from ttcodegen.numerics.rounding import DeviceTensor, in_storage_dtype
+from ttcodegen.numerics.tolerances import Tolerance, output_tolerances, tensor_tolerance
 from ttcodegen.ops.core.calls import COMPUTE_CONFIG_ATTRIBUTE
 from ttcodegen.ops.core.definition import REQUIRED, TTNN, Definition, TTNNDefinition
 

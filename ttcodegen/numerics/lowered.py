@@ -1,20 +1,25 @@
-"""Lowered programs of any target: how they are read and run in numpy."""
+"""Lowered programs in numpy: outputs that depend on rounding, and indices of ties."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
 from typing import Protocol
 
 import numpy as np
 
-from ttcodegen.flatbuffer.program import Binary
-from ttcodegen.flatbuffer.reader import read_ttnn
-from ttcodegen.flatbuffer.ttm_program import DeviceBinary
-from ttcodegen.flatbuffer.ttm_reader import is_ttm, read_ttm
+from ttcodegen.flatbuffer.program import Binary, DeviceBinary
+from ttcodegen.flatbuffer.reader import is_ttm, read_ttm, read_ttnn
+from ttcodegen.numerics.comparison import compare
 from ttcodegen.numerics.device_interpreter import DeviceInterpreter
-from ttcodegen.numerics.execution import Observer
-from ttcodegen.numerics.interpreter import Interpreter
-from ttcodegen.numerics.tolerances import Tolerance
+from ttcodegen.numerics.execution import Executor, Function, Observation, Observer, Step
+from ttcodegen.numerics.interpreter import FileInterpreter, Interpreter
+from ttcodegen.numerics.tolerances import EQUAL, Tolerance
+from ttcodegen.ops.core.definition import Definition, TTIRDefinition, TTNNDefinition
+from ttcodegen.ops.core.traits import Trait
+
+# Lowered programs of any target: how they are read and run in numpy.
 
 LoweredBinary = Binary | DeviceBinary
 
@@ -47,3 +52,353 @@ def interpreter_of(
     if isinstance(binary, DeviceBinary):
         return DeviceInterpreter(binary, observe, perturbation, rounds)
     return Interpreter(binary, observe, perturbation, rounds)
+
+
+# Which outputs depend on rounding: found by runs of the program with perturbed results.
+
+PERTURBED_RUNS = 8
+"""How often a program is run."""
+
+
+def perturbed_runs(
+    binary: LoweredBinary, program: str, inputs: Sequence[np.ndarray]
+) -> Iterator[list[np.ndarray]]:
+    """The outputs of perturbed runs, each run on demand."""
+    for seed in range(PERTURBED_RUNS):
+        interpreter = interpreter_of(binary, perturbation=np.random.default_rng(seed))
+        with np.errstate(all="ignore"):
+            yield interpreter.run(program, inputs)
+
+
+def undecided_places(
+    expected: Sequence[np.ndarray],
+    found: Mapping[int, np.ndarray | None],
+    runs: Iterable[Sequence[np.ndarray]],
+) -> dict[int, np.ndarray]:
+    """Where integers and booleans of a run depend on rounding, by output.
+
+    Args:
+        expected: the outputs of the run.
+        found: what another run gave for the outputs in question.
+        runs: perturbed runs; they are looked at until all places are known where `found` differs,
+            or come to their end. If it differs nowhere, none is run.
+    """
+    undecided = {i: np.zeros(expected[i].shape, dtype=bool) for i in found}
+    differing = {
+        i: actual != expected[i]
+        for i, actual in found.items()
+        if actual is not None and actual.shape == expected[i].shape
+    }
+    remaining = iter(runs)
+    while any((places & ~undecided[i]).any() for i, places in differing.items()):
+        results = next(remaining, None)
+        if results is None:
+            break
+        for i, places in undecided.items():
+            places |= results[i] != expected[i]
+    return undecided
+
+
+def coarse_outputs(
+    expected: Sequence[np.ndarray],
+    outputs: Mapping[int, Tolerance],
+    runs: Iterable[Sequence[np.ndarray]],
+) -> set[int]:
+    """Those of the outputs that other roundings move further than their tolerances allow: decisions
+    that hang on rounding (an argmax, a comparison) took part in computing them."""
+    found: set[int] = set()
+    for results in runs:
+        found |= {
+            i
+            for i, tolerance in outputs.items()
+            if not compare(results[i], expected[i], tolerance).passed
+        }
+        if len(found) == len(outputs):
+            break
+    return found
+
+
+def unsteady_places(
+    binary: LoweredBinary,
+    program: str,
+    inputs: Sequence[np.ndarray],
+    expected: Sequence[np.ndarray],
+    outputs: Iterable[int],
+) -> dict[int, np.ndarray]:
+    """Where outputs of floats are finite, infinite or no number by rounding, by output: a logarithm
+    of what is nearly zero is one or the other. Outputs of zeros and ones alone are truth values,
+    which rounding decides as well, and integers are compared as they are.
+
+    They are found by a run of the program without rounding, beside `expected`, the outputs of the
+    run with it.
+    """
+    with np.errstate(all="ignore"):
+        unrounded = interpreter_of(binary, rounds=False).run(program, inputs)
+    return {
+        i: unrounded[i] != expected[i]
+        if expected[i].dtype.kind in "iu" or holds_truth(expected[i])
+        else _kinds_of_number(unrounded[i]) != _kinds_of_number(expected[i])
+        for i in outputs
+    }
+
+
+def holds_truth(array: np.ndarray) -> bool:
+    """True if all elements are 0 or 1."""
+    return bool(((array == 0) | (array == 1)).all())
+
+
+def _kinds_of_number(array: np.ndarray) -> np.ndarray:
+    """0 for finite numbers, 1 and -1 for infinite ones, 2 for NaN."""
+    signs = np.where(np.isposinf(array), 1, np.where(np.isneginf(array), -1, 0))
+    return np.where(np.isnan(array), 2, signs)
+
+
+# Places of the largest of computed values, which another run may find elsewhere.
+#
+# Where values differ by less than two runs of a program do, either may be found to be the
+# largest. A place is right if the value there is as large as the one that was expected to be
+# chosen, but for the error that its tensor may have.
+
+_MOST_ROWS = 1 << 16
+"""Rows whose numbers every type of indices holds."""
+
+
+@dataclass(frozen=True)
+class _Choice:
+    function: str
+    values: int
+    """The tensor of that function among the values of which it chooses."""
+    axis: int
+    tolerance: Tolerance
+    """What two runs may differ in these values."""
+    moves: tuple[Function, ...]
+    """They bring its indices to where the output has them, one after the other."""
+
+
+@dataclass(frozen=True)
+class _Argument:
+    """An argument of a function, of which a tensor holds the elements in other positions."""
+
+    position: int
+    moves: tuple[Function, ...]
+
+
+class ChosenValues:
+    """The values among which a program chooses places, kept from a run of it.
+
+    `observe` goes to the interpreter; `watch` says of which functions it keeps them.
+    """
+
+    def __init__(self) -> None:
+        self._choices: dict[str, dict[int, _Choice]] = {}
+        self._values: dict[tuple[str, int], np.ndarray] = {}
+        self._wanted: set[tuple[str, int]] = set()
+
+    def observe(self, observed: Observation) -> None:
+        """Keeps what is wanted of the results of an op."""
+        name = observed.function.name
+        for tensor, array in zip(observed.step.results, observed.results, strict=True):
+            if (name, tensor) in self._wanted:
+                self._values[name, tensor] = array
+
+    def watch(
+        self, interpreter: LoweredInterpreter, program: str, outputs: Iterable[int] | None = None
+    ) -> bool:
+        """Looks for what chose the indices that outputs of a function hold, of all of them by
+        default; whether anything did."""
+        self._choices[program] = {}
+        if outputs is not None and not (outputs := tuple(outputs)):
+            return False
+        assert isinstance(interpreter, FileInterpreter)
+        function = interpreter.functions[program]
+        numbers = range(len(function.results)) if outputs is None else outputs
+        found = {
+            index: _choice(interpreter, function, function.results[index]) for index in numbers
+        }
+        # Where both runs choose among the same, the indices are the same.
+        choices = {
+            index: choice
+            for index, choice in found.items()
+            if choice is not None and choice.tolerance is not EQUAL
+        }
+        self._choices[program] = choices
+        self._wanted.update((choice.function, choice.values) for choice in choices.values())
+        return bool(choices)
+
+    def settled(
+        self,
+        program: str,
+        expected: Sequence[np.ndarray],
+        found: Mapping[int, np.ndarray | None],
+    ) -> dict[int, np.ndarray | None]:
+        """What another run found, with the expected indices where those that it found hold values
+        as large; `expected` are the outputs of the run that was observed."""
+        settled = dict(found)
+        for index, actual in found.items():
+            choice = self._choices.get(program, {}).get(index)
+            if choice is None or actual is None or actual.shape != expected[index].shape:
+                continue
+            computed = self._values.get((choice.function, choice.values))
+            if computed is not None:
+                good = _as_large(choice, computed, actual, expected[index])
+                settled[index] = np.where(good, expected[index], actual)
+        return settled
+
+
+def with_expected_places(
+    binary: LoweredBinary,
+    program: str,
+    inputs: Sequence[np.ndarray],
+    expected: Sequence[np.ndarray],
+    found: Mapping[int, np.ndarray | None],
+) -> dict[int, np.ndarray | None]:
+    """What another run found, with the expected indices where those that it found hold values as
+    large; the program is run again for these values.
+
+    Args:
+        binary: the lowered program.
+        program: the function that was run.
+        inputs: what it was run on.
+        expected: its outputs.
+        found: what the other run gave for the outputs in question, by their number.
+    """
+    chosen = ChosenValues()
+    interpreter = interpreter_of(binary, chosen.observe)
+    if chosen.watch(interpreter, program, found):
+        interpreter.run(program, inputs)
+    return chosen.settled(program, expected, found)
+
+
+def _choice(interpreter: FileInterpreter, function: Function, output: int) -> _Choice | None:
+    """What chose the indices that a tensor of a function holds; None if nothing did."""
+    source = _source(interpreter, function, output)
+    return source if isinstance(source, _Choice) else None
+
+
+def _source(
+    interpreter: FileInterpreter, function: Function, output: int
+) -> _Choice | _Argument | None:
+    """Where a tensor of a function comes from, in this function or one that it calls; None if it is
+    computed."""
+    tensor = target = output
+    moves: list[Step] = []
+    later: tuple[Function, ...] = ()
+
+    def moved() -> tuple[Function, ...]:
+        arguments = [("places", tensor)]
+        here = Function.of(function.name, function.tensors, arguments, reversed(moves), [target])
+        return (here, *later)
+
+    for step in reversed(function.steps):
+        if tensor not in step.results:
+            continue
+        if step.callee is not None:
+            inner = interpreter.functions[step.callee]
+            source = _source(interpreter, inner, inner.results[step.results.index(tensor)])
+            if source is None:
+                return None
+            later = (*source.moves, *moved())
+            if isinstance(source, _Choice):
+                return _outside(interpreter, function, step, replace(source, moves=later))
+            moves.clear()
+            tensor = target = step.operands[source.position]
+        elif (definition := step.definition) and Trait.ORDERS in _traits(definition):
+            if tensor != step.results[-1]:
+                return None
+            values = step.operands[0]
+            tolerance = interpreter.tensor_tolerance(function.name, values)
+            # Programs of the device order the elements of rows.
+            axis = int((step.attributes or {}).get("dim", -1))
+            return _Choice(function.name, values, axis, tolerance, moved())
+        elif definition and len(step.operands) == 1 and _is_move(definition):
+            moves.append(step)
+            tensor = step.operands[0]
+        else:
+            return None
+    if tensor not in function.arguments:
+        return None
+    return _Argument(function.arguments.index(tensor), moved())
+
+
+def _traits(definition: Definition) -> Trait:
+    if isinstance(definition, TTIRDefinition | TTNNDefinition):
+        return definition.traits
+    return Trait.NONE
+
+
+def _is_move(definition: Definition) -> bool:
+    """True if an op of one operand gives its elements, as they are."""
+    if isinstance(definition, TTIRDefinition):
+        return definition.moves
+    return (
+        isinstance(definition, TTNNDefinition)
+        and not definition.computes
+        and definition.chips is None
+    )
+
+
+def _outside(
+    interpreter: FileInterpreter, caller: Function, call: Step, choice: _Choice
+) -> _Choice | None:
+    """A choice in a function, as its caller sees it; None if values differ from call to call."""
+    inner = interpreter.functions[choice.function]
+    if choice.function == call.callee and choice.values in inner.arguments:
+        values = call.operands[inner.arguments.index(choice.values)]
+        tolerance = interpreter.tensor_tolerance(caller.name, values)
+        return replace(choice, function=caller.name, values=values, tolerance=tolerance)
+    calls = (step for each in interpreter.functions.values() for step in each.steps)
+    return choice if sum(step.callee == call.callee for step in calls) == 1 else None
+
+
+def _as_large(
+    choice: _Choice, computed: np.ndarray, actual: np.ndarray, expected: np.ndarray
+) -> np.ndarray:
+    """Where an output holds other indices of values as large as the expected ones, none of them
+    more often than is expected of one."""
+    axis = choice.axis % computed.ndim
+    length = computed.shape[axis]
+    places, wanted = (each.astype(np.int64) for each in (actual, expected))
+    if not places.size or places.min() < 0 or places.max() >= length:
+        return np.zeros(expected.shape, dtype=bool)
+    rows, moved = _rows(choice.moves, computed.shape, axis)
+    values = np.moveaxis(computed, axis, -1).reshape(-1, length)
+    finite = computed[np.isfinite(computed)].astype(np.float64)
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+    allowed = choice.tolerance.between(low, high).range_error * (high - low)
+    # Infinities differ by no number, but are as large.
+    close = np.isclose(
+        *(values[rows, each].astype(np.float64) for each in (places, wanted)),
+        rtol=0.0,
+        atol=allowed,
+        equal_nan=True,
+    )
+    often, most = (_occurrences(rows * length + each) for each in (places, wanted))
+    return moved & close & (often <= most.max())
+
+
+def _rows(
+    moves: Sequence[Function], shape: tuple[int, ...], axis: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of each element of an output, the row of the tensor of that shape in which it is an index,
+    and whether it is one: moves may also fill in others."""
+    of_choice = moves[0].tensors[moves[0].arguments[0]].shape
+    count = prod(shape) // shape[axis]
+    numbers = np.arange(count).reshape(*shape[:axis], 1, *shape[axis + 1 :])
+    each = [*shape[:axis], prod(of_choice) // count, *shape[axis + 1 :]]
+    numbers = np.broadcast_to(numbers, each).reshape(of_choice)
+    first, second = (_moved(moves, numbers + more) for more in (0, 1))
+    rows = first.astype(np.int64)
+    moved = (second == rows + 1) & (count < _MOST_ROWS)
+    return np.where(moved, rows, 0), moved
+
+
+def _moved(moves: Iterable[Function], array: np.ndarray) -> np.ndarray:
+    for function in moves:
+        (array,) = Executor({function.name: function}).run(function.name, [array])
+    return array
+
+
+def _occurrences(keys: np.ndarray) -> np.ndarray:
+    """How often an array holds each of its elements."""
+    _, places, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    return counts[places].reshape(keys.shape)

@@ -1,22 +1,88 @@
-"""What a tensor can hold: arrays as computed with, rounded to the data type of their tensor.
-
-The compute dtype of an array is float32 for all floats but float64, and the dtype itself for
-integers and booleans. A rounded array holds, in that dtype, only values that its tensor can hold;
-the storage dtype is the numpy dtype of the tensor's own data type.
-"""
+"""Rounding to device data types, and tensors of a lowered program."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
 
 import ml_dtypes
 import numpy as np
 
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttcore.tile import FACE_SIDE
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.layout.collapse import align_up
-from ttcodegen.numerics.shared_conversions import widened
 from ttcodegen.ops.movement.layout import converted
+
+# Inputs that several runs read, converted once.
+#
+# The runs of a check read the same weights: bfloat16 arrays, that each computes with in float32.
+# Converting them takes longer than most of what is computed with them.
+
+_MOST_BYTES = 8 << 30
+"""Of the copies that are kept; what is beyond is converted whenever it is read."""
+
+
+class _Conversions:
+    """The float32 copies of some arrays, made on first use."""
+
+    def __init__(self) -> None:
+        self._wide: dict[int, np.ndarray | None] = {}
+        self._locks: dict[int, Lock] = {}
+        self._bytes = 0
+
+    def add(self, arrays: Sequence[np.ndarray]) -> None:
+        for array in arrays:
+            fits = self._bytes + 4 * array.size <= _MOST_BYTES
+            if array.dtype == ml_dtypes.bfloat16 and fits and id(array) not in self._locks:
+                self._bytes += 4 * array.size
+                self._wide[id(array)] = None
+                self._locks[id(array)] = Lock()
+
+    def remove(self, arrays: Sequence[np.ndarray]) -> None:
+        for array in arrays:
+            if self._locks.pop(id(array), None) is not None:
+                self._bytes -= 4 * array.size
+                del self._wide[id(array)]
+
+    def widened(self, array: np.ndarray) -> np.ndarray:
+        lock = self._locks.get(id(array))
+        if lock is None:
+            return array.astype(np.float32)
+        with lock:
+            wide = self._wide[id(array)]
+            if wide is None:
+                wide = array.astype(np.float32)
+                wide.flags.writeable = False
+                self._wide[id(array)] = wide
+            return wide
+
+
+_CONVERSIONS = _Conversions()
+
+
+@contextmanager
+def shared_conversions(arrays: Sequence[np.ndarray]) -> Generator[None]:
+    """Keeps what `widened` makes of these arrays; they must stay and not change meanwhile."""
+    _CONVERSIONS.add(arrays)
+    try:
+        yield
+    finally:
+        _CONVERSIONS.remove(arrays)
+
+
+def widened(array: np.ndarray) -> np.ndarray:
+    """The elements of a bfloat16 array as float32; the array is not to be changed."""
+    return _CONVERSIONS.widened(array)
+
+
+# What a tensor can hold: arrays as computed with, rounded to the data type of their tensor.
+#
+# The compute dtype of an array is float32 for all floats but float64, and the dtype itself for
+# integers and booleans. A rounded array holds, in that dtype, only values that its tensor can
+# hold; the storage dtype is the numpy dtype of the tensor's own data type.
 
 MANTISSA_BITS = {DataType.BFLOAT8_B: 7, DataType.BFLOAT4_B: 3}
 """Bits of a mantissa, the leading one included: it is stored, as the exponent may be another's."""
@@ -168,3 +234,33 @@ def _round_blocks(blocks: np.ndarray, mantissa_bits: int, packed: bool) -> np.nd
     values[(shared == 0xFF) & (mantissas > 1 << (mantissa_bits - 1))] = np.nan
     negative = ((blocks >> 31) == 1) & (mantissas != 0)
     return np.where(negative, -values, values)
+
+
+# Tensors of a lowered program, as a run in numpy holds them.
+
+
+@dataclass(frozen=True)
+class DeviceTensor:
+    """A tensor of a program."""
+
+    placement: TensorPlacement
+    is_packed: bool = field(default=False, kw_only=True)
+    """True if cores compute it, so that their packers round its block floats; those of the host are
+    rounded before they come to the device."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.placement.shape
+
+    @property
+    def dtype(self) -> str:
+        return self.placement.data_type.numpy
+
+    def rounded(self, array: np.ndarray) -> np.ndarray:
+        """The array rounded to the data type of the tensor."""
+        return rounded_for_device(array, self.placement.data_type, packed=self.is_packed)
+
+    def keeps(self, moved: DeviceTensor) -> bool:
+        """Moved elements of a block float share their exponents with others."""
+        data_type = self.placement.data_type
+        return data_type is moved.placement.data_type and not data_type.is_block_float

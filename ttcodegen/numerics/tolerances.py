@@ -1,11 +1,107 @@
-"""How far outputs may be from what was expected, by how exactly they were computed."""
+"""Tolerances of outputs: data types, saturating functions and order of summation."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from typing import cast
 
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.numerics.saturation import Saturation
+from ttcodegen.dialects.operations.compute_config import Arithmetic
+from ttcodegen.dialects.ttnn.program_configs import ProgramConfig
+from ttcodegen.numerics.execution import Function, Step
+from ttcodegen.numerics.rounding import DeviceTensor
+from ttcodegen.ops.core.calls import COMPUTE_CONFIG_ATTRIBUTE
+from ttcodegen.ops.core.definition import TTIRDefinition, TTNNDefinition
+
+# Functions that saturate: which calls end in one, and what errors before it make of its result.
+
+_UNRESOLVED = 2.0**-9
+"""The part of a function's range, at either end of it, in which bfloat16 says nothing of the
+operand any more."""
+_USUAL_OPERANDS = 3.0
+"""Sums of normal numbers come before what saturates at one: three deviations either way."""
+
+
+@dataclass(frozen=True)
+class Saturation:
+    """A function that brings any range into a small one, but errors near zero through as they are.
+
+    Errors of engines are a part of the range of what they compute. From the result of this function
+    the range of the operand follows, and so what an error of the operand makes at most.
+    """
+
+    name: str
+    low: float
+    """The limits."""
+    high: float
+    slope: float
+    """Where it is steepest."""
+    function: Callable[[float], float]
+    inverse: Callable[[float], float]
+
+    def reach(self, low: float, high: float) -> float:
+        """What an error as large as the range of the operand makes at most, if results are between
+        `low` and `high`; no less than those are apart."""
+        margin = _UNRESOLVED * (self.high - self.low)
+        ends = [min(max(end, self.low + margin), self.high - margin) for end in (low, high)]
+        return max(self.slope * (self.inverse(ends[1]) - self.inverse(ends[0])), high - low)
+
+    @property
+    def usual_part(self) -> float:
+        """That as a part of the range of results, of operands as they usually are."""
+        ends = self.function(-_USUAL_OPERANDS), self.function(_USUAL_OPERANDS)
+        return self.reach(*ends) / (ends[1] - ends[0])
+
+
+def _sigmoid(value: float) -> float:
+    return 1 / (1 + math.exp(-value))
+
+
+def _logit(value: float) -> float:
+    return math.log(value / (1 - value))
+
+
+def _inverse_erf(value: float) -> float:
+    # Its import takes milliseconds, and few programs need it.
+    from statistics import NormalDist
+
+    return NormalDist().inv_cdf((value + 1) / 2) / math.sqrt(2)
+
+
+def _limited(value: float) -> float:
+    return min(max(value, -1.0), 1.0)
+
+
+_SATURATIONS = {
+    each.name: each
+    for each in (
+        Saturation("tanh", -1, 1, 1.0, math.tanh, math.atanh),
+        Saturation("sigmoid", 0, 1, 0.25, _sigmoid, _logit),
+        Saturation("erf", -1, 1, 2 / math.sqrt(math.pi), math.erf, _inverse_erf),
+        Saturation("softsign", -1, 1, 1.0, lambda x: x / (1 + abs(x)), lambda y: y / (1 - abs(y))),
+        Saturation(
+            "hardsigmoid", 0, 1, 1 / 6, lambda x: (_limited(x / 3) + 1) / 2, lambda y: 6 * y - 3
+        ),
+        Saturation("hardtanh", -1, 1, 1.0, _limited, lambda y: y),
+    )
+}
+
+
+def saturation_of(name: str, parameters: Mapping[str, object]) -> Saturation | None:
+    """The saturating function that a call ends in, by its name without the dialect and its
+    parameters: its own, or the activation that it applies; None if it ends in no such one."""
+    configs = [given for given in parameters.values() if isinstance(given, ProgramConfig)]
+    fused = [config.activation.op_type for config in configs if config.activation is not None]
+    for each in (*fused, parameters.get("activation"), name):
+        if isinstance(each, str) and each in _SATURATIONS:
+            return _SATURATIONS[each]
+    return None
+
+
+# How far outputs may be from what was expected, by how exactly they were computed.
 
 
 @dataclass(frozen=True)
@@ -84,3 +180,138 @@ def usually(tolerance: Tolerance) -> Tolerance:
         return tolerance
     part = tolerance.saturation.usual_part
     return replace(tolerance, range_error=part * tolerance.range_error, saturation=None)
+
+
+# How closely two runs of a lowered program meet that sum up the same in other orders.
+#
+# What differs in the last bit of a float32 sum stays there until something is cut or rounded:
+# operands in the source registers and in the multiplier, sums in narrow destination registers,
+# tensors of 16 bits. Then it may make out the last of the bits that are left. What is only moved
+# from an input is the same in both runs, and so is what is left of it.
+
+
+def output_tolerances(functions: Mapping[str, Function], name: str) -> list[Tolerance]:
+    """The tolerance of each output of the function `name`.
+
+    Args:
+        functions: of a program, by name: the function and what it calls.
+        name: of the function whose outputs are compared.
+    """
+    function = functions[name]
+    types = [_data_type(function, tensor) for tensor in function.results]
+    found = _of_results(functions, function)
+    return [_of_output(c, t) for c, t in zip(found, types, strict=True)]
+
+
+def tensor_tolerance(functions: Mapping[str, Function], name: str, tensor: int) -> Tolerance:
+    """The same of a tensor on the way; EQUAL if it is the same in both runs."""
+    function = replace(functions[name], results=(tensor,))
+    (found,) = _of_results(functions, function)
+    same = found.tolerance is EQUAL
+    return EQUAL if same else _of_output(found, _data_type(function, tensor))
+
+
+def _of_results(functions: Mapping[str, Function], function: Function) -> tuple[_Closeness, ...]:
+    """How closely two runs meet in the results of a function."""
+
+    @cache
+    def of_calls(callee: str, arguments: tuple[_Closeness, ...]) -> tuple[_Closeness, ...]:
+        return of_body(functions[callee], arguments)
+
+    def of_body(function: Function, arguments: tuple[_Closeness, ...]) -> tuple[_Closeness, ...]:
+        found = dict(zip(function.arguments, arguments, strict=True))
+        for step in function.steps:
+            operands = [found.get(tensor, _SAME) for tensor in step.operands]
+            if step.callee is not None:
+                found.update(zip(step.results, of_calls(step.callee, tuple(operands)), strict=True))
+                continue
+            tolerance = _of_step(step, [operand.tolerance for operand in operands])
+            saturation = _saturation_of(step, operands)
+            for tensor in (*step.results, *_overwritten(step)):
+                rounded = _rounded(tolerance, _data_type(function, tensor))
+                found[tensor] = _Closeness(rounded, saturation)
+        return tuple([found.get(tensor, _SAME) for tensor in function.results])
+
+    return of_body(function, (_SAME,) * len(function.arguments))
+
+
+@dataclass(frozen=True)
+class _Closeness:
+    tolerance: Tolerance
+    saturation: Saturation | None = None
+    """The saturating function that made the tensor."""
+
+
+_SAME = _Closeness(EQUAL)
+
+
+def _saturation_of(step: Step, operands: Sequence[_Closeness]) -> Saturation | None:
+    name = step.name.partition(".")[2]
+    if name != "typecast" and _computes(step):
+        return saturation_of(name, step.attributes or {})
+    return operands[0].saturation if operands else None
+
+
+def _of_output(found: _Closeness, data_type: DataType) -> Tolerance:
+    if found.tolerance is EQUAL:
+        return tolerance_of_type(data_type)
+    if not data_type.is_float:
+        return EQUAL
+    tolerance = loosest(found.tolerance, tolerance_of_type(data_type))
+    return squeezed(tolerance, found.saturation)
+
+
+def _overwritten(step: Step) -> tuple[int, ...]:
+    """The tensors that an op overwrites."""
+    if step.definition is None or step.definition.in_place is None:
+        return ()
+    return step.groups()[step.definition.in_place]
+
+
+def _data_type(function: Function, tensor: int) -> DataType:
+    return cast(DeviceTensor, function.tensors[tensor]).placement.data_type
+
+
+def _rounded(tolerance: Tolerance, data_type: DataType) -> Tolerance:
+    """What becomes of a difference in a tensor of a type."""
+    if tolerance is EQUAL or not is_narrow(data_type):
+        return tolerance
+    return loosest(tolerance, SIXTEEN_BITS)
+
+
+def _of_step(step: Step, operands: Sequence[Tolerance]) -> Tolerance:
+    """How closely two runs meet in the results of an op, before they are rounded to their types."""
+    found = loosest(EQUAL, *operands)
+    if not _computes(step):
+        return found
+    return loosest(found, _of_engine(step, differs=found is not EQUAL))
+
+
+def _computes(step: Step) -> bool:
+    """True if an op computes with floats rather than to move them."""
+    definition = step.definition
+    if isinstance(definition, TTIRDefinition):
+        return not definition.moves and not definition.fills
+    return isinstance(definition, TTNNDefinition) and definition.computes
+
+
+def _of_engine(step: Step, differs: bool) -> Tolerance:
+    """What an engine makes of operands that are the same in both runs or differ."""
+    if step.arithmetic is not None:
+        return _of_arithmetic(step.arithmetic, differs)
+    definition = step.definition
+    in_matrix_engine = (
+        definition.matrix_engine
+        if isinstance(definition, TTIRDefinition)
+        else definition is not None and COMPUTE_CONFIG_ATTRIBUTE in definition.attributes
+    )
+    return MATRIX_ENGINE if in_matrix_engine else VECTOR_ENGINE
+
+
+def _of_arithmetic(arithmetic: Arithmetic, differs: bool) -> Tolerance:
+    bits = min(arithmetic.first_bits, arithmetic.second_bits)
+    if differs and bits < 6:
+        return FEW_BITS
+    if arithmetic.narrow_sums or (differs and bits < 9):
+        return SIXTEEN_BITS
+    return MATRIX_ENGINE

@@ -16,10 +16,10 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ttcodegen.dialects.operations.functions import argument_type, body_of, callee_of
 from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
+from ttcodegen.dialects.ttcore.device import ONE_CHIP, declared_mesh
 from ttcodegen.dialects.ttcore.dialect import ArgumentType
-from ttcodegen.dialects.ttcore.mesh import ONE_CHIP, declared_mesh
 from ttcodegen.dialects.ttmetal.device_module import functions_of, launch_of
-from ttcodegen.dialects.ttmetal.op_names import (
+from ttcodegen.dialects.ttmetal.programs import (
     CONSTANT,
     CREATE_BUFFER,
     DEALLOCATE_BUFFER,

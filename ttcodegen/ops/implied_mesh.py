@@ -11,7 +11,7 @@ from math import prod
 
 from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 
-from ttcodegen.dialects.ttcore.mesh import MESHES, MeshShape, set_mesh
+from ttcodegen.dialects.ttcore.device import MESHES, MeshShape, set_mesh
 from ttcodegen.ops.core.definition import TTIR
 from ttcodegen.ops.dialects import ttir_op_classes
 

@@ -26,7 +26,7 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.dialects.core.datatypes import DataType, shape_of
 from ttcodegen.dialects.operations.attribute_kinds import STRING
 from ttcodegen.dialects.operations.operation import Call, CatalogueOp
-from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.shards import CoreRange
 from ttcodegen.dialects.ttmetal.programs import Program
 from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.foundation.diagnostics import CompileError

@@ -1,20 +1,15 @@
-"""The command line of `ttcodegen-opt`: passes in order, and options of the driver.
-
-Options are written as MLIR's tools take them: with one or two dashes, values after `=` or as the
-next argument, flags alone or as `=true` and `=false`.
-"""
+"""Command line of `ttcodegen-opt`: passes in order, driver options, IR printing."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TextIO
 
 from ttcodegen.compat.printed_spellings import SPELLINGS
-from ttcodegen.foundation.messages import Level
-from ttcodegen.foundation.suggestions import did_you_mean
+from ttcodegen.foundation.messages import Level, did_you_mean
 from ttcodegen.systems.description import ARCHITECTURES
 from ttcodegen.transforms.pass_options import OptionError
 from ttcodegen.transforms.registry import (
@@ -28,7 +23,16 @@ from ttcodegen.transforms.registry import (
 )
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.passes import ModulePass
+
     from ttcodegen.systems.description import SystemDescription
+
+
+# The command line of `ttcodegen-opt`: passes in order, and options of the driver.
+#
+# Options are written as MLIR's tools take them: with one or two dashes, values after `=` or as
+# the next argument, flags alone or as `=true` and `=false`.
 
 _ARGUMENT = re.compile(r"--?([A-Za-z][\w-]*)(?:=(.*))?", re.DOTALL)
 
@@ -283,7 +287,7 @@ def _pass_name(text: str) -> str:
 
 
 def _unknown(name: str, known: dict[str, DriverOption]) -> OptionError:
-    from ttcodegen.compat.refused_passes import reason
+    from ttcodegen.compat.refusals import reason
 
     if name in _REFUSED:
         return OptionError(f"there is no option --{name}: {_REFUSED[name]}")
@@ -343,3 +347,60 @@ def _row(left: str, right: str) -> list[str]:
     if len(left) > 42:
         return [left, *(f"{'':44}{line}" for line in wrapped)]
     return [f"{left:<44}{wrapped[0]}", *(f"{'':44}{line}" for line in wrapped[1:])]
+
+
+# Prints the module between passes.
+
+
+@dataclass
+class IRPrinting:
+    """Writes the module around the passes that a request names, under headings like MLIR's."""
+
+    request: Request
+    text_of: Callable[[ModuleOp], str]
+    stream: TextIO
+    _before: str | None = None
+
+    @classmethod
+    def of(
+        cls, request: Request, text_of: Callable[[ModuleOp], str], stream: TextIO
+    ) -> IRPrinting | None:
+        """What prints as the request asks for, None if it does not."""
+        asked = (
+            request.mlir_print_ir_before_all
+            or request.mlir_print_ir_after_all
+            or request.mlir_print_ir_after_change
+            or request.mlir_print_ir_after_failure
+            or request.mlir_print_ir_before
+            or request.mlir_print_ir_after
+        )
+        return cls(request, text_of, stream) if asked else None
+
+    def before(self, pass_: ModulePass, module: ModuleOp) -> None:
+        """Called before a pass runs."""
+        if self.request.mlir_print_ir_after_change:
+            self._before = self.text_of(module)
+        if self.request.mlir_print_ir_before_all or pass_.name in self.request.mlir_print_ir_before:
+            self._write("Before", pass_, self.text_of(module))
+
+    def after(self, pass_: ModulePass, module: ModuleOp) -> None:
+        """Called after a pass ran."""
+        named = pass_.name in self.request.mlir_print_ir_after
+        every = self.request.mlir_print_ir_after_all or (
+            self.request.mlir_print_ir_after_change and not self.request.mlir_print_ir_after
+        )
+        if not (named or every):
+            return
+        text = self.text_of(module)
+        if text != self._before:
+            self._write("After", pass_, text)
+
+    def failed(self, pass_: ModulePass, module: ModuleOp) -> None:
+        """Called when a pass failed."""
+        request = self.request
+        if request.mlir_print_ir_after_failure or request.mlir_print_ir_after_all:
+            self._write("After", pass_, self.text_of(module), " Failed")
+
+    def _write(self, when: str, pass_: ModulePass, text: str, how: str = "") -> None:
+        title = f"IR Dump {when} {type(pass_).__name__} ({pass_.name}){how}"
+        self.stream.write(f"// -----// {title} //----- //\n{text}\n")

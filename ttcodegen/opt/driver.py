@@ -1,11 +1,12 @@
-"""Runs the passes of a request on each module of a file."""
+"""Runs passes on each module of a file; expected diagnostics and reproducers."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -13,28 +14,214 @@ from typing import TYPE_CHECKING, TextIO
 from xdsl.dialects.builtin import ModuleOp
 
 from ttcodegen.dialects.operations.verification import verify_module
-from ttcodegen.dialects.ttcore.module_system import set_system
+from ttcodegen.dialects.ttcore.dialect import set_system
 from ttcodegen.foundation.diagnostics import (
     CompileError,
+    Diagnostic,
     Diagnostics,
+    Note,
+    Place,
     Severity,
     Source,
 )
 from ttcodegen.frontends import module_for_passes
 from ttcodegen.ops.dialects import load_dialects
-from ttcodegen.opt.chunks import SEPARATOR, split, unmet
 from ttcodegen.opt.command_line import Request, spelling
-from ttcodegen.opt.reproducer import reproduced_steps, write_reproducer
 from ttcodegen.parsing.structure import refuse_unregistered
 from ttcodegen.transforms.module_text import module_text
 from ttcodegen.transforms.pass_runner import PassRunner
-from ttcodegen.transforms.registry import OptionValue, Step, passes_of, pipeline_text, schedule
+from ttcodegen.transforms.registry import (
+    OptionValue,
+    Step,
+    parse_pipeline,
+    passes_of,
+    pipeline_text,
+    schedule,
+)
 
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
     from ttcodegen.systems.description import SystemDescription
 
+
+# Files of several modules, and the diagnostics that their comments expect.
+
+SEPARATOR = "// -----"
+_SEPARATOR = re.compile(rf"^{re.escape(SEPARATOR)}[ \t]*\n?", re.MULTILINE)
+
+_EXPECTATION = re.compile(
+    r"expected-(error|warning|note|remark)(-re)?[ \t]*"
+    r"(?:@([+-]\d+|above|below|unknown))?[ \t]*\{\{(.*)\}\}[ \t]*$"
+)
+
+
+def split(source: Source) -> list[Source]:
+    """The parts of a text between lines `// -----`, each with its own line numbers.
+
+    A part has an empty line for each line before it, so that places are those of the whole file.
+    """
+    parts: list[Source] = []
+    start = 0
+    for match in [*_SEPARATOR.finditer(source.text), None]:
+        end = len(source.text) if match is None else match.start()
+        blank = "\n" * source.text.count("\n", 0, start)
+        parts.append(Source(source.name, blank + source.text[start:end]))
+        if match is not None:
+            start = match.end()
+    return parts
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """A diagnostic that a comment expects: at a line (None: at no location), with that in its
+    text."""
+
+    severity: str
+    line: int | None
+    text: str
+    pattern: re.Pattern[str]
+    written: int
+    """The line of the comment."""
+
+    def matches(self, severity: str, line: int | None, message: str) -> bool:
+        """True if a diagnostic is the one that is expected."""
+        return (
+            severity == self.severity
+            and line == self.line
+            and self.pattern.search(message) is not None
+        )
+
+
+def expectations(source: Source) -> list[Expectation]:
+    """What the comments of a text expect, in order."""
+    found: list[Expectation] = []
+    for number, line in enumerate(source.text.splitlines(), start=1):
+        match = _EXPECTATION.search(line)
+        if match is None:
+            continue
+        severity, regular, offset, text = match.groups()
+        # The pattern has regular expressions in double braces, as FileCheck's have.
+        pieces = re.split(r"\{\{(.*?)\}\}", text) if regular else [text]
+        pattern = "".join(p if i % 2 else re.escape(p) for i, p in enumerate(pieces))
+        found.append(
+            Expectation(severity, _expected_line(number, offset), text, re.compile(pattern), number)
+        )
+    return found
+
+
+def _expected_line(number: int, offset: str | None) -> int | None:
+    match offset:
+        case None:
+            return number
+        case "above":
+            return number - 1
+        case "below":
+            return number + 1
+        case "unknown":
+            return None
+        case _:
+            return number + int(offset)
+
+
+def unmet(source: Source, diagnostics: Iterable[Diagnostic]) -> list[str]:
+    """What differs between the diagnostics of a text and those that its comments expect.
+
+    Unexpected notes make no difference.
+    """
+    open_ = expectations(source)
+    differences: list[str] = []
+    for diagnostic in diagnostics:
+        severity = str(diagnostic.severity)
+        line = _line(source, diagnostic.place)
+        if not _take(open_, severity, line, diagnostic.message):
+            where = source.name if line is None else f"{source.name}:{line}"
+            differences.append(f"{where}: error: unexpected {severity}: {diagnostic.message}")
+        for note in _notes(diagnostic):
+            _take(open_, "note", _line(source, note.place), note.message)
+    differences += [
+        f"{source.name}:{e.written}: error: expected {e.severity} was not produced: {e.text}"
+        for e in open_
+    ]
+    return differences
+
+
+def _notes(diagnostic: Diagnostic) -> Sequence[Note]:
+    remedy = () if diagnostic.remedy is None else (Note(diagnostic.remedy),)
+    return (*diagnostic.notes, *remedy)
+
+
+def _line(source: Source, place: Place) -> int | None:
+    if isinstance(place, int):
+        return source.location(place).line
+    return None if place is None else place.line
+
+
+def _take(open_: list[Expectation], severity: str, line: int | None, message: str) -> bool:
+    for expectation in open_:
+        if expectation.matches(severity, line, message):
+            open_.remove(expectation)
+            return True
+    return False
+
+
+# What reproduces the failure of a pass: the module before it, and the passes from it on.
+
+_PIPELINE = re.compile(
+    r'\{-#.*?mlir_reproducer\s*:\s*\{[^{}]*?pipeline\s*:\s*"((?:[^"\\]|\\.)*)"', re.DOTALL
+)
+_FOOTER = """
+{{-#
+  external_resources: {{
+    mlir_reproducer: {{
+      pipeline: "{pipeline}",
+      disable_threading: true,
+      verify_each: {verify}
+    }}
+  }}
+#-}}
+"""
+
+
+def write_reproducer(
+    path: str | None, module_text: str, steps: Sequence[Step], *, verify: bool
+) -> str:
+    """Writes a reproducer, as MLIR's tools write and read it; gives the name of the file.
+
+    Raises:
+        CompileError: if it cannot be written.
+    """
+    pipeline = pipeline_text(steps).replace("\\", "\\\\").replace('"', '\\"')
+    text = module_text + _FOOTER.format(pipeline=pipeline, verify=str(verify).lower())
+    try:
+        if path is None:
+            with tempfile.NamedTemporaryFile(
+                "w", prefix="ttcodegen-opt-", suffix=".mlir", delete=False, encoding="utf-8"
+            ) as file:
+                file.write(text)
+                return file.name
+        Path(path).write_text(text, "utf-8")
+    except OSError as error:
+        raise CompileError(f"the reproducer cannot be written: {error}") from None
+    return path
+
+
+def reproduced_steps(source: Source) -> list[Step]:
+    """The passes that a reproducer runs.
+
+    Raises:
+        CompileError: if the text is no reproducer.
+    """
+    match = _PIPELINE.search(source.text)
+    if match is None:
+        raise CompileError(
+            "this is no reproducer: it names no pipeline",
+            remedy="reproducers end with {-# external_resources: {mlir_reproducer: ...} #-}",
+        )
+    return parse_pipeline(re.sub(r"\\(.)", r"\1", match.group(1)))
+
+
+# Runs the passes of a request on each module of a file.
 
 SPELLING_VARIABLE = "TTCODEGEN_PRINT_SPELLING"
 """The environment variable that chooses a spelling where no option does."""
@@ -168,7 +355,7 @@ class _Run:
         return module
 
     def _runner(self) -> PassRunner:
-        from ttcodegen.opt.ir_printing import IRPrinting
+        from ttcodegen.opt.command_line import IRPrinting
 
         printing = IRPrinting.of(self.request, self._text, sys.stderr)
         return PassRunner(

@@ -51,8 +51,12 @@ from ttcodegen.dialects.ttnn.placement import (
     placed,
 )
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Note, Source
-from ttcodegen.parsing.aliases import ALIAS, inner_aliases, location_definition
-from ttcodegen.parsing.legacy import current_attribute_name
+from ttcodegen.parsing.legacy import (
+    ALIAS,
+    current_attribute_name,
+    inner_aliases,
+    location_definition,
+)
 from ttcodegen.parsing.lexer import LexedToken, MLIRTextLexer, skip_blanks
 
 T = TypeVar("T")

@@ -1,17 +1,30 @@
-"""The forms in which MLIR prints operations of EmitC (https://mlir.llvm.org/docs/Dialects/EmitC/).
-
-What has no form of its own, such as `emitc.constant` and `emitc.variable`, is generic there, too.
-"""
+"""Custom assembly formats of operations of TTIR and EmitC."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from xdsl.dialects.builtin import FunctionType, StringAttr, SymbolRefAttr, UnitAttr
+from xdsl.dialects.builtin import (
+    FunctionType,
+    IntegerAttr,
+    StringAttr,
+    SymbolRefAttr,
+    TupleType,
+    UnitAttr,
+    i32,
+)
 from xdsl.dialects.utils import parse_func_op_like
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.parser import Parser
 from xdsl.parser.core import UnresolvedOperand
+
+from ttcodegen.dialects.ttcore.device import DeviceAttr
+
+# The forms in which MLIR prints operations of EmitC (https://mlir.llvm.org/docs/Dialects/EmitC/).
+#
+# What has no form of its own, such as `emitc.constant` and `emitc.variable`, is generic there,
+# too.
 
 Form = Callable[[Parser, type[Operation]], Operation]
 
@@ -228,4 +241,239 @@ EMITC_FORMS: dict[str, Form] = {
     "emitc.subscript": _subscript,
     "emitc.cast": _cast,
     **{f"emitc.{name}": _operator for name in _OPERATORS},
+}
+
+
+# The syntax of the operations that TTIR files write in a form of their own.
+#
+# Their generic forms need nothing from here. The syntax follows tt-mlir's operation definitions
+# (2025 and 2026).
+
+ParseForm = Callable[[Parser, type[Operation]], Operation]
+
+
+@dataclass(frozen=True)
+class CustomForm:
+    """How to read an operation after its name, and which operation it makes."""
+
+    op_name: str
+    parse: ParseForm
+
+
+def _empty(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`() {attributes} : type`; the documents of 2024 write `() -> type`. Sizes that are known at
+    run time are between the brackets; the type says where, and is refused for it."""
+    parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    result_type = parser.parse_type()
+    if isinstance(result_type, FunctionType) and len(result_type.outputs.data) == 1:
+        result_type = result_type.outputs.data[0]
+    return op_type.create(result_types=[result_type], attributes=attributes)
+
+
+def _to_layout(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`%input, %output : type into type hostInfo = #layout {attributes} -> type`."""
+    source = parser.parse_unresolved_operand()
+    parser.parse_punctuation(",")
+    destination = parser.parse_unresolved_operand()
+    parser.parse_punctuation(":")
+    source_type = parser.parse_type()
+    parser.parse_keyword("into")
+    destination_type = parser.parse_type()
+    properties: dict[str, Attribute] = {}
+    if parser.parse_optional_keyword("hostInfo") is not None:
+        parser.parse_punctuation("=")
+        properties["layout"] = parser.parse_attribute()
+    attributes = parser.parse_optional_attr_dict()
+    result_types: list[Attribute] = []
+    if parser.parse_optional_punctuation("->") is not None:
+        result_types.append(parser.parse_type())
+    return op_type.create(
+        operands=[
+            parser.resolve_operand(source, source_type),
+            parser.resolve_operand(destination, destination_type),
+        ],
+        result_types=result_types,
+        properties=properties,
+        attributes=attributes,
+    )
+
+
+def _unary(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`%input {attributes} : type -> type`."""
+    operand = parser.parse_unresolved_operand()
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    operand_type = parser.parse_type()
+    parser.parse_punctuation("->")
+    return op_type.create(
+        operands=[parser.resolve_operand(operand, operand_type)],
+        result_types=[parser.parse_type()],
+        attributes=attributes,
+    )
+
+
+def _called_operation(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`(%inputs) {attributes} : (types) -> (types)`."""
+    names = parser.parse_comma_separated_list(
+        parser.Delimiter.PAREN, parser.parse_unresolved_operand
+    )
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    position = parser.pos
+    type_ = parser.parse_type()
+    if not isinstance(type_, FunctionType) or len(type_.inputs.data) != len(names):
+        parser.raise_error("expected the type of a function of these inputs", position)
+    return op_type.create(
+        operands=[
+            parser.resolve_operand(name, input_)
+            for name, input_ in zip(names, type_.inputs.data, strict=True)
+        ],
+        result_types=type_.outputs.data,
+        attributes=attributes,
+    )
+
+
+def _module_wrapper(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`attributes {...} { operations }`."""
+    attributes = parser.parse_optional_attr_dict_with_keyword()
+    region = parser.parse_region()
+    return op_type.create(
+        regions=[region], attributes={} if attributes is None else attributes.data
+    )
+
+
+def _device(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`@name = <description> {attributes}`."""
+    properties: dict[str, Attribute] = {"sym_name": parser.parse_symbol_name()}
+    parser.parse_punctuation("=")
+    attribute = parser.parse_optional_attribute()
+    if attribute is None:
+        attribute = DeviceAttr.new(DeviceAttr.parse_parameter(parser))
+    if isinstance(attribute, DeviceAttr):
+        properties["device_attr"] = attribute
+    attributes = parser.parse_optional_attr_dict()
+    return op_type.create(properties=properties, attributes=attributes)
+
+
+def _tuple(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`%elements : tuple<types>`."""
+    names = parser.parse_optional_undelimited_comma_separated_list(
+        parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
+    )
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    type_ = parser.parse_type()
+    if not isinstance(type_, TupleType) or len(type_.types) != len(names or ()):
+        parser.raise_error("expected the type of a tuple with as many elements")
+    return op_type.create(
+        operands=[
+            parser.resolve_operand(name, element)
+            for name, element in zip(names or (), type_.types, strict=True)
+        ],
+        result_types=[type_],
+        attributes=attributes,
+    )
+
+
+def _tuple_element(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`%tuple[index] : (tuple<types>) -> type`."""
+    name = parser.parse_unresolved_operand()
+    with parser.in_square_brackets():
+        index = parser.parse_integer(allow_boolean=False, allow_negative=False)
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    type_ = parser.parse_type()
+    if not isinstance(type_, FunctionType) or len(type_.inputs.data) != 1:
+        parser.raise_error("expected the type of a function of one tuple")
+    return op_type.create(
+        operands=[parser.resolve_operand(name, type_.inputs.data[0])],
+        result_types=type_.outputs.data,
+        properties={"index": IntegerAttr(index, i32)},
+        attributes=attributes,
+    )
+
+
+def _load_cached(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`(@function, [%inputs]) {attributes} : (types) -> types`."""
+    with parser.in_parens():
+        properties: dict[str, Attribute] = {"callee": SymbolRefAttr(parser.parse_symbol_name())}
+        parser.parse_punctuation(",")
+        names = parser.parse_comma_separated_list(
+            parser.Delimiter.SQUARE, parser.parse_unresolved_operand
+        )
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    position = parser.pos
+    type_ = parser.parse_type()
+    if not isinstance(type_, FunctionType) or len(type_.inputs.data) != len(names):
+        parser.raise_error("expected the type of a function of these inputs", position)
+    return op_type.create(
+        operands=[
+            parser.resolve_operand(name, input_)
+            for name, input_ in zip(names, type_.inputs.data, strict=True)
+        ],
+        result_types=type_.outputs.data,
+        properties=properties,
+        attributes=attributes,
+    )
+
+
+def _subgraph(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`@function ins(%inputs : types) outs(%outputs : types) {attributes} : types`: a call of the
+    function with the inputs. The outputs are tensors that a kernel would write its results to."""
+    callee = parser.parse_symbol_name()
+    operands: dict[str, list[SSAValue]] = {"ins": [], "outs": []}
+    for group, values in operands.items():
+        if parser.parse_optional_keyword(group) is None:
+            continue
+        with parser.in_parens():
+            names = parser.parse_optional_undelimited_comma_separated_list(
+                parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
+            )
+            for name, type_ in zip(names or (), _types(parser, len(names or ())), strict=True):
+                values.append(parser.resolve_operand(name, type_))
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    return op_type.create(
+        operands=operands["ins"],
+        result_types=parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type),
+        properties={"callee": SymbolRefAttr(callee)},
+        attributes=attributes,
+    )
+
+
+def _types(parser: Parser, count: int) -> Sequence[Attribute]:
+    """`: types`, so many of them."""
+    if count == 0:
+        return []
+    parser.parse_punctuation(":")
+    position = parser.pos
+    types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+    if len(types) != count:
+        parser.raise_error(f"expected {count} types, one for each value", position)
+    return types
+
+
+CUSTOM_FORMS: dict[str, CustomForm] = {
+    "ttir.empty": CustomForm("ttir.empty", _empty),
+    "tensor.empty": CustomForm("tensor.empty", _empty),
+    "ttir.to_layout": CustomForm("ttir.to_layout", _to_layout),
+    "ttir.ttnn_metal_layout_cast": CustomForm("ttir.ttnn_metal_layout_cast", _unary),
+    "ttir.tt_lang_op": CustomForm("ttir.tt_lang_op", _called_operation),
+    "ttcore.device_module": CustomForm("ttcore.device_module", _module_wrapper),
+    "ttcore.cpu_module": CustomForm("ttcore.cpu_module", _module_wrapper),
+    "ttcore.device": CustomForm("ttcore.device", _device),
+    "tt.device_module": CustomForm("ttcore.device_module", _module_wrapper),
+    "tt.cpu_module": CustomForm("ttcore.cpu_module", _module_wrapper),
+    "tt.device": CustomForm("ttcore.device", _device),
+    "ttcore.load_cached": CustomForm("ttcore.load_cached", _load_cached),
+    "tt.load_cached": CustomForm("ttcore.load_cached", _load_cached),
+    "ttcore.tuple": CustomForm("ttcore.tuple", _tuple),
+    "ttcore.get_tuple_element": CustomForm("ttcore.get_tuple_element", _tuple_element),
+    "tt.tuple": CustomForm("ttcore.tuple", _tuple),
+    "tt.get_tuple_element": CustomForm("ttcore.get_tuple_element", _tuple_element),
+    "ttnn.d2m_subgraph": CustomForm("func.call", _subgraph),
+    **{name: CustomForm(name, form) for name, form in EMITC_FORMS.items()},
 }

@@ -1,4 +1,4 @@
-"""Reads a whole file."""
+"""Reads a whole file; quantized tensors and layouts of a source."""
 
 from __future__ import annotations
 
@@ -6,24 +6,276 @@ import gc
 import re
 import struct
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from typing import Any, cast
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FunctionType,
+    IntegerType,
+    ModuleOp,
+    TensorType,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import DiagnosticException, MultipleSpansParseError, ParseError
 
-from ttcodegen.compat import ttir_buffers, ttnn_modules, tuples
+from ttcodegen.compat import ttmetal_programs, ttnn_modules
+from ttcodegen.dialects.core.datatypes import without_encoding
+from ttcodegen.dialects.operations.functions import change_types
+from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.operations.verification import verify_definitions
-from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, Diagnostics, Note, Source
-from ttcodegen.ops.dialects import load_dialects
+from ttcodegen.dialects.ttcore.device import TensorMeshAttr
+from ttcodegen.dialects.ttcore.layouts import BufferAttr, MetalLayoutAttr
+from ttcodegen.dialects.ttir.quant import Quantization, quantization_of
+from ttcodegen.dialects.ttnn.placement import TTNNLayoutAttr
+from ttcodegen.foundation.diagnostics import (
+    CompileError,
+    Diagnostic,
+    Diagnostics,
+    Note,
+    Source,
+    copy_source_offset,
+)
+from ttcodegen.ops.core.builder import OpBuilder, builder_before
+from ttcodegen.ops.core.definition import TTIRDefinition
+from ttcodegen.ops.dialects import TTIROp, load_dialects, ttir_op_classes
 from ttcodegen.parsing import legacy
 from ttcodegen.parsing.attributes import plain_message
-from ttcodegen.parsing.encodings import ENCODINGS, drop_layouts
 from ttcodegen.parsing.operations import OperationParser, UnknownCustomForm
-from ttcodegen.parsing.quantized import express_quantized
 from ttcodegen.parsing.structure import counted, flatten, remedy_for_operation, unsupported
+
+# Quantized tensors, as integers and ops that say what they represent.
+#
+# `!quant.uniform<...>` says in a type what an op has to know. Once a module is read, its tensors
+# hold the integers that are stored, and what the types said is in attributes of the ops that
+# convert. An op that only moves elements moves integers; any other one is meant for the real
+# numbers, so that its operands are dequantized before it and its results quantized after it.
+
+_CONVERSIONS = ("quantize", "dequantize", "requantize")
+_NEW_VALUES = ("pad", "typecast")
+"""Ops that move elements but may put others beside them."""
+
+
+def express_quantized(module: ModuleOp) -> None:
+    """Replaces quantized element types by those of their integers, in place.
+
+    Types that are not understood stay, for `check_supported` to list.
+    """
+    for function in module.ops:
+        if isinstance(function, FuncOp):
+            for block in function.body.blocks:
+                for op in list(block.ops):
+                    if isinstance(op, CatalogueOp):
+                        _express(op)
+    for function in module.ops:
+        if isinstance(function, FuncOp):
+            _store(function)
+
+
+def _quantization(value: SSAValue) -> Quantization | None:
+    type_ = value.type
+    if not isinstance(type_, TensorType):
+        return None
+    return quantization_of(cast("TensorType[Attribute]", type_).element_type)
+
+
+def _express(op: CatalogueOp) -> None:
+    operands = [_quantization(value) for value in op.operands]
+    results = [_quantization(value) for value in op.results]
+    if not any(operands) and not any(results):
+        return
+    name = op.definition.short_name
+    if name.removesuffix("_unrolled") in _CONVERSIONS:
+        if len(operands) >= 1 and len(results) == 1:
+            _convert(op, operands[0], results[0])
+    elif not _moves(op, operands, results) and not _is_stored(op):
+        _compute_on_reals(op, operands, results)
+
+
+def _is_stored(op: CatalogueOp) -> bool:
+    """True if the op is a constant that names the integers that are stored, not what they mean."""
+    value = op.properties.get("value") or op.attributes.get("value")
+    if not isinstance(value, DenseIntOrFPElementsAttr):
+        return False
+    return isinstance(value.get_element_type(), IntegerType)
+
+
+def _moves(
+    op: CatalogueOp,
+    operands: Sequence[Quantization | None],
+    results: Sequence[Quantization | None],
+) -> bool:
+    """True if the op moves integers that represent the same numbers everywhere."""
+    definition = op.definition
+    if not isinstance(definition, TTIRDefinition) or not definition.moves:
+        return False
+    moved = operands if definition.operands[0].count == "variadic" else operands[:1]
+    found = {*moved, *results}
+    (one,) = found if len(found) == 1 else (None,)
+    return one is not None and one.axis is None and definition.short_name not in _NEW_VALUES
+
+
+def _convert(op: CatalogueOp, source: Quantization | None, target: Quantization | None) -> None:
+    """Puts into attributes what the types say. An op whose types say too little is left to its
+    verifier."""
+    attributes: dict[str, Any] = {}
+    name = op.definition.short_name
+    if target is not None:
+        attributes |= {"storage_min": target.low, "storage_max": target.high}
+    if not name.endswith("_unrolled"):
+        if name == "requantize":
+            if source is None or target is None:
+                return
+            if source.axis != target.axis:
+                _requantize_along_other_axes(op, source, target)
+                return
+            attributes |= _parameters(source, "in_") | _parameters(target, "out_")
+        else:
+            one = source if name == "dequantize" else target
+            attributes |= {} if one is None else _parameters(one)
+    for key, value in attributes.items():
+        if value is not None:
+            op.properties[key] = op.definition.attribute(key).kind.encode(value)
+
+
+def _parameters(quantization: Quantization, prefix: str = "") -> dict[str, Any]:
+    return {
+        f"{prefix}scale": list(quantization.scales),
+        f"{prefix}zero_point": list(quantization.zero_points),
+        "axis": quantization.axis,
+    }
+
+
+def _dequantized(builder: OpBuilder, value: SSAValue, quantization: Quantization) -> SSAValue:
+    type_ = cast("TensorType[Attribute]", value.type)
+    real = TensorType(quantization.expressed, type_.get_shape())
+    return builder.emit("dequantize", [value], real, **_parameters(quantization))
+
+
+def _quantized(
+    builder: OpBuilder, value: SSAValue, type_: Attribute, quantization: Quantization
+) -> SSAValue:
+    limits = {"storage_min": quantization.low, "storage_max": quantization.high}
+    return builder.emit("quantize", [value], type_, **_parameters(quantization), **limits)
+
+
+def _requantize_along_other_axes(
+    op: CatalogueOp, source: Quantization, target: Quantization
+) -> None:
+    builder = builder_before(op, ttir_op_classes())
+    real = _dequantized(builder, op.operands[0], source)
+    made = _quantized(builder, real, op.results[0].type, target)
+    Rewriter.replace_op(op, [], [made])
+
+
+def _compute_on_reals(
+    op: CatalogueOp,
+    operands: Sequence[Quantization | None],
+    results: Sequence[Quantization | None],
+) -> None:
+    builder = builder_before(op, ttir_op_classes())
+    for index, quantization in enumerate(operands):
+        if quantization is not None:
+            op.operands[index] = _dequantized(builder, op.operands[index], quantization)
+    types = [result.type for result in op.results]
+    for index, quantization in enumerate(results):
+        if quantization is not None:
+            shape = cast("TensorType[Attribute]", types[index]).get_shape()
+            types[index] = TensorType(quantization.expressed, shape)
+    if types == [result.type for result in op.results]:
+        return
+    real = type(op).create(
+        operands=list(op.operands),
+        result_types=types,
+        properties=op.properties,
+        attributes=op.attributes,
+        location=op.location,
+    )
+    copy_source_offset(op, real)
+    builder.insert(real)
+    replacements = [
+        made if quantization is None else _quantized(builder, made, old.type, quantization)
+        for made, old, quantization in zip(real.results, op.results, results, strict=True)
+    ]
+    Rewriter.replace_op(op, [], replacements)
+
+
+def _store(function: FuncOp) -> None:
+    """Gives every value that is quantized the type of its integers."""
+    for block in function.body.blocks:
+        for argument in block.args:
+            _retype(argument)
+        for op in block.ops:
+            for result in op.results:
+                _retype(result)
+    type_ = function.function_type
+    function.function_type = FunctionType.from_lists(
+        [_stored(each) for each in type_.inputs], [_stored(each) for each in type_.outputs]
+    )
+
+
+def _retype(value: SSAValue) -> None:
+    stored = _stored(value.type)
+    if stored is not value.type:
+        Rewriter.replace_value_with_new_type(value, stored)
+
+
+def _stored(type_: Attribute) -> Attribute:
+    if not isinstance(type_, TensorType):
+        return type_
+    tensor = cast("TensorType[Attribute]", type_)
+    quantization = quantization_of(tensor.element_type)
+    if quantization is None:
+        return tensor
+    return TensorType(quantization.storage, tensor.get_shape(), tensor.encoding)
+
+
+# Layouts that a source gives the tensors of TTIR.
+
+_LAYOUTS = (TTNNLayoutAttr, MetalLayoutAttr, BufferAttr, TensorMeshAttr)
+
+ENCODINGS = (
+    "ttnn_layout",
+    "metal_layout",
+    "tt.layout",
+    "tt.buffer",
+    "ttcore.buffer",
+    "tensor_mesh",
+)
+"""Text that has none of these words has no layouts to drop."""
+
+
+def drop_layouts(module: ModuleOp, diagnostics: Diagnostics) -> None:
+    """Removes layouts from the tensors of functions of TTIR: where their tensors are is what the
+    compiler decides. Functions that were lowered to TTNN, or to `ttir.generic`, keep theirs."""
+    for function in module.walk():
+        if isinstance(function, FuncOp):
+            ops = list(function.walk())
+            is_tensor_level = any(isinstance(op, TTIROp) for op in ops)
+            if is_tensor_level and not any(op.name == "ttir.generic" for op in ops):
+                _drop(function, diagnostics)
+
+
+def _drop(function: FuncOp, diagnostics: Diagnostics) -> None:
+    if change_types(function, _without_layout):
+        diagnostics.warn(
+            "tensor encodings such as #ttnn.ttnn_layout are ignored in TTIR: layouts are assigned "
+            "by the compiler",
+            function,
+        )
+
+
+def _without_layout(type_: Attribute) -> Attribute:
+    encoding = cast("Attribute | None", getattr(type_, "encoding", None))
+    return without_encoding(type_) if isinstance(encoding, _LAYOUTS) else type_
+
+
+# Reads a whole file.
+
 
 # The start of a line that holds an operation, in generic form or in one of its own.
 _OPERATION = re.compile(
@@ -52,13 +304,13 @@ def parse_module(source: Source, diagnostics: Diagnostics | None = None) -> Modu
         other_years = ttnn_modules.is_of_other_years(source.text)
         if other_years:
             ttnn_modules.take_over(module, diagnostics)
-        if any(word in source.text for word in ttir_buffers.TEXT):
-            ttir_buffers.take_over(module)
+        if any(word in source.text for word in ttmetal_programs.TEXT):
+            ttmetal_programs.take_over(module)
         legacy.upgrade(module)
         if other_years:
             ttnn_modules.forget_destinations(module)
-        if tuples.TEXT in source.text:
-            tuples.unpack(module)
+        if ttnn_modules.TUPLE_TEXT in source.text:
+            ttnn_modules.unpack(module)
         if any(word in source.text for word in ENCODINGS):
             drop_layouts(module, diagnostics)
         if "!quant." in source.text:

@@ -34,8 +34,8 @@ from ttcodegen.foundation.diagnostics import (
     set_source_offset,
 )
 from ttcodegen.parsing.attributes import Signature
-from ttcodegen.parsing.constants import ConstantParser
-from ttcodegen.parsing.custom_forms import CUSTOM_FORMS
+from ttcodegen.parsing.elements import ConstantParser
+from ttcodegen.parsing.emitc_forms import CUSTOM_FORMS
 from ttcodegen.parsing.legacy import current_operation_name
 from ttcodegen.parsing.lexer import SUFFIX_ID
 from ttcodegen.parsing.structure import refused, unsupported

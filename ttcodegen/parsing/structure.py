@@ -1,8 +1,8 @@
-"""The shape of a module: wrappers taken off, and what is not supported listed all at once."""
+"""Module structure: wrappers, CPU modules, and all unsupported ops at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import count
 from typing import cast
@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     SymbolRefAttr,
     TensorType,
+    UnitAttr,
     UnrankedTensorType,
     UnrealizedConversionCastOp,
     UnregisteredOp,
@@ -22,8 +23,9 @@ from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.core.datatypes import normalized_data_type
+from ttcodegen.dialects.operations.functions import CPU_CALL, CPU_FUNCTION, FUNCTION_TYPE
 from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
-from ttcodegen.dialects.ttcore.module_system import DeviceOp
+from ttcodegen.dialects.ttcore.dialect import DeviceOp
 from ttcodegen.foundation.diagnostics import (
     CompileError,
     Diagnostic,
@@ -33,9 +35,72 @@ from ttcodegen.foundation.diagnostics import (
     place_of,
     source_offset,
 )
-from ttcodegen.foundation.suggestions import closest
+from ttcodegen.foundation.messages import closest
 from ttcodegen.ops.core.definition import TTIR, TTIRDefinition
-from ttcodegen.parsing.cpu_modules import CPU_MODULE, take_cpu_functions
+
+# Functions for the CPU, as they are written: in a `ttcore.cpu_module` beside the device's.
+#
+# A module of ours is flat. A function that runs on the CPU says so (`is_cpu_function`), and is
+# next to those that call it; in the text the module that calls it declares it.
+
+CPU_MODULE = "ttcore.cpu_module"
+_DECLARED = "_decl"
+"""What older tools add to the name of a function where they declare it."""
+
+
+def take_cpu_functions(operations: Sequence[Operation]) -> list[FuncOp]:
+    """Takes the functions for the CPU out of the operations of a file, and their declarations;
+    calls name the functions themselves from then on.
+
+    Raises:
+        CompileError: if a module for the CPU holds something else than functions.
+    """
+    modules = [op for top in operations for op in top.walk() if _is_cpu_module(op)]
+    functions = [function for module in modules for function in _functions(module)]
+    if not functions:
+        return []
+    defined = {function.sym_name.data for function in functions}
+    names = defined | {f"{name}{_DECLARED}" for name in defined}
+    on_cpu = {op for function in functions for op in function.walk()}
+    for op in [op for top in operations for op in top.walk()]:
+        if isinstance(op, FuncOp) and op.is_declaration and op.sym_name.data in names:
+            op.detach()
+        elif isinstance(op, CallOp) and (name := op.callee.string_value()) in names:
+            if name not in defined:
+                op.callee = SymbolRefAttr(name.removesuffix(_DECLARED))
+            if op not in on_cpu:
+                op.attributes[CPU_CALL] = UnitAttr()
+    for function in functions:
+        function.detach()
+        function.sym_visibility = StringAttr("private")
+        # Reading gives what begins with `tt.` the name of today's dialect.
+        function.attributes.pop(FUNCTION_TYPE.replace("tt.", "ttcore."), None)
+        function.attributes[FUNCTION_TYPE] = CPU_FUNCTION
+    return functions
+
+
+def _is_cpu_module(op: Operation) -> bool:
+    name = op.op_name.data if isinstance(op, UnregisteredOp) else op.name
+    return name == CPU_MODULE
+
+
+def _functions(module: Operation) -> Iterator[FuncOp]:
+    for region in module.regions:
+        for block in region.blocks:
+            for op in block.ops:
+                if isinstance(op, ModuleOp):
+                    yield from _functions(op)
+                elif isinstance(op, FuncOp):
+                    yield op
+                else:
+                    raise CompileError(
+                        "a ttcore.cpu_module should contain functions of TTIR",
+                        op,
+                        remedy="give the module as it was before its functions were lowered",
+                    )
+
+
+# The shape of a module: wrappers taken off, and what is not supported listed all at once.
 
 _LOWER_DIALECTS = frozenset({"arith", "emitc", "memref", "scf", "ttkernel", "ttmetal"})
 """Dialects that are read for tools that look at one stage; no input of the compiler has them."""
@@ -176,7 +241,7 @@ def flatten(operations: list[Operation], diagnostics: Diagnostics) -> ModuleOp:
         content = _opened(wrapper)
     module.attributes.update(attributes)
     taken: set[str] = set()
-    functions = _functions([*content, *cpu_functions], taken, diagnostics)
+    functions = _module_functions([*content, *cpu_functions], taken, diagnostics)
     devices = [op for op in functions if isinstance(op, DeviceOp)]
     module.body.block.add_ops(op for op in functions if op not in devices[1:])
     return module
@@ -197,7 +262,7 @@ def _call_decompositions(operation: Operation) -> None:
         Rewriter.replace_op(op, call)
 
 
-def _functions(
+def _module_functions(
     content: list[Operation], taken: set[str], diagnostics: Diagnostics
 ) -> list[Operation]:
     """What one module and the modules in it hold, under names not in `taken`, which it extends."""
@@ -218,7 +283,7 @@ def _functions(
     functions: list[Operation] = []
     for op in content:
         if _is_wrapper(op):
-            functions += _functions(_opened(op), taken, diagnostics)
+            functions += _module_functions(_opened(op), taken, diagnostics)
         else:
             functions.append(op)
     return functions

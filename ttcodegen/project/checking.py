@@ -20,8 +20,7 @@ from xdsl.dialects.func import FuncOp
 from ttcodegen.dialects.operations.functions import has_kernels
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.frontends import source_module
-from ttcodegen.naming.interface import argument_names
-from ttcodegen.numerics.chosen_indices import ChosenValues
+from ttcodegen.naming.arguments import argument_names
 from ttcodegen.numerics.comparison import (
     MOST_ROUNDED,
     MOST_UNDECIDED,
@@ -33,25 +32,32 @@ from ttcodegen.numerics.comparison import (
     golden_tolerance,
     report,
 )
-from ttcodegen.numerics.drawing import draw_inputs
+from ttcodegen.numerics.drawing import depends_on_draws, depends_on_floats, draw_inputs
 from ttcodegen.numerics.edges import edge_cases
 from ttcodegen.numerics.execution import ExecutionError
-from ttcodegen.numerics.golden import Golden
-from ttcodegen.numerics.lowered import LoweredInterpreter, interpreter_of, read_flatbuffer
-from ttcodegen.numerics.perturbation import (
+from ttcodegen.numerics.golden_values import Golden
+from ttcodegen.numerics.lowered import (
+    ChosenValues,
+    LoweredInterpreter,
     coarse_outputs,
     holds_truth,
+    interpreter_of,
     perturbed_runs,
+    read_flatbuffer,
     undecided_places,
     unsteady_places,
 )
-from ttcodegen.numerics.shared_conversions import shared_conversions
+from ttcodegen.numerics.rounding import shared_conversions
 from ttcodegen.numerics.tolerances import EQUAL, SIXTEEN_BITS, Tolerance
-from ttcodegen.numerics.usage import depends_on_draws, depends_on_floats
-from ttcodegen.project.background import Background
 from ttcodegen.project.building import BUILD_FOLDER, build_project
-from ttcodegen.project.function_runs import FunctionInputs, FunctionRuns
-from ttcodegen.project.reference import Reference, against_reference, given_arguments
+from ttcodegen.project.reference import (
+    Background,
+    FunctionInputs,
+    FunctionRuns,
+    Reference,
+    against_reference,
+    given_arguments,
+)
 from ttcodegen.project.writer import CHECK_REPORT
 
 if TYPE_CHECKING:

@@ -1,35 +1,192 @@
-"""Builds the CPU backend, once for each version, compiler, processor and content, into a cache.
-
-Where ttcodegen is installed does not matter: installations, virtual environments and checkouts of
-one user share a build as long as their sources are the same.
-"""
+"""CPU backend: built or prebuilt per version, compiler and processor, with seals."""
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import platform
 import re
 import shutil
+import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from ttcodegen.foundation.cache import fault, own_cache_folder
 from ttcodegen.foundation.messages import Level, report
-from ttcodegen.project.backend_integrity import is_intact, vouch_for
-from ttcodegen.project.build_steps import run_ninja, run_step
-from ttcodegen.project.prebuilt import DISABLING_VARIABLE, find_prebuilt
 from ttcodegen.project.sources import support_files
-from ttcodegen.project.toolchain import BuildError, Toolchain, first_error
+from ttcodegen.project.toolchain import BuildError, Toolchain, first_error, run_ninja, run_step
 from ttcodegen.version import __version__
+
+# Seals of the files of a built CPU backend: a backend that was damaged is built again.
+#
+# A seal lists files with size, time and content. A full disk or a crash may truncate files, a
+# person or a clean-up remove them; and what is linked into programs must not be writable by other
+# users.
+
+_GROUP_AND_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+
+def vouch_for(seal: Path, files: Iterable[Path]) -> None:
+    """Seals files below the folder of `seal`, and takes other users' right to write them.
+
+    Raises:
+        OSError: if one of them is missing, or the seal cannot be written.
+    """
+    lines: list[str] = []
+    for file in sorted(files):
+        status = file.stat()
+        if status.st_mode & _GROUP_AND_OTHERS:
+            file.chmod(stat.S_IMODE(status.st_mode) & ~_GROUP_AND_OTHERS)
+        name = file.relative_to(seal.parent)
+        lines.append(f"{status.st_size} {status.st_mtime_ns} {_digest(file)} {name}\n")
+    _close_folders(seal.parent)
+    seal.write_text("".join(lines), "utf-8")
+    seal.chmod(0o600)
+
+
+def _close_folders(top: Path) -> None:
+    """Takes other users' right to write the folders of a build, which the umask may give."""
+    for folder in [top, *(path for path in top.rglob("*") if path.is_dir())]:
+        mode = folder.stat().st_mode
+        if mode & _GROUP_AND_OTHERS:
+            folder.chmod(stat.S_IMODE(mode) & ~_GROUP_AND_OTHERS)
+
+
+def is_intact(seal: Path) -> bool:
+    """True if the sealed files are what they were, and the user's own.
+
+    The content of a file is read only if its time is another, as after a copy of the cache.
+    """
+    try:
+        folders = {seal.parent}
+        for line in _own_text(seal).splitlines():
+            size, time, digest, name = line.split(" ", 3)
+            file = seal.parent / name
+            status = file.lstat()
+            if not stat.S_ISREG(status.st_mode) or fault(status) or status.st_size != int(size):
+                return False
+            if status.st_mtime_ns != int(time) and _digest(file) != digest:
+                return False
+            folders.add(file.parent)
+        return not any(fault(folder.lstat()) or folder.is_symlink() for folder in folders)
+    except (OSError, ValueError):
+        return False
+
+
+def _own_text(path: Path) -> str:
+    """The text of a file; raises ValueError if it is not the user's own."""
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), encoding="utf-8") as file:
+        if fault(os.fstat(file.fileno())):
+            raise ValueError(path)
+        return file.read()
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "blake2b").hexdigest()[:32]
+
+
+# The CPU backend as a platform wheel brings it: compiled for a few levels of processors.
+#
+# Such a wheel holds `_backend/backend.json` and `_backend/<level>/lib`. The levels are those of
+# the x86-64 psABI; the highest that the machine has is used. Where none suits, or the libraries
+# of the machine's compiler are older than those of the wheel's, the backend is compiled as it is
+# from a source distribution.
+
+PREBUILT_FOLDER = "_backend"
+DESCRIPTION = "backend.json"
+DISABLING_VARIABLE = "TTCODEGEN_PREBUILT"
+"""If it is 0, the backend is compiled, for exactly the processor of the machine."""
+
+_V2 = frozenset("cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3".split())
+_V3 = _V2 | frozenset("abm avx avx2 bmi1 bmi2 f16c fma movbe xsave".split())
+_V4 = _V3 | frozenset("avx512f avx512bw avx512cd avx512dq avx512vl".split())
+
+LEVELS: Mapping[str, Mapping[str, frozenset[str]]] = {
+    "x86_64": {"x86-64-v4": _V4, "x86-64-v3": _V3, "x86-64-v2": _V2},
+}
+"""By machine: what -march takes, best first, and the flags that Linux lists for such processors."""
+
+
+@dataclass(frozen=True)
+class Prebuilt:
+    """A compiled backend of the package."""
+
+    level: str
+    library: Path
+    """The folder to install as `lib`."""
+
+
+def find_prebuilt(package: Path, sources_hash: str, toolchain: Toolchain) -> Prebuilt | None:
+    """The compiled backend that suits this machine; None if there is none.
+
+    Args:
+        package: the folder of the installed package.
+        sources_hash: identifies the sources; another one means that they were changed.
+        toolchain: the compiler whose programs it is linked to. With flags of the user's own the
+            backend is compiled, for they may change what the library has to be.
+    """
+    folder = package / PREBUILT_FOLDER
+    description = _description(folder)
+    if description is None or description.get("sources") != sources_hash:
+        return None
+    if os.environ.get(DISABLING_VARIABLE) == "0":
+        return None
+    if toolchain.flags or os.environ.get("LDFLAGS"):
+        return None
+    flags = processor_flags()
+    for level, needed in LEVELS.get(platform.machine(), {}).items():
+        library = folder / level / "lib"
+        if needed <= flags and library.is_dir():
+            return Prebuilt(level, library) if _links(library, toolchain) else None
+    return None
+
+
+def processor_flags() -> frozenset[str]:
+    """What Linux says that the processor has; nothing where it does not say."""
+    try:
+        text = Path("/proc/cpuinfo").read_text("utf-8", "replace")
+    except OSError:
+        return frozenset()
+    found = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
+    return frozenset(found[1].split()) if found else frozenset()
+
+
+def _description(folder: Path) -> Mapping[str, Any] | None:
+    try:
+        content: Any = json.loads(folder.joinpath(DESCRIPTION).read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) else None  # pyright: ignore[reportUnknownVariableType]
+
+
+def _links(library: Path, toolchain: Toolchain) -> bool:
+    """True if the compiler's own libraries have all that the archives need."""
+    archives = [str(path) for path in sorted(library.glob("*.a"))]
+    with tempfile.TemporaryDirectory(prefix="ttcodegen-link-") as scratch:
+        command = [toolchain.compiler, "-shared", "-o", str(Path(scratch, "all.so"))]
+        command += ["-Wl,--whole-archive", *archives, "-Wl,--no-whole-archive"]
+        command += ["-Wl,--no-undefined", "-pthread", "-ldl"]
+        try:
+            return subprocess.run(command, capture_output=True, check=False).returncode == 0
+        except OSError:
+            return False
+
+
+# Builds the CPU backend, once for each version, compiler, processor and content, into a cache.
+#
+# Where ttcodegen is installed does not matter: installations, virtual environments and checkouts
+# of one user share a build as long as their sources are the same.
 
 PROJECT_FLAGS = (
     "-std=c++20 -O1 -DNDEBUG -fPIC -fvisibility=hidden -fvisibility-inlines-hidden -Wall -Wextra"

@@ -1,16 +1,106 @@
-"""What a person changed in a project, and how it comes together with what is generated anew."""
+"""User edits of a project, and their merge with newly generated files."""
 
 from __future__ import annotations
 
+import difflib
 import hashlib
+import json
 import os
-from collections.abc import Iterator, Mapping
+import re
+import zlib
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
+from typing import Any, cast
 
+from ttcodegen.emission.op_lines import LoweredOp, OpLines
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.project.manifest import manifest_hashes, read_manifest
-from ttcodegen.project.pristine import PRISTINE, read_pristine
+
+# Ops that a person edited and that are no longer what they were: a merge of lines alone would
+# keep an edit that belongs to an op which the model has lost.
+
+
+def lost_ops(ops: Iterable[OpLines], before: str, edited: str, new: str) -> list[str]:
+    """The names of ops whose lines were edited and which are not generated any more as they were.
+
+    Args:
+        ops: the ops of the file with their lines in `before`.
+        before: the file as it was generated last.
+        edited: what a person made of it.
+        new: the file as it is generated now.
+    """
+    lines = before.split("\n")
+    changed, inserted = _edited_lines(lines, edited.split("\n"))
+    generated = _without_spaces(new)
+    lost: dict[str, None] = {}
+    for op in ops:
+        is_edited = any(number in changed for number in range(op.first, op.last + 1)) or any(
+            number in inserted for number in range(op.first, op.last)
+        )
+        if is_edited and _without_spaces("".join(lines[op.first - 1 : op.last])) not in generated:
+            lost[op.op.name] = None
+    return list(lost)
+
+
+def _edited_lines(before: Sequence[str], edited: Sequence[str]) -> tuple[set[int], set[int]]:
+    """The lines, from 1, that were changed or removed, and those after which some were added."""
+    changed: set[int] = set()
+    inserted: set[int] = set()
+    matcher = difflib.SequenceMatcher(None, before, edited)
+    for kind, first, last, _, _ in matcher.get_opcodes():
+        if kind == "insert":
+            inserted.add(first)
+        elif kind != "equal":
+            changed.update(range(first + 1, last + 1))
+    return changed, inserted
+
+
+def _without_spaces(text: str) -> str:
+    return "".join(text.split())
+
+
+# The texts of a project as they were generated, kept beside what a person makes of them.
+
+PRISTINE = ".ttcodegen/generated.json.gz"
+"""A gzip file with a JSON object: the text of each file by its path in the project."""
+
+_GZIP = 31
+"""The window bits that make zlib write and read the format of gzip."""
+
+
+def pristine_archive(files: Mapping[str, str | bytes]) -> bytes:
+    """The bytes of the archive for the texts among `files`; the same for the same texts."""
+    return packed({path: files[path] for path in sorted(files) if isinstance(files[path], str)})
+
+
+def packed(content: object) -> bytes:
+    """A gzip file with an object as JSON."""
+    packer = zlib.compressobj(6, zlib.DEFLATED, _GZIP)
+    return packer.compress(json.dumps(content).encode()) + packer.flush()
+
+
+def unpacked(path: Path) -> object:
+    """The object in a gzip file; raises OSError, ValueError, zlib.error or RecursionError if there
+    is none."""
+    return json.loads(zlib.decompress(path.read_bytes(), _GZIP))
+
+
+def read_pristine(out: Path) -> dict[str, str] | None:
+    """The texts by path as they were generated last; None if the project does not have them."""
+    try:
+        content = unpacked(out.joinpath(PRISTINE))
+    except (OSError, ValueError, zlib.error, RecursionError):
+        return None
+    if not isinstance(content, dict):
+        return None
+    texts = cast("dict[str, object]", content)
+    return {path: text for path, text in texts.items() if isinstance(text, str)}
+
+
+# What a person changed in a project, and how it comes together with what is generated anew.
 
 _MARKER = "<<<<<<< "
 _LABELS = ("edited", "generated before", "generated now")
@@ -101,8 +191,6 @@ def _mark_lost_ops(
 ) -> None:
     """Adds a conflict for each op that was edited and that the model has no longer, or has with
     other operands: lines that merge cleanly would leave the edit to a program that it is not of."""
-    from ttcodegen.project.edited_ops import lost_ops
-    from ttcodegen.project.op_lines import read_lines
 
     ops = [each for each in read_lines(out) if each.path == path]
     names = lost_ops(ops, before, edited.decode("utf-8", "replace"), new)
@@ -204,7 +292,6 @@ def edits_patch(out: Path) -> Iterator[str]:
 
 
 def _unified(path: str, before: str, after: str, *, deleted: bool = False) -> Iterator[str]:
-    import difflib
 
     target = "/dev/null" if deleted else f"b/{path}"
     # Lines end in line feeds only: that is what git counts.
@@ -217,3 +304,87 @@ def _lines(text: str) -> list[str]:
     lines = text.split("\n")
     ended = [f"{line}\n" for line in lines[:-1]]
     return [*ended, lines[-1]] if lines[-1] else ended
+
+
+# The lines of the ops of a model in the C++ of its project, kept apart from what a person edits.
+
+LINES = ".ttcodegen/lines.json.gz"
+"""A gzip file with a JSON object: `ops` with function, name and location in the source, and of each
+of the `files` the lines as the number of an op, the first and the last."""
+
+_NAMESPACE_END = re.compile(r"^\}\s*//.*$")
+
+
+def _significant(text: str) -> list[str]:
+    """The lines without what clang-format moves: spaces, comments, the order of includes, and where
+    a long string is divided."""
+    kept: list[str] = []
+    for line in text.split("\n"):
+        stripped = _NAMESPACE_END.sub("}", line.strip())
+        if stripped.startswith(("//", "#include")):
+            stripped = ""
+        kept.append("".join(stripped.replace('"', "").split()))
+    return kept
+
+
+def formatted_lines(
+    lines: Iterable[OpLines], printed: Mapping[str, str], written: Mapping[str, object]
+) -> Iterator[OpLines]:
+    """The lines of ops in files as they are written, which hold the same characters as what was
+    printed. Of a file that holds others nothing is known."""
+    by_path: dict[str, list[OpLines]] = {}
+    for each in lines:
+        by_path.setdefault(each.path, []).append(each)
+    for path, found in by_path.items():
+        text = written.get(path)
+        if not isinstance(text, str):
+            continue
+        before, after = _significant(printed[path]), _significant(text)
+        if "".join(before) != "".join(after):
+            continue
+        starts = list(accumulate(map(len, before), initial=0))
+        places = list(accumulate(map(len, after)))
+        for each in found:
+            start, end = starts[each.first - 1], starts[each.last]
+            if end > start:
+                top = bisect_right(places, start) + 1
+                bottom = bisect_right(places, end - 1) + 1
+                yield OpLines(each.op, path, top, bottom)
+
+
+def lines_archive(lines: Iterable[OpLines]) -> bytes:
+    """The bytes of the archive; the same for the same lines."""
+    ops: dict[LoweredOp, int] = {}
+    files: dict[str, dict[tuple[int, int, int], None]] = {}
+    for each in lines:
+        number = ops.setdefault(each.op, len(ops))
+        files.setdefault(each.path, {})[number, each.first, each.last] = None
+    content = {
+        "ops": [[op.function, op.name, op.offset] for op in ops],
+        "files": {path: list(found) for path, found in files.items()},
+    }
+    return packed(content)
+
+
+def read_lines(out: Path) -> list[OpLines]:
+    """The lines of the ops of a project when it was generated; nothing if it has no record of
+    them."""
+    try:
+        content = cast("dict[str, Any]", unpacked(out.joinpath(LINES)))
+        ops = [LoweredOp(*op) for op in cast("list[tuple[str, str, int | None]]", content["ops"])]
+        files = cast("dict[str, Sequence[tuple[int, int, int]]]", content["files"])
+        return [
+            OpLines(ops[number], path, int(first), int(last))
+            for path, rows in files.items()
+            for number, first, last in rows
+        ]
+    except (
+        AttributeError,
+        LookupError,
+        OSError,
+        RecursionError,
+        TypeError,
+        ValueError,
+        zlib.error,
+    ):
+        return []

@@ -1,28 +1,22 @@
-"""What a framework computed: a fourth meaning for `--check`, from a folder of .npy files.
-
-    DIR/inputs/NAME.npy     arguments by their names; weights whose values the project has may lack
-    DIR/outputs/NAME.npy    results
-
-For a module with several functions these folders are in DIR/FUNCTION. Of a module MODEL.mlir that a
-framework wrote the folder is MODEL.golden beside it, with the digest of the module's text:
-
-    MODEL.golden/module.sha256
-"""
+"""Reference outputs of a framework, and the runs of a project's functions."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import Thread
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
-from ttcodegen.emitc.identifiers import identifier
+from ttcodegen.emitc.spelling import identifier
 from ttcodegen.foundation.array_files import load_array
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.numerics.comparison import Agreement, OutputCheck, compare, reference_tolerance
+from ttcodegen.numerics.lowered import ChosenValues
+from ttcodegen.numerics.tolerances import Tolerance
 from ttcodegen.project.writer import save_array
 
 if TYPE_CHECKING:
@@ -31,7 +25,18 @@ if TYPE_CHECKING:
         ModuleDescription,
         TensorDescription,
     )
-    from ttcodegen.project.function_runs import FunctionRuns
+
+
+# What a framework computed: a fourth meaning for `--check`, from a folder of .npy files.
+#
+#     DIR/inputs/NAME.npy     arguments by name; weights with values in the project may lack
+#     DIR/outputs/NAME.npy    results
+#
+# For a module with several functions these folders are in DIR/FUNCTION. Of a module MODEL.mlir
+# that a framework wrote the folder is MODEL.golden beside it, with the digest of the module's
+# text:
+#
+#     MODEL.golden/module.sha256
 
 INPUTS = "inputs"
 OUTPUTS = "outputs"
@@ -242,3 +247,61 @@ def _agreements(
         tolerance = reference_tolerance(wanted.dtype, run.depends_on_floats[index])
         found[function.name, output.name] = compare(actual, wanted, tolerance)
     return found
+
+
+# What the functions of a project run on, and what their runs in numpy gave.
+
+
+@dataclass(frozen=True)
+class FunctionInputs:
+    """What a function runs on, in numpy and in C++."""
+
+    function: FunctionDescription
+    inputs: tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True)
+class FunctionRuns(FunctionInputs):
+    """What the two numpy runs of a function gave."""
+
+    golden: tuple[np.ndarray, ...]
+    flatbuffer: tuple[np.ndarray, ...]
+    depends_on_floats: tuple[bool, ...]
+    drawn: tuple[bool, ...]
+    tolerances: tuple[Tolerance, ...]
+    """What the C++ may differ from the flatbuffer run."""
+    chosen: ChosenValues
+    """The values among which the flatbuffer run chose places."""
+
+
+# Work beside other work, in a thread that does not keep the program from ending.
+
+T = TypeVar("T")
+
+
+class Background(Generic[T]):
+    """A function that runs beside the caller.
+
+    Unlike those of `concurrent.futures`, its thread is not waited for when the program ends: an
+    interrupt from the keyboard need not wait for numpy.
+    """
+
+    def __init__(self, function: Callable[[], T]) -> None:
+        self._function = function
+        self._result: list[T] = []
+        self._error: BaseException | None = None
+        self._thread = Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._result.append(self._function())
+        except BaseException as error:
+            self._error = error
+
+    def result(self) -> T:
+        """Waits for the end; returns what the function returned, or raises what it raised."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._result[0]

@@ -1,22 +1,28 @@
-"""Settings of a project that the command line and the functions of Python have in common."""
+"""Project settings, and the compilation of a file for callers from Python."""
 
 from __future__ import annotations
 
 import os
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from ttcodegen.compilation import CompileOptions
-from ttcodegen.dialects.ttcore.mesh import ONE_CHIP, MeshShape, require_possible
-from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.dialects.ttcore.device import ONE_CHIP, MeshShape, require_possible
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, Diagnostics, Source
+from ttcodegen.project.sources import project_files
+from ttcodegen.project.writer import refuse_unrelated_folder, write_project
 from ttcodegen.systems.releases import DEFAULT_RELEASE
 
 if TYPE_CHECKING:
     from ttcodegen.emission.description import ProjectKind
     from ttcodegen.project.writer import KeepEdits
     from ttcodegen.systems.description import SystemDescription
+
+
+# Settings of a project that the command line and the functions of Python have in common.
 
 
 class ProjectSettings(TypedDict, total=False):
@@ -137,3 +143,50 @@ class ProjectOptions:
         except OSError as error:
             place = os.fspath(self.write_overrides)
             raise CompileError(f"cannot write '{place}': {error.strerror}") from None
+
+
+# Compiles a file in MLIR to a project, for callers from Python.
+
+
+def compile_file(path: Path, out: Path, options: ProjectOptions) -> Path:
+    """Writes the project of a model, and checks it on request.
+
+    Returns:
+        The project's folder.
+
+    Raises:
+        CompileError: if the model is wrong or not supported, edits are in conflict with it, the
+            project cannot be written, or an output of the check differs.
+    """
+    options.refuse_contradictions()
+    refuse_unrelated_folder(out, force=options.force, keep_edits=options.keep_edits)
+    source, diagnostics = Source.read(str(path)), Diagnostics()
+    compiled = compile_module(
+        source,
+        options.compile_options(path.name.partition(".")[0]),
+        diagnostics=diagnostics,
+    )
+    diagnostics.write(sys.stderr, source)
+    options.save_decisions(compiled.decisions)
+    conflicts = write_project(
+        compiled.description,
+        out,
+        project_files(compiled, formatted=True),
+        force=options.force,
+        keep_edits=options.keep_edits,
+    )
+    if conflicts:
+        raise CompileError.from_diagnostics(
+            [Diagnostic(f"{out / conflict.path} {conflict.reason}") for conflict in conflicts]
+        )
+    if options.check:
+        from ttcodegen.project.checking import check_project
+        from ttcodegen.project.toolchain import find_toolchain
+
+        kind = options.kind or "both"
+        checks = check_project(
+            source, compiled, out, find_toolchain(), kind=kind, seed=options.seed
+        )
+        if reasons := [reason for check in checks for reason in check.reasons]:
+            raise CompileError.from_diagnostics([Diagnostic(reason) for reason in reasons])
+    return out

@@ -1,4 +1,4 @@
-"""The text of the project's files around the module's own sources."""
+"""Files of a project around the module's own sources."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ttcodegen.conversions.host_functions.cpp_interface import title_of
 from ttcodegen.conversions.ttmetal_to_emitc.recording import shards_text
@@ -19,12 +19,21 @@ from ttcodegen.emission.description import (
 )
 from ttcodegen.emission.templates import (
     TEMPLATES,
+    clang_format_style,
     template_environment,
     template_text,
 )
+from ttcodegen.emitc.formatting import start_formatting
 from ttcodegen.emitc.spelling import comment_line, string_literal
-from ttcodegen.naming.interface import prepare_name
+from ttcodegen.naming.arguments import prepare_name
+from ttcodegen.project.edits import LINES, formatted_lines, lines_archive
 from ttcodegen.version import __version__
+
+if TYPE_CHECKING:
+    from ttcodegen.compilation import CompiledModule
+
+
+# The text of the project's files around the module's own sources.
 
 FLATBUFFER_FILES = {"ttnn": "model.ttnn", "ttmetal": "model.ttm"}
 """The flatbuffer's path in the project, by target."""
@@ -338,3 +347,44 @@ def _markdown(text: str) -> str:
     """Text from the input as inert Markdown in a table cell."""
     line = "".join(c if c.isprintable() else " " for c in text)
     return html.escape(line).replace("|", "&#124;").replace("`", "&#96;").replace("_", "\\_")
+
+
+# All files of a project, as they are written.
+
+_Content = TypeVar("_Content")
+
+
+def project_files(compiled: CompiledModule, *, formatted: bool) -> dict[str, str | bytes]:
+    """The files of a module's project but its data and its manifest, by path.
+
+    Args:
+        compiled: the module, its C++ as it was printed.
+        formatted: whether C++ is put into the style that is shipped with the project.
+
+    Raises:
+        CompileError: if clang-format is missing or fails.
+    """
+    module = compiled.description
+    sources = _together(compiled.files, render_sources(module))
+    # clang-format works in other processes while the other templates are rendered here.
+    formatting = start_formatting(sources, clang_format_style()) if formatted else None
+    try:
+        others = render_project_files(module, sources)
+        if formatting is not None:
+            sources = formatting.result()
+    finally:
+        if formatting is not None:
+            formatting.close()
+    flatbuffer = {FLATBUFFER_FILES[module.target]: compiled.flatbuffer}
+    lines = lines_archive(formatted_lines(compiled.lines, compiled.files, sources))
+    return _together(sources, others, flatbuffer if module.has_flatbuffer else {}, {LINES: lines})
+
+
+def _together(*parts: Mapping[str, _Content]) -> dict[str, _Content]:
+    """All files; a file that took the place of another would be lost without a word."""
+    files: dict[str, _Content] = {}
+    for part in parts:
+        if twice := sorted(files.keys() & part.keys()):
+            raise ValueError(f"two files of the project are called {', '.join(twice)}")
+        files |= part
+    return files

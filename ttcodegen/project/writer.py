@@ -10,11 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.project.confined import refuse_link_on_way
-from ttcodegen.project.edits import Conflict, MergedFiles, edited_files, file_hash, merge_edits
+from ttcodegen.project.edits import (
+    PRISTINE,
+    Conflict,
+    MergedFiles,
+    edited_files,
+    file_hash,
+    merge_edits,
+    pristine_archive,
+    read_pristine,
+)
 from ttcodegen.project.manifest import MANIFEST, manifest_hashes, manifest_text, read_manifest
-from ttcodegen.project.pristine import PRISTINE, pristine_archive, read_pristine
-from ttcodegen.project.staging import PREFIX, recover, staging
+from ttcodegen.project.staging import PREFIX, recover, refuse_link_on_way, staging
 
 if TYPE_CHECKING:
     from ttcodegen.emission.description import DataFile, ModuleDescription

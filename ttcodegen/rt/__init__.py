@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ttcodegen.numerics.op_events import OpEvent
-    from ttcodegen.rt.commands.artifacts import Artifacts, Logger
-    from ttcodegen.rt.commands.check import Check
+    from ttcodegen.rt.commands.check import Check, Query
+    from ttcodegen.rt.commands.command import Artifacts, Logger
     from ttcodegen.rt.commands.compare import Compare
     from ttcodegen.rt.commands.perf import Perf
-    from ttcodegen.rt.commands.query import Query
     from ttcodegen.rt.commands.read import Read
     from ttcodegen.rt.commands.run import Run
     from ttcodegen.rt.commands.validate import Validate
@@ -41,18 +40,17 @@ __all__ = [
     "to_layout",
 ]
 
-_COMMANDS = "ttcodegen.rt.commands"
 _MODULES = {
-    "Artifacts": f"{_COMMANDS}.artifacts",
-    "Check": f"{_COMMANDS}.check",
-    "Compare": f"{_COMMANDS}.compare",
-    "Logger": f"{_COMMANDS}.artifacts",
+    "Artifacts": "ttcodegen.rt.commands.command",
+    "Check": "ttcodegen.rt.commands.check",
+    "Compare": "ttcodegen.rt.commands.compare",
+    "Logger": "ttcodegen.rt.commands.command",
     "OpEvent": "ttcodegen.numerics.op_events",
-    "Perf": f"{_COMMANDS}.perf",
-    "Query": f"{_COMMANDS}.query",
-    "Read": f"{_COMMANDS}.read",
-    "Run": f"{_COMMANDS}.run",
-    "Validate": f"{_COMMANDS}.validate",
+    "Perf": "ttcodegen.rt.commands.perf",
+    "Query": "ttcodegen.rt.commands.check",
+    "Read": "ttcodegen.rt.commands.read",
+    "Run": "ttcodegen.rt.commands.run",
+    "Validate": "ttcodegen.rt.commands.validate",
     **dict.fromkeys(["load_binary", "open_device", "to_layout"], "ttcodegen.runtime.stitching"),
 }
 

@@ -1,11 +1,4 @@
-"""What the emulated device counts of the programs that it runs, in the form of tt-metal's device
-profiler.
-
-The counts are exact. The emulated device has no clock: cycles are what a card takes at least for
-what was counted, one program after the other from 0 on.
-
-Source: dumpDeviceResultsToCSV of tt_metal/impl/profiler/profiler.cpp in tt-metal.
-"""
+"""Device profile of the emulated device, and traces in the Trace Event Format."""
 
 from __future__ import annotations
 
@@ -13,17 +6,83 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
 from ttcodegen.conversions.mesh import EXCHANGE_KERNEL
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
-from ttcodegen.layout.tiled_shape import tile_bytes_of
-from ttcodegen.rt.trace import Span, Trace
+from ttcodegen.layout.placements import tile_bytes_of
 from ttcodegen.runtime.backend_reports import DEVICE_REPORT, BackendReport
 from ttcodegen.systems.performance import FIDELITY_PASSES, Performance
+
+# Traces in the Trace Event Format, which Perfetto and chrome://tracing open.
+#
+# Source: the document "Trace Event Format" of the Chromium project: an object with `traceEvents`;
+# complete events have the phase X, a begin and a duration in microseconds; metadata events have
+# the phase M.
+
+
+@dataclass(frozen=True)
+class Span:
+    """Something that took time."""
+
+    name: str
+    category: str
+    begin: float
+    duration: float
+    """Both in seconds."""
+    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass
+class Trace:
+    """Spans in tracks, a process with threads for each file."""
+
+    processes: dict[str, dict[str, list[Span]]] = field(
+        default_factory=dict[str, dict[str, list[Span]]]
+    )
+
+    def add(self, process: str, thread: str, spans: Sequence[Span]) -> None:
+        """Adds spans to a track."""
+        self.processes.setdefault(process, {}).setdefault(thread, []).extend(spans)
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of the file."""
+        events: list[dict[str, Any]] = []
+        for pid, (process, threads) in enumerate(self.processes.items(), start=1):
+            events.append(_name("process_name", process, pid))
+            for tid, (thread, spans) in enumerate(threads.items(), start=1):
+                events.append(_name("thread_name", thread, pid, tid))
+                events += [_event(span, pid, tid) for span in spans]
+        return {"traceEvents": events, "displayTimeUnit": "ms"}
+
+
+def _name(kind: str, name: str, pid: int, tid: int = 0) -> dict[str, Any]:
+    return {"ph": "M", "name": kind, "pid": pid, "tid": tid, "args": {"name": name}}
+
+
+def _event(span: Span, pid: int, tid: int) -> dict[str, Any]:
+    return {
+        "ph": "X",
+        "name": span.name,
+        "cat": span.category,
+        "ts": round(span.begin * 1e6, 3),
+        "dur": round(span.duration * 1e6, 3),
+        "pid": pid,
+        "tid": tid,
+        "args": dict(span.details),
+    }
+
+
+# What the emulated device counts of the programs that it runs, in the form of tt-metal's device
+# profiler.
+#
+# The counts are exact. The emulated device has no clock: cycles are what a card takes at least
+# for what was counted, one program after the other from 0 on.
+#
+# Source: dumpDeviceResultsToCSV of tt_metal/impl/profiler/profiler.cpp in tt-metal.
 
 _TILE_BYTES = tile_bytes_of(DataType.BFLOAT16)
 """Whatever the format of a tile: the counts do not have it."""

@@ -9,12 +9,11 @@ from pathlib import Path
 from xdsl.dialects.func import FuncOp
 
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.flatbuffer.module import module_of
+from ttcodegen.flatbuffer.writer import module_of
 from ttcodegen.optimizer.overrides.call_names import CallNames
 from ttcodegen.project.code_lines import CodeLines, Edits, Node, edited
+from ttcodegen.project.edits import read_lines, read_pristine
 from ttcodegen.project.manifest import read_manifest
-from ttcodegen.project.op_lines import read_lines
-from ttcodegen.project.pristine import read_pristine
 from ttcodegen.runtime.executable import FlatbufferExecutable, TTNNExecutable
 from ttcodegen.transforms.rebuilding import body_of
 

@@ -1,22 +1,184 @@
-"""How long ops took: those of a flatbuffer in numpy, and the calls of a shared object on the CPU
-backend."""
+"""Op times of flatbuffers and of ttnn calls, in the columns of tt-metal's profiler."""
 
 from __future__ import annotations
 
+import csv
+import io
 import time
-from collections.abc import Iterable, Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 
+from xdsl.dialects.func import FuncOp
+
+from ttcodegen.conversions.host_functions.interface import entries
+from ttcodegen.conversions.host_functions.statements import Recorder, SourceFacts
 from ttcodegen.cost.work import Cost
-from ttcodegen.flatbuffer.program import Integer, Operation
-from ttcodegen.flatbuffer.ttm_program import LINK_BYTES, LINK_HOPS
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.flatbuffer.program import LINK_BYTES, LINK_HOPS, Binary, Integer, Operation, Program
+from ttcodegen.flatbuffer.writer import module_of
+from ttcodegen.naming.values import ValueNames
 from ttcodegen.numerics.execution import Observation
+from ttcodegen.ops.core.calls import Argument, Call
+from ttcodegen.ops.core.definition import function_of
+from ttcodegen.ops.tt_lang import LIBRARY_CALL
 from ttcodegen.optimizer.core.call import call_in_file
 from ttcodegen.optimizer.cost.calls import CallCost, CostModel
-from ttcodegen.rt.device_profile import ProgramCounts
-from ttcodegen.rt.op_calls import ExpectedCall, expected_calls, ops_of_calls
+from ttcodegen.rt.device_profile import ProgramCounts, longest_cycles
 from ttcodegen.runtime.backend_reports import ReportedCall
 from ttcodegen.runtime.executable import FlatbufferExecutable, TTMExecutable, TTNNExecutable
+from ttcodegen.systems.performance import Performance
+from ttcodegen.transforms.rebuilding import body_of
+
+# Which calls of ttnn that C++ made are which ops of a flatbuffer.
+#
+# The C++ may have been edited: calls that belong to no op are left over, and so are ops without
+# calls.
+
+_NAMESPACE = "ttnn::"
+_REACH = 16
+"""How far a call may be from the line of its op: C++ evaluates arguments in any order."""
+
+Shape = tuple[int, ...]
+Key = tuple[str, Shape | None]
+
+
+@dataclass(frozen=True)
+class ExpectedCall:
+    """A call that the C++ of an op makes."""
+
+    program: str
+    op: int
+    """The index of the op in its program."""
+    name: str
+    """The function, without its namespace."""
+    shape: Shape | None
+    """That of the op's first result."""
+    inner: tuple[str, ...] = ()
+    """The calls whose results are arguments of this one."""
+
+    @property
+    def key(self) -> Key:
+        """What a call has in common with the one that it is."""
+        return self.name, self.shape
+
+
+def expected_calls(binary: Binary, programs: Sequence[str]) -> list[ExpectedCall]:
+    """The calls of ttnn that the C++ of some programs makes, in the order of their ops.
+
+    Raises:
+        CompileError: if the file has ops or attributes that this version does not know.
+    """
+    module = module_of(binary)
+    facts = SourceFacts()
+    facts.tuning.collect(entries(module))
+    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
+    return [
+        call
+        for name in programs
+        for call in _calls_of(binary.program(name), functions[name], facts)
+    ]
+
+
+def _calls_of(program: Program, function: FuncOp, facts: SourceFacts) -> Iterator[ExpectedCall]:
+    ops = list(body_of(function).ops)[:-1]
+    places = {op: index for index, op in enumerate(ops)}
+    recorder = Recorder(facts, ValueNames([], {}, {}, {}))
+    for statement in recorder.record(ops):
+        names = list(_called(statement.call, set()))
+        op = statement.op
+        if isinstance(op, CatalogueOp) and op.name == LIBRARY_CALL and len(op.results) == 1:
+            # By way of a function of the project.
+            names.append(function_of(op.definition.short_name))
+        if not names:
+            continue
+        place = places[statement.op]
+        results = program.operations[place].results
+        shape = program.tensors[results[0]].type.shape if results else None
+        yield ExpectedCall(program.name, place, names[-1], shape, tuple(names[:-1]))
+
+
+def _called(argument: Argument, seen: set[int]) -> Iterator[str]:
+    """The functions of ttnn that an expression calls, arguments first."""
+    if not isinstance(argument, Call) or id(argument) in seen:
+        return
+    seen.add(id(argument))
+    for inner in argument.arguments:
+        yield from _called(inner, seen)
+    makes_value = argument.callee == argument.type
+    if argument.form == "call" and argument.callee.startswith(_NAMESPACE) and not makes_value:
+        yield argument.callee.rpartition("::")[2]
+
+
+def ops_of_calls(
+    expected: Sequence[ExpectedCall], calls: Sequence[ReportedCall]
+) -> list[ExpectedCall | None]:
+    """For each call the expected one that it is, or is an argument of; None if it is none of
+    them."""
+    keys = [(call.name, call.results[0].shape if call.results else None) for call in calls]
+    found: dict[int, ExpectedCall] = {}
+    rest: list[tuple[int, ExpectedCall]] = []
+    place = 0
+    for each, call in zip(expected, _aligned([each.key for each in expected], keys), strict=True):
+        if call is None:
+            rest.append((place, each))
+        else:
+            found[call] = each
+            place = call + 1
+    left: dict[Key, deque[int]] = defaultdict(deque)
+    for call, key in enumerate(keys):
+        if call not in found:
+            left[key].append(call)
+    for place, each in rest:
+        near = [call for call in left[each.key] if abs(call - place) <= _REACH]
+        if near:
+            left[each.key].remove(near[0])
+            found[near[0]] = each
+    ops = [found.get(call) for call in range(len(calls))]
+    for call, each in found.items():
+        _give_inner(each, call, keys, ops)
+    return ops
+
+
+def _give_inner(
+    outer: ExpectedCall, call: int, keys: Sequence[Key], ops: list[ExpectedCall | None]
+) -> None:
+    """The calls before one that are arguments of it belong to the same op."""
+    wanted = list(outer.inner)
+    place = call - 1
+    while wanted and place >= 0 and call - place <= _REACH:
+        if ops[place] is None and keys[place][0] in wanted:
+            wanted.remove(keys[place][0])
+            ops[place] = outer
+        place -= 1
+
+
+def _aligned(expected: Sequence[Key], found: Sequence[Key]) -> list[int | None]:
+    """For each key the index of the same one among those that were found, in the same order."""
+    begin = 0
+    shorter = min(len(expected), len(found))
+    while begin < shorter and expected[begin] == found[begin]:
+        begin += 1
+    end = 0
+    while end < shorter - begin and expected[-1 - end] == found[-1 - end]:
+        end += 1
+    places: list[int | None] = [None] * len(expected)
+    for index in range(begin):
+        places[index] = index
+    for index in range(1, end + 1):
+        places[-index] = len(found) - index
+    first, second = expected[begin : len(expected) - end], found[begin : len(found) - end]
+    # The text between is short, unless much was edited.
+    matcher = SequenceMatcher(None, first, second, autojunk=False)
+    for block in matcher.get_matching_blocks():
+        for offset in range(block.size):
+            places[begin + block.a + offset] = begin + block.b + offset
+    return places
+
+
+# How long ops took: those of a flatbuffer in numpy, and the calls of a shared object on the CPU
+# backend.
 
 WHOLE_PROGRAM = "(whole program)"
 """What is measured of a program whose calls are not reported."""
@@ -189,3 +351,134 @@ def _times(
     if op is None or known is None:
         return OpTimes(program, None, f"ttnn::{call.name}", None, Cost(call.moved_bytes, 0))
     return known.times(program, op.op)
+
+
+# The table of op times in the columns of tt-metal's profiler, for tools that read its reports.
+#
+# Source: the header of tools/tracy/process_ops_logs.py in tt-metal; `LOC` is what ttrt adds to
+# it.
+
+COLUMNS: tuple[str, ...] = (
+    "OP CODE",
+    "OP TYPE",
+    "GLOBAL CALL COUNT",
+    "DEVICE ID",
+    "DEVICE ARCH",
+    "MATH FIDELITY",
+    "CORE COUNT",
+    "AVAILABLE WORKER CORE COUNT",
+    "HOST START TS",
+    "HOST END TS",
+    "HOST DURATION [ns]",
+    "OP TO OP LATENCY [ns]",
+    "DEVICE FW DURATION [ns]",
+    "DEVICE KERNEL DURATION [ns]",
+    "DEVICE BRISC KERNEL DURATION [ns]",
+    "DEVICE NCRISC KERNEL DURATION [ns]",
+    "DEVICE TRISC0 KERNEL DURATION [ns]",
+    "DEVICE TRISC1 KERNEL DURATION [ns]",
+    "DEVICE TRISC2 KERNEL DURATION [ns]",
+    "COMPUTE KERNEL SOURCE",
+    "DATA MOVEMENT KERNEL SOURCE",
+    "PM IDEAL [ns]",
+    "PM COMPUTE [ns]",
+    "PM BANDWIDTH [ns]",
+    "NOC UTIL (%)",
+    "DRAM BW UTIL (%)",
+    "LOC",
+)
+"""In the order of the profiler. Those that only a card can fill are empty, and those of the device
+where no program of kernels ran."""
+
+
+@dataclass(frozen=True)
+class OpCall:
+    """A call of an op: when it began and how long it took here, and what a card would need."""
+
+    name: str
+    location: str | None
+    begin: float
+    """In seconds, as of `time.perf_counter`."""
+    duration: float
+    card_compute: float
+    """The seconds that the arithmetic takes a card at least."""
+    card_memory: float
+    """The seconds that the bytes take a card at least."""
+    device: DeviceCall | None = None
+    """What the emulated device counted, of a program of kernels."""
+
+
+@dataclass(frozen=True)
+class DeviceCall:
+    """A run of a program of kernels."""
+
+    counts: ProgramCounts
+    fidelity: str
+    speed: Performance
+
+    def columns(self) -> dict[str, object]:
+        """What the counts fill of the columns."""
+        cycles = longest_cycles(self.counts, self.fidelity, self.speed)
+        longest = max(cycles.values(), default=0)
+        durations = {
+            f"DEVICE {name.replace('_', '')} KERNEL DURATION [ns]": self._time(cycles[name])
+            for name in cycles
+        }
+        total, seconds = self.counts.total, longest / self.speed.clock
+        moved = total["noc_read_bytes"] + total["noc_written_bytes"]
+        dram = total["dram_read_bytes"] + total["dram_written_bytes"]
+        # Each core has two networks.
+        room = 2 * self.counts.cores * self.speed.noc_bytes * longest
+        return {
+            "OP TYPE": "tt_dnn_device",
+            "MATH FIDELITY": self.fidelity,
+            "CORE COUNT": self.counts.cores,
+            "DEVICE FW DURATION [ns]": self._time(longest),
+            "DEVICE KERNEL DURATION [ns]": self._time(longest),
+            **durations,
+            "COMPUTE KERNEL SOURCE": self.counts.sources(computes=True),
+            "DATA MOVEMENT KERNEL SOURCE": self.counts.sources(computes=False),
+            "NOC UTIL (%)": _percentage(moved, room),
+            "DRAM BW UTIL (%)": _percentage(dram, self.speed.dram_bandwidth * seconds),
+        }
+
+    def _time(self, cycles: int) -> int:
+        return _nanoseconds(cycles / self.speed.clock)
+
+
+def _percentage(part: float, whole: float) -> object:
+    return round(100 * part / whole, 1) if whole else ""
+
+
+def profiler_table(calls: Sequence[OpCall], arch: str, cores: int) -> str:
+    """The text of the file: a row for each call, in the order in which they began."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
+    writer.writeheader()
+    end: int | None = None
+    for number, call in enumerate(sorted(calls, key=lambda call: call.begin), 1):
+        start = _nanoseconds(call.begin)
+        row: Mapping[str, object] = {
+            "OP CODE": call.name,
+            "OP TYPE": "host",
+            "GLOBAL CALL COUNT": number,
+            "DEVICE ID": 0,
+            "DEVICE ARCH": arch,
+            "AVAILABLE WORKER CORE COUNT": cores,
+            "HOST START TS": start,
+            "HOST END TS": start + _nanoseconds(call.duration),
+            "HOST DURATION [ns]": _nanoseconds(call.duration),
+            "OP TO OP LATENCY [ns]": "" if end is None else max(start - end, 0),
+            "PM IDEAL [ns]": _nanoseconds(max(call.card_compute, call.card_memory)),
+            "PM COMPUTE [ns]": _nanoseconds(call.card_compute),
+            "PM BANDWIDTH [ns]": _nanoseconds(call.card_memory),
+            "LOC": call.location or "",
+            **({} if call.device is None else call.device.columns()),
+        }
+        writer.writerow(row)
+        end = start + _nanoseconds(call.duration)
+    return text.getvalue()
+
+
+def _nanoseconds(seconds: float) -> int:
+    return round(seconds * 1e9)

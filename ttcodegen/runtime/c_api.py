@@ -1,14 +1,23 @@
-"""The C API of a built module, called from Python."""
+"""C API of a built module from Python, its device tensors and its description."""
 
 from __future__ import annotations
 
 import ctypes
+import json
+import mmap
+import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
+
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.project.manifest import MANIFEST, as_manifest, read_manifest
+
+# The C API of a built module, called from Python.
 
 API_VERSION = 2
 """TTCODEGEN_API_VERSION of include/ttcodegen/capi.h."""
@@ -182,3 +191,155 @@ class Library:
             self.checked(f"describe_{kind}", function, index, ctypes.byref(tensor))
             tensors.append(tensor)
         return tensors
+
+
+# Tensors that a loaded module left on the device, as handles for the next one.
+
+
+class DeviceTensor:
+    """A tensor where a run left it. It keeps the device open, also when the modules are closed, and
+    is freed with the last object that holds it."""
+
+    def __init__(self, library: Library, handle: int) -> None:
+        self._library = library
+        self._handle: int | None = handle
+        description = CTensor()
+        library.checked("describe_tensor", handle, ctypes.byref(description))
+        self.shape = tuple(int(description.shape[i]) for i in range(description.rank))
+        self.dtype: np.dtype[Any] = DTYPES[int(description.dtype)]
+        """In which `numpy` gives the elements."""
+        self.data_type = str(description.data_type.decode())
+        self.layout = LAYOUTS[int(description.layout)]
+        self.buffer_type = MEMORIES[int(description.memory)]
+
+    @property
+    def handle(self) -> int:
+        """What the C API knows the tensor by.
+
+        Raises:
+            ModuleError: if it was released.
+        """
+        if self._handle is None:
+            raise ModuleError("the tensor was released")
+        return self._handle
+
+    def numpy(self) -> np.ndarray:
+        """The elements, brought to the host.
+
+        Raises:
+            ModuleError: if the tensor was released or deallocated.
+        """
+        array = np.empty(self.shape, self.dtype)
+        self._library.checked("to_host", self.handle, ctypes.byref(array_argument(array)))
+        return array
+
+    def release(self) -> None:
+        """Frees the tensor, unless another handle shares its memory."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            self._library.call("release", handle)
+
+    def __del__(self) -> None:
+        if self.__dict__.get("_handle") is not None:
+            self.release()
+
+    def __repr__(self) -> str:
+        shape = "x".join(str(size) for size in self.shape) or "scalar"
+        return f"DeviceTensor({shape}, {self.data_type}, {self.layout}, {self.buffer_type})"
+
+
+# Descriptions of shared objects, read without loading them: loading a library runs its code.
+#
+# The build of a project puts the project's manifest into a section of its shared object.
+
+_SECTION = b".ttcodegen.manifest"
+"""As the CMakeLists.txt of a project names it."""
+_HEADER = struct.Struct("<4s2B10xHHIQQQIHHHHHH")
+_SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
+_CLASS_64, _LITTLE_ENDIAN = 2, 1
+_MOST_BYTES = 1 << 28
+"""The largest manifest that is read."""
+
+
+@dataclass(frozen=True)
+class LibraryDescription:
+    """A shared object as its manifest describes it."""
+
+    manifest: Mapping[str, Any]
+    embedded: Mapping[str, Any] | None
+    """The manifest in the library itself, as its project had it when it was linked."""
+    is_in_project: bool
+    """True if it is in a build folder of the project of that module."""
+
+    def functions(self) -> Sequence[Mapping[str, Any]]:
+        """The rows of its functions."""
+        rows: object = self.manifest.get("functions")
+        return cast("list[Mapping[str, Any]]", rows) if isinstance(rows, list) else []
+
+
+def describe_library(path: Path) -> LibraryDescription:
+    """Describes a shared object by the manifest in it, else by that of the project around it.
+
+    Raises:
+        CompileError: if it is no shared object, or there is no manifest of it.
+    """
+    embedded = _embedded_manifest(path)
+    name = path.name.removeprefix("lib").removesuffix(".so")
+    folder = path.absolute().parent
+    around = (read_manifest(place) for place in (folder.parent, folder))
+    project = next((each for each in around if each and each.get("module") == name), None)
+    manifest = embedded or project
+    if manifest is None:
+        raise CompileError(
+            f"'{path}' does not say what it is: it holds no {MANIFEST}, and its project is not "
+            "around it",
+            remedy="it is loaded only to be run; read the project's flatbuffer",
+        )
+    return LibraryDescription(manifest, embedded, project is not None)
+
+
+def _embedded_manifest(path: Path) -> Mapping[str, Any] | None:
+    """The manifest in a shared object; None if it has none.
+
+    Raises:
+        CompileError: if the file cannot be read or is no shared object of this kind.
+    """
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return as_manifest(_section(data))
+    except OSError as error:
+        raise CompileError(f"cannot read '{path}': {error.strerror}") from None
+    except (ValueError, struct.error, RecursionError):
+        raise CompileError(f"'{path}' is no shared object, or it is damaged") from None
+
+
+def _section(data: mmap.mmap) -> object:
+    """The JSON of the section, None if there is none; raises ValueError or struct.error if the
+    file is no 64-bit little-endian ELF."""
+    fields: tuple[Any, ...] = _HEADER.unpack_from(data)
+    magic, class_, order = fields[:3]
+    if (magic, class_, order) != (b"\x7fELF", _CLASS_64, _LITTLE_ENDIAN):
+        raise ValueError("no ELF")
+    place, size, count, names_index = fields[8], fields[13], fields[14], fields[15]
+    if size != _SECTION_HEADER.size or names_index >= count:
+        raise ValueError("damaged")
+    headers: list[tuple[int, ...]] = [
+        _section_header(data, place + index * size) for index in range(int(count))
+    ]
+    names = _content(data, headers[int(names_index)])
+    for header in headers:
+        name = names[header[0] : names.find(b"\0", header[0])]
+        if name == _SECTION:
+            return json.loads(_content(data, header))
+    return None
+
+
+def _section_header(data: mmap.mmap, place: int) -> tuple[int, ...]:
+    return _SECTION_HEADER.unpack_from(data, place)
+
+
+def _content(data: mmap.mmap, header: tuple[int, ...]) -> bytes:
+    start, length = header[4], header[5]
+    if start + length > len(data) or length > _MOST_BYTES:
+        raise ValueError("damaged")
+    return data[start : start + length]

@@ -11,22 +11,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 import numpy as np
 
 from ttcodegen.cost.work import Cost, cost_of
-from ttcodegen.flatbuffer.program import Integer
-from ttcodegen.flatbuffer.reader import read_ttnn_file
-from ttcodegen.flatbuffer.ttm_program import CREATE_BUFFER, DEALLOCATE_BUFFER, PROGRAM
-from ttcodegen.flatbuffer.ttm_reader import read_ttm_file
+from ttcodegen.flatbuffer.program import CREATE_BUFFER, DEALLOCATE_BUFFER, PROGRAM, Integer
+from ttcodegen.flatbuffer.reader import read_ttm_file, read_ttnn_file
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.numerics.chosen_indices import with_expected_places
 from ttcodegen.numerics.device_interpreter import DeviceInterpreter
 from ttcodegen.numerics.execution import ExecutionError, Observer
 from ttcodegen.numerics.interpreter import Interpreter, constant_array
-from ttcodegen.numerics.perturbation import PERTURBED_RUNS
+from ttcodegen.numerics.lowered import PERTURBED_RUNS, with_expected_places
 from ttcodegen.numerics.tolerances import Tolerance
 from ttcodegen.project.manifest import read_manifest
 
 if TYPE_CHECKING:
-    from ttcodegen.flatbuffer.program import Binary, Operation, Program
-    from ttcodegen.flatbuffer.ttm_program import DeviceBinary, DeviceProgram
+    from ttcodegen.flatbuffer.program import Binary, DeviceBinary, DeviceProgram, Operation, Program
     from ttcodegen.runtime.library import LoadedFunction, TensorSignature
 
 Result = TypeVar("Result")

@@ -18,10 +18,15 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ttcodegen.emission.structure import Structure, StructureError
+from ttcodegen.emission.description import Structure, StructureError
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.project.building import build_project, library_path, wait_for_builds
-from ttcodegen.project.built_sources import is_current, source_hashes
+from ttcodegen.project.building import (
+    build_project,
+    is_current,
+    library_path,
+    source_hashes,
+    wait_for_builds,
+)
 from ttcodegen.project.manifest import MANIFEST, manifest_hashes, read_manifest
 from ttcodegen.project.settings import ProjectOptions, ProjectSettings
 from ttcodegen.project.toolchain import find_toolchain
@@ -33,12 +38,12 @@ from ttcodegen.runtime.c_api import (
     MEMORIES,
     CArray,
     CTensor,
+    DeviceTensor,
     ModuleError,
     array_argument,
+    describe_library,
     load_c_api,
 )
-from ttcodegen.runtime.device_tensor import DeviceTensor
-from ttcodegen.runtime.library_description import describe_library
 
 __all__ = [
     "DeviceTensor",
@@ -464,7 +469,7 @@ def _project_of(path: Path, out: str | os.PathLike[str] | None, options: Project
         return path
     if out is None:
         raise ModuleError(f"'{path}' is a model: give the folder of its project, out=...")
-    from ttcodegen.project.file_compilation import compile_file
+    from ttcodegen.project.settings import compile_file
 
     try:
         return compile_file(path, Path(out), options)

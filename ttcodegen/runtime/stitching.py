@@ -22,7 +22,7 @@ from typing import Literal, Self
 
 import numpy as np
 
-from ttcodegen.dialects.ttcore.memory import Memory
+from ttcodegen.dialects.ttcore.shards import Memory
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.flatbuffer.program import Input, Output
 from ttcodegen.flatbuffer.program import Program as ProgramRecord

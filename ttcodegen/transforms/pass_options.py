@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NoReturn
 
-from ttcodegen.compat.refused_options import Refused
+from ttcodegen.compat.refusals import Refused
 from ttcodegen.foundation.diagnostics import CompileError
 
 OptionValue = bool | int | str | tuple[str, ...]

@@ -6,7 +6,7 @@ here: it is accepted with the value that says what is done anyway.
 
 from __future__ import annotations
 
-from ttcodegen.compat.refused_options import REFUSED_EMITC_OPTIONS, REFUSED_TTNN_OPTIONS
+from ttcodegen.compat.refusals import REFUSED_EMITC_OPTIONS, REFUSED_TTNN_OPTIONS
 from ttcodegen.transforms.pass_options import fixed
 from ttcodegen.transforms.passes import EMITC_OPTIONS as CONVERSION_OPTIONS
 from ttcodegen.transforms.passes import SYSTEM_OPTIONS

@@ -9,7 +9,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.dialects.operations.functions import body_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.naming.intermediates import name_intermediates, name_replacement
+from ttcodegen.naming.sources import name_intermediates, name_replacement
 from ttcodegen.ops.core.builder import OpBuilder
 
 

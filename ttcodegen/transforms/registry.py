@@ -192,7 +192,7 @@ def find(name: str) -> Entry:
     entry = _by_name().get(name)
     if entry is not None:
         return entry
-    from ttcodegen.compat.refused_passes import reason
+    from ttcodegen.compat.refusals import reason
 
     if (why := reason(name)) is not None:
         raise UnknownPass(f"there is no pass '{name}': {why}")

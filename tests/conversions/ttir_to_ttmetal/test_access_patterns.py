@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ttcodegen.conversions.ttir_to_ttmetal.parts.loop_nests import AccessPattern
-from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.shards import CoreRange
 
 
 @st.composite

@@ -15,7 +15,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.parts.loop_nests import (
     broadcast_of,
     broadcast_strides,
 )
-from ttcodegen.layout.tiled_shape import TiledShape
+from ttcodegen.layout.placements import TiledShape
 
 SHAPES = st.tuples(
     st.lists(st.integers(1, 3), max_size=2),

@@ -12,9 +12,9 @@ from xdsl.ir import Block
 from ttcodegen.conversions.ttir_to_ttmetal.parts.loop_nests import WorkOrder, broadcast_strides
 from ttcodegen.conversions.ttir_to_ttmetal.tiles.reads import TileOperand, TileReads, plan_reads
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.shards import CoreRange
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, placed_type
-from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides
+from ttcodegen.layout.placements import TiledShape, row_major_strides
 from ttcodegen.ops.core.lowering import Tile
 
 CORES = CoreRange(0, 0, 7, 7)

@@ -20,10 +20,10 @@ from ttcodegen.conversions.host_functions.interface import (
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttcore.dialect import DataTypeAttr
 from ttcodegen.emitc.builder import EmitCBuilder
-from ttcodegen.emitc.identifiers import identifier
-from ttcodegen.emitc.standard_headers import standard_headers
+from ttcodegen.emitc.inlining import standard_headers
+from ttcodegen.emitc.spelling import identifier
 from ttcodegen.emitc.statements import FileOp, FuncOp
-from ttcodegen.naming.interface import prepare_name
+from ttcodegen.naming.arguments import prepare_name
 from ttcodegen.systems.releases import DEFAULT_RELEASE
 from ttcodegen.transforms.module_text import module_text
 from ttcodegen.version import __version__

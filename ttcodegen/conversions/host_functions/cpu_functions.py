@@ -13,14 +13,13 @@ from ttcodegen.conversions.host_functions.cpp_interface import returned_type
 from ttcodegen.conversions.ttir_to_ttnn import overwritten_arguments
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.mesh import ONE_CHIP, declared_mesh, shape_in
+from ttcodegen.dialects.ttcore.device import ONE_CHIP, declared_mesh, shape_in
 from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.emitc.builder import Argument, EmitCBuilder, open_file
-from ttcodegen.emitc.identifiers import NameScope, identifier
-from ttcodegen.emitc.text import Text
+from ttcodegen.emitc.spelling import NameScope, Text, identifier
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.naming.cpu_functions import cpu_function_title
-from ttcodegen.naming.interface import argument_names
+from ttcodegen.naming.arguments import argument_names
+from ttcodegen.naming.functions import cpu_function_title
 from ttcodegen.naming.modules import given_names, names_of_function
 from ttcodegen.ops.collectives.collectives import MESH_ON_CPU
 from ttcodegen.ops.core.calls import MOST_UNNAMED

@@ -27,12 +27,11 @@ from ttcodegen.conversions.host_functions.statements import (
 from ttcodegen.conversions.host_functions.variables import Lifetime, Usage, plan_variables
 from ttcodegen.emitc.builder import Argument as Value
 from ttcodegen.emitc.builder import EmitCBuilder
-from ttcodegen.emitc.identifiers import NameScope, identifier
+from ttcodegen.emitc.spelling import NameScope, Text, identifier
 from ttcodegen.emitc.statements import VerbatimOp
-from ttcodegen.emitc.text import Text
 from ttcodegen.naming.functions import part_name
-from ttcodegen.naming.layers import layer
 from ttcodegen.naming.modules import GivenNames
+from ttcodegen.naming.sources import layer
 from ttcodegen.ops.core.calls import MOST_UNNAMED, Argument, Call, Use, parameter_names
 
 # Writes statements as the body of a C++ function on the host, for both targets.

@@ -16,22 +16,21 @@ from xdsl.passes import ModulePass
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.attribute_kinds import INTEGERS
 from ttcodegen.dialects.operations.functions import argument_type, attributes_at
+from ttcodegen.dialects.ttcore.device import MeshShape, declared_mesh, parts_of
 from ttcodegen.dialects.ttcore.dialect import ArgumentType, LoadCachedOp
-from ttcodegen.dialects.ttcore.mesh import MeshShape, declared_mesh, parts_of
 from ttcodegen.dialects.ttir.sharding import DIVIDED, SHARE, WantedSharding
 from ttcodegen.emitc.builder import EmitCBuilder
-from ttcodegen.emitc.identifiers import NameScope, identifier
-from ttcodegen.emitc.text import Text
+from ttcodegen.emitc.spelling import NameScope, Text, identifier
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.naming.interface import (
+from ttcodegen.naming.arguments import (
     argument_names,
     entry_name,
     prepare_name,
     result_names,
     struct_name,
 )
-from ttcodegen.naming.layers import plain_name
 from ttcodegen.naming.modules import FunctionNames, load_of, names_of_module
+from ttcodegen.naming.sources import plain_name
 from ttcodegen.transforms.rebuilding import body_of
 
 # What the outside sees of a TTNN module: its entry functions, their arguments and results.

@@ -15,7 +15,7 @@ from ttcodegen.conversions.host_functions.statements import Statement
 from ttcodegen.dialects.ttcore.tile import TILE_FORMATS
 from ttcodegen.dialects.ttnn.placement import has_placement, placement_of
 from ttcodegen.naming.functions import part_title
-from ttcodegen.naming.layers import common_parts
+from ttcodegen.naming.sources import common_parts
 
 # Where a sequence repeats itself, found by its suffixes in sorted order.
 

@@ -51,20 +51,22 @@ from ttcodegen.conversions.host_functions.statements import (
     pieces_of,
 )
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.emitc.identifiers import NameScope, identifier
-from ttcodegen.naming.functions import common_title, layer_function_name, size_title
-from ttcodegen.naming.interface import struct_name
-from ttcodegen.naming.layers import name_in_layer, whole_layer
-from ttcodegen.naming.parameters import (
+from ttcodegen.emitc.spelling import NameScope, identifier
+from ttcodegen.naming.arguments import struct_name
+from ttcodegen.naming.functions import (
     SETTINGS,
     SIZES,
     WEIGHTS,
+    common_title,
+    layer_function_name,
     layer_parameter_name,
     names_inside,
     names_of_forms,
     role_in_layer,
     role_of_parameter,
+    size_title,
 )
+from ttcodegen.naming.sources import name_in_layer, whole_layer
 from ttcodegen.naming.values import ValueNames, operand_noun
 from ttcodegen.ops.core.calls import MOST_UNNAMED, PARAMETERS, Call, Use
 

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from ttcodegen.emitc.identifiers import type_name
-from ttcodegen.emitc.text import Text
+from ttcodegen.emitc.spelling import Text, type_name
 from ttcodegen.naming.tuning import (
     PRODUCT_COMPUTE,
     PRODUCT_MEMORY,

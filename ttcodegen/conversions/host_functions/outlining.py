@@ -25,16 +25,17 @@ from ttcodegen.conversions.host_functions.statements import (
     signature,
     texts_of,
 )
-from ttcodegen.emitc.identifiers import NameScope, identifier
-from ttcodegen.emitc.text import Text
-from ttcodegen.naming.functions import preparation_name, preparation_verb, settings_name
-from ttcodegen.naming.interface import struct_name
-from ttcodegen.naming.parameters import (
+from ttcodegen.emitc.spelling import NameScope, Text, identifier
+from ttcodegen.naming.arguments import struct_name
+from ttcodegen.naming.functions import (
     ARGUMENTS,
     SETTINGS,
     names_inside,
     names_of_forms,
+    preparation_name,
+    preparation_verb,
     prepared_parameter_name,
+    settings_name,
 )
 from ttcodegen.naming.values import ValueNames
 from ttcodegen.ops.core.calls import MOST_UNNAMED, Argument, Call, Use

@@ -26,13 +26,11 @@ from ttcodegen.conversions.host_functions.statements import (
     components,
     is_deallocation,
 )
-from ttcodegen.emitc.identifiers import NameScope
+from ttcodegen.emitc.spelling import NameScope, Text
 from ttcodegen.emitc.statements import VerbatimOp
-from ttcodegen.emitc.text import Text
-from ttcodegen.naming.functions import layer_array_name, part_name, part_title
-from ttcodegen.naming.interface import prepare_name
-from ttcodegen.naming.layers import common_layer, layer_of_weight
-from ttcodegen.naming.parameters import WEIGHTS
+from ttcodegen.naming.arguments import prepare_name
+from ttcodegen.naming.functions import WEIGHTS, layer_array_name, part_name, part_title
+from ttcodegen.naming.sources import common_layer, layer_of_weight
 from ttcodegen.naming.values import ValueNames
 from ttcodegen.ops.core.calls import Argument, Call
 from ttcodegen.transforms.rebuilding import body_of

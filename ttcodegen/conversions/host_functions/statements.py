@@ -17,10 +17,9 @@ from ttcodegen.dialects.operations.compute_config import ComputeConfig
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, placement_of
 from ttcodegen.dialects.ttnn.program_configs import ProgramConfig
-from ttcodegen.emitc.identifiers import NameScope, identifier
-from ttcodegen.emitc.text import Text
+from ttcodegen.emitc.spelling import NameScope, Text, identifier
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.naming.parameters import shape_parameter_name
+from ttcodegen.naming.functions import shape_parameter_name
 from ttcodegen.naming.values import ValueNames
 from ttcodegen.ops.core.calls import PARAMETERS, SIZES, Argument, Call, Use, cpp_text
 from ttcodegen.ops.core.definition import TTNNDefinition

@@ -11,11 +11,9 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from ttcodegen.conversions.host_functions.interface import Entry
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.operations.compute_config import ComputeConfig
+from ttcodegen.dialects.operations.compute_config import ComputeConfig, MathFidelity
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.math_fidelity import MathFidelity
-from ttcodegen.dialects.ttcore.memory import Layout
-from ttcodegen.dialects.ttcore.shards import Orientation
+from ttcodegen.dialects.ttcore.shards import Layout, Orientation
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, placement_of
 from ttcodegen.dialects.ttnn.program_configs import (
     CoreGrid,
@@ -25,7 +23,7 @@ from ttcodegen.dialects.ttnn.program_configs import (
     Word,
 )
 from ttcodegen.emitc.builder import EmitCBuilder, open_file
-from ttcodegen.emitc.identifiers import NameScope
+from ttcodegen.emitc.spelling import NameScope
 from ttcodegen.naming.sources import name_or_kind
 from ttcodegen.naming.tuning import (
     NAMESPACE,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.emitc.identifiers import NameScope, identifier
+from ttcodegen.emitc.spelling import NameScope, identifier
 from ttcodegen.naming.values import ValueNames
 
 

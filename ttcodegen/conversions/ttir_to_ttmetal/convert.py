@@ -31,18 +31,16 @@ from ttcodegen.conversions.ttir_to_ttmetal.rows import lower_rows
 from ttcodegen.conversions.ttir_to_ttmetal.tiles.programs import lower_tiles
 from ttcodegen.conversions.ttir_to_ttmetal.windows.programs import lower_window
 from ttcodegen.conversions.ttir_to_ttnn import cpu_functions, overwritten_operands
-from ttcodegen.dialects.core.constants import elements
-from ttcodegen.dialects.core.datatypes import element_of, numpy_name, shape_of
+from ttcodegen.dialects.core.datatypes import element_of, elements, numpy_name, shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
-from ttcodegen.dialects.ttcore.cores import CoreRange
-from ttcodegen.dialects.ttcore.memory import Layout
-from ttcodegen.dialects.ttcore.module_system import system_of
+from ttcodegen.dialects.ttcore.dialect import system_of
+from ttcodegen.dialects.ttcore.shards import CoreRange, Layout
 from ttcodegen.dialects.ttir.generic import GenericOp
 from ttcodegen.dialects.ttmetal.device_module import MEANING
 from ttcodegen.dialects.ttmetal.program_attribute import ProgramAttr
 from ttcodegen.dialects.ttmetal.programs import Program
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, declared_data_type, placed_type
-from ttcodegen.emitc.identifiers import NameScope, identifier
+from ttcodegen.emitc.spelling import NameScope, identifier
 from ttcodegen.foundation.diagnostics import (
     CompileError,
     Diagnostic,
@@ -50,7 +48,7 @@ from ttcodegen.foundation.diagnostics import (
     set_source_offset,
     source_offset,
 )
-from ttcodegen.naming.cpu_functions import cpu_function_name
+from ttcodegen.naming.functions import cpu_function_name
 from ttcodegen.naming.programs import (
     TensorNames,
     host_name,

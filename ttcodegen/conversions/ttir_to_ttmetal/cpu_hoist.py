@@ -40,12 +40,12 @@ from ttcodegen.dialects.operations.functions import (
     is_cpu_function,
 )
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.mesh import ONE_CHIP, declared_mesh
+from ttcodegen.dialects.ttcore.device import ONE_CHIP, declared_mesh
 from ttcodegen.dialects.ttcore.tile import TILE_FORMATS, TILE_SIDE
 from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, copy_source_offset
-from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
-from ttcodegen.naming.cpu_functions import cpu_function_symbol
+from ttcodegen.layout.placements import TiledShape, tile_bytes_of
+from ttcodegen.naming.functions import cpu_function_symbol
 from ttcodegen.naming.sources import name_in_text
 from ttcodegen.ops.attention.sdpa import ATTENTION, is_one_program
 from ttcodegen.ops.collectives.reference import MESH_SHAPE

@@ -54,9 +54,9 @@ from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import (
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.functions import GENERIC, body_of, is_generic_function
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.dialect import system_of
 from ttcodegen.dialects.ttcore.layouts import Grid, GridAttr, Shape
-from ttcodegen.dialects.ttcore.module_system import system_of
+from ttcodegen.dialects.ttcore.shards import CoreRange
 from ttcodegen.dialects.ttir.generic import GenericOp, YieldOp
 from ttcodegen.foundation.diagnostics import CompileError, copy_source_offset
 from ttcodegen.ops.core.builder import splat_of

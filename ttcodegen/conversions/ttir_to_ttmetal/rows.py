@@ -51,13 +51,13 @@ from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import (
     purpose_of,
 )
 from ttcodegen.dialects.core.datatypes import DataType, shape_of
-from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.shards import CoreRange
 from ttcodegen.dialects.ttkernel.attributes import ReduceDim
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.dialects.ttmetal.programs import ComputeSettings, Costs, Kernel, Processor, UnitTiles
 from ttcodegen.dialects.ttmetal.tuning import Size
 from ttcodegen.dialects.ttnn.placement import declared_data_type
-from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
+from ttcodegen.layout.placements import TiledShape, tile_bytes_of
 from ttcodegen.naming.programs import kernel_name, reduction_names
 from ttcodegen.ops.core.lowering import Tile, TileBuilder
 

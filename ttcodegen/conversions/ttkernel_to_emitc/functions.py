@@ -47,28 +47,29 @@ from ttcodegen.dialects.ttkernel.attributes import (
     ThreadType,
     TileCacheType,
 )
-from ttcodegen.dialects.ttkernel.cpp_calls import KernelCall, cpp_type, kernel_call
 from ttcodegen.dialects.ttkernel.dataflow_table import DATAFLOW_HEADER
 from ttcodegen.dialects.ttkernel.definition import CallForm
 from ttcodegen.dialects.ttkernel.operation import (
     BITS,
     COMMENT,
+    KernelCall,
     TTKernelOp,
     constant_integer,
+    cpp_type,
+    kernel_call,
 )
-from ttcodegen.dialects.ttmetal.op_names import (
+from ttcodegen.dialects.ttmetal.programs import (
     ACCESSOR_ARGUMENTS,
     NAMED_ARGUMENT,
     RUN_TIME_ARGUMENT,
+    Kernel,
+    Program,
 )
-from ttcodegen.dialects.ttmetal.programs import Kernel, Program
 from ttcodegen.emitc.builder import Argument, EmitCBuilder
 from ttcodegen.emitc.expressions import LiteralOp
-from ttcodegen.emitc.identifiers import identifier
+from ttcodegen.emitc.inlining import standard_headers
 from ttcodegen.emitc.operators import ComparisonPredicate
-from ttcodegen.emitc.spelling import float_value, string_literal
-from ttcodegen.emitc.standard_headers import standard_headers
-from ttcodegen.emitc.text import Text
+from ttcodegen.emitc.spelling import Text, float_value, identifier, string_literal
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.naming.sources import constant_name, name_in_text
 from ttcodegen.ops.core.calls import MOST_UNNAMED

@@ -14,20 +14,24 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ttcodegen.conversions.ttkernel_to_emitc.statements import COMPUTED
 from ttcodegen.dialects.ttkernel.attributes import CBType, CircularBufferPlaceAttr, ThreadType
-from ttcodegen.dialects.ttkernel.cpp_calls import cpp_type
 from ttcodegen.dialects.ttkernel.dataflow_table import COMPILE_TIME_HEADER, DATAFLOW_HEADER
 from ttcodegen.dialects.ttkernel.operation import (
     STAGE,
     STAGE_PURPOSE,
     TTKernelOp,
     constant_integer,
+    cpp_type,
     kernel_thread,
 )
-from ttcodegen.dialects.ttmetal.op_names import NAMED_ARGUMENT, RUN_TIME_ARGUMENT
-from ttcodegen.dialects.ttmetal.programs import CircularBuffer, Kernel, Program
+from ttcodegen.dialects.ttmetal.programs import (
+    NAMED_ARGUMENT,
+    RUN_TIME_ARGUMENT,
+    CircularBuffer,
+    Kernel,
+    Program,
+)
 from ttcodegen.emitc.builder import EmitCBuilder
-from ttcodegen.emitc.identifiers import NameScope, identifier, type_name
-from ttcodegen.emitc.spelling import string_literal
+from ttcodegen.emitc.spelling import NameScope, identifier, string_literal, type_name
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.naming.sources import constant_name, name_in_text
 from ttcodegen.ops.core.calls import MOST_UNNAMED

@@ -45,20 +45,20 @@ from ttcodegen.conversions.ttmetal_to_emitc.recording import (
     NumberedExchanges,
     SharedPrograms,
 )
-from ttcodegen.dialects.ttcore.mesh import ONE_CHIP, declared_mesh
+from ttcodegen.dialects.ttcore.device import ONE_CHIP, declared_mesh
 from ttcodegen.dialects.ttmetal.device_module import filling_launch, functions_of, is_host_function
-from ttcodegen.dialects.ttmetal.op_names import (
+from ttcodegen.dialects.ttmetal.programs import (
     CREATE_BUFFER,
     DEALLOCATE_BUFFER,
     ENQUEUE_WRITE_BUFFER,
     VIEW,
 )
 from ttcodegen.emitc.builder import open_file
-from ttcodegen.emitc.identifiers import NameScope, identifier
+from ttcodegen.emitc.spelling import NameScope, identifier
 from ttcodegen.emitc.statements import VerbatimOp
-from ttcodegen.naming.interface import entry_name, prepare_name
-from ttcodegen.naming.layers import layer, plain_name
+from ttcodegen.naming.arguments import entry_name, prepare_name
 from ttcodegen.naming.programs import names_of_host_function
+from ttcodegen.naming.sources import layer, plain_name
 from ttcodegen.ops.device_constants import device_constants
 from ttcodegen.parsing.structure import operation_name
 from ttcodegen.transforms.rebuilding import body_of

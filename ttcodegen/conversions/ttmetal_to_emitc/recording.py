@@ -21,7 +21,7 @@ from ttcodegen.conversions.host_functions.statements import (
 from ttcodegen.conversions.mesh import ChipExchange
 from ttcodegen.dialects.operations.functions import body_of, callee_of
 from ttcodegen.dialects.operations.operation import operation_name
-from ttcodegen.dialects.ttcore.mesh import ONE_CHIP, declared_mesh
+from ttcodegen.dialects.ttcore.device import ONE_CHIP, declared_mesh
 from ttcodegen.dialects.ttcore.shards import Shards
 from ttcodegen.dialects.ttmetal.device_module import (
     DeviceProgram,
@@ -31,26 +31,25 @@ from ttcodegen.dialects.ttmetal.device_module import (
     launch_of,
     launches,
 )
-from ttcodegen.dialects.ttmetal.op_names import (
+from ttcodegen.dialects.ttmetal.programs import (
     CONSTANT,
     CREATE_BUFFER,
     ENQUEUE_READ_BUFFER,
     ENQUEUE_WRITE_BUFFER,
     RUN_PROGRAM,
     VIEW,
+    Kernel,
+    Program,
 )
-from ttcodegen.dialects.ttmetal.programs import Kernel, Program
 from ttcodegen.dialects.ttnn.placement import (
     TensorPlacement,
     TTNNLayoutAttr,
     has_placement,
     placement_of,
 )
-from ttcodegen.emitc.identifiers import NameScope, identifier
-from ttcodegen.emitc.spelling import string_literal
-from ttcodegen.emitc.text import Text
+from ttcodegen.emitc.spelling import NameScope, Text, identifier, string_literal
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.naming.cpu_functions import purpose_of_cpu_function
+from ttcodegen.naming.functions import purpose_of_cpu_function
 from ttcodegen.naming.programs import (
     kernel_name,
     name_in_kernels,

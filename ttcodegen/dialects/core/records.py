@@ -1,11 +1,4 @@
-"""Frozen dataclasses as the text of an attribute: `<name = "gate", cores = <...>, pages = 2>`.
-
-What a field may hold follows from its type: integers, booleans, texts, enumerations (a bare word),
-other records, tuples of those (`[a, b]`), and alternatives of records, which begin with a word of
-their own (`address<operand = 0>`; only the word where a record has no fields). What has a text of
-its own (`OwnText`) is written as that. Fields with the value that they have by default are left
-out.
-"""
+"""Attribute syntax: enumerations, and frozen dataclasses as parameter lists."""
 
 from __future__ import annotations
 
@@ -14,10 +7,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cache
 from types import UnionType
-from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    ClassVar,
+    Generic,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Data
 from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.str_enum import StrEnum
+
+# Frozen dataclasses as the text of an attribute: `<name = "gate", cores = <...>, pages = 2>`.
+#
+# What a field may hold follows from its type: integers, booleans, texts, enumerations (a bare
+# word), other records, tuples of those (`[a, b]`), and alternatives of records, which begin with
+# a word of their own (`address<operand = 0>`; only the word where a record has no fields). What
+# has a text of its own (`OwnText`) is written as that. Fields with the value that they have by
+# default are left out.
 
 Record = TypeVar("Record")
 
@@ -190,3 +204,39 @@ def _required(kind: type[Any]) -> frozenset[str]:
         for field in dataclasses.fields(kind)
         if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
     )
+
+
+# Attributes that are one word of a list: `#ttkernel.reduce_type<reduce_sum>`.
+
+Word = TypeVar("Word", bound=StrEnum)
+
+
+class WordAttribute(Data[Word], Generic[Word]):
+    """An enumeration written as `<word>`; each subclass has a `name` and says its enumeration."""
+
+    words: ClassVar[type[StrEnum]]
+    older_words: ClassVar[Mapping[str, str]] = {}
+    """Former spellings, which are read but not written, and today's."""
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        (cls.words,) = get_args(cls.__dict__["__orig_bases__"][0])
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<{self.data.value}>")
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Word:
+        with parser.in_angle_brackets():
+            return cls.parse_word(parser)
+
+    @classmethod
+    def parse_word(cls, parser: AttrParser) -> Word:
+        """The word alone, as enclosing attributes write it."""
+        position = parser.pos
+        word = parser.parse_identifier()
+        try:
+            return cast("Word", cls.words(cls.older_words.get(word, word)))
+        except ValueError:
+            known = ", ".join(member.value for member in cls.words)
+            parser.raise_error(f"#{cls.name} is one of {known}, not {word}", position)

@@ -15,9 +15,9 @@ from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.core.datatypes import DataType, shape_of
 from ttcodegen.dialects.core.fast_methods import replace_methods
-from ttcodegen.dialects.operations.arithmetic import Arithmetic
 from ttcodegen.dialects.operations.attribute_kinds import AttributeKind, elements_of
-from ttcodegen.dialects.ttcore.memory import Layout, Memory
+from ttcodegen.dialects.operations.compute_config import Arithmetic
+from ttcodegen.dialects.ttcore.shards import Layout, Memory
 
 if TYPE_CHECKING:
     import numpy as np

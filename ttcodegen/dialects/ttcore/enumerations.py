@@ -6,7 +6,7 @@ from xdsl.ir import Attribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.utils.str_enum import StrEnum
 
-from ttcodegen.dialects.core.enumerations import WordAttribute
+from ttcodegen.dialects.core.records import WordAttribute
 
 
 class Arch(StrEnum):

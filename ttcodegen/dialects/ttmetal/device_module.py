@@ -16,19 +16,21 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ttcodegen.dialects.operations.functions import KERNEL_THREAD, body_of, is_cpu_function
 from ttcodegen.dialects.operations.operation import operation_name
-from ttcodegen.dialects.ttcore.module_system import system_of
+from ttcodegen.dialects.ttcore.dialect import system_of
 from ttcodegen.dialects.ttcore.tile import TileType
 from ttcodegen.dialects.ttkernel.attributes import CBType, ThreadType
 from ttcodegen.dialects.ttkernel.operation import constant_integer, kernel_thread
-from ttcodegen.dialects.ttmetal.op_names import (
+from ttcodegen.dialects.ttmetal.program_attribute import ProgramAttr
+from ttcodegen.dialects.ttmetal.programs import (
     ACCESSOR_ARGUMENTS,
     CONSTANT,
     NAMED_ARGUMENT,
     RUN_PROGRAM,
     RUN_TIME_ARGUMENT,
+    Kernel,
+    Processor,
+    Program,
 )
-from ttcodegen.dialects.ttmetal.program_attribute import ProgramAttr
-from ttcodegen.dialects.ttmetal.programs import Kernel, Processor, Program
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, placement_of
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics
 from ttcodegen.systems.cards import default_system

@@ -39,9 +39,9 @@ from xdsl.irdl import (
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.operations.functions import KERNEL_THREAD
+from ttcodegen.dialects.ttcore.dialect import system_of
 from ttcodegen.dialects.ttcore.enumerations import MemorySpace, MemorySpaceAttr
 from ttcodegen.dialects.ttcore.layouts import LinearLayout, MetalLayoutAttr
-from ttcodegen.dialects.ttcore.module_system import system_of
 from ttcodegen.dialects.ttkernel.attributes import ThreadType, ThreadTypeAttr
 from ttcodegen.dialects.ttkernel.configurations import THREADS_OF_CONFIGURATIONS
 from ttcodegen.dialects.ttkernel.operation import TTKernelOp, kernel_thread

@@ -16,8 +16,8 @@ from typing import ClassVar
 from xdsl.ir import Attribute
 
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.ttcore.cores import CoreRange
-from ttcodegen.dialects.ttcore.math_fidelity import MathFidelity
+from ttcodegen.dialects.operations.compute_config import MathFidelity
+from ttcodegen.dialects.ttcore.shards import CoreRange
 from ttcodegen.dialects.ttcore.tile import TileType
 from ttcodegen.dialects.ttmetal.tuning import Size, Tuning, evaluate
 
@@ -415,3 +415,20 @@ FP32_DESTINATION = "fp32_dest_acc_en"
 """What expressions call the number 1 if destination registers have 32 bits, else 0."""
 L1_BYTES, MATH_FIDELITY, MATH_APPROX_MODE = "l1_bytes", "math_fidelity", "math_approx_mode"
 """What src/tuning.hpp has of each program besides its settings."""
+
+
+# Names of the ops of host functions that run programs of the device, and of those that kernels
+# get their arguments with.
+#
+# Apart from the dialect, which takes longer to import than a small model to compile.
+
+CONSTANT = "ttir.constant"
+CREATE_BUFFER = "ttmetal.create_buffer"
+DEALLOCATE_BUFFER = "ttmetal.deallocate_buffer"
+RUN_PROGRAM = "ttmetal.run_program"
+ENQUEUE_READ_BUFFER = "ttmetal.enqueue_read_buffer"
+ENQUEUE_WRITE_BUFFER = "ttmetal.enqueue_write_buffer"
+VIEW = "ttmetal.view"
+NAMED_ARGUMENT = "ttkernel.get_named_compile_time_arg_val"
+RUN_TIME_ARGUMENT = "ttkernel.get_arg_val"
+ACCESSOR_ARGUMENTS = "ttkernel.TensorAccessorArgs"

@@ -22,13 +22,16 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from ttcodegen.dialects.core.datatypes import DataType, element_of, normalized_data_type
-from ttcodegen.dialects.ttcore.cores import CORE_RANGE, CoreRange, core_ranges_text
-from ttcodegen.dialects.ttcore.memory import Layout, Memory
 from ttcodegen.dialects.ttcore.shards import (
+    CORE_RANGE,
     SHARDED,
+    CoreRange,
     CoreRanges,
+    Layout,
+    Memory,
     Orientation,
     Shards,
+    core_ranges_text,
     filled_core_ranges,
 )
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE, tiles_along, whole_tiles

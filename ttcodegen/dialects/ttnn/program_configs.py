@@ -19,7 +19,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from ttcodegen.dialects.operations.attribute_kinds import AttributeKind
-from ttcodegen.dialects.ttcore.cores import CORE_RANGE, CoreRange, core_ranges_text
+from ttcodegen.dialects.ttcore.shards import CORE_RANGE, CoreRange, core_ranges_text
 
 PROGRAM_CONFIGS = ("matmul_program_config", "program_config", "conv2d_config")
 """The properties of ops that hold a program configuration."""

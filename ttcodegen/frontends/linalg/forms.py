@@ -246,7 +246,7 @@ def inputs_and_outputs(op: Operation) -> int:
 
 def integers(value: Attribute | None, default: Sequence[int] = ()) -> list[int]:
     """The numbers of an array, as `[1, 2]`, `array<i64: 1, 2>` or `dense<...>`."""
-    from ttcodegen.dialects.core.constants import constant_array
+    from ttcodegen.dialects.core.datatypes import constant_array
 
     if value is None:
         return list(default)

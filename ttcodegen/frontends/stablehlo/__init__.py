@@ -25,11 +25,11 @@ def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
     from xdsl.dialects.func import FuncOp
 
     from ttcodegen.dialects.operations.verification import verify_functions
-    from ttcodegen.dialects.ttcore.mesh import set_mesh
+    from ttcodegen.dialects.ttcore.device import set_mesh
     from ttcodegen.frontends.stablehlo.conversion import Conversion
     from ttcodegen.frontends.stablehlo.meshes import mesh_of_module
     from ttcodegen.frontends.stablehlo.rules import RULES
-    from ttcodegen.parsing.quantized import express_quantized
+    from ttcodegen.parsing.module import express_quantized
     from ttcodegen.parsing.structure import flatten
 
     operations = _operations(source, diagnostics)

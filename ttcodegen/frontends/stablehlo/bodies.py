@@ -14,8 +14,7 @@ from typing import Any, cast
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from ttcodegen.dialects.core.constants import constant_array
-from ttcodegen.dialects.core.datatypes import element_of, is_boolean, numpy_name
+from ttcodegen.dialects.core.datatypes import constant_array, element_of, is_boolean, numpy_name
 from ttcodegen.foundation.lazy_numpy import Array, np
 from ttcodegen.frontends.stablehlo.reading.number_types import numpy_dtype
 from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp

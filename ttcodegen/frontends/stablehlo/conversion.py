@@ -22,8 +22,14 @@ from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.dialects.core.constants import constant_array, elements
-from ttcodegen.dialects.core.datatypes import element_of, numpy_name, shape_of, tensor_type
+from ttcodegen.dialects.core.datatypes import (
+    constant_array,
+    element_of,
+    elements,
+    numpy_name,
+    shape_of,
+    tensor_type,
+)
 from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.ttir.sharding import SHARDING
 from ttcodegen.foundation.diagnostics import (

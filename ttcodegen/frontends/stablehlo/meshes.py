@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, Module
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 
-from ttcodegen.dialects.ttcore.mesh import ONE_CHIP, MeshShape, groups_along, require_possible
+from ttcodegen.dialects.ttcore.device import ONE_CHIP, MeshShape, groups_along, require_possible
 from ttcodegen.dialects.ttir.sharding import Sharding, WantedSharding
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.lazy_numpy import np

@@ -8,10 +8,10 @@ from typing import Any, cast
 from xdsl.dialects.builtin import AnyFloat, DenseIntOrFPElementsAttr
 from xdsl.ir import Attribute, SSAValue
 
-from ttcodegen.dialects.core.constants import elements
 from ttcodegen.dialects.core.datatypes import (
     DataType,
     element_of,
+    elements,
     i1,
     numpy_name,
     shape_of,

@@ -11,8 +11,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.compat.ttnn_modules import exchange, name_of
-from ttcodegen.dialects.core.constants import splat_value
-from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.dialects.core.datatypes import element_of, shape_of, splat_value, tensor_type
 from ttcodegen.dialects.operations.attribute_kinds import BOOLEAN, INTEGER, INTEGERS, NUMBER
 from ttcodegen.dialects.ttcore.tile import whole_tiles
 from ttcodegen.foundation.diagnostics import CompileError, copy_source_offset

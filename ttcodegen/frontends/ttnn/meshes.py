@@ -14,7 +14,7 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.compat.ttnn_modules import DEVICE_OPS, name_of
 from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.operations.attribute_kinds import INTEGERS
-from ttcodegen.dialects.ttcore.mesh import MESHES, MeshShape, declared_mesh, set_mesh, shape_in
+from ttcodegen.dialects.ttcore.device import MESHES, MeshShape, declared_mesh, set_mesh, shape_in
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.ttnn.call_parts import given
 from ttcodegen.ops.collectives.device_calls import Chips

@@ -27,7 +27,7 @@ from ttcodegen.dialects.ttmetal.programs import (
     RuntimeArgument,
 )
 from ttcodegen.emission.device_manifest import page_size
-from ttcodegen.emitc.identifiers import identifier
+from ttcodegen.emitc.spelling import identifier
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic
 from ttcodegen.lang.compiler.compute.compute import SCALER, BlockWriter, Needs
 from ttcodegen.lang.compiler.compute.expressions import INTEGERS
@@ -43,7 +43,7 @@ from ttcodegen.lang.simulator import context
 from ttcodegen.lang.simulator.buffers import DataflowBuffer
 from ttcodegen.lang.simulator.context import KernelKind, Launch
 from ttcodegen.lang.simulator.tensors import Tensor
-from ttcodegen.layout.tiled_shape import tile_bytes_of
+from ttcodegen.layout.placements import tile_bytes_of
 from ttcodegen.naming.programs import address_name
 
 _PLACES = (

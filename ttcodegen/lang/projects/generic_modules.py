@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ttcodegen.dialects.ttcore.dialect import set_system
 from ttcodegen.dialects.ttcore.layouts import Grid, GridAttr
-from ttcodegen.dialects.ttcore.module_system import set_system
 from ttcodegen.dialects.ttir.generic import GenericOp
-from ttcodegen.emitc.identifiers import identifier
+from ttcodegen.emitc.spelling import identifier
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.lang.compiler.operations import CompiledOperation
 from ttcodegen.lang.compiler.tensors.outlining import NotRegularError, whole_function
 from ttcodegen.lang.simulator.context import Launch, current
-from ttcodegen.numerics.golden import Golden
+from ttcodegen.numerics.golden_values import Golden
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing.module import parse_module
 from ttcodegen.transforms.module_text import module_text

@@ -17,7 +17,7 @@ from types import CodeType, ModuleType, TracebackType
 from typing import NoReturn
 
 from ttcodegen.foundation.diagnostics import CompileError, Note, Source, SourceLocation
-from ttcodegen.foundation.suggestions import did_you_mean
+from ttcodegen.foundation.messages import did_you_mean
 from ttcodegen.foundation.user_files import is_of_user
 from ttcodegen.lang.simulator.context import Launch, current, on_system
 from ttcodegen.lang.simulator.counted_loops import COUNTERS, with_counted_loops

@@ -13,7 +13,7 @@ import numpy as np
 
 from ttcodegen.compilation import CompiledModule, CompileOptions, emit_module
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.ttcore.module_system import set_system
+from ttcodegen.dialects.ttcore.dialect import set_system
 from ttcodegen.emission.description import ProjectKind
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics
 from ttcodegen.lang.compiler.operations import CompiledOperation, compile_operation
@@ -27,8 +27,8 @@ from ttcodegen.numerics.tolerances import MATRIX_ENGINE, SIXTEEN_BITS
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.project.building import BUILD_FOLDER, build_project
 from ttcodegen.project.checking import TIMEOUT, run_executable
-from ttcodegen.project.function_runs import FunctionInputs
-from ttcodegen.project.rendering import project_files
+from ttcodegen.project.reference import FunctionInputs
+from ttcodegen.project.sources import project_files
 from ttcodegen.project.toolchain import find_toolchain
 from ttcodegen.project.writer import write_project
 from ttcodegen.transforms.pass_runner import PassRunner

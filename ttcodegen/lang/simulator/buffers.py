@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from ttcodegen.dialects.ttcore.memory import Layout
+from ttcodegen.dialects.ttcore.shards import Layout
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.dialects.ttmetal.programs import CIRCULAR_BUFFERS
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
@@ -51,8 +51,7 @@ from ttcodegen.lang.simulator.recording import RecordedValue, current_recording
 from ttcodegen.lang.simulator.shapes import Shape, checked_shape, is_integer, shape_text
 from ttcodegen.lang.simulator.tensors import Tensor
 from ttcodegen.layout.collapse import align_up
-from ttcodegen.layout.placements import page_bytes
-from ttcodegen.layout.tiled_shape import tile_bytes_of
+from ttcodegen.layout.placements import page_bytes, tile_bytes_of
 from ttcodegen.numerics.rounding import store_rounded
 
 NARROWEST = 2

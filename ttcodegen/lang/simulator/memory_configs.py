@@ -12,9 +12,8 @@ from enum import Enum, StrEnum
 from math import prod
 
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.ttcore.cores import CoreRange as CoreRectangle
-from ttcodegen.dialects.ttcore.memory import Layout
-from ttcodegen.dialects.ttcore.shards import Orientation, Shards
+from ttcodegen.dialects.ttcore.shards import CoreRange as CoreRectangle
+from ttcodegen.dialects.ttcore.shards import Layout, Orientation, Shards
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.lang.simulator.locations import error

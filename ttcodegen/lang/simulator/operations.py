@@ -13,7 +13,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ttcodegen.foundation.diagnostics import Note
-from ttcodegen.foundation.suggestions import did_you_mean
+from ttcodegen.foundation.messages import did_you_mean
 from ttcodegen.lang.simulator.block_states import NEVER_RELEASED_REMEDY, never_released
 from ttcodegen.lang.simulator.buffers import DataflowBuffer
 from ttcodegen.lang.simulator.context import (

@@ -10,8 +10,8 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.dialects.core.datatypes import DataType, element_of, shape_of
 from ttcodegen.dialects.operations.attribute_kinds import INTEGER
 from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.device import is_traced
 from ttcodegen.dialects.ttcore.tile import whole_tiles
-from ttcodegen.dialects.ttcore.traces import is_traced
 from ttcodegen.foundation.lazy_numpy import Array, np
 from ttcodegen.ops.attention.paged_kv_cache import of_one_type, write_row, write_rows
 from ttcodegen.ops.core.builder import OpBuilder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import sqrt
 
-from ttcodegen.dialects.operations.arithmetic import Arithmetic
+from ttcodegen.dialects.operations.compute_config import Arithmetic
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.foundation.lazy_numpy import Array, np
 from ttcodegen.ops.core.engine import (

@@ -14,7 +14,7 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.dialects.core.datatypes import element_of, shape_of
 from ttcodegen.dialects.operations.attribute_kinds import ENUMERATOR, INTEGER, INTEGERS
 from ttcodegen.dialects.operations.operation import AttributeSpec, CatalogueOp, ChipsMeaning
-from ttcodegen.dialects.ttcore.mesh import (
+from ttcodegen.dialects.ttcore.device import (
     ONE_CHIP,
     MeshShape,
     declared_mesh,

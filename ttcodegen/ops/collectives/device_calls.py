@@ -9,7 +9,7 @@ from typing import Any
 from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
-from ttcodegen.dialects.ttcore.mesh import declared_mesh
+from ttcodegen.dialects.ttcore.device import declared_mesh
 from ttcodegen.ops.collectives.reference import only_axis
 from ttcodegen.ops.collectives.schedule import has_whole_tiles
 from ttcodegen.ops.core.builder import OpBuilder

@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.dialects.core.datatypes import element_of, f32, shape_of
 from ttcodegen.dialects.operations.attribute_kinds import EPSILON, INTEGER
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.mesh import declared_mesh, groups_along
+from ttcodegen.dialects.ttcore.device import declared_mesh, groups_along
 from ttcodegen.foundation.lazy_numpy import Array, np
 from ttcodegen.ops.collectives.reference import MESH_SHAPE, mesh_axis, mesh_of
 from ttcodegen.ops.core.builder import OpBuilder

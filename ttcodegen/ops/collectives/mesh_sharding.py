@@ -12,7 +12,7 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.operations.attribute_kinds import ENUMERATOR, INTEGERS
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.mesh import ONE_CHIP, MeshShape, declared_mesh, parts_of
+from ttcodegen.dialects.ttcore.device import ONE_CHIP, MeshShape, declared_mesh, parts_of
 from ttcodegen.foundation.lazy_numpy import Array
 from ttcodegen.ops.collectives.collectives import MESH_ON_CPU, same_values
 from ttcodegen.ops.collectives.device_calls import Chips

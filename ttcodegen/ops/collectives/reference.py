@@ -14,7 +14,7 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.dialects.core.datatypes import shape_of, tensor_type
 from ttcodegen.dialects.operations.attribute_kinds import INTEGERS, AttributeKind
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.mesh import (
+from ttcodegen.dialects.ttcore.device import (
     ONE_CHIP,
     MeshShape,
     coordinates,

@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.core.datatypes import element_of, is_boolean, shape_of, tensor_type
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.mesh import (
+from ttcodegen.dialects.ttcore.device import (
     ONE_CHIP,
     MeshShape,
     declared_mesh,

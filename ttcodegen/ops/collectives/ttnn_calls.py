@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.operations.attribute_kinds import INTEGER, INTEGERS
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.mesh import declared_mesh, groups_along
+from ttcodegen.dialects.ttcore.device import declared_mesh, groups_along
 from ttcodegen.foundation.lazy_numpy import Array
 from ttcodegen.ops.collectives import reference as mesh_values
 from ttcodegen.ops.collectives.collectives import (

@@ -20,8 +20,8 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
-from ttcodegen.dialects.operations.arithmetic import Arithmetic
 from ttcodegen.dialects.operations.attribute_kinds import INTEGER, INTEGERS, AttributeKind
+from ttcodegen.dialects.operations.compute_config import Arithmetic
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.foundation.lazy_numpy import np

@@ -9,8 +9,15 @@ from xdsl.dialects.builtin import DenseArrayBase, i32
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.dialects.core.constants import elements, splat_value
-from ttcodegen.dialects.core.datatypes import element_of, f32, numpy_name, shape_of, tensor_type
+from ttcodegen.dialects.core.datatypes import (
+    element_of,
+    elements,
+    f32,
+    numpy_name,
+    shape_of,
+    splat_value,
+    tensor_type,
+)
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.lazy_numpy import Array, np

@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 from ttcodegen.dialects.core.datatypes import DataType, ui32
 from ttcodegen.dialects.operations.compute_config import COMPUTE_CONFIG, ComputeConfig
 from ttcodegen.dialects.operations.operation import AttributeSpec, CatalogueOp
-from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.shards import CoreRange
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, TTNNLayoutAttr
 from ttcodegen.dialects.ttnn.program_configs import (
     CONV2D_CONFIG,
@@ -21,7 +21,7 @@ from ttcodegen.dialects.ttnn.program_configs import (
     SDPA_CONFIG,
     ProgramConfig,
 )
-from ttcodegen.emitc.text import Text
+from ttcodegen.emitc.spelling import Text
 
 # C++ call rows of the catalogue, collected by `conversions.recording`.
 #

@@ -30,8 +30,7 @@ from ttcodegen.dialects.operations.operation import (
     optional,
     variadic,
 )
-from ttcodegen.dialects.ttcore.memory import Layout, Memory
-from ttcodegen.dialects.ttcore.shards import MemoryLayout, Shards
+from ttcodegen.dialects.ttcore.shards import Layout, Memory, MemoryLayout, Shards
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.calls import CppEmission
 from ttcodegen.ops.core.dimensions import DimensionRule

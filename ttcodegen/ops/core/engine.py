@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from math import prod
 
-from ttcodegen.dialects.operations.arithmetic import FIRST_PASS_BITS, Arithmetic
+from ttcodegen.dialects.operations.compute_config import FIRST_PASS_BITS, Arithmetic
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE, tiles_along
 from ttcodegen.foundation.lazy_numpy import Array, np
 

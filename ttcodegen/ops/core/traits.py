@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation
 
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.mesh import MeshShape
+from ttcodegen.dialects.ttcore.device import MeshShape
 
 # Traits: facts about an op that passes and other readers of the catalogue ask for.
 

@@ -9,8 +9,14 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.dialects.core.constants import constant_array
-from ttcodegen.dialects.core.datatypes import DataType, element_of, shape_of, si32, ui32
+from ttcodegen.dialects.core.datatypes import (
+    DataType,
+    constant_array,
+    element_of,
+    shape_of,
+    si32,
+    ui32,
+)
 from ttcodegen.dialects.operations.attribute_kinds import INTEGER, INTEGERS
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttnn.placement import declared_data_type

@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.dialects.core.datatypes import DataType, element_of, shape_of, tensor_type, ui16
 from ttcodegen.dialects.operations.attribute_kinds import INTEGER
 from ttcodegen.dialects.operations.operation import CatalogueOp, OperandSpec
-from ttcodegen.dialects.ttcore.mesh import declared_mesh, groups_along
+from ttcodegen.dialects.ttcore.device import declared_mesh, groups_along
 from ttcodegen.foundation.lazy_numpy import Array, np
 from ttcodegen.ops.collectives.reference import MESH_SHAPE, mesh_of
 from ttcodegen.ops.core.builder import OpBuilder

@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from ttcodegen.dialects.core.datatypes import bf16, element_of, f32, shape_of, ui16
 from ttcodegen.dialects.operations.attribute_kinds import INTEGER
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.mesh import declared_mesh
+from ttcodegen.dialects.ttcore.device import declared_mesh
 from ttcodegen.foundation.lazy_numpy import Array, np
 from ttcodegen.ops.collectives.reference import MESH_SHAPE
 from ttcodegen.ops.core.builder import OpBuilder

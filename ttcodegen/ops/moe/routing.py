@@ -12,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from ttcodegen.dialects.core.datatypes import element_of, f32, shape_of, si32
 from ttcodegen.dialects.operations.attribute_kinds import INTEGER
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.mesh import MeshShape, declared_mesh
+from ttcodegen.dialects.ttcore.device import MeshShape, declared_mesh
 from ttcodegen.foundation.lazy_numpy import Array, np
 from ttcodegen.ops.collectives.reference import MESH_SHAPE
 from ttcodegen.ops.collectives.schedule import TensorParts

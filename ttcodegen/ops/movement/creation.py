@@ -10,8 +10,15 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.dialects.core.constants import constant_array, elements, splat_bytes, splat_value
-from ttcodegen.dialects.core.datatypes import DataType, f32, si32
+from ttcodegen.dialects.core.datatypes import (
+    DataType,
+    constant_array,
+    elements,
+    f32,
+    si32,
+    splat_bytes,
+    splat_value,
+)
 from ttcodegen.dialects.operations.attribute_kinds import CONSTANT, INTEGER, INTEGERS, NUMBER
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttnn.placement import declared_data_type

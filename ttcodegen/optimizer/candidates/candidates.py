@@ -9,9 +9,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ttcodegen.dialects.ttcore.cores import CoreRange
-from ttcodegen.dialects.ttcore.memory import Layout, Memory
-from ttcodegen.dialects.ttcore.shards import MemoryLayout, Shards, filled_core_ranges
+from ttcodegen.dialects.ttcore.shards import (
+    CoreRange,
+    Layout,
+    Memory,
+    MemoryLayout,
+    Shards,
+    filled_core_ranges,
+)
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import (

@@ -5,9 +5,7 @@ Each bank is read by the core beside it, at more of its bandwidth than interleav
 
 from __future__ import annotations
 
-from ttcodegen.dialects.ttcore.cores import CoreRange
-from ttcodegen.dialects.ttcore.memory import Layout
-from ttcodegen.dialects.ttcore.shards import Shards, filled_core_ranges
+from ttcodegen.dialects.ttcore.shards import CoreRange, Layout, Shards, filled_core_ranges
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import CoreGrid, MatmulDRAMSharded

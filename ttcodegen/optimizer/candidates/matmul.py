@@ -11,11 +11,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ttcodegen.dialects.operations.compute_config import ComputeConfig
-from ttcodegen.dialects.ttcore.cores import CoreRange
-from ttcodegen.dialects.ttcore.math_fidelity import MathFidelity
-from ttcodegen.dialects.ttcore.memory import Layout, Memory
-from ttcodegen.dialects.ttcore.shards import Shards, filled_core_ranges
+from ttcodegen.dialects.operations.compute_config import ComputeConfig, MathFidelity
+from ttcodegen.dialects.ttcore.shards import CoreRange, Layout, Memory, Shards, filled_core_ranges
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import (

@@ -9,7 +9,7 @@ from typing import Any
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.operations.compute_config import ComputeConfig
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.memory import Memory
+from ttcodegen.dialects.ttcore.shards import Memory
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, TTNNLayoutAttr
 from ttcodegen.dialects.ttnn.program_configs import PROGRAM_CONFIGS, ProgramConfig
 from ttcodegen.flatbuffer import program as file

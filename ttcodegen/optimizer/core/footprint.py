@@ -14,8 +14,7 @@ from ttcodegen.dialects.ttcore.tile import TILE_SIDE, tiles_along
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.layout import placements
 from ttcodegen.layout.collapse import align_up
-from ttcodegen.layout.placements import tile_bytes
-from ttcodegen.layout.tiled_shape import tile_bytes_of
+from ttcodegen.layout.placements import tile_bytes, tile_bytes_of
 from ttcodegen.systems.description import ChipDescription
 
 ROW_ALIGNMENT = 16

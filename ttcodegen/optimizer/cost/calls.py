@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ttcodegen.dialects.ttcore.mesh import chips_of
+from ttcodegen.dialects.ttcore.device import chips_of
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.layout import placements
 from ttcodegen.ops.core.definition import call_has_trait, call_kind

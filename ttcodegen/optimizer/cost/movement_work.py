@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from ttcodegen.dialects.ttcore.memory import Layout
+from ttcodegen.dialects.ttcore.shards import Layout
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.layout.placements import tiles, whole_bytes

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.module_system import system_of
+from ttcodegen.dialects.ttcore.dialect import system_of
 from ttcodegen.optimizer.core.call import call_of
 from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.systems.cards import default_system

@@ -13,14 +13,18 @@ from collections.abc import Callable
 from math import prod
 
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.ttcore.memory import Layout, Memory
-from ttcodegen.dialects.ttcore.shards import Orientation
+from ttcodegen.dialects.ttcore.shards import Layout, Memory, Orientation
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE, tiles_along
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import SDPA
 from ttcodegen.layout.collapse import align_up
-from ttcodegen.layout.placements import element_bits, row_bytes, shard_bytes, tile_bytes
-from ttcodegen.layout.tiled_shape import tile_bytes_of
+from ttcodegen.layout.placements import (
+    element_bits,
+    row_bytes,
+    shard_bytes,
+    tile_bytes,
+    tile_bytes_of,
+)
 from ttcodegen.ops.core.definition import call_has_trait, overwrites
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.optimizer.core.call import LibraryCall

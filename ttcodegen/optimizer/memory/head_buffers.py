@@ -5,7 +5,7 @@ The sizes are those of the program factories of tt-metal 0.70.1.
 
 from __future__ import annotations
 
-from ttcodegen.dialects.ttcore.memory import Layout
+from ttcodegen.dialects.ttcore.shards import Layout
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE, tiles_along
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import element_bits, row_bytes, tile_bytes

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.ttcore.memory import Layout
+from ttcodegen.dialects.ttcore.shards import Layout
 from ttcodegen.dialects.ttcore.tile import FACE_SIDE, TILE_SIDE, tiles_along
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.layout.placements import element_bits, tile_bytes

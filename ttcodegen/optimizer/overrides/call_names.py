@@ -8,8 +8,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.naming.layers import location_name
-from ttcodegen.naming.sources import name_in_text
+from ttcodegen.naming.sources import location_name, name_in_text
 from ttcodegen.transforms.rebuilding import body_of
 
 

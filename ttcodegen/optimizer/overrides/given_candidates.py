@@ -8,12 +8,9 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from ttcodegen.dialects.operations.compute_config import ComputeConfig
+from ttcodegen.dialects.operations.compute_config import ComputeConfig, MathFidelity
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.cores import CoreRange
-from ttcodegen.dialects.ttcore.math_fidelity import MathFidelity
-from ttcodegen.dialects.ttcore.memory import Memory
-from ttcodegen.dialects.ttcore.shards import SHARDED
+from ttcodegen.dialects.ttcore.shards import SHARDED, CoreRange, Memory
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, given_placement
 from ttcodegen.dialects.ttnn.program_configs import (

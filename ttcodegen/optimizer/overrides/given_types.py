@@ -7,7 +7,7 @@ from xdsl.ir import Block, SSAValue
 
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.memory import Layout
+from ttcodegen.dialects.ttcore.shards import Layout
 from ttcodegen.dialects.ttnn.placement import placed_type, placement_of
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.ops.core.builder import OpBuilder

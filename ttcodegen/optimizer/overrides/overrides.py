@@ -20,13 +20,12 @@ from typing import Any, cast, get_type_hints
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from ttcodegen.dialects.operations.compute_config import ComputeConfig
+from ttcodegen.dialects.operations.compute_config import ComputeConfig, MathFidelity
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.math_fidelity import MathFidelity
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import PROGRAM_CONFIGS, Conv2dConfig, ProgramConfig
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.foundation.suggestions import closest
+from ttcodegen.foundation.messages import closest
 from ttcodegen.optimizer.overrides.call_names import CallNames
 from ttcodegen.optimizer.overrides.strings import (
     BUFFERS,

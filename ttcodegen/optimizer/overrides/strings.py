@@ -15,7 +15,7 @@ from typing import Any
 
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.foundation.suggestions import closest
+from ttcodegen.foundation.messages import closest
 
 OPTIONS = ("override-output-layout", "override-conv2d-config", "insert-memreconfig")
 BUFFERS = ("dram", "l1")

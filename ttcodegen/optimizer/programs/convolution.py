@@ -13,9 +13,15 @@ from dataclasses import dataclass
 from math import prod
 from typing import cast
 
-from ttcodegen.dialects.ttcore.cores import CoreRange
-from ttcodegen.dialects.ttcore.memory import Layout, Memory
-from ttcodegen.dialects.ttcore.shards import MemoryLayout, Orientation, Shards, filled_core_ranges
+from ttcodegen.dialects.ttcore.shards import (
+    CoreRange,
+    Layout,
+    Memory,
+    MemoryLayout,
+    Orientation,
+    Shards,
+    filled_core_ranges,
+)
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE, tiles_along
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import Conv2dConfig, CoreGrid

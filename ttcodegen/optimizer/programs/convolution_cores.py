@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from ttcodegen.dialects.ttcore.cores import CoreRange
-from ttcodegen.dialects.ttcore.memory import Layout
 from ttcodegen.dialects.ttcore.shards import (
+    CoreRange,
     CoreRanges,
+    Layout,
     MemoryLayout,
     Orientation,
     Shards,

@@ -8,13 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.ttcore.memory import Layout
+from ttcodegen.dialects.ttcore.shards import Layout
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE, tiles_along
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import CoreGrid
 from ttcodegen.layout.collapse import align_up
-from ttcodegen.layout.placements import tile_bytes
-from ttcodegen.layout.tiled_shape import tile_bytes_of
+from ttcodegen.layout.placements import tile_bytes, tile_bytes_of
 from ttcodegen.optimizer.core.footprint import BF16_TILE, F32_TILE, Blocks, product_buffers
 from ttcodegen.optimizer.programs.convolution import SCRATCHPAD, Convolution
 from ttcodegen.optimizer.programs.convolution_cores import DividedCores

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
-from ttcodegen.dialects.ttcore.memory import Layout
-from ttcodegen.dialects.ttcore.shards import MemoryLayout
+from ttcodegen.dialects.ttcore.shards import Layout, MemoryLayout
 from ttcodegen.dialects.ttcore.tile import FACE_SIDE, TILE_SIDE, tiles_along
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import Conv2dConfig

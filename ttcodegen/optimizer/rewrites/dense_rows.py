@@ -23,7 +23,7 @@ from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.operations.attribute_kinds import INTEGER, INTEGERS
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.diagnostics import copy_source_offset
-from ttcodegen.layout.tiled_shape import TiledShape
+from ttcodegen.layout.placements import TiledShape
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import call_kind
 from ttcodegen.ops.core.traits import CallKind

@@ -5,9 +5,12 @@ from __future__ import annotations
 from xdsl.dialects.func import FuncOp
 
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.operations.compute_config import ComputeConfig, ComputeConfigAttr
+from ttcodegen.dialects.operations.compute_config import (
+    ComputeConfig,
+    ComputeConfigAttr,
+    MathFidelity,
+)
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.math_fidelity import MathFidelity
 from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.ops.core.calls import COMPUTE_CONFIG_ATTRIBUTE
 from ttcodegen.ops.core.definition import call_kind

@@ -13,7 +13,7 @@ from xdsl.passes import ModulePass
 
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.memory import Layout, Memory
+from ttcodegen.dialects.ttcore.shards import Layout, Memory
 from ttcodegen.dialects.ttnn.placement import placed_type, placement_of
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import has_trait

@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
-from ttcodegen.layout.bank import Bank
+from ttcodegen.layout.device import Bank
 from ttcodegen.optimizer.core.call import LibraryCall, call_of
 from ttcodegen.optimizer.core.candidate import Way
 from ttcodegen.optimizer.cost.calls import CostModel, is_view

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.foundation.suggestions import closest, did_you_mean
+from ttcodegen.foundation.messages import closest, did_you_mean
 
 Kind = Literal["flag", "integer", "number", "text", "path"]
 

@@ -1,19 +1,165 @@
-"""What the sub-commands have in common: arguments, messages, artifacts, results."""
+"""Base of the sub-commands: arguments, messages, artifacts, inputs and results."""
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TextIO
+
+from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.foundation.messages import Level, did_you_mean, printable, set_level
 from ttcodegen.lang.projects.called_operations import callable_operations
+from ttcodegen.project.building import build_project
+from ttcodegen.project.manifest import read_manifest
+from ttcodegen.project.sources import FLATBUFFER_FILES
+from ttcodegen.project.toolchain import find_toolchain
 from ttcodegen.rt.commands.arguments import resolved
-from ttcodegen.rt.commands.artifacts import Artifacts, Logger, json_text
+from ttcodegen.runtime.executable import Executable
+from ttcodegen.runtime.program_inputs import ProgramInputs, choose_inputs
 from ttcodegen.version import __version__
+
+# Where the sub-commands put messages and files.
+
+LEVELS = ("critical", "error", "warning", "info", "debug")
+LEVEL_VARIABLE = "TTCODEGEN_RT_LOG_LEVEL"
+OTHER_LEVEL_VARIABLE = "TTRT_LOGGER_LEVEL"
+"""What ttrt reads; ours comes first."""
+_MARK = ".ttcodegen-artifacts"
+
+
+class Logger:
+    """Writes messages, a line each: to the terminal, or to a file that is begun anew.
+
+    The environment variable TTCODEGEN_RT_LOG_LEVEL chooses from which level on, by the names of
+    Python's `logging`; INFO without it.
+    """
+
+    def __init__(self, file_name: str | os.PathLike[str] = "", level: str | None = None) -> None:
+        self.file_name = os.fspath(file_name)
+        level = level or os.environ.get(LEVEL_VARIABLE)
+        level = level or os.environ.get(OTHER_LEVEL_VARIABLE) or "info"
+        if level.lower() not in LEVELS:
+            hint = did_you_mean(level, LEVELS)
+            raise CompileError(f"the log level '{level}' is none of {', '.join(LEVELS)}{hint}")
+        set_level(Level[level.upper()])
+        self._level = LEVELS.index(level.lower())
+        self._mode = "w"
+
+    def error(self, message: str) -> None:
+        """Reports what went wrong."""
+        self._write("error", message, sys.stderr)
+
+    def warning(self, message: str) -> None:
+        """Reports what may be a mistake."""
+        self._write("warning", message, sys.stderr)
+
+    def info(self, message: str) -> None:
+        """Reports a result."""
+        self._write("info", message, sys.stdout)
+
+    def debug(self, message: str) -> None:
+        """Reports what is being done."""
+        self._write("debug", message, sys.stderr)
+
+    def _write(self, level: str, message: str, stream: TextIO) -> None:
+        if LEVELS.index(level) > self._level:
+            return
+        if not self.file_name:
+            stream.write(printable(message) + "\n")
+            return
+        try:
+            with Path(self.file_name).open(self._mode, encoding="utf-8") as file:
+                file.write(message + "\n")
+            self._mode = "a"
+        except OSError as error:
+            raise CompileError(f"cannot write '{self.file_name}': {error.strerror}") from None
+
+
+class Artifacts:
+    """A folder of what the sub-commands make. It is marked as theirs: no other one is emptied."""
+
+    def __init__(
+        self,
+        logger: Logger | None = None,
+        artifacts_folder_path: str | os.PathLike[str] = "ttcodegen-artifacts",
+    ) -> None:
+        self.logger = logger if logger is not None else Logger()
+        self.folder = Path(artifacts_folder_path)
+
+    def clean(self) -> None:
+        """Empties the folder.
+
+        Raises:
+            CompileError: if it was not made by the sub-commands.
+        """
+        if not self.folder.exists():
+            return
+        if not self.folder.joinpath(_MARK).is_file():
+            raise CompileError(
+                f"'{self.folder}' was not made by ttcodegen-rt and is not emptied",
+                remedy="choose another folder with --artifact-dir, or remove it yourself",
+            )
+        shutil.rmtree(self.folder)
+
+    def mark(self) -> None:
+        """Makes the folder, and marks it as one that may be emptied.
+
+        Raises:
+            CompileError: if it cannot be made.
+        """
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self.folder.joinpath(_MARK).touch()
+        except OSError as error:
+            raise CompileError(f"cannot write '{self.folder}': {error.strerror}") from None
+
+    def write(self, name: str, content: str | bytes) -> Path:
+        """Writes a file of that path in the folder.
+
+        Raises:
+            CompileError: if it cannot be written.
+        """
+        data = content.encode("utf-8") if isinstance(content, str) else content
+        return self._written(name, lambda path: path.write_bytes(data))
+
+    def write_array(self, name: str, array: Any) -> Path:
+        """Writes a .npy file; bfloat16 as float32.
+
+        Raises:
+            CompileError: if it cannot be written.
+        """
+        from ttcodegen.project.writer import save_array
+
+        return self._written(name, lambda path: save_array(path, array))
+
+    def _written(self, name: str, write: Callable[[Path], Any]) -> Path:
+        path = self.folder / name
+        self.mark()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write(path)
+        except OSError as error:
+            raise CompileError(f"cannot write '{path}': {error.strerror or error}") from None
+        self.logger.debug(f"wrote {path}")
+        return path
+
+
+def json_text(content: Any) -> str:
+    """The text of a JSON file."""
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+# What the sub-commands have in common: arguments, messages, artifacts, results.
 
 SCHEMA_VERSION = 1
 """Of result files: goes up when an entry is taken away or means something else."""
@@ -133,3 +279,125 @@ class Command(ABC):
             path.write_text(text, "utf-8")
         except OSError as error:
             raise CompileError(f"cannot write '{path}': {error.strerror or error}") from None
+
+
+# Programs in files that decode and make no sense.
+
+
+@contextmanager
+def blamed_on(path: Path) -> Generator[None]:
+    """For what works on any program that the compiler writes: a failure says that the file at
+    `path` holds another one, in which ops, tensors and attributes do not fit each other.
+
+    Raises:
+        CompileError: in place of what is raised then.
+    """
+    try:
+        yield
+    except (VerifyException, LookupError, TypeError, ValueError, AttributeError, AssertionError,
+            ArithmeticError, RecursionError, MemoryError) as error:  # fmt: skip
+        raise CompileError(
+            f"'{path}' is damaged: no C++ can be made of its program "
+            f"({type(error).__name__}: {error})",
+            remedy="compile the model again; if the file is as ttcodegen wrote it, this is a bug",
+        ) from error
+
+
+# What `run` and `perf` have in common: which programs, on what values, how far they are.
+
+
+def chosen_programs(arguments: Mapping[str, Any], executable: Executable) -> list[int]:
+    """The programs that --program-index names.
+
+    Raises:
+        CompileError: if there is no such program.
+    """
+    wanted: str = arguments["program_index"]
+    count = len(executable.programs)
+    if wanted == "all":
+        return list(range(count))
+    if not wanted.isdecimal() or int(wanted) >= count:
+        raise CompileError(
+            f"'{executable.path}' has no program {wanted}; it has {count}, counted from 0"
+        )
+    return [int(wanted)]
+
+
+def program_inputs(
+    arguments: Mapping[str, Any], executable: Executable, program: int
+) -> ProgramInputs:
+    """The values for a program, as the arguments choose them.
+
+    Raises:
+        CompileError: as `choose_inputs`.
+    """
+    folder: Path | None = arguments["inputs"]
+    if folder is not None and not folder.is_dir():
+        raise CompileError(f"--inputs: there is no folder '{folder}'")
+    return choose_inputs(
+        executable, program, init=arguments["init"], seed=arguments["seed"], folder=folder
+    )
+
+
+class Progress:
+    """Shows a person how far a long run is: on a terminal only, on one line that is wiped in the
+    end."""
+
+    def __init__(self, files: int, loops: int, quiet: bool) -> None:
+        self._files = files
+        self._loops = loops
+        self._shown = not quiet and sys.stderr.isatty() and files * loops > 1
+        self._file = 0
+        self._what = ""
+
+    @contextmanager
+    def step(self, what: str) -> Generator[None]:
+        """The work on one file."""
+        self._file += 1
+        self._what = what
+        self._show("")
+        try:
+            yield
+        finally:
+            self.wipe()
+
+    def loop(self, number: int) -> None:
+        """A run of a program of that file begins; they count from 0."""
+        if self._loops > 1:
+            self._show(f", run {number + 1} of {self._loops}")
+
+    def wipe(self) -> None:
+        """Leaves the line to something else."""
+        self._write("\r\x1b[K")
+
+    def _show(self, more: str) -> None:
+        self._write(f"\r\x1b[K[{self._file}/{self._files}] {self._what}{more}")
+
+    def _write(self, text: str) -> None:
+        if self._shown:
+            sys.stderr.write(text)
+            sys.stderr.flush()
+
+
+# The folder of a project, given in place of a file: its C++ is built as it is now.
+
+
+def flatbuffer_of_project(folder: Path) -> Path | None:
+    """The flatbuffer of the project in `folder`; None if that is no folder of a project."""
+    manifest = read_manifest(folder)
+    if manifest is None:
+        return None
+    path = folder / FLATBUFFER_FILES.get(str(manifest.get("target")), "")
+    return path if path.is_file() else None
+
+
+def build_as_it_is(folder: Path) -> Path:
+    """Builds the shared object of a project, with all that was edited; nothing else is written.
+
+    Raises:
+        BuildError: if it does not build.
+    """
+    manifest = read_manifest(folder) or {}
+    library = build_project(folder, str(manifest.get("module")), find_toolchain(), "so").library
+    assert library is not None
+    return library

@@ -18,10 +18,15 @@ from ttcodegen.numerics.tolerances import tolerance_of_type
 from ttcodegen.project.building import library_path
 from ttcodegen.project.edits import edited_files
 from ttcodegen.project.manifest import read_manifest
-from ttcodegen.rt.commands.command import Command, FileResult
-from ttcodegen.rt.commands.output_checks import device_data_type
-from ttcodegen.rt.commands.project import build_as_it_is, flatbuffer_of_project
-from ttcodegen.rt.commands.running import chosen_programs, program_inputs
+from ttcodegen.rt.commands.command import (
+    Command,
+    FileResult,
+    build_as_it_is,
+    chosen_programs,
+    flatbuffer_of_project,
+    program_inputs,
+)
+from ttcodegen.rt.commands.emitc import device_data_type
 from ttcodegen.rt.op_places import OpPlaces
 from ttcodegen.rt.op_values import OpValues, Pair, side_by_side, values_of_calls, values_of_events
 from ttcodegen.runtime.backend_reports import CallReport

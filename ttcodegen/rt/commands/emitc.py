@@ -1,29 +1,145 @@
-"""`run --emitc`: the C++ of a program beside its flatbuffer."""
+"""`run --emitc`: the translated C++ of a program, built and judged beside its flatbuffer."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ttcodegen.compilation import CompiledModule, CompileOptions, emit_module
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.emission.description import ModuleDescription
 from ttcodegen.flatbuffer.program import Program
+from ttcodegen.flatbuffer.reader import read_ttnn_file
+from ttcodegen.flatbuffer.writer import module_of
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.numerics.comparison import MOST_UNDECIDED, compare_decided, compare_drawn
-from ttcodegen.numerics.perturbation import coarse_outputs, undecided_places
-from ttcodegen.numerics.tolerances import EQUAL, SIXTEEN_BITS, Tolerance
-from ttcodegen.ops.core.definition import TTNN
-from ttcodegen.rt.commands.output_checks import (
-    Check,
-    check_against_flatbuffer,
-    has_element_bounds,
+from ttcodegen.numerics.comparison import (
+    MOST_UNDECIDED,
+    Agreement,
+    Tolerance,
+    compare,
+    compare_decided,
+    compare_drawn,
 )
+from ttcodegen.numerics.lowered import coarse_outputs, undecided_places
+from ttcodegen.numerics.op_events import golden_agreement
+from ttcodegen.numerics.tolerances import EQUAL, SIXTEEN_BITS
+from ttcodegen.numerics.tolerances import Tolerance as OutputTolerance
+from ttcodegen.ops.core.definition import TTNN
+from ttcodegen.ops.dialects import load_dialects
+from ttcodegen.project.building import build_project
+from ttcodegen.project.sources import project_files
+from ttcodegen.project.toolchain import find_toolchain
+from ttcodegen.project.writer import write_project
+from ttcodegen.rt.commands.read import system_of
 from ttcodegen.runtime.executable import (
     Executable,
     FlatbufferExecutable,
     ProgramInfo,
     TensorInfo,
 )
+from ttcodegen.transforms.pass_runner import PassRunner
+
+# How the outputs of a run are judged.
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check of an output: with what it was compared, and how that went."""
+
+    name: str
+    """golden, flatbuffer, identity or non-zero."""
+    agreement: Agreement
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry of a result file."""
+        agreement = self.agreement
+        return {
+            "check": self.name,
+            "passed": agreement.passed,
+            "measure": agreement.measure,
+            "value": _number(agreement.value),
+            "max_abs_err": _number(agreement.max_abs_err),
+            "reason": agreement.reason or None,
+        }
+
+
+def _number(value: float | None) -> float | None:
+    """JSON has no infinity."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def device_data_type(tensor: TensorInfo) -> DataType:
+    """The data type of a tensor."""
+    return DataType[tensor.data_type.upper()]
+
+
+def check_golden(
+    arguments: Mapping[str, Any], tensor: TensorInfo, actual: np.ndarray, golden: np.ndarray
+) -> Check:
+    """Compares an output with its golden value: as the check of the compiler does, or as --pcc,
+    --rtol and --atol say."""
+    if tensor.source_dtype == "bool" and golden.dtype.kind != "b":
+        golden = golden != 0
+    if has_element_bounds(arguments):
+        return Check("golden", within(arguments, actual, golden))
+    return Check("golden", golden_agreement(actual, golden, arguments["pcc"]))
+
+
+def has_element_bounds(arguments: Mapping[str, Any]) -> bool:
+    """True if errors of elements were bounded on the command line."""
+    return arguments["rtol"] is not None or arguments["atol"] is not None
+
+
+def within(
+    arguments: Mapping[str, Any], actual: np.ndarray, expected: np.ndarray, default: float = 0.0
+) -> Agreement:
+    """Compares element by element: |actual - expected| <= atol + rtol * |expected|."""
+    if actual.shape != expected.shape:
+        reason = f"the shape is {actual.shape} instead of {expected.shape}"
+        return Agreement(False, "none", None, math.inf, reason)
+    rtol = default if arguments["rtol"] is None else arguments["rtol"]
+    atol = default if arguments["atol"] is None else arguments["atol"]
+    a, e = actual.astype(np.float64), expected.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        errors = np.abs(a - e)
+        close = (errors <= atol + rtol * np.abs(e)) | (a == e) | (np.isnan(a) & np.isnan(e))
+    largest = float(np.nanmax(errors, initial=0.0))
+    part = float(close.mean()) if close.size else 1.0
+    reason = "" if close.all() else f"{int((~close).sum())} elements are further away than allowed"
+    return Agreement(bool(close.all()), "agreement", part, largest, reason)
+
+
+def check_identity(arguments: Mapping[str, Any], actual: np.ndarray, given: np.ndarray) -> Check:
+    """Compares an output with the input of its index."""
+    return Check("identity", within(arguments, actual, given, default=1e-5))
+
+
+def check_non_zero(actual: np.ndarray) -> Check:
+    """Checks that an output is not zero throughout."""
+    passed = actual.size == 0 or bool(np.any(actual != 0))
+    reason = "" if passed else "all elements are zero"
+    return Check("non-zero", Agreement(passed, "none", None, 0.0, reason))
+
+
+def check_against_flatbuffer(
+    arguments: Mapping[str, Any],
+    actual: np.ndarray,
+    expected: np.ndarray,
+    tolerance: Tolerance,
+) -> Check:
+    """Compares an output of a shared object with that of the flatbuffer."""
+    if has_element_bounds(arguments):
+        return Check("flatbuffer", within(arguments, actual, expected))
+    return Check("flatbuffer", compare(actual, expected, tolerance))
+
+
+# `run --emitc`: the C++ of a program beside its flatbuffer.
 
 
 def compare_with_flatbuffer(
@@ -168,7 +284,9 @@ class _Comparison:
                 found[i] = Check("flatbuffer", agreement)
         return found
 
-    def _check(self, index: int, actual: np.ndarray, tolerance: Tolerance | None = None) -> Check:
+    def _check(
+        self, index: int, actual: np.ndarray, tolerance: OutputTolerance | None = None
+    ) -> Check:
         expected = self._expected[index]
         tolerance = tolerance or self._tolerances[index]
         if expected.dtype.kind == "b":
@@ -202,3 +320,75 @@ def _outputs_computed_by(
 def _draws(name: str) -> bool:
     definition = TTNN.get(name.partition(".")[2])
     return definition is not None and definition.draws
+
+
+# Builds the shared object of C++ that was translated beside its flatbuffer.
+#
+# Tests write both from one module, by `ttcodegen-translate --ttnn-to-flatbuffer` and
+# `--mlir-to-cpp`. What a project has around such a file follows from the flatbuffer.
+
+_NAMESPACE = re.compile(r"^namespace (\w+) \{$", re.MULTILINE)
+
+
+def build_translated(flatbuffer: Path, source: Path, out: Path) -> Path:
+    """The shared object of a C++ file.
+
+    Args:
+        flatbuffer: the `.ttnn` file of the same module.
+        source: the C++, as one file.
+        out: the folder of the project that is made of it.
+
+    Raises:
+        CompileError: if the C++ cannot be read, is not what the tools translate, does not belong
+            to the flatbuffer, or does not build.
+    """
+    try:
+        text = source.read_text("utf-8")
+    except (OSError, ValueError) as error:
+        raise CompileError(f"cannot read '{source}': {error}") from None
+    namespace = _NAMESPACE.search(text)
+    if namespace is None:
+        raise CompileError(f"'{source}' has no namespace of a module")
+    compiled = _compiled(flatbuffer, namespace[1])
+    # One file of the project includes the C++; that which usually holds it stays empty.
+    header, body = f"src/{namespace[1]}.hpp", f"src/{namespace[1]}.cpp"
+    files = {header: f"#pragma once\n{text}", body: f"// {source.name} is in the header.\n"}
+    description = _without_tuning(compiled.description)
+    compiled = replace(compiled, description=description, files=files, lines=())
+    out.mkdir(parents=True, exist_ok=True)
+    made = project_files(compiled, formatted=False)
+    write_project(compiled.description, out, made, force=True)
+    built = build_project(out, compiled.description.name, find_toolchain(), "so").library
+    assert built is not None
+    return built
+
+
+def _without_tuning(module: ModuleDescription) -> ModuleDescription:
+    """A module whose C++ has no src/tuning.hpp that the types of weights could come from."""
+    functions = tuple(
+        replace(function, arguments=tuple(replace(a, tuned_type="") for a in function.arguments))
+        for function in module.functions
+    )
+    return replace(module, functions=functions)
+
+
+def _compiled(flatbuffer: Path, name: str) -> CompiledModule:
+    binary = read_ttnn_file(flatbuffer)
+    options = CompileOptions(
+        name, arch=binary.arch, release=binary.release, system=system_of(binary)
+    )
+    dtypes = {p.name: _source_dtypes(p) for p in binary.programs if p.kind == "entry"}
+    runner = PassRunner(load_dialects())
+    return emit_module(module_of(binary), options, runner, binary.input_hash, dtypes)
+
+
+def _source_dtypes(program: Program) -> tuple[list[str], list[str]]:
+    """The numpy dtypes of arguments and results, those of the device if they are unknown."""
+
+    def name(tensor: int, known: str | None) -> str:
+        return known or program.tensors[tensor].type.placement.data_type.numpy
+
+    return (
+        [name(entry.tensor, entry.element_type) for entry in program.inputs],
+        [name(entry.tensor, entry.element_type) for entry in program.outputs],
+    )

@@ -14,15 +14,23 @@ import numpy as np
 from ttcodegen.cost.roofline import Roofline, card_roofline, host_roofline
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.optimizer.cost.calls import CostModel
-from ttcodegen.rt.commands.artifacts import json_text
-from ttcodegen.rt.commands.command import Command, FileResult
+from ttcodegen.rt.commands.check import given_system
+from ttcodegen.rt.commands.command import (
+    Command,
+    FileResult,
+    Progress,
+    build_as_it_is,
+    chosen_programs,
+    flatbuffer_of_project,
+    json_text,
+    program_inputs,
+)
 from ttcodegen.rt.commands.emitc import run_library
-from ttcodegen.rt.commands.project import build_as_it_is, flatbuffer_of_project
 from ttcodegen.rt.commands.read import system_of
-from ttcodegen.rt.commands.running import Progress, chosen_programs, program_inputs
-from ttcodegen.rt.commands.systems import given_system
 from ttcodegen.rt.device_profile import (
     ProgramCounts,
+    Span,
+    Trace,
     add_device_tracks,
     counts_of_launches,
     counts_of_second_run,
@@ -30,9 +38,16 @@ from ttcodegen.rt.device_profile import (
     zone_rows,
 )
 from ttcodegen.rt.op_places import OpPlaces
-from ttcodegen.rt.op_times import KnownOps, LibraryRun, OpClock, OpTimes, times_of_calls
-from ttcodegen.rt.profiler_table import DeviceCall, OpCall, profiler_table
-from ttcodegen.rt.trace import Span, Trace
+from ttcodegen.rt.op_times import (
+    DeviceCall,
+    KnownOps,
+    LibraryRun,
+    OpCall,
+    OpClock,
+    OpTimes,
+    profiler_table,
+    times_of_calls,
+)
 from ttcodegen.runtime.backend_reports import CallReport
 from ttcodegen.runtime.executable import (
     ENDINGS,

@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.rt.commands.arguments import SECTIONS
-from ttcodegen.rt.commands.artifacts import json_text
-from ttcodegen.rt.commands.command import Command, FileResult
-from ttcodegen.rt.commands.damage import blamed_on
+from ttcodegen.rt.commands.command import Command, FileResult, blamed_on, json_text
 
 if TYPE_CHECKING:
-    from ttcodegen.flatbuffer.program import Binary
-    from ttcodegen.flatbuffer.ttm_program import DeviceBinary, DeviceProgram
+    from ttcodegen.flatbuffer.program import Binary, DeviceBinary, DeviceProgram
+    from ttcodegen.runtime.c_api import LibraryDescription
     from ttcodegen.runtime.executable import Executable
-    from ttcodegen.runtime.library_description import LibraryDescription
     from ttcodegen.systems.description import SystemDescription
 
 ENDINGS = (".ttnn", ".ttm", ".so", ".ttsys")
@@ -143,7 +140,7 @@ def system_of(binary: Binary | DeviceBinary) -> SystemDescription:
 
 
 def _mlir(binary: Binary) -> str:
-    from ttcodegen.flatbuffer.module import module_of
+    from ttcodegen.flatbuffer.writer import module_of
     from ttcodegen.transforms.module_text import ELIDED_ELEMENTS, module_text
 
     return module_text(module_of(binary), elide_above=ELIDED_ELEMENTS)
@@ -154,7 +151,7 @@ def _cpp(binary: Binary, path: Path) -> str:
     from ttcodegen.conversions.ttnn_to_emitc import ConvertTTNNToEmitC
     from ttcodegen.emission.description import module_name
     from ttcodegen.emitc.printer import print_module
-    from ttcodegen.flatbuffer.module import module_of
+    from ttcodegen.flatbuffer.writer import module_of
     from ttcodegen.ops.dialects import load_dialects
 
     module = module_of(binary)
@@ -181,9 +178,8 @@ def _interface_sections(executable: Executable) -> Sections:
 
 def _library_sections(path: Path) -> Sections:
     """The sections of a shared object, which is not loaded: that would run its code."""
-    from ttcodegen.runtime.c_api import API_VERSION
+    from ttcodegen.runtime.c_api import API_VERSION, describe_library
     from ttcodegen.runtime.executable import flatbuffer_beside
-    from ttcodegen.runtime.library_description import describe_library
 
     description = describe_library(path)
     manifest = description.manifest

@@ -17,18 +17,25 @@ from ttcodegen.flatbuffer.program import Program
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.numerics.execution import Observer
 from ttcodegen.numerics.op_events import Callback, OpEvent, RunStopped, observer
-from ttcodegen.rt.commands.artifacts import Artifacts, Logger
-from ttcodegen.rt.commands.command import Command, FileResult
-from ttcodegen.rt.commands.emitc import compare_with_flatbuffer
-from ttcodegen.rt.commands.output_checks import (
+from ttcodegen.rt.commands.check import named_systems, names_system, refuse_other_system
+from ttcodegen.rt.commands.command import (
+    Artifacts,
+    Command,
+    FileResult,
+    Logger,
+    Progress,
+    build_as_it_is,
+    chosen_programs,
+    flatbuffer_of_project,
+    program_inputs,
+)
+from ttcodegen.rt.commands.emitc import (
     Check,
     check_golden,
     check_identity,
     check_non_zero,
+    compare_with_flatbuffer,
 )
-from ttcodegen.rt.commands.project import build_as_it_is, flatbuffer_of_project
-from ttcodegen.rt.commands.running import Progress, chosen_programs, program_inputs
-from ttcodegen.rt.commands.systems import named_systems, names_system, refuse_other_system
 from ttcodegen.runtime.executable import (
     ENDINGS,
     Executable,
@@ -179,7 +186,7 @@ class Run(Command):
         library = library_beside(path)
         source = path.with_suffix(".cpp")
         if library is None and path.suffix == ".ttnn" and source.is_file():
-            from ttcodegen.rt.commands.translated import build_translated
+            from ttcodegen.rt.commands.emitc import build_translated
 
             out = self.artifacts.folder / "emitc" / self.artifact_folder(path)
             self.artifacts.mark()

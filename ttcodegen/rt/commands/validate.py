@@ -17,9 +17,9 @@ from typing import Any, ClassVar
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.reader import read_ttnn_file
 from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.rt.commands.check import given_system
 from ttcodegen.rt.commands.command import Command, FileResult
 from ttcodegen.rt.commands.read import system_of
-from ttcodegen.rt.commands.systems import given_system
 from ttcodegen.rt.judging.python_calls import steps
 from ttcodegen.runtime.executable import find_files
 from ttcodegen.systems.cards import default_system

@@ -1,5 +1,5 @@
 """`from ttcodegen.rt.common.util import Logger, Artifacts`, as scripts for ttrt write it."""
 
-from ttcodegen.rt.commands.artifacts import Artifacts, Logger
+from ttcodegen.rt.commands.command import Artifacts, Logger
 
 __all__ = ["Artifacts", "Logger"]

@@ -10,11 +10,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
 
-from ttcodegen.dialects.ttcore.device import DeviceAttr, DeviceDescription, MeshesAttr
-from ttcodegen.dialects.ttcore.layouts import shape_text
-from ttcodegen.dialects.ttcore.mesh import (
+from ttcodegen.dialects.ttcore.device import (
     MESHES,
     ONE_CHIP,
+    DeviceAttr,
+    DeviceDescription,
+    MeshesAttr,
     MeshShape,
     declared_mesh,
     require_possible,
@@ -22,13 +23,8 @@ from ttcodegen.dialects.ttcore.mesh import (
     sizes_in,
     two_dimensional,
 )
-from ttcodegen.dialects.ttcore.module_system import (
-    DeviceOp,
-    devices,
-    one_chip,
-    set_system,
-    system_of,
-)
+from ttcodegen.dialects.ttcore.dialect import DeviceOp, devices, one_chip, set_system, system_of
+from ttcodegen.dialects.ttcore.layouts import shape_text
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.layout.device import Device
 from ttcodegen.systems.cards import default_system, mesh_system

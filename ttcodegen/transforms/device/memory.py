@@ -14,13 +14,11 @@ from xdsl.passes import ModulePass
 
 from ttcodegen.dialects.core.datatypes import DataType, element_of, normalized_data_type, shape_of
 from ttcodegen.dialects.operations.functions import argument_type
-from ttcodegen.dialects.ttcore.dialect import ArgumentType, LoadCachedOp
-from ttcodegen.dialects.ttcore.module_system import system_of
-from ttcodegen.dialects.ttmetal.op_names import DEALLOCATE_BUFFER, RUN_PROGRAM
+from ttcodegen.dialects.ttcore.dialect import ArgumentType, LoadCachedOp, system_of
+from ttcodegen.dialects.ttmetal.programs import DEALLOCATE_BUFFER, RUN_PROGRAM
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, TTNNLayoutAttr
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Note
-from ttcodegen.layout.placements import bank_bytes
-from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
+from ttcodegen.layout.placements import TiledShape, bank_bytes, tile_bytes_of
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, ChipDescription
 from ttcodegen.transforms.functions.const_eval_hoist import is_const_eval

@@ -10,9 +10,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from ttcodegen.dialects.operations.functions import attributes_at
-from ttcodegen.naming.arguments import TITLE, argument_titles
-from ttcodegen.naming.interface import argument_names
-from ttcodegen.naming.recorded import name_values
+from ttcodegen.naming.arguments import TITLE, argument_names, argument_titles
+from ttcodegen.naming.modules import name_values
 from ttcodegen.transforms.functions.inline import is_entry
 from ttcodegen.transforms.rewriting import functions
 

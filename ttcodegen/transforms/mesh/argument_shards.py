@@ -18,7 +18,7 @@ from xdsl.passes import ModulePass
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.functions import attributes_at, body_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.mesh import ONE_CHIP, declared_mesh
+from ttcodegen.dialects.ttcore.device import ONE_CHIP, declared_mesh
 from ttcodegen.dialects.ttir.sharding import SHARE, Sharding, WantedSharding, undivided
 from ttcodegen.ops.collectives.mesh_sharding import divided_dims, partitioned_dim
 from ttcodegen.transforms.rewriting import functions

@@ -23,7 +23,7 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.operations.functions import body_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.mesh import ONE_CHIP, MeshShape, declared_mesh
+from ttcodegen.dialects.ttcore.device import ONE_CHIP, MeshShape, declared_mesh
 from ttcodegen.dialects.ttir.sharding import (
     SHARDING,
     Sharding,

@@ -16,7 +16,7 @@ from xdsl.ir import SSAValue
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.functions import attributes_at, body_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.mesh import MeshShape
+from ttcodegen.dialects.ttcore.device import MeshShape
 from ttcodegen.dialects.ttir.sharding import (
     SHARDING,
     Sharding,

@@ -28,10 +28,11 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue, TypeAttribute
 from xdsl.passes import ModulePass
 
-from ttcodegen.dialects.core.constants import constant_array, elements
 from ttcodegen.dialects.core.datatypes import (
     DataType,
+    constant_array,
     element_of,
+    elements,
     f32,
     is_boolean,
     normalized_data_type,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.core.constants import reshaped
-from ttcodegen.dialects.core.datatypes import element_of, shape_of
+from ttcodegen.dialects.core.datatypes import element_of, reshaped, shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.ops.reduction.reduce import reduced_dims

@@ -38,7 +38,7 @@ from ttcodegen.dialects.ttir.generic import (
     YieldOp,
     elements_of,
 )
-from ttcodegen.emitc.identifiers import NameScope
+from ttcodegen.emitc.spelling import NameScope
 from ttcodegen.foundation.diagnostics import (
     CompileError,
     Diagnostic,

@@ -17,8 +17,7 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import CallOp
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
-from ttcodegen.dialects.core.constants import constant_array, elements
-from ttcodegen.dialects.core.datatypes import element_of, f32
+from ttcodegen.dialects.core.datatypes import constant_array, element_of, elements, f32
 from ttcodegen.dialects.operations.functions import SOURCE_TYPES
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.messages import Level, report

@@ -11,8 +11,14 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.core.constants import constant_array
-from ttcodegen.dialects.core.datatypes import element_of, f32, numpy_name, shape_of, tensor_type
+from ttcodegen.dialects.core.datatypes import (
+    constant_array,
+    element_of,
+    f32,
+    numpy_name,
+    shape_of,
+    tensor_type,
+)
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.lazy_numpy import np
 from ttcodegen.ops.core.definition import TTIRDefinition, traits_of

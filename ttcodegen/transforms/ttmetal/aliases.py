@@ -26,9 +26,9 @@ from ttcodegen.dialects.ttmetal.device_module import (
     is_host_function,
     launches,
 )
-from ttcodegen.dialects.ttmetal.op_names import RUN_TIME_ARGUMENT
 from ttcodegen.dialects.ttmetal.program_attribute import ProgramAttr
 from ttcodegen.dialects.ttmetal.programs import (
+    RUN_TIME_ARGUMENT,
     BufferAddress,
     Kernel,
     Place,

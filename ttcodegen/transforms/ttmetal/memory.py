@@ -13,14 +13,19 @@ from xdsl.passes import ModulePass
 
 from ttcodegen.dialects.operations.functions import body_of
 from ttcodegen.dialects.operations.operation import operation_name
-from ttcodegen.dialects.ttcore.module_system import system_of
+from ttcodegen.dialects.ttcore.dialect import system_of
 from ttcodegen.dialects.ttmetal.device_module import functions_of, is_host_function, launch_of
-from ttcodegen.dialects.ttmetal.op_names import CREATE_BUFFER, DEALLOCATE_BUFFER, RUN_PROGRAM, VIEW
 from ttcodegen.dialects.ttmetal.program_attribute import ProgramAttr
-from ttcodegen.dialects.ttmetal.programs import Program
+from ttcodegen.dialects.ttmetal.programs import (
+    CREATE_BUFFER,
+    DEALLOCATE_BUFFER,
+    RUN_PROGRAM,
+    VIEW,
+    Program,
+)
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, placed_type, placement_of
-from ttcodegen.layout.bank import Bank
-from ttcodegen.layout.bank import Block as Place
+from ttcodegen.layout.device import Bank
+from ttcodegen.layout.device import Block as Place
 from ttcodegen.layout.placements import bank_bytes
 from ttcodegen.ops.device_constants import device_constants
 from ttcodegen.systems.cards import default_system

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ttcodegen.compat.refused_options import REFUSED_TTMETAL_OPTIONS
+from ttcodegen.compat.refusals import REFUSED_TTMETAL_OPTIONS
 from ttcodegen.transforms.pass_options import chosen, fixed
 from ttcodegen.transforms.passes import EMITC_OPTIONS, SYSTEM_OPTIONS
 from ttcodegen.transforms.registry import (
@@ -164,14 +164,14 @@ PASSES = (
     PassEntry(
         name="convert-ttkernel-to-emitc",
         group=Group.EMITC,
-        implementation="ttcodegen.emission.convert_ttkernel_to_emitc:ConvertTTKernelToEmitC",
+        implementation="ttcodegen.emission.convert_to_emitc:ConvertTTKernelToEmitC",
         description="Turns the kernels of programs of the device into C++ files.",
         options=EMITC_OPTIONS,
     ),
     PassEntry(
         name="convert-ttmetal-to-emitc",
         group=Group.EMITC,
-        implementation="ttcodegen.emission.convert_ttmetal_to_emitc:ConvertTTMetalToEmitC",
+        implementation="ttcodegen.emission.convert_to_emitc:ConvertTTMetalToEmitC",
         description="Turns programs of the device into C++ files: host functions, and kernels that "
         "are no files yet.",
         options=EMITC_OPTIONS,

@@ -20,7 +20,7 @@ from ttcodegen.dialects.ttmetal.device_module import (
     launch_of,
     verify_programs,
 )
-from ttcodegen.dialects.ttmetal.op_names import (
+from ttcodegen.dialects.ttmetal.programs import (
     CREATE_BUFFER,
     DEALLOCATE_BUFFER,
     ENQUEUE_READ_BUFFER,

@@ -18,7 +18,7 @@ from xdsl.passes import ModulePass
 from ttcodegen.dialects.core.datatypes import element_of, shape_of
 from ttcodegen.dialects.operations.functions import is_cpu_function
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.layout.tiled_shape import TiledShape
+from ttcodegen.layout.placements import TiledShape
 from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.ops.core.definition import TTIR, TTIRDefinition
 from ttcodegen.ops.dialects import ttir_op_classes

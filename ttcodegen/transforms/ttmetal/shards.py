@@ -10,9 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ttcodegen.dialects.ttcore.cores import CoreRange
-from ttcodegen.dialects.ttcore.memory import Layout
-from ttcodegen.dialects.ttcore.shards import MemoryLayout, Shards
+from ttcodegen.dialects.ttcore.shards import CoreRange, Layout, MemoryLayout, Shards
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.dialects.ttmetal.programs import BlockTiles, Division, Program, UnitTiles
 from ttcodegen.dialects.ttnn.placement import TensorPlacement

@@ -31,9 +31,9 @@ from ttcodegen.dialects.ttmetal.programs import (
     Processor,
     Program,
 )
-from ttcodegen.emitc.identifiers import NameScope
-from ttcodegen.naming.operand_roles import operand_roles
+from ttcodegen.emitc.spelling import NameScope
 from ttcodegen.naming.programs import neutral_names, renamed_after_tensor, shared_kernel_name
+from ttcodegen.naming.values import operand_roles
 
 _PAGES = re.compile(r"(?<=!ttkernel\.cb<)\d+, ")
 """Attribute with the page count of a circular buffer, which the host decides."""

@@ -16,7 +16,7 @@ from ttcodegen.dialects.ttmetal.device_module import (
     holds_programs,
     is_host_function,
 )
-from ttcodegen.dialects.ttmetal.op_names import RUN_PROGRAM
+from ttcodegen.dialects.ttmetal.programs import RUN_PROGRAM
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, has_placement, placed_type
 from ttcodegen.foundation.diagnostics import CompileError
 

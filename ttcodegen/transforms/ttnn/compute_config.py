@@ -10,9 +10,12 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from ttcodegen.dialects.core.datatypes import DataType, shape_of
-from ttcodegen.dialects.operations.arithmetic import COMPUTE_DEFAULTS
-from ttcodegen.dialects.operations.compute_config import ComputeConfig, ComputeConfigAttr
-from ttcodegen.dialects.ttcore.module_system import system_of
+from ttcodegen.dialects.operations.compute_config import (
+    COMPUTE_DEFAULTS,
+    ComputeConfig,
+    ComputeConfigAttr,
+)
+from ttcodegen.dialects.ttcore.dialect import system_of
 from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.dialects.ttnn.program_configs import CoreGrid
 from ttcodegen.ops.attention.primitives import default_chunk, needed_program

@@ -16,10 +16,8 @@ from ttcodegen.dialects.core.datatypes import DataType, shape_of
 from ttcodegen.dialects.operations.attribute_kinds import DATA_TYPE
 from ttcodegen.dialects.operations.functions import argument_type
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.dialect import ArgumentType
-from ttcodegen.dialects.ttcore.memory import LAYOUTS_WANTED
-from ttcodegen.dialects.ttcore.module_system import system_of
-from ttcodegen.dialects.ttcore.shards import GRID_WIDTH, Shards
+from ttcodegen.dialects.ttcore.dialect import ArgumentType, system_of
+from ttcodegen.dialects.ttcore.shards import GRID_WIDTH, LAYOUTS_WANTED, Shards
 from ttcodegen.dialects.ttnn.placement import (
     TensorPlacement,
     declared_data_type,

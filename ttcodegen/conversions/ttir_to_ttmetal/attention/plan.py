@@ -20,12 +20,12 @@ from ttcodegen.conversions.ttir_to_ttmetal.parts.loop_nests import broadcast_of
 from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import BUFFER_DEPTH, ProgramParts
 from ttcodegen.dialects.core.datatypes import DataType, shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.shards import CoreRange
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder, Value
 from ttcodegen.dialects.ttmetal.programs import ComputeSettings, Costs, UnitTiles
 from ttcodegen.dialects.ttnn.placement import declared_data_type
-from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
+from ttcodegen.layout.placements import TiledShape, tile_bytes_of
 from ttcodegen.ops.attention.reference import default_scale
 from ttcodegen.ops.attention.sdpa import keys_at_a_time
 

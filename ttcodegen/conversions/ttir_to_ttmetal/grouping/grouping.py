@@ -41,7 +41,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import (
 from ttcodegen.conversions.ttir_to_ttnn import overwritten_operands
 from ttcodegen.dialects.core.datatypes import DataType, shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.shards import CoreRange
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.dialects.ttmetal.programs import CIRCULAR_BUFFERS
 from ttcodegen.foundation.diagnostics import CompileError

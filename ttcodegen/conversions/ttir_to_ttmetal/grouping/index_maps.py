@@ -12,7 +12,7 @@ from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.foundation.lazy_numpy import Array, np
-from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides, tile_bytes_of
+from ttcodegen.layout.placements import TiledShape, row_major_strides, tile_bytes_of
 
 # Ops that move elements, as affine maps from the result to its sources.
 #

@@ -22,7 +22,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import (
     tensor_bytes,
 )
 from ttcodegen.dialects.core.datatypes import DataType, shape_of
-from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.shards import CoreRange
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE, tiles_along
 from ttcodegen.dialects.ttmetal.programs import FP32_DESTINATION, BlockTiles, CoreArea, Costs
 from ttcodegen.dialects.ttmetal.tuning import (
@@ -37,7 +37,7 @@ from ttcodegen.dialects.ttmetal.tuning import (
     select,
 )
 from ttcodegen.dialects.ttnn.placement import declared_data_type
-from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides, tile_bytes_of
+from ttcodegen.layout.placements import TiledShape, row_major_strides, tile_bytes_of
 
 # How a product of matrices is divided over the cores of a device.
 

@@ -14,7 +14,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.matmul.movement import MatmulMovement
 from ttcodegen.conversions.ttir_to_ttmetal.matmul.plan import MatmulPlan
 from ttcodegen.conversions.ttir_to_ttmetal.parts.compute import ComputeKernel
 from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import Lowered, purpose_of
-from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.shards import CoreRange
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.dialects.ttmetal.programs import ComputeSettings, Kernel
 from ttcodegen.naming.programs import kernel_name

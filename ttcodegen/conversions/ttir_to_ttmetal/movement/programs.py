@@ -36,13 +36,13 @@ from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import (
 )
 from ttcodegen.dialects.core.datatypes import DataType, shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.shards import CoreRange
 from ttcodegen.dialects.ttcore.tile import FACE_SIDE, TILE_SIDE
 from ttcodegen.dialects.ttkernel.attributes import TileCacheType
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.dialects.ttmetal.programs import ComputeSettings, Processor
 from ttcodegen.dialects.ttnn.placement import declared_data_type
-from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides, tile_bytes_of
+from ttcodegen.layout.placements import TiledShape, row_major_strides, tile_bytes_of
 from ttcodegen.naming.programs import kernel_name
 from ttcodegen.ops.indexing.dynamic_slicing import SLICE_AT
 

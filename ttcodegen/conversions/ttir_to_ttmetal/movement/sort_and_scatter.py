@@ -27,13 +27,13 @@ from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import (
 )
 from ttcodegen.dialects.core.datatypes import DataType, shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.shards import CoreRange
 from ttcodegen.dialects.ttcore.tile import TILE_FORMATS, TILE_SIDE, tiles_along
 from ttcodegen.dialects.ttkernel.attributes import RowOrderType
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.dialects.ttmetal.programs import ComputeSettings, Costs, Processor
 from ttcodegen.dialects.ttnn.placement import declared_data_type
-from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
+from ttcodegen.layout.placements import TiledShape, tile_bytes_of
 from ttcodegen.naming.programs import kernel_name
 
 # Programs that put the elements of rows in order: sort, topk and argmax.

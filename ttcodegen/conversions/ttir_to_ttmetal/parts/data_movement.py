@@ -38,7 +38,7 @@ from ttcodegen.dialects.ttmetal.programs import (
     RuntimeArgument,
 )
 from ttcodegen.dialects.ttmetal.tuning import Size, evaluate
-from ttcodegen.layout.tiled_shape import tile_bytes_of
+from ttcodegen.layout.placements import tile_bytes_of
 from ttcodegen.naming.programs import address_name
 
 

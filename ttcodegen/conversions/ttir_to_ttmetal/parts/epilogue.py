@@ -28,7 +28,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.parts.loop_nests import (
 from ttcodegen.dialects.core.datatypes import DataType, shape_of
 from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.dialects.ttnn.placement import declared_data_type
-from ttcodegen.layout.tiled_shape import TiledShape
+from ttcodegen.layout.placements import TiledShape
 from ttcodegen.ops.core.lowering import Tile, TileBuilder
 
 

@@ -10,9 +10,9 @@ from math import prod
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.shards import CoreRange
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder, Value
-from ttcodegen.layout.tiled_shape import TiledShape, row_major_strides
+from ttcodegen.layout.placements import TiledShape, row_major_strides
 from ttcodegen.naming.programs import dimension_names
 
 # How the tiles of a result are split among the cores: by the order in which these go through

@@ -15,7 +15,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.parts.compute import ComputeKernel
 from ttcodegen.conversions.ttir_to_ttmetal.parts.data_movement import MovementKernel
 from ttcodegen.conversions.ttir_to_ttmetal.parts.loop_nests import WorkOrder, page_of_tile
 from ttcodegen.dialects.core.datatypes import DataType, shape_of
-from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.shards import CoreRange
 from ttcodegen.dialects.ttcore.tile import TILE_FORMATS
 from ttcodegen.dialects.ttkernel.table import kernel_ops
 from ttcodegen.dialects.ttmetal.programs import (
@@ -49,8 +49,8 @@ from ttcodegen.dialects.ttmetal.tuning import (
     select,
 )
 from ttcodegen.dialects.ttnn.placement import declared_data_type
-from ttcodegen.emitc.identifiers import NameScope
-from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
+from ttcodegen.emitc.spelling import NameScope
+from ttcodegen.layout.placements import TiledShape, tile_bytes_of
 from ttcodegen.naming.programs import address_name, kernel_name
 from ttcodegen.ops.tt_lang import called_program, called_tensors
 

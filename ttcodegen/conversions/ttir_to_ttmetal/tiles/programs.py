@@ -49,7 +49,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import (
 from ttcodegen.conversions.ttir_to_ttmetal.tiles.reads import TileOperand, plan_reads
 from ttcodegen.dialects.core.datatypes import DataType, shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.shards import CoreRange
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.dialects.ttkernel.attributes import KeptTilesType, ReduceDim
 from ttcodegen.dialects.ttkernel.builder import Value
@@ -62,7 +62,7 @@ from ttcodegen.dialects.ttmetal.programs import (
     UnitTiles,
 )
 from ttcodegen.dialects.ttnn.placement import declared_data_type
-from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
+from ttcodegen.layout.placements import TiledShape, tile_bytes_of
 from ttcodegen.naming.programs import kernel_name
 from ttcodegen.ops.core.lowering import Tile, TileBuilder
 

@@ -16,9 +16,9 @@ from ttcodegen.conversions.ttir_to_ttmetal.parts.loop_nests import (
     broadcast_of,
 )
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.shards import CoreRange
 from ttcodegen.dialects.ttnn.placement import declared_data_type
-from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
+from ttcodegen.layout.placements import TiledShape, tile_bytes_of
 from ttcodegen.ops.core.lowering import Tile
 
 MOST_KEPT_BYTES = 512 * 1024

@@ -15,11 +15,11 @@ from ttcodegen.conversions.ttir_to_ttmetal.movement.programs import source_of
 from ttcodegen.conversions.ttir_to_ttmetal.parts.epilogue import Epilogue
 from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import BUFFER_DEPTH, ProgramParts
 from ttcodegen.dialects.core.datatypes import shape_of
-from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.shards import CoreRange
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE, tiles_along
 from ttcodegen.dialects.ttmetal.programs import Costs
 from ttcodegen.dialects.ttnn.placement import declared_data_type
-from ttcodegen.layout.tiled_shape import TiledShape, tile_bytes_of
+from ttcodegen.layout.placements import TiledShape, tile_bytes_of
 from ttcodegen.ops.convolution.device_windows import ARGMAX, WINDOW_PRODUCT, axes_of
 
 _MOST_GATHERED_BYTES = 320 * 1024

@@ -27,7 +27,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import (
 )
 from ttcodegen.conversions.ttir_to_ttmetal.windows.plan import WindowPlan
 from ttcodegen.dialects.core.datatypes import DataType, shape_of
-from ttcodegen.dialects.ttcore.cores import CoreRange
+from ttcodegen.dialects.ttcore.shards import CoreRange
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.dialects.ttkernel.attributes import KeptTilesType
 from ttcodegen.dialects.ttkernel.builder import Value
@@ -37,7 +37,7 @@ from ttcodegen.dialects.ttmetal.programs import (
     Processor,
 )
 from ttcodegen.dialects.ttnn.placement import declared_data_type
-from ttcodegen.layout.tiled_shape import row_major_strides
+from ttcodegen.layout.placements import row_major_strides
 from ttcodegen.naming.programs import kernel_name
 from ttcodegen.ops.convolution.device_windows import WindowAxis
 from ttcodegen.ops.core.lowering import TileBuilder, TileCall

@@ -11,7 +11,7 @@ from math import prod
 from typing import Any
 
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.ttkernel.attribute_kinds import PRINTED
+from ttcodegen.dialects.ttkernel.definition import PRINTED
 from ttcodegen.lang.compiler.compute.compute import BlockWriter
 from ttcodegen.lang.compiler.compute.expressions import (
     INTEGERS,

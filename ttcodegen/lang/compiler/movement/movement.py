@@ -12,7 +12,7 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.ttkernel.attribute_kinds import PRINTED
+from ttcodegen.dialects.ttkernel.definition import PRINTED
 from ttcodegen.lang.compiler.movement.pipe_calls import MovedPipe, PipeCalls
 from ttcodegen.lang.compiler.movement.resources import MovementResources
 from ttcodegen.lang.compiler.movement.semaphores import SemaphoreCalls

@@ -37,7 +37,7 @@ import ast
 from collections.abc import Sequence
 from copy import deepcopy
 
-from ttcodegen.emitc.identifiers import NameScope
+from ttcodegen.emitc.spelling import NameScope
 from ttcodegen.lang.compiler.python.matching import MatchesAsConditions
 
 GOING = "going"

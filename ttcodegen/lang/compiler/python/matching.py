@@ -17,7 +17,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from ttcodegen.emitc.identifiers import NameScope
+from ttcodegen.emitc.spelling import NameScope
 
 MATCHED = "matched"
 """The variable that holds what is compared, where that has no name."""

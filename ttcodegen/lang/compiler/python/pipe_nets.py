@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-from ttcodegen.emitc.identifiers import identifier
+from ttcodegen.emitc.spelling import identifier
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.lang.compiler.python.affine_fitting import Formula, fitted
 from ttcodegen.lang.compiler.python.merging import in_grid

@@ -1,4 +1,4 @@
-"""The conversion of the kernels of device programs to C++ files as a pass."""
+"""Passes that convert the kernels and the host functions of device programs to C++ files."""
 
 from __future__ import annotations
 
@@ -10,8 +10,21 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 
-from ttcodegen.conversions.host_functions.cpp_interface import FileEmission, title_of
+from ttcodegen.conversions.host_functions.cpp_interface import (
+    FileEmission,
+    hold_constants,
+    replace_content,
+    title_of,
+)
+from ttcodegen.conversions.host_functions.interface import required
+from ttcodegen.conversions.mesh import share_on_host
+from ttcodegen.conversions.ttir_to_ttnn import cpu_functions
 from ttcodegen.conversions.ttkernel_to_emitc.functions import write_kernel
+from ttcodegen.conversions.ttmetal_to_emitc.functions import (
+    convert_ttmetal_to_emitc,
+    device_entries,
+)
+from ttcodegen.conversions.ttmetal_to_emitc.recording import share_programs
 from ttcodegen.dialects.operations.operation import operation_name
 from ttcodegen.dialects.ttmetal.device_module import (
     DeviceProgram,
@@ -20,13 +33,16 @@ from ttcodegen.dialects.ttmetal.device_module import (
     is_host_function,
     verify_programs,
 )
-from ttcodegen.dialects.ttmetal.op_names import CONSTANT
-from ttcodegen.emission.program_sources import kernel_files
+from ttcodegen.dialects.ttmetal.programs import CONSTANT
+from ttcodegen.emission.program_sources import kernel_files, render_programs
+from ttcodegen.emission.templates import cpu_support_files
 from ttcodegen.emitc.builder import open_file
 from ttcodegen.emitc.printer import print_file, print_module
 from ttcodegen.emitc.statements import FileOp
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.transforms.rebuilding import body_of
+
+# The conversion of the kernels of device programs to C++ files as a pass.
 
 KERNELS = "ttcodegen.kernels"
 """Attribute of a module whose kernels are C++ files: their paths, by the names of their programs
@@ -128,3 +144,40 @@ def kernel_texts(module: ModuleOp) -> dict[tuple[str, str], str]:
     """The C++ of each kernel of a module, by the names of its program and its own."""
     texts = {op.id.data: print_file(op) for op in module.ops if isinstance(op, FileOp)}
     return {key: texts[path] for key, path in kernel_paths(module).items()}
+
+
+# The conversion of host functions of device programs to C++ files as a pass.
+
+
+@dataclass(frozen=True)
+class ConvertTTMetalToEmitC(FileEmission):
+    """Makes one `emitc.file` per source file of what was a module of device programs; kernels that
+    are no files yet become such first (`convert-ttkernel-to-emitc`).
+
+    The host functions are ops of EmitC; the functions that build programs are rendered from a
+    template, so their text is kept as it is. Raises CompileError if there is nothing to call, or an
+    op has no C++.
+    """
+
+    name = "convert-ttmetal-to-emitc"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        name, source_hash = self.cpp_name(op), self.source_hash(op)
+        if KERNELS not in op.attributes:
+            ConvertTTKernelToEmitC(name, source_hash, self.release).apply(ctx, op)
+        share_on_host(op)
+        entries = self.interface or required(device_entries(op))
+        programs = share_programs([entry.function for entry in entries], kernel_paths(op))
+        host = convert_ttmetal_to_emitc(
+            name, entries, source_hash, self.release, programs, cpu_functions(op)
+        )
+        title = title_of(name, source_hash, self.release)
+        texts = render_programs(name, programs, title, host.exchanges, self.trace)
+        for path, text in texts.items():
+            open_file(host.module, path).verbatim(text.removesuffix("\n"))
+        for path, text in cpu_support_files(host.cpu_headers).items():
+            open_file(op, path).verbatim(text.removesuffix("\n"))
+        others = [inner for inner in op.ops if isinstance(inner, FileOp)]
+        replace_content(op, [*host.module.ops, *others])
+        op.attributes.pop(KERNELS)
+        hold_constants(op, host.constants)

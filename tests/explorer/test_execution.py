@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import urllib.request
 from dataclasses import replace
@@ -54,8 +55,8 @@ def test_a_flatbuffer_is_run_and_measured(tmp_path: Path) -> None:
             assert data[metric].keys() <= nodes.keys()
             assert "scores" in data[metric], metric
         assert 0.99 < data["correlation"]["scores"]["value"] <= 1
-        measured = [row.split(",") for row in rows[1:]]
-        (time,) = [float(row[5]) for row in measured if row[2] == "ttnn.matmul"]
+        measured = csv.DictReader(rows)
+        (time,) = [float(row["time_us"]) for row in measured if row["op"] == "ttnn.matmul"]
         assert data["flatbuffer_us"]["scores"]["value"] == time
         assert "measured_us" not in data, "there is no C++"
         graph = led_to(f"{explorer.address}/ttcodegen/graph?model={path}")

@@ -1,9 +1,9 @@
 """Runs the examples of a document: what it says is written and run, and prints what it shows.
 
 A block of `mlir title="NAME"` is a file, one of `sh` are commands, and one of `text` after them is
-what the last of them prints, on either stream. There `...` matches anything in a line, a line
-`...` for any number of lines. A block of `python` is run; one with the title "slow" builds C++, so
-it is run only on request.
+what the last of them prints, on either stream; with the title "refused" the last of them fails.
+There `...` matches anything in a line, a line `...` for any number of lines. A block of `python` is
+run; one with the title "slow" builds C++, so it is run only on request.
 """
 
 from __future__ import annotations
@@ -27,10 +27,13 @@ def run_document(path: Path, *, slow: bool = False) -> int:
     commands = 0
     printed = ""
     for language, title, text in _BLOCK.findall(path.read_text("utf-8")):
-        if title and title != "slow":
+        if title and title not in ("slow", "refused"):
             Path(title).write_text(text, "utf-8")
         elif language == "sh":
-            for command in text.replace("\\\n", " ").splitlines():
+            lines = text.replace("\\\n", " ").splitlines()
+            if title == "refused":
+                lines[-1] = f"not {lines[-1]}"
+            for command in lines:
                 printed = run_command_line(command)
                 commands += 1
         elif language == "python" and (slow or not title):

@@ -18,6 +18,9 @@ _STRUCTURED = "the C++ is structured by convert-ttnn-to-emitc"
 _DEVICES = "the library chooses how chips of the mesh exchange data"
 _PYTHON = "the output is C++, not Python"
 _INPUTS = "modules in other dialects become TTIR when they are read"
+_TRACES = "the C++ captures and replays traces itself: ttcodegen --trace"
+_WEIGHTS = "weights become block floats by ttnn-weight-dtype-conversion; caches keep their type"
+_PERF = "use the perf command of ttcodegen-rt"
 _D2M = "the ttmetal path does not go through D2M: see the group TTMetal"
 
 _REASONS: dict[str, tuple[str, ...]] = {
@@ -46,10 +49,14 @@ _REASONS: dict[str, tuple[str, ...]] = {
         "ttnn-prepare-conv3d-weights",
         "ttnn-deduce-moe-compute-layouts",
         "ttnn-memory-management",
-        "ttnn-kv-cache-dtype-conversion",
-        "ttir-propagate-weight-dtype",
         "device-passes-wrapper",
     ),
+    _WEIGHTS: (
+        "ttnn-kv-cache-dtype-conversion",
+        "ttir-propagate-weight-dtype",
+    ),
+    _TRACES: ("ttnn-trace-hoist-transform",),
+    _PERF: ("ttnn-collect-perf-metrics",),
     _CALLS: (
         "ttnn-workaround",
         "ttnn-resolve-composites",
@@ -80,8 +87,6 @@ _REASONS: dict[str, tuple[str, ...]] = {
         "ttnn-load-input-tensors",
         "ttnn-file-split",
         "ttnn-unique-locations",
-        "ttnn-trace-hoist-transform",
-        "ttnn-collect-perf-metrics",
         "remove-dead-emitc-expressions",
         "form-expressions",
     ),
@@ -90,7 +95,6 @@ _REASONS: dict[str, tuple[str, ...]] = {
         "ttnn-allocate-distributed-op-buffers",
         "ttnn-allocate-distributed-op-semaphores",
         "ttir-multi-device-tensor-annotation",
-        "shardy-to-ttir",
     ),
     _PYTHON: (
         "ttir-to-emitpy-pipeline",
@@ -100,10 +104,8 @@ _REASONS: dict[str, tuple[str, ...]] = {
     ),
     _INPUTS: (
         "stablehlo-pipeline",
-        "stablehlo-to-ttir-pipeline",
-        "convert-stablehlo-to-ttir",
+        "shardy-to-ttir",
         "convert-arith-to-stablehlo",
-        "legalize-stablehlo-composite-to-ttir",
     ),
     _D2M: (
         "ttir-to-d2m",
@@ -144,9 +146,11 @@ _OPTIMIZER_OPTIONS = "the optimizer has no such setting: see --optimization-leve
 _CALL_OPTIONS = "what the library asks of its operands is always respected"
 _CPU_OPTIONS = "what runs once is computed on the device"
 _TRACE = "the C++ captures and replays traces itself: ttcodegen --trace"
-_TYPES = "tensors keep the data types that the source gives them"
-_KERNELS = "the library chooses how its kernels compute"
-_FUSED = "the fusing rules are applied together"
+_TYPES = "tensors keep the data types that the source gives them, but for weights: "\
+    "experimental-weight-dtype"  # fmt: skip
+_KERNELS = "how kernels compute is said call by call: by a compute_config in the module, or by "\
+    "math_fidelity in --overrides"  # fmt: skip
+_FUSED = "the fusing rules are applied together: enable-fusing-pass=false leaves all of them out"
 _D2M_OPTIONS = "TTNN programs hold calls of the library only"
 _METRICS = "use --mlir-timing, or the perf command of ttcodegen-rt"
 
@@ -185,7 +189,6 @@ REFUSED_TTNN_OPTIONS: Refused = {
     _TYPES: {
         "target-bit-width": 32,
         "enable-bfp8-conversion": False,
-        "experimental-bfp8-weights": False,
         "experimental-kv-cache-dtype": "none",
         "enable-activation-dtype-lowering": False,
         "enable-quant-dequant-conversion-pass": True,
@@ -198,8 +201,8 @@ REFUSED_TTNN_OPTIONS: Refused = {
         "compute-cfg-dst-full-sync-en": "",
     },
     _FUSED: {
-        "enable-fusing-conv2d-with-multiply-pattern": False,
-        "enable-permute-matmul-fusion": False,
+        "enable-fusing-conv2d-with-multiply-pattern": True,
+        "enable-permute-matmul-fusion": True,
         "enable-permute-slice-after-matmul-fusion": False,
     },
     _D2M_OPTIONS: {

@@ -32,6 +32,13 @@ PASSES = (
         description="TOSA to TTIR, which is done when a file is read.",
     ),
     PassEntry(
+        name="convert-stablehlo-to-ttir",
+        group=Group.TTIR,
+        implementation="ttcodegen.frontends.stablehlo.pass_of_reading:ConvertStableHLOToTTIR",
+        description="StableHLO to TTIR, which is done when a file is read.",
+        aliases=("stablehlo-to-ttir-pipeline", "legalize-stablehlo-composite-to-ttir"),
+    ),
+    PassEntry(
         name="ttnn-canonicalize-calls",
         group=Group.TTNN,
         implementation=f"{_CANONICAL}:CanonicalCalls",

@@ -37,6 +37,7 @@ TTNN_OPTIONS = (
         "none",
         choices=("none", "bfp_bf8", "bfp_bf4"),
     ),
+    Option("experimental-bfp8-weights", "Weights of products as bfp_bf8.", False),
     Option("overrides", "Decisions that are given, as JSON."),
     Option("override-output-layout", "Layouts of results: name=8x8:l1:block_sharded:tile:bf16,..."),
     Option("override-conv2d-config", "Convolutions: name=core_grid#8x4:weights_dtype#bf16,..."),

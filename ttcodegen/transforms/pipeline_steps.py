@@ -62,8 +62,10 @@ def _placed(options: Values) -> Iterator[Step | str]:
     """The last steps of both ways to TTNN: compute configurations, placement and lifetimes of
     tensors."""
     yield from ("ttnn-set-compute-kernel-config", "ttnn-layout")
-    if options["experimental-weight-dtype"] != "none":
-        target = options["experimental-weight-dtype"]
+    target = options["experimental-weight-dtype"]
+    if target == "none" and options["experimental-bfp8-weights"]:
+        target = "bfp_bf8"
+    if target != "none":
         yield Step("ttnn-weight-dtype-conversion", {"target": target})
     if (level := optimization_level(options)) > 0:
         record = {"record": True} if options["record-decisions"] else {}

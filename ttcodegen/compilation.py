@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import TYPE_CHECKING
 
 from ttcodegen.dialects.operations.functions import has_kernels
@@ -145,14 +146,8 @@ def compile_module(
         _refuse_unusable_names(module)
         source_dtypes = _source_dtypes(module)
     settle_source_types(module, options.f16)
-    if options.target == "ttmetal" and _is_whole_on_mesh(module):
-        set_mesh(module, ONE_CHIP)
-        if diagnostics is not None:
-            diagnostics.warn(
-                "the module does not say how tensors are divided among the chips of its mesh: "
-                "programs of device kernels run on one of them",
-                module,
-            )
+    if _is_whole_on_mesh(module):
+        _settle_whole_module(module, options.target, diagnostics)
     options = _for_system(module, options)
     if options.trace:
         mark_traced(module)
@@ -267,6 +262,22 @@ def _is_whole_on_mesh(module: ModuleOp) -> bool:
     return declared_mesh(module) != ONE_CHIP and not (
         any(map(works_between_chips, module.walk())) or any(map(says_shardings, functions(module)))
     )
+
+
+def _settle_whole_module(module: ModuleOp, target: str, diagnostics: Diagnostics | None) -> None:
+    """Warns that chips of a mesh share no work: programs of device kernels run on one of them,
+    calls of the library on each."""
+    chips = prod(declared_mesh(module))
+    if target == "ttmetal":
+        set_mesh(module, ONE_CHIP)
+        done = "programs of device kernels run on one of them"
+    else:
+        done = f"each of the {chips} computes all of it"
+    if diagnostics is not None:
+        diagnostics.warn(
+            "the module does not say how tensors are divided among the chips of its mesh: " + done,
+            module,
+        )
 
 
 def _embedding(source: Source, module: ModuleOp, seed: int) -> Callable[[bytes], bytes]:
@@ -465,17 +476,18 @@ def _device_manifest(
     """Manifest of device programs, of the module or of the operations that it calls."""
     from ttcodegen.emission.description import DeviceManifest
 
+    assert options.system is not None
     if options.target == "ttmetal":
         from ttcodegen.emission.convert_to_emitc import kernel_paths
         from ttcodegen.emission.device_manifest import device_manifest
 
-        return device_manifest(module, kernel_paths(module), options.arch)
+        return device_manifest(module, kernel_paths(module), options.system.chip)
     if called is None:
         return DeviceManifest()
     from ttcodegen.emission.device_manifest import kernel_entries, program_entries
 
     return DeviceManifest(
-        kernel_entries(called.programs, called.paths, options.arch),
+        kernel_entries(called.programs, called.paths, options.system.chip),
         tuple(program_entries(called.programs, called.launches, {})),
     )
 

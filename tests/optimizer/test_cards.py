@@ -7,18 +7,21 @@ from pathlib import Path
 
 import pytest
 
+from tests.optimizer.modules import entry
+from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttcore.shards import Layout, Shards, filled_core_ranges
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import CoreGrid
 from ttcodegen.flatbuffer.system import load_system
-from ttcodegen.foundation.diagnostics import Source
+from ttcodegen.foundation.diagnostics import Diagnostics, Source
 from ttcodegen.ops.attention.primitives import DecodeCores, fitting_grid, needed_program
-from ttcodegen.optimizer.core.footprint import bank_bytes
+from ttcodegen.optimizer.core.footprint import bank_bytes, stream_bytes
+from ttcodegen.optimizer.programs.norms import norm_config, on_rectangle
 from ttcodegen.rt.commands.validate import harvesting
 from ttcodegen.systems.cards import card_text
-from ttcodegen.systems.machines import MACHINES, machine
+from ttcodegen.systems.machines import MACHINES, MOST_EMULATED, machine
 from ttcodegen.systems.performance import performance_of
 
 STANDALONE = Path(__file__).parents[2] / "standalone" / "src"
@@ -172,3 +175,123 @@ def test_numbers_of_a_machine_are_in_the_description_of_the_device_alone() -> No
         if MACHINE_NUMBERS.search(line)
     ]
     assert not found
+
+
+SOURCES = Path(__file__).parents[2] / "ttcodegen"
+GRIDS_AND_SIZES = re.compile(
+    r"(?<![-<\w])(?:8, 8|8, 7|10, 13|13, 10|11, 10|10, 11|10, 12|12, 10)\b"
+    r"|\b1464 \* 1024|\b1536 \* 1024|\b1_?499_?136|\b1_?572_?864"
+    r"|\b(?:MOST_)?(?:CORES|BANKS|GRID\w*|L1\w*_BYTES|(?:DRAM|STREAM|L1)_ALIGNMENT|CHIPS)\s*=\s*\d"
+)
+
+
+def test_numbers_of_a_machine_are_in_the_room_of_systems_alone() -> None:
+    """Grids, counts of cores, banks and chips, sizes of L1 and alignments of memories."""
+    found = [
+        f"{file.relative_to(SOURCES)}: {line.strip()}"
+        for file in sorted(SOURCES.rglob("*.py"))
+        if file.parent.name != "systems"
+        for line in file.read_text().splitlines()
+        if GRIDS_AND_SIZES.search(line)
+    ]
+    assert not found
+
+
+# What the library places by the grid of the device
+
+
+HEADS = """
+func.func @f(%x: tensor<1x1x32x3072xbf16>) -> (tensor<1x32x32x64xbf16>, tensor<1x1x32x2048xbf16>) {
+  %0:3 = "ttnn.nlp_create_qkv_heads_decode"(%x) <{num_heads = 32 : ui32, num_kv_heads = 8 : ui32}> : (tensor<1x1x32x3072xbf16>) -> (tensor<1x32x32x64xbf16>, tensor<1x32x8x64xbf16>, tensor<1x32x8x64xbf16>)
+  %1 = "ttnn.nlp_concat_heads_decode"(%0#0) <{num_heads = 32 : ui32}> : (tensor<1x32x32x64xbf16>) -> tensor<1x1x32x2048xbf16>
+  return %0#0, %1 : tensor<1x32x32x64xbf16>, tensor<1x1x32x2048xbf16>
+}
+"""  # noqa: E501 -- MLIR as it is printed
+
+
+@pytest.mark.parametrize(
+    ("name", "ranges"),
+    [
+        ("n150", [(0, 0, 7, 3)]),
+        # As the mocked p150 and p150_140 of 0.70.1 report them.
+        ("p150", [(0, 0, 10, 1), (0, 2, 9, 2)]),
+        ("p150_140", [(0, 0, 12, 1), (0, 2, 5, 2)]),
+    ],
+)
+def test_heads_of_users_are_on_the_rows_of_the_device(
+    name: str, ranges: list[tuple[int, ...]]
+) -> None:
+    options = CompileOptions("m", system=load_system(name))
+    program = entry(compile_module(Source("m.mlir", HEADS), options))
+    found = {
+        op.name: program.tensors[op.results[0]].type for op in program.operations if op.results
+    }
+    for op in ("ttnn.nlp_create_qkv_heads_decode", "ttnn.nlp_concat_heads_decode"):
+        shards = found[op].placement.shards
+        assert shards is not None
+        assert [
+            (r.first_column, r.first_row, r.last_column, r.last_row) for r in shards.core_ranges
+        ] == ranges
+
+
+@pytest.mark.parametrize("grid", [CoreGrid(8, 8), CoreGrid(11, 10), CoreGrid(13, 10)])
+def test_normalisations_find_a_rectangle_for_each_width(grid: CoreGrid) -> None:
+    """The library of 0.70.1 takes shards by width on rectangles of cores only."""
+    for tiles in range(2, 200):
+        rows = TensorPlacement((32, tiles * 32), DataType.BFLOAT16, Layout.TILE)
+        cores = max(n for n in range(1, grid.cores + 1) if tiles % n == 0)
+        shards = Shards((32, tiles // cores * 32), filled_core_ranges(cores, grid.columns))
+        found = on_rectangle(rows.sharded("width_sharded", shards), grid)
+        if found is None:
+            # Only where no rectangle divides the row.
+            assert all(
+                tiles % (c * r)
+                for c in range(1, grid.columns + 1)
+                for r in range(1, grid.rows + 1)
+                if c * r > 1
+            )
+            continue
+        assert found.shards is not None
+        assert found.shards.is_rectangle
+        box = found.shards.bounding_box()
+        assert box.columns <= grid.columns
+        assert box.rows <= grid.rows
+        config = norm_config(found)
+        assert config is not None
+        assert config.block_w * found.shards.cores == tiles
+
+
+def test_pages_that_are_streamed_into_shards_begin_where_they_do_in_dram() -> None:
+    """interleaved_to_sharded_program_factory.cpp: four pages with an alignment each."""
+    assert stream_bytes(96, load_system("n150").chip) == 4 * (96 + 32)
+    assert stream_bytes(96, load_system("p150").chip) == 4 * (128 + 64)
+
+
+# Meshes
+
+
+def test_chips_that_compute_the_same_are_warned_of() -> None:
+    diagnostics = Diagnostics()
+    options = CompileOptions("m", mesh=(2, 4))
+    compile_module(Source("m.mlir", ADDING), options, diagnostics=diagnostics)
+    assert [each.message for each in diagnostics.warnings] == [
+        "the module does not say how tensors are divided among the chips of its mesh: each of the "
+        "8 computes all of it"
+    ]
+
+
+def test_the_limit_of_emulated_chips_is_that_of_the_backend() -> None:
+    header = (STANDALONE / "core" / "device.hpp").read_text()
+    assert f"kMostChips = {MOST_EMULATED};" in header
+
+
+def test_a_mesh_that_is_too_large_to_emulate_is_refused_before_the_check(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = tmp_path / "m.mlir"
+    module.write_text(ADDING)
+    command = [str(module), "-o", str(tmp_path / "out"), "--mesh-shape", "8x8"]
+    assert main([*command, "--check"]) == 1
+    said = "the CPU backend emulates 32 chips, and a mesh of 8x8 has 64"
+    assert said in capsys.readouterr().err
+    assert main(command) == 0

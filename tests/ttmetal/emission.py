@@ -17,6 +17,7 @@ from ttcodegen.emission.device_manifest import device_manifest
 from ttcodegen.emitc.printer import print_module
 from ttcodegen.flatbuffer.writer import Origin
 from ttcodegen.ops.dialects import load_dialects
+from ttcodegen.systems.cards import default_system
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ def with_kernels_written(module: ModuleOp, origin: Origin) -> dict[tuple[str, st
 def emitted(module: ModuleOp, origin: Origin) -> Emitted:
     """All that is written for a module called tiny."""
     with_kernels_written(module, origin)
-    manifest = device_manifest(module, kernel_paths(module), origin.arch)
+    manifest = device_manifest(module, kernel_paths(module), default_system(origin.arch).chip)
     pass_ = ConvertTTMetalToEmitC("tiny", origin.input_hash, origin.release)
     pass_.apply(load_dialects(), module)
     return Emitted(print_module(module), manifest)

@@ -37,6 +37,7 @@ from ttcodegen.emission.device_manifest import kernel_entries, page_size
 from ttcodegen.emission.program_sources import KINDS_IN_FILE, render_programs
 from ttcodegen.flatbuffer.writer import Origin
 from ttcodegen.foundation.diagnostics import Source
+from ttcodegen.systems.cards import default_system
 
 ORIGIN = Origin("abc", "wormhole_b0", "0.70.1")
 
@@ -372,7 +373,7 @@ def test_pages_of_rows_are_aligned_as_the_architecture_needs() -> None:
     program = dataclasses.replace(found, placements=placements)
     paths = {("exp", kernel.name): "kernels/kernel.cpp" for kernel in program.program.kernels}
     args = {
-        arch: kernel_entries([program], paths, arch)[0]["compile_args"]
+        arch: kernel_entries([program], paths, default_system(arch).chip)[0]["compile_args"]
         for arch in ("wormhole_b0", "blackhole")
     }
     assert args == {"wormhole_b0": [2, 32], "blackhole": [2, 64]}

@@ -283,6 +283,10 @@ def _compile(options: argparse.Namespace, source: Source, system: SystemDescript
             diagnostics,
         )
         tell_warnings(diagnostics, source)
+        if options.check:
+            from ttcodegen.project.checking import refuse_too_many_chips
+
+            refuse_too_many_chips(compiled.description.mesh)
         if options.explain:
             print(printable(compiled.explanation), end="")
         if options.write_overrides is not None:

@@ -39,7 +39,7 @@ from ttcodegen.emission.description import DeviceManifest
 from ttcodegen.emitc.spelling import identifier
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import page_bytes
-from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import ChipDescription
 from ttcodegen.transforms.rebuilding import body_of
 
 _PROCESSORS = {
@@ -66,14 +66,14 @@ def page_size(placement: TensorPlacement) -> int:
 
 
 def device_manifest(
-    module: ModuleOp, paths: Mapping[tuple[str, str], str], arch: str
+    module: ModuleOp, paths: Mapping[tuple[str, str], str], chip: ChipDescription
 ) -> DeviceManifest:
     """The entries of a module of device programs.
 
     Args:
         module: host functions, and the functions for the CPU.
         paths: the file of each kernel, by the names of its program and its own.
-        arch: the architecture that pages are aligned for.
+        chip: what pages are aligned for.
     """
     hosts = [function for function in functions_of(module) if is_host_function(function)]
     programs = device_programs(hosts)
@@ -81,7 +81,7 @@ def device_manifest(
     by_cpu = cpu_functions(module)
     exchanges = chip_exchanges(hosts, by_cpu)
     return DeviceManifest(
-        (*kernel_entries(programs, paths, arch), *exchange_entries(exchanges, arch)),
+        (*kernel_entries(programs, paths, chip), *exchange_entries(exchanges, chip)),
         tuple(program_entries(programs, counts, share_programs(hosts, paths).by_name)),
         tuple(cpu_function_entries(hosts, called_on_cpu(hosts, by_cpu, exchanges))),
         tuple(link_entries(exchanges)),
@@ -116,7 +116,7 @@ def link_entries(exchanges: Iterable[ChipExchange]) -> Iterator[Entry]:
         }
 
 
-def exchange_entries(exchanges: Iterable[ChipExchange], arch: str) -> Iterator[Entry]:
+def exchange_entries(exchanges: Iterable[ChipExchange], chip: ChipDescription) -> Iterator[Entry]:
     """The kernels of exchanges between chips, as `support/fabric/exchange.hpp` makes them."""
     for number, exchange in enumerate(exchanges):
         placements = [placement_of(exchange.source), placement_of(exchange.target)]
@@ -127,7 +127,7 @@ def exchange_entries(exchanges: Iterable[ChipExchange], arch: str) -> Iterator[E
             "name": "exchange_pages",
             "program": f"exchange_{number}",
             "cores": [[0, 0], [0, 0]],
-            "compile_args": [value for each in placements for value in _accessor(each, arch)],
+            "compile_args": [value for each in placements for value in _accessor(each, chip)],
             "named_compile_args": {
                 "cb_page": 0,
                 "cb_header": 1,
@@ -161,9 +161,8 @@ def exchange_entries(exchanges: Iterable[ChipExchange], arch: str) -> Iterator[E
         }
 
 
-def _accessor(placement: TensorPlacement, arch: str) -> list[int]:
+def _accessor(placement: TensorPlacement, chip: ChipDescription) -> list[int]:
     """The compile-time arguments that say where the pages of a tensor are."""
-    chip = default_system(arch).chip
     if placement.buffer_type == "dram":
         memory, alignment = _IS_DRAM, chip.noc_dram_address_align_bytes
     else:
@@ -174,7 +173,7 @@ def _accessor(placement: TensorPlacement, arch: str) -> list[int]:
 
 
 def kernel_entries(
-    programs: Iterable[DeviceProgram], paths: Mapping[tuple[str, str], str], arch: str
+    programs: Iterable[DeviceProgram], paths: Mapping[tuple[str, str], str], chip: ChipDescription
 ) -> tuple[Entry, ...]:
     """The kernels with what they are compiled with; the keys are those of `CreateKernel`'s
     arguments, and what the check of kernels reads.
@@ -182,10 +181,10 @@ def kernel_entries(
     Args:
         programs: the programs with their kernels.
         paths: the file of each kernel, by the names of its program and its own.
-        arch: the architecture that pages are aligned for.
+        chip: what pages are aligned for.
     """
     return tuple(
-        _kernel(kernel, program, paths[program.program.name, kernel.name], arch)
+        _kernel(kernel, program, paths[program.program.name, kernel.name], chip)
         for program in programs
         for kernel in program.program.kernels
     )
@@ -213,14 +212,16 @@ def _shards(placement: TensorPlacement) -> list[int]:
     return [2, len(cores), *pages, *(first | second << 16 for first, second in pairs)]
 
 
-def _kernel(kernel: Kernel, device_program: DeviceProgram, path: str, arch: str) -> Entry:
+def _kernel(
+    kernel: Kernel, device_program: DeviceProgram, path: str, chip: ChipDescription
+) -> Entry:
     program = device_program.program
     named = {constant.name: program.value(constant.value) for constant in kernel.constants}
     named |= {f"{name}_semaphore": program.semaphores.index(name) for name in kernel.semaphores}
     compile_args = [
         value
         for operand in kernel.accessors
-        for value in _accessor(device_program.placements[operand], arch)
+        for value in _accessor(device_program.placements[operand], chip)
     ]
     entry: Entry = {
         "file": path,

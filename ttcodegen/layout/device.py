@@ -23,6 +23,7 @@ from ttcodegen.dialects.ttcore.device import DeviceAttr, DeviceDescription, devi
 from ttcodegen.dialects.ttcore.layouts import Grid, shape_text
 from ttcodegen.layout.collapse import Shape
 from ttcodegen.layout.tensor_layout import TensorLayout
+from ttcodegen.systems.cards import N150
 from ttcodegen.systems.description import SystemDescription
 
 # A device as a grid: how it is mapped to chips, and where a byte of a shard is.
@@ -68,10 +69,10 @@ class Device:
     def create(
         cls,
         mesh_shape: Sequence[int] = (1,),
-        chip_grid: tuple[int, int] = (8, 8),
+        chip_grid: tuple[int, int] = N150.grid,
         *,
         chip_ids: Sequence[int] | None = None,
-        dram_banks: int = 12,
+        dram_banks: int = N150.num_dram_channels,
     ) -> Device:
         """The chips of a mesh as one grid.
 
@@ -118,12 +119,12 @@ class Device:
         return cls.create(mesh_shape, chip.grid, dram_banks=chip.dram_grid[0] * chip.dram_grid[1])
 
     @classmethod
-    def of(cls, device: DeviceDescription, chip_grid: tuple[int, int] = (8, 8)) -> Device:
+    def of(cls, device: DeviceDescription, chip_grid: tuple[int, int] = N150.grid) -> Device:
         """The device that an attribute describes; raises ValueError if it has no map."""
         mapping = device.worker_grid.mapping
         if mapping is None:
             raise ValueError("the grid of the device has no map to its chips")
-        banks = 12 if device.dram_grid is None else prod(device.dram_grid.shape)
+        banks = N150.num_dram_channels if device.dram_grid is None else prod(device.dram_grid.shape)
         mesh = device.mesh_shape or (1,)
         return cls(device.worker_grid.shape, mapping, mesh, device.chip_ids, chip_grid, banks)
 

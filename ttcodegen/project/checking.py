@@ -59,6 +59,7 @@ from ttcodegen.project.reference import (
     given_arguments,
 )
 from ttcodegen.project.writer import CHECK_REPORT
+from ttcodegen.systems.machines import MOST_EMULATED
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -80,6 +81,16 @@ InputsOf = Callable[["ModuleOp", FuncOp], tuple[np.ndarray, ...]]
 
 _Executed = tuple[Mapping[str, Mapping[str, np.ndarray]], str | None]
 """The outputs of the C++ by function and name, and why it failed if it did."""
+
+
+def refuse_too_many_chips(mesh: Sequence[int]) -> None:
+    """Raises CompileError if the CPU backend has fewer chips than a mesh."""
+    if math.prod(mesh) > MOST_EMULATED:
+        raise CompileError(
+            f"the CPU backend emulates {MOST_EMULATED} chips, and a mesh of "
+            f"{'x'.join(map(str, mesh))} has {math.prod(mesh)}",
+            remedy="leave the check out, or check the model on a smaller mesh",
+        )
 
 
 def check_project(
@@ -113,8 +124,10 @@ def check_project(
 
     Raises:
         BuildError: if the project does not build.
-        CompileError: if the program cannot be run in numpy, or the report cannot be written.
+        CompileError: if the CPU backend has too few chips, the program cannot be run in numpy, or
+            the report cannot be written.
     """
+    refuse_too_many_chips(compiled.description.mesh)
     build_kind: ProjectKind = kind if kind in ("exe", "runner") else "both"
     name = compiled.description.name
     given = given_arguments(compiled.description, reference or {})

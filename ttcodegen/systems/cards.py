@@ -112,6 +112,9 @@ P100 = _harvested((4, 13), ((9, 0), (0, 0), (7, 0), *((row, 6) for row in (0, 1,
 BH_GALAXY = _harvested((13,), _ALL_BANKS)
 """A chip of a Galaxy: 130 cores."""
 
+NARROWEST = min((N150, P150_140, P150, P100, BH_GALAXY), key=lambda chip: chip.grid[1])
+"""The chip with the fewest columns of workers: what fits on its grid does on that of each card."""
+
 _DEFAULTS = {"wormhole_b0": N150, "blackhole": P150}
 """Defaults of every card of an architecture."""
 

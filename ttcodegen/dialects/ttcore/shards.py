@@ -9,6 +9,7 @@ from enum import Enum, StrEnum
 from typing import Literal
 
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
+from ttcodegen.systems.cards import NARROWEST
 
 # Rectangles of cores.
 
@@ -62,8 +63,9 @@ def core_ranges_text(core_ranges: Sequence[CoreRange]) -> str:
 
 # How the 2D view of a tensor is divided among the memories of cores or DRAM banks.
 
-GRID_WIDTH = 8
-"""The cores of one row of the grid that shards are laid out on, if the device has as many."""
+GRID_WIDTH = NARROWEST.grid[1]
+"""The cores of one row of the grid that shards are laid out on, if the device has as many: so they
+fit on every card."""
 
 MemoryLayout = Literal["height_sharded", "width_sharded", "block_sharded"]
 """The ways to shard a tensor."""

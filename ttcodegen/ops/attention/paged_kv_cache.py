@@ -37,10 +37,11 @@ from ttcodegen.ops.core.dimensions import expect_integers, require
 from ttcodegen.ops.core.engine import in_source
 from ttcodegen.ops.core.lowering import cpu_call, same_attributes
 from ttcodegen.ops.core.traits import CallKind, no_flops
+from ttcodegen.systems.cards import NARROWEST
 
 HEADER = "ttnn/operations/experimental/paged_cache/paged_cache.hpp"
-MOST_USERS = 64
-"""Each user's rows are on a separate core: 8 x 8 on Wormhole."""
+MOST_USERS = NARROWEST.cores
+"""Each user's rows are on a separate core: as many as every card has."""
 CACHED = (
     DataType.BFLOAT16,
     DataType.FLOAT32,

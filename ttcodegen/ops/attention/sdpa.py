@@ -41,6 +41,7 @@ from ttcodegen.ops.core.definition import (
 )
 from ttcodegen.ops.core.dimensions import Dimensions, Labels, expect_shape, require
 from ttcodegen.ops.core.traits import CallKind, Trait, attention_flops
+from ttcodegen.systems.cards import NARROWEST
 
 # Forms of attention that a single device program computes.
 
@@ -103,8 +104,8 @@ def is_one_program(op: CatalogueOp) -> bool:
 
 ATTENDED = (DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
 """Data types that the library's attention kernels take (docs/library-rules.md)."""
-MOST_USERS = 64
-"""The library's decoding has a core per user: 8 x 8 on Wormhole."""
+MOST_USERS = NARROWEST.cores
+"""The library's decoding has a core per user: as many as every card has."""
 LOWEST_MASKED = -1e30
 """Masks that go down to the lowest finite float overflow when the library divides them by the
 scale, and a row of nothing but infinities has no softmax; this is far enough below any score."""

@@ -41,10 +41,11 @@ from ttcodegen.ops.core.dimensions import expect_shape, require
 from ttcodegen.ops.core.engine import matrix_product
 from ttcodegen.ops.core.traits import product_flops
 from ttcodegen.ops.matmul.matmul import HEADER, MULTIPLIED, as_factor
+from ttcodegen.systems.cards import NARROWEST
 
 Shape = tuple[int, ...]
 
-_MOST_ACROSS, _MOST_DOWN = 8, 8
+_MOST_DOWN, _MOST_ACROSS = NARROWEST.grid
 """Cores that every Wormhole and Blackhole has."""
 _LARGEST_BLOCK = 4
 """Tiles along each side of what a core has of factors and result at a time: all of them, of

@@ -34,7 +34,7 @@ from ttcodegen.optimizer.cost.calls import CostModel, is_view
 from ttcodegen.optimizer.programs.attention_decode import DECODING, DecodeAttention
 from ttcodegen.optimizer.programs.convolution import result_of, sharded_images
 from ttcodegen.optimizer.programs.matmul import Product, config_misfit, wide_sums
-from ttcodegen.optimizer.programs.norms import norm_config
+from ttcodegen.optimizer.programs.norms import norm_config, on_rectangle
 from ttcodegen.optimizer.rewrites.dense_rows import elementwise
 
 MOVED = frozenset({"permute", "slice_static", "concat", "reshape", "composite_to_layout"})
@@ -345,7 +345,9 @@ class Ways:
             )
             return
         config = norm_config(source)
-        if config is not None:
+        if config is None and (moved := on_rectangle(source, self.model.grid)) is not None:
+            source, config = moved, norm_config(moved)
+        if config is not None and source.shards is not None:
             kept = call.result.sharded(source.memory_layout or "", source.shards)
             yield Way((source, *vectors), (kept,), {"program_config": config})
 

@@ -19,10 +19,8 @@ from ttcodegen.systems.description import ChipDescription
 
 ROW_ALIGNMENT = 16
 """Bytes that rows of row-major tensors are padded to."""
-STREAM_ALIGNMENT = 32
-"""Bytes that pages are padded to in the buffer that they are streamed through into shards."""
-STREAM_TAIL = 128
-"""Bytes at the end of that buffer."""
+STREAMED_AT_ONCE = 4
+"""Pages in the buffer that pages are streamed through into shards."""
 F32_TILE = tile_bytes_of(DataType.FLOAT32)
 BF16_TILE = tile_bytes_of(DataType.BFLOAT16)
 
@@ -38,6 +36,13 @@ def allocated_bytes(placement: TensorPlacement, banks: int, alignment: int) -> i
     if placement.buffer_type != "l1":
         return 0
     return align_up(placements.bank_bytes(placement, banks, ROW_ALIGNMENT), alignment)
+
+
+def stream_bytes(page: int, chip: ChipDescription) -> int:
+    """Bytes of the buffer that pages are streamed through into shards: each has room to begin
+    where it does in DRAM (interleaved_to_sharded_program_factory.cpp of tt-metal 0.70.1)."""
+    alignment = chip.noc_dram_address_align_bytes
+    return STREAMED_AT_ONCE * align_up(page + alignment, alignment)
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from ttcodegen.optimizer.programs.convolution import Convolution, most_pixels
 from ttcodegen.optimizer.programs.convolution_cores import DividedCores
 from ttcodegen.optimizer.programs.convolution_plan import Plan, Setting, element_bytes
 from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import ChipDescription
 
 NARROW_IMAGE = 200
 """Pixels of a row below which an image is cut across its columns."""
@@ -340,15 +341,20 @@ class _Whole:
             out = self._between()
             self._run(self._automatic_product(image), image, out)
             if out != self.result:
-                self._run(moved(out, self.result), image, out, self.result)
+                self._run(moved(out, self.result, self.chip), image, out, self.result)
         else:
             if placed != image:
-                self._run(moved(image, placed), image, placed)
+                self._run(moved(image, placed, self.chip), image, placed)
             self._of_shards(placed)
         return Footprint(
             max(program.buffers for program in self.programs),
             max(program.tensors for program in self.programs),
         )
+
+    @property
+    def chip(self) -> ChipDescription:
+        """The chip that the programs run on."""
+        return default_system(self.setting.arch).chip
 
     def _run(self, buffers: int, *tensors: TensorPlacement | int) -> None:
         """A program, and what is in L1 while it runs besides the image."""
@@ -356,7 +362,7 @@ class _Whole:
         keeps = self.image not in tensors and not (freed and self.programs)
         live = (*tensors, self.image) if keeps else tensors
         banks = self.setting.grid.cores
-        rounded = default_system(self.setting.arch).chip.noc_dram_address_align_bytes
+        rounded = self.chip.noc_dram_address_align_bytes
         size = sum(
             tensor if isinstance(tensor, int) else allocated_bytes(tensor, banks, rounded)
             for tensor in live
@@ -393,7 +399,7 @@ class _Whole:
                 self._run(_halo(placed), placed, source)
             self._run(plan.buffers(computed.with_(layout=Layout.TILE)), source, computed)
         if result != computed and result.buffer_type == "l1":
-            self._run(moved(computed, result), source, computed, result)
+            self._run(moved(computed, result, self.chip), source, computed, result)
 
     def _between(self) -> TensorPlacement:
         """The result of a product of interleaved matrices, before it is moved."""

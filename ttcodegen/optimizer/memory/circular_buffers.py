@@ -32,8 +32,7 @@ from ttcodegen.optimizer.core.footprint import (
     BF16_TILE,
     F32_TILE,
     ROW_ALIGNMENT,
-    STREAM_ALIGNMENT,
-    STREAM_TAIL,
+    stream_bytes,
 )
 from ttcodegen.optimizer.memory.head_buffers import (
     embedded,
@@ -54,6 +53,8 @@ READ_AT_ONCE = 4_096
 """Bytes of the rows that a slice reads before it waits for them, if a row is no longer."""
 WRITTEN_AT_ONCE = 32_768
 """The same of what padding writes."""
+ROW_TAIL = 128
+"""Bytes after rows of row-major tensors that are reshaped or repeated."""
 ROW_LIMIT = 524_288
 """Bytes that tilizing and untilizing take at most for each of their buffers."""
 
@@ -97,13 +98,14 @@ def _alike(a: TensorPlacement, b: TensorPlacement) -> bool:
     return _in_l1_shards(a) and a.shards == b.shards and a.memory_layout == b.memory_layout
 
 
-def moved(source: TensorPlacement, target: TensorPlacement) -> int:
+def moved(source: TensorPlacement, target: TensorPlacement, chip: ChipDescription) -> int:
     """A tensor that is brought to another place."""
     if _is_copied(source, target):
-        return align_up(_row(source), STREAM_ALIGNMENT) + 2 * _padded_row(target)
+        row = align_up(_row(source), chip.noc_dram_address_align_bytes)
+        return row + 2 * _padded_row(target, chip)
     if source.shards is None and target.shards is not None:
         page = _page(source) if source.layout is Layout.TILE else _row(target)
-        size = 4 * align_up(page, STREAM_ALIGNMENT) + STREAM_TAIL
+        size = stream_bytes(page, chip)
         # Shards in DRAM are gathered in L1 first; what is converted comes there as it was.
         gathered = source.data_type != target.data_type or target.buffer_type == "dram"
         as_it_was = target.with_(data_type=source.data_type)
@@ -112,7 +114,7 @@ def moved(source: TensorPlacement, target: TensorPlacement) -> int:
         same = source.data_type == target.data_type
         return 0 if same else _shard_bytes(source.with_(data_type=target.data_type))
     if source.shards is not None and target.shards is not None:
-        return _resharded(source, target)
+        return _resharded(source, target, chip)
     if source.layout is Layout.TILE:
         double = 2 * tile_bytes(source)
         return double + (2 * tile_bytes(target) if source.data_type != target.data_type else 0)
@@ -130,13 +132,14 @@ def _is_copied(source: TensorPlacement, target: TensorPlacement) -> bool:
     return any(_row(p) % ROW_ALIGNMENT for p in rows)
 
 
-def _padded_row(placement: TensorPlacement) -> int:
+def _padded_row(placement: TensorPlacement, chip: ChipDescription) -> int:
     """Bytes from one row to the next."""
-    alignment = ROW_ALIGNMENT if placement.buffer_type == "l1" else STREAM_ALIGNMENT
+    in_l1 = placement.buffer_type == "l1"
+    alignment = ROW_ALIGNMENT if in_l1 else chip.noc_dram_address_align_bytes
     return align_up(_row(placement), alignment)
 
 
-def _resharded(source: TensorPlacement, target: TensorPlacement) -> int:
+def _resharded(source: TensorPlacement, target: TensorPlacement, chip: ChipDescription) -> int:
     if source.buffer_type == target.buffer_type == "dram":
         return _page(source)
     if source.data_type != target.data_type:
@@ -145,12 +148,12 @@ def _resharded(source: TensorPlacement, target: TensorPlacement) -> int:
         return 0
     if source.buffer_type == "dram":
         return _row(source) + 2 * _row(target)
-    size = 4 * align_up(_row(target), STREAM_ALIGNMENT) + STREAM_TAIL
+    size = stream_bytes(_row(target), chip)
     return size + (_shard_bytes(target) if target.buffer_type == "dram" else 0)
 
 
-def _moved(call: LibraryCall) -> int:
-    return moved(call.operands[0], call.result)
+def _moved(call: LibraryCall, chip: ChipDescription) -> int:
+    return moved(call.operands[0], call.result, chip)
 
 
 def _tiles_across(placement: TensorPlacement) -> int:
@@ -204,7 +207,7 @@ def _reshaped(call: LibraryCall) -> int | None:
         # What is turned to rows on the way is sharded.
         return 2 * tile_bytes(source) + 2 * BF4_TILE
     rows = [_row(p.with_(shards=None)) for p in (source, target)]
-    return 2 * (2 * rows[0] + STREAM_TAIL) + 2 * (rows[1] + ROW_ALIGNMENT)
+    return 2 * (2 * rows[0] + ROW_TAIL) + 2 * (rows[1] + ROW_ALIGNMENT)
 
 
 def _holds_rows(placement: TensorPlacement) -> bool:
@@ -216,7 +219,7 @@ def _is_aligned(placement: TensorPlacement) -> bool:
     return all(size % TILE_SIDE == 0 for size in placement.shape[-2:])
 
 
-def _sliced(call: LibraryCall) -> int:
+def _sliced(call: LibraryCall, chip: ChipDescription) -> int:
     """Pages that are copied; parts that begin or end inside of tiles by way of rows."""
     source, result = call.operands[0], call.result
     if source.shape == result.shape:
@@ -226,7 +229,7 @@ def _sliced(call: LibraryCall) -> int:
         rows = source.shards is not None and result.shards is not None
         if strided and not rows:
             return 2 * _row(result.with_(shards=None))
-        return 0 if rows else _sliced_rows(result)
+        return 0 if rows else _sliced_rows(result, chip)
     if _is_aligned(result) and not strided:
         return 2 * tile_bytes(source)
     as_rows = source.with_(layout=Layout.ROW_MAJOR)
@@ -235,9 +238,9 @@ def _sliced(call: LibraryCall) -> int:
     )
 
 
-def _sliced_rows(result: TensorPlacement) -> int:
+def _sliced_rows(result: TensorPlacement, chip: ChipDescription) -> int:
     """Two times the rows that are read before they are waited for."""
-    row = _padded_row(result.with_(shards=None))
+    row = _padded_row(result.with_(shards=None), chip)
     at_once = min(1 << max(READ_AT_ONCE // row, 1).bit_length() - 1, TILE_SIDE)
     return 2 * at_once * row
 
@@ -452,10 +455,12 @@ def _reordered(call: LibraryCall, chip: ChipDescription) -> int:
     return reordering_buffers(call, chip.cores, performance_of(chip).l1_bank)
 
 
-def _relaid(call: LibraryCall) -> int:
+def _relaid(call: LibraryCall, chip: ChipDescription) -> int:
     """A call that changes layout, place and data type, as far as they differ."""
     source, target = call.operands[0], call.result
-    return _moved(call) if source.layout is target.layout else sorted_rows(source, target)
+    if source.layout is target.layout:
+        return _moved(call, chip)
+    return sorted_rows(source, target)
 
 
 def _repeated(call: LibraryCall) -> int:
@@ -465,7 +470,7 @@ def _repeated(call: LibraryCall) -> int:
         return 0
     rows, repeated = (_as_rows(p) for p in (source, result))
     is_longer = source.shape[-1:] != result.shape[-1:]
-    size = 2 * (_row(repeated) if is_longer else _row(rows) + STREAM_TAIL)
+    size = 2 * (_row(repeated) if is_longer else _row(rows) + ROW_TAIL)
     if source.layout is Layout.TILE:
         interleaved = source.with_(shards=None)
         return max(size, sorted_rows(interleaved, rows), sorted_rows(repeated, result))
@@ -511,11 +516,8 @@ _BINARY = frozenset({"add", "subtract", "multiply", "divide", "pow", "maximum", 
 
 _Rule = Callable[[LibraryCall], int | None]
 _RULES: dict[str, _Rule] = {
-    **dict.fromkeys(("to_memory_config", "to_device"), _moved),
     "to_layout": _changed_layout,
-    "composite_to_layout": _relaid,
     "typecast": _typecast,
-    "slice_static": _sliced,
     "concat": _joined,
     "pad": _padded,
     "reshape": _reshaped,
@@ -534,6 +536,9 @@ _RULES: dict[str, _Rule] = {
 }
 _RuleOfChip = Callable[[LibraryCall, ChipDescription], int | None]
 _RULES_OF_CHIPS: dict[str, _RuleOfChip] = {
+    **dict.fromkeys(("to_memory_config", "to_device"), _moved),
+    "composite_to_layout": _relaid,
+    "slice_static": _sliced,
     **dict.fromkeys(("permute", "transpose"), _reordered),
     "embedding": _embedded,
     "softmax": softmax,

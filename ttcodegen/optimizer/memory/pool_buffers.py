@@ -14,7 +14,7 @@ from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import tile_bytes
 from ttcodegen.optimizer.core.call import LibraryCall
-from ttcodegen.optimizer.core.footprint import STREAM_ALIGNMENT, STREAM_TAIL
+from ttcodegen.optimizer.core.footprint import stream_bytes
 from ttcodegen.optimizer.programs.pool_shards import PoolShards, pool_shards
 from ttcodegen.systems.description import ChipDescription
 
@@ -24,7 +24,7 @@ TILE_ELEMENTS = TILE_SIDE * TILE_SIDE
 def pool_buffers(call: LibraryCall, chip: ChipDescription) -> int:
     """Bytes of the largest of the programs that a pool is made of."""
     image, width = call.operands[0], shards_of_pool(call, chip).width
-    return max(_streamed(image, width), _halo(image, width), _pooled(call, width))
+    return max(_streamed(image, width, chip), _halo(image, width), _pooled(call, width))
 
 
 def shards_of_pool(call: LibraryCall, chip: ChipDescription) -> PoolShards:
@@ -32,12 +32,12 @@ def shards_of_pool(call: LibraryCall, chip: ChipDescription) -> PoolShards:
     return pool_shards(call, chip, _pooled)
 
 
-def _streamed(image: TensorPlacement, width: int) -> int:
+def _streamed(image: TensorPlacement, width: int, chip: ChipDescription) -> int:
     """Interleaved pages on their way into shards."""
     if image.shards is not None:
         return 0
     page = tile_bytes(image) if image.layout is Layout.TILE else width * _element_bytes(image)
-    return 4 * align_up(page, STREAM_ALIGNMENT) + STREAM_TAIL
+    return stream_bytes(page, chip)
 
 
 def _halo(image: TensorPlacement, width: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ttcodegen.dialects.ttcore.shards import CoreRange, Shards
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import CoreGrid, LayerNormSharded
@@ -30,6 +31,29 @@ def norm_misfit(source: TensorPlacement, config: LayerNormSharded) -> str | None
     if config.subblock_w > MOST_NORM_SUBBLOCK:
         return f"a subblock has {MOST_NORM_SUBBLOCK} tiles at most"
     return None
+
+
+def on_rectangle(source: TensorPlacement, grid: CoreGrid) -> TensorPlacement | None:
+    """Rows sharded by width over as many cores as fill a rectangle of the grid and divide the
+    tiles of a row; None if that is a single core, or there are several rows of shards.
+
+    Programs that shard by width fill the grid row by row: on 11 or 13 columns few counts of cores
+    are a rectangle, which the normalisations of tt-metal 0.70.1 ask for."""
+    if source.shards is None or source.memory_layout != "width_sharded":
+        return None
+    height, width = source.collapsed_shape()
+    boxes = {
+        columns * rows: CoreGrid(columns, rows)
+        for rows in range(grid.rows, 0, -1)
+        for columns in range(1, grid.columns + 1)
+    }
+    across = max((n for n in divisors(width) if n in boxes), default=1)
+    if across == 1:
+        return None
+    box = boxes[across]
+    cores = (CoreRange(0, 0, box.columns - 1, box.rows - 1),)
+    shape = (height * TILE_SIDE, width // across * TILE_SIDE)
+    return source.sharded("width_sharded", Shards(shape, cores))
 
 
 def norm_config(source: TensorPlacement) -> LayerNormSharded | None:

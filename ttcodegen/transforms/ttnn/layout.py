@@ -50,7 +50,7 @@ class TTNNLayout(ModulePass):
             return
         op.attributes.pop(LAYOUTS_WANTED, None)
         system = system_of(op)
-        columns = GRID_WIDTH if system is None else min(GRID_WIDTH, system.chip.grid[1])
+        columns = GRID_WIDTH if system is None else system.chip.grid[1]
         for function in op.walk():
             if isinstance(function, FuncOp):
                 _assign(function, columns)
@@ -62,12 +62,12 @@ def assign_wanted_layouts(context: Context, module: ModuleOp) -> None:
         TTNNLayout().apply(context, module)
 
 
-def _assign(function: FuncOp, grid_width: int) -> None:
+def _assign(function: FuncOp, columns: int) -> None:
     block = body_of(function)
     for argument in list(block.args):
         placement = _argument_placement(function, argument)
         Rewriter.replace_value_with_new_type(argument, placed_type(placement))
-    assigner = _Assigner(grid_width)
+    assigner = _Assigner(columns)
     classes = ttnn_op_classes()
     rebuild(function, lambda insert, m: OpBuilder(classes, insert, m), assigner.rewrite)
     _erase_unneeded_conversions(function)
@@ -171,8 +171,8 @@ def _as_asked(placement: TensorPlacement, asked: TensorPlacement | None) -> Tens
 class _Assigner:
     """Rewrites one function; remembers the conversions that were made of each value."""
 
-    grid_width: int
-    """The cores of a row that shards are laid out on."""
+    columns: int
+    """The cores of a row of the device: those that the library puts results on."""
     converted: dict[tuple[SSAValue, TensorPlacement], SSAValue] = field(
         default_factory=dict[tuple[SSAValue, TensorPlacement], SSAValue]
     )
@@ -247,12 +247,14 @@ class _Assigner:
             if wanted.misfit() is not None:
                 wanted = wanted.interleaved()
         if spec.shards is not None:
-            wanted = wanted.height_sharded(self._laid_out(spec.shards(op)))
+            wanted = wanted.height_sharded(
+                self._laid_out(spec.shards(op), min(GRID_WIDTH, self.columns))
+            )
         return wanted
 
-    def _laid_out(self, shards: Shards) -> Shards:
-        """Shards on the first cores of this device."""
-        return Shards.by_rows(shards.cores, shards.shape, self.grid_width)
+    def _laid_out(self, shards: Shards, columns: int) -> Shards:
+        """Shards on the first cores of this device, so many in a row."""
+        return Shards.by_rows(shards.cores, shards.shape, columns)
 
     def convert(self, builder: OpBuilder, value: SSAValue, wanted: TensorPlacement) -> SSAValue:
         """`value` with that placement, by one op however often it is needed."""
@@ -309,5 +311,5 @@ class _Assigner:
         placement = TensorPlacement(shape_of(result.type), data_type, layout)
         if rule.shards is not None:
             memory_layout, shards = rule.shards(op, index)
-            return placement.sharded(memory_layout, self._laid_out(shards))
+            return placement.sharded(memory_layout, self._laid_out(shards, self.columns))
         return placement.on_host() if memory is Memory.HOST else placement

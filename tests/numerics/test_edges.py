@@ -11,7 +11,7 @@ from xdsl.dialects.func import FuncOp
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.numerics.drawing import draw_inputs
-from ttcodegen.numerics.edges import edge_cases
+from ttcodegen.numerics.edges import chosen_edges, edge_cases
 from ttcodegen.parsing import parse_module
 
 TEXT = """
@@ -60,6 +60,45 @@ def test_every_edge_is_among_the_cases() -> None:
     assert len(np.unique(found["ties"][0])) < 20
     assert all(len(np.unique(each)) == 1 for each in (found["all equal"][0], found["all equal"][1]))
     assert x.shape == (8, 32)
+
+
+LIMITED = """
+func.func @main(%at: tensor<4xi32>, %free: tensor<4xi32>, %table: tensor<10x32xf32>)
+    -> (tensor<4x32xf32>, tensor<4x32xf32>) {
+  %0 = "ttir.clamp_scalar"(%at) <{min = 0 : i32, max = 9 : i32}> : (tensor<4xi32>) -> tensor<4xi32>
+  %1 = "ttir.embedding"(%0, %table) : (tensor<4xi32>, tensor<10x32xf32>) -> tensor<4x32xf32>
+  %2 = "ttir.embedding"(%free, %table) : (tensor<4xi32>, tensor<10x32xf32>) -> tensor<4x32xf32>
+  return %1, %2 : tensor<4x32xf32>, tensor<4x32xf32>
+}"""
+
+
+def test_indices_are_out_of_bounds_where_the_source_limits_them() -> None:
+    at, free, _ = cases(LIMITED)["one beyond"]
+    assert 10 in at
+    assert free.min() >= 0
+    assert free.max() < 10
+
+
+def test_large_numbers_are_among_the_cases() -> None:
+    x, *_, positive = cases(TEXT)["largest"]
+    assert {np.float32(3e38), np.float32(-3e38)} <= set(x.reshape(-1))
+    assert np.abs(positive).max() < 1e38
+
+
+def test_the_choice_is_finite_and_has_several_kinds() -> None:
+    module = parse_module(Source("m.mlir", TEXT))
+    (function,) = (op for op in module.ops if isinstance(op, FuncOp))
+    chosen = chosen_edges(module, function, draw_inputs(module, function, 0))
+    assert chosen is not None
+    x, i, u, at, _, positive = chosen
+    assert all(np.isfinite(each).all() for each in chosen)
+    assert (np.signbit(x) & (x == 0)).any()
+    assert (~np.signbit(x) & (x == 0)).any()
+    assert len(np.unique(x)) < x.size - 8
+    assert {-(2**31), 2**31 - 1, 2**24 + 1} <= set(i.reshape(-1).tolist())
+    assert 2**32 - 1 in u
+    assert at.max() < 10
+    assert positive.min() > 0
 
 
 def test_masks_hide_whole_rows() -> None:

@@ -72,6 +72,30 @@ def test_the_cpp_runs_beside_numpy(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     )
 
 
+@pytest.mark.parametrize("fault", [False, True])
+def test_a_choice_of_edges_is_run_beside_what_is_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: bool
+) -> None:
+    """The C++ is wrong for zeros alone, of which none is drawn."""
+    source = Source("double.mlir", SOURCE.text.replace("2x3", "16x32"))
+    compiled = compile_module(source, CompileOptions("double"))
+    runs: list[np.ndarray] = []
+
+    def execute(_: Path, given: Any, *__: Any) -> Any:
+        (x,) = given[0].inputs
+        runs.append(x)
+        return {"double": {"y": np.where(x == 0, 7.0 * fault, x * 2).astype(np.float32)}}, None
+
+    monkeypatch.setattr(checking, "build_project", lambda *_: BuiltProject(tmp_path / "x", None))
+    monkeypatch.setattr(checking, "run_executable", execute)
+    checks = checking.check_project(source, compiled, tmp_path, TOOLCHAIN)
+    assert len(runs) == 2
+    assert not (runs[0] == 0).any()
+    assert (runs[1] == 0).any()
+    found = [(check.name, check.passed) for check in checks]
+    assert found == [("y", True), *([("y (edges)", False)] if fault else [])]
+
+
 def test_a_failed_build_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = compile_module(SOURCE, CompileOptions("double"))
 

@@ -13,6 +13,9 @@ from ttcodegen.layout.placements import stored_bytes
 from ttcodegen.ops.core.definition import TTNN
 from ttcodegen.ops.core.traits import OpShapes, one_per_element
 
+_QUICK = 200_000_000
+"""Operations and bytes."""
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -35,6 +38,15 @@ def cost_of(program: file.Program, operation: file.Operation) -> Cost:
     operands = [program.tensors[tensor].type.placement for tensor in operation.operands]
     results = [program.tensors[tensor].type.placement for tensor in operation.results]
     return call_work(name, operands, results, _attributes(operation))
+
+
+def runs_quickly(binary: object) -> bool:
+    """True if numpy and the C++ run a lowered program in less than a fifth of the time of the
+    shortest build; never of the emulated device, which takes longer."""
+    if not isinstance(binary, file.Binary):
+        return False
+    costs = (cost_of(each, op) for each in binary.programs for op in each.operations)
+    return sum(cost.flops + cost.moved for cost in costs) <= _QUICK
 
 
 def call_work(

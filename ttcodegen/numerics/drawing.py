@@ -85,6 +85,18 @@ class Usage:
         uses = self._walk(value, lambda use: _moves(use) or _shifts_index(use))
         return [use for use in uses if use.spec.input_kind == "index"]
 
+    def beyond_bounds(self, value: SSAValue) -> tuple[int, int] | None:
+        """One after the last index and one before the first, if `value` holds indices that all uses
+        limit or leave out where they are out of bounds; None if it has none, or some do not."""
+        uses = list(self._walk(value, lambda use: _moves(use) or _is_free_index(use)))
+        last = [use.op.parameter("max") for use in uses if use.name == "clamp_scalar"]
+        for use in uses:
+            if use.spec.input_kind == "index":
+                if use.name != "scatter" or not use.op.parameter("scatter_dims_to_operand_dims"):
+                    return None
+                last += [size - 1 for size in use.op.shape(use.op.definition.operands[0].name)]
+        return (int(max(last)) + 1, -1) if last and self.as_index(value) else None
+
     def _walk(self, value: SSAValue, follows: Callable[[Use], bool]) -> Iterator[Use]:
         was_float = _is_float(value)
         seen = {value}
@@ -167,6 +179,11 @@ def weights_of(op: CatalogueOp) -> list[SSAValue]:
     """The operands that are weights of the op."""
     weights = {spec.name for spec in _meant(op).operands if spec.input_kind == "weight"}
     return [v for name, group in op.operand_groups().items() if name in weights for v in group]
+
+
+def _is_free_index(use: Use) -> bool:
+    """True if the result may be out of bounds as the operand may."""
+    return _shifts_index(use) and use.name != "clamp_scalar"
 
 
 def _shifts_index(use: Use) -> bool:

@@ -1,18 +1,18 @@
-"""Inputs from the edges of what arguments may hold, for `--check=edges`.
+"""Inputs from the edges of what arguments may hold, for `--check`.
 
 Each case puts edges of one kind into the drawn inputs of a function. Weights stay as they are
 drawn, for they are finite. What an argument is to the program is read off its uses, as for drawing:
-indices stay within bounds, masks hide whole rows.
+indices stay within bounds unless the source says what others mean, masks hide whole rows.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, bf16, f16, f32, f64
 from xdsl.dialects.func import FuncOp
 
 from ttcodegen.dialects.core.datatypes import DataType, element_of, normalized_data_type
@@ -21,10 +21,15 @@ from ttcodegen.naming.arguments import argument_names
 from ttcodegen.numerics.drawing import Usage, Use, common_domain, is_mask, masks_scores
 from ttcodegen.transforms.ttnn.layout import argument_type
 
+LARGEST = "largest"
+"""The case of numbers that products and sums of them overflow with."""
+
 CASES = (
     "all equal",
     "ties",
     "first and last",
+    "one beyond",
+    LARGEST,
     "zeros and subnormals",
     "infinities",
     "NaN",
@@ -34,6 +39,9 @@ CASES = (
 
 _EVERY = 13
 """One of so many elements is an edge, so that most results say something."""
+_LEAST_CHOSEN = 64
+"""Arguments of fewer elements stay as drawn in the choice: one number of them is a parameter, of
+which an edge is no ordinary case."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +54,10 @@ class _Argument:
     is_index: bool
     is_mask: bool
     domain: tuple[float, float] | None
+    beyond: tuple[int, int] | None
+    """Of an index that may be out of bounds: one after the last, and one before the first."""
+    becomes_float: bool
+    """True if integers are computed with as floats, which large ones are not."""
 
 
 def edge_cases(
@@ -58,21 +70,45 @@ def edge_cases(
         function: a function of TTIR ops.
         drawn: its inputs by name, as `draw_inputs` draws them.
     """
+    arguments = _arguments(module, function, drawn)
+    for case in CASES:
+        if (changed := _changed(arguments, [_edges(case, each) for each in arguments])) is not None:
+            yield case, changed
+
+
+def chosen_edges(
+    module: ModuleOp, function: FuncOp, drawn: Mapping[str, np.ndarray]
+) -> tuple[np.ndarray, ...] | None:
+    """The inputs with a choice of finite edges, of several kinds at once; None if they have none.
+
+    Args:
+        module: the module of the function.
+        function: a function of TTIR ops.
+        drawn: its inputs by name, as `draw_inputs` draws them.
+    """
+    arguments = _arguments(module, function, drawn)
+    return _changed(arguments, [_choice(each) for each in arguments])
+
+
+def _arguments(
+    module: ModuleOp, function: FuncOp, drawn: Mapping[str, np.ndarray]
+) -> list[_Argument]:
     usage = Usage(module)
-    arguments = [
+    return [
         _argument(usage, function, index, name, drawn[name])
         for index, name in enumerate(argument_names(function))
     ]
-    for case in CASES:
-        found = [_edges(case, each) for each in arguments]
-        if any(array is not None for array in found):
-            yield (
-                case,
-                tuple(
-                    each.drawn if array is None else array
-                    for each, array in zip(arguments, found, strict=True)
-                ),
-            )
+
+
+def _changed(
+    arguments: Sequence[_Argument], found: Sequence[np.ndarray | None]
+) -> tuple[np.ndarray, ...] | None:
+    """All inputs, those that were found in place of what was drawn; None if none was found."""
+    if all(array is None for array in found):
+        return None
+    return tuple(
+        each.drawn if array is None else array for each, array in zip(arguments, found, strict=True)
+    )
 
 
 def _argument(
@@ -92,9 +128,12 @@ def _argument(
         is_index,
         is_mask(name, uses) or masks_scores(name, uses),
         _domain(uses),
+        usage.beyond_bounds(argument),
+        any(use.name == "typecast" and use.op.result_type.element_type in _FLOATS for use in uses),
     )
 
 
+_FLOATS = (bf16, f16, f32, f64)
 _FIXED_KINDS = frozenset({"weight", "variance"})
 
 
@@ -116,6 +155,22 @@ def _edges(case: str, argument: _Argument) -> np.ndarray | None:
     return _float_edges(case, argument)
 
 
+def _choice(argument: _Argument) -> np.ndarray | None:
+    """The argument with ties, zeros of both signs or integers at both ends, None if it has none."""
+    drawn = argument.drawn
+    if argument.is_weight or argument.is_mask or drawn.dtype == bool or drawn.size == 0:
+        return None
+    if argument.is_index:
+        return _integer_edges("first and last", argument)
+    if drawn.size < _LEAST_CHOSEN:
+        return None
+    if not argument.data_type.is_float:
+        return None if argument.becomes_float else _integer_edges("first and last", argument)
+    tie = float(drawn.reshape(-1)[0])
+    low, high = argument.domain or (-math.inf, math.inf)
+    return _sprinkled(drawn, [tie, tie, 0.0, -0.0] if low < 0 < high else [tie])
+
+
 def _with_empty_rows(argument: _Argument) -> np.ndarray | None:
     found = argument.drawn.copy()
     if found.ndim < 2 or found.shape[-2] < 2:
@@ -134,6 +189,9 @@ def _integer_edges(case: str, argument: _Argument) -> np.ndarray | None:
     low, high = drawn.min(), drawn.max()
     if case == "all equal":
         return np.full_like(drawn, high)
+    if case == "one beyond" and argument.beyond is not None:
+        least = np.iinfo(drawn.dtype).min
+        return _sprinkled(drawn, [n for n in argument.beyond if n >= least], every=3)
     if case != "first and last":
         return None
     numbers: list[float] = [low, high]
@@ -161,12 +219,17 @@ def _float_edges(case: str, argument: _Argument) -> np.ndarray | None:
             if math.isinf(low) or math.isinf(high):
                 return None
             return _sprinkled(drawn, [low, high])
+        case _ if case == LARGEST:
+            is_free = math.isinf(low) and math.isinf(high)
+            return _sprinkled(drawn, [3e38, -3e38]) if is_free else None
         case "zeros and subnormals":
             return _sprinkled(drawn, [-0.0, 0.0, 1e-40, -1e-40]) if low < 0 < high else None
         case "infinities":
             return _sprinkled(drawn, [math.inf, -math.inf])
-        case _:
+        case "NaN":
             return _sprinkled(drawn, [math.nan])
+        case _:
+            return None
 
 
 def _sprinkled(drawn: np.ndarray, numbers: list[float], every: int = _EVERY) -> np.ndarray:

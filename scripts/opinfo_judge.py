@@ -15,6 +15,8 @@ import argparse
 import contextlib
 import io
 import itertools
+import json
+import os
 import random
 import re
 import shutil
@@ -373,7 +375,46 @@ _PLACES = frozenset(
 
 
 def judge_in_cpp(samples: Sequence[Sample], folder: Path) -> None:
-    """Builds samples that lower in one project and runs it; halves of them, if that fails."""
+    """Builds samples that lower in one project and runs it, in a process of its own, which may end
+    as it likes; halves of them, if that fails."""
+    found = _apart(lambda: _outcomes_in_cpp(samples, folder))
+    if isinstance(found, list):
+        for sample, (outcome, detail) in zip(samples, found, strict=True):
+            sample.outcome, sample.detail = outcome, detail
+    elif len(samples) == 1:
+        samples[0].outcome, samples[0].detail = "fails", found[:600]
+    else:
+        half = len(samples) // 2
+        judge_in_cpp(samples[:half], folder)
+        judge_in_cpp(samples[half:], folder)
+
+
+def _apart(run: Callable[[], list[tuple[str, str]]]) -> list[tuple[str, str]] | str:
+    """What a function gives in a process of its own, or why it gives nothing."""
+    with tempfile.TemporaryFile() as answer:
+        child = os.fork()
+        if child == 0:
+            # Nothing of the parent is to be cleaned up here.
+            try:
+                found: list[tuple[str, str]] | str = run()
+            except BaseException as error:
+                found = _first_line(error)
+            answer.write(json.dumps(found).encode())
+            answer.flush()
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        answer.seek(0)
+        text = answer.read()
+    if os.WIFSIGNALED(status) or not text:
+        return f"the process ended with {signal.Signals(os.WTERMSIG(status)).name}"
+    return (
+        [(each[0], each[1]) for each in said]
+        if isinstance(said := json.loads(text), list)
+        else said
+    )
+
+
+def _outcomes_in_cpp(samples: Sequence[Sample], folder: Path) -> list[tuple[str, str]]:
     import ttcodegen
     import ttcodegen.torch as frontend
     from ttcodegen.frontends.torch.tensors import tensor_array
@@ -381,28 +422,20 @@ def judge_in_cpp(samples: Sequence[Sample], folder: Path) -> None:
     tensors = tuple(tensor for sample in samples for tensor in sample.inputs)
     others = tuple(tensor for sample in samples for tensor in sample.second)
     shutil.rmtree(folder, ignore_errors=True)
-    try:
-        with contextlib.redirect_stderr(io.StringIO()):
-            frontend.compile(module_of(samples), tensors, out=folder, name="bundle", build=True)
-        model = ttcodegen.load(folder)
-        results = [model.forward(*map(tensor_array, each)) for each in (tensors, others)]
-        # What changes its arguments gives a pair: its results, and what they have become.
-        results = [
-            each[0] if len(each) == 2 and isinstance(each[1], dict) else each for each in results
-        ]
-        counts = [len(sample(*sample.inputs)) for sample in samples]
-    except Exception as error:
-        if len(samples) == 1:
-            samples[0].outcome, samples[0].detail = "fails", str(error)[:600]
-            return
-        half = len(samples) // 2
-        judge_in_cpp(samples[:half], folder)
-        judge_in_cpp(samples[half:], folder)
-        return
+    with contextlib.redirect_stderr(io.StringIO()):
+        frontend.compile(module_of(samples), tensors, out=folder, name="bundle", build=True)
+    model = ttcodegen.load(folder)
+    results = [model.forward(*map(tensor_array, each)) for each in (tensors, others)]
+    # What changes its arguments gives a pair: its results, and what they have become.
+    results = [
+        each[0] if len(each) == 2 and isinstance(each[1], dict) else each for each in results
+    ]
     at = 0
-    for sample, count in zip(samples, counts, strict=True):
-        _settle(sample, [np_results[at : at + count] for np_results in results])
+    for sample in samples:
+        count = len(sample(*sample.inputs))
+        _settle(sample, [each[at : at + count] for each in results])
         at += count
+    return [(sample.outcome, sample.detail) for sample in samples]
 
 
 def judged(

@@ -1,6 +1,6 @@
 """Puts the tests of StableHLO's reference interpreter to the compiler.
 
-usage: python scripts/stablehlo_interpreter.py FOLDER [--run flatbuffer|cpp] [--only TEXT]...
+usage: python -m scripts.stablehlo_interpreter FOLDER [--run flatbuffer|cpp] [--only TEXT]...
        [--write PAGE] [OPTION...]
 
 FOLDER is `stablehlo/tests/interpret` of openxla/stablehlo: functions of constants, whose results

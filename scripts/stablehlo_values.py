@@ -1,6 +1,6 @@
 """Puts StableHLO's own testdata to the compiler: functions with inputs and the values jax expects.
 
-usage: python scripts/stablehlo_values.py FOLDER [--run flatbuffer|cpp] [--only TEXT]...
+usage: python -m scripts.stablehlo_values FOLDER [--run flatbuffer|cpp] [--only TEXT]...
        [--sample N] [--write PAGE] [OPTION...]
 
 FOLDER has modules as in `stablehlo/testdata` of openxla/stablehlo: `@inputs` and `@expected` give

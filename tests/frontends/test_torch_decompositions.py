@@ -166,6 +166,8 @@ VALUES: dict[str, Case] = {
         ),
         (TALL, SYMMETRIC),
     ),
+    # A matrix that is none of those: only the lower triangle is read.
+    "one triangle": (lambda x: (T.linalg.pinv(x, hermitian=True),), (MATRIX[:2, :2] * 2,)),
     "pools with places": (
         lambda x, v: (
             *T.nn.functional.max_pool2d(x, 3, 2, 1, ceil_mode=True, return_indices=True),

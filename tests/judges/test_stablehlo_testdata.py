@@ -40,6 +40,41 @@ def test_the_values_of_jax_are_found(testdata: Path, level: str, f16: str, share
     assert wrong <= named
 
 
+def test_tests_of_the_interpreter_become_functions_of_their_constants(tmp_path: Path) -> None:
+    pytest.importorskip("jax.interpreters.mlir", reason="jax is not installed: pip install jax")
+    from scripts.stablehlo_interpreter import functions
+    from scripts.stablehlo_values import judge
+
+    text = """// RUN: nothing
+func.func @iota_of_a_shape() {
+  %shape = stablehlo.constant dense<[2]> : tensor<1xi32>
+  %0 = stablehlo.dynamic_iota %shape, dim = 0 : (tensor<1xi32>) -> tensor<2xi32>
+  check.expect_eq_const %0, dense<[0, 1]> : tensor<2xi32>
+  func.return
+}
+
+// -----
+
+func.func @two() {
+  %0 = stablehlo.constant dense<[1.0, -2.0]> : tensor<2xf32>
+  %1 = stablehlo.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %2 = stablehlo.abs %0 : tensor<2xf32>
+  check.expect_almost_eq %2, %1 : tensor<2xf32>
+  func.return
+}
+func.func @wrong() {
+  %0 = stablehlo.constant dense<3> : tensor<i32>
+  %1 = stablehlo.negate %0 : tensor<i32>
+  check.expect_eq_const %1, dense<3> : tensor<i32>
+  func.return
+}
+"""
+    (tmp_path / "op.mlir").write_text(text)
+    outcome = judge(functions(tmp_path), "flatbuffer", [])
+    assert outcome.summary() == "2 right of 3 (1 wrong, 0 refused, 0 crashed)"
+    assert outcome.lines == ["op_2\twrong\t1 of 1 differ, e.g. -3 not 3"]
+
+
 def test_the_page_lists_what_a_run_found(tmp_path: Path) -> None:
     from collections import Counter
 

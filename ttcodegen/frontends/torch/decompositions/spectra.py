@@ -98,12 +98,17 @@ def _completed(u: Tensor) -> Tensor:
     return torch.cat([u, reflected(padded, tau, unit)[..., columns:]], -1)
 
 
+def _symmetric(a: Tensor, *, is_lower: bool = True) -> Tensor:
+    """The symmetric matrix of one triangle; what is in the other one is not read."""
+    half = torch.tril(a) if is_lower else torch.triu(a)
+    diagonal = torch.diag_embed(a.diagonal(0, -2, -1))
+    return half + half.transpose(-2, -1) - diagonal
+
+
 def _eigh(a: Tensor, UPLO: str = "L", compute_v: bool = True) -> tuple[Tensor, Tensor]:
     """Eigenvalues in order and vectors: those of the matrix with its diagonal so large that they
     are singular values."""
-    half = torch.tril(a) if UPLO.upper() == "L" else torch.triu(a)
-    diagonal = torch.diag_embed(a.diagonal(0, -2, -1))
-    a = half + half.transpose(-2, -1) - diagonal
+    a = _symmetric(a, is_lower=UPLO.upper() == "L")
     shift = a.abs().sum(-1, keepdim=True).amax(-2, keepdim=True)
     _, s, v = _singular_values(a + shift * torch.eye(a.shape[-1], dtype=a.dtype))
     values = (s - shift.squeeze(-1)).flip(-1)
@@ -117,7 +122,7 @@ def _pseudo_inverse(
     rows, columns = a.shape[-2:]
     if 0 in a.shape:
         return a.new_zeros([*a.shape[:-2], columns, rows])
-    u, s, vh = _svd(a)
+    u, s, vh = _svd(_symmetric(a) if hermitian else a)
     if rtol is None:
         relative = max(rows, columns) * torch.finfo(a.dtype).eps
         relative = relative if atol is None else torch.where(atol > 0, 0.0, relative).unsqueeze(-1)

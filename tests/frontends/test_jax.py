@@ -18,7 +18,9 @@ import jax.numpy as jnp  # noqa: E402
 import ttcodegen  # noqa: E402
 import ttcodegen.jax  # noqa: E402
 from tests.frontends import jax_models  # noqa: E402
-from ttcodegen.foundation.diagnostics import CompileError, SourceLocation  # noqa: E402
+from ttcodegen.compilation import CompileOptions, compile_module  # noqa: E402
+from ttcodegen.flatbuffer.reader import read_ttnn  # noqa: E402
+from ttcodegen.foundation.diagnostics import CompileError, Source, SourceLocation  # noqa: E402
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("ignore")]
 
@@ -170,3 +172,30 @@ def test_what_is_no_function_is_refused_where_it_is_given() -> None:
     assert diagnostic.place is not None
     assert diagnostic.place.file == __file__
     assert diagnostic.remedy
+
+
+def _exact_gelu(dtype: str) -> str:
+    """`jax.nn.gelu` without the approximation: erfc is spelled out by polynomials."""
+    from jax import export
+
+    exported = export.export(jax.jit(lambda x: jax.nn.gelu(x, approximate=False)))
+    return exported(jax.ShapeDtypeStruct((8, 64), dtype)).mlir_module()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_spelled_out_erfc_is_part_of_a_gelu(dtype: str) -> None:
+    compiled = compile_module(Source("gelu.mlir", _exact_gelu(dtype)), CompileOptions("gelu"))
+    (program,) = read_ttnn(compiled.flatbuffer).programs
+    names = [operation.name for operation in program.operations]
+    assert names.count("ttnn.gelu") == 1
+    assert "ttnn.where" not in names
+
+
+def test_another_polynomial_is_no_erfc() -> None:
+    text = _exact_gelu("float32")
+    assert "0.563825965" in text
+    text = text.replace("0.563825965", "0.553825965")
+    compiled = compile_module(Source("gelu.mlir", text), CompileOptions("gelu"))
+    names = [o.name for each in read_ttnn(compiled.flatbuffer).programs for o in each.operations]
+    assert "ttnn.gelu" not in names
+    assert "ttnn.erfc" not in names

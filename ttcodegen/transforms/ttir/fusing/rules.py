@@ -16,6 +16,7 @@ from ttcodegen.transforms.ttir.canonicalize import canonical_rules
 from ttcodegen.transforms.ttir.fusing.activations import ACTIVATIONS
 from ttcodegen.transforms.ttir.fusing.attention import ATTENTION
 from ttcodegen.transforms.ttir.fusing.batch_norm import BATCH_NORMS
+from ttcodegen.transforms.ttir.fusing.error_functions import ERROR_FUNCTIONS
 from ttcodegen.transforms.ttir.fusing.grouped_attention import GROUPED_ATTENTION
 from ttcodegen.transforms.ttir.fusing.heads import HEADS, SPLITS
 from ttcodegen.transforms.ttir.fusing.lookups import LOOKUPS
@@ -32,7 +33,7 @@ def fusing_rules() -> PatternSet:
     return PatternSet.union(
         canonical_rules(), broadcast_rules(), NORMALIZATIONS, BATCH_NORMS, ACTIVATIONS, LOOKUPS,
         PRODUCTS, REPEATED, ATTENTION, GROUPED_ATTENTION, ROTATIONS, SELECTIONS,
-        HEADS,
+        HEADS, ERROR_FUNCTIONS,
     )  # fmt: skip
 
 

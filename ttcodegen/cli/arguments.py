@@ -1,4 +1,4 @@
-"""What the command lines have in common: options that all have, and hints at what was meant."""
+"""Options that all command lines share, and suggestions for misspelled ones."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class _ShowVersion(argparse.Action):
 
 
 def version_text(program: str) -> str:
-    """What --version prints: the version, and the commit if it is known."""
+    """The text of --version: the version, and the commit if it is known."""
     known = commit()
     return f"{program} {__version__}" + (f" (commit {known})" if known else "")
 

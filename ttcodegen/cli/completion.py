@@ -13,12 +13,12 @@ SHELLS = ("bash", "zsh", "fish")
 
 @dataclass
 class Words:
-    """What a program or one of its sub-commands takes."""
+    """Arguments that a program or one of its sub-commands accepts."""
 
     options: dict[str, str] = field(default_factory=dict[str, str])
     """With dashes; what --help says of each."""
     values: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """What options take that take something: words, or files if there are none."""
+    """Values of options that take one: words, or files if there are none."""
     commands: dict[str, Words] = field(default_factory=dict[str, "Words"])
 
 

@@ -1,4 +1,4 @@
-"""What the programs of the command line have in common: how they start, fail and end."""
+"""Start, failure and exit of the command line programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ttcodegen.version import __version__
 
 
 class ExitStatus(IntEnum):
-    """What a program ends with."""
+    """Exit status of a program."""
 
     DONE = 0
     WRONG_INPUT = 1
@@ -38,7 +38,7 @@ class Invocation:
         self.program = program
         self.arguments = list(arguments)
         self.source: Source | None = None
-        """What messages point into, and what a report of a bug holds."""
+        """The source that messages point into and that a bug report holds."""
 
     def read(self, path: str, accepted: tuple[str, ...] = ()) -> Source:
         """Reads the input; `-` is standard input.
@@ -116,7 +116,7 @@ def _give_up_stdout() -> None:
 
 
 def _failure(error: OSError) -> str:
-    """What the system refused. Without the name of a file it is the standard output."""
+    """The failure that the system reported; one without a file is of standard output."""
     if error.filename is not None:
         return f"cannot write '{error.filename}': {error.strerror}"
     if error.errno in _FAILURES_OF_MEMORY:
@@ -129,7 +129,7 @@ _FAILURES_OF_MEMORY = frozenset([errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno
 _FAILURES_OF_THE_SYSTEM = _FAILURES_OF_MEMORY | frozenset(
     [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EBADF]
 )
-"""What may happen to any file at any time, and is no fault of the program."""
+"""Failures that may happen to any file at any time and are no fault of the program."""
 
 
 def _run(invocation: Invocation, command: Callable[[Invocation], int]) -> int:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 PROGRAM = "ttcodegen-explorer"
 _TOKEN = "TTCODEGEN_EXPLORER_TOKEN"
 _DEFAULT_LEVEL = 2
-"""How much is optimized for ttnn; nothing is for ttmetal."""
+"""Default optimization level for ttnn; ttmetal has none."""
 
 _EPILOG = f"""\
 examples:

@@ -42,12 +42,12 @@ DEFAULT_SYSTEM = "n150"
 
 _PIPELINES = ("functional", "perf")
 _DURATIONS = ("push", "pr")
-"""What a test may be limited to by the reference's book; all of it runs here."""
+"""Durations that the reference's tests may be limited to; all of them run here."""
 
 
 def features(extra: Collection[str] = ()) -> frozenset[str]:
-    """What a file may require: an operating system, the architecture and the family of the system
-    that SYSTEM_DESC_PATH names, kinds of tests, and what is `extra`.
+    """Features that a file may require: an operating system, the architecture and the family of the
+    system that SYSTEM_DESC_PATH names, kinds of tests, and what is `extra`.
 
     Raises:
         CompileError: if SYSTEM_DESC_PATH names no system.

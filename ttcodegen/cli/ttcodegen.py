@@ -331,7 +331,7 @@ def _write(options: argparse.Namespace, compiled: CompiledModule, runner: PassRu
 def _reference(
     options: argparse.Namespace, source: Source, compiled: CompiledModule
 ) -> dict[str, Reference] | None:
-    """What a framework computed: in the folder that is given, else beside the module."""
+    """Reference outputs of a framework: in the given folder, else beside the module."""
     from ttcodegen.project.reference import read_reference, reference_beside
 
     if options.golden is not None:

@@ -127,7 +127,7 @@ _REASONS: dict[str, tuple[str, ...]] = {
 
 
 def reason(name: str) -> str | None:
-    """Why there is no pass of a name that the reference compiler has, None if it has none."""
+    """Reason for the absence of a pass of the reference compiler, None if it has no such pass."""
     for why, names in _REASONS.items():
         if name in names:
             return why

@@ -222,8 +222,7 @@ class _HostFunction:
         return not is_result and self._writers[root] == [transfer.ops[-1]]
 
     def _composition(self, value: SSAValue, terminator: Operation) -> _Transfer | None:
-        """What puts a result together, None if the function does something else with it, or with
-        the parts after that."""
+        """Composition of a result from shards, None if the function uses it or them otherwise."""
         writers = self._writers[value]
         if len(writers) != 1 or operation_name(writers[0]) != ENQUEUE_WRITE_BUFFER:
             return None
@@ -298,7 +297,8 @@ EXCHANGE_KERNEL = "exchange_pages.cpp"
 
 @dataclass(frozen=True)
 class Sharing:
-    """What each chip along an axis gives each other one; `support::Sharing` of the projects."""
+    """Shares that each device along an axis gives to each other; `support::Sharing` of the
+    projects."""
 
     axis: int
     chips: int
@@ -383,14 +383,14 @@ def stays_on_chips(call: CallOp, cpu_functions: Mapping[str, FuncOp]) -> bool:
 
 
 def _sharing(function: FuncOp, source: TensorPlacement, target: TensorPlacement) -> Sharing | None:
-    """What the chips share where the only op of a function moves a tensor between them."""
+    """Exchange of a function whose only op moves a tensor between devices."""
     op, *rest = rebuilding_body_of(function).ops
     movement = _movement(op) if len(rest) == 1 else None
     return movement and sharing_of(source, target, movement, declared_mesh(op))
 
 
 def _movement(op: Operation) -> ChipMovement | None:
-    """What an op moves along one axis of the mesh, None if it does more than that."""
+    """Movement of an op along one axis of the mesh, None if it does more than that."""
     definition = op.definition if isinstance(op, CatalogueOp) else None
     rule = definition.between_chips if isinstance(definition, TTIRDefinition) else None
     return rule(op) if rule is not None and isinstance(op, CatalogueOp) else None

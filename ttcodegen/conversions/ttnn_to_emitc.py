@@ -139,7 +139,7 @@ class _Recorded:
 
 
 def _record(entry: Entry, facts: SourceFacts, function_names: NameScope) -> _Recorded:
-    """What an entry function does, with equal layers as calls of one function."""
+    """Records the ops of an entry function, with equal layers as calls of one function."""
     function_names.reserve(entry.cpp_name, prepare_name(entry.cpp_name), uniform_name(entry))
     members = Members.of(entry)
     ops = [op for op in body_of(entry.function).ops if not is_deallocation(op)]
@@ -308,7 +308,7 @@ def _unsupported_calls(entry: Entry, captured: Container[Operation]) -> Iterator
 
 
 def _reason(op: Operation) -> str:
-    """Why an op cannot be captured; empty if it can."""
+    """Reason for which an op cannot be captured; empty if it can."""
     if isinstance(op, LoadCachedOp):
         # What it gives was made before the first call; only its placement matters to its users.
         return ""

@@ -51,7 +51,7 @@ class _Called:
     placements: tuple[TensorPlacement, ...]
     """Of what the operation is called with."""
     read: int
-    """How many of these it reads."""
+    """Number of these that it reads."""
 
     @property
     def device_program(self) -> DeviceProgram:
@@ -69,7 +69,7 @@ class CalledOperations:
     paths: Mapping[tuple[str, str], str]
     """The file of each kernel, by the names of its program and its own."""
     launches: Mapping[str, int]
-    """How often each program runs in a call of all functions, by its name."""
+    """Number of launches per program in a call of all functions, by its name."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ def _sources(
 
 
 def _text(called: _Called, paths: Mapping[tuple[str, str], str]) -> CalledText:
-    """What the templates say of a program, with its tensors in the order of the call."""
+    """Template text of a program, with its tensors in the order of the call."""
     program = called.program.program.settled()
     places = called.program.inputs + called.program.outputs
     text = program_text(program, len(places), paths, LIBRARY_TENSORS)

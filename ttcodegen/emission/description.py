@@ -91,7 +91,7 @@ _OTHER_SOURCES = re.compile(
 
 
 class TensorKind(StrEnum):
-    """What a tensor is to its function; parameters and constants are weights."""
+    """Kind of a tensor in its function; parameters and constants are weights."""
 
     INPUT = "input"
     PARAMETER = "parameter"
@@ -101,7 +101,7 @@ class TensorKind(StrEnum):
 
 @dataclass(frozen=True)
 class Drawing:
-    """How the executable draws values of a tensor for which there is no file.
+    """Distribution of random values of a tensor for which there is no file.
 
     uniform: in [low, high); normal: mean `low`, standard deviation `high`; integer: from `low` to
     `high`, both included; boolean: zeros and ones.
@@ -143,13 +143,13 @@ class TensorDescription:
 
     @property
     def effective_tolerance(self) -> Tolerance:
-        """How closely a card can meet an output; without better knowledge by its type."""
+        """Tolerance of an output on a device; without better knowledge by its type."""
 
         return self.tolerance or source_tolerance(self.data_type, self.source_dtype)
 
     @property
     def effective_drawing(self) -> Drawing:
-        """How values are drawn.
+        """Distribution of random values.
 
         Without a better hint weights are scaled so that sums over a row stay in range, integers are
         small enough to index anything, and booleans are booleans.
@@ -186,11 +186,11 @@ class FunctionDescription:
     has_constants: bool
     """True if there is a function `prepare_<cpp_name>` whose result the function takes."""
     estimate: FunctionEstimate | None = None
-    """What its calls take on the chip, by the model of cost."""
+    """Estimated time of its calls on the device, by the cost model."""
 
     @property
     def inputs(self) -> tuple[TensorDescription, ...]:
-        """What differs from call to call."""
+        """Inputs that change from call to call."""
         return tuple(a for a in self.arguments if not a.is_weight)
 
     @property
@@ -219,7 +219,7 @@ KINDS_WITH_LIBRARY = ("so", "both")
 
 @dataclass(frozen=True)
 class DeviceManifest:
-    """What manifest.json says of a module of device programs; nothing of other modules."""
+    """Manifest of a module of device programs; empty for other modules."""
 
     kernels: tuple[dict[str, Any], ...] = ()
     programs: tuple[dict[str, Any], ...] = ()
@@ -243,16 +243,16 @@ class ModuleDescription:
     data: tuple[DataFile, ...] = ()
     """Module constants."""
     kernels: tuple[Mapping[str, Any], ...] = ()
-    """What the manifest says of the kernels of device programs."""
+    """Kernels of device programs in the manifest."""
     programs: tuple[Mapping[str, Any], ...] = ()
-    """What the manifest says of the device programs."""
+    """Device programs in the manifest."""
     cpu_functions: tuple[Mapping[str, Any], ...] = ()
-    """What the manifest says of the functions that run on the CPU between them."""
+    """CPU functions between device programs in the manifest."""
     exchanges: tuple[Mapping[str, Any], ...] = ()
-    """What the manifest says of what chips exchange between them."""
+    """Exchanges between devices in the manifest."""
     kind: ProjectKind = "both"
-    """What the project is for: a shared object, an executable, or both; an executable that only
-    runs what files hold; or the C++ alone, for a program that calls its functions."""
+    """Kind of the project: a shared object, an executable, or both; an executable that only runs
+    what files hold; or the C++ alone, for a program that calls its functions."""
     mesh: tuple[int, int] = (1, 1)
     """Rows and columns of the mesh of chips that the functions run on."""
     has_flatbuffer: bool = True
@@ -316,7 +316,7 @@ def module_name(text: str, taken: Iterable[str] = ()) -> str:
 
 
 class StructureError(ValueError):
-    """What was given hangs together otherwise."""
+    """Mismatch between a given structure and the expected one."""
 
 
 @dataclass(frozen=True)
@@ -408,7 +408,7 @@ class Structure:
                 return tuple(part.build(tensors) for part in self.parts)
 
     def names(self, prefix: str) -> Iterator[tuple[int, str]]:
-        """What each tensor may be called by the keys that lead to it: `logits`, `cache.0.key`."""
+        """Candidate name of each tensor by the keys that lead to it: `logits`, `cache.0.key`."""
         if self.kind == "tensor":
             yield self.index, prefix
             return
@@ -449,7 +449,7 @@ class Structure:
 
 
 def static(value: Any) -> Structure:
-    """What is no tensor.
+    """Non-tensor leaves.
 
     Raises:
         CompileError: if the manifest could not hold it.
@@ -501,7 +501,7 @@ _ARCHITECTURE = "wormhole_b0"
 
 
 def _engine_tolerance(op: TTNNOp) -> Tolerance:
-    """What the engines cost that compute a call, by its configuration or the library's default."""
+    """Tolerance due to the engines of a call, by its configuration or the library's default."""
     definition = op.definition
     if not isinstance(definition, TTNNDefinition):
         return VECTOR_ENGINE

@@ -1,4 +1,4 @@
-"""What manifest.json says of device programs: their costs, and how their kernels are compiled."""
+"""Device programs in manifest.json: their costs, and the compile settings of kernels."""
 
 from __future__ import annotations
 
@@ -191,8 +191,8 @@ def kernel_entries(
 
 
 def _shards(placement: TensorPlacement) -> list[int]:
-    """What an accessor of a tensor in shards has besides: rank, cores, shapes in pages, and the
-    cores, two to a word; a card has other coordinates for them. Nothing if it has no shards."""
+    """Shard description of a tensor's accessor: rank, cores, shapes in pages, and the cores, two to
+    a word; a card has other coordinates for them. Nothing if it has no shards."""
     if placement.shards is None:
         return []
     height, width = placement.collapsed_shape()

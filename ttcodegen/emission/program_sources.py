@@ -77,7 +77,7 @@ _BLOCK = re.compile(r'^#include "(blocks/[\w/]+\.hpp)"', re.MULTILINE)
 
 @dataclass(frozen=True)
 class ArgumentStyle:
-    """How the run-time arguments of kernels are written."""
+    """Style of the run-time arguments of kernels."""
 
     address: str
     """The member function of a tensor that describes its placement."""
@@ -191,7 +191,7 @@ def render_programs(
 
 
 def _shared_text(shared: SharedProgram, paths: KernelPaths) -> ProgramText:
-    """What templates say of a program, and of the tensors that the function makes which runs it."""
+    """Template text of a program, and of the tensors that the calling function makes."""
     placements = shared.described.placements
     text = program_text(shared.program, len(placements), paths)
     names = text.operands
@@ -218,7 +218,7 @@ def program_text(
     paths: Mapping[tuple[str, str], str],
     style: ArgumentStyle = DEVICE_TENSORS,
 ) -> ProgramText:
-    """What templates say of a program.
+    """Template text of a program.
 
     Args:
         program: the program.
@@ -395,7 +395,7 @@ def _loop_kind(values: Iterable[RuntimeValue]) -> str:
 
 
 def _places(value: RuntimeValue) -> Iterator[int | Place | BufferAddress]:
-    """What a value is computed from."""
+    """Operands of an expression."""
     if isinstance(value, NocX | NocY):
         yield from (value.column, value.row)
     else:

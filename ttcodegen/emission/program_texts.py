@@ -37,7 +37,7 @@ class KernelText:
     config: str
     """The type of its configuration."""
     cores: str
-    """Where it runs; empty for all cores of the program."""
+    """Cores that it runs on; empty for all cores of the program."""
     named: Sequence[tuple[str, str]]
     """Its compile-time arguments: names as literals, and values."""
     semaphores: Sequence[str]
@@ -88,12 +88,12 @@ class ProgramText:
     computes: str
     """The first of them."""
     operands: Sequence[str]
-    """What its tensors are called."""
+    """Names of its tensors."""
     used_to_build: frozenset[str]
     """Those that say where they are when the program is built."""
     cores: str
     work_units: int
-    """How many units of linear work are divided among the cores; 0 for none."""
+    """Number of linear work units that are divided among the cores; 0 for none."""
     work: str
     """The constant with their number."""
     buffers: Sequence[BufferText]
@@ -113,7 +113,7 @@ class ProgramText:
     returned: str = ""
     """The type of what that function returns."""
     variant: Sequence[tuple[str, str]] = ()
-    """What distinguishes it from others of its kind: fields and values."""
+    """Fields and values that distinguish it from others of its kind."""
     variant_in_arguments: bool = False
     """True if the run-time arguments of programs of a kind differ."""
 
@@ -149,9 +149,9 @@ class CalledText(ProgramText):
 # Programs of one kind: those that the same C++ builds, from other files and for other sizes.
 
 _VARIANT = "variant."
-"""What the functions of a kind call what distinguishes its programs."""
+"""Parameter name of the variant in the functions of a kind."""
 _OF_EACH = ("name", "head", "made", "taken", "returned", "purpose", "has_kernel_functions")
-"""What is written for each program, whatever its kind, or is alike in what is alike."""
+"""Texts written for each program, whatever its kind, or alike in equal ones."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class ProgramKind:
     """Some programs that the same functions build and start."""
 
     row: ProgramText
-    """What templates say of all of them: where they differ, the name of a field of `Variant`."""
+    """Template text of all of them: where they differ, the name of a field of `Variant`."""
     programs: tuple[ProgramText, ...]
     fields: tuple[tuple[str, str], ...] = ()
     """The types and names of the fields of `Variant`."""
@@ -216,7 +216,7 @@ def _common_kernel(kernel: KernelText, others: Sequence[KernelText]) -> KernelTe
 
 @dataclass(frozen=True)
 class _Field:
-    """What may differ between programs of a kind."""
+    """Field that may differ between programs of a kind."""
 
     name: str
     type: str
@@ -224,7 +224,7 @@ class _Field:
 
 
 def _fields(program: ProgramText) -> Iterator[_Field]:
-    """What may differ between a program and others of its kind."""
+    """Fields that may differ between a program and others of its kind."""
     for kernel in program.kernels:
         yield _Field(_file_field(kernel), "const char*", kernel.file)
     if program.work_units:
@@ -255,7 +255,7 @@ def _argument_field(kernel: KernelText, key: str) -> str:
 
 
 def _with_fields(program: ProgramText, names: Collection[str]) -> ProgramText:
-    """What templates say of a program, with the names of these fields in the place of values."""
+    """Template text of a program, with the names of these fields in place of values."""
 
     def chosen(name: str, value: str) -> str:
         return _VARIANT + name if name in names else value
@@ -291,7 +291,7 @@ def _kernel(
 
 
 def _frozen(part: object) -> object:
-    """What of a program is the same in programs of one kind, to be compared."""
+    """Hashable part of a program that is the same in all programs of its kind."""
     if is_dataclass(part):
         names = (field.name for field in fields(part))
         return tuple((n, _frozen(getattr(part, n))) for n in names if n not in _OF_EACH)

@@ -39,7 +39,7 @@ def template_text(path: str) -> str:
 
 @cache
 def template_environment() -> Environment:
-    """What renders the templates of the package."""
+    """Jinja environment of the package's templates."""
     # Imported here: who only gets a diagnostic must not wait for it.
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
@@ -67,7 +67,7 @@ def _cpu_header(name: str) -> str:
 
 
 def cpu_support_files(headers: Iterable[str]) -> dict[str, str]:
-    """What functions for the CPU include, and what that includes, by path.
+    """Headers of CPU functions, with those that they include, by path.
 
     Args:
         headers: the stems of the headers that they name; if there are none, nothing is needed.
@@ -152,8 +152,8 @@ def render_tuning(name: str, programs: Sequence[Program], title: str, trace: boo
 
 
 def _structs(programs: Sequence[Program]) -> Iterator[dict[str, Any]]:
-    """What the template says of each program; one with the settings of an earlier one that computes
-    the same refers to that."""
+    """Template text of each program's struct; one with the settings of an earlier equal one refers
+    to that."""
     known: dict[str, str] = {}
     for program in programs:
         struct = _struct(program)

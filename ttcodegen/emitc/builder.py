@@ -94,7 +94,7 @@ TENSOR = "ttnn::Tensor"
 
 
 Argument = SSAValue | Text
-"""What a call takes: a value, or a piece of C++."""
+"""Argument of a call: a value, or a piece of C++."""
 
 
 def open_file(module: ModuleOp, path: str) -> EmitCBuilder:
@@ -554,7 +554,7 @@ class EmitCBuilder:
 
     @contextmanager
     def namespace(self, name: str) -> Generator[None]:
-        """What is built inside is in a namespace; `name` may be nested or empty."""
+        """Scope of a C++ namespace; `name` may be nested or empty."""
         if name and not all(is_identifier(part) for part in name.split("::")):
             raise ValueError(f"{name!r} is not the name of a namespace")
         title = f"namespace {name}" if name else "namespace"

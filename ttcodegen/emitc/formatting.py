@@ -52,7 +52,7 @@ class FormattedTexts:
         self._context.update(f"\0{binary}\0{status.st_size}\0{status.st_mtime_ns}".encode())
 
     def key(self, name: str, text: str) -> str:
-        """What the formatted text of a file of that name is found by."""
+        """Cache key of the formatted text of a file of that name."""
         content = self._context.copy()
         content.update(f"\0{name}\0{text}".encode())
         return content.hexdigest()
@@ -108,7 +108,7 @@ PIECE_SIZE = 64_000
 """Characters that are formatted at once: about 0.1 s of work, against 0.01 s for a process."""
 
 REMEDY = "install the Python package clang-format, or switch formatting off (--no-format)"
-"""What to do if clang-format is missing or fails."""
+"""Remedy for a missing or failing clang-format."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +119,7 @@ class Piece:
     """The path of the whole file in the project."""
     text: str
     key: str
-    """What its formatted text is kept by."""
+    """Cache key of its formatted text."""
 
 
 # Formats C++ with clang-format, in the style that is shipped with the generated project.
@@ -299,7 +299,7 @@ class FormattedPieces:
 
 
 def _batches(pieces: Sequence[Piece]) -> list[list[Piece]]:
-    """What each process formats: as many as there are processors, unless there is little to do."""
+    """Batches per process: as many as there are processors, unless there is little to do."""
     total = sum(len(piece.text) for piece in pieces)
     count = max(1, min(os.cpu_count() or 1, -(-total // PIECE_SIZE)))
     batches: list[list[Piece]] = [[] for _ in range(count)]

@@ -88,7 +88,7 @@ _WITHOUT_EFFECTS = _NAME_LIKE | _OPERATORS | {LoadOp, VariableOp}
 _MOVABLE = _OPERATORS | {LoadOp, ExpressionOp, CallOpaqueOp}
 
 Place = tuple[Block, int]
-"""Where a text is evaluated: a block, and how many ops with effects ran before it there."""
+"""Point of evaluation: a block, and the number of ops with effects before it there."""
 
 
 def has_effects(op: Operation) -> bool:
@@ -395,5 +395,5 @@ def set_origins(op: Operation, origins: Sequence[Operation]) -> None:
 
 
 def origins_of(op: Operation) -> Sequence[Operation]:
-    """What an op was made for; nothing of what belongs to no op."""
+    """Origins of an op; none for an op without a source."""
     return getattr(op, _ORIGINS, ())

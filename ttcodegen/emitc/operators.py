@@ -60,7 +60,7 @@ class EmitCOperation(IRDLOperation, ABC):
 
 @dataclass(frozen=True, slots=True)
 class OperatorSyntax:
-    """How an operator is written, and the name of its value if it has none."""
+    """Syntax of an operator, and the name of its value if it has none."""
 
     symbol: str
     precedence: Precedence

@@ -566,4 +566,4 @@ _RULES: Mapping[type[Operation], Callable[[_FilePrinter, Any], None]] = {
     DoOp: _FilePrinter.do,
     SwitchOp: _FilePrinter.switch,
 }
-"""How each op that is not a value is printed; value ops are in `values`."""
+"""Printing rules of ops that are not values; value ops are in `values`."""

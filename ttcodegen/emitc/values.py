@@ -112,7 +112,7 @@ class ValueTable:
         self._expressions[value] = expression
 
     def of(self, value: SSAValue) -> Expression:
-        """How `value` is written."""
+        """C++ expression of `value`."""
         try:
             return self._expressions[value]
         except KeyError:

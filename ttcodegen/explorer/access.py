@@ -1,4 +1,4 @@
-"""Which files a session may read: those of the folders that it was started with."""
+"""File access of a session: the folders that it was started with."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from ttcodegen.foundation.diagnostics import CompileError
 
 FILE_EXTENSIONS = ("mlir", "mlirbc", "ttir", "ttnn", "ttm")
-"""What models are called that can be uploaded."""
+"""File extensions of models that can be uploaded."""
 _MOST_UPLOADED = 1 << 30
 """Bytes of all uploads of a session together; each of them is limited by the server."""
 

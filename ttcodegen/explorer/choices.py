@@ -1,4 +1,4 @@
-"""What the optimizer chose for the ops of a model, and what it could have chosen.
+"""Choices of the optimizer for the ops of a model, and their alternatives.
 
 The ways are those that overrides are checked against (`optimizer.ways`).
 """
@@ -40,7 +40,7 @@ _MOST_WAYS = 200
 
 @dataclass
 class Choices:
-    """What can be decided of an op."""
+    """Alternatives of an op."""
 
     function: str
     node: str
@@ -160,7 +160,7 @@ def _fields(op: CatalogueOp, ways: list[dict[str, Any]]) -> dict[str, list[Any]]
 
 
 def choices_of(source: Source, options: CompileOptions, node: str, function: str = "") -> Choices:
-    """What can be decided of an op.
+    """Alternatives of an op.
 
     Args:
         source: the module.
@@ -188,8 +188,8 @@ def choices_of(source: Source, options: CompileOptions, node: str, function: str
 
 
 def decisions_of(source: Source, options: CompileOptions) -> list[dict[str, Any]]:
-    """What the optimizer chose for each op: `function`, `node`, `op`, `chosen`, an entry of
-    overrides, and `estimated_us`, its time by the model of cost; None if it takes none.
+    """Decision of the optimizer for each op: `function`, `node`, `op`, `chosen`, an entry of
+    overrides, and `estimated_us`, its time by the cost model; None if it takes none.
 
     Args:
         source: the module.

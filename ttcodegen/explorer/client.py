@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ExplorerError(Exception):
-    """What a server answered in place of a result."""
+    """Error answer of a server."""
 
 
 class TTExplorer:
@@ -133,7 +133,7 @@ class TTExplorer:
         return self.command("convert", model_path, settings)
 
     def status_check(self, model_path: str) -> dict[str, Any]:
-        """How far an execution is."""
+        """Progress of an execution."""
         return self.command("status_check", model_path)[0]
 
     def override(self, model_path: str, overrides: Mapping[str, Any]) -> bool:
@@ -145,11 +145,11 @@ class TTExplorer:
         return self.command("overrides", model_path)[0]
 
     def choices(self, model_path: str, node: str) -> dict[str, Any]:
-        """What the optimizer chose for an op, and what is legal: `chosen`, `fields` and `ways`."""
+        """Choice of the optimizer for an op, and the legal ones: `chosen`, `fields` and `ways`."""
         return self.command("choices", model_path, {"node": node})[0]
 
     def node_data(self, model_path: str) -> list[dict[str, Any]]:
-        """What the last execution found, by metric."""
+        """Results of the last execution, by metric."""
         return self.command("node_data", model_path)
 
     def command(

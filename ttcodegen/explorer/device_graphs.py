@@ -148,7 +148,7 @@ class _FileFunction:
         return MetadataItem(index, entries)
 
     def _numbered(self, name: str) -> str:
-        """What has no results goes by its op, as in graphs of modules."""
+        """Label of an op without results, as in graphs of modules."""
         number = self._numbers[f"{name}:"] = self._numbers.get(f"{name}:", 0) + 1
         return f"{name}:{number}"
 

@@ -35,7 +35,7 @@ _MEASURING = 2
 
 @dataclass
 class Status:
-    """How far an execution is."""
+    """Progress of an execution."""
 
     total: int
     progress: int = 0
@@ -43,7 +43,7 @@ class Status:
     done: bool = False
     error: str | None = None
     nodes: dict[str, str] = field(default_factory=dict[str, str])
-    """What is wrong with single ops, by their nodes."""
+    """Errors of single ops, by their nodes."""
 
 
 class _JobLogger(Logger):

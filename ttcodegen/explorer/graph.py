@@ -28,7 +28,7 @@ TENSOR_TAG = "__tensor_tag"
 
 @dataclass(slots=True)
 class KeyValue:
-    """What the side panel says under a key."""
+    """Key and value in the side panel."""
 
     key: str
     value: str
@@ -36,7 +36,7 @@ class KeyValue:
 
 @dataclass(slots=True)
 class MetadataItem:
-    """What is said of an input or output of a node."""
+    """Metadata of an input or output of a node."""
 
     id: str
     attrs: list[KeyValue] = field(default_factory=list[KeyValue])
@@ -75,7 +75,7 @@ class GraphNode:
     style: GraphNodeStyle | None = None
 
     def attribute(self, key: str) -> str | None:
-        """What the node says under a key."""
+        """Attribute of the node by key."""
         return next((each.value for each in self.attrs if each.key == key), None)
 
 
@@ -201,7 +201,7 @@ class Texts:
         self._attributes: dict[Attribute, str] = {}
 
     def tensor(self, type_: Attribute) -> list[KeyValue]:
-        """What is said of a value of that type."""
+        """Metadata of a value of that type."""
         found = self._types.get(type_)
         if found is None:
             found = self._types[type_] = list(self._tensor(type_))

@@ -1,4 +1,4 @@
-"""What a path holds, as graphs: a module, a flatbuffer or a project; the stages of a compile."""
+"""Graphs of a path: a module, a flatbuffer or a project; the stages of a compile."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ class Model:
 
     graphs: list[Graph]
     synchronisation: Synchronisation
-    """Which nodes of two of them correspond."""
+    """Corresponding nodes of two graphs."""
 
 
 def model_graphs(

@@ -50,7 +50,7 @@ WEIGHT_STYLE = GraphNodeStyle(backgroundColor="#e8eaf6", borderColor="#3f51b5")
 OUTPUT_STYLE = GraphNodeStyle(backgroundColor="#ffe9d6", borderColor="#e65100")
 STYLES = {"input": INPUT_STYLE, "parameter": WEIGHT_STYLE, "constant": WEIGHT_STYLE}
 KINDS = {"input": "input", "parameter": "weight", "constant": "constant"}
-"""What arguments are called, by how a module declares them."""
+"""Labels of arguments, by their declaration in a module."""
 
 LINE = "line"
 """The attribute of a node with its line in the source."""
@@ -141,7 +141,7 @@ def _has_ops(region: Region) -> bool:
 
 @dataclass
 class _Graphs:
-    """What the graphs of a module share."""
+    """State that the graphs of a module share."""
 
     texts: Texts
     source: Source | None = None
@@ -261,7 +261,7 @@ class _FunctionGraph:
             self._graphs.visit(op, self._graph.id, node)
 
     def _define_written(self, op: Operation, node: GraphNode) -> None:
-        """What a program writes: later readers of these buffers read its results."""
+        """Defines the written buffers of a program: later readers read its results."""
         if operation_name(op) != RUN_PROGRAM:
             return
         try:
@@ -399,7 +399,7 @@ class _FunctionGraph:
     # Layers
 
     def _name_weights(self, op: Operation) -> None:
-        """What is made of weights alone goes by the name of the first of them."""
+        """Names values made of weights alone by the first of them."""
         if isinstance(op, LoadCachedOp):
             const_eval = self._graphs.functions.get(callee_of(op) or "")
             names: dict[SSAValue, str] = {
@@ -443,7 +443,7 @@ def positions(graph: Graph) -> list[GraphNode]:
 
 
 def _callee(op: Operation) -> str | None:
-    """What an op of EmitC calls: all its calls are one kind of op."""
+    """Callee of an EmitC op: all its calls are one kind of op."""
     callee = op.properties.get("callee") or op.attributes.get("callee")
     if not op.name.startswith("emitc.") or not isinstance(callee, StringAttr | SymbolRefAttr):
         return None

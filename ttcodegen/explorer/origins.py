@@ -1,4 +1,4 @@
-"""What the ops of each stage of a compile were made of, and what became of those that are gone.
+"""Origins of ops across the stages of a compile, and the fate of removed ones.
 
 An op of the source is known by its position in the text, which the passes of the compiler copy to
 what they make of it. Of an op that no pass made anything of alone, the values show where it went:
@@ -41,7 +41,7 @@ def number_without_text(operations: Iterable[Operation], source: Source) -> None
 
 @dataclass
 class _Flow:
-    """Which ops of a module read what others make, all of them by their positions."""
+    """Def-use relation of the ops of a module, by position."""
 
     readers: dict[int, dict[int, None]] = field(default_factory=dict[int, dict[int, None]])
     """Of each position, what reads what it makes."""
@@ -76,7 +76,7 @@ class _Flow:
 
 
 def _reached(start: int, edges: Mapping[int, Mapping[int, None]], ends: _Flow) -> dict[int, None]:
-    """What is reached first of what is still there, through what is gone."""
+    """Nearest remaining ops, reached through removed ones."""
     found: dict[int, None] = {}
     seen = {start}
     waiting = [start]
@@ -136,7 +136,7 @@ class Origins:
         self._known[op] = places
 
     def of(self, op: Operation) -> Places:
-        """What an op was made of; nothing of what the compiler added without saying for what."""
+        """Origins of an op; none for one that the compiler added without a source."""
         known = self._known.get(op)
         if known is not None:
             return known
@@ -146,7 +146,7 @@ class Origins:
         return NOWHERE if place is None else frozenset((place,))
 
     def among(self, place: int, there: Callable[[int], bool]) -> Iterable[int]:
-        """What an op of the source is in a later stage: itself, or what it became part of.
+        """Descendants of a source op in a later stage: itself, or the ops that contain it.
 
         Args:
             place: the op.

@@ -24,7 +24,7 @@ _PROCESSORS = ("reader", "compute", "writer")
 
 @dataclass(frozen=True)
 class KernelFacts:
-    """What a graph says of a kernel."""
+    """Facts of a kernel in a graph."""
 
     name: str
     processor: str
@@ -40,7 +40,7 @@ class KernelFacts:
 
 @dataclass(frozen=True)
 class BufferFacts:
-    """What a graph says of a circular buffer."""
+    """Facts of a circular buffer in a graph."""
 
     index: int
     name: str

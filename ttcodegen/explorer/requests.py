@@ -168,7 +168,7 @@ KINDS: Mapping[str, Callable[[Request], list[Any]]] = {
     "decisions": _decisions,
     "code": _code,
 }
-"""What computes each kind of request."""
+"""Functions that compute each kind of request."""
 
 
 def _module(path: Path) -> Source:

@@ -50,7 +50,7 @@ METRICS = {
     "estimated_change": ("estimated time, change from the run before (us)", _CHANGE),
     "measured_change": ("measured time, change from the run before (us)", _CHANGE),
 }
-"""What is reported of ops: names and colours."""
+"""Reported metrics of ops: names and colours."""
 
 Node = tuple[str, str]
 """A node: the graph of its function in the file, and its id."""
@@ -68,7 +68,7 @@ class Measured:
     """Of the whole: estimated time, and measured time of the flatbuffer and of the C++ on the CPU
     backend, in microseconds."""
     outputs: Mapping[Node, np.ndarray]
-    """What ops gave, as far as it is kept."""
+    """Outputs of ops, as far as they are kept."""
 
     def node_data(self, graphs: list[Graph]) -> dict[str, dict[str, NodeData]]:
         """The numbers as node data, by metric and graph.

@@ -87,7 +87,7 @@ _CLOSING = 0.25
 _PACKAGE = "model_explorer"
 _OWN_PAGE = Path(__file__).with_name("page")
 _OWN_PATH = "/ttcodegen/"
-"""Where our page is."""
+"""Path of our page."""
 _OWN_FILES = {
     "": ("index.html", "text/html; charset=utf-8"),
     "page.js": ("page.js", "text/javascript; charset=utf-8"),
@@ -104,7 +104,7 @@ _OWN_POLICY = (
 _LINK = f"""<a href="{_OWN_PATH}" style="position: fixed; bottom: 4px; left: 4px; z-index: 10;
 font: 12px sans-serif; background: #fff; padding: 2px 6px">Decisions</a>
 <script src="{_OWN_PATH}links.js" defer></script>"""
-"""What the page of Model Explorer gets, to lead to ours."""
+"""Link on the page of Model Explorer that leads to ours."""
 _NO_PACKAGE = """<!doctype html><title>ttcodegen-explorer</title>
 <p>The page of Model Explorer is not installed: <code>pip install 'ttcodegen[explorer]'</code>.
 The interface is there: <code>POST /apipost/v1/send_command</code>."""
@@ -112,7 +112,7 @@ The interface is there: <code>POST /apipost/v1/send_command</code>."""
 
 @dataclass(frozen=True)
 class Answer:
-    """What a request gets."""
+    """Response to a request."""
 
     content: bytes
     kind: str = "application/json"
@@ -120,7 +120,7 @@ class Answer:
     policy: str = ""
     """The `Content-Security-Policy`."""
     location: str = ""
-    """Where a redirection leads."""
+    """Target of a redirection."""
 
     @staticmethod
     def json(content: object, status: HTTPStatus = HTTPStatus.OK) -> Answer:
@@ -275,7 +275,7 @@ class Server:
             return session
 
     def address(self, model: Path | None = None, graphs: Sequence[str] = ()) -> str:
-        """Where the page is: with the token, a model and those of its graphs that are shown."""
+        """URL of the page: with the token, a model and its shown graphs."""
         query = [f"token={quote(self.token)}"] if self.token else []
         if model is not None:
             query.append(f"data={page_data(model, [], graphs)}")
@@ -287,18 +287,18 @@ class Server:
         return f"http://{host}:{self.port}"
 
     def own_address(self, model: Path | None = None) -> str:
-        """Where the page of decisions is: with the token and a model if there are any."""
+        """URL of the page of decisions: with the token and a model if there are any."""
         query = {"token": self.token, "model": "" if model is None else str(model)}
         text = urlencode({name: value for name, value in query.items() if value})
         return f"{self._origin}{_OWN_PATH}{'?' if text else ''}{text}"
 
 
 MOST_PANES = 2
-"""How many graphs the page shows at a time."""
+"""Largest number of graphs that the page shows at a time."""
 
 
 def page_data(model: Path, node_data: list[str], graphs: Sequence[str] = ()) -> str:
-    """Which model the page opens, and with which adapter: `.mlir` is also that of one of its own.
+    """Page parameters: the model and its adapter; `.mlir` also has a built-in adapter.
 
     Args:
         model: its path.
@@ -587,7 +587,7 @@ EXTENSION_METADATA = {
     "fileExts": list(FILE_EXTENSIONS),
     "type": "adapter",
 }
-"""What the page gets to know of the adapter."""
+"""Metadata of the adapter for the page."""
 
 
 def _same(given: str, token: str) -> bool:

@@ -62,7 +62,7 @@ Entries = dict[str, dict[str, Any]]
 
 @dataclass
 class ModelState:
-    """What a session knows of a model."""
+    """State of a model in a session."""
 
     overrides: dict[str, Entries] = field(default_factory=dict[str, Entries])
     """By function; `*` is whichever has the op."""
@@ -239,7 +239,7 @@ class Session:
         return path, self.state(path).execution
 
     def state(self, path: Path) -> ModelState:
-        """What is known of a model."""
+        """State of a model."""
         with self._lock:
             return self._models.setdefault(path, ModelState())
 
@@ -254,8 +254,8 @@ class Session:
         run: bool = False,
         decided: Mapping[str, Entries] | None = None,
     ) -> CompileOptions:
-        """How a model is compiled: with its overrides, or those that were `decided`, and for a run
-        with golden values."""
+        """Compile options of a model: with its overrides, or those that were `decided`, and for a
+        run with golden values."""
         overrides = ""
         optimize = settings.optimize if settings.target == "ttnn" else 0
         if optimize:
@@ -316,12 +316,12 @@ class Session:
         return self._requested(command)
 
     def synchronisation(self, command: Command) -> list[Any]:
-        """Which nodes of the graphs of the settings `left` and `right` correspond: what the
-        page of Model Explorer takes as a mapping, to let two panes follow each other."""
+        """Corresponding nodes of the graphs of the settings `left` and `right`: the mapping that
+        lets two panes of Model Explorer follow each other."""
         return self._requested(command)
 
     def choices(self, command: Command) -> list[Any]:
-        """What the optimizer chose for the op of the setting `node`, and what is legal."""
+        """Choice of the optimizer for the op of the setting `node`, and the legal ones."""
         return self._requested(command)
 
     def code(self, command: Command) -> list[Any]:
@@ -330,7 +330,7 @@ class Session:
         return self._requested(command)
 
     def decisions(self, command: Command) -> list[Any]:
-        """What the optimizer chose for each op, with the overrides of the session."""
+        """Choice of the optimizer for each op, with the overrides of the session."""
         return self._requested(command)
 
     def graphs_of_stages(self, path: Path, stages: Sequence[str]) -> list[str]:
@@ -373,7 +373,7 @@ class Session:
         return []
 
     def status_check(self, command: Command) -> list[Any]:
-        """How far the execution of a model is, what it said, and what is wrong with it."""
+        """Progress of the execution of a model, its messages and errors."""
         path, execution = self._executed(command)
         if execution is None:
             raise CompileError(f"'{path.name}' was not executed", remedy="the command is 'execute'")
@@ -436,7 +436,7 @@ class Session:
         ]
 
     def node_data(self, command: Command) -> list[Any]:
-        """What the last execution found: a file of node data for each metric, and what it has."""
+        """Results of the last execution: a file of node data for each metric, and its contents."""
         path, _ = self._executed(command)
         files = self.node_data_files(path)
         if not files:
@@ -470,7 +470,7 @@ def _file(functions: Mapping[str, Entries]) -> str:
 
 
 def _takes_back(before: Mapping[str, Entries], after: Mapping[str, Entries]) -> bool:
-    """Whether overrides hold nothing that they did not hold before."""
+    """True if overrides hold nothing that they did not hold before."""
     return all(
         before.get(function, {}).get(node, {}).get(key) == value
         for function, entries in after.items()
@@ -524,7 +524,7 @@ def _change(functions: dict[str, Entries], node: str, wanted: object) -> None:
 
 
 def _value(value: object) -> object:
-    """What a field of the page means: numbers, lists and truth values come as their JSON."""
+    """Value of a field of the page: numbers, lists and truth values come as their JSON."""
     if not isinstance(value, str):
         return value
     try:

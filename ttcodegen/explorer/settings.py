@@ -22,7 +22,7 @@ _PIPELINE_OPTIONS = ("optimization-level", "enable-optimizer", "memory-layout-an
 
 @dataclass(frozen=True)
 class Settings:
-    """How a model is shown, compiled and run."""
+    """Settings of a model's display, compile and run."""
 
     target: str = "ttnn"
     arch: str = ""
@@ -33,11 +33,11 @@ class Settings:
     seed: int = 0
     """Of the inputs of a run."""
     const_element_count_limit: int = 16
-    """How many elements of a constant are listed; the page of Model Explorer has it, too."""
+    """Largest number of listed elements of a constant; the page of Model Explorer has it, too."""
     stages: bool | None = None
     """True if there are graphs of the stages of a compile; None for small models only."""
     artifact_dir: str = ""
-    """Where results go; empty for a folder that ends with the session."""
+    """Folder of results; empty for a folder that ends with the session."""
     override_options: str = ""
     """Overrides as options of tt-mlir."""
     system: SystemDescription | None = None

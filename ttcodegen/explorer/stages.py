@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
 SOURCE = "source"
-"""What the graphs of the module itself go by among the stages."""
+"""Stage name of the graphs of the module itself."""
 OPTIMIZED = "optimized"
 LOWERED = "lowered"
 """The stage that a flatbuffer has: its ops are those of a run."""
@@ -91,7 +91,7 @@ class StageRecorder:
         return see
 
     def _computed(self, launch: Operation) -> Places:
-        """What the program that an op launches was made of: the ops that say what it computes."""
+        """Source ops of the program that an op launches."""
         try:
             return self._meanings.get(launch_of(launch).meaning, NOWHERE)
         except ValueError:

@@ -1,4 +1,4 @@
-"""Which nodes of two graphs of a model correspond, so that two panes follow each other.
+"""Node correspondence of two graphs of a model, so that two panes follow each other.
 
 The result is the mapping that the page of Model Explorer reads (source: `updateSyncNavigationData`
 in the bundle of ai-edge-model-explorer 0.1.34): entries with the nodes of the left pane and those
@@ -19,15 +19,15 @@ from ttcodegen.ops.core.definition import call_kind
 from ttcodegen.ops.core.traits import CallKind
 
 LAYER_SUFFIX = "___group___"
-"""What the page adds to the path of a layer for the id of its node."""
+"""Suffix that the page adds to the path of a layer for the id of its node."""
 _MOST_FOR_LAYER = 24
 """Nodes for a layer which the other graph does not have: more of them would open all of
 that graph."""
 _MOST_HIGHLIGHTED = 64
 """Nodes that one leads to, as a call of a function that has all of a model does."""
 _BESIDE = frozenset({"create_buffer", "literal", "member"})
-"""What belongs to another op, as conversions of layouts do and what makes nothing: it leads to what
-that op was made of, and only what has nothing else leads to it."""
+"""Auxiliary ops, such as layout conversions and ops without results: they lead to the origins of
+the op they serve, and only such ops lead to them."""
 _KIND = re.compile(r"^(?:input|weight|constant):")
 _WORD = re.compile(r"\W")
 Related = dict[str, dict[str, None]]
@@ -74,7 +74,7 @@ class Synchronisation:
         return graph in self._graphs
 
     def mapping(self, left: str, right: str) -> dict[str, Any]:
-        """What the page takes to let the panes of two graphs follow each other.
+        """Mapping that lets the panes of two graphs follow each other.
 
         `leftToRightMapping` and `rightToLeftMapping` say it all. `mappingEntries` is what a file
         for *Upload mapping from computer* can say: where entries disagree, later ones count.
@@ -124,8 +124,8 @@ class Synchronisation:
         return related
 
     def _add_containers(self, earlier: _Side, later: _Side, related: Related) -> None:
-        """What has nothing of its own in the other graph may be in a function or a program that a
-        node there corresponds to; and what is inside of a node corresponds to the whole of it."""
+        """Maps a container without a counterpart to the function or program of a corresponding
+        node; the inside of a node maps to the whole of it."""
         inside: dict[int, list[str]] = {}
         for node in later.graph.nodes:
             for place in self._contained(node) - later.places[node.id]:
@@ -148,7 +148,7 @@ class Synchronisation:
                             related.setdefault(node.id, {}).setdefault(there.id)
 
     def _contained(self, node: GraphNode) -> Places:
-        """What the functions, regions and programs that a node leads to were made of."""
+        """Origins of the functions, regions and programs that a node leads to."""
         return NOWHERE.union(*map(self._within, node.subgraphIds))
 
     def _within(self, name: str) -> Places:
@@ -164,8 +164,8 @@ class Synchronisation:
 
 
 def _followed(one: Graph, other: Graph, related: Related) -> dict[str, list[str]]:
-    """Where the nodes and layers of a graph lead to in another one, the most telling first: the
-    page selects that, and frames the others."""
+    """Targets of nodes and layers in another graph, the most specific first: the page selects that,
+    and frames the others."""
     found = {node: dict(there) for node, there in related.items()}
     _add_by_neighbours(one, found)
     index = {node.id: number for number, node in enumerate(other.nodes)}
@@ -218,7 +218,7 @@ def _by_name(one: Graph, other: Graph, *, ops: bool) -> Iterator[tuple[str, str]
 
 
 def _add_by_neighbours(one: Graph, other: Related) -> None:
-    """What the compiler added, or took away, belongs to what reads it, or else to what it reads.
+    """Assigns added and removed ops to their readers, or else to their producers.
 
     Args:
         one: a graph.

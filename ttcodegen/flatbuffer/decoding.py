@@ -23,7 +23,7 @@ _SIZES = {name: struct.calcsize(f"<{code}") for name, code in SCALARS.items()}
 
 
 class MalformedError(Exception):
-    """What is wrong with the bytes of a file."""
+    """Error in the bytes of a file."""
 
 
 def decode(
@@ -95,7 +95,7 @@ class _Decoder:
         return struct.unpack_from(f"<{code}", self._view, position)[0]
 
     def _target(self, position: int) -> int:
-        """Where the offset stored at `position` points to."""
+        """Target of the offset stored at `position`."""
         return position + self._unpack("I", 4, position)
 
     def _spend(self, size: int, position: int) -> None:

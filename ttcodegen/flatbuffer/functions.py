@@ -58,7 +58,7 @@ def callees_first(functions: list[FuncOp]) -> list[FuncOp]:
 
 
 def program_kinds(functions: list[FuncOp]) -> dict[str, str]:
-    """What kind of program each function is, by its symbol."""
+    """Program kind of each function, by its symbol."""
     called = {
         callee: op.name
         for function in functions

@@ -34,7 +34,7 @@ def _bits(*values: float) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Shards:
-    """How the 2D view of a sharded tensor is divided among cores."""
+    """Sharding of the 2D view of a tensor over cores."""
 
     height: int
     width: int
@@ -96,9 +96,9 @@ class Tensor:
 
     type: TensorType
     name: str | None = None
-    """What it is called, as in the C++; no two of a program share a name."""
+    """Name as in the C++; no two of a program share a name."""
     source_name: str | None = None
-    """What the lowered module calls it, after the source."""
+    """Name in the lowered module, after the source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class ConstantReference:
 
 @dataclass(frozen=True, slots=True)
 class ComputeConfig:
-    """How the compute kernels of a call work."""
+    """Compute kernel configuration of a call."""
 
     math_fidelity: str
     math_approx_mode: bool
@@ -211,7 +211,7 @@ class ComputeConfig:
 
 @dataclass(frozen=True, slots=True)
 class ProgramConfig:
-    """How the programs of a call are distributed over the cores."""
+    """Program configuration of a call."""
 
     text: str
 
@@ -240,7 +240,7 @@ AttributeValue = (
 
 
 def plain_value(value: AttributeValue | None, constants: Sequence[object]) -> Any:
-    """What the value of an attribute says, with one of these for a constant of the file."""
+    """Python value of an attribute, with one of these for a constant of the file."""
     match value:
         case None:
             return None
@@ -296,7 +296,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Golden:
-    """What a tensor of the program should hold, as one of the constants of the file."""
+    """Golden value of a tensor of the program, as one of the constants of the file."""
 
     tensor: int
     constant: int

@@ -81,7 +81,7 @@ from ttcodegen.version import __version__
 
 @dataclass(frozen=True)
 class Origin:
-    """What a file was made from and for."""
+    """Origin and target of a file."""
 
     input_hash: str
     """Of the text that was compiled, in hexadecimal digits."""
@@ -323,8 +323,7 @@ def module_of(binary: file.Binary) -> ModuleOp:
 
 
 def origin_of(module: ModuleOp, default: Origin) -> Origin:
-    """What a module says of its origin, if it was read from a file, and of the system that it is
-    for; the rest is taken from `default`."""
+    """Origin and system of a module that was read from a file; the rest is taken from `default`."""
     system = system_of(module)
     if system is not None:
         default = replace(default, arch=system.arch, system=write_ttsys(system))

@@ -1,1 +1,1 @@
-"""What every layer uses: diagnostics, messages, the cache folder, the version."""
+"""Foundation of every layer: diagnostics, messages, the cache folder, user files."""

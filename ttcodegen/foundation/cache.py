@@ -72,7 +72,7 @@ def _warn(line: str) -> None:
 
 
 def _distrust(folder: Path) -> str | None:
-    """Why a folder is not to be trusted, None if it is."""
+    """Reason to distrust a folder, None if there is none."""
     try:
         os.close(_open_own(folder))
     except UntrustedFolderError as error:
@@ -136,7 +136,7 @@ def _check_above(status: os.stat_result, place: Path) -> None:
 
 
 def fault(status: os.stat_result) -> str | None:
-    """Why a file or folder is not the user's own, None if it is."""
+    """Reason for which a file or folder is not the user's own, None if it is."""
     if status.st_uid != os.geteuid():
         return f"it belongs to user {status.st_uid}"
     if status.st_mode & _OTHERS and not stat.S_ISLNK(status.st_mode):
@@ -179,7 +179,7 @@ def keep_file(path: Path, data: bytes) -> None:
 
 
 def with_checksum(data: bytes) -> bytes:
-    """What `checked` gives the data of, unless it was damaged."""
+    """Data with a checksum, from which `checked` restores it unless it was damaged."""
     return _checksum(data) + data
 
 

@@ -1,4 +1,4 @@
-"""What the compiler reports to a user: one exception type, one place where it becomes text.
+"""Diagnostics: one exception type, one place where it becomes text.
 
 The stage that knows a fact raises `CompileError` (or adds a warning to a `Diagnostics` collector)
 with the operation or the text offset it is about. Offsets become `file:line:column` only when a
@@ -152,11 +152,11 @@ def read_input(path: str) -> bytes:
 
 
 Place = SourceLocation | int | None
-"""Where a diagnostic points: a resolved location, an offset into the source, or nowhere."""
+"""Position of a diagnostic: a resolved location, an offset into the source, or none."""
 
 
 class Severity(StrEnum):
-    """What a diagnostic means for the run: an error ends it, a warning does not."""
+    """Severity of a diagnostic: an error ends the run, a warning does not."""
 
     ERROR = "error"
     WARNING = "warning"

@@ -37,7 +37,7 @@ _SECONDS_BETWEEN_LINES = 10.0
 
 
 class Level(IntEnum):
-    """What a message is about; a program writes those of its level and above."""
+    """Level of a message; a program writes those of its level and above."""
 
     DEBUG = 10
     INFO = 20
@@ -76,8 +76,8 @@ def _write(text: str) -> None:
 
 
 class Progress:
-    """How far a step is that consists of many: one line that changes on a terminal, else a line now
-    and then."""
+    """Progress of a step of many parts: one line that changes on a terminal, else a line now and
+    then."""
 
     def __init__(self, title: str) -> None:
         self._title = title

@@ -1,4 +1,4 @@
-"""Which files of Python are the user's own."""
+"""User files: Python files outside of this package and the standard library."""
 
 from __future__ import annotations
 

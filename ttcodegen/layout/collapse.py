@@ -130,5 +130,5 @@ def expand(coefficients: Coefficients, shape: Shape, place: Sequence[int]) -> Sh
 
 
 def volume(shape: Sequence[int]) -> int:
-    """How many elements a shape has."""
+    """Number of elements of a shape."""
     return prod(shape)

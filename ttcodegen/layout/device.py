@@ -252,7 +252,7 @@ class Device:
 
     @property
     def description(self) -> DeviceDescription:
-        """What an attribute says, without the maps of memories, which follow from it."""
+        """Text of the attribute, without the derived memory maps."""
         return DeviceDescription(Grid(self.grid, self.worker_map), self.mesh_shape, self.chip_ids)
 
     @property
@@ -301,7 +301,7 @@ def _mod(expression: AffineExpr, divisor: int) -> AffineExpr:
 # below up to the lowest tensor (measured, tt-metal 0.70.1).
 
 Block = tuple[int, int]
-"""Where memory begins, and where it ends."""
+"""Begin and end of a block of memory."""
 
 
 class Bank:
@@ -310,7 +310,7 @@ class Bank:
     def __init__(self, size: int) -> None:
         self.size = size
         self._taken: list[Block] = []
-        """What is allocated, in the order of addresses."""
+        """Allocated blocks, in the order of addresses."""
 
     @property
     def lowest(self) -> int:

@@ -64,7 +64,7 @@ class TiledShape:
 
     @cached_property
     def tiles(self) -> int:
-        """How many tiles there are."""
+        """Number of tiles."""
         return prod(self.grid)
 
     @property
@@ -79,7 +79,7 @@ class TiledShape:
 
 
 def row_major_strides(sizes: Sequence[int]) -> list[int]:
-    """How far apart neighbours of each dimension are, the last one varying fastest."""
+    """Row-major strides of a shape, the last dimension varying fastest."""
     strides = [1] * len(sizes)
     for index in range(len(sizes) - 1, 0, -1):
         strides[index - 1] = strides[index] * sizes[index]
@@ -114,7 +114,7 @@ def element_bits(placement: TensorPlacement) -> int:
 
 
 def tiles(placement: TensorPlacement) -> int:
-    """How many tiles the tensor fills, or would fill, with padding but without idle cores."""
+    """Number of tiles that the tensor fills, or would fill, with padding but without idle cores."""
     return TiledShape(placement.shape).tiles
 
 

@@ -62,8 +62,7 @@ from ttcodegen.layout.collapse import (
 
 
 def offset_in_tile(row: int, column: int, tile: tuple[int, int]) -> int:
-    """How many numbers of the tile precede the one at a row and column, or before those at
-    the rows and columns of arrays."""
+    """Offset in the tile of the number at a row and column, or of those at arrays of them."""
     face_rows, face_columns = (min(side, FACE_SIDE) for side in tile)
     faces_in_a_row = tile[1] // face_columns
     face = (row // face_rows) * faces_in_a_row + column // face_columns
@@ -103,8 +102,8 @@ class Location:
     position: Shape
     """Its position in the core's shard, in elements along each dimension."""
     offset: int
-    """How many elements precede it in the memory of the shard. In tiles, elements are counted
-    face by face (16x16)."""
+    """Offset in elements in the memory of the shard. In tiles, elements are counted face by face
+    (16x16)."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,7 @@ class TensorLayout:
     shape: Shape
     """Of the tensor."""
     data_type: str
-    """How the tensor's elements are called in `#ttcore.supportedDataTypes`."""
+    """Name of the element type in `#ttcore.supportedDataTypes`."""
     coefficients: Coefficients
     """A row for each dimension of the grid: what is summed up of the tensor's dimensions."""
     physical_shape: Shape
@@ -128,7 +127,7 @@ class TensorLayout:
     out_of_bounds: OutOfBounds = OutOfBounds.UNDEF
     memory_layout: TensorMemoryLayout | None = None
     intervals: tuple[Interval, ...] = DEFAULT_INTERVALS
-    """What was collapsed, of a layout of the later form."""
+    """Collapsed intervals, of a layout of the later form."""
     alignments: Shape | None = None
     """Of a layout of the later form; None for the form of the specification."""
 
@@ -348,7 +347,7 @@ class TensorLayout:
 
     @property
     def shard_shape(self) -> Shape:
-        """What a core has of the collapsed dimensions, in elements, before padding to tiles."""
+        """Shard shape of the collapsed dimensions, in elements, before padding to tiles."""
         return tuple(
             -(-size // side) for size, side in zip(self.physical_shape, self.grid, strict=True)
         )
@@ -379,17 +378,17 @@ class TensorLayout:
 
     @property
     def cores(self) -> int:
-        """How many cores the grid has."""
+        """Number of cores of the grid."""
         return volume(self.grid)
 
     @property
     def padding(self) -> int:
-        """How many elements of all shards are padding."""
+        """Number of padding elements in all shards."""
         return self.cores * volume(self.padded_shard_shape) - volume(self.shape)
 
     def occupied(self, core: Sequence[int]) -> Shape:
-        """How much of the shard of a core is within the collapsed dimensions, along each of them:
-        what is beyond is padding. Raises ValueError if the grid has no such core."""
+        """Occupied part of the shard of a core, along each collapsed dimension: the rest is
+        padding. Raises ValueError if the grid has no such core."""
         self._check_core(core)
         return tuple(
             max(0, min(part, size - place * part))
@@ -479,8 +478,8 @@ class TensorLayout:
 
     @property
     def element_type(self) -> Attribute:
-        """What a shard is made of: tiles or scalars. Raises ValueError for scalars of a format
-        that only tiles have."""
+        """Element type of a shard: tiles or scalars. Raises ValueError for scalars of a format that
+        only tiles have."""
         if self.tile is not None:
             return TileType(self.format, *self.tile)
         if self.format not in _SCALARS:
@@ -560,7 +559,7 @@ def _memory_space(memref: MemRefType[Attribute]) -> MemorySpace:
 
 
 def _linear(position: Sequence[int], shape: Sequence[int]) -> int:
-    """How many elements of a shape precede a position in row-major order."""
+    """Row-major offset of a position in a shape."""
     total = 0
     for place, size in zip(position, shape, strict=True):
         total = total * size + place

@@ -96,7 +96,7 @@ TITLE = "ttcodegen.title"
 """
 
 _OF_PASSES = re.compile(r"input_\d+_[a-z]\w*?_\d+(?:_fork_clone\d*)?")
-"""What TT-Forge calls a parameter that it makes: the op that takes it, and what cloned it."""
+"""Names that TT-Forge gives the parameters it makes: the op that takes it, and the clone."""
 
 _ROLES: Mapping[str, str] = {
     "update_index": "position",
@@ -107,7 +107,7 @@ _ROLES: Mapping[str, str] = {
     "key": "keys",
     "value": "values",
 }
-"""What an argument is, by the operand of an op that it is; the first one of these that there is."""
+"""Roles of arguments by operand; the first that applies."""
 _ORDER = (*_ROLES.values(), "indices")
 _CACHES = {frozenset({"cache", "keys"}): "key_cache", frozenset({"cache", "values"}): "value_cache"}
 _MOST_FOLLOWED = 64
@@ -115,7 +115,7 @@ _MOST_FOLLOWED = 64
 
 
 def argument_titles(function: FuncOp, function_of: FunctionOf) -> list[str]:
-    """What the arguments are called in C++, as text; several may have one name.
+    """Titles of the arguments in C++, as text; several may have one name.
 
     A name of the source that any value could have (`arg16_1`), or that a compiler made
     (`input_0_divide_3_fork_clone`), gives way to what the argument is to the function: its cache of
@@ -138,7 +138,7 @@ def _says_nothing(name: str) -> bool:
 
 
 class _Uses:
-    """How the arguments of a function are used, there and where its constants are computed."""
+    """Uses of the arguments of a function, there and in its const-eval functions."""
 
     def __init__(self, names: Mapping[SSAValue, str], function_of: FunctionOf) -> None:
         self.names = names
@@ -149,7 +149,7 @@ class _Uses:
         """By value the name of the argument that it comes from, of those that were requested."""
 
     def role(self, argument: SSAValue) -> str | None:
-        """What an argument is to the ops that take it; None if they do not say it."""
+        """Role of an argument in its users; None if they have none."""
         found: set[str] = set()
         for op, index in self._takers(argument):
             adjusted = self._adjusted(op, index)
@@ -216,7 +216,7 @@ class _Uses:
         return found
 
     def _source(self, value: SSAValue) -> SSAValue | None:
-        """What a value is another form of; None if it is none."""
+        """Value that a value is another form of; None if there is none."""
         owner = value.owner
         if isinstance(owner, LoadCachedOp) and isinstance(value, OpResult):
             inner = self._function_of(owner.callee.string_value())
@@ -243,7 +243,7 @@ def _is_layer(op: CatalogueOp) -> bool:
 
 
 def _operand_name(op: CatalogueOp, index: int) -> str:
-    """What the catalogue calls an operand."""
+    """Name of an operand in the catalogue."""
     position = 0
     for name, group in op.operand_groups().items():
         position += len(group)

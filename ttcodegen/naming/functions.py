@@ -28,7 +28,7 @@ _NOUNS = {
     "rotate": "rotation",
     "embed": "embedding",
 }
-"""What the verbs do that functions of layers are named by."""
+"""Nouns of the verbs that functions of layers are named by."""
 _SHAPES_OR_NUMBER = re.compile(r"_\d+(?:x\d+)+(?:_to_\d+(?:x\d+)+)?(?:_\d+)?$|_\d+$")
 _CALLS = {"window_product": "conv2d", "window_reduction": "max_pool2d"}
 """The calls of the library that do what programs of the device are called after."""
@@ -65,7 +65,7 @@ def layer_function_name(
 
 
 def _computed(op: Operation) -> list[str]:
-    """What the program of the device computes that an op runs, as calls of the library."""
+    """Computation of a device program, as ttnn calls."""
     if operation_name(op) != RUN_PROGRAM:
         return []
     # Programs of the library are named without the dialects of device programs.
@@ -84,8 +84,8 @@ def layer_array_name(function: str) -> str:
 
 
 def part_title(layers: Sequence[str]) -> str | None:
-    """What a part of a function computes, by the layers of its statements: one layer, or those
-    from the first to the last; None if they have no names."""
+    """Title of a part of a function, by the layers of its statements: one layer, or those from the
+    first to the last; None if they have no names."""
     named = [layer for layer in layers if layer]
     if not named:
         return None
@@ -134,8 +134,8 @@ def common_title(titles: Iterable[str | None]) -> str | None:
 
 
 def size_title(titles: Sequence[str | None], common: str) -> str:
-    """What layers are called that are of one size: what only they have in common, else the first
-    of them. What all layers have in common is left out, but for what numbers it."""
+    """Title of layers of one size: the parts that only they share, else the first of them. What all
+    layers have in common is left out, but for what numbers it."""
     shared = common_title(titles) or ""
     if shared == common and len(set(titles)) > 1:
         shared = titles[0] or ""
@@ -145,7 +145,7 @@ def size_title(titles: Sequence[str | None], common: str) -> str:
 
 
 def preparation_verb(ops: Iterable[Operation]) -> str:
-    """What a function of these ops does that computes constants, if the field has a word for it."""
+    """Verb for a function of these ops that computes constants, if the field has one."""
     ops = list(ops)
     kinds = {operation_name(op).rpartition(".")[2] for op in ops}
     kinds.update(kind for op in ops for kind in _computed(op))
@@ -157,9 +157,9 @@ def preparation_verb(ops: Iterable[Operation]) -> str:
 
 
 def preparation_name(verb: str, results: Iterable[SSAValue], called: str, scope: NameScope) -> str:
-    """What a function is called that computes constants: after what it does, else after what it
-    gives. Where this is not enough with the shape of that, or, if it gives several shapes, after
-    the last word for it: `load_bias`."""
+    """Name of a function that computes constants: after its ops, else after its results. Where this
+    is not enough with the shape of that, or, if it gives several shapes, after the last word for
+    it: `load_bias`."""
     name = identifier(verb or f"prepare_{called}")
     if not scope.is_taken(name):
         return scope.unique(name)
@@ -175,7 +175,7 @@ def without_shapes(name: str) -> str:
 
 
 def settings_name(function: str, result: SSAValue) -> str:
-    """What the settings of a function are called with which it gives a result of that shape."""
+    """Name of the settings of a function whose result has that shape."""
     return f"{function}_{shape_text(shape_of(result.type))}"
 
 
@@ -277,7 +277,7 @@ def _kind(counts: Counter[str]) -> str:
 
 
 def common_name(names: Iterable[str]) -> str | None:
-    """What several names have in common: `layer0.weight`, `layer1.weight` -> `layer_weight`."""
+    """Common part of several names: `layer0.weight`, `layer1.weight` -> `layer_weight`."""
     found = list(names)
     if len(set(found)) == 1:
         return found[0]
@@ -314,17 +314,17 @@ _ROLES: Mapping[str, str] = {
     "bias_tensor": "bias",
     "bias": "bias",
 }
-"""What a tensor is that a parameter of the library takes."""
+"""Roles of the parameters of the library."""
 
 
 def role_of_parameter(parameter: str) -> str | None:
-    """What a tensor is that a parameter of the library, or of a function of layers, takes: the
-    weight or the bias; None for any other."""
+    """Role of the tensor for a parameter of a library or layer function: the weight or the bias;
+    None for any other."""
     return _ROLES.get(parameter)
 
 
 def role_in_layer(layer: str, role: str) -> str:
-    """What a weight is called after the result that it computes: `query_weight`.
+    """Role of a weight after the result that it computes: `query_weight`.
 
     Args:
         layer: what the result is called, if that is known.
@@ -334,7 +334,7 @@ def role_in_layer(layer: str, role: str) -> str:
 
 
 def layer_parameter_name(names: Sequence[str], role: str | None, *, are_members: bool) -> str:
-    """What a value is called that a function of layers takes.
+    """Parameter name of a value in a function of layers.
 
     Args:
         names: what each layer calls it, without the path of the layer.
@@ -354,7 +354,7 @@ def layer_parameter_name(names: Sequence[str], role: str | None, *, are_members:
 
 
 def prepared_parameter_name(names: Iterable[str], verb: str) -> str:
-    """What a value is called that a function takes which computes constants.
+    """Parameter name of a value in a function that computes constants.
 
     Args:
         names: what it is called in each group.
@@ -371,7 +371,7 @@ def prepared_parameter_name(names: Iterable[str], verb: str) -> str:
 def names_inside(
     results: Sequence[Sequence[SSAValue]], name_of: Callable[[SSAValue], str], otherwise: str
 ) -> dict[SSAValue, str]:
-    """What the results of the first group are called: what those of all groups have in common.
+    """Names of the first group's results: the common part of all groups' names.
 
     Args:
         results: those of each group, in order.
@@ -452,8 +452,7 @@ def cpu_function_symbol(op: str, digest: str) -> str:
 
 
 def cpu_function_name(symbol: str) -> str:
-    """What a function for the CPU computes, by its symbol: `argmax` of
-    `cpu_hoisted_ttir_argmax_83172da1`."""
+    """Name of a CPU function by its symbol: `argmax` of `cpu_hoisted_ttir_argmax_83172da1`."""
     found = _HOISTED.fullmatch(symbol)
     return found[1] if found is not None else symbol
 
@@ -469,6 +468,6 @@ def cpu_function_title(function: FuncOp, scope: NameScope) -> str:
 
 
 def purpose_of_cpu_function(name: str) -> str:
-    """What a function for the CPU does, by its C++ name, which may have a shape and a number:
+    """Purpose of a CPU function by its C++ name, which may have a shape and a number:
     `reshape_on_cpu`."""
     return f"{without_shapes(name).removeprefix('cpu_')}_on_cpu"

@@ -25,7 +25,7 @@ from ttcodegen.ops.core.traits import Trait
 
 _CONSTANTS = frozenset({"ttir.constant", "ttnn.constant"})
 _LEARNED = frozenset({"weight", "bias"})
-"""What the catalogue calls operands of layers that models have learned."""
+"""Catalogue names of operands of layers that models have learned."""
 _MOST_POSITIONS = 1 << 16
 """The most elements that are looked at."""
 
@@ -33,8 +33,7 @@ _MOST_POSITIONS = 1 << 16
 def constant_names(
     load: LoadCachedOp | None, const_eval: FuncOp | None, names: Mapping[SSAValue, str]
 ) -> tuple[str, ...]:
-    """What the constants of a function are called: after the weights that they are made of, or
-    after what the function does with them.
+    """Names of the constants of a function: after their weights, or after their use.
 
     `names` are those of the function's arguments.
     """
@@ -62,8 +61,8 @@ def constant_names(
 
 
 def constant_title(op: Operation, order: Mapping[Operation, int]) -> str:
-    """What a constant of a function of programs is called: by the source, or after its contents or
-    its use there.
+    """Title of a constant of a function of device programs: by the source, its contents or its use
+    there.
 
     Args:
         op: the constant.
@@ -161,7 +160,7 @@ def bias_name(value: SSAValue, names: Mapping[SSAValue, str]) -> str | None:
 
 
 class GivenNames:
-    """What the arguments and the constants of a function are called."""
+    """Names of the arguments and the constants of a function."""
 
     def __init__(self) -> None:
         self.names: dict[SSAValue, str] = {}
@@ -177,7 +176,7 @@ class GivenNames:
 
 @dataclass(frozen=True)
 class FunctionNames:
-    """What a function that is no const-eval function calls its tensors."""
+    """Names of the tensors of a function that is no const-eval function."""
 
     function: FuncOp
     titles: tuple[str, ...]
@@ -200,8 +199,8 @@ def load_of(function: FuncOp) -> LoadCachedOp | None:
 
 
 def names_of_module(functions: Iterable[FuncOp]) -> list[FunctionNames]:
-    """What functions of TTNN call their tensors, in order; const-eval functions belong to those
-    that load their results."""
+    """Names of the tensors of TTNN functions, in order; const-eval functions belong to those that
+    load their results."""
     known = list(functions)
     const_evals = {f.sym_name.data: f for f in known if CONST_EVAL in f.attributes}
     return [
@@ -239,8 +238,8 @@ def _names_of_library_function(
 
 
 def tensor_names(functions: Iterable[FunctionNames]) -> dict[SSAValue, str]:
-    """What the tensors of functions of TTNN are called, those of their const-eval functions too;
-    within a function all differ."""
+    """Names of the tensors of TTNN functions and of their const-eval functions, unique within a
+    function."""
     found: dict[SSAValue, str] = {}
     for names in functions:
         found |= distinct_names(values_of(names.function), names.values)
@@ -256,7 +255,7 @@ def own_tensor_names(function: FuncOp) -> dict[SSAValue, str]:
 
 
 def names_of_function(function: FuncOp, given: GivenNames) -> ValueNames:
-    """What the values of a function of TTNN or TTIR are called."""
+    """Names of the values of a TTNN or TTIR function."""
     block = body_of(function)
     terminator = block.last_op
     assert isinstance(terminator, ReturnOp)
@@ -268,7 +267,7 @@ def names_of_function(function: FuncOp, given: GivenNames) -> ValueNames:
 def _names_of_preparation(
     const_eval: FuncOp, given: GivenNames, constants: Sequence[str]
 ) -> ValueNames:
-    """What the values of a function are called that computes constants of these names."""
+    """Names of the values of a function that computes constants of these names."""
     block = body_of(const_eval)
     terminator = block.last_op
     assert isinstance(terminator, ReturnOp)
@@ -277,8 +276,7 @@ def _names_of_preparation(
 
 
 def given_names(function: FuncOp, titles: Sequence[str] | None = None) -> GivenNames:
-    """What the arguments of a function are called; by what it does with them if no titles are
-    given."""
+    """Names of the arguments of a function; by their use if no titles are given."""
     given = GivenNames()
     if titles is None:
         titles = argument_titles(function, lambda _: None)

@@ -1,4 +1,4 @@
-"""What programs of the device, their kernels and tensors are called."""
+"""Names of device programs, their kernels and tensors."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ _PLAIN_NAME = "ttcodegen.name"
 """The attribute of an op that makes a tensor of the host: its name, which others may have too."""
 _FINAL_NUMBER = re.compile(r"_\d+$")
 _ENDINGS = ("address", "elements", "kept", "layout", "row", "tensor", "tiles")
-"""What names after a tensor end in."""
+"""Suffixes of names after a tensor."""
 
 
 def program_name(ops: Sequence[Operation]) -> str:
-    """What the program of some ops is called: after the first ones and the last one."""
+    """Name of the program of some ops: after the first ones and the last one."""
     kinds = [
         called_name(op)
         if isinstance(op, CatalogueOp) and op.name == CALLED_OPERATION
@@ -68,7 +68,7 @@ def program_name(ops: Sequence[Operation]) -> str:
 
 
 def kernel_name(task: str, program: str) -> str:
-    """What a kernel is called, and the stem of its file: what it does, and for which program.
+    """Name of a kernel, and the stem of its file: its task and its program.
 
     Args:
         task: `read`, `receive_left`, `compute`, ...
@@ -78,8 +78,8 @@ def kernel_name(task: str, program: str) -> str:
 
 
 def reduction_names(ops: Sequence[Operation]) -> list[str]:
-    """What kernels call the stages that reduce rows by some ops: `reduce_max`; the second of a kind
-    after what is reduced as well, `reduce_mean_of_square`."""
+    """Names of the stages that reduce rows in kernels: `reduce_max`; the second of a kind with its
+    operand as well, `reduce_mean_of_square`."""
     kinds = [operation_name(op).partition(".")[2] for op in ops]
     scope = NameScope()
     names: list[str] = []
@@ -93,15 +93,15 @@ def reduction_names(ops: Sequence[Operation]) -> list[str]:
 
 
 def task_of_kernel(kernel: str, program: str) -> str:
-    """What a kernel does, by its name and that of a program that it was made for; the whole name
-    if it does not say that."""
+    """Task of a kernel, by its name and that of a program that it was made for; the whole name if
+    it has no such form."""
     base = _FINAL_NUMBER.sub("", program)
     found = re.fullmatch(rf"(\w+?)_{re.escape(base)}(?:_\d+)?", kernel)
     return kernel if found is None else found[1]
 
 
 def address_name(tensor: str) -> str:
-    """What kernels call the address of a tensor."""
+    """Name of a tensor's address in kernels."""
     return f"{tensor}{_ADDRESS}"
 
 
@@ -111,7 +111,7 @@ def run_name(program: str) -> str:
 
 
 def purpose_of_program(program: str) -> str:
-    """What a program does, by its name, which may have shapes and a number."""
+    """Purpose of a program, by its name, which may have shapes and a number."""
     return identifier(without_shapes(program))
 
 
@@ -123,7 +123,7 @@ def tensor_name(hint: str) -> str:
 
 @dataclass(frozen=True)
 class TensorNames:
-    """What the values of a function that becomes programs are called."""
+    """Names of the values of a function that becomes programs."""
 
     names: ValueNames
     """Several values may have one."""
@@ -141,7 +141,7 @@ class TensorNames:
 def tensor_names_of(
     function: FuncOp, called: dict[SSAValue, str], written: Iterable[SSAValue]
 ) -> TensorNames:
-    """What the values of a function that becomes programs are called.
+    """Names of the values of a function that becomes programs.
 
     Args:
         function: the function.
@@ -179,9 +179,8 @@ _NUMBER = re.compile(r"(?<=[a-z])_\d+$")
 
 
 def kernel_names(values: Iterable[SSAValue], names: Mapping[SSAValue, str]) -> dict[SSAValue, str]:
-    """What the kernels of a program call its values: as the function does, without the layer that
-    they belong to and the number that distinguishes them from others, so that programs that do the
-    same in several layers have the same kernels.
+    """Names of a program's values in its kernels: as in the function, without layers and
+    distinguishing numbers, so that equal programs of several layers share kernels.
 
     Args:
         values: those of the program, in order.
@@ -199,8 +198,8 @@ def _without_layer(name: str) -> str:
 def _form_names(
     ops: Iterable[Operation], names: Mapping[SSAValue, str], meanings: Mapping[str, FuncOp]
 ) -> dict[SSAValue, str]:
-    """What the values are called that some ops make of weights: as the weights in whose form they
-    are, else as the first of the operands that have a name.
+    """Names of values made of weights by reordering: as the weights in whose form they are, else as
+    the first operand with a name.
 
     Args:
         ops: those that compute constants, in order.
@@ -242,13 +241,13 @@ def _origins(launch: Launch, meaning: FuncOp | None) -> dict[SSAValue, SSAValue]
 
 
 def host_name(name: str) -> str:
-    """What the copy of a tensor on the host is called."""
+    """Name of the host copy of a tensor."""
     return f"{name}_on_host"
 
 
 def buffer_names(ops: Iterable[Operation]) -> tuple[dict[SSAValue, str], dict[SSAValue, str]]:
-    """What the tensors of a host function are called: as the lowering named them, else after the
-    program that computes them; and what else, while others have these names. Numbers that only
+    """Names of the tensors of a host function: as the lowering named them, else after the program
+    that computes them; with alternatives while others have these names. Numbers that only
     distinguish values are left out: not all of them are alive at once."""
     names: dict[SSAValue, str] = {}
     for op in ops:
@@ -266,13 +265,13 @@ def buffer_names(ops: Iterable[Operation]) -> tuple[dict[SSAValue, str], dict[SS
 
 
 def _plain_name(value: SSAValue) -> str | None:
-    """What a tensor of the host is called if no other one is alive that is."""
+    """Name of a host tensor while no other live one has it."""
     found = value.owner.attributes.get(_PLAIN_NAME) if isinstance(value.owner, Operation) else None
     return found.data if isinstance(found, StringAttr) else None
 
 
 def names_of_host_function(function: FuncOp) -> FunctionNames:
-    """What the tensors of a function that launches programs of the device are called."""
+    """Names of the tensors of a function that launches device programs."""
     titles = tuple(argument_titles(function, lambda _: None))
     given = given_names(function, titles)
     ops = body_of(function).ops
@@ -305,7 +304,7 @@ def names_of_host_function(function: FuncOp) -> FunctionNames:
 def _names_after_roots(
     ops: Iterable[Operation], names: Mapping[SSAValue, str], meanings: Mapping[str, FuncOp]
 ) -> Iterator[tuple[SSAValue, str]]:
-    """What programs write, by the names of the values with what the first op of the program did."""
+    """Names of the outputs of programs: the values with the verb of the program's first op."""
     for op in ops:
         if operation_name(op) != RUN_PROGRAM:
             continue
@@ -331,12 +330,12 @@ def host_tensor_names(function: FuncOp) -> dict[SSAValue, str]:
 
 
 def dimension_names(rank: int) -> list[str]:
-    """What the dimensions of a grid of tiles are called."""
+    """Names of the dimensions of a grid of tiles."""
     return [*(f"batch{batch}" for batch in range(rank - 2)), "row", "column"]
 
 
 def tensor_names(kernel: Kernel) -> dict[int, str]:
-    """What a kernel calls the operands whose addresses it is passed, by their numbers."""
+    """Names of the operands whose addresses a kernel is passed, by their numbers."""
     return {
         argument.value.operand: argument.name.removesuffix(_ADDRESS)
         for argument in kernel.arguments
@@ -345,7 +344,7 @@ def tensor_names(kernel: Kernel) -> dict[int, str]:
 
 
 def known_names(program: Program) -> dict[int, str]:
-    """What the program says of the names of its operands, by their numbers."""
+    """Known names of the operands of a program, by their numbers."""
     names: dict[int, str] = {}
     for kernel in program.kernels:
         names = tensor_names(kernel) | names
@@ -354,8 +353,8 @@ def known_names(program: Program) -> dict[int, str]:
 
 
 def operand_names(program: Program, count: int) -> list[str]:
-    """What the tensors are called that a program reads and writes: as the kernels call their
-    addresses, or as circular buffers in them are called; identifiers, all different."""
+    """Names of the tensors that a program reads and writes: as the kernels name their addresses, or
+    as circular buffers in them are named; identifiers, all different."""
     names = known_names(program)
     scope = NameScope(_names_around(program))
     for index in range(count):
@@ -367,7 +366,7 @@ def operand_names(program: Program, count: int) -> list[str]:
 
 
 def _names_around(program: Program) -> Iterator[str]:
-    """What the C++ that builds a program and sets its arguments calls its own things."""
+    """Reserved names of the C++ that builds a program and sets its arguments."""
     yield from "Tuning config core cores device program programs share variant workload".split()
     yield from ("build", "kernel_path", "set_arguments", work_name(program))
     yield from (buffer.constant for buffer in program.circular_buffers)
@@ -378,13 +377,12 @@ def _names_around(program: Program) -> Iterator[str]:
 
 
 def work_name(program: Program) -> str:
-    """What the number of units of work is called: `output_tiles`."""
+    """Name of the number of work units: `output_tiles`."""
     return identifier(program.work_unit_plural or "units")
 
 
 def kernel_variables(program: Program) -> list[str]:
-    """What the kernels are called in the C++ that builds the program: by what they do, if that is
-    enough."""
+    """Names of the kernels in the C++ that builds the program: by their tasks, if these differ."""
     roles = [kernel.processor.value for kernel in program.kernels]
     scope = NameScope(["cores", "program", "variant", "workload", "device"])
     ending = f"_{program.name}"
@@ -398,10 +396,10 @@ def kernel_variables(program: Program) -> list[str]:
 
 @dataclass(frozen=True)
 class NamedShapes:
-    """What the names of programs and kernels follow from."""
+    """Facts that the names of programs and kernels derive from."""
 
     program: str
-    """What the program is called in one function."""
+    """Name of the program in one function."""
     source: Sequence[int]
     """The shape of its first operand."""
     output: Sequence[int]
@@ -463,8 +461,8 @@ def shared_kernel_name(names: list[str]) -> str:
 
 
 def neutral_names(program: Program, roles: Sequence[str]) -> dict[str, str]:
-    """What kernels may call the tensors of a program whatever it is made for, and the values that
-    wait in its circular buffers: by the roles of what it reads."""
+    """Role-based names of a program's tensors and of the values in its circular buffers, the same
+    for any use."""
     operands = known_names(program)
     tensors = set(operands.values())
     # Blocks of the operands of a product are in circular buffers that are called as the operands.
@@ -500,7 +498,7 @@ def renamed_after_tensor(name: str, tensors: Mapping[str, str]) -> str:
 
 
 def name_in_kernels(program: Program, buffer: CircularBuffer) -> str:
-    """What the kernels of a program call one of its circular buffers, else its own name."""
+    """Name of a circular buffer in the kernels of a program, else its own name."""
     for kernel in program.kernels:
         for constant, found in program.buffers_of(kernel).items():
             if found is buffer:

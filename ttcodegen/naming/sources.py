@@ -118,13 +118,13 @@ def _after_number(name: str) -> str:
 
 
 def common_parts(first: str, second: str) -> int:
-    """How many of their first parts two layers share."""
+    """Number of leading parts that two layers share."""
     pairs = zip(_PARTS.split(first), _PARTS.split(second), strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1] != "", pairs))
 
 
 def common_layer(layers: Sequence[str]) -> str | None:
-    """What the layers of most ops have in common, None if nothing."""
+    """Common prefix of the layers of most ops, None if there is none."""
     counts = Counter(layer for layer in layers if layer)
     if not counts:
         return None
@@ -211,12 +211,12 @@ _PRINTED = frozenset(
     inserted inserted_slice mapped padded reduced reshape splat transposed
     """.split()
 )
-"""How MLIR prints results of the dialects `tensor` and `linalg` that have no name. Source: their
-functions `getAsmResultNames`."""
+"""Default names of MLIR for results of the dialects `tensor` and `linalg`. Source: their functions
+`getAsmResultNames`."""
 _MADE_BY_PASS = re.compile(
     r"(?:_(?:permute|reshape|broadcast|transpose|squeeze|unsqueeze|slice|pad|typecast)[A-Z]\w*?)+$"
 )
-"""What passes add to the name of an op that they take apart: `_permuteSource_reshapeSource`."""
+"""Suffixes that passes add to the name of an op they decompose: `_permuteSource_reshapeSource`."""
 
 
 @cache
@@ -225,7 +225,7 @@ def _op_names() -> frozenset[str]:
 
 
 def given_name(value: SSAValue) -> str | None:
-    """What the source calls a value, None if that says nothing."""
+    """Name of a value in the source, None if that carries no meaning."""
     hint = value.name_hint and _MADE_BY_PASS.sub("", value.name_hint)
     if hint and not is_generic(hint) and not _is_printed(hint) and hint not in _op_names():
         return hint
@@ -248,11 +248,11 @@ def _is_printed(hint: str) -> bool:
 
 
 _DEFAULT_CONSTANT = re.compile(r"c(m?)(\d+)(?:_\w+)?$")
-"""How MLIR prints numbers without a name: `%c32`, `%c0_i32`, `%cm1`."""
+"""Default names of MLIR for constants: `%c32`, `%c0_i32`, `%cm1`."""
 
 
 def constant_name(value: SSAValue, number: int) -> str | None:
-    """What the text of a module calls a number, None if that is how MLIR prints any such number."""
+    """Name of a number in the text of a module, None for a default name of MLIR."""
     name = value.name_hint
     default = _DEFAULT_CONSTANT.match(name) if name else None
     if default is not None and int(default[2]) == (-number if default[1] else number):
@@ -266,13 +266,13 @@ def is_generic(name: str) -> bool:
 
 
 def name_in_text(value: SSAValue, otherwise: str) -> str:
-    """What the text of a module calls a value, else that: for values that are not replaced,
-    as those of kernels do."""
+    """Name of a value in the text of a module, else that: for values that are not replaced, as
+    those of kernels."""
     return value.name_hint or otherwise
 
 
 def name_or_kind(op: Operation) -> str:
-    """What the source calls the result of an op, else what the op is."""
+    """Name of an op's result in the source, else the kind of op."""
     hint = op.results[0].name_hint if op.results else None
     return hint or operation_name(op).rpartition(".")[2]
 
@@ -287,7 +287,8 @@ def name_replacement(value: SSAValue, replaced: SSAValue) -> None:
 
 
 def name_intermediates(ops: Sequence[Operation], origin: Operation) -> None:
-    """What an op is made of is called as it is, but for operands that were only moved for it."""
+    """Passes the name of an op on to the ops it is decomposed into, but for operands that were only
+    moved for it."""
     hint = origin.results[0].name_hint if origin.results else None
     if hint is None:
         return

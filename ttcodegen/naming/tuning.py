@@ -1,4 +1,4 @@
-"""What the constants of `src/tuning.hpp` are called."""
+"""Names of the constants of `src/tuning.hpp`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PRODUCT_MEMORY = "product_memory"
 PRODUCT_PROGRAM = "product_program"
 PRODUCT_COMPUTE = "product_compute"
 PRODUCT_WEIGHTS = "product_weights_type"
-"""What all matrix products share: memory and program configuration, compute kernel configuration,
+"""Settings that all matmuls share: memory and program configuration, compute kernel configuration,
 and the data type of their weights."""
 TRACE_REGION = "trace_region_bytes"
 

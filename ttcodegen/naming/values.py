@@ -29,7 +29,7 @@ _MOST_STEPS_TO_LAYER = 8
 
 
 def noun_of(op: Operation) -> str:
-    """What the result of an op is called that nothing else names."""
+    """Noun for an unnamed result of an op."""
     short = op.name.rpartition(".")[2]
     if not isinstance(op, CatalogueOp):
         return short
@@ -44,11 +44,11 @@ def noun_of(op: Operation) -> str:
 
 
 _OPERANDS = {"shifted": "offset", "scaled": "factor", "clamped": "bound"}
-"""What adjusts a value, by what the value is called after that."""
+"""Names of adjusting operands, by the name of the adjusted value."""
 
 
 def operand_noun(op: CatalogueOp) -> str | None:
-    """What an operand is called that has no name, by what the op does with it."""
+    """Noun for an unnamed operand, by its role in the op."""
     traits, participle = _traits(op), library_definition(op).participle
     if Trait.COMPARES in traits:
         return "limit"
@@ -62,7 +62,7 @@ def _traits(op: CatalogueOp) -> Trait:
 
 
 def _noun_of_fill(op: CatalogueOp) -> str:
-    """What a tensor is called whose elements are all one number."""
+    """Noun for a tensor whose elements are all one number."""
     number = float(cast("float", op.parameter("fill_value")))
     match number:
         case 0.0:
@@ -74,7 +74,7 @@ def _noun_of_fill(op: CatalogueOp) -> str:
 
 
 class ValueNames:
-    """What the values of a function are called."""
+    """Names of the values of a function."""
 
     def __init__(
         self,
@@ -290,7 +290,7 @@ def _part_name(whole: str, part: str) -> str:
 
 
 def part_of(op: CatalogueOp) -> str:
-    """Which part of its operand a slice is."""
+    """Part of its operand that a slice takes."""
     sizes = shape_of(op.operands[0].type)
     bounds = list(zip(op.parameter("begins"), op.parameter("ends"), sizes, strict=True))
     cut = [(begin, end, size) for begin, end, size in bounds if end - begin != size]
@@ -315,7 +315,7 @@ def _reordered(op: CatalogueOp) -> SSAValue | None:
 
 
 def _whole(value: SSAValue) -> SSAValue | None:
-    """What a value is a part of, be it negated; None if it is none."""
+    """Value that a value is a part of, be it negated; None if there is none."""
     while isinstance(op := value.owner, CatalogueOp):
         if Trait.TAKES_PART in _traits(op):
             return op.operands[0]
@@ -368,11 +368,11 @@ INPUT = "input"
 SIDES = ("left", "right")
 """The roles of two operands that are alike but for their order."""
 _SIDE_NAMES = ("a", "b", "lhs", "rhs")
-"""What the catalogue calls the operands of products of matrices and of elementwise ops."""
+"""Catalogue names of the operands of matmuls and of elementwise ops."""
 _REPEATED = {"factor": "scale", "offset": "bias"}
 _WHOLE = {"factor": "factor", "offset": "residual"}
-"""What an operand is called that changes another one, by the noun for what the op does with it: one
-that is repeated over the result, or one of the same size."""
+"""Names of an operand that changes another one, by the noun for the op: one that is broadcast over
+the result, or one of the same size."""
 
 
 def operand_roles(meaning: FuncOp | None) -> list[str]:

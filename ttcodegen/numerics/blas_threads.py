@@ -39,7 +39,7 @@ def one_blas_thread() -> Generator[None]:
 
 @cache
 def thread_functions() -> tuple[Callable[[], int], Callable[[int], None]] | None:
-    """What reads the number of threads, and what sets it."""
+    """Getter and setter of the number of threads."""
     package = Path(np.__file__).parent
     folders = (package.with_name("numpy.libs"), package / ".dylibs")
     for path in sorted(path for folder in folders for path in folder.glob("lib*openblas*")):

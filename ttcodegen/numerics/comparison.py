@@ -50,14 +50,14 @@ NEGLIGIBLE = 1e-6
 
 
 def golden_tolerance(data_type: DataType, exact: bool, depends_on_floats: bool) -> Tolerance:
-    """What the flatbuffer run may differ from the golden; `exact` for integers and booleans."""
+    """Tolerance of the flatbuffer run against the golden; `exact` for integers and booleans."""
     if not exact:
         return _GOLDEN_FLOATS.get(data_type, _GOLDEN_BF16)
     return _GOLDEN_DECISIONS if depends_on_floats else EQUAL
 
 
 def reference_tolerance(dtype: np.dtype[Any], depends_on_floats: bool) -> Tolerance:
-    """What the C++ run may differ from what a framework computed, in results of that dtype."""
+    """Tolerance of the C++ run against a framework, in results of that dtype."""
     if dtype.kind in "biu":
         return _GOLDEN_DECISIONS if depends_on_floats else EQUAL
     return _REFERENCE_F32 if dtype.name in ("float32", "float64") else _REFERENCE_BF16
@@ -65,7 +65,7 @@ def reference_tolerance(dtype: np.dtype[Any], depends_on_floats: bool) -> Tolera
 
 @dataclass(frozen=True)
 class Agreement:
-    """How well an array meets what was expected."""
+    """Agreement of an array with the expected one."""
 
     passed: bool
     measure: Measure
@@ -74,9 +74,9 @@ class Agreement:
     max_abs_err: float
     """The largest absolute error of the finite elements; infinite if those are not the same."""
     reason: str = ""
-    """Why it did not pass."""
+    """Reason for the failure."""
     excused: int = 0
-    """How many elements were not compared because rounding decides them."""
+    """Number of elements excluded because rounding decides them."""
 
     @property
     def correlation(self) -> float | None:
@@ -144,7 +144,7 @@ def compare_decided(
 
 
 def _differs(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """Where two arrays hold different numbers; NaN is one."""
+    """Mask of elements at which two arrays differ; NaN is one number."""
     both_nan = (actual != actual) & (expected != expected)
     return (actual != expected) & ~both_nan
 
@@ -228,7 +228,7 @@ def _compare_exactly(actual: np.ndarray, expected: np.ndarray, tolerance: Tolera
 
 
 def _without_limit(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """Where the limit of 64-bit integers is, which means 'no limit', and the device has that of
+    """Mask of the limits of 64-bit integers, which mean 'no limit', and which the device has for
     its own integers (see `transforms.ttir_element_types`)."""
     if expected.dtype.itemsize < 8 or expected.dtype.kind == "b":
         return np.zeros(expected.shape, bool)
@@ -296,7 +296,7 @@ def _finite_blocks(
 
 @dataclass(frozen=True)
 class Moments:
-    """What the comparison has to know of the finite elements of two arrays."""
+    """Moments of the finite elements of two arrays."""
 
     low: float
     """The smallest and the largest that was expected."""
@@ -365,7 +365,7 @@ _NO_VARIATION = 1e-14
 
 @dataclass(frozen=True)
 class OutputCheck:
-    """What the check says of one output."""
+    """Check of one output."""
 
     function: str
     name: str
@@ -376,7 +376,7 @@ class OutputCheck:
     reference: Agreement | None = None
     """C++ against what a framework computed; None if that was not given."""
     bounds: Tolerance | None = None
-    """What the C++ was held to; None if it was compared by its distribution, or not at all."""
+    """Bounds of the C++ run; None if it was compared by its distribution, or not at all."""
 
     @property
     def passed(self) -> bool:
@@ -386,13 +386,13 @@ class OutputCheck:
 
     @property
     def excused(self) -> int:
-        """How many elements were not compared because rounding decides them."""
+        """Number of elements excluded because rounding decides them."""
         compared = (self.device, self.golden, self.reference)
         return max(0 if each is None else each.excused for each in compared)
 
     @property
     def reasons(self) -> list[str]:
-        """Why the output did not pass, in words for a user."""
+        """Reasons for the failure of an output, in words for a user."""
         compared = [
             ("C++ against flatbuffer", self.device),
             ("flatbuffer against golden", self.golden),
@@ -488,7 +488,7 @@ def check_output(
 
 
 def _resolved(bounds: Tolerance, expected: np.ndarray) -> Tolerance:
-    """What an output that is expected to be so was held to."""
+    """Tolerance that a resolved output was held to."""
     if bounds.saturation is None:
         return bounds
     finite = [block for _, block in _finite_blocks(expected, expected)]

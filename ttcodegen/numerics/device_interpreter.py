@@ -151,7 +151,7 @@ class _FunctionReader:
         return _function(function, tensors, _inputs(function), steps)
 
     def cpu_function(self, function: file.Program) -> Function:
-        """What the CPU computes; results of its ops have the data types of their tensors."""
+        """Results of a CPU function; those of its ops have the data types of their tensors."""
         tensors = [DeviceTensor(tensor.type.placement) for tensor in function.tensors]
         if self._perturbation is not None:
             for tensor in (t for operation in function.operations for t in operation.results):
@@ -188,7 +188,7 @@ class _FunctionReader:
         return self._step(operation, "reshape" if operation.name in _COPIES else None)
 
     def meaning(self, function: file.Program, program: DeviceProgram) -> Function:
-        """What a program computes; float32 arguments that the matrix engine reads come twice."""
+        """Meaning of a program; float32 arguments that the matrix engine reads come twice."""
         wide = DataType.FLOAT32 if program.fp32_destination else DataType.BFLOAT16
         computed = {tensor for operation in function.operations for tensor in operation.results}
         reduced = _read_by_matrix_engine(function)

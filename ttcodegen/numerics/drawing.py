@@ -126,8 +126,8 @@ def _is_float(value: SSAValue) -> bool:
 
 
 def _spec_of(op: CatalogueOp, index: int) -> OperandSpec:
-    """What the catalogue says of an operand; of a call of the library, what it says of
-    the op of the source that the call implements."""
+    """Specification of an operand in the catalogue; of a ttnn call, that of the source op it
+    implements."""
     for spec, size in zip(op.definition.operands, op.segments(), strict=True):
         if index < size:
             meant = _meant(op)
@@ -257,7 +257,7 @@ Draw = Callable[[np.random.Generator, int], np.ndarray]
 """Draws a number of elements."""
 
 MASKED = -10000.0
-"""What is added to a score so that softmax makes zero of it, in any of the float types."""
+"""Additive mask that makes softmax zero, in any of the float types."""
 _MASKED_PART = 0.25
 _EPSILONS = (1e-6, 1e-5)
 _LARGEST = 2**31 - 1
@@ -300,7 +300,7 @@ def _drawn(drawing: Callable[[], np.ndarray]) -> np.ndarray:
 def _drawing(
     usage: Usage, function: FuncOp, argument: BlockArgument, name: str, seed: int
 ) -> Callable[[], np.ndarray]:
-    """What draws the values of an argument."""
+    """Generator of the values of an argument."""
     element_type = element_of(argument.type)
     dtype, data_type = numpy_name(element_type), normalized_data_type(element_type)
     if dtype is None or data_type is None:
@@ -378,7 +378,7 @@ def _floats(name: str, uses: Sequence[Use]) -> Draw:
 
 
 def common_domain(uses: Sequence[Use]) -> tuple[float, float] | None:
-    """Where all uses are well conditioned; that of the first if there is no such place."""
+    """Common domain of well-conditioned uses; that of the first if it is empty."""
     domains = [use.spec.domain for use in uses if use.spec.domain is not None]
     if not domains:
         return None
@@ -398,7 +398,7 @@ def _largest_fan_in(uses: Sequence[Use]) -> int:
 
 
 def _fan_in(use: Use) -> int:
-    """How many products are summed; 1 if the other factors of the products are scaled for that."""
+    """Number of summed products; 1 if the other factors are scaled for that."""
     if use.spec.fan_in is None:
         return 1
     if use.spec.input_kind != "weight" and any(map(comes_from_argument, weights_of(use.op))):
@@ -504,5 +504,5 @@ def _becomes_unsigned(use: Use) -> bool:
 
 
 def _places(use: Use) -> int:
-    """How many places there are that an index may name; one if the op does not say."""
+    """Number of places that an index may name; one if the op has no such bound."""
     return max(use.spec.places(use.op), 1) if use.spec.places is not None else 1

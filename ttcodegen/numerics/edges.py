@@ -35,7 +35,7 @@ CASES = (
     "NaN",
     "empty masks",
 )
-"""What is put into the inputs, one kind at a time."""
+"""Edge cases of inputs, one kind at a time."""
 
 _EVERY = 13
 """One of so many elements is an edge, so that most results say something."""
@@ -46,7 +46,7 @@ which an edge is no ordinary case."""
 
 @dataclass(frozen=True)
 class _Argument:
-    """What is known of an argument."""
+    """Facts of an argument."""
 
     drawn: np.ndarray
     data_type: DataType

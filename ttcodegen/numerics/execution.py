@@ -24,8 +24,8 @@ class ExecutionError(Exception):
 
 
 class Parts(tuple[np.ndarray, ...]):
-    """What the chips of a mesh hold of a tensor, in the order in which they are counted. A tensor
-    that all of them hold alike is one array."""
+    """Shards of a tensor on the devices of a mesh, in device order. A tensor that all of them hold
+    alike is one array."""
 
     __slots__ = ()
 
@@ -39,7 +39,7 @@ Value = np.ndarray | Parts
 
 
 def on_chip(value: Value, chip: int) -> np.ndarray:
-    """What a chip holds of a tensor."""
+    """Shard of a tensor on a device."""
     return value[chip] if isinstance(value, Parts) else value
 
 
@@ -49,7 +49,7 @@ def on_each_chip(value: Value, change: Callable[[np.ndarray], np.ndarray]) -> Va
 
 
 class TensorInfo(Protocol):
-    """What the loop needs to know of a tensor."""
+    """Facts of a tensor for the loop."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -295,12 +295,12 @@ class _Run:
 
 
 def _passed(value: Value, source: TensorInfo, target: TensorInfo) -> Value:
-    """What a tensor of one function holds, rounded for a tensor of another one."""
+    """Value of a tensor rounded for a tensor of another function."""
     return value if target.keeps(source) else on_each_chip(value, target.rounded)
 
 
 class _Frame:
-    """What the tensors of a function that runs hold."""
+    """Values of the tensors of a running function."""
 
     def __init__(
         self, function: Function, arguments: Sequence[Value], borrowed: Iterable[int]
@@ -360,7 +360,7 @@ def _execute(frame: _Frame, step: Step) -> list[Value]:
 def _call_of(
     frame: _Frame, step: Step, operands: Mapping[str, Sequence[np.ndarray]]
 ) -> tuple[Call, list[TensorInfo]]:
-    """What an op is asked to compute of arrays, and of which kind the results are."""
+    """Call of an op on arrays, and the kinds of its results."""
     infos = [frame.tensors[tensor] for tensor in step.results]
     groups = step.groups()
     call = Call(
@@ -452,7 +452,7 @@ def _failures_of(step: Step) -> Generator[None]:
 
 
 def _owner(array: np.ndarray) -> object:
-    """Who holds the memory of an array."""
+    """Array that owns the memory of an array."""
     return array if array.base is None else array.base
 
 
@@ -495,7 +495,7 @@ def oversize_reason(
     operands: Sequence[tuple[int, ...]],
     results: Sequence[tuple[int, ...]],
 ) -> str | None:
-    """Why an op would make far more than it declares, None if it would not.
+    """Reason for which an op would make far more than it declares, None if it would not.
 
     Args:
         name: of the op, without dialect.
@@ -517,7 +517,7 @@ def oversize_reason(
 def _elements(
     name: str, attributes: Mapping[str, Any], operands: Sequence[tuple[int, ...]]
 ) -> int | None:
-    """How many elements an op makes by its attributes; None if they have no say in it."""
+    """Number of elements that an op makes by its attributes; None if they do not determine it."""
     first = operands[0] if operands else ()
     match name:
         case "full":

@@ -296,7 +296,7 @@ def _candidates(function: FuncOp, program: file.Program, run: _SourceRun) -> dic
 def _unrounded(
     binary: file.Binary, program: file.Program, inputs: Sequence[np.ndarray]
 ) -> Mapping[str, Mapping[int, np.ndarray]]:
-    """What all tensors hold if nothing is rounded, by program and number."""
+    """Values of all tensors without rounding, by program and number."""
     computed: dict[str, dict[int, np.ndarray]] = {program.name: {}}
 
     def observe(observation: Observation) -> None:

@@ -113,8 +113,8 @@ class FileInterpreter:
         ]
 
     def output_tolerances(self, name: str) -> list[Tolerance]:
-        """How closely another run of a function that computes the same, in other orders of
-        summation, meets each output of `run`."""
+        """Tolerances for another run of a function, in other orders of summation, for each output
+        of `run`."""
         return output_tolerances(self.functions, name)
 
     def tensor_tolerance(self, name: str, tensor: int) -> Tolerance:
@@ -254,7 +254,8 @@ def _step(
 
 
 def _arithmetic(step: Step, tensors: Sequence[DeviceTensor], arch: str) -> Arithmetic | None:
-    """How the engines of an architecture compute an op, None if the matrix engine does not."""
+    """Arithmetic of an op on the engines of an architecture, None if the matrix engine has no
+    part."""
     definition = step.definition
     attributes = step.attributes or {}
     if not isinstance(definition, TTNNDefinition):

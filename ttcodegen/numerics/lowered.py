@@ -32,8 +32,8 @@ class LoweredInterpreter(Protocol):
         ...
 
     def output_tolerances(self, name: str) -> list[Tolerance]:
-        """How closely another run of a function that computes the same, in other orders of
-        summation, meets each output."""
+        """Tolerances for another run of a function, in other orders of summation, for each
+        output."""
         ...
 
 
@@ -48,7 +48,7 @@ def interpreter_of(
     perturbation: np.random.Generator | None = None,
     rounds: bool = True,
 ) -> LoweredInterpreter:
-    """What runs a file; the arguments are those of the interpreters."""
+    """Interpreter of a file; the arguments are those of the interpreters."""
     if isinstance(binary, DeviceBinary):
         return DeviceInterpreter(binary, observe, perturbation, rounds)
     return Interpreter(binary, observe, perturbation, rounds)
@@ -57,7 +57,7 @@ def interpreter_of(
 # Which outputs depend on rounding: found by runs of the program with perturbed results.
 
 PERTURBED_RUNS = 8
-"""How often a program is run."""
+"""Number of perturbed runs of a program."""
 
 
 def perturbed_runs(
@@ -75,7 +75,7 @@ def undecided_places(
     found: Mapping[int, np.ndarray | None],
     runs: Iterable[Sequence[np.ndarray]],
 ) -> dict[int, np.ndarray]:
-    """Where integers and booleans of a run depend on rounding, by output.
+    """Masks of integers and booleans of a run that depend on rounding, by output.
 
     Args:
         expected: the outputs of the run.
@@ -125,7 +125,7 @@ def unsteady_places(
     expected: Sequence[np.ndarray],
     outputs: Iterable[int],
 ) -> dict[int, np.ndarray]:
-    """Where outputs of floats are finite, infinite or no number by rounding, by output: a logarithm
+    """Masks of float outputs that are finite, infinite or NaN by rounding, by output: a logarithm
     of what is nearly zero is one or the other. Outputs of zeros and ones alone are truth values,
     which rounding decides as well, and integers are compared as they are.
 
@@ -170,7 +170,7 @@ class _Choice:
     """The tensor of that function among the values of which it chooses."""
     axis: int
     tolerance: Tolerance
-    """What two runs may differ in these values."""
+    """Tolerance between two runs in these values."""
     moves: tuple[Function, ...]
     """They bring its indices to where the output has them, one after the other."""
 
@@ -231,7 +231,7 @@ class ChosenValues:
         expected: Sequence[np.ndarray],
         found: Mapping[int, np.ndarray | None],
     ) -> dict[int, np.ndarray | None]:
-        """What another run found, with the expected indices where those that it found hold values
+        """Outputs of another run, with the expected indices where those that it found hold values
         as large; `expected` are the outputs of the run that was observed."""
         settled = dict(found)
         for index, actual in found.items():
@@ -252,7 +252,7 @@ def with_expected_places(
     expected: Sequence[np.ndarray],
     found: Mapping[int, np.ndarray | None],
 ) -> dict[int, np.ndarray | None]:
-    """What another run found, with the expected indices where those that it found hold values as
+    """Outputs of another run, with the expected indices where those that it found hold values as
     large; the program is run again for these values.
 
     Args:
@@ -270,7 +270,7 @@ def with_expected_places(
 
 
 def _choice(interpreter: FileInterpreter, function: Function, output: int) -> _Choice | None:
-    """What chose the indices that a tensor of a function holds; None if nothing did."""
+    """Op that chose the indices in a tensor of a function; None if there is none."""
     source = _source(interpreter, function, output)
     return source if isinstance(source, _Choice) else None
 
@@ -278,7 +278,7 @@ def _choice(interpreter: FileInterpreter, function: Function, output: int) -> _C
 def _source(
     interpreter: FileInterpreter, function: Function, output: int
 ) -> _Choice | _Argument | None:
-    """Where a tensor of a function comes from, in this function or one that it calls; None if it is
+    """Source of a tensor of a function, in this function or one that it calls; None if it is
     computed."""
     tensor = target = output
     moves: list[Step] = []
@@ -353,8 +353,8 @@ def _outside(
 def _as_large(
     choice: _Choice, computed: np.ndarray, actual: np.ndarray, expected: np.ndarray
 ) -> np.ndarray:
-    """Where an output holds other indices of values as large as the expected ones, none of them
-    more often than is expected of one."""
+    """Mask of indices of values as large as the expected ones, none of them more often than is
+    expected of one."""
     axis = choice.axis % computed.ndim
     length = computed.shape[axis]
     places, wanted = (each.astype(np.int64) for each in (actual, expected))
@@ -399,6 +399,6 @@ def _moved(moves: Iterable[Function], array: np.ndarray) -> np.ndarray:
 
 
 def _occurrences(keys: np.ndarray) -> np.ndarray:
-    """How often an array holds each of its elements."""
+    """Number of occurrences of each element of an array."""
     _, places, counts = np.unique(keys, return_inverse=True, return_counts=True)
     return counts[places].reshape(keys.shape)

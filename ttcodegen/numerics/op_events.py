@@ -1,4 +1,4 @@
-"""What a callback gets of an op: where it comes from, what it gave, what would be right."""
+"""Op events of callbacks: source location, computed value and golden value."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class OpEvent:
     name: str
     """As `ttnn.matmul`."""
     location: str | None
-    """Where the source has it."""
+    """Location in the source."""
     outputs: tuple[np.ndarray, ...]
     """In the dtypes of the device."""
     goldens: tuple[np.ndarray | None, ...]
-    """What the source computes for each of the outputs, None where the file does not say."""
+    """Golden value of each output, None where the file has none."""
 
     def agreements(self, pcc: float | None = None) -> list[Agreement | None]:
-        """How well each output meets its golden value; None where there is none.
+        """Agreement of each output with its golden value; None where there is none.
 
         Args:
             pcc: the lowest accepted correlation of outputs that vary, if not the usual one.
@@ -58,7 +58,7 @@ Callback = Callable[[OpEvent], "bool | None"]
 
 
 def golden_agreement(output: np.ndarray, golden: np.ndarray, pcc: float | None = None) -> Agreement:
-    """How well a value of the device meets that of the source."""
+    """Agreement of a device value with the golden."""
     exact = golden.dtype.kind in "biu"
     data_type = DataType.FLOAT32 if output.dtype == np.float32 else DataType.BFLOAT16
     tolerance = golden_tolerance(data_type, exact, depends_on_floats=True)
@@ -84,7 +84,7 @@ def with_correlation(tolerance: Tolerance, pcc: float) -> Tolerance:
 def observer(
     functions: Sequence[Program], constants: Sequence[Constant], callback: Callback
 ) -> Observer:
-    """What makes events of the observations of a run of functions of a file."""
+    """Observer that turns the observations of a run of functions of a file into events."""
     programs = {function.name: _Goldens(function, constants) for function in functions}
 
     def observe(observation: Observation) -> None:

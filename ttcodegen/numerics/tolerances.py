@@ -38,12 +38,12 @@ class Saturation:
     """The limits."""
     high: float
     slope: float
-    """Where it is steepest."""
+    """Steepest slope."""
     function: Callable[[float], float]
     inverse: Callable[[float], float]
 
     def reach(self, low: float, high: float) -> float:
-        """What an error as large as the range of the operand makes at most, if results are between
+        """Largest effect of an error as large as the range of the operand, if results are between
         `low` and `high`; no less than those are apart."""
         margin = _UNRESOLVED * (self.high - self.low)
         ends = [min(max(end, self.low + margin), self.high - margin) for end in (low, high)]
@@ -106,7 +106,7 @@ def saturation_of(name: str, parameters: Mapping[str, object]) -> Saturation | N
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far an output may be from what was expected."""
+    """Tolerance of an output."""
 
     correlation: float
     """The lowest accepted Pearson correlation of outputs that vary."""
@@ -212,7 +212,7 @@ def tensor_tolerance(functions: Mapping[str, Function], name: str, tensor: int) 
 
 
 def _of_results(functions: Mapping[str, Function], function: Function) -> tuple[_Closeness, ...]:
-    """How closely two runs meet in the results of a function."""
+    """Tolerance between two runs in the results of a function."""
 
     @cache
     def of_calls(callee: str, arguments: tuple[_Closeness, ...]) -> tuple[_Closeness, ...]:
@@ -273,14 +273,15 @@ def _data_type(function: Function, tensor: int) -> DataType:
 
 
 def _rounded(tolerance: Tolerance, data_type: DataType) -> Tolerance:
-    """What becomes of a difference in a tensor of a type."""
+    """Difference after rounding to a tensor's type."""
     if tolerance is EQUAL or not is_narrow(data_type):
         return tolerance
     return loosest(tolerance, SIXTEEN_BITS)
 
 
 def _of_step(step: Step, operands: Sequence[Tolerance]) -> Tolerance:
-    """How closely two runs meet in the results of an op, before they are rounded to their types."""
+    """Tolerance between two runs in the results of an op, before they are rounded to their
+    types."""
     found = loosest(EQUAL, *operands)
     if not _computes(step):
         return found
@@ -296,7 +297,7 @@ def _computes(step: Step) -> bool:
 
 
 def _of_engine(step: Step, differs: bool) -> Tolerance:
-    """What an engine makes of operands that are the same in both runs or differ."""
+    """Difference that an engine makes of operands that are equal in both runs or differ."""
     if step.arithmetic is not None:
         return _of_arithmetic(step.arithmetic, differs)
     definition = step.definition

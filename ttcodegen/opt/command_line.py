@@ -144,7 +144,7 @@ _REFUSED = {
 
 @dataclass
 class Request:
-    """What a command line requests."""
+    """Request of a command line."""
 
     file: str = "-"
     steps: list[Step] = field(default_factory=list[Step])
@@ -193,7 +193,7 @@ class Request:
 
 
 def parse_command_line(arguments: Sequence[str]) -> Request:
-    """What the arguments request; passes are in the order in which they are given.
+    """Parses the arguments; passes are in the order in which they are given.
 
     Raises:
         OptionError: if there is no such pass or option, or it does not take that value.
@@ -300,7 +300,7 @@ def _unknown(name: str, known: dict[str, DriverOption]) -> OptionError:
 
 
 def help_text(program: str) -> str:
-    """What --help prints: options of the driver, then passes by dialect, then pipelines."""
+    """Text of --help: driver options, then passes by dialect, then pipelines."""
     lines = [
         f"usage: {program} [options and passes] [FILE]",
         "",
@@ -365,7 +365,7 @@ class IRPrinting:
     def of(
         cls, request: Request, text_of: Callable[[ModuleOp], str], stream: TextIO
     ) -> IRPrinting | None:
-        """What prints as the request asks for, None if it does not."""
+        """IR printing that the request asks for, None if it asks for none."""
         asked = (
             request.mlir_print_ir_before_all
             or request.mlir_print_ir_after_all

@@ -94,7 +94,7 @@ class Expectation:
 
 
 def expectations(source: Source) -> list[Expectation]:
-    """What the comments of a text expect, in order."""
+    """Expected diagnostics in the comments of a text, in order."""
     found: list[Expectation] = []
     for number, line in enumerate(source.text.splitlines(), start=1):
         match = _EXPECTATION.search(line)
@@ -125,7 +125,7 @@ def _expected_line(number: int, offset: str | None) -> int | None:
 
 
 def unmet(source: Source, diagnostics: Iterable[Diagnostic]) -> list[str]:
-    """What differs between the diagnostics of a text and those that its comments expect.
+    """Differences between the diagnostics of a text and the expected ones.
 
     Unexpected notes make no difference.
     """

@@ -99,7 +99,7 @@ _PROPERTIES = re.compile(rf"<\s*{_DICTIONARY_TEXT}\s*>")
 _SIGNATURE = re.compile(
     rf"\s*(<\s*{_DICTIONARY_TEXT}\s*>)?+\s*({_DICTIONARY_TEXT})?+\s*:\s*({_FUNCTION_TYPE.pattern})"
 )
-"""What follows the operands of an operation in generic form without regions and successors."""
+"""Signature after the operands of a generic operation without regions and successors."""
 _NAME_LOCATION = re.compile(r'loc\("([^"\\\n\v\f]*+)"\)')
 _LOCATION = re.compile(
     rf"loc\((?:[^()\"]++|{_SHORT_STRING}|\((?:[^()\"]++|{_SHORT_STRING})*+\))*+\)"
@@ -142,7 +142,7 @@ class AttributeParser(Parser):
         self._alias_sizes: dict[str, tuple[int, int]] = {}
         """Of each alias, how many aliases it expands to and how deep they are nested."""
         self._alias_ends: dict[int, int] = {}
-        """Where definitions that were read before their position start and end."""
+        """Start and end of definitions that were read before their position."""
         self._open_aliases: list[str] = []
         self._entry_offsets: dict[str, int] = {}
         self._warned_of_encodings = False
@@ -215,7 +215,7 @@ class AttributeParser(Parser):
     # Aliases
 
     def _alias_offsets(self) -> dict[str, int]:
-        """Where each alias is defined: the offset of its name."""
+        """Offset of the name of each alias definition."""
         if self._alias_definitions is None:
             definitions: dict[str, int] = {}
             for match in _ALIAS_DEFINITION.finditer(self.source.text):

@@ -246,7 +246,7 @@ def list_literals(body: str) -> list[str]:
 
 
 def literal_offset(body: str, index: int) -> int:
-    """Where in a tensor literal the number of that index starts."""
+    """Offset of the number with that index in a tensor literal."""
     return next(islice(_NUMBERS.finditer(body), index, None)).start()
 
 

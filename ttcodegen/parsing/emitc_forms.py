@@ -209,7 +209,7 @@ def _operator(parser: Parser, op_type: type[Operation]) -> Operation:
 def _typed(
     parser: Parser, op_type: type[Operation], names: Sequence[UnresolvedOperand]
 ) -> Operation:
-    """What follows the operands of an op: attributes and `: (types) -> type`."""
+    """Attributes and `: (types) -> type` after the operands of an op."""
     attributes = parser.parse_optional_attr_dict()
     parser.parse_punctuation(":")
     type_ = parser.parse_type()
@@ -254,7 +254,7 @@ ParseForm = Callable[[Parser, type[Operation]], Operation]
 
 @dataclass(frozen=True)
 class CustomForm:
-    """How to read an operation after its name, and which operation it makes."""
+    """Custom form: the parser after an operation's name, and the operation it makes."""
 
     op_name: str
     parse: ParseForm

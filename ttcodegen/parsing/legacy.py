@@ -147,7 +147,7 @@ def _drop_destinations(op: CatalogueOp) -> Sequence[Operation]:
 
 
 def _destination_count(op: CatalogueOp, operands: Sequence[SSAValue]) -> int:
-    """How many of the last operands are destinations. There is one for each result, or none."""
+    """Number of trailing operands that are destinations. There is one for each result, or none."""
     definition = op.definition
     results = len(op.results)
     if results == 0 or len(operands) < results or _takes_destination(definition):

@@ -398,7 +398,7 @@ def _with_element_type_hint(error: CompileError, text: str) -> CompileError:
 
 
 def _malformed(error: Exception, source: Source, offset: int) -> CompileError:
-    """What a failed conversion of xDSL's says of the text, which ends at `offset` for it."""
+    """Diagnostic of a failed conversion of xDSL, which ends at `offset` of the text."""
     if isinstance(error, UnicodeDecodeError):
         place = source.text.rfind('"', 0, source.text.rfind('"', 0, offset))
         return CompileError("a name is not UTF-8 text", offset if place < 0 else place)

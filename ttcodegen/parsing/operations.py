@@ -95,7 +95,7 @@ class OperationParser(ConstantParser):
 
     @property
     def offset(self) -> int:
-        """Where the current token starts."""
+        """Offset of the current token."""
         return self._current_token.start
 
     def knows(self, name: str, *, in_custom_form: bool) -> bool:
@@ -154,7 +154,7 @@ class OperationParser(ConstantParser):
         return op
 
     def _parse_generic(self, name: str, offset: int, uses: list[Use]) -> Operation:
-        """What follows the operands of an operation in generic form."""
+        """Parses the rest of a generic operation after its operands."""
         op_type = self._op_type(name, offset)
         self._op_types.append(op_type)
         self._parser_state.dialect_stack.append(name.partition(".")[0])

@@ -45,7 +45,7 @@ from ttcodegen.ops.core.definition import TTIR, TTIRDefinition
 
 CPU_MODULE = "ttcore.cpu_module"
 _DECLARED = "_decl"
-"""What older tools add to the name of a function where they declare it."""
+"""Prefixes of function names in declarations of older tools."""
 
 
 def take_cpu_functions(operations: Sequence[Operation]) -> list[FuncOp]:
@@ -134,7 +134,7 @@ for _dialect in ("ttkernel", "emitc"):
 
 
 def refused(name: str) -> str | None:
-    """Why no target supports an operation that the catalogue has, None if one does."""
+    """Reason for which no target supports an operation of the catalogue, None if one does."""
     dialect, _, short_name = name.partition(".")
     definition = TTIR.get(short_name) if dialect == "ttir" else None
     return definition.refusal if definition is not None else None
@@ -159,8 +159,7 @@ def unsupported(name: str) -> str:
 
 
 def remedy_for_operation(name: str) -> str | None:
-    """What to do about an operation that we do not know: use one of a similar name, or what its
-    dialect says."""
+    """Remedy for an unknown operation: one of a similar name, or that of its dialect."""
     dialect = name.partition(".")[0]
     if name in _names_of_generics():
         return _WHOLE_TENSORS
@@ -171,7 +170,7 @@ def remedy_for_operation(name: str) -> str | None:
 
 
 FIXED_SHAPES = "export the model for inputs of fixed shapes"
-"""What to do about sizes that are only known at run time."""
+"""Remedy for sizes that are only known at run time."""
 
 
 def is_of_unknown_size(type_: Attribute) -> bool:
@@ -265,7 +264,8 @@ def _call_decompositions(operation: Operation) -> None:
 def _module_functions(
     content: list[Operation], taken: set[str], diagnostics: Diagnostics
 ) -> list[Operation]:
-    """What one module and the modules in it hold, under names not in `taken`, which it extends."""
+    """Functions of one module and the modules in it, under names not in `taken`, which it
+    extends."""
     content = [op for op in content if not _is_undescribed_device(op)]
     _require_distinct_symbols(content)
     own = [op for op in content if not _is_wrapper(op)]
@@ -395,7 +395,7 @@ def check_supported(module: ModuleOp) -> None:
 
 
 def _refused_form(op: Operation) -> str | None:
-    """Why no target supports the op, though one supports others of its name."""
+    """Reason for which no target supports the op, though one supports others of its name."""
     if not isinstance(op, CatalogueOp):
         return None
     definition = op.definition
@@ -434,7 +434,7 @@ def _values(op: Operation) -> Iterator[SSAValue]:
 
 
 def _refusal(type_: Attribute) -> str | None:
-    """Why no device tensor can represent a type, None if one can."""
+    """Reason for which no device tensor can represent a type, None if one can."""
     if isinstance(type_, UnrankedTensorType):
         return f"tensors of unknown rank are not supported: {type_}"
     if not isinstance(type_, TensorType):

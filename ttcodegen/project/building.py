@@ -143,14 +143,14 @@ _CONFIGURATION = "ttcodegen-configuration.txt"
 
 @dataclass(frozen=True)
 class BuiltProject:
-    """What a build made."""
+    """Result of a build."""
 
     executable: Path | None
     library: Path | None
 
 
 def library_path(out: Path, name: str) -> Path:
-    """Where `build_project` puts the shared object of a module."""
+    """Path of the shared object of a module from `build_project`."""
     return out / BUILD_FOLDER / f"lib{name}.so"
 
 

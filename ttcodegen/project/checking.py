@@ -252,7 +252,7 @@ def check_summary(checks: Sequence[OutputCheck], out: Path) -> str:
 
 
 def _excuses(checks: Sequence[OutputCheck]) -> str:
-    """How many elements were not compared, if any; at most so much of each output."""
+    """Count of excluded elements, if any; at most so much of each output."""
     excused = [check for check in checks if check.excused]
     if not excused:
         return ""

@@ -26,7 +26,7 @@ class CodeLines:
 
 
 class Edits:
-    """What a person has changed in a file: how its lines follow from those that were generated."""
+    """Edits of a user in a file: its lines as they follow from the generated ones."""
 
     def __init__(self, before: str, now: str) -> None:
         old, new = before.split("\n"), now.split("\n")
@@ -57,14 +57,13 @@ class Edits:
         )
 
     def now(self, lines: OpLines) -> CodeLines | None:
-        """Where lines that were generated are now; None if they are gone."""
+        """Current position of generated lines; None if they are gone."""
         first = self._moved(lines.first - 1, last=False)
         last = self._moved(lines.last - 1, last=True)
         return CodeLines(lines.path, first + 1, last + 1) if first <= last else None
 
     def _moved(self, line: int, *, last: bool) -> int:
-        """Where a line is now, from 0; of one that was changed an end of what took its
-        place."""
+        """Current index of a line, from 0; of a changed one an end of its replacement."""
         offset = 0
         for low, high, first, end in self._changes:
             if line < low:
@@ -76,7 +75,7 @@ class Edits:
 
 
 def _equal_at_start(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many lines two texts have in common, from the first one on."""
+    """Length of the common prefix of two texts, in lines."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 

@@ -153,7 +153,7 @@ def find_prebuilt(package: Path, sources_hash: str, toolchain: Toolchain) -> Pre
 
 
 def processor_flags() -> frozenset[str]:
-    """What Linux says that the processor has; nothing where it does not say."""
+    """Processor flags of Linux; empty where it has none."""
     try:
         text = Path("/proc/cpuinfo").read_text("utf-8", "replace")
     except OSError:
@@ -191,8 +191,8 @@ def _links(library: Path, toolchain: Toolchain) -> bool:
 PROJECT_FLAGS = (
     "-std=c++20 -O1 -DNDEBUG -fPIC -fvisibility=hidden -fvisibility-inlines-hidden -Wall -Wextra"
 ).split()
-"""What the CMakeLists.txt of a project compiles with in Release: a header that was precompiled with
-other flags is of no use."""
+"""Release flags of a project's CMakeLists.txt: a precompiled header with other flags is of no
+use."""
 
 _TENSOR_HEADERS = (
     "tt-metalium/experimental/tensor/spec/layout/layout.hpp",
@@ -204,7 +204,7 @@ _LAYOUT = "2"
 """The layout of the folder of a build. Versions that have another one use folders of their own."""
 _PACKAGED_SOURCES = "_standalone"
 _PARTS_OF_SOURCES = ("CMakeLists.txt", "cmake", "include", "src")
-"""What packages hold of them, and what is built."""
+"""Parts of the sources that packages hold and that are built."""
 _KEPT_BUILDS = 3
 _UNUSED_SECONDS = 24 * 3600.0
 """Builds that were used since then stay, however many: other checkouts may have other sources."""
@@ -216,7 +216,7 @@ class CPUBackend:
     """The installed CPU backend, and what saves time when projects are built against it."""
 
     folder: Path
-    """What `-DTTCODEGEN_CPU_DIR` takes."""
+    """Folder for `-DTTCODEGEN_CPU_DIR`."""
     precompiled_header: Path | None
     """A header to include first; None if the compiler could not precompile it."""
     support_object: Path
@@ -293,7 +293,7 @@ class _Place:
 
     @property
     def objects(self) -> Path:
-        """Where the sources are compiled: a folder for each checkout, whose objects are kept."""
+        """Build folder of the sources, one for each checkout, whose objects are kept."""
         return Path(f"{self._settings}-{_hash([str(self.sources)])}.build")
 
     @property
@@ -375,7 +375,8 @@ def sources_hash(sources: Path) -> str:
 
 
 def _processor() -> str:
-    """What -march=native depends on: a cache in a home folder is shared between machines."""
+    """Processor identity that -march=native depends on: a cache in a home folder is shared between
+    machines."""
     try:
         text = Path("/proc/cpuinfo").read_text("utf-8", "replace")
     except OSError:

@@ -114,12 +114,12 @@ class Conflict:
 
     path: str
     reason: str
-    """What happened to the file."""
+    """Event of the file."""
 
 
 @dataclass
 class MergedFiles:
-    """What a project holds after its edits were merged with what is generated now."""
+    """Files of a project after the merge of its edits with newly generated files."""
 
     contents: dict[str, bytes] = field(default_factory=dict[str, bytes])
     """Files that are not what is generated now, by path."""
@@ -201,7 +201,7 @@ def _mark_lost_ops(
 
 
 def _lost_op_text(name: str) -> str:
-    """What stops a build until the edit was looked at."""
+    """Message that stops a build until the edit was looked at."""
     shown = " ".join(name.split())
     return (
         f"{_MARKER}{_LABELS[0]}\n// The op '{shown}' was edited here.\n=======\n"

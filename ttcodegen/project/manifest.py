@@ -139,7 +139,7 @@ def _function(module: ModuleDescription, function: FunctionDescription) -> dict[
 
 
 def _structure(module: ModuleDescription, function: FunctionDescription) -> dict[str, Any]:
-    """How inputs and outputs hang together, where they came from a model that says it."""
+    """Structure of inputs and outputs, where the model has it."""
     found = module.structures.get(function.name)
     if found is None:
         return {}

@@ -52,7 +52,7 @@ class Reference:
 
 
 def read_reference(folder: Path, module: ModuleDescription) -> dict[str, Reference]:
-    """What a framework computed, by function.
+    """Reference outputs of a framework, by function.
 
     Raises:
         CompileError: if there is no such folder or no outputs in it, an argument of a function with
@@ -182,8 +182,8 @@ def write_module(path: Path, source: Source, reference: Reference) -> None:
 def reference_beside(path: Path, source: Source, module: ModuleDescription) -> dict[
     str, Reference
 ] | str | None:  # fmt: skip
-    """What a framework computed of a module, if it is beside it; None if nothing is, and a text if
-    that is of another version of the module.
+    """Reference outputs beside a module; None if there are none, and a text if they are of another
+    version of the module.
 
     Raises:
         CompileError: as `read_reference` does.
@@ -254,7 +254,7 @@ def _agreements(
 
 @dataclass(frozen=True)
 class FunctionInputs:
-    """What a function runs on, in numpy and in C++."""
+    """Inputs of a function, in numpy and in C++."""
 
     function: FunctionDescription
     inputs: tuple[np.ndarray, ...]
@@ -262,14 +262,14 @@ class FunctionInputs:
 
 @dataclass(frozen=True)
 class FunctionRuns(FunctionInputs):
-    """What the two numpy runs of a function gave."""
+    """Results of the two numpy runs of a function."""
 
     golden: tuple[np.ndarray, ...]
     flatbuffer: tuple[np.ndarray, ...]
     depends_on_floats: tuple[bool, ...]
     drawn: tuple[bool, ...]
     tolerances: tuple[Tolerance, ...]
-    """What the C++ may differ from the flatbuffer run."""
+    """Tolerances of the C++ against the flatbuffer run."""
     chosen: ChosenValues
     """The values among which the flatbuffer run chose places."""
 

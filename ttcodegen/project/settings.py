@@ -41,18 +41,18 @@ class ProjectSettings(TypedDict, total=False):
     mesh: str | tuple[int, int]
     """Rows and columns of chips, for a model that names no mesh."""
     kind: ProjectKind
-    """What the project builds: so, exe, both, runner or sources."""
+    """Kind of the project: so, exe, both, runner or sources."""
     tt_metal: str
     """The release of tt-metal."""
     f16: str
-    """What f16 of the source is computed in, bfloat16 or float32."""
+    """Compute type of f16 of the source, bfloat16 or float32."""
     keep_edits: KeepEdits
     """merge or fail, if files in the folder were edited."""
 
 
 @dataclass(frozen=True)
 class ProjectOptions:
-    """What may be chosen about a project."""
+    """Options of a project."""
 
     target: str = "ttnn"
     arch: str = ""

@@ -41,12 +41,12 @@ FLATBUFFER_FILES = {"ttnn": "model.ttnn", "ttmetal": "model.ttm"}
 CPU_FUNCTIONS = "src/cpu_functions.cpp"
 _CAPI_TYPES = "include/ttcodegen/capi.h"
 _BUILD_SUPPORT = "support/backend.cmake"
-"""What CMake needs of every project."""
+"""Support files that CMake needs in every project."""
 _SUPPORT_INCLUDE = re.compile(
     r'^#include "(support/\w+\.hpp|include/ttcodegen/\w+\.h)"', re.MULTILINE
 )
 _IMPLEMENTATIONS = {"support/tensor.hpp": "support/tensors.cpp"}
-"""Where functions of a header are defined, if not in the source of its name."""
+"""Sources that define functions of a header, if not the one of its name."""
 _ENTRY_POINTS = ("src/entry_points.cpp", "src/main.cpp", "src/capi.cpp")
 """The sources that CMake adds to the targets they belong to."""
 _COPIED = (".clang-format", "CMakePresets.json")

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from ttcodegen.emission.description import DataFile, ModuleDescription
 
 CHECK_REPORT = "check.json"
-"""What `--check` found; it belongs to the project as it was when it was checked."""
+"""Report of `--check`; it belongs to the project as it was when it was checked."""
 
 KeepEdits = Literal["merge", "fail"]
-"""What happens to edits: they are merged with what is generated now, or nothing is written."""
+"""Policy for edits: they are merged with newly generated files, or nothing is written."""
 
 
 def refuse_unrelated_folder(out: Path, *, force: bool, keep_edits: KeepEdits = "merge") -> None:

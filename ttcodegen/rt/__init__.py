@@ -79,7 +79,7 @@ class _Commands:
 
     @staticmethod
     def initialize_apis() -> None:
-        """What scripts for ttrt call first. The sub-commands are there without it."""
+        """First call in scripts for ttrt. The sub-commands are there without it."""
 
 
 API = _Commands()

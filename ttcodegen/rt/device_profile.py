@@ -102,12 +102,12 @@ class ZoneCounts:
     """Of the kernel's source."""
     begin: Mapping[str, int]
     end: Mapping[str, int]
-    """What the core had done for the kernel when it began and ended; what is 0 may be missing."""
+    """Counts of the core for the kernel at begin and end; zeros may be missing."""
 
 
 @dataclass(frozen=True)
 class CoreCounts:
-    """What one core did for a kernel."""
+    """Counts of one core for a kernel."""
 
     noc: tuple[int, int]
     """Its coordinates on the NoC."""
@@ -142,7 +142,7 @@ class ProgramCounts:
 
     kernels: tuple[KernelCounts, ...]
     seconds: float
-    """How long it took here."""
+    """Seconds that it took here."""
     total: Mapping[str, int]
     chip: int = 0
     """On a mesh the chip that ran it."""
@@ -154,7 +154,7 @@ class ProgramCounts:
 
     @property
     def cores(self) -> int:
-        """How many cores it ran on."""
+        """Number of cores that it ran on."""
         return len({core.noc for kernel in self.kernels for core in kernel.cores})
 
     @property
@@ -191,7 +191,7 @@ class DeviceCounts(BackendReport):
 def counts_of_second_run(
     first: Callable[[], object], second: Callable[[], object]
 ) -> list[ProgramCounts]:
-    """What the emulated device counts of a run, without what depends on weights alone.
+    """Counts of the emulated device in a run, without the work on weights alone.
 
     Args:
         first: the run that computes what depends on weights alone. What was reported in the process
@@ -209,8 +209,8 @@ def counts_of_second_run(
 def counts_of_launches(
     programs: Sequence[ProgramCounts], launches: int
 ) -> list[ProgramCounts] | None:
-    """What each launch counted; of a mesh, whose chips run a program one after the other, what its
-    first chip did. None if the programs are those of other launches."""
+    """Counts of each launch; of a mesh, whose devices run a program one after the other, those of
+    its first device. None if the programs are those of other launches."""
     launched = [program for program in programs if not program.exchanges]
     chips, rest = divmod(len(launched), launches)
     if chips == 0 or rest:
@@ -367,8 +367,8 @@ def add_device_tracks(
 def zone_rows(
     programs: Sequence[tuple[ProgramCounts, str]], speed: Performance
 ) -> list[dict[str, Any]]:
-    """What the zones that kernels name took: how often each began, over all cores, and the cycles
-    of the core and processor that spent most in it."""
+    """Time of the named zones of kernels: how often each began, over all cores, and the cycles of
+    the core and processor that spent most in it."""
     cycles: dict[tuple[str, str, int], Counter[tuple[object, ...]]] = {}
     times: Counter[tuple[str, str, int]] = Counter()
     for zone in profiled_zones(programs, speed):

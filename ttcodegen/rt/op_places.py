@@ -1,4 +1,4 @@
-"""Where the ops of a flatbuffer are in the C++ of the project that it belongs to."""
+"""Places of a flatbuffer's ops in the C++ of the project that it belongs to."""
 
 from __future__ import annotations
 

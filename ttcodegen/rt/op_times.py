@@ -38,7 +38,7 @@ from ttcodegen.transforms.rebuilding import body_of
 
 _NAMESPACE = "ttnn::"
 _REACH = 16
-"""How far a call may be from the line of its op: C++ evaluates arguments in any order."""
+"""Largest distance of a call from the line of its op: C++ evaluates arguments in any order."""
 
 Shape = tuple[int, ...]
 Key = tuple[str, Shape | None]
@@ -60,7 +60,7 @@ class ExpectedCall:
 
     @property
     def key(self) -> Key:
-        """What a call has in common with the one that it is."""
+        """Key that a call shares with the op it implements."""
         return self.name, self.shape
 
 
@@ -181,16 +181,16 @@ def _aligned(expected: Sequence[Key], found: Sequence[Key]) -> list[int | None]:
 # backend.
 
 WHOLE_PROGRAM = "(whole program)"
-"""What is measured of a program whose calls are not reported."""
+"""Row name of a program whose calls are not reported."""
 OUTSIDE = "(outside of the calls)"
-"""What is left of the time of a program: its own code, and arrays that are brought to the device
-and back."""
+"""Row name of the remaining time of a program: its own code, and arrays that are brought to the
+device and back."""
 _NO_WORK = Cost(0, 0)
 
 
 @dataclass
 class OpTimes:
-    """What was measured of an op."""
+    """Measurements of an op."""
 
     program: str
     index: int | None
@@ -200,11 +200,11 @@ class OpTimes:
     cost: Cost
     """Of one call."""
     estimate: CallCost | None = None
-    """What the model of cost says of one call of the library."""
+    """Estimate of the cost model for one ttnn call."""
     fidelity: str | None = None
     """Of a program of kernels."""
     counts: ProgramCounts | None = None
-    """What the emulated device counted of one call of a program of kernels."""
+    """Counts of the emulated device for one call of a device program."""
     spans: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
     """Begin and duration of each call, in seconds."""
     processor_seconds: float | None = None
@@ -222,7 +222,7 @@ class OpTimes:
 
 
 class KnownOps:
-    """What a flatbuffer says of its ops before they run."""
+    """Facts of a flatbuffer's ops before they run."""
 
     def __init__(self, flatbuffer: FlatbufferExecutable, model: CostModel) -> None:
         self.flatbuffer = flatbuffer
@@ -246,7 +246,7 @@ class KnownOps:
         return times
 
     def _exchange(self, operation: Operation) -> CallCost | None:
-        """What it takes the chips to do a call themselves, None if the CPU does it."""
+        """Time of a call that the devices exchange themselves, None if the CPU does it."""
         numbers = {
             attribute.name: attribute.value.value
             for attribute in operation.attributes
@@ -294,7 +294,7 @@ class OpClock:
         return self._ops[key]
 
     def ops(self) -> list[OpTimes]:
-        """What was measured, in the order of the first calls."""
+        """Measurements in the order of the first calls."""
         return list(self._ops.values())
 
 
@@ -310,7 +310,7 @@ class LibraryRun:
 def times_of_calls(
     program: str, runs: Sequence[LibraryRun], known: KnownOps | None
 ) -> list[OpTimes]:
-    """What was measured in runs of a shared object, in the order of the calls.
+    """Measurements of the runs of a shared object, in the order of the calls.
 
     Calls count for the ops of the flatbuffer that they are; one that is none of them is called as
     the function is.
@@ -405,7 +405,7 @@ class OpCall:
     card_memory: float
     """The seconds that the bytes take a card at least."""
     device: DeviceCall | None = None
-    """What the emulated device counted, of a program of kernels."""
+    """Counts of the emulated device, of a device program."""
 
 
 @dataclass(frozen=True)
@@ -417,7 +417,7 @@ class DeviceCall:
     speed: Performance
 
     def columns(self) -> dict[str, object]:
-        """What the counts fill of the columns."""
+        """Columns that the counts fill."""
         cycles = longest_cycles(self.counts, self.fidelity, self.speed)
         longest = max(cycles.values(), default=0)
         durations = {

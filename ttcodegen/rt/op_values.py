@@ -1,5 +1,4 @@
-"""What the ops of two programs gave, side by side: of flatbuffers as they run in numpy, and of C++
-by the calls of ttnn that it made."""
+"""Op values of two programs side by side: of flatbuffers in numpy, and of C++ by its ttnn calls."""
 
 from __future__ import annotations
 
@@ -18,12 +17,12 @@ from ttcodegen.runtime.executable import FlatbufferExecutable, TTNNExecutable
 
 @dataclass(frozen=True)
 class OpValues:
-    """What an op gave."""
+    """Values of an op."""
 
     name: str
     """The op (`ttnn.matmul`), or the function if it belongs to no op (`ttnn::matmul`)."""
     function: str | None
-    """What the C++ of the op calls, if it is a call."""
+    """Function that the C++ of the op calls, if it is a call."""
     index: int
     """Its index in its program, or among the calls."""
     location: str | None
@@ -36,7 +35,7 @@ class OpValues:
 def values_of_events(
     events: Sequence[OpEvent], flatbuffer: FlatbufferExecutable | None
 ) -> list[OpValues]:
-    """What a flatbuffer run gave.
+    """Op values of a flatbuffer run.
 
     Args:
         events: what was observed.
@@ -67,7 +66,7 @@ def values_of_events(
 def values_of_calls(
     calls: Sequence[ReportedCall], flatbuffer: FlatbufferExecutable | None, program: str
 ) -> list[OpValues]:
-    """What a run of C++ gave.
+    """Op values of a run of C++.
 
     Args:
         calls: those of a run, what depends on weights alone among them.

@@ -1,4 +1,4 @@
-"""What the CPU backend of this process reports of its runs to files that variables name."""
+"""Reports of the CPU backend in this process, to files that environment variables name."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class CallResult:
     devices: int | None = None
     """Of a mesh, how many there are."""
     file: Path | None = None
-    """Where the elements are, if they were requested, until the report is closed."""
+    """File of the elements, if they were requested, until the report is closed."""
 
     def elements(self) -> np.ndarray:
         """The elements, floats as float32; of a mesh, those of all devices together.

@@ -214,7 +214,7 @@ class DeviceTensor:
 
     @property
     def handle(self) -> int:
-        """What the C API knows the tensor by.
+        """Handle of the tensor in the C API.
 
         Raises:
             ModuleError: if it was released.

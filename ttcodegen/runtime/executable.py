@@ -45,7 +45,7 @@ class Runner(Protocol):
         ...
 
     def output_tolerances(self, name: str) -> list[Tolerance]:
-        """How closely another run, in other orders of summation, meets each output."""
+        """Tolerances of each output for another run, in other orders of summation."""
         ...
 
 
@@ -142,7 +142,7 @@ class FlatbufferExecutable(ABC):
     def __init__(self, path: Path, binary: Binary | DeviceBinary, functions: Sequence[Program]):
         self.path = path
         self.header = binary
-        """Where the file comes from: versions, architecture, system."""
+        """Origin of the file: versions, architecture, system."""
         self.functions = tuple(functions)
         """All functions of the file."""
         self.constants = binary.constants
@@ -190,8 +190,8 @@ class FlatbufferExecutable(ABC):
         return self._guard(lambda: runner.run_carried(name, arguments))
 
     def output_tolerances(self, program: int) -> list[Tolerance]:
-        """How closely another run of a program that computes the same, in other orders of
-        summation, meets each output of `run`.
+        """Tolerances for another run of a program, in other orders of summation, for each output of
+        `run`.
 
         Raises:
             CompileError: as `run`.
@@ -221,8 +221,8 @@ class FlatbufferExecutable(ABC):
         expected: Sequence[np.ndarray],
         found: Mapping[int, np.ndarray | None],
     ) -> dict[int, np.ndarray | None]:
-        """What another run found, with the indices that this one chose where the others hold values
-        as large (`numerics.chosen_places`)."""
+        """Outputs of another run, with the indices that this one chose where the others hold values
+        as large (`numerics.lowered`)."""
         name = self.entries[program].name
         return self._guard(
             lambda: with_expected_places(self.header, name, arguments, expected, found)
@@ -234,12 +234,12 @@ class FlatbufferExecutable(ABC):
         return function.operations
 
     def work(self, function: str, operation: Operation) -> tuple[str, Cost]:
-        """What an operation of a function is called, and what it has to do."""
+        """Name and work of an operation of a function."""
         owner = next(f for f in self.functions if f.name == function)
         return operation.name, cost_of(owner, operation)
 
     def cost(self, function: str) -> Cost:
-        """What a whole function has to do."""
+        """Work of a whole function."""
         owner = next(f for f in self.functions if f.name == function)
         works = [self.work(function, operation)[1] for operation in self.operations(owner)]
         return sum(works, Cost(0, 0))
@@ -262,7 +262,7 @@ class FlatbufferExecutable(ABC):
         return self._guard(lambda: runner().run(name, arguments))
 
     def _guard(self, action: Callable[[], Result]) -> Result:
-        """What `action` gives; a program that cannot be run is the file's fault."""
+        """Result of `action`; a program that cannot be run is the file's fault."""
         try:
             return action()
         except ExecutionError as error:

@@ -61,7 +61,7 @@ _WEIGHT_KINDS = ("parameter", "constant")
 
 @dataclass(frozen=True)
 class TensorSignature:
-    """What a function says of one of its inputs, weights or outputs."""
+    """Signature of an input, weight or output of a function."""
 
     name: str
     """As the source model names it."""
@@ -75,7 +75,7 @@ class TensorSignature:
     computed_dtype: np.dtype[Any]
     """That in which the device holds it."""
     data_type: str
-    """What the device holds it as: `bfloat16`, `bfloat8_b`, ..."""
+    """Device data type: `bfloat16`, `bfloat8_b`, ..."""
     layout: str
     """tile or row_major."""
     buffer_type: str
@@ -374,7 +374,7 @@ class LoadedModule:
         return DeviceTensor(self.library, handle.value)
 
     def open_handle(self) -> ctypes.c_void_p:
-        """What the C API knows the module by.
+        """Handle of the module in the C API.
 
         Raises:
             ModuleError: if it is closed.
@@ -525,7 +525,7 @@ def _holds_sources(out: Path, library: Path, sources: Mapping[str, str]) -> bool
 
 
 def _signature(tensor: CTensor, row: Mapping[str, Any] | None) -> TensorSignature:
-    """What the library says of a tensor, and its manifest if there is one."""
+    """Signature of a tensor by the library, and its manifest if there is one."""
     computed = DTYPES[int(tensor.dtype)]
     return TensorSignature(
         tensor.name.decode("utf-8", "replace"),
@@ -541,7 +541,7 @@ def _signature(tensor: CTensor, row: Mapping[str, Any] | None) -> TensorSignatur
 
 
 def _structure_of(row: Mapping[str, Any] | None) -> tuple[Structure, Structure] | None:
-    """How inputs and outputs of a function hang together, if its manifest has it."""
+    """Structure of the inputs and outputs of a function, if its manifest has it."""
     content = row.get("structure") if row is not None else None
     if content is None:
         return None

@@ -65,7 +65,7 @@ KINDS: Mapping[str, Values] = {
     DEFAULT: _scaled,
     "zeros": lambda tensor, _: np.zeros(tensor.shape),
 }
-"""What `--init` takes. Random integers are 0 or 1 in all of them."""
+"""Values of `--init`. Random integers are 0 or 1 in all of them."""
 
 
 def initial_values(program: ProgramInfo, kind: str, seed: int) -> list[np.ndarray]:
@@ -174,7 +174,7 @@ def refuse_too_large(executable: Executable, program: int) -> None:
 
 
 def _memory_bytes() -> int:
-    """What the machine has, or what limits (ulimit -v, -d) leave this process of it."""
+    """Memory of the machine, or the limit (ulimit -v, -d) of this process."""
     page = os.sysconf("SC_PAGE_SIZE")
     available = page * os.sysconf("SC_PHYS_PAGES")
     with Path("/proc/self/statm").open() as file:

@@ -42,11 +42,11 @@ class Transfer:
 
 
 class Device:
-    """Where tensors stay between programs; a context manager that gives them up in the end."""
+    """Home of tensors between programs; a context manager that releases them in the end."""
 
     def __init__(self) -> None:
         self.transfers: list[Transfer] = []
-        """What passed between host and device, in order."""
+        """Transfers between host and device, in order."""
         self._open = True
 
     def tensor(self, values: np.ndarray, layout: TensorPlacement) -> DeviceTensor:

@@ -57,7 +57,7 @@ class HostTypes:
     own_headers: tuple[str, ...] = ()
     """Those of the project itself."""
     kept: tuple[KeptObject, ...] = ()
-    """What `Constants` holds besides tensors."""
+    """Members of `Constants` besides tensors."""
     has_prepare: bool = False
     """True if every function has constants, be it only those of `kept`."""
     fixed_names: tuple[str, ...] = (DEVICE,)
@@ -84,12 +84,12 @@ class ConstantFile:
     """The file's name without folder and ending."""
     value: Attribute
     data_type: DataType
-    """What the tensor has; the elements may be written as another type in the source."""
+    """Data type of the tensor; the source may write the elements as another type."""
 
 
 @dataclass
 class CppProgram:
-    """What the conversion makes of a module."""
+    """Result of the conversion of a module to C++."""
 
     module: ModuleOp
     """EmitC, one `emitc.file` per source file."""
@@ -97,7 +97,7 @@ class CppProgram:
     cpu_headers: frozenset[str] = frozenset()
     """The stems of the headers of `support/cpu` that its sources include."""
     exchanges: int = 0
-    """How many exchanges between chips it has."""
+    """Number of exchanges between devices."""
     entries: Sequence[Entry] = ()
     """The functions, with what their interface holds for layers."""
 
@@ -259,7 +259,7 @@ class FileEmission(ModulePass):
     module_name: str = ""
     """The namespace and the stem of the files; the module's own name if empty."""
     input_hash: str = ""
-    """What the header line of the files says about their origin; that of the module if empty."""
+    """Hash of the input in the header line of the files; that of the module if empty."""
     release: str = DEFAULT_RELEASE
     trace: bool = field(default=False, compare=False, repr=False)
     """True if calls are captured as traces of the device: src/tuning.hpp then says how much of its
@@ -272,7 +272,7 @@ class FileEmission(ModulePass):
         return identifier(self.module_name or module_name(module) or "model")
 
     def source_hash(self, module: ModuleOp) -> str:
-        """What the files say about their origin."""
+        """Hash of the source, as the files state it."""
         return self.input_hash or hashlib.sha256(module_text(module).encode()).hexdigest()
 
 

@@ -32,7 +32,7 @@ HEADER = "src/cpu_functions.hpp"
 SOURCE = "src/cpu_functions.cpp"
 HOST_TENSOR = "support::cpu::Tensor"
 HOST_PARTS = "support::cpu::Parts"
-"""What the chips of a mesh have of a tensor."""
+"""Shards of a tensor, one per device of a mesh."""
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ from ttcodegen.ops.core.calls import MOST_UNNAMED, Argument, Call, Use, paramete
 _COLUMNS = 94
 """Of a line, without its indentation and parentheses."""
 _MEMBER = 36
-"""What the name of a value takes that is a member, or named for its layer."""
+"""Length of the name of a value that is a member or named for its layer."""
 
 LAST_USE = "last_use"
 """The function that gives a variable's tensor away."""
@@ -94,14 +94,14 @@ class Members(GivenNames):
 
 @dataclass(frozen=True)
 class Body:
-    """What the functions of an entry share."""
+    """State that the functions of an entry share."""
 
     entry: Entry
     members: Members
     recorder: StatementRecorder
 
     def lines_of(self, statement: Statement) -> int:
-        """How many lines a statement takes, nearly."""
+        """Approximate number of lines of a statement."""
         names = self.recorder.names
 
         def length(argument: Argument) -> int:
@@ -132,7 +132,7 @@ class Body:
 
 
 def _lines_of_arguments(callee: str, lengths: Iterable[int]) -> int:
-    """How many lines a call takes whose arguments have these lengths."""
+    """Number of lines of a call whose arguments have these lengths."""
     room = max(_COLUMNS - len(callee), 1)
     lines, taken = 1, 0
     for length in lengths:
@@ -152,7 +152,7 @@ class SourceFile:
     types: HostTypes = TTNN
     uses_last_use: bool = False
     wrappers: set[str] = field(default_factory=set[str])
-    """What is called with a structure of its options."""
+    """Functions that are called with a structure of their options."""
 
     def open(
         self, body: Body, builder: EmitCBuilder, taken: Sequence[tuple[str, str]] | None = None
@@ -189,7 +189,7 @@ class FunctionWriter:
         self._moved: set[SSAValue] = set()
         self.names = recorder.names
         self.layer_of: Callable[[Statement], str | None] = members.comment_of
-        """What is written before the statements of a layer."""
+        """Comment before the statements of a layer."""
         self.inlines_calls = False
         """True if calls of outlined functions are written where their results are wanted."""
         self._layer: str | None = None

@@ -43,7 +43,7 @@ class InterfaceTensor:
     name: str
     """As the source names it, else `arg0`, `output_0`."""
     title: str
-    """What it is called in C++, as text with what frameworks put around it."""
+    """Name in C++, as text with decorations of frameworks."""
     field: str
     """The title as an identifier, unique among the arguments or the results of the function."""
     kind: str
@@ -81,7 +81,7 @@ class Entry:
     """An entry function with the C++ names that its interface needs."""
 
     names: FunctionNames
-    """What the tensors of the function are called."""
+    """Names of the tensors of the function."""
     name: str
     cpp_name: str
     arguments: tuple[InterfaceTensor, ...]
@@ -202,7 +202,7 @@ def results_of(function: FuncOp) -> Iterator[InterfaceTensor]:
 def _whole(
     value: SSAValue, said: Mapping[str, Attribute], mesh: MeshShape
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """How an argument or a result is divided if it is a part, and the shape of the whole."""
+    """Sharding of an argument or result that is a shard, and the shape of the whole."""
     shape = shape_of(value.type)
     divided = tuple(INTEGERS.decode(said[DIVIDED])) if DIVIDED in said else ()
     counts = parts_of(shape, divided, mesh)
@@ -212,7 +212,7 @@ def _whole(
 def _share_text(
     shape: Sequence[int], said: Attribute | None, mesh: MeshShape, is_result: bool = False
 ) -> str:
-    """What each chip takes of an argument, or gives to a result; empty if nothing says it."""
+    """Description of the shard that each device takes or gives; empty if there is none."""
     share = WantedSharding.of(said, len(shape))
     if share is None:
         return ""

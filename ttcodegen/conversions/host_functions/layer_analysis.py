@@ -91,8 +91,7 @@ def _apart(starts: Sequence[int], length: int) -> Iterator[int]:
 
 
 def _sorted_suffixes(tokens: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Where the suffixes start, in their order, and the position of each in it; by doubling the
-    length that they are sorted by."""
+    """Start positions of the suffixes in sorted order, and the rank of each; by prefix doubling."""
     count = len(tokens)
     numbers = {token: index for index, token in enumerate(sorted(set(tokens)))}
     rank = [numbers[token] for token in tokens]
@@ -129,7 +128,7 @@ def _common_lengths(tokens: Sequence[int], order: Sequence[int], rank: Sequence[
 
 
 def _intervals(common: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """What stretches of the sorted suffixes have in common: its length, the first and the last."""
+    """Intervals of sorted suffixes with a common prefix: its length, the first and the last."""
     stack: list[tuple[int, int]] = [(0, 0)]
     for place in range(1, len(common) + 1):
         length = common[place] if place < len(common) else 0
@@ -255,8 +254,8 @@ def cuts(
     *,
     is_early: bool = False,
 ) -> list[int]:
-    """Where statements are divided: at least SHORTEST and at most `longest` lines apart, each where
-    the fewest tensors are alive, and a layer ends if possible.
+    """Split points of statements: at least SHORTEST and at most `longest` lines apart, each where
+    the fewest tensors are alive, at layer boundaries if possible.
 
     Args:
         layers: that of each statement.

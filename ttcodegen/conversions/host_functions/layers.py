@@ -85,14 +85,14 @@ MOST_UNITED = 3
 _TRIED = 40
 _CALL_LINES = 2
 _DIVIDED = 0.9
-"""What it is worth to begin or to end between a sum and its activation, and the like."""
+"""Penalty of a boundary between a sum and its activation, and the like."""
 _UNITED = [_DIVIDED**ends for ends in range(3)]
 """... by the number of ends that are such."""
 
 
 @dataclass(frozen=True)
 class Body:
-    """What is known of the statements of a function."""
+    """Analysis of the statements of a function."""
 
     names: ValueNames
     members: Mapping[SSAValue, str]
@@ -189,7 +189,7 @@ class _Equal:
     groups: tuple[Group, ...]
     score: float
     dying: frozenset[int]
-    """Which of the values that come in are used for the last time, in one of them at least."""
+    """Incoming values whose last use is in at least one of them."""
 
 
 class _Search:
@@ -205,13 +205,13 @@ class _Search:
         shared = shared_values(statements)
         counted = {value: index for value, index in made_at.items() if value not in shared}
         self.own = [0, *accumulate([not each.runs_statements for each in statements])]
-        """How many statements before each are no calls of functions of layers."""
+        """Number of statements before each that are no calls of layer functions."""
         # Several results of one call belong together.
         self.joined = [False, *(b.op is a.op for a, b in pairwise(statements)), False]
         self.alive = alive_counts(counted, self.last_use, len(statements))
         most = 2 * max(self.alive, default=0)
         self.closed = [2 / (2 + max(count - 2, 0)) for count in range(most + 1)]
-        """How closed statements are, by the number of values that are alive at both ends."""
+        """Closedness of statement ranges, by the number of values alive at both ends."""
         self.divided = [*map(self._continues, range(len(statements) + 1))]
         self.until = [
             max([self.last_use.get(result, -1) for result in statement.results], default=-1)
@@ -337,7 +337,7 @@ class _Search:
         return group_of(inside, {r for r in results if self.last_use.get(r, -1) >= end})
 
     def _dying(self, groups: Sequence[Group]) -> frozenset[int]:
-        """Which of the values that come in are used for the last time in one of the groups."""
+        """Incoming values whose last use is in one of the groups."""
         starts = {id(statement): index for index, statement in enumerate(self.statements)}
         return frozenset(
             index
@@ -435,8 +435,7 @@ def _has_weights(group: Group, body: Body) -> bool:
 def _inner_layers(
     groups: Sequence[Group], titles: Sequence[str | None], body: Body
 ) -> Sequence[str]:
-    """What the layers of each statement are called in all groups, below their titles; empty if
-    they differ."""
+    """Inner layer of each statement in all groups, below their titles; empty if they differ."""
     found = [
         [
             layer.removeprefix(title or "").lstrip("./") if layer != title else ""
@@ -448,7 +447,7 @@ def _inner_layers(
 
 
 def _roles(group: Group, names: Mapping[SSAValue, str]) -> dict[SSAValue, str]:
-    """What the weights of calls are called after their results: `query_weight`."""
+    """Names of weights after the results of their calls: `query_weight`."""
     roles: dict[SSAValue, str] = {}
     for statement in group.statements:
         call = statement.call

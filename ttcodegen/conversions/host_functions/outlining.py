@@ -54,7 +54,7 @@ class Parameter:
     name: str
     type: str
     places: frozenset[int] = frozenset()
-    """Which pieces of C++ of the function, counted in order, it replaces; none for a tensor."""
+    """Indices of the pieces of C++ that it replaces; none for a tensor."""
 
 
 @dataclass(frozen=True)
@@ -88,16 +88,16 @@ class OutlinedFunction:
     """One for each value that comes in."""
     texts: Sequence[Parameter]
     names: Mapping[SSAValue, str]
-    """What the values of the first group are called in the function."""
+    """Names of the values of the first group in the function."""
     structs: Sequence[ParameterStruct] = ()
     """Those of the parameters that are members of structures."""
     titles: Sequence[str | None] = ()
     """The layer that each group is, of a function that computes layers."""
     comment: str = ""
     layers: Sequence[str] = ()
-    """What is written before the statements, where it changes; empty for nothing."""
+    """Layer comments before the statements, where the layer changes; empty for none."""
     values: Sequence[NamedValue] = ()
-    """What groups are called with, of a structure without tensors."""
+    """Values that groups are called with, of a structure without tensors."""
     type_of: Callable[[SSAValue], str] = lambda _: TENSOR
     """The C++ types of values."""
     context: Sequence[tuple[str, str]] = ((DEVICE, "ttnn::MeshDevice&"),)
@@ -121,7 +121,7 @@ class OutlinedFunction:
 
     @property
     def used_context(self) -> list[tuple[str, str]]:
-        """What of the context the statements name."""
+        """Names of the context that the statements use."""
         pieces = {text.removeprefix("&") for text in pieces_of(self.groups[0])}
         skeletons = [statement.form.skeleton for statement in self.groups[0].statements]
         return [
@@ -172,8 +172,8 @@ def outline(
 
 
 def _together(equal: Sequence[list[int]]) -> Sequence[list[int]]:
-    """Which groups become one function: those that differ in constants of the file as well, if
-    there are more of them than of such constants."""
+    """Groups that become one function: those that differ in constants of the file as well, if there
+    are more of them than of such constants."""
     if len(equal) > 1 and sum(map(len, equal)) > len(equal):
         return [sorted(index for indices in equal for index in indices)]
     return equal
@@ -446,9 +446,9 @@ class _Turn:
     """A call that may be a turn of a loop."""
 
     same: tuple[object, ...]
-    """What all turns have in common."""
+    """Values that are the same in all iterations."""
     numbers: Sequence[int]
-    """What may grow."""
+    """Numbers that may be affine in the index."""
 
 
 def _runs(statements: Sequence[Statement]) -> Iterator[list[Statement]]:

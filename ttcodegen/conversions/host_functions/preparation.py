@@ -40,7 +40,7 @@ from ttcodegen.transforms.rebuilding import body_of
 
 @dataclass(frozen=True)
 class Preparation:
-    """What computes the constants of an entry."""
+    """Computation of the constants of an entry."""
 
     members: Members
     recorder: StatementRecorder

@@ -58,12 +58,12 @@ DIMENSIONS = "std::vector<std::uint64_t>"
 """The type of the shape of a tensor on the device."""
 SHAPE = f"const {DIMENSIONS}&"
 _FUNCTION = "function "
-"""What marks the parameter that takes a function, before its name."""
+"""Marker of the parameter that takes a function, before its name."""
 _VALUE = "\x1c"
 _OPEN = "\x1d"
 _CLOSE = "\x1e"
 _BETWEEN = "\x1f"
-"""What parts of a skeleton are marked by; none of them occurs in C++."""
+"""Separators of the parts of a skeleton; none of them occurs in C++."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ class Form:
     general: str
     """The same without the constants of the file in it."""
     values: tuple[SSAValue, ...]
-    """What the skeleton leaves out, also of a call that an earlier statement has written."""
+    """Values that the skeleton leaves out, also of a call that an earlier statement has written."""
     used: tuple[SSAValue, ...]
     """The same values once each, those of a call before those of the calls in it."""
     texts: tuple[tuple[str, str], ...]
@@ -187,10 +187,10 @@ class Counted(Text):
 
 @dataclass(frozen=True)
 class Loop:
-    """How often a statement is run."""
+    """Repetition count of a statement."""
 
     counter: str
-    """What the counter is called ..."""
+    """Name of the counter ..."""
     type: str
     """... and its type."""
     count: int
@@ -206,7 +206,7 @@ class Statement:
     uses: tuple[SSAValue, ...]
     """The values that the expression uses, once for each time."""
     title: str | None = None
-    """What the statement is, of one that calls a layer."""
+    """Title of a statement that calls a layer."""
     types: tuple[str, ...] | None = None
     """The C++ types of the results; None if all are tensors of the target."""
     others: tuple[Operation, ...] = ()
@@ -231,7 +231,7 @@ class Statement:
 
 
 class SourceFacts:
-    """What the statements of a source file need beside themselves."""
+    """Declarations that the statements of a source file need."""
 
     def __init__(self) -> None:
         self.own_headers: set[str] = set()
@@ -496,8 +496,8 @@ def texts_of(each: Group, names: Mapping[SSAValue, str]) -> list[tuple[str, str]
 
 
 class Links:
-    """Where the values of statements come from, for groups of statements in a row to be compared
-    without looking at their values again.
+    """Producers of the values of statements, so that consecutive groups compare without a second
+    look at their values.
 
     Each position at which a statement makes or takes a value has the distance to the last position
     of the same value before it. Where that is before a group, a value comes in.
@@ -532,7 +532,7 @@ def general_signature(each: Group) -> object:
 
 
 def signature(each: Group) -> object:
-    """What two groups must have in common to be one function."""
+    """Key that two groups share if they can be one function."""
     return _signature(each, [statement.form.skeleton for statement in each.statements])
 
 

@@ -60,7 +60,7 @@ class ProductWeights:
     """The weights of products of matrices whose data type is one constant."""
 
     data_type: DataType | None
-    """What they are held as; None if there are none."""
+    """Data type of the weights; None if there are none."""
     arguments: frozenset[SSAValue]
     """Those that functions are given."""
     makers: frozenset[Operation]

@@ -32,7 +32,7 @@ class Usage:
 
 @dataclass
 class Lifetime:
-    """What a statement does to variables."""
+    """Effect of a statement on variables."""
 
     assigned: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     """Results that go into a variable that is there already."""
@@ -85,7 +85,7 @@ class _Planner:
         self.scope = NameScope(reserved)
         self.variable_of: dict[SSAValue, str] = {}
         self.base_of: dict[str, tuple[str, str]] = {}
-        """What the values of a variable are called, and their type."""
+        """Base name and type of the values of a variable."""
         self._free: dict[str, None] = {}
         self._count = len(statements)
         self._last_use = {
@@ -94,7 +94,7 @@ class _Planner:
         self._last_use.update((value, self._count) for value in returned)
 
     def plan(self, index: int, usage: Usage) -> Lifetime:
-        """What the statement of that index does to variables."""
+        """Effect on variables of the statement with that index."""
         lifetime = Lifetime()
         counts = Counter(usage.uses)
         dying = [

@@ -128,7 +128,7 @@ def _check_divided(module: ModuleOp) -> None:
 
 
 Structure = tuple[object, ...]
-"""What a program computes of which values, whatever they are called."""
+"""Structural key of a program: what it computes of which values, regardless of names."""
 
 
 def _structure(group: Group, values: Sequence[SSAValue]) -> Structure:
@@ -177,7 +177,7 @@ class _FunctionConverter:
     programs: NameScope
     """The names of programs in the module."""
     called: dict[Structure, list[str]]
-    """What the kernels of programs call their values, in order, by what the programs are."""
+    """Names of kernel values, in order, by the structure of the program."""
     by_cpu: Mapping[str, FuncOp]
     """The functions for the CPU, by their symbols."""
     _mapping: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
@@ -395,8 +395,8 @@ class _FunctionConverter:
         self._made += [meaning, *lowered.kernels]
 
     def _kernel_names(self, group: Group) -> Mapping[SSAValue, str]:
-        """What the kernels of a group call its values: those of equal groups the same, so that they
-        are the same kernels."""
+        """Names of values in the kernels of a group: equal groups get the same names, and so the
+        same kernels."""
         values = list(dict.fromkeys(v for op in group.ops for v in (*op.operands, *op.results)))
         key = _structure(group, values)
         if key not in self.called:
@@ -404,7 +404,7 @@ class _FunctionConverter:
         return dict(zip(values, self.called[key], strict=True))
 
     def _forget_copies(self, overwritten: SSAValue) -> None:
-        """What the host has of a value that was overwritten on the device is that no more."""
+        """Drops host copies of values that were overwritten on the device."""
         for value in list(self._on_host):
             source = value
             while isinstance(source.owner, Operation) and is_free_reshape(source.owner):

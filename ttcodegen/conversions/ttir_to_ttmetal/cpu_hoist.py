@@ -65,7 +65,7 @@ MOST_ELEMENTS = 2**32
 
 
 def unsupported_reason(op: Operation) -> str | None:
-    """Why there is no program for an op, None if there is one."""
+    """Reason for which an op has no device program, None if it has one."""
     if not isinstance(op, CatalogueOp):
         is_call = CPU_CALL in op.attributes or GENERIC in op.attributes
         return (
@@ -214,7 +214,7 @@ class CPUHoist(ModulePass):
 
 _MOST_PADDED_BYTES = 1 << 20
 _MOST_PADDING = 8
-"""How many times the elements of a tensor its tiles may hold."""
+"""Largest ratio of elements in tiles to elements of the tensor."""
 
 
 def _unpacks(op: CatalogueOp) -> bool:
@@ -335,7 +335,7 @@ def _named_operands(op: CatalogueOp) -> Iterator[tuple[SSAValue, str]]:
 
 
 def _description(op: Operation) -> str:
-    """What distinguishes an op from ops that compute something else."""
+    """Key that distinguishes an op from ops that compute something else."""
     places = [
         str(value.index) if isinstance(value, BlockArgument) else "number" for value in op.operands
     ]

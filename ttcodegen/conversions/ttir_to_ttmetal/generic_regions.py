@@ -41,7 +41,7 @@ from ttcodegen.ops.tt_lang import CALLED_OPERATION
 
 
 class NoProgram(Exception):
-    """Why ops cannot be one program."""
+    """Reason for which ops cannot be one program."""
 
 
 def complete(group: Group) -> None:
@@ -290,7 +290,7 @@ def _product_loops(
 
 
 def _aligned(shape: Sequence[int], around: Places, sizes: Sequence[int]) -> Places:
-    """Where a tensor that is broadcast over dimensions with these positions is read."""
+    """Index map of a tensor broadcast over dimensions at these positions."""
     places = around[len(around) - len(shape) :]
     return tuple(
         None if place is None or (size == 1 and sizes[place] != 1) else place

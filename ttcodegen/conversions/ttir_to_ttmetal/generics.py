@@ -193,7 +193,7 @@ class _Wrapping:
     _mapping: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     _ops: list[Operation] = field(default_factory=list[Operation])
     _yielded: dict[CallOp, list[SSAValue]] = field(default_factory=dict[CallOp, list[SSAValue]])
-    """What the ops give that took the place of a call, before it is given another shape."""
+    """Results of the ops that replaced a call, before a reshape."""
     _given_shapes: dict[SSAValue, Shape] = field(default_factory=dict[SSAValue, Shape])
     """The shape that a result has in a generic of the source, if a program gives it another."""
 
@@ -242,7 +242,7 @@ class _Wrapping:
         return found
 
     def _before_reshape(self, value: SSAValue, generics: dict[Operation, CallOp]) -> SSAValue:
-        """What a program gives for a result of a generic: without dimensions of one element that a
+        """Result of the program before the final reshape: without dimensions of one element that a
         reduction leaves, the result may need other tiles, and another program."""
         op = value.owner
         if not isinstance(op, CatalogueOp) or op.name != "ttir.reshape" or value.first_use:

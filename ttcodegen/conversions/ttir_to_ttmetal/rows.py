@@ -73,7 +73,7 @@ class RowOperand:
     """Of the circular buffer that it comes through."""
     shape: TiledShape
     strides: tuple[int, ...]
-    """How far its page moves with each dimension of the tiles of the rows."""
+    """Page strides per dimension of the tiles of the rows."""
     columns: int
     """Its tiles in a row."""
     stays: bool
@@ -110,7 +110,7 @@ class RowCompute:
     _sources: dict[Tile, str] = field(init=False)
 
     def kernel(self, name: str, purpose: str, cores: CoreRange) -> tuple[Kernel, FuncOp]:
-        """What the program says of the kernel, and its function."""
+        """Kernel description of the program, and its function."""
         kernel = self._kernel = ComputeKernel(kernel_name("compute", name), fp32_destination=True)
         buffers = list(self.parts.buffers)
         kernel.declare(buffers, self.parts.tuning.values())
@@ -154,12 +154,12 @@ class RowCompute:
     # The passes
 
     def _streamed(self, allocation: Allocation | None) -> list[RowOperand]:
-        """What comes tile by tile in a pass."""
+        """Operands that a pass streams tile by tile."""
         values = self.plan.reads(allocation)
         return [o for o in self.operands if o.value in values and not o.stays]
 
     def _indices(self, column: Value) -> dict[str, Value]:
-        """Where the tile of a column is in circular buffers that hold rows."""
+        """Index of a column's tile in circular buffers that hold rows."""
         return {o.name: column for o in self.operands if o.stays and o.columns > 1}
 
     def _direct(self, each: RowPass) -> RowOperand | None:

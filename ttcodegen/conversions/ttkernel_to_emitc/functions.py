@@ -84,7 +84,7 @@ _BEGINNING = frozenset({"ttkernel.tile_regs_acquire", BEGIN_ZONE})
 _ENDING = frozenset({"ttkernel.tile_regs_release", END_ZONE})
 """Ops that begin and end a step: there is an empty line before and after it."""
 _VARIABLE = "variable"
-"""What a variable is called that has no name."""
+"""Name of a variable without a name."""
 _LOGICAL_OPERATORS = {"bitwise_and": "logical_and", "bitwise_or": "logical_or"}
 _ORDERS = (
     ComparisonPredicate.LT,
@@ -276,8 +276,8 @@ class _KernelWriter(KernelFunctions):
         self.values[result] = self.body.named(value, self._variable(name))
 
     def _variable(self, name: str) -> str:
-        """What a variable is called: not as an argument is, whose name is only text to the printer,
-        which keeps variables apart."""
+        """Name of a variable: not as an argument's, whose name is only text to the printer, which
+        keeps variables apart."""
         name = identifier(name)
         return self.names.unique(name) if self.names.is_taken(name) else name
 
@@ -331,7 +331,7 @@ class _KernelWriter(KernelFunctions):
             self.body.assign(self[op.memref], self[op.value])
 
     def load(self, op: memref.LoadOp) -> None:
-        """What a variable is now: its name, or a copy where it changes before that is used."""
+        """Current value of a variable: its name, or a copy if it changes before the use."""
         held = not changes_before_use(op)
         value = self.body.load(self[op.memref], held=held)
         if not held:
@@ -491,7 +491,7 @@ class _KernelWriter(KernelFunctions):
             self.values[op.results[0]] = value
 
     def accessor_arguments(self, op: TTKernelOp) -> None:
-        """Where the arguments of a tensor's accessor begin, after those of the one before."""
+        """Offset of a tensor's accessor arguments, after those of the one before."""
         before = op.operand_named("prev_args")
         base = op.properties.get("cta_base")
         begin = str(cast("IntegerAttr[Any]", base).value.data) if base is not None else "0"
@@ -556,7 +556,7 @@ def _spelled_bits(number: int) -> str:
 
 
 def _declared_type(value: SSAValue) -> str:
-    """How a variable for the result of a call is declared: what changes inside is not const."""
+    """Declared type of a variable for the result of a call: not const if it is mutated."""
     if isinstance(value.type, L1PointerType):
         return "const auto"
     type_ = cpp_type(value.type)
@@ -586,7 +586,7 @@ _RULES: Mapping[type[Operation], Callable[[_KernelWriter, Any], None]] = {
     scf.YieldOp: _KernelWriter.end,
     ReturnOp: _KernelWriter.end,
 }
-"""How each op that is no call is written."""
+"""Emission rules of ops that are no calls."""
 
 _FORMS: Mapping[str, Callable[[_KernelWriter, TTKernelOp], None]] = {
     ACCESSOR_ARGUMENTS: _KernelWriter.accessor_arguments,
@@ -594,4 +594,4 @@ _FORMS: Mapping[str, Callable[[_KernelWriter, TTKernelOp], None]] = {
     BEGIN_ZONE: _KernelWriter.begin_zone,
     END_ZONE: _KernelWriter.end_zone,
 }
-"""How each op of the dialect is written that is no call in C++."""
+"""C++ forms of dialect ops that are no calls."""

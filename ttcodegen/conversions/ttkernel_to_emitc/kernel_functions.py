@@ -64,7 +64,7 @@ class Stage:
     """Constants and arithmetic without a name that it uses: they are written where they are
     used, in each function."""
     captured: tuple[SSAValue, ...]
-    """What else it uses, in the order of definition."""
+    """Captured values, in the order of definition."""
 
 
 def stages_of(function: FuncOp) -> dict[Operation, Stage]:
@@ -174,9 +174,9 @@ class KernelArguments:
     ) -> None:
         self.body = body
         self.declarations = body
-        """Where constants are declared: the file, if the kernel has several functions."""
+        """Scope of constant declarations: the file, if the kernel has several functions."""
         self.constants: dict[SSAValue, tuple[str, str]] = {}
-        """What is declared there: the name and the type."""
+        """Declared constants: the name and the type."""
         self.thread = thread
         self.kernel = kernel
         self.program = program
@@ -309,14 +309,14 @@ def spelled(number: int) -> str:
 
 
 def describe_pages(buffer: CircularBuffer) -> str:
-    """What a circular buffer holds, for a comment."""
+    """Contents of a circular buffer, for a comment."""
     return f"Circular buffer: pages of {buffer.page_size} bytes, {buffer.data_type.mlir}."
 
 
 # The functions of a kernel in C++: `kernel_main`, and one for each stage of a long kernel.
 
 _INLINE = {ThreadType.COMPUTE: "ALWI", ThreadType.NOC: "FORCE_INLINE"}
-"""What tt-metal calls a function that is always inlined, in headers that any kernel includes."""
+"""The always-inline macro of tt-metal, in headers that any kernel includes."""
 _SYMBOLS: Mapping[type[Operation], str] = {
     arith.AddiOp: "+",
     arith.SubiOp: "-",

@@ -96,7 +96,7 @@ CASTS = (
 COMPUTED = (*OPERATORS, *FUNCTIONS, *CASTS, arith.CmpiOp, arith.SelectOp)
 """Ops that compute numbers of numbers."""
 OF_CONDITIONS = (*COMPUTED, memref.LoadOp, tensor.ExtractOp)
-"""What conditions of loops are computed with."""
+"""Ops that compute loop conditions."""
 
 
 def is_flag(value: SSAValue) -> bool:

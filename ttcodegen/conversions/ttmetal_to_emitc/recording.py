@@ -84,11 +84,11 @@ class SharedProgram:
 
     @property
     def program(self) -> Program:
-        """What is run."""
+        """The program that is run."""
         return self.described.program
 
     def operand_names(self) -> list[str]:
-        """What the function calls the tensors that are read and written."""
+        """Names of the tensors that are read and written."""
         return operand_names(self.program, len(self.described.placements))
 
 
@@ -101,7 +101,7 @@ class SharedPrograms:
     paths: KernelPaths
     """The files of their kernels."""
     by_name: Mapping[str, SharedProgram]
-    """What each program of the module is in C++, by its name there."""
+    """C++ form of each program of the module, by its name there."""
     made: Collection[SSAValue]
     """The tensors that functions make which run programs."""
 
@@ -174,7 +174,7 @@ def _made_operands(functions: Sequence[FuncOp]) -> dict[str, set[int]]:
 
 
 def _key(described: DeviceProgram, paths: KernelPaths) -> object:
-    """What the C++ of a program follows from, but for names."""
+    """Key of a program's C++, without names."""
     program = described.program
 
     def unnamed(kernel: Kernel) -> Kernel:
@@ -238,11 +238,11 @@ PROGRAMS = "programs"
 
 
 NumberedExchanges = Mapping[Operation, tuple[int, ChipExchange]]
-"""What the chips exchange themselves in place of calls for the CPU, with its number."""
+"""Exchanges between devices in place of CPU calls, numbered."""
 
 
 def creation_arguments(placement: TensorPlacement) -> list[Text]:
-    """What `support::create_tensor` takes to make a tensor."""
+    """Arguments of `support::create_tensor` for a tensor."""
     arguments = [*placement_arguments(placement), Text(DEVICE)]
     if placement.buffer_type == "l1" or placement.shards is not None:
         memory = placement.buffer_type.upper()
@@ -403,7 +403,7 @@ class DeviceRecorder(StatementRecorder):
             self._call(op, "support::cpu::on_each_chip", called, *among, type=type_)
 
     def _exchange(self, op: Operation, number: int, exchange: ChipExchange) -> None:
-        """What the chips give each other, once the target is there."""
+        """Exchange between devices, once the target exists."""
         sharing = exchange.sharing
         fields = {
             "axis": sharing.axis,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DataTypeSpelling:
-    """How one device data type is written in each of the places that name it."""
+    """Spellings of one device data type in each place that names it."""
 
     mlir: str
     """In `#ttcore.supportedDataTypes<...>`, `!ttcore.tile<32x32, ...>` and layouts."""

@@ -298,7 +298,7 @@ REPLACED: Mapping[type, Mapping[str, Any]] = {
     },
     _IRNode: {"__hash__": object.__hash__, "__eq__": object.__eq__},
 }
-"""What is put in the place of methods of xDSL's classes."""
+"""Replacements of methods of xDSL's classes."""
 
 
 class _Plain(ABCMeta):

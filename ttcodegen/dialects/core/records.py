@@ -43,12 +43,12 @@ class OwnText:
     """A value that is not written field by field; it is used for integers as well."""
 
     def text(self) -> str:
-        """What is written."""
+        """Text of the attribute."""
         raise NotImplementedError
 
     @classmethod
     def parse_text(cls, parser: AttrParser) -> Any:
-        """What the next tokens say: a value of this class or an integer."""
+        """Parses the next tokens: a value of this class or an integer."""
         raise NotImplementedError
 
 

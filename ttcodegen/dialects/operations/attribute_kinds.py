@@ -64,7 +64,7 @@ def _number(attribute: Attribute) -> float | int:
 
 
 def _small_number(attribute: Attribute) -> float | int:
-    """What is added to a variance; NaN is none."""
+    """A small number added to a variance; never NaN."""
     number = _number(attribute)
     if not 0 <= number < math.inf:
         raise ValueError

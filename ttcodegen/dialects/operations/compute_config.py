@@ -20,7 +20,7 @@ from ttcodegen.dialects.operations.attribute_kinds import AttributeKind
 
 
 class MathFidelity(StrEnum):
-    """How many passes the matrix engine multiplies in: how exact products are."""
+    """Math fidelity: the number of passes of the matrix engine per product."""
 
     LOFI = "lofi"
     HIFI2 = "hifi2"
@@ -62,7 +62,7 @@ class ComputeConfig:
 
     @staticmethod
     def exact(arch: str) -> ComputeConfig:
-        """What computes with f32 as exactly as an architecture can.
+        """The most exact f32 configuration of an architecture.
 
         On Wormhole the fourth pass of a multiplication, summed up in 32 bits, is wrong by powers of
         two now and then (tt-metal issue 38306); the library's own defaults have three there.
@@ -148,8 +148,8 @@ _FIRST_PASS_OF_B = 6
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """What is left of numbers in the engines. Bits of a mantissa are those after the leading
-    one."""
+    """Precision of the engines: mantissa bits, without the leading one. Bits of a mantissa are
+    those after the leading one."""
 
     source_bits: int
     """Of a float in a source register: TF32, or bfloat16 where sums have 16 bits."""
@@ -192,7 +192,7 @@ Fidelity = Literal["LoFi", "HiFi2", "HiFi3", "HiFi4", "EXACT"]
 
 @dataclass(frozen=True)
 class ComputeDefault:
-    """What a call computes with that passes no configuration."""
+    """Default compute configuration of a call that passes none."""
 
     narrow: Fidelity
     """For operands of 16 bits, and mixed ones."""
@@ -254,7 +254,7 @@ def default_config(
     result: DataType,
     architecture: str,
 ) -> ComputeConfig:
-    """What a call computes with that passes no configuration.
+    """Default compute configuration of a call that passes none.
 
     Args:
         row: of `COMPUTE_DEFAULTS`.

@@ -80,7 +80,7 @@ def change_types(function: FuncOp, change: Callable[[Attribute], Attribute]) -> 
 
 
 def argument_type(function: FuncOp, index: int) -> ArgumentType:
-    """What an argument is declared as."""
+    """Declared kind of an argument."""
     declared = attributes_at(function.arg_attrs, index).get("ttcore.argument_type")
     if not isinstance(declared, ArgumentTypeAttr):
         return ArgumentType.DEFAULT
@@ -88,7 +88,7 @@ def argument_type(function: FuncOp, index: int) -> ArgumentType:
 
 
 def argument_attribute(function: FuncOp, index: int, name: str) -> Attribute | None:
-    """What an argument says under a name, None if it says nothing."""
+    """Attribute of an argument by name, None if there is none."""
     return attributes_at(function.arg_attrs, index).get(name)
 
 

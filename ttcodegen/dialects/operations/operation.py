@@ -50,13 +50,13 @@ class OperandSpec:
     data_types: tuple[DataType, ...] | None = None
     """The data types that the library takes, the preferred one first; None takes all."""
     shards: Callable[[CatalogueOp], Shards] | None = None
-    """How the library needs the rows of the tensor divided among cores; None if it does not."""
+    """Sharding of the tensor's rows that the library needs; None if it needs none."""
     domain: tuple[float, float] | None = None
     """The range of drawn inputs in which the op is well conditioned."""
     input_kind: Literal[
         "activation", "weight", "index", "mask", "attention_mask", "variance", "expert_mapping"
     ] = "activation"
-    """How values are drawn for an argument that feeds this operand: a mask holds 0 and 1, an
+    """Kind of random values for an argument that feeds this operand: a mask holds 0 and 1, an
     attention mask, which is added to scores, 0 and large negative numbers; a mapping (..., experts,
     devices) a one for the device of each expert."""
     fan_in: Callable[[CatalogueOp], int] | None = None
@@ -119,7 +119,7 @@ class Call:
     results: Sequence[ResultInfo]
     operand_dtypes: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     arithmetic: Arithmetic | None = None
-    """How exactly the device computes the op; None for as exactly as the dtypes allow."""
+    """Arithmetic of the op on the device; None for as exact as the dtypes allow."""
 
     def __getitem__(self, attribute_name: str) -> Any:
         return self.attributes[attribute_name]
@@ -152,26 +152,26 @@ Verifier = Callable[["CatalogueOp"], None]
 
 @dataclass(frozen=True)
 class Definition:
-    """What TTIR and TTNN ops have in common."""
+    """Base of TTIR and TTNN op definitions."""
 
     name: str
     operands: tuple[OperandSpec, ...] = ()
     attributes: tuple[AttributeSpec, ...] = ()
     results: int = 1
-    """How many results; -1 for any number."""
+    """Number of results; -1 for any number."""
     verify: Verifier | None = None
     numpy: NumpyMeaning | None = None
     chips: ChipsMeaning | None = None
-    """What the op means on a mesh of several chips, if it is one between chips: others compute on
-    each chip what it has. The attribute `mesh_shape` says of how many."""
+    """Semantics on a mesh of several devices, if it is a collective: other ops compute per device.
+    The attribute `mesh_shape` says of how many."""
     in_place: str | None = None
     """The operand that the op overwrites."""
     rearranges: bool = False
     """The result is the operand, arranged in another way."""
     nouns: tuple[str, ...] = ()
-    """What the results are called that nothing else names; empty for the name of the op."""
+    """Nouns for results without a name; empty for the name of the op."""
     participle: str = ""
-    """What a value is called beside the operand that it is another form of: `scaled`."""
+    """Participle for a value beside the operand it was derived from: `scaled`."""
 
     @cached_property
     def dialect(self) -> str:
@@ -183,7 +183,7 @@ class Definition:
 
     @property
     def _handles(self) -> tuple[str, ...]:
-        """How the names of types start that ops work on besides tensors: handles of devices."""
+        """Prefixes of non-tensor operand types: device handles."""
         return ("ttnn.", "ttcore.") if self.dialect == "ttnn" else ()
 
     @cached_property
@@ -245,7 +245,7 @@ class Definition:
     def places(
         self, count: int, explicit: tuple[int, ...] | None = None
     ) -> Mapping[str, tuple[int, int]]:
-        """Where the operands of each operand begin among `count`, and how many there are, by name.
+        """Offsets of each operand among `count`, and their numbers, by name.
 
         Called for each operand that a pass looks at; there are few answers.
         """
@@ -299,7 +299,7 @@ class CatalogueOp(Operation):
     traits = OpTraits(tuple)
     definition: ClassVar[Definition]
     source_offset: int = -1
-    """Where the op starts in the text it was read from, -1 for an op that a pass made."""
+    """Source offset of the op, -1 for an op that a pass made."""
 
     def parameter(self, name: str) -> Any:
         """The Python value of an attribute, its default if absent; raises VerifyException if the
@@ -324,14 +324,14 @@ class CatalogueOp(Operation):
         return {spec.name: self.parameter(spec.name) for spec in self.definition.attributes}
 
     def segments(self) -> list[int]:
-        """How many operands belong to each operand of the definition, in order.
+        """Number of values per operand of the definition, in order.
 
         Raises VerifyException when the operands do not fit the definition.
         """
         return [size for _, size in self._places().values()]
 
     def _places(self) -> Mapping[str, tuple[int, int]]:
-        """Where the operands of each operand of the definition begin, and how many there are."""
+        """Offset of each operand of the definition, and its number of values."""
         sizes = self.properties.get(_SEGMENT_SIZES) or self.attributes.get(_SEGMENT_SIZES)
         count = len(self._operands)
         match sizes:

@@ -1,5 +1,4 @@
-"""What has to hold of a module: each op by its definition, and functions with what they return and
-with their calls.
+"""Verification of a module: ops by their definitions, functions by their types and calls.
 
 The checks of xDSL are taken for single ops; those of functions are here, because xDSL's follow
 symbols anew for each call, and stop at the first finding.
@@ -26,9 +25,9 @@ from ttcodegen.dialects.ttcore.dialect import ArgumentTypeAttr
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, plural
 
 _WRAPPED = "Underlying verification failure: "
-"""What xDSL puts before the message of an attribute's own verifier."""
+"""Prefix of xDSL before the message of an attribute's own verifier."""
 _OTHER_ATTRIBUTE = re.compile(r"(#[\w.]+)<.*> should be of base attribute (\S+)$", re.DOTALL)
-"""What xDSL says of an attribute of another kind."""
+"""Message of xDSL about an attribute of another kind."""
 
 _FUNCTION_OPS = (FuncOp, CallOp, ReturnOp)
 
@@ -201,7 +200,7 @@ def _faults_among_ops(
 
 
 def _faults_of_function(function: FuncOp) -> Iterator[tuple[Operation, str]]:
-    """What a function takes and returns, by its type and by its body."""
+    """Errors of a function: its type against its arguments and results."""
     name = f"function @{function.sym_name.data}"
     inputs = function.function_type.inputs.data
     outputs = function.function_type.outputs.data
@@ -239,7 +238,7 @@ _SAID: Mapping[str, tuple[type[Attribute], str]] = {
     "ttcore.argument_type": (ArgumentTypeAttr, "#ttcore.argument_type<...>"),
     "ttir.name": (StringAttr, "a string"),
 }
-"""What arguments and results of functions may say that compilation depends on."""
+"""Attributes of arguments and results that compilation depends on."""
 
 
 def _faults_of_end(block: Block, name: str) -> Iterator[tuple[Operation | None, str]]:

@@ -103,7 +103,7 @@ def _verify_device(device: DeviceDescription) -> None:
 
 
 def device_text(device: DeviceDescription) -> str:
-    """What follows `#ttcore.device`."""
+    """The text after `#ttcore.device`."""
     words = [f"workerGrid = #ttcore.grid{device.worker_grid}"]
     if device.dram_grid is not None:
         words.append(f"dramGrid = #ttcore.grid{device.dram_grid}")
@@ -403,7 +403,7 @@ def names_several_chips(module: ModuleOp) -> bool:
 
 
 def chips_of(attributes: Mapping[str, Any]) -> int:
-    """How many chips the mesh has that the attributes of an op between chips name; 1 if they name
+    """Number of devices in the mesh that the attributes of a collective name; 1 if they name
     none."""
     return prod(attributes["mesh_shape"] or ())
 
@@ -424,7 +424,7 @@ def groups_along(mesh: MeshShape, axis: int) -> list[list[int]]:
 
 
 def parts_of(shape: Sequence[int], placements: Sequence[int], mesh: MeshShape) -> list[int]:
-    """How many parts the dimensions of a tensor have, by what is divided along each axis."""
+    """Number of parts per dimension of a tensor, by the sharding along each axis."""
     counts = [1] * len(shape)
     for axis, dim in enumerate(placements):
         if dim >= 0:

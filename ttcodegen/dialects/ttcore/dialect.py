@@ -173,7 +173,7 @@ class GetTupleElementOp(IRDLOperation):
 
 
 class ArgumentType(StrEnum):
-    """What an argument of an entry function is, as the frontend declares it."""
+    """Kind of an argument of an entry function, as the frontend declares it."""
 
     INPUT = "input"
     PARAMETER = "parameter"

@@ -19,7 +19,7 @@ class Arch(StrEnum):
 
 
 class MemorySpace(StrEnum):
-    """Where memory is: on the host, visible to the device or not, in DRAM or in a core's L1."""
+    """Memory space: on the host, visible to the device or not, in DRAM or in a core's L1."""
 
     SYSTEM = "system"
     MMIO = "mmio"
@@ -29,7 +29,7 @@ class MemorySpace(StrEnum):
 
 
 class IteratorType(StrEnum):
-    """What may be done along a dimension of a computation."""
+    """Iterator type of a dimension of a computation."""
 
     PARALLEL = "parallel"
     SYSTOLIC = "systolic"
@@ -38,7 +38,7 @@ class IteratorType(StrEnum):
 
 
 class OutOfBounds(StrEnum):
-    """What padding holds."""
+    """Value of padding."""
 
     UNDEF = "undef"
     ZERO = "zero"
@@ -48,7 +48,7 @@ class OutOfBounds(StrEnum):
 
 
 class TensorMemoryLayout(StrEnum):
-    """How the shards of a tensor are distributed over memories."""
+    """Distribution of the shards of a tensor over memories."""
 
     NONE = "none"
     INTERLEAVED = "interleaved"
@@ -67,7 +67,7 @@ class BufferAccess(StrEnum):
 
 
 class TensorReduceType(StrEnum):
-    """What a reduction of tensors computes."""
+    """Kind of a reduction of tensors."""
 
     SUM = "sum"
     MEAN = "mean"
@@ -87,7 +87,7 @@ class ShardDirection(StrEnum):
 
 
 class ShardType(StrEnum):
-    """How tensors are divided over devices."""
+    """Distribution of tensors over devices."""
 
     MANUAL = "manual"
     IDENTITY = "identity"
@@ -104,7 +104,7 @@ class ShardStatus(StrEnum):
 
 
 class Topology(StrEnum):
-    """How devices along a dimension of a mesh are linked."""
+    """Topology of the links between devices along a dimension of a mesh."""
 
     RING = "ring"
     LINEAR = "linear"
@@ -114,7 +114,7 @@ class Topology(StrEnum):
 
 
 class CPURole(StrEnum):
-    """What a processor runs."""
+    """Role of a processor."""
 
     HOST = "host"
     DEVICE = "device"

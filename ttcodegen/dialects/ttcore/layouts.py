@@ -498,7 +498,7 @@ class ArgumentAllocationAttr(ParametrizedAttribute):
 
 @dataclass(frozen=True)
 class Stream:
-    """How a buffer is filled: through a map, as an alias or a stream, with a number of buffers."""
+    """Source of a buffer: through a map, as an alias or a stream, with a number of buffers."""
 
     affine_map: AffineMap
     mode: BufferAccess

@@ -39,7 +39,7 @@ class CoreRange:
 
     @property
     def cores(self) -> int:
-        """How many cores there are."""
+        """Number of cores."""
         return self.columns * self.rows
 
     def meets(self, other: CoreRange) -> bool:
@@ -109,7 +109,7 @@ class Shards:
 
     @property
     def cores(self) -> int:
-        """How many cores there are, with those that have no shard."""
+        """Number of cores, with those that have no shard."""
         return sum(range_.cores for range_ in self.core_ranges)
 
     @property
@@ -149,9 +149,9 @@ class Shards:
         )
 
     def misfit(self, memory_layout: str, height: int, width: int, in_tiles: bool) -> str | None:
-        """Why a tensor of that height and width in elements, padding to tiles included, cannot be
-        divided so; None if it can. The rules are those of tt-metal 0.70.1 (TensorSpec, and
-        BufferDistributionSpec of the shards)."""
+        """Reason for which a tensor of that height and width in elements, padding to tiles
+        included, cannot be sharded so; None if it can. The rules are those of tt-metal 0.70.1
+        (TensorSpec, and BufferDistributionSpec of the shards)."""
         rows, columns = self.shape
         if rows <= 0 or columns <= 0:
             return f"a shard of {rows}x{columns} holds nothing"
@@ -189,7 +189,7 @@ class Layout(Enum):
 
 
 class Memory(Enum):
-    """Where a tensor lives, as far as an op cares."""
+    """Memory of a tensor, as far as an op depends on it."""
 
     DEVICE = "device"
     HOST = "host"

@@ -32,7 +32,7 @@ _CAPABILITIES = {"pcie": 1, "host_mmio": 2}
 """Bits of `chip_capabilities` by the words of 2024 and 2025."""
 
 _FORMER_FIELDS = frozenset({"chip_physical_cores"})
-"""What chips no longer say."""
+"""Fields that chips no longer have."""
 
 
 @irdl_attr_definition
@@ -64,7 +64,7 @@ class SystemDescAttr(Data[SystemDescription]):
 
 
 def system_text(system: SystemDescription) -> str:
-    """What follows `#ttcore.system_desc`."""
+    """The text after `#ttcore.system_desc`."""
     parts = [
         ", ".join(
             f'{{role = {cpu.role}, target_triple = "{cpu.target_triple}"}}' for cpu in system.cpus

@@ -33,7 +33,7 @@ def whole_tiles(size: int) -> int:
 
 @dataclass(frozen=True)
 class TileFormat:
-    """How a number is stored in a tile."""
+    """Storage format of a number in a tile."""
 
     mlir: str
     cpp: str

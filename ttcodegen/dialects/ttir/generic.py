@@ -56,7 +56,7 @@ from ttcodegen.dialects.ttcore.tile import TileType
 
 
 class RegionThread(StrEnum):
-    """Which processors run a region."""
+    """Processors that run a region."""
 
     COMPUTE = "compute"
     DATA_MOVEMENT = "datamovement"
@@ -116,7 +116,7 @@ class GenericOp(IRDLOperation):
 
     @property
     def segment_sizes(self) -> list[int]:
-        """How many operands are inputs, circular buffers (if there is such a segment), outputs."""
+        """Numbers of inputs, circular buffers (if there is such a segment) and outputs."""
         return [int(size) for size in cast("Any", self.segments).iter_values()]
 
     @property

@@ -50,8 +50,8 @@ class Quantization:
 
 
 def quantization_of(element_type: Attribute) -> Quantization | None:
-    """What a quantized element type says, None for any other type and for those that are not
-    understood: storage of more than 32 bits, blocks along several dimensions."""
+    """Quantization of an element type, None for any other type and for unsupported ones: storage of
+    more than 32 bits, blocks along several dimensions."""
     if not isinstance(element_type, UnregisteredAttr) or element_type.attr_name.data != NAME:
         return None
     match = _TYPE.fullmatch(element_type.value.data)

@@ -1,4 +1,4 @@
-"""How a whole tensor is to be divided among the chips of a mesh, where a module only says that.
+"""Requested shardings of whole tensors over a mesh, where a module only annotates them.
 
 `ttcore.sharding = [[0], [1, 0], []]` of an argument, a result or the op that makes a value has for
 each dimension the axes of the mesh that it is divided along, the major one first. A -1 at the end
@@ -38,7 +38,7 @@ _OPEN = -1
 
 @dataclass(frozen=True)
 class WantedSharding:
-    """How a value should be divided; dimensions that are open may be divided further."""
+    """Requested sharding of a value; open dimensions may be sharded further."""
 
     axes: Sharding
     is_open: tuple[bool, ...]
@@ -87,7 +87,7 @@ def undivided(rank: int) -> Sharding:
 
 
 def common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
-    """How many axes two divisions of a dimension begin with alike."""
+    """Number of leading axes that two shardings of a dimension share."""
     count = 0
     for one, other in zip(first, second, strict=False):
         if one != other:

@@ -20,8 +20,8 @@ from ttcodegen.dialects.ttcore.tile import TileType
 
 
 class ThreadType(StrEnum):
-    """Which processors of a core run a kernel. In 2024 a kernel that moves data said on which of
-    the two networks, and so on which processor."""
+    """Processors of a core that run a kernel. In 2024 a kernel that moves data said on which of the
+    two networks, and so on which processor."""
 
     NOC = "noc"
     NOC0 = "noc0"
@@ -36,7 +36,7 @@ class ThreadType(StrEnum):
 
 
 class ReduceType(StrEnum):
-    """What a reduction computes."""
+    """Kind of a reduction."""
 
     SUM = "reduce_sum"
     MAX = "reduce_max"
@@ -54,7 +54,7 @@ class ReduceDim(StrEnum):
 
 
 class BroadcastType(StrEnum):
-    """What part of a tile is repeated to fill it."""
+    """Part of a tile that is repeated to fill it."""
 
     NONE = "none"
     COL = "col"
@@ -92,14 +92,14 @@ class UnpackToDestination(StrEnum):
 
 
 class EthernetType(StrEnum):
-    """Which end of a link a kernel of an ethernet core is."""
+    """End of a link that a kernel of an ethernet core serves."""
 
     SENDER = "sender"
     RECEIVER = "receiver"
 
 
 class KernelArgumentType(StrEnum):
-    """What an argument of a kernel refers to."""
+    """Kind of a kernel argument."""
 
     CB_PORT = "cb_port"
     BUFFER_ADDRESS = "buffer_address"
@@ -173,7 +173,7 @@ _PORTS = {"cb_in": 0, "cb_dataflow": 8, "cb_out": 16, "cb_intermed": 24}
 
 @dataclass(frozen=True)
 class CircularBufferPlace:
-    """Which circular buffer a type of 2024 is, and where."""
+    """Identity of a circular buffer type of 2024, and its memory."""
 
     port: str
     """As it is written: a number, or a name such as `cb_in0`."""
@@ -194,7 +194,7 @@ class CircularBufferPlace:
 
 @irdl_attr_definition
 class CircularBufferPlaceAttr(Data[CircularBufferPlace]):
-    """What types of circular buffers said in 2024 beside their pages: a part of such a type."""
+    """Additional fields of circular buffer types in 2024: a part of such a type."""
 
     name = "ttkernel.cb_place"
 

@@ -147,9 +147,9 @@ class KernelBuilder:
 
     @contextmanager
     def stage(self, name: str, purpose: str) -> Generator[None]:
-        """What is added inside is a function of that name in C++, if the kernel is long; `purpose`
-        is a sentence on it. The name is not used again in the same block; one of another block may
-        be inside."""
+        """Scope that becomes a C++ function of that name, if the kernel is long; `purpose` is a
+        sentence on it. The name is not used again in the same block; one of another block may be
+        inside."""
         outer = self._stage, self._stage_purpose
         self._stage = (self._builder.insertion_point.block, name)
         self._stage_purpose = purpose
@@ -372,7 +372,7 @@ class KernelBuilder:
         self._insert(memref.StoreOp.get(self.value(value), slot, []))
 
     def load(self, slot: SSAValue) -> SSAValue:
-        """What a variable is now."""
+        """Current value of a variable."""
         return self._insert(memref.LoadOp.get(slot, [])).res
 
     @contextmanager
@@ -423,7 +423,7 @@ class KernelBuilder:
 
     @contextmanager
     def destination_registers(self) -> Generator[None]:
-        """What computes goes inside, then `start_packing`, then what packs."""
+        """Scope of destination registers: computation, then `start_packing`, then packing."""
         self.op("tile_regs_acquire")
         yield
         self.op("tile_regs_release")

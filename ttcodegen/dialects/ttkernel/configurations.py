@@ -1,5 +1,5 @@
-"""How the kernels of a program were configured until the middle of 2025; since then `ttmetal` says
-it together with the kernel's name."""
+"""Kernel configurations until the middle of 2025; since then `ttmetal` states them together with
+the kernel's name."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class EthernetConfigAttr(Data[tuple[EthernetType, NocIndex]]):
 
 @dataclass(frozen=True)
 class TensixConfiguration:
-    """How a compute kernel runs."""
+    """Configuration of a compute kernel."""
 
     fidelity: MathFidelity
     fp32_destination: bool

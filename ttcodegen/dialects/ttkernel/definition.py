@@ -75,7 +75,7 @@ ANY_THREAD = COMPUTE | DATA_MOVEMENT
 
 @dataclass(frozen=True, slots=True)
 class OperandKind:
-    """What a value of a kernel may be; `expected` completes 'should be ...'."""
+    """Operand kind of a kernel value; `expected` completes 'should be ...'."""
 
     expected: str
     accepts: Callable[[Attribute], bool]
@@ -164,7 +164,7 @@ class KernelAttribute:
 
 
 class Engine(Enum):
-    """Which part of the core does the work."""
+    """Engine of the core that executes the op."""
 
     NONE = "none"
     INIT = "init"
@@ -178,7 +178,7 @@ class Engine(Enum):
 
 
 class CallForm(Enum):
-    """How the C++ is written."""
+    """Form of the C++ call."""
 
     FUNCTION = "function"
     METHOD = "method"
@@ -350,7 +350,7 @@ def table(*groups: Sequence[KernelOp]) -> dict[str, KernelOp]:
 
 @dataclass(frozen=True, slots=True)
 class AttributeKind:
-    """How an attribute is made, checked, written in short between parentheses, and spelled in C++.
+    """Attribute kind: construction, verification, short syntax and C++ spelling.
 
     `expected` completes 'should be ...'.
     """
@@ -461,10 +461,10 @@ def _block_enumeration(cpp: str, words: Sequence[str]) -> AttributeKind:
 
 
 NUMBERS = ("floating", "signed_integer", "unsigned_integer")
-"""How bits may be interpreted, as kernels/blocks/row_order.hpp has it."""
+"""Interpretations of bits, as in kernels/blocks/row_order.hpp."""
 
 REDUCTIONS = ("none", "sum", "prod", "min", "max")
-"""What elements that are written to one place become, as kernels/blocks/scattering.hpp has it."""
+"""Reductions of elements scattered to one place, as in kernels/blocks/scattering.hpp."""
 
 PRINTED = ("f32", "bf16", "si32", "u32")
 """The data types of elements that kernels print, as kernels/blocks/printing.hpp has them."""

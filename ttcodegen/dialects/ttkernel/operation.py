@@ -81,7 +81,7 @@ class TTKernelOp(Operation):
 
     definition: ClassVar[KernelOp]
     property_names: ClassVar[frozenset[str]] = frozenset()
-    """What is a property also where text has it among the other attributes."""
+    """Properties that the text may list among the other attributes."""
     traits = OpTraits(tuple)
     source_offset: int = -1
 
@@ -259,7 +259,7 @@ _PLAIN = frozenset({"bool", "i32", "i64", "text"})
 
 
 def _mismatch(specs: Signature, types: Sequence[Attribute], noun: str = "operand") -> str:
-    """What is wrong with the types for the signature; empty if nothing is."""
+    """Mismatch between the types and the signature; empty if there is none."""
     variadic = bool(specs) and specs[-1].variadic
     least = sum(not (spec.optional or spec.variadic) for spec in specs)
     if len(types) < least or (len(types) > len(specs) and not variadic):
@@ -286,7 +286,7 @@ def kernel_thread(kernel: FuncOp) -> ThreadType:
 
 
 def destination_tiles(kernel: FuncOp) -> int:
-    """How many tiles the destination registers of a compute kernel hold."""
+    """Number of tiles in the destination registers of a compute kernel."""
     attribute = kernel.attributes.get(DESTINATION_TILES)
     if isinstance(attribute, IntegerAttr):
         return attribute.value.data
@@ -367,13 +367,13 @@ class KernelCall:
     """`callee<template arguments>(arguments)`, or a member function of the first argument."""
 
     header: str
-    """What to include, for example `api/compute/matmul.h`."""
+    """Header to include, for example `api/compute/matmul.h`."""
     callee: str
     template_arguments: tuple[str, ...]
     arguments: tuple[SSAValue | str, ...]
     """Values of the program, or C++ text."""
     form: CallForm
-    """What the callee and the arguments are."""
+    """Form of the callee and the arguments."""
 
 
 def kernel_call(op: TTKernelOp, thread: ThreadType) -> KernelCall:
@@ -461,7 +461,7 @@ def _attribute_text(op: TTKernelOp, name: str) -> str | None:
 
 
 def cpp_type(type_: Attribute) -> str:
-    """How kernels declare a value of that type; raises CompileError if C++ has no name for it."""
+    """C++ type of a kernel value; raises CompileError if C++ has no name for it."""
     match type_:
         case NocAddressType():
             return "uint64_t"

@@ -50,7 +50,7 @@ def _block(
 
 
 def _on_elements(name: str, operands: str = "", results: str = "") -> KernelOp:
-    """What is done to the elements of the tile at an address."""
+    """Row of an op on the elements of the tile at an address."""
     return _block(
         name,
         f"address:l1_addr {operands}",
@@ -61,7 +61,7 @@ def _on_elements(name: str, operands: str = "", results: str = "") -> KernelOp:
 
 
 def _push(name: str, attributes: str = "") -> KernelOp:
-    """How a page comes to the circular buffer that kept tiles are for."""
+    """Row of an op that pushes a page to the circular buffer of kept tiles."""
     return _block(
         f"kept_tiles.{name}",
         "kept_tiles:kept_tiles page:int",

@@ -169,7 +169,7 @@ class BoundArgumentsAttr(Data[BoundArguments]):
 
 @dataclass(frozen=True)
 class KernelPlace:
-    """What all kernels of a program say: the function, where it runs, and its arguments."""
+    """Common fields of the kernels of a program: function, cores and arguments."""
 
     kernel: str
     cores: Cores
@@ -197,7 +197,7 @@ def _parse_place(parser: AttrParser) -> KernelPlace:
 
 @dataclass(frozen=True)
 class ComputeKernel:
-    """How a compute kernel runs."""
+    """Configuration of a compute kernel."""
 
     place: KernelPlace
     fidelity: MathFidelity
@@ -252,7 +252,7 @@ class ComputeConfigAttr(Data[ComputeKernel]):
 
 @dataclass(frozen=True)
 class DataMovementKernel:
-    """Which data-movement processor a kernel runs on, and which network it uses."""
+    """Data movement kernel: its processor and its network on chip."""
 
     place: KernelPlace
     noc: NocIndex
@@ -303,7 +303,7 @@ class NocConfigAttr(Data[DataMovementKernel]):
 
 @dataclass(frozen=True)
 class EthernetKernel:
-    """Which end of a link a kernel is, and which network it uses."""
+    """Ethernet kernel: its end of a link and its network on chip."""
 
     place: KernelPlace
     end: EthernetType

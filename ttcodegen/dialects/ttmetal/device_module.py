@@ -1,4 +1,4 @@
-"""What emission needs to know of a module of device programs.
+"""Queries on a module of device programs, for emission.
 
 Such a module holds host functions, which create buffers and launch programs on them; for each
 program a function that says in TTIR what it means; and the compute kernels as functions of their
@@ -77,7 +77,7 @@ def attribute_of(op: Operation, name: str) -> Attribute | None:
 
 
 def launch_of(op: Operation) -> Launch:
-    """What a `run_program` runs.
+    """The program that a `run_program` launches.
 
     Raises:
         CompileError: at the op, if it has no program or no meaning.

@@ -275,7 +275,7 @@ class EnqueueProgramOp(IRDLOperation):
 
     @property
     def circular_buffers(self) -> int:
-        """How many of the last operands are circular buffers, or outputs."""
+        """Number of trailing operands that are circular buffers, or outputs."""
         sizes = _numbers(self.segments)
         return sizes[-1] if len(sizes) > 1 else 0
 
@@ -363,8 +363,8 @@ def _kernel_faults(
     kernels: Mapping[str, FuncOp],
     grid: Pair | None,
 ) -> list[str]:
-    """What is wrong with a kernel of a program, of the functions of its module, and on a chip of
-    that many cores."""
+    """Errors of a kernel of a program, against the functions of its module and a chip of that many
+    cores."""
     place = config.data.place
     faults: list[str] = []
     kernel = kernels.get(place.kernel)

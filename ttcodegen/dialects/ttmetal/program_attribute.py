@@ -50,7 +50,7 @@ class ProgramAttr(Data[Program]):
 
 
 def _faults(program: Program) -> Iterator[str]:
-    """What is wrong with a program, whatever it is run on."""
+    """Errors of a program that hold for any device."""
     faults = [*_name_faults(program), *_number_faults(program), *_tuning_faults(program)]
     yield from faults
     if not faults:
@@ -58,7 +58,7 @@ def _faults(program: Program) -> Iterator[str]:
 
 
 def _name_faults(program: Program) -> Iterator[str]:
-    """What is wrong with names of the C++ that it gives."""
+    """Errors of the C++ names of a program."""
     kernels = program.kernels
     named = {
         "circular buffer": [buffer.name for buffer in program.circular_buffers],
@@ -74,7 +74,7 @@ def _name_faults(program: Program) -> Iterator[str]:
 
 
 def _number_faults(program: Program) -> Iterator[str]:
-    """What is wrong with numbers that are no expressions."""
+    """Errors of numbers that are no expressions."""
     counts = {"inputs": [program.inputs], "work_units": [program.work_units]}
     costs = program.costs
     counts["costs"] = [getattr(costs, field.name) for field in dataclasses.fields(costs)]
@@ -92,7 +92,7 @@ def _number_faults(program: Program) -> Iterator[str]:
 
 
 def _tuning_faults(program: Program) -> Iterator[str]:
-    """What is wrong with settings and expressions: without any, each has a value."""
+    """Errors of settings and expressions: without any, each has a value."""
     tuning = program.tuning
     known = {FP32_DESTINATION}
     for item in (*tuning.settings, *tuning.derived):

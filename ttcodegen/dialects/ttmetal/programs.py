@@ -1,4 +1,4 @@
-"""What a program of a device is made of: circular buffers, semaphores, kernels and their arguments.
+"""Device programs: circular buffers, semaphores, kernels and their arguments.
 
 `ttmetal.run_program` carries one of these as its attribute `program`, `#ttmetal.program<...>`. Its
 text has the fields of the classes below (`dialects.records`). Operands of the op are counted inputs
@@ -26,11 +26,11 @@ CIRCULAR_BUFFERS = 32
 OWN_MEMORY = -1
 """The operand of a circular buffer that is in no tensor."""
 BUFFER_CONSTANT = "cb_"
-"""How named compile-time arguments begin that are indices of circular buffers."""
+"""Prefix of named compile-time arguments that are circular buffer indices."""
 
 
 class Processor(StrEnum):
-    """Which of a core's processors a kernel runs on.
+    """Processor of a core that runs a kernel.
 
     tt-metal (0.70.1) calls the data-movement processors RISCV_1, which reads by NoC 0, and RISCV_0,
     which writes by NoC 1; the compute processors unpack, math and pack run one kernel together.
@@ -67,7 +67,7 @@ class CircularBuffer:
 
     index: int
     name: str
-    """What the pages hold, as an identifier."""
+    """Name of the pages' contents, as an identifier."""
     data_type: DataType
     pages: Size
     """None if the settings are such that the buffer is not needed."""
@@ -83,12 +83,12 @@ class CircularBuffer:
 
     @property
     def constant(self) -> str:
-        """What the C++ of the host and of the kernels calls the index."""
+        """Name of the index in the C++ of the host and of the kernels."""
         return f"cb_{self.name}"
 
     @property
     def page_type(self) -> Attribute:
-        """What kernels take a page for: a tile, or elements where it has another size."""
+        """Page type in kernels: a tile, or elements where it has another size."""
         tile = TileType(self.data_type)
         return tile if self.page_size == tile.size else self.data_type.element_type
 
@@ -102,12 +102,12 @@ class NamedConstant:
 
 
 class Place(StrEnum):
-    """What the host knows of the core that it passes a run-time argument to."""
+    """Per-core fact of the host that is passed as a run-time argument."""
 
     FIRST = "first"
     """The first unit of the core's share of the program's linear work."""
     COUNT = "count"
-    """How many units the share has."""
+    """Number of units of the share."""
     COLUMN = "column"
     ROW = "row"
     LAST_COLUMN = "last_column"
@@ -142,7 +142,7 @@ class NocY:
 
 
 RuntimeValue = int | Place | BufferAddress | NocX | NocY
-"""What the host passes to a core."""
+"""Run-time argument that the host passes to a core."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class ComputeSettings:
-    """How the compute kernels of a program calculate."""
+    """Compute settings of the kernels of a program."""
 
     fidelity: MathFidelity = MathFidelity.HIFI4
     fp32_destination: bool = False
@@ -212,16 +212,16 @@ class BlockTiles:
 
 
 Division = AnyTiles | UnitTiles | BlockTiles
-"""Which core needs which tiles of an operand."""
+"""Division of an operand's tiles over cores."""
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """What a run of the program reads of an operand, or writes to it, wherever that is."""
+    """Traffic of a run of the program: reads of an operand or writes to it, in any memory."""
 
     bytes: int
     least: int
-    """What the computation could do with."""
+    """Minimum traffic of the computation."""
     division: Division = AnyTiles()
     streamed: bool = False
     """True if it is to come through a circular buffer of its own, wherever it is."""
@@ -229,7 +229,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Costs:
-    """What a run of the program takes, and the minimum that its computation needs.
+    """Costs of a run of the program, and the minimum that its computation needs.
 
     What one core sends to several at once goes over the NoC once.
     """
@@ -279,9 +279,9 @@ class Program:
     name: str
     """An identifier, unique in the module."""
     purpose: str
-    """What it computes, in a line."""
+    """Purpose of the program, in a line."""
     inputs: int
-    """How many of the operands are read; the others are written."""
+    """Number of operands that are read; the others are written."""
     cores: CoreArea
     circular_buffers: tuple[CircularBuffer, ...]
     kernels: tuple[Kernel, ...]
@@ -291,19 +291,19 @@ class Program:
     evenly as whole units allow, the first cores getting one more. 0 if each core finds its part
     from its column and row."""
     work_unit: str = ""
-    """What a unit is: "output tile"."""
+    """Work unit: "output tile"."""
     semaphores: tuple[str, ...] = ()
     """They are on all cores of the program."""
     compute: ComputeSettings = field(default_factory=ComputeSettings)
     tuning: Tuning = field(default_factory=Tuning)
     semaphore_values: tuple[int, ...] = ()
-    """What the semaphores start as, in order; empty if all start as 0."""
+    """Initial values of the semaphores, in order; empty if all are 0."""
     traffic: tuple[Traffic, ...] = ()
     """By operand; empty if it is not known."""
 
     @property
     def title(self) -> str:
-        """What it computes, after its name if that does not follow from it."""
+        """Title of the computation, after the name if that does not imply it."""
         words = self.purpose.replace(", ", "_")
         if self.name == words or self.name.rstrip("0123456789") == f"{words}_":
             return f"Computes {self.purpose}."
@@ -311,17 +311,17 @@ class Program:
 
     @property
     def work_unit_plural(self) -> str:
-        """What several units are: "output tiles", "rows of output tiles"."""
+        """Plural of the work unit: "output tiles", "rows of output tiles"."""
         noun, of, rest = self.work_unit.partition(" of ")
         return f"{noun}s{of}{rest}" if noun else ""
 
     @cached_property
     def values(self) -> Mapping[str, int]:
-        """What the settings are, and what follows from them, by name."""
+        """Values of the settings, and of derived expressions, by name."""
         return self.tuning.values({FP32_DESTINATION: int(self.compute.fp32_destination)})
 
     def initial_value(self, semaphore: str) -> int:
-        """What a semaphore starts as on each core."""
+        """Initial value of a semaphore on each core."""
         if not self.semaphore_values:
             return 0
         return self.semaphore_values[self.semaphores.index(semaphore)]
@@ -412,9 +412,9 @@ class Program:
 
 
 FP32_DESTINATION = "fp32_dest_acc_en"
-"""What expressions call the number 1 if destination registers have 32 bits, else 0."""
+"""Name in expressions of the number that is 1 with 32-bit destination registers, else 0."""
 L1_BYTES, MATH_FIDELITY, MATH_APPROX_MODE = "l1_bytes", "math_fidelity", "math_approx_mode"
-"""What src/tuning.hpp has of each program besides its settings."""
+"""Constants of each program in src/tuning.hpp besides its settings."""
 
 
 # Names of the ops of host functions that run programs of the device, and of those that kernels

@@ -1,4 +1,4 @@
-"""What a person may turn of a program of the device: its settings, and what follows from them.
+"""Tuning of a device program: its settings, and derived expressions.
 
 A size is a number, or an expression of settings and of values derived from them. In the text of an
 attribute it is written like an affine expression (`depth * block_rows`, `rows ceildiv (block_rows *
@@ -18,7 +18,7 @@ from ttcodegen.dialects.core.records import OwnText
 
 
 class Operator(StrEnum):
-    """What an expression does with its operands, as its text has it; all numbers are unsigned."""
+    """Operator of an expression, as its text has it; all numbers are unsigned."""
 
     PRODUCT = "*"
     QUOTIENT = "floordiv"
@@ -97,7 +97,7 @@ def ceil_quotient(dividend: Size, divisor: Size) -> Size:
 
 
 def remainder(dividend: Size, divisor: Size) -> Size:
-    """What is left when `dividend` is divided."""
+    """Remainder of the division of `dividend`."""
     return Operation(Operator.REMAINDER, (dividend, divisor))
 
 
@@ -183,7 +183,7 @@ class Setting:
     """An identifier; the kernels that use it know it as a named compile-time argument."""
     value: int
     remark: str = ""
-    """What it is, and what speaks for more or less of it."""
+    """Meaning of the setting, and reasons for more or less of it."""
 
 
 @dataclass(frozen=True)
@@ -196,11 +196,11 @@ class Derived:
 
 @dataclass(frozen=True)
 class Rule:
-    """What has to hold between settings."""
+    """Rule between settings."""
 
     condition: Size
     message: str
-    """What has to hold, and what to do if it does not."""
+    """Requirement, and the remedy if it is violated."""
 
 
 @dataclass(frozen=True)

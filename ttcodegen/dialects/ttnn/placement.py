@@ -100,7 +100,8 @@ class TensorPlacement:
         return self.with_(buffer_type="dram", memory_layout="interleaved", shards=None)
 
     def misfit(self) -> str | None:
-        """Why a tensor of that shape and layout cannot be in these shards; None if it can."""
+        """Reason for which a tensor of that shape and layout cannot have these shards; None if it
+        can."""
         if self.shards is None or self.memory_layout is None:
             return None
         in_tiles = self.layout is Layout.TILE
@@ -120,7 +121,7 @@ class TensorPlacement:
         )
 
     def tile_padding(self) -> int:
-        """How many elements of padding the tensor has in tiles."""
+        """Number of padding elements of the tensor in tiles."""
         height, width = self.with_(layout=Layout.TILE).collapsed_shape()
         return height * width * TILE_SIDE * TILE_SIDE - prod(self.shape)
 

@@ -1,4 +1,4 @@
-"""How the programs of a call are distributed over cores: `#ttnn.matmul_..._program_config<...>`.
+"""Program configurations of calls: `#ttnn.matmul_..._program_config<...>`.
 
 The fields are those of the structures of tt-metal 0.70.1, in their order and with their defaults;
 names of fields are spelled as tt-mlir prints them (`per_core_m` for `per_core_M`).
@@ -27,14 +27,14 @@ PROGRAM_CONFIGS = ("matmul_program_config", "program_config", "conv2d_config")
 
 @dataclass(frozen=True)
 class CoreGrid:
-    """How many columns and rows of cores, counted from the first."""
+    """Numbers of columns and rows of cores, counted from the first."""
 
     columns: int
     rows: int
 
     @property
     def cores(self) -> int:
-        """How many cores there are."""
+        """Number of cores."""
         return self.columns * self.rows
 
     def __str__(self) -> str:
@@ -77,14 +77,14 @@ class Word:
 
 @dataclass(frozen=True)
 class ProgramConfig:
-    """What all configurations have in common."""
+    """Base of all program configurations."""
 
     mnemonic: ClassVar[str]
     """The name of the attribute, without its dialect."""
     cpp: ClassVar[str]
     """The C++ structure."""
     header: ClassVar[str]
-    """Where that is declared."""
+    """Header that declares it."""
     spelled: ClassVar[dict[str, str]] = {}
     """Fields that have another name in C++."""
     unset: ClassVar[dict[str, str]] = {}
@@ -117,7 +117,8 @@ class ProgramConfig:
         return getattr(self, "fused_activation", None)
 
     def misfit(self) -> str | None:
-        """Why the library refuses the configuration whatever its operands are; None if not."""
+        """Reason for which the library refuses the configuration for any operands; None if it does
+        not."""
         grid = getattr(self, "compute_with_storage_grid_size", None)
         if isinstance(grid, CoreGrid) and (grid.columns < 1 or grid.rows < 1):
             return "its grid has no cores"
@@ -265,7 +266,7 @@ class LayerNormSharded(ProgramConfig):
 
 @dataclass(frozen=True)
 class SDPA(ProgramConfig):
-    """How attention is divided: rows of queries and of keys that are taken at a time."""
+    """Chunk sizes of attention: rows of queries and of keys that are taken at a time."""
 
     mnemonic: ClassVar[str] = "sdpa_program_config"
     cpp: ClassVar[str] = "ttnn::operations::transformer::SDPAProgramConfig"
@@ -288,7 +289,7 @@ class SDPA(ProgramConfig):
 
 @dataclass(frozen=True)
 class Conv2dConfig(ProgramConfig):
-    """What a convolution may be given about its activation, its weights and its shards."""
+    """Convolution configuration: activation, weights and shards."""
 
     mnemonic: ClassVar[str] = "conv2d_config"
     cpp: ClassVar[str] = "ttnn::prim::Conv2dConfig"
@@ -301,7 +302,7 @@ class Conv2dConfig(ProgramConfig):
         "shard_layout": ("height_sharded", "width_sharded", "block_sharded"),
         "output_layout": ("tile", "row_major"),
     }
-    """What its words may be."""
+    """Allowed words."""
 
     weights_dtype: Word | None = None
     fused_activation: FusedActivation | None = None
@@ -340,7 +341,7 @@ class Conv2dConfig(ProgramConfig):
 
 _COORDINATES = re.compile(r"\D*(\d+)\s*[,x]\s*(\d+)\D*")
 _OTHER_CORES = re.compile(r"\w+(?<!\bttnn)(?<!\bcore_range_set)\b")
-"""What is left of a set of cores when its ranges are taken out, if it is no set."""
+"""Set of cores that remain when ranges are taken out, if it is no set."""
 _OP_TYPE = re.compile(r"op_type\s*=\s*(?:#ttnn\.unary_op_type<\s*)?(\w+)")
 _PARAMS = re.compile(r"params\s*=\s*\[([^\]]*)\]")
 

@@ -32,7 +32,7 @@ _DECIDING = frozenset(
 _PASSING = frozenset(f"ttir.{name}" for name in "maximum minimum max min neg abs".split())
 """Ops whose results have the bits of their operands, beside those that move elements."""
 _MOST_USERS = 256
-"""How many ops are looked at; an extreme that is used more often is taken to be needed exactly."""
+"""Largest number of ops looked at; an extreme with more users is taken to be needed exactly."""
 
 
 def needs_all_bits(op: CatalogueOp) -> bool:

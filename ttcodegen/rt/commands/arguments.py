@@ -31,7 +31,7 @@ class Argument:
     choices: tuple[str, ...] = ()
     minimum: float | None = None
     refusal: str | None = None
-    """Why the argument, which other tools have, makes no sense here."""
+    """Reason for the refusal of an argument that other tools have."""
 
     @property
     def key(self) -> str:

@@ -139,7 +139,7 @@ def _flatbuffer(path: Path) -> FlatbufferExecutable:
 
 
 def unmet_needs(functions: Sequence[Program], system: SystemDescription) -> list[str]:
-    """What the tensors of functions need that a system does not have: data types and memory."""
+    """Needs of functions' tensors that a system does not meet: data types and memory."""
     chip = system.chip
     types = {tensor.type.data_type for function in functions for tensor in function.tensors}
     missing = sorted(types - set(chip.supported_data_types))

@@ -33,7 +33,7 @@ from ttcodegen.version import __version__
 LEVELS = ("critical", "error", "warning", "info", "debug")
 LEVEL_VARIABLE = "TTCODEGEN_RT_LOG_LEVEL"
 OTHER_LEVEL_VARIABLE = "TTRT_LOGGER_LEVEL"
-"""What ttrt reads; ours comes first."""
+"""Log level variable of ttrt; ours comes first."""
 _MARK = ".ttcodegen-artifacts"
 
 
@@ -166,7 +166,7 @@ SCHEMA_VERSION = 1
 
 
 class ResultCode(IntEnum):
-    """How a sub-command ended; the exit statuses of the program have the same numbers."""
+    """Result of a sub-command; the exit statuses of the program have the same numbers."""
 
     PASSED = 0
     WRONG_INPUT = 1
@@ -176,13 +176,13 @@ class ResultCode(IntEnum):
 
 @dataclass
 class FileResult:
-    """What a sub-command found in one file."""
+    """Result of a sub-command for one file."""
 
     file: str
     kind: str
     passed: bool = True
     error: str | None = None
-    """Why the file could not be used."""
+    """Reason for which the file could not be used."""
     content: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def to_json(self) -> dict[str, Any]:
@@ -255,8 +255,8 @@ class Command(ABC):
         """Does the work; a result for each file."""
 
     def artifact_folder(self, path: Path) -> str:
-        """Where in the folder of artifacts that of a file goes: by its name, or by its path in the
-        folder that was searched."""
+        """Artifact folder of a file: by its name, or by its path in the folder that was
+        searched."""
         root: Path = self.arguments["binary"]
         relative = path.relative_to(root) if root.is_dir() else Path(path.name)
         return str(relative.with_suffix(""))

@@ -42,7 +42,7 @@ from ttcodegen.runtime.executable import (
 )
 
 _MOST_NAMED = 5
-"""How many of the ops that only one side has are named."""
+"""Largest number of one-sided ops that are named."""
 
 
 @dataclass(frozen=True)
@@ -50,23 +50,23 @@ class Side:
     """One of the two that are compared."""
 
     executable: Executable
-    """What computes the outputs."""
+    """Executable that computes the outputs."""
     flatbuffer: FlatbufferExecutable | None
-    """What knows the ops, if there is any such file."""
+    """Flatbuffer that knows the ops, if there is any."""
 
     @cached_property
     def places(self) -> OpPlaces:
-        """Where its ops are in its C++."""
+        """Places of its ops in its C++."""
         return OpPlaces(self.flatbuffer)
 
 
 @dataclass(frozen=True)
 class Run:
-    """What the run of a program gave."""
+    """Results of the run of a program."""
 
     outputs: Sequence[np.ndarray]
     ops: Callable[[bool], Sequence[OpValues]]
-    """What its ops gave; with True also which functions their C++ calls."""
+    """Results of its ops; with True also the functions that their C++ calls."""
     of_calls: bool = False
     """True if the ops are calls of C++."""
     of_flatbuffer: bool = False
@@ -188,7 +188,7 @@ def _place(
 
 
 def _open(path: Path) -> Side:
-    """What a path names: a project's folder, a shared object or a flatbuffer.
+    """Opens a path: a project's folder, a shared object or a flatbuffer.
 
     Raises:
         CompileError: if it is none of them, or cannot be read.
@@ -269,7 +269,7 @@ def _run_flatbuffer(
 
 
 def _difference(first: OpValues, second: OpValues) -> Agreement | None:
-    """How a result of an op differs between two runs; None if none does."""
+    """Difference of an op's result between two runs; None if there is none."""
     for actual, expected, data_type in zip(
         second.load(), first.load(), first.data_types, strict=False
     ):

@@ -113,7 +113,7 @@ class Perf(Command):
         return results
 
     def _files(self, binary: Path) -> list[Path]:
-        """What is measured: of a project its C++ as it is now."""
+        """Measured files: of a project its C++ as it is now."""
         flatbuffer = flatbuffer_of_project(binary)
         if flatbuffer is None:
             return find_files(binary, ENDINGS)
@@ -124,7 +124,7 @@ class Perf(Command):
     def _measure(self, path: Path) -> FileResult:
         kind = path.suffix.lstrip(".")
         self._launched: list[ProgramCounts] = []
-        """What the emulated device counts of the programs that a shared object runs."""
+        """Counts of the emulated device for the programs that a shared object runs."""
         try:
             executable = open_executable(path)
             try:

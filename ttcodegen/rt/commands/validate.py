@@ -106,8 +106,8 @@ def _memory(given: int | None) -> int:
 
 
 def harvesting(chip: ChipDescription) -> dict[str, Any]:
-    """What the driver says is switched off of a chip, as masks: of its workers, in the order in
-    which it counts their columns, and of its DRAM banks."""
+    """Harvesting of a chip by the driver, as masks: of its workers, in the order in which it counts
+    their columns, and of its DRAM banks."""
     columns = _COLUMN_ORDER if chip.arch == "blackhole" else ()
     workers = sum(1 << bit for bit, x in enumerate(columns) if x in chip.harvested_columns)
     banks = default_system(chip.arch).chip.num_dram_channels
@@ -117,7 +117,7 @@ def harvesting(chip: ChipDescription) -> dict[str, Any]:
 
 
 def _judged(program: file.Program, python: str, options: Sequence[str]) -> dict[str, Any]:
-    """What the library says to each call of a program."""
+    """Verdict of the library on each call of a program."""
     calls = steps(program)
     memory = int(options[options.index("--memory") + 1]) if "--memory" in options else 0
     answers = _answers(calls, [python, str(JUDGE), *options])
@@ -185,7 +185,7 @@ def _answers(calls: Sequence[dict[str, Any]], command: Sequence[str]) -> list[di
 
 @dataclass(frozen=True)
 class _Run:
-    """What the library's process said."""
+    """Output of the library's process."""
 
     answers: list[dict[str, Any]]
     """To the first calls, to all if it lived."""
@@ -209,7 +209,7 @@ def _run(calls: Sequence[dict[str, Any]], command: Sequence[str]) -> _Run:
 
 
 def _end(done: subprocess.CompletedProcess[str]) -> str:
-    """How a process ended."""
+    """End of a process in words."""
     if _NO_MEMORY in done.stderr:
         return f"{_NO_MEMORY}: out of memory"
     if done.returncode < 0:

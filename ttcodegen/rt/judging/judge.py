@@ -170,7 +170,7 @@ class Judge:
 
 
 def message_of(error):
-    """What the library said, without where in it."""
+    """Message of the library, without the place in its source."""
     lines = str(error).splitlines()
     said = [line.strip() for line in lines if line.strip()]
     for index, line in enumerate(said):

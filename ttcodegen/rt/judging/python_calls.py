@@ -139,8 +139,8 @@ def _field(value: object) -> Json:
 # The names of the keywords are those of the bindings of tt-metal 0.70.1.
 
 Source = int | str | Callable[[Step], Json]
-"""Where an argument comes from: the operand of that index in the definition, the attribute of that
-name, or what is worked out."""
+"""Source of an argument: the operand of that index in the definition, the attribute of that name,
+or a derived value."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class PythonCall:
     positional: tuple[Source, ...] = ()
     keywords: Mapping[str, Source] = field(default_factory=dict[str, Source])
     callee: str = ""
-    """Where it is not the name of the op."""
+    """Callee, if it is not the name of the op."""
 
     def written(self, step: Step) -> tuple[str, list[Json], dict[str, Json]]:
         """The function, its arguments by position and by name."""
@@ -232,7 +232,7 @@ def _shared(step: Step) -> Json:
 
 
 def _reduction(step: Step) -> Json:
-    """How scattered numbers meet those that are there, None if they replace them."""
+    """Reduction of scattered numbers with those that are there, None if they replace them."""
     return {"sum": "add", "prod": "multiply"}.get(step["scatter_reduce_type"])
 
 

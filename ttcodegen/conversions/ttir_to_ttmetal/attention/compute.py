@@ -66,7 +66,7 @@ class AttentionCompute:
         self.kernel = ComputeKernel(kernel_name("compute", name), fp32_destination=True)
 
     def described(self) -> tuple[Kernel, FuncOp]:
-        """What the program says of the kernel, and its function."""
+        """Kernel description of the program, and its function."""
         plan, kernel = self.plan, self.kernel
         buffers = list(plan.parts.buffers)
         kernel.declare(buffers, plan.parts.tuning.values())
@@ -243,7 +243,7 @@ class AttentionCompute:
         kernel.op("cb_wait_front", "weights", plan.part)
 
     def _inverse(self, visible: Value) -> None:
-        """What weights are divided by: their sum, with that of the sink."""
+        """Divisor of weights: their sum, with that of the sink."""
         kernel, builder = self.kernel, TileBuilder()
         total = found = builder.new_tile(DataType.FLOAT32)
         sources: dict[Tile, str] = {}
@@ -364,7 +364,7 @@ class AttentionInParts(AttentionCompute):
         kernel.op("cb_pop_front", *values)
 
     def _begin(self) -> None:
-        """What is kept of a row before it has seen a key: a sink is a score without a value."""
+        """Initial state of a row before its first key: a sink is a score without a value."""
         plan, kernel, tiles = self.plan, self.kernel, TileBuilder()
         sinks = [plan.buffers["sink"]] if plan.sink is not None else []
         tiles.fill(_LEAST if plan.mask is None else LEAST_SCORE, DataType.FLOAT32)

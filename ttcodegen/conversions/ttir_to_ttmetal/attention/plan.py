@@ -1,4 +1,4 @@
-"""How the work of an attention program is divided, and what its circular buffers hold.
+"""Plan of an attention program: work split and circular buffers.
 
 A unit of work is some rows of tiles of queries that share a head of keys and values: these stay in
 L1 meanwhile, or come part by part if there are too many. Scores never leave L1.
@@ -86,8 +86,9 @@ class AttentionPlan:
             parts.buffers.add(self.hiding, DataType.BFLOAT16, 1)
 
     def _divide(self) -> None:
-        """Which tiles each core needs, and takes once, in order: the queries of its units, and the
-        heads of keys and values that no other units share. What comes in parts is not so."""
+        """Traffic division: tiles that each core needs once, in order, being the queries of its
+        units and the heads of keys and values that no other units share. What comes in parts is not
+        so."""
         if self.in_parts or len({self.query, self.key, self.value}) < 3:
             return
         divisions = self.parts.divisions
@@ -98,7 +99,7 @@ class AttentionPlan:
 
     @cached_property
     def settings(self) -> ComputeSettings:
-        """How the kernel computes: what it copies comes at full width."""
+        """Compute settings of the kernel: copies keep their full width."""
         copied = ["scores", REDUCED, "greatest"]
         copied += [self.buffers[name] for name in ("mask", "sink") if name in self.buffers]
         copied += ["latest", "factor", "sum", "products"] if self.in_parts else ["inverse"]
@@ -192,14 +193,14 @@ class AttentionPlan:
 
     @property
     def scale(self) -> float:
-        """What scores are multiplied by."""
+        """Scale of the scores."""
         scale = self.op.parameter("scale")
         return float(default_scale(self.queries.width) if scale is None else scale)
 
     # Figures
 
     def costs(self) -> Costs:
-        """What the program takes."""
+        """Costs of the program."""
         tile = tile_bytes_of(declared_data_type(self.query))
         seen = self.units * self.columns
         if self.in_parts and self.is_causal:

@@ -1,4 +1,4 @@
-"""Which ops of a function become one program of the device.
+"""Grouping of the ops of a function into device programs.
 
 Chains of elementwise ops share a program, and so do the reduction or the matrix product that they
 begin or end at. An op joins the latest of the programs that its operands come from, never an
@@ -60,7 +60,7 @@ SCATTER = "ttir.scatter"
 WINDOWS = (WINDOW_PRODUCT, WINDOW_REDUCTION)
 """Convolutions and pools."""
 DIVIDE = "divide it into several generics"
-"""What to do about a generic that is no program."""
+"""Remedy for a generic that is no program."""
 MAX_OPS = 24
 """Ops in one program: beyond that a kernel is no pleasure to read."""
 MAX_BUFFERS = 16
@@ -68,7 +68,7 @@ MAX_BUFFERS = 16
 
 
 class Kind(Enum):
-    """What a program is built around."""
+    """Kind of the root op of a program."""
 
     TILES = auto()
     """Elementwise ops, perhaps with a reduction."""
@@ -127,7 +127,7 @@ class Group:
 
     @property
     def overwritten(self) -> SSAValue | None:
-        """What the root overwrites, if it does."""
+        """Operand that the root overwrites, if any."""
         return None if self.root is None else overwritten_operand(self.root)
 
     @property
@@ -181,7 +181,7 @@ def draws(op: CatalogueOp) -> bool:
 
 
 def overwritten_operand(op: CatalogueOp) -> SSAValue | None:
-    """What an op overwrites, None if it only computes results."""
+    """Operand that an op overwrites, None if it only computes results."""
     name = op.definition.in_place
     return None if name is None else op.operand(name)
 

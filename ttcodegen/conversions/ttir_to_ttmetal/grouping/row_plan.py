@@ -1,4 +1,4 @@
-"""What programs compute that go over rows of tiles several times, such as a softmax.
+"""Computation of programs with several passes over rows of tiles, such as a softmax.
 
 All values have the shape of the rows, or one element for each row. A pass over the tiles of a row
 ends in a reduction, which leaves one tile for what comes after it: what ops of one element a row
@@ -61,11 +61,11 @@ class RowPass:
 
     op: CatalogueOp
     reduced: Tile
-    """What comes together."""
+    """Reduced operand."""
     over: Allocation
     """The steps for each tile; the first register holds what came together before."""
     selected: Tile
-    """What comes together of the last tile of a row, padding left out."""
+    """Reduced part of the last tile of a row, without padding."""
     over_last: Allocation
     """The steps for that tile."""
     after: Allocation
@@ -75,7 +75,7 @@ class RowPass:
 
     @property
     def reduction(self) -> Reduction:
-        """How the tiles come together."""
+        """Reduction over the tiles of a row."""
         return REDUCTIONS[self.op.name]
 
 
@@ -109,7 +109,7 @@ class RowPlan:
 
     @property
     def operands_of_passes(self) -> list[list[SSAValue]]:
-        """What each pass reads as it goes over a row, that of the results last."""
+        """Operands of each pass over a row, that of the results last."""
         found = [self.reads(each.over) for each in self.passes]
         return [*found, self.reads(self.last)] if self.last is not None else found
 

@@ -33,7 +33,7 @@ def is_elementwise(op: Operation) -> bool:
 
 
 def unsupported_on_tiles(op: CatalogueOp) -> str | None:
-    """Why an elementwise op cannot be done on tiles, None if it can."""
+    """Reason for which an elementwise op has no tile operation, None if it has one."""
     builder = TileBuilder()
     tiles = [builder.new_tile(declared_data_type(value)) for value in op.operands]
     try:
@@ -101,10 +101,10 @@ GREATEST, LEAST = 0, 1
 
 @dataclass(frozen=True)
 class Reduction:
-    """What an op of the catalogue sums up or compares, and along what."""
+    """Reduction of a catalogue op: its operation and its dimensions."""
 
     noun: str
-    """What it leaves, in a sentence."""
+    """Noun for the result in a sentence."""
     combine: str
     """The op on two registers that the partial results come together by."""
     neutral: float
@@ -123,19 +123,19 @@ class Reduction:
         return self.pool is ReduceType.MAX
 
     def prepared(self, builder: TileBuilder, tile: Tile) -> Tile:
-        """What comes together of a tile."""
+        """Operand tile as it enters the reduction."""
         is_negated = self.negated and tile.data_type.is_float
         return builder.call("negative_tile", tile) if is_negated else tile
 
     def start(self, builder: TileBuilder, data_type: DataType) -> Tile:
-        """What changes nothing."""
+        """Neutral element."""
         if data_type.is_float:
             return builder.fill(self.neutral, DataType.FLOAT32)
         signed, unsigned = self.neutral_integers
         return builder.fill(signed if data_type is DataType.INT32 else unsigned, data_type)
 
     def combined(self, builder: TileBuilder, first: Tile, second: Tile) -> Tile:
-        """What two tiles come to."""
+        """Combination of two tiles."""
         if first.data_type.is_float:
             return builder.call(self.combine, first, second)
         if self.of_integers.endswith("_tile"):
@@ -159,12 +159,12 @@ def where_shown(builder: TileBuilder, shown: Tile, tile: Tile, hidden: Tile) -> 
 
 
 def accumulated_type(op: CatalogueOp) -> DataType:
-    """What comes together in, of an op around which a program is built."""
+    """Accumulation type of the root op of a program."""
     return declared_data_type(op.operands[0]) if is_on_integer_tiles(op) else DataType.FLOAT32
 
 
 def reduced_elements(op: CatalogueOp) -> int:
-    """How many elements come together in one of the result."""
+    """Number of elements reduced to one element of the result."""
     return prod(shape_of(op.operands[0].type)) // max(1, prod(op.result_shape))
 
 
@@ -214,7 +214,7 @@ HALF_OF_REGISTERS = 8
 
 
 def capacity(fp32_destination: bool) -> int:
-    """How many tiles a section of a kernel may hold."""
+    """Number of tiles that a section of a kernel may hold."""
     return HALF_OF_REGISTERS // 2 if fp32_destination else HALF_OF_REGISTERS
 
 
@@ -283,7 +283,7 @@ def allocate(
 
 
 def destination_operands(op: str) -> int:
-    """How many destination registers an op of the dialect names."""
+    """Number of destination register operands of an op of the dialect."""
     return len(kernel_ops()[op].destination_operands)
 
 

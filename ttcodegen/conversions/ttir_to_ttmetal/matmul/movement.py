@@ -113,7 +113,7 @@ class MatmulMovement:
                     stream.send(builder.product(kernel["block_rows"], inner_tiles))
 
     def _inner_tiles(self, kernel: MovementKernel, inner_block: SSAValue) -> SSAValue:
-        """How many tiles of the inner dimension a block has."""
+        """Number of inner tiles per block."""
         builder = kernel.builder
         if self.plan.sizes["inner"] == 1:
             return kernel["block_inner"]
@@ -377,7 +377,7 @@ class _BlockStream:
     cores: str
     """The constant with the number of cores of the row or column; of the core that reads."""
     sender: str = ""
-    """Where blocks come from, of the cores that receive: a prefix of arguments."""
+    """Argument prefix of the sender of blocks, for cores that receive."""
 
     def __post_init__(self) -> None:
         """Writes what comes before the loop over the blocks."""
@@ -478,7 +478,7 @@ def _at_most_last(kernel: MovementKernel, position: SSAValue, count: str, name: 
 
 
 def _in_last_block(kernel: MovementKernel, inner_block: SSAValue) -> AbstractContextManager[None]:
-    """What is done in the last block of the inner dimension only."""
+    """Code that runs in the last block of the inner dimension only."""
     builder = kernel.builder
     if number_of(inner_block) is not None:
         return nullcontext()
@@ -497,7 +497,7 @@ def _rectangle(
 
 
 def _place(name: str, column: int | Place, row: int | Place) -> tuple[RuntimeArgument, ...]:
-    """Where a core is on the NoC."""
+    """NoC coordinates of a core."""
     return (
         RuntimeArgument(f"{name}_x", NocX(column, row)),
         RuntimeArgument(f"{name}_y", NocY(column, row)),

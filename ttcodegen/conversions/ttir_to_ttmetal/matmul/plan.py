@@ -54,7 +54,7 @@ has, tt-metal and tensors of the user's own take some."""
 
 @dataclass(frozen=True)
 class Blocking:
-    """How a product is divided; all in tiles or in blocks.
+    """Blocking of a matmul; all in tiles or in blocks.
 
     A pass computes one block on each core of the grid; there are `row_blocks` times `column_blocks`
     of them for each matrix, and each brings `inner_blocks` blocks of each operand. The blocks of a
@@ -242,15 +242,15 @@ def _blocks(parts: ProgramParts, blocking: Blocking, sizes: dict[str, Size], sub
 
 
 def _tensors(parts: ProgramParts, blocking: Blocking, sizes: dict[str, Size]) -> None:
-    """How many tiles and matrices there are, which no setting changes."""
+    """Numbers of tiles and matrices, which no setting changes."""
     for name in ("batches", "rows", "columns", "inner"):
         number = getattr(blocking, name)
         sizes[name] = number if number == 1 else parts.derive(name, number)
 
 
 def _counts(parts: ProgramParts, sizes: dict[str, Size]) -> None:
-    """How many blocks there are; in a pass each core computes one. Those of rows and columns are
-    rounded up: what is beyond the result is computed, but not written."""
+    """Numbers of blocks; in a pass each core computes one. Those of rows and columns are rounded
+    up: what is beyond the result is computed, but not written."""
     for line in ("row", "column"):
         at_a_time = sizes[f"block_{line}s"] * sizes[f"grid_{line}s"]
         if isinstance(at_a_time, Operation):
@@ -272,7 +272,7 @@ def _counts(parts: ProgramParts, sizes: dict[str, Size]) -> None:
 
 @dataclass
 class MatmulPlan:
-    """What the kernels of a product have in common.
+    """Plan that the kernels of a matmul share.
 
     Args:
         group: the product, and elementwise ops after it.

@@ -34,7 +34,7 @@ class MatmulCompute:
     plan: MatmulPlan
 
     def kernel(self) -> tuple[Kernel, FuncOp]:
-        """What the program says of the kernel, and its function."""
+        """Kernel description of the program, and its function."""
         kernel = ComputeKernel(kernel_name("compute", self.plan.name), fp32_destination=True)
         buffers = list(self.plan.parts.buffers)
         kernel.declare(buffers, self.plan.parts.tuning.values())
@@ -109,7 +109,7 @@ class MatmulCompute:
         kernel.op("cb_pop_front", "right", right_tiles)
 
     def _stage(self, kernel: ComputeKernel, is_last: bool) -> AbstractContextManager[None]:
-        """What is done with a block of each operand."""
+        """Code per block of the operands."""
         if not is_last:
             return kernel.builder.stage(
                 "add_products",
@@ -121,7 +121,7 @@ class MatmulCompute:
         )
 
     def _load_sums(self, kernel: ComputeKernel, inner_block: SSAValue | None) -> None:
-        """What the blocks before came to, unless there are none."""
+        """Loads the partial sums of earlier blocks, unless there are none."""
         builder = kernel.builder
         if inner_block is not None:
             with builder.when(builder.compare("ne", inner_block, 0)):
@@ -169,7 +169,7 @@ class MatmulCompute:
             kernel.op("pack_tile", tile, name)
 
     def _finish(self, kernel: ComputeKernel) -> None:
-        """What is computed after the product; packs the results."""
+        """Epilogue after the matmul; packs the results."""
         outputs = self.plan.output_names
         if self.plan.epilogue.is_plain:
             kernel.op("cb_reserve_back", outputs[0], kernel.size("subblock_columns"))

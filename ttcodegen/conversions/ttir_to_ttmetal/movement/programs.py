@@ -53,7 +53,7 @@ MOST_CACHED_BYTES = 512 * 1024
 
 
 INDEX_OPERANDS = {"ttir.embedding": "input", "ttir.gather": "index", SLICE_AT: "begins"}
-"""Which operand says where elements come from."""
+"""Index operand of each op that gathers elements."""
 TABLE_OPERANDS = {"ttir.embedding": "weight", "ttir.gather": "input"}
 
 
@@ -423,7 +423,7 @@ class _TileAssembly:
 
     @staticmethod
     def _step(terms: Sequence[Term], low: int) -> int | None:
-        """How far apart the sources of neighbours in a row of a tile are; None if that differs."""
+        """Stride between the sources of neighbours in a row of a tile; None if it varies."""
         if not terms:
             return 0
         [*outer, inner] = terms
@@ -534,7 +534,7 @@ def _fill(op: CatalogueOp) -> int | None:
 
 
 def _index_name(axis: int, rank: int) -> str:
-    """What the coordinate in a dimension of the result is called."""
+    """Name of the coordinate in a dimension of the result."""
     return "row" if axis == rank - 2 else f"batch{axis}"
 
 

@@ -51,14 +51,14 @@ _FEW_ROWS = 2
 
 
 def order_bytes(op: CatalogueOp) -> int:
-    """What the order of a row, and a row of tiles of each result twice, take of L1."""
+    """Bytes of L1 for the order of a row and two rows of tiles of each result."""
     kept = op.result_shape[-1]
     tiles = sum(tile_bytes_of(declared_data_type(value)) for value in op.results)
     return kept * _ENTRY_BYTES + DOUBLE * tiles_along(kept) * tiles
 
 
 def unsupported_order(op: CatalogueOp) -> str | None:
-    """Why there is no program that puts rows in order, None if there is one."""
+    """Reason for which a sort has no device program, None if it has one."""
     value = op.operands[0]
     data_type = declared_data_type(value)
     *values, indices = (declared_data_type(result) for result in op.results)
@@ -89,7 +89,7 @@ def lower_order(
 
 
 def number_kind(data_type: DataType) -> str:
-    """What the bits of an element are, in the word of kernels/blocks/row_order.hpp."""
+    """Number kind of an element, in the terms of kernels/blocks/row_order.hpp."""
     if data_type.is_float:
         return "floating"
     return "signed_integer" if data_type is DataType.INT32 else "unsigned_integer"
@@ -189,8 +189,7 @@ class _OrderProgram:
         return kernel
 
     def _comparison(self) -> dict[str, object]:
-        """Which elements come first. What is no number is the greatest, but for argmax of
-        float32."""
+        """Comparison that orders elements: NaN is the greatest, but for argmax of float32."""
         data_type = declared_data_type(self.value)
         which = {"ttir.sort": "descending", "ttir.topk": "largest"}.get(self.op.name)
         is_argmax = self.op.name == "ttir.argmax"
@@ -278,7 +277,7 @@ _INDICES = (DataType.INT32, DataType.UINT32)
 
 
 def unsupported_scatter(op: CatalogueOp) -> str | None:
-    """Why there is no program for a scatter, None if there is one."""
+    """Reason for which a scatter has no device program, None if it has one."""
     shape, index = op.shape("input"), op.shape("index")
     data_type = declared_data_type(op.operand("input"))
     types = {declared_data_type(v) for v in (op.operand("source"), op.results[0])}
@@ -295,7 +294,7 @@ def unsupported_scatter(op: CatalogueOp) -> str | None:
 
 
 def _columns_at_once(columns: int, data_type: DataType) -> int:
-    """How many tiles of a row of so many L1 has room for, twice: a number that divides them."""
+    """Number of tiles of a row that fit into L1 twice, a divisor of the row length."""
     most = MOST_ROW_BYTES // (DOUBLE * tile_bytes_of(data_type))
     return next(size for size in range(min(columns, most), 0, -1) if columns % size == 0)
 

@@ -358,8 +358,8 @@ def reduce_row(
 
 @contextmanager
 def repeated_row(kernel: ComputeKernel) -> Generator[None]:
-    """What is computed inside finds what `reduce_row` left, repeated over all columns, in the first
-    destination register; it has to pack."""
+    """Scope in which the first destination register holds the result of `reduce_row`, repeated over
+    all columns; the code inside has to pack."""
     column = {"bcast_type": BroadcastType.COL}
     kernel.wait([REDUCED])
     kernel.op("unary_bcast_init", REDUCED, REDUCED, **column)

@@ -61,7 +61,7 @@ def element_word(data_type: DataType) -> IntegerType:
 
 
 FIRST_ROW_ONLY = frozenset({"row", "element"})
-"""What is repeated over a tile of which no more than the first row is read."""
+"""Part of a tile to be repeated if only its first row is read."""
 
 
 def brought_bytes(data_type: DataType, broadcast: str) -> int:
@@ -248,8 +248,8 @@ class MovementKernel:
         self.builder.op("blocks.fill_padding", address, rows, columns, value, element=element)
 
     def filled(self, first: Value, size: int, name: str = "") -> Value:
-        """How many rows or columns of a tile hold elements, of so many that there are in all; the
-        tile begins with the one of that number. C++ declares it under the name."""
+        """Number of rows or columns of a tile with elements, out of the total; the tile begins with
+        the one of that number. C++ declares it under the name."""
         if size % TILE_SIDE == 0:
             return TILE_SIDE
         known = number_of(first)
@@ -259,7 +259,7 @@ class MovementKernel:
         return self.builder.named(found, name) if name else found
 
     def write_pointer(self, buffer: str, name_hint: str | None = None) -> SSAValue:
-        """Where the next tile of a circular buffer goes."""
+        """Address of the next free tile of a circular buffer."""
         return self.builder.get("get_write_ptr", self.buffer(buffer), name_hint=name_hint)
 
     def coordinates(
@@ -286,7 +286,7 @@ class MovementKernel:
     def divided(
         self, value: Value, divisor: int, rest_name: str = "", name: str = ""
     ) -> tuple[Value, Value]:
-        """What a division leaves, and its result: numbers if the value is one."""
+        """Remainder and quotient of a division: Python numbers if the value is one."""
         if isinstance(value, int):
             return value % divisor, value // divisor
         assert isinstance(value, SSAValue)
@@ -325,7 +325,7 @@ class MovementKernel:
         self.builder.op("cb_push_back", self.buffer(buffer), 1)
 
     def finish(self) -> tuple[Kernel, FuncOp]:
-        """What the program says of the kernel, and its function, which takes the sizes that it
+        """Kernel description of the program, and its function, which takes the sizes that it
         needs."""
         described = Kernel(
             self.name,

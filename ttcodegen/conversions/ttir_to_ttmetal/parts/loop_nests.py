@@ -25,7 +25,7 @@ from ttcodegen.naming.programs import dimension_names
 MOST_ORDERED = 4
 """Dimensions for which every order is tried that has some of them innermost."""
 STRIPES = (2, 4, 8, 16)
-"""How wide the stripes are that are tried: in each of them a core goes through row by row."""
+"""Candidate stripe widths: in each stripe a core goes row by row."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class WorkOrder:
 
     @property
     def names(self) -> list[str]:
-        """What the dimensions are called."""
+        """Names of the dimensions."""
         return [each.name for each in self.dimensions]
 
     @property
@@ -86,7 +86,7 @@ class WorkOrder:
         return ", then ".join(used)
 
     def moves(self, strides: Sequence[int]) -> list[int]:
-        """How far a page moves with each dimension, from what it moves with those of the grid."""
+        """Page strides per dimension, from the strides per grid dimension."""
         return [strides[each.dimension] * each.step for each in self.dimensions]
 
     def others(self) -> Iterator[WorkOrder]:
@@ -145,7 +145,7 @@ class _Dimension:
     name: str
     size: int
     moves: tuple[int, ...]
-    """How far the page of each operand moves with it."""
+    """Page stride of each operand in this dimension."""
 
 
 @dataclass(frozen=True)
@@ -253,7 +253,7 @@ def _merged(
 
 
 def _used(dimensions: Sequence[_Dimension], whole: str) -> list[str]:
-    """What the dimensions are called; the only one is the loop's variable itself."""
+    """Names of the dimensions in use; a single one is the loop variable itself."""
     return [whole] if len(dimensions) == 1 else [dimension.name for dimension in dimensions]
 
 
@@ -311,24 +311,24 @@ class AccessPattern:
 
     @property
     def count(self) -> int:
-        """How often a page is needed."""
+        """Number of uses of a page."""
         return prod(size for size, _ in self.dimensions)
 
     @property
     def pages(self) -> int:
-        """How many pages there are."""
+        """Number of pages."""
         return prod(size for size, move in self.dimensions if move)
 
     def slots(self, most: int, cores: CoreRange, units: int) -> int:
-        """How many pages, of `most`, a core should keep: as few as spare it as many reads as any
-        number does. 0 if that are less than half of them."""
+        """Number of pages, of `most`, that a core should keep: the least that spares it as many
+        reads as any number does. 0 if that are less than half of them."""
         numbers = {1} if self.dimensions and self.dimensions[-1][1] == 0 else set[int]()
         choices = [n for n in sorted(numbers | {self.pages}) if n <= most]
         found = min(choices, key=lambda n: self.reads(n, cores, units), default=0)
         return found if 2 * self.reads(found, cores, units) <= self.count else 0
 
     def reads(self, slots: int, cores: CoreRange, units: int) -> int:
-        """How many pages all cores read together.
+        """Number of page reads of all cores.
 
         Args:
             slots: the pages that each of them keeps: none, all, or one if it is needed several
@@ -404,7 +404,7 @@ def broadcast_strides(operand: TiledShape, domain: TiledShape) -> list[int]:
 
 @dataclass(frozen=True)
 class Broadcast:
-    """Which part of a tile is repeated because the operand has one row, one column or both."""
+    """Broadcast of a tile whose operand has one row, one column or both."""
 
     rows: bool
     """The first row is broadcast."""
@@ -420,7 +420,7 @@ class Broadcast:
 
 
 def broadcast_of(operand: TiledShape, domain: TiledShape) -> Broadcast:
-    """How the tiles of an operand have to be filled up for a domain it is broadcast over."""
+    """Broadcast of an operand's tiles over a domain."""
     return Broadcast(
         operand.height == 1 and domain.height > 1, operand.width == 1 and domain.width > 1
     )

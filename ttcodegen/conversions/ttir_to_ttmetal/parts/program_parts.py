@@ -81,7 +81,7 @@ class CircularBuffers:
     """
 
     names: Mapping[SSAValue, str]
-    """What tensors are called: identifiers, all different."""
+    """Names of the tensors: identifiers, all different."""
     declare: Callable[[str, int, str], Name]
     """Declares a tuning knob of the program: its name, what it is at first, a remark."""
     _buffers: list[CircularBuffer] = field(default_factory=list[CircularBuffer], init=False)
@@ -156,7 +156,7 @@ class CircularBuffers:
 
 @cache
 def _names_after_cb() -> frozenset[str]:
-    """What may not follow `cb_` in the name of a circular buffer: functions begin in this way."""
+    """Prefixes of functions that must not follow `cb_` in the name of a circular buffer."""
     found = (name.removeprefix("cb_") for name in kernel_ops() if name.startswith("cb_"))
     return frozenset(found)
 
@@ -166,7 +166,7 @@ def _names_after_cb() -> frozenset[str]:
 SHARE = (RuntimeArgument("first", Place.FIRST), RuntimeArgument("count", Place.COUNT))
 """A core's share of the program's work."""
 COUNT = SHARE[1:]
-"""How much it is, for kernels that do not ask which."""
+"""Total count, for kernels without a share."""
 
 
 def tensor_bytes(value: SSAValue) -> int:
@@ -175,7 +175,7 @@ def tensor_bytes(value: SSAValue) -> int:
 
 
 def purpose_of(group: Group) -> str:
-    """What the program of a group computes."""
+    """Purpose of the program of a group."""
     return ", ".join(op.name.partition(".")[2] for op in group.ops)
 
 
@@ -198,14 +198,14 @@ class ProgramParts:
     """
 
     names: Mapping[SSAValue, str]
-    """What tensors are called: identifiers, all different."""
+    """Names of the tensors: identifiers, all different."""
     inputs: Sequence[SSAValue]
     outputs: Sequence[SSAValue]
     buffers: CircularBuffers = field(init=False)
     tuning: Tuning = field(default_factory=Tuning)
     """The tuning knobs of the program declared so far."""
     traffic: tuple[Traffic, ...] = ()
-    """What is moved of each operand, once the costs are known."""
+    """Traffic of each operand, once the costs are known."""
     divisions: dict[SSAValue, Division] = field(default_factory=dict[SSAValue, Division])
     """Of operands of which it is known which core needs which tiles."""
 
@@ -238,7 +238,7 @@ class ProgramParts:
         return Name(name)
 
     def rule(self, condition: Size, message: str) -> None:
-        """What has to hold between settings, and in words what to do."""
+        """Rule between settings, and the remedy in words."""
         self.tuning = replace(self.tuning, rules=(*self.tuning.rules, Rule(condition, message)))
 
     def data_movement(
@@ -293,7 +293,7 @@ class ProgramParts:
         buffers: Iterable[CircularBuffer],
         arguments: tuple[RuntimeArgument, ...] = (),
     ) -> tuple[Kernel, FuncOp]:
-        """What the program says of a compute kernel that is complete, and its function.
+        """Description of a complete compute kernel, and its function.
 
         Args:
             kernel: the kernel.
@@ -361,7 +361,7 @@ class ProgramParts:
         least_sent: int = 0,
         own_l1_bytes: int = 0,
     ) -> Costs:
-        """What a run of the program takes.
+        """Costs of a run of the program.
 
         Args:
             reads: bytes that cores read of each input.
@@ -431,7 +431,7 @@ class ProgramParts:
         return Lowered(program, functions, tuple(self.inputs), tuple(self.outputs))
 
     def _divided_traffic(self) -> tuple[Traffic, ...]:
-        """What is moved of each operand, with which core needs which tiles."""
+        """Traffic of each operand, with the tiles that each core needs."""
         operands = [*self.inputs, *self.outputs]
         return tuple(
             replace(traffic, division=self.divisions.get(value, traffic.division))

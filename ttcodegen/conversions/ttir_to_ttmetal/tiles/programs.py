@@ -159,7 +159,7 @@ class _TileProgram:
 
     @property
     def _order_text(self) -> str:
-        """How tiles are counted, for the head of kernels, if it is not row by row."""
+        """Order of tiles in words, for the head of kernels, if it is not row by row."""
         order = self.reads.order
         return "" if order.is_row_by_row else f", counted along {order.text}"
 
@@ -243,7 +243,7 @@ class _TileProgram:
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """How many tiles of the domain make one tile of the result, in each dimension."""
+        """Number of domain tiles per result tile, in each dimension."""
         return tuple(
             size // kept for size, kept in zip(self.domain.grid, self.result.grid, strict=True)
         )

@@ -1,4 +1,4 @@
-"""What the reader of a program around tiles brings: in which order, and what it keeps in L1."""
+"""Reads of tile programs: their order, and the pages kept in L1."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class TileOperand:
     tile: Tile
     shape: TiledShape
     domain: TiledShape
-    """What its tiles are broadcast over."""
+    """Domain that its tiles are broadcast over."""
     moves: tuple[int, ...]
-    """How far its page moves with each dimension of the result's tiles."""
+    """Page strides per dimension of the result's tiles."""
     steps: tuple[int, ...]
     """The tiles that one tile of the result needs, in each dimension."""
     step_moves: tuple[int, ...]
-    """How far its page moves with each dimension of these."""
+    """Page strides per dimension of these steps."""
 
     @property
     def data_type(self) -> DataType:
@@ -61,7 +61,7 @@ class TileOperand:
 
     @property
     def brought_bytes(self) -> int:
-        """What is read of a tile."""
+        """Bytes read of a tile."""
         return brought_bytes(self.data_type, self.broadcast)
 
     def pattern(self, order: WorkOrder) -> AccessPattern:
@@ -72,7 +72,7 @@ class TileOperand:
 
 @dataclass(frozen=True)
 class TileReads:
-    """How the operands of a program are read."""
+    """Read plan of the operands of a program."""
 
     order: WorkOrder
     slots: Mapping[str, int]
@@ -81,7 +81,7 @@ class TileReads:
     """The tiles that all cores together read of each."""
 
     def bytes(self, operands: Sequence[TileOperand]) -> int:
-        """What all cores together read."""
+        """Bytes read by all cores."""
         return sum(self.tiles[operand.name] * operand.brought_bytes for operand in operands)
 
 
@@ -124,7 +124,7 @@ def _reads(
     cores: CoreRange,
     free_buffers: int,
 ) -> TileReads:
-    """What is read and kept in an order."""
+    """Reads and kept pages of an order."""
     kept: dict[str, int] = {}
     tiles: dict[str, int] = {}
     free, units = MOST_KEPT_BYTES, prod(order.sizes)

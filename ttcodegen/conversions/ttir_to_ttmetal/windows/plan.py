@@ -34,7 +34,7 @@ _MOST_AT_A_TIME = 16
 
 @dataclass
 class WindowPlan:
-    """What the kernels have in common.
+    """Plan that the kernels of a window program share.
 
     Args:
         group: the convolution or pool, and elementwise ops after it.
@@ -74,8 +74,8 @@ class WindowPlan:
         self.units = self.result.tiles // self.unit_columns
 
     def _unit_columns(self) -> int:
-        """How many tiles in a row use what was gathered: as many as leave work for all cores, and
-        belong to one group of channels."""
+        """Number of tiles in a row that share gathered rows: as many as leave work for all cores,
+        and belong to one group of channels."""
         size = tile_bytes_of(declared_data_type(self.image))
         if not self.is_product or self.inner * size > _MOST_GATHERED_BYTES:
             return 1

@@ -222,7 +222,7 @@ class _Gathering:
             builder.op("cb_push_back", self.kernel.buffer(plan.gathered), 1)
 
     def _count(self, channel: Value) -> Value:
-        """How many channels a tile holds, the first of which is this one of its group."""
+        """Number of channels of a tile, the first of which is this one of its group."""
         first = channel if self.plan.is_product else self.first_channel
         return self.kernel.filled(first, self.plan.channels, "channels")
 
@@ -372,7 +372,7 @@ _Calls = Sequence[tuple[TileCall, Sequence[int]]]
 
 @dataclass(frozen=True)
 class _PoolSteps:
-    """What becomes of the elements that windows see, which come to register 1, in register 0."""
+    """Reduction of the elements of windows, which arrive in register 1, into register 0."""
 
     first: _Calls
     each: _Calls
@@ -401,8 +401,8 @@ def _combined(plan: WindowPlan) -> _PoolSteps:
 
 
 def _argmax(taps: int) -> _PoolSteps:
-    """Which of them is the greatest one: register 0 counts those that came since, register 2 holds
-    the greatest one so far, and register 3 is 0 where the next one is greater."""
+    """Index of the maximum: register 0 counts the elements since, register 2 holds the maximum so
+    far, and register 3 is 0 where the next one is greater."""
     greatest, since, next_one, stays = 2, 0, 1, 3
     return _PoolSteps(
         [
@@ -431,7 +431,7 @@ class _WindowCompute:
     plan: WindowPlan
 
     def kernel(self) -> tuple[Kernel, FuncOp]:
-        """What the program says of the kernel, and its function."""
+        """Kernel description of the program, and its function."""
         plan = self.plan
         kernel = ComputeKernel(kernel_name("compute", plan.name), fp32_destination=True)
         buffers = [b for b in plan.parts.buffers if b.name not in plan.memories]
@@ -491,7 +491,7 @@ class _WindowCompute:
             kernel.push(plan.output_names)
 
     def _finish(self, kernel: ComputeKernel) -> None:
-        """What is computed after the convolution or the pool; packs the results."""
+        """Epilogue after the convolution or the pool; packs the results."""
         plan = self.plan
         results = plan.epilogue.compute(kernel, plan.outer_names, plan.output_names)
         kernel.builder.start_packing()

@@ -1,5 +1,7 @@
 #include "core/shard_rules.hpp"
 
+#include <algorithm>
+
 #include "device/architecture.hpp"
 #include "tt-metalium/math.hpp"
 
@@ -75,6 +77,36 @@ void check_shards(const TensorSpec& spec) {
         default:
             check_blocks(shards, down, across);
     }
+}
+
+void check_whole_rows(const Tensor& input) {
+    const MemoryConfig& memory = input.memory_config();
+    if (!memory.is_sharded()) {
+        return;
+    }
+    TT_FATAL(memory.shard_spec().has_value(), "The input must have a shard spec");
+    TT_FATAL(memory.memory_layout() != TensorMemoryLayout::WIDTH_SHARDED,
+             "Input tensor memory layout must not be WIDTH_SHARDED but got {}",
+             memory.memory_layout());
+    const auto [shard_height, shard_width] = memory.shard_spec()->shape;
+    const Shape& padded = input.padded_shape();
+    TT_FATAL(shard_width == padded[-1],
+             "Input tensor shard width ({}) must equal padded width ({})", shard_width, padded[-1]);
+    const std::uint64_t rows = padded.volume() / std::max<std::uint64_t>(1, padded[-1]);
+    TT_FATAL(rows % shard_height == 0,
+             "Input tensor height ({}) must be divisible by its shards' height ({})", rows,
+             shard_height);
+}
+
+void check_row_pages(const MemoryConfig& shards, DataType dtype) {
+    // The unit of access of the L1, on all cards.
+    constexpr std::size_t alignment = 16;
+    if (!shards.shard_spec()) {
+        return;
+    }
+    const std::size_t bytes = shards.shard_spec()->shape[1] * stored_size(dtype);
+    TT_FATAL(bytes % alignment == 0,
+             "Shard page size ({} bytes) must be aligned to {}B for L1 Tensor", bytes, alignment);
 }
 
 }  // namespace ttcodegen::cpu

@@ -5,6 +5,7 @@
 #include "core/chips.hpp"
 #include "core/convert.hpp"
 #include "core/result_shards.hpp"
+#include "core/shard_rules.hpp"
 #include "core/tensor_data.hpp"
 #include "data_movement/slice.hpp"
 #include "ttnn/operations/core/core.hpp"
@@ -68,6 +69,10 @@ Tensor clone(const Tensor& input, const std::optional<DataType>& dtype,
         !memory_config || memory_config->memory_layout() == input.memory_config().memory_layout(),
         "Clone: mixed sharded/interleaved layout not currently supported. Both input and "
         "output must have the same layout.");
+    TT_FATAL(!input.is_sharded() || !memory_config || !input.shard_spec() ||
+                 memory_config->shard_spec() == input.memory_config().shard_spec(),
+             "Clone: input and output shard specs must be identical (same grid, shape, and "
+             "orientation)");
     return cpu::convert(input, target, input.layout(),
                         cpu::output_memory_config(input, memory_config), cpu::device_of(input));
 }
@@ -192,6 +197,12 @@ Tensor interleaved_to_sharded(const Tensor& input_tensor, const MemoryConfig& sh
              "Input tensor memory layout must be INTERLEAVED, but got {}",
              input_tensor.memory_config().memory_layout());
     TT_FATAL(sharded_memory_config.is_sharded(), "Output memory config must be sharded");
+    TT_FATAL(sharded_memory_config.memory_layout() != TensorMemoryLayout::BLOCK_SHARDED ||
+                 sharded_memory_config.is_l1(),
+             "We don't support DRAM block sharding");
+    if (input_tensor.layout() == Layout::ROW_MAJOR) {
+        cpu::check_row_pages(sharded_memory_config, input_tensor.dtype());
+    }
     const DataType dtype = data_type_arg.value_or(input_tensor.dtype());
     TT_FATAL(!cpu::is_block(dtype) || input_tensor.layout() == Layout::TILE,
              "Output dtype BFLOAT8_B/BFLOAT4_B requires TILE layout, but input tensor layout is "
@@ -208,13 +219,16 @@ Tensor sharded_to_interleaved(const Tensor& input_tensor, const MemoryConfig& me
     }
     TT_FATAL(!memory_config.is_sharded(), "The memory config must be interleaved");
     TT_FATAL(input_tensor.memory_config().is_l1(), "Input tensor must be in L1");
+    if (input_tensor.layout() == Layout::ROW_MAJOR) {
+        cpu::check_row_pages(input_tensor.memory_config(), input_tensor.dtype());
+    }
     return to_memory_config(input_tensor, memory_config, output_dtype);
 }
 
 namespace {
 
 /// Refuses rows that tt-metal 0.70.1 does not move: a row of a shard is a page.
-void check_row_pages(const Tensor& input, const MemoryConfig& target) {
+void check_resharded_rows(const Tensor& input, const MemoryConfig& target) {
     constexpr std::size_t alignment = 16;
     const std::size_t read = input.memory_config().shard_spec().value().shape[1];
     const std::size_t written = target.shard_spec().value().shape[1];
@@ -242,7 +256,7 @@ Tensor reshard(const Tensor& input_tensor, const MemoryConfig& memory_config,
     TT_FATAL(input_tensor.is_sharded() && memory_config.is_sharded(),
              "Input tensor and memory config must be sharded");
     if (input_tensor.layout() == Layout::ROW_MAJOR && memory_config.shard_spec()) {
-        check_row_pages(input_tensor, memory_config);
+        check_resharded_rows(input_tensor, memory_config);
     }
     return to_memory_config(input_tensor, memory_config, std::nullopt, optional_output_tensor);
 }

@@ -3,6 +3,7 @@
 #include "core/chips.hpp"
 #include "core/convert.hpp"
 #include "core/result_shards.hpp"
+#include "core/shard_rules.hpp"
 #include "data_movement/strided_copy.hpp"
 
 namespace ttcodegen::cpu {
@@ -101,8 +102,12 @@ Tensor pad(const Tensor& input, const Padding& requested, float value,
     const bool by_rows = input.dtype() == DataType::BFLOAT8_B && shape.rank() > 2 && !whole_tiles;
     const DataType dtype = by_rows ? DataType::BFLOAT16 : input.dtype();
     const Shape result(std::move(sizes));
-    const Tensor output = allocate_like(input, result, dtype, input.layout(),
-                                        padded_memory(input, result, memory_config));
+    const MemoryConfig target_memory = padded_memory(input, result, memory_config);
+    if (input.layout() == Layout::ROW_MAJOR && on_device(input)) {
+        check_row_pages(input.memory_config(), input.dtype());
+        check_row_pages(target_memory, dtype);
+    }
+    const Tensor output = allocate_like(input, result, dtype, input.layout(), target_memory);
     std::byte* target = buffer_of(output).data();
     fill_elements(target, result.volume(), dtype, value);
     const Strides strides = signed_strides(result);

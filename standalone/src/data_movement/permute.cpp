@@ -2,6 +2,7 @@
 
 #include "core/chips.hpp"
 #include "core/result_shards.hpp"
+#include "core/shard_rules.hpp"
 #include "data_movement/strided_copy.hpp"
 #include "ttnn/operations/data_movement/transpose/transpose.hpp"
 
@@ -79,6 +80,9 @@ namespace cpu = ttcodegen::cpu;
 Tensor permute(const Tensor& input, const SmallVector<std::int64_t>& dims,
                const std::optional<MemoryConfig>& memory_config, float pad_value) {
     TTCODEGEN_ON_EACH_CHIP(permute, input, dims, memory_config, pad_value);
+    if (memory_config && input.layout() == Layout::ROW_MAJOR) {
+        cpu::check_row_pages(*memory_config, input.dtype());
+    }
     return cpu::permute(input, cpu::positions(dims, input.logical_shape().rank()), memory_config);
 }
 

@@ -5,6 +5,7 @@
 #include "core/chips.hpp"
 #include "core/convert.hpp"
 #include "core/result_shards.hpp"
+#include "core/shard_rules.hpp"
 #include "core/tensor_data.hpp"
 #include "ttnn/operations/copy/typecast/typecast.hpp"
 #include "ttnn/operations/core/core.hpp"
@@ -26,7 +27,7 @@ Tensor host_to_layout(const Tensor& tensor, Layout layout) {
                        : convert(tensor, tensor.dtype(), layout, tensor.memory_config(), nullptr);
 }
 
-void check_shards(const MemoryConfig& memory_config, Layout layout) {
+void check_asked_shards(const MemoryConfig& memory_config, Layout layout) {
     if (!memory_config.is_sharded() || memory_config.nd_shard_spec()) {
         return;
     }
@@ -34,6 +35,91 @@ void check_shards(const MemoryConfig& memory_config, Layout layout) {
     const auto& shape = memory_config.shard_spec()->shape;
     TT_FATAL(layout != Layout::TILE || (shape[0] % 32 == 0 && shape[1] % 32 == 0),
              "Shard shape {}x{} must be a multiple of the tile's, 32x32", shape[0], shape[1]);
+}
+
+bool is_by(const MemoryConfig& memory, TensorMemoryLayout kind) {
+    return memory.memory_layout() == kind;
+}
+
+/// Refuses what cannot be brought into rows while padding is cut off
+/// (untilize_with_unpadding_device_operation.cpp of tt-metal 0.70.1).
+void check_unpadded(const Tensor& tensor, const MemoryConfig& target) {
+    const MemoryConfig& source = tensor.memory_config();
+    if (!source.is_sharded()) {
+        TT_FATAL(!target.is_sharded(), "Output memory config layout must be INTERLEAVED but got {}",
+                 target.memory_layout());
+        return;
+    }
+    if (!source.shard_spec()) {
+        return;
+    }
+    const Shape& padded = tensor.padded_shape();
+    TT_FATAL(target.is_sharded() || padded.volume() == std::uint64_t{padded[-2]} * padded[-1],
+             "Can only write unbatched output interleaved");
+    if (is_by(source, TensorMemoryLayout::BLOCK_SHARDED)) {
+        TT_FATAL(source.shard_spec()->grid.ranges().size() == 1,
+                 "Expected single grid range and got {}",
+                 source.shard_spec()->grid.ranges().size());
+        TT_FATAL(!target.is_sharded(),
+                 "Output memory config layout must be INTERLEAVED for block sharded input but got "
+                 "{}",
+                 target.memory_layout());
+        return;
+    }
+    TT_FATAL(!target.is_sharded() || target.memory_layout() == source.memory_layout(),
+             "Output memory config layout ({}) must match input tensor memory layout ({})",
+             target.memory_layout(), source.memory_layout());
+    if (is_by(source, TensorMemoryLayout::WIDTH_SHARDED)) {
+        const std::uint32_t width = tensor.logical_shape()[-1];
+        const std::uint32_t shard = source.shard_spec()->shape[1];
+        TT_FATAL(target.is_sharded() || padded[-1] - width < shard,
+                 "Input tensor width difference ({}) must be less than shard width ({})",
+                 padded[-1] - width, shard);
+        TT_FATAL(!target.is_sharded() || padded[-1] == width ||
+                     (width + shard - 1) / shard == source.shard_spec()->num_cores(),
+                 "Input tensor width ({}) must equal output width ({}) or output width / shard "
+                 "width must equal num cores",
+                 padded[-1], width);
+    }
+}
+
+/// Refuses shards that are not brought into rows (untilize_device_operation.cpp of tt-metal
+/// 0.70.1).
+void check_untilized(const Tensor& tensor, DataType dtype, const MemoryConfig& target) {
+    const MemoryConfig& source = tensor.memory_config();
+    TT_FATAL(!source.is_sharded() || source.is_l1(),
+             "Multicore implementation doesn't support DRAM sharding");
+    if (tensor.logical_shape().rank() < 2) {
+        return;
+    }
+    if (tensor.padded_shape() != tensor.logical_shape()) {
+        check_unpadded(tensor, target);
+        return;
+    }
+    if (target.is_sharded()) {
+        check_row_pages(target, dtype);
+    }
+    TT_FATAL(!is_by(target, TensorMemoryLayout::BLOCK_SHARDED) || target.is_l1(),
+             "We don't support DRAM block sharding");
+}
+
+/// Refuses sharded rows that are not brought into tiles (to_layout_op.cpp, tilize_device_operation
+/// .cpp of tt-metal 0.70.1).
+void check_tilized(const Tensor& tensor) {
+    if (!tensor.is_sharded()) {
+        return;
+    }
+    TT_FATAL(tensor.logical_shape().rank() >= 2,
+             "ttnn::to_layout: Cannot convert a sharded device tensor with rank {} to TILE_LAYOUT.",
+             tensor.logical_shape().rank());
+    const auto& shards = tensor.memory_config().shard_spec();
+    const Shape& shape = tensor.logical_shape();
+    const bool is_padded = shape[-1] % kTileSide != 0 || shape[-2] % kTileSide != 0;
+    TT_FATAL(is_padded || !shards ||
+                 (shards->shape[0] % kTileSide == 0 && shards->shape[1] % kTileSide == 0),
+             "ttnn::to_layout: Sharded tensor must have shard shape that is a multiple of "
+             "TILE_SIZE!");
+    check_row_pages(tensor.memory_config(), tensor.dtype());
 }
 
 }  // namespace
@@ -128,9 +214,9 @@ Tensor to_layout(const Tensor& tensor, Layout layout, const std::optional<DataTy
     const DataType from = tensor.dtype();
     DataType to = from == DataType::BFLOAT8_B ? DataType::BFLOAT16 : from;
     if (layout == Layout::ROW_MAJOR) {
-        TT_FATAL(!tensor.is_sharded() || tensor.memory_config().is_l1(),
-                 "Multicore implementation doesn't support DRAM sharding");
+        cpu::check_untilized(tensor, to, cpu::output_memory_config(tensor, memory_config));
     } else {
+        cpu::check_tilized(tensor);
         TT_FATAL(cpu::can_be_tilized(from),
                  "Can only tilize bfloat16/float32 or int32/uint32/uint16 tensors, not {}", from);
         to = dtype.value_or(from);
@@ -171,7 +257,7 @@ Tensor to_memory_config(const Tensor& tensor, const MemoryConfig& memory_config,
              "ttnn.copy only supports float, bfloat and int32 output tensors but got {}", to);
     TT_FATAL(from == to || tensor.layout() == Layout::TILE,
              "Only tile layout supports dtype conversion");
-    cpu::check_shards(memory_config, tensor.layout());
+    cpu::check_asked_shards(memory_config, tensor.layout());
     const auto is_by_width = [](const MemoryConfig& memory) {
         return memory.memory_layout() == TensorMemoryLayout::WIDTH_SHARDED;
     };
@@ -205,6 +291,9 @@ Tensor typecast(const Tensor& input, const DataType& output_dtype,
     TT_FATAL(!device || !memory_config ||
                  memory_config->memory_layout() == input.memory_config().memory_layout(),
              "Typecast operation requires Input and Output memory layout to match.");
+    if (device && input.is_sharded() && input.layout() == Layout::ROW_MAJOR) {
+        cpu::check_row_pages(input.memory_config(), input.dtype());
+    }
     return cpu::convert(input, output_dtype, to_tiles ? Layout::TILE : input.layout(),
                         cpu::output_memory_config(input, memory_config), cpu::device_of(input));
 }

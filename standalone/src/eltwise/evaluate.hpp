@@ -168,6 +168,9 @@ void evaluate(const std::array<OperandReader<Value>, Operands>& operands, const 
     finish_block_float(output);
 }
 
+/// Dimensions, from the last one, in which the kernels of tt-metal 0.70.1 broadcast.
+inline constexpr std::size_t kMostBroadcastDims = 6;
+
 /// The shape that two shapes broadcast to.
 /// @throws std::runtime_error if they do not.
 inline Shape broadcast_shape(const Shape& a, const Shape& b) {
@@ -179,6 +182,9 @@ inline Shape broadcast_shape(const Shape& a, const Shape& b) {
         // A dimension of size 0 broadcasts with nothing else, not even with 1.
         TT_FATAL(left == right || (left == 1 && right != 0) || (right == 1 && left != 0),
                  "Invalid subtile broadcast type: {} does not broadcast with {}", a, b);
+        TT_FATAL(i <= kMostBroadcastDims || left == right,
+                 "Broadcast is supported up to rank {}: {} does not broadcast with {}",
+                 kMostBroadcastDims, a, b);
         sizes[rank - i] = std::max(left, right);
     }
     return Shape(std::move(sizes));

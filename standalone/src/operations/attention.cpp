@@ -84,6 +84,8 @@ void set_pages(CacheLayout& layout, const Tensor& page_table, int64_t users, int
     require_on_device(page_table, "Page table tensor");
     TT_FATAL(page_table.dtype() == DataType::INT32,
              "Error: SDPA currently only supports INT32 datatype");
+    TT_FATAL(!page_table.is_sharded(),
+             "Error: SDPA currently only supports UINT16 datatype for sharded configurations");
     TT_FATAL(page_table.layout() == Layout::ROW_MAJOR,
              "Page table tensor layout must be ROW_MAJOR but got {}", page_table.layout());
     const Shape& shape = page_table.logical_shape();

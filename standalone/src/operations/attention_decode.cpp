@@ -31,6 +31,28 @@ struct DecodeArguments {
     const std::optional<DeviceComputeKernelConfig>& compute;
 };
 
+/// Queries are in DRAM or sharded by height, everything else is in DRAM.
+void check_decode_memory(const DecodeArguments& arguments) {
+    const MemoryConfig& q = arguments.q.memory_config();
+    const auto is_by_height = [](const MemoryConfig& memory) {
+        return memory.memory_layout() == TensorMemoryLayout::HEIGHT_SHARDED;
+    };
+    TT_FATAL(q.is_sharded() || q.is_dram(),
+             "Q tensor buffer type must be DRAM when not sharded but got {}", q.buffer_type());
+    TT_FATAL(!q.is_sharded() || is_by_height(q),
+             "Q tensor memory layout must be HEIGHT_SHARDED when sharded but got {}",
+             q.memory_layout());
+    for (const Tensor* operand : {&arguments.k, &arguments.v}) {
+        TT_FATAL(operand->memory_config().is_dram(),
+                 "K and V tensor buffer type must be DRAM but got {}",
+                 operand->memory_config().buffer_type());
+    }
+    const MemoryConfig output = arguments.memory_config.value_or(MemoryConfig{});
+    TT_FATAL(!output.is_sharded() || is_by_height(output),
+             "Output memory config layout must be HEIGHT_SHARDED when sharded but got {}",
+             output.memory_layout());
+}
+
 void check_decode_operands(const DecodeArguments& arguments) {
     const Tensor& q = arguments.q;
     for (const Tensor* operand : {&q, &arguments.k, &arguments.v}) {
@@ -42,9 +64,7 @@ void check_decode_operands(const DecodeArguments& arguments) {
         TT_FATAL(operand == &q || operand->layout() == Layout::TILE,
                  "Inputs to SDPA must be tilized except for Q");
     }
-    TT_FATAL(q.is_sharded() || q.memory_config().is_dram(),
-             "Q tensor buffer type must be DRAM when not sharded but got {}",
-             q.memory_config().buffer_type());
+    check_decode_memory(arguments);
     const Shape& shape = q.logical_shape();
     const Shape& keys = arguments.k.logical_shape();
     const Shape& values = arguments.v.logical_shape();
@@ -140,6 +160,10 @@ void set_decode_sink(Weighting& weighting, const DecodeArguments& arguments) {
              sink.dtype());
     TT_FATAL(sink.layout() == Layout::TILE, "Attention sink must be in TILE layout, but got {}",
              sink.layout());
+    TT_FATAL(sink.padded_shape()[1] == kTileSide,
+             "Attention sink must be a single tile wide, but got {}", sink.padded_shape()[1]);
+    TT_FATAL(sink.memory_config().is_dram(), "Attention sink must be in DRAM memory, but got {}",
+             sink.memory_config().buffer_type());
     weighting.sinks.emplace(sink);
     weighting.sink_stride = shape[1];
 }
@@ -223,7 +247,9 @@ Tensor scaled_dot_product_attention_decode(
     const Shape& k = input_tensor_k.logical_shape();
     TT_FATAL(!share_cache.value_or(false),
              "share_cache gives an output of one user only in this release; repeat the cache");
+    const Shape& v = input_tensor_v.logical_shape();
     TT_FATAL(k[0] == q[1], "K tensor batch size ({}) must equal B ({})", k[0], q[1]);
+    TT_FATAL(v[0] == q[1], "V tensor batch size ({}) must equal B ({})", v[0], q[1]);
     TT_FATAL(k[2] % 32 == 0,
              "Chunk size must be multiple of 32, but the sequence of K has length {}", k[2]);
     TT_FATAL(!attn_mask || attn_mask->logical_shape()[-1] == k[2],
@@ -282,6 +308,9 @@ Tensor paged_scaled_dot_product_attention_decode(
     Attention attention{q[1], q[2], 1, q[3], {k[1], k[2], {}, 0}, {}};
     set_pages(attention.cache, page_table_tensor, q[1], k[0]);
     const int64_t limit = attention.cache.pages_per_user * k[2];
+    TT_FATAL(is_causal || limit % static_cast<int64_t>(program_config->k_chunk_size) == 0,
+             "K sequence length must be multiple of chunk size, got: {} and {}", limit,
+             program_config->k_chunk_size);
     TT_FATAL(!attn_mask || attn_mask->logical_shape()[-1] == limit,
              "Expect same sequence length in mask as in K, got {} and {}",
              attn_mask->logical_shape()[-1], limit);

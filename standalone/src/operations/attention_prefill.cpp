@@ -73,6 +73,9 @@ void check_prefill_mask(const Tensor& mask, const Shape& q, const Shape& k, bool
     TT_FATAL(mask.layout() == Layout::TILE, "When mask is provided to SDPA, it must be tilized");
     TT_FATAL(is_attention_type(mask.dtype()),
              "When mask is provided to SDPA, it must be in BF16, BFP8, or BFP4 dataformat");
+    TT_FATAL(mask.memory_config().is_dram(),
+             "When mask is provided to SDPA, it must be in DRAM, got {}",
+             mask.memory_config().buffer_type());
     const Shape& shape = mask.logical_shape();
     TT_FATAL(shape.rank() == 4, "The mask of SDPA must have rank 4, got {}", shape);
     TT_FATAL(shape[0] == 1 || shape[0] == q[0],
@@ -90,6 +93,8 @@ void set_prefill_sink(Weighting& weighting, const Tensor& sink, uint32_t heads) 
     TT_FATAL(sink.layout() == Layout::TILE, "Attention sink must be tilized");
     TT_FATAL(is_attention_type(sink.dtype()),
              "Attention sink must be in BF16, BFP8, or BFP4 dataformat");
+    TT_FATAL(sink.memory_config().is_dram(), "Attention sink must be in DRAM, got {}",
+             sink.memory_config().buffer_type());
     const Shape& shape = sink.logical_shape();
     TT_FATAL(shape.rank() == 4 && shape[0] == 1, "Attention sink batch dimension must be 1. Got {}",
              shape);
@@ -204,6 +209,11 @@ Tensor chunked_scaled_dot_product_attention(
     TTCODEGEN_ON_EACH_CHIP(chunked_scaled_dot_product_attention, input_tensor_q, input_tensor_k,
                            input_tensor_v, page_table_tensor, chunk_start_idx, scale, memory_config,
                            program_config, compute_kernel_config);
+    const std::size_t keys = program_config ? program_config->k_chunk_size : kTileSide;
+    TT_FATAL(keys > 0 && chunk_start_idx % static_cast<int64_t>(keys) == 0,
+             "chunk_start_idx must be a multiple of k_chunk_size. Got chunk_start_idx: {}, "
+             "k_chunk_size: {}",
+             chunk_start_idx, keys);
     return chunked(input_tensor_q, input_tensor_k, input_tensor_v, page_table_tensor,
                    chunk_start_idx, scale, memory_config, program_config, compute_kernel_config);
 }

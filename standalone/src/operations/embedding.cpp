@@ -43,6 +43,27 @@ void check_table(const Tensor& table) {
              "Weights tensor must have BFLOAT16 dtype");
 }
 
+/// Refuses shards of a result that the library writes in tiles: each holds whole rows of indices
+/// and an equal part of the columns of the table.
+void check_tile_shards(const Tensor& indices, const Tensor& table, Layout layout,
+                       const std::optional<MemoryConfig>& memory_config) {
+    const bool is_in_tiles = layout == Layout::TILE &&
+                             indices.padded_shape()[-1] % kTileSide == 0 &&
+                             table.logical_shape()[-1] % kTileSide == 0;
+    if (!is_in_tiles || !memory_config || !memory_config->is_sharded()) {
+        return;
+    }
+    TT_FATAL(memory_config->shard_spec().has_value(),
+             "Sharded memory config must have a shard spec");
+    const auto shape = memory_config->shard_spec()->shape;
+    const auto volume = indices.padded_shape().volume();
+    TT_FATAL(volume % shape[0] == 0, "Input tensor volume {} must be a multiple of shard height {}",
+             volume, shape[0]);
+    TT_FATAL(table.logical_shape()[-1] % shape[1] == 0,
+             "Number of columns in table {} must be factor of shard width {}",
+             table.logical_shape()[-1], shape[1]);
+}
+
 /// (B, S, D) for indices (B, ..., S), and (S, D) for a vector.
 Shape embedded_shape(const Shape& indices, uint32_t width) {
     TT_FATAL(indices.rank() > 0, "The indices must have at least one dimension");
@@ -76,6 +97,8 @@ Tensor embedding(const Tensor& input_tensor, const Tensor& weight_arg,
                  memory_config->memory_layout() == TensorMemoryLayout::HEIGHT_SHARDED,
              "Embedding only supports height sharded Row Major outputs");
     check_table(weight_arg);
+    check_tile_shards(input_tensor, weight_arg, layout.value_or(weight_arg.layout()),
+                      memory_config);
     const Shape& table_shape = weight_arg.logical_shape();
     const std::size_t rows = table_shape.rank() > 1 ? table_shape[-2] : 1;
     const std::size_t width = table_shape[-1];

@@ -224,11 +224,45 @@ HeadMemory decode_heads_memory(const Tensor& input, const HeadCounts& heads, boo
     TT_FATAL(is_kind(memory, TensorMemoryLayout::HEIGHT_SHARDED),
              "Output tensor must be height sharded");
     const std::uint32_t users = input.logical_shape()[2];
+    TT_FATAL(overlap || grid.num_cores() >= 2 * users,
+             "Input coregrid size is {}. Need cores at least double of num_users for decode when q "
+             "and k heads are not overlapping coregrid",
+             grid.num_cores());
     const auto at = [&](std::uint32_t skipped, std::uint32_t count) {
         return placed(memory, cores_of(grid, skipped, users),
                       {tt::round_up(count, kTileSide), heads.width});
     };
     return {at(0, heads.queries), at(overlap ? 0 : users, heads.keys), at(0, heads.keys)};
+}
+
+void check_separate_keys(const Tensor& queries, const Tensor& keys, std::uint32_t head_width) {
+    TT_FATAL(queries.is_sharded() == keys.is_sharded(),
+             "Input tensor must be sharded when KV tensor is sharded");
+    if (!queries.is_sharded()) {
+        return;
+    }
+    const ShardSpec spec = queries.memory_config().shard_spec().value();
+    const ShardSpec other = keys.memory_config().shard_spec().value();
+    TT_FATAL(spec.grid == other.grid, "Input tensor and KV tensor must have the same shard grid");
+    TT_FATAL(spec.orientation == other.orientation,
+             "Input tensor and KV tensor must have the same shard orientation");
+    TT_FATAL(other.shape[1] == 2 * head_width,
+             "KV tensor shard spec shape[1] ({}) must equal 2 * head_dim ({})", other.shape[1],
+             2 * head_width);
+}
+
+void check_joined_decode(const Tensor& input) {
+    const ShardSpec spec = input.memory_config().shard_spec().value();
+    const auto& padded = input.padded_shape();
+    TT_FATAL(spec.shape[1] == padded[-1],
+             "Shard spec shape[1] ({}) must match input tensor padded shape[-1] ({})",
+             spec.shape[1], padded[-1]);
+    TT_FATAL(spec.shape[0] == padded[-2],
+             "Shard spec shape[0] ({}) must match input tensor padded shape[-2] ({})",
+             spec.shape[0], padded[-2]);
+    TT_FATAL(spec.num_cores() == padded[1],
+             "Input core grid num_cores ({}) must be equal to num users ({})", spec.num_cores(),
+             padded[1]);
 }
 
 MemoryConfig joined_decode_memory(const Tensor& input, std::uint32_t heads) {

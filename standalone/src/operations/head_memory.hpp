@@ -38,6 +38,12 @@ HeadMemory created_heads_memory(const Tensor& input, const HeadCounts& heads, bo
 HeadMemory decode_heads_memory(const Tensor& input, const HeadCounts& heads, bool overlap,
                                const std::optional<MemoryConfig>& asked);
 
+/// `nlp_create_qkv_heads` with keys apart: both are placed alike.
+void check_separate_keys(const Tensor& queries, const Tensor& keys, std::uint32_t head_width);
+
+/// `nlp_concat_heads_decode`: each user's heads are on a core of their own.
+void check_joined_decode(const Tensor& input);
+
 /// `nlp_concat_heads_decode`: a head of all users on each core.
 MemoryConfig joined_decode_memory(const Tensor& input, std::uint32_t heads);
 

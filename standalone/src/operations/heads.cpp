@@ -215,6 +215,7 @@ Tensor nlp_concat_heads_decode(const Tensor& input_tensor, uint32_t num_heads,
     TT_FATAL(input_tensor.memory_config().memory_layout() == TensorMemoryLayout::HEIGHT_SHARDED,
              "Input tensor memory layout must be HEIGHT_SHARDED but got {}",
              input_tensor.memory_config().memory_layout());
+    check_joined_decode(input_tensor);
     const uint32_t hidden = num_heads * shape[3];
     const Shape result_shape({1, 1, 32, hidden});
     if (optional_output_tensor) {
@@ -261,6 +262,8 @@ std::tuple<Tensor, Tensor, Tensor> nlp_create_qkv_heads(
     TT_FATAL(shape[2] % 32 == 0, "Unsupported input shape {}", shape);
     const uint32_t kv_heads = num_kv_heads.value_or(num_q_heads);
     TT_FATAL(num_q_heads > 0 && kv_heads > 0, "The number of heads must be positive");
+    TT_FATAL(num_q_heads >= kv_heads, "Number of Q heads ({}) must be >= number of KV heads ({})",
+             num_q_heads, kv_heads);
     const uint32_t divisor = input_tensor_kv ? num_q_heads : num_q_heads + 2 * kv_heads;
     TT_FATAL(shape[3] % divisor == 0, "Unsupported input shape {} for {} heads", shape, divisor);
     const uint32_t width = shape[3] / divisor;
@@ -271,6 +274,11 @@ std::tuple<Tensor, Tensor, Tensor> nlp_create_qkv_heads(
         TT_FATAL(kv_shape.rank() == 4 && kv_shape[0] == shape[0] && kv_shape[2] == shape[2],
                  "KV tensor seq_len dim must be same as Q tensor seq_len!");
         TT_FATAL(kv_shape[3] == 2 * kv_heads * width, "Head dims must be the same for Q and K, V");
+        TT_FATAL(input_tensor_kv->dtype() == input_tensor_q.dtype(),
+                 "KV tensor dtype must be same as Q tensor dtype!");
+        TT_FATAL(kv_shape[1] == 1, "Unsupported input sequence length {} of the KV tensor",
+                 kv_shape[1]);
+        check_separate_keys(input_tensor_q, *input_tensor_kv, width);
     }
     return split(
         {input_tensor_q, input_tensor_kv, shape[0], shape[2], num_q_heads, kv_heads, width},
@@ -300,6 +308,9 @@ std::tuple<Tensor, Tensor, Tensor> nlp_create_qkv_heads_decode(
     const uint32_t kv_heads = num_kv_heads.value_or(num_heads);
     TT_FATAL(num_heads > 0 && kv_heads > 0 && num_heads <= 32,
              "The number of heads must be positive and at most 32");
+    TT_FATAL(num_heads >= kv_heads,
+             "num_q_heads={} must be greater than or equal to num_kv_heads={}", num_heads,
+             kv_heads);
     const uint32_t divisor = num_heads + 2 * kv_heads;
     TT_FATAL(shape[3] % divisor == 0,
              "Input shape {} must be divisible by num_heads + 2*num_kv_heads = {}", shape[3],

@@ -7,6 +7,7 @@
 
 #include "compute/arithmetic.hpp"
 #include "core/chips.hpp"
+#include "core/shard_rules.hpp"
 #include "core/tensor_data.hpp"
 #include "ttnn/operations/experimental/paged_cache/paged_cache.hpp"
 
@@ -110,15 +111,10 @@ void check_cache_arguments(const Tensor& cache, const Tensor& input) {
         TT_FATAL(tensor->logical_shape().rank() == 4, "A cache and its input have rank 4, got {}",
                  tensor->logical_shape());
     }
-    if (input.is_sharded()) {
-        const auto kind = input.memory_config().memory_layout();
-        TT_FATAL(kind != TensorMemoryLayout::WIDTH_SHARDED,
-                 "Input tensor memory layout must not be WIDTH_SHARDED but got {}", kind);
-        const uint32_t width = input.memory_config().shard_spec().value().shape[1];
-        TT_FATAL(width == input.padded_shape()[-1],
-                 "Input tensor shard width ({}) must equal padded width ({})", width,
-                 input.padded_shape()[-1]);
-    }
+    check_whole_rows(input);
+    TT_FATAL(!cache.is_sharded() || cache.memory_config().nd_shard_spec(),
+             "Cache tensor memory layout must be INTERLEAVED but got {}",
+             cache.memory_config().memory_layout());
     const Shape& shape = cache.logical_shape();
     const Shape& input_shape = input.logical_shape();
     TT_FATAL(input_shape[0] == 1, "Input tensor batch size must be 1 but got {}", input_shape[0]);
@@ -139,6 +135,9 @@ Tensor fill_cache(const Tensor& cache_tensor, const Tensor& input_tensor, uint32
              "Input and cache tensors must have same dtype!");
     const Shape& shape = cache_tensor.logical_shape();
     const std::size_t length = input_tensor.logical_shape()[2];
+    TT_FATAL(!input_tensor.is_sharded() ||
+                 input_tensor.padded_shape()[-2] % input_tensor.shard_spec()->shape[0] == 0,
+             "Seq len must be divisible by shard height!");
     TT_FATAL(batch_idx < shape[0],
              "Batch index ({}) must be less than cache tensor batch size ({})", batch_idx,
              shape[0]);
@@ -162,6 +161,8 @@ Tensor update_cache(const Tensor& cache, const Tensor& input, uint32_t update_id
     TT_FATAL(batch_offset + shape[0] <= 32 || shape[0] > 32,
              "Batch offset ({}) + cache tensor batch size ({}) must be <= 32", batch_offset,
              shape[0]);
+    TT_FATAL(batch_offset == 0 || shape[0] < 32,
+             "Batch offset must be 0 when cache tensor batch size >= 32");
     TT_FATAL(batch_offset + shape[0] <= users,
              "The input has tokens of {} users, {} from user {} on are requested", users, shape[0],
              batch_offset);
@@ -202,6 +203,8 @@ class PageTable {
         : pages_(pages), positions_(positions) {
         require_on_device(tensor, "page_table");
         TT_FATAL(tensor.dtype() == DataType::INT32, "Expect page table to have datatype INT32");
+        TT_FATAL(!tensor.is_sharded(),
+                 "Expect page_table_tensor to have memory layout INTERLEAVED");
         TT_FATAL(tensor.logical_shape().rank() == 2, "A page table has rank 2, got {}",
                  tensor.logical_shape());
         users_ = tensor.logical_shape()[0];
@@ -242,6 +245,7 @@ void check_paged_cache(const Tensor& cache) {
         cache.dtype());
     TT_FATAL(cache.logical_shape().rank() == 4, "A cache has rank 4, got {}",
              cache.logical_shape());
+    TT_FATAL(!cache.is_sharded(), "Only interleaved cache is supported");
 }
 
 void check_update_input(const Tensor& input, const Shape& cache) {
@@ -251,6 +255,9 @@ void check_update_input(const Tensor& input, const Shape& cache) {
     TT_FATAL(input.is_sharded(), "Expect input_tensor to be sharded");
     TT_FATAL(input.memory_config().memory_layout() != TensorMemoryLayout::WIDTH_SHARDED,
              "Expect input_tensor to NOT have memory layout WIDTH SHARDED");
+    check_whole_rows(input);
+    TT_FATAL(input.shard_spec()->orientation == tt::tt_metal::ShardOrientation::ROW_MAJOR,
+             "Only ROW_MAJOR sharding is supported");
     TT_FATAL(input.dtype() == DataType::FLOAT32 || input.dtype() == DataType::BFLOAT16,
              "Data type of input tensor for update cache must be FLOAT32 or BFLOAT16");
     const Shape& shape = input.logical_shape();
@@ -271,6 +278,8 @@ std::vector<int64_t> update_positions(const std::vector<uint32_t>& list,
         TT_FATAL(tensor->layout() == Layout::ROW_MAJOR,
                  "Expected update_idxs to have memory layout in ROW MAJOR");
         TT_FATAL(tensor->dtype() == DataType::INT32, "Expected update_idxs to have datatype INT32");
+        TT_FATAL(!tensor->is_sharded(), "Expect update_idxs to be DRAM INTERLEAVED");
+        TT_FATAL(tensor->memory_config().is_dram(), "Expect update_idxs to have buffer type DRAM");
         const auto values = load_integers(*tensor);
         positions.assign(values.get(), values.get() + tensor->logical_volume());
     } else {
@@ -312,7 +321,14 @@ Tensor paged_update_cache(
         TT_FATAL(page_table->layout() == Layout::ROW_MAJOR,
                  "Expect page table to have memory layout in ROW MAJOR");
         TT_FATAL(!is_shared, "share_cache is not supported with a page table");
+        TT_FATAL(update_idxs_tensor.has_value(), "Paged cache requires update_idxs tensor");
         table.emplace(*page_table, cache[0], cache[2]);
+        TT_FATAL(table->users() == users,
+                 "Batch size between page_table and input_tensor must match: {} and {}",
+                 table->users(), users);
+        TT_FATAL(table->pages_per_user() <= cache[0],
+                 "max_num_blocks_per_seq must be less than max_num_blocks: {} and {}",
+                 table->pages_per_user(), cache[0]);
     } else {
         TT_FATAL(cache[0] == (is_shared ? 1 : users), "The cache holds {} users, the input has {}",
                  cache[0], users);
@@ -370,8 +386,12 @@ Tensor paged_fill_cache(const Tensor& cache_tensor, const Tensor& input_tensor,
              "Data type of input tensor for fill cache must be FLOAT32, BFLOAT16, or BFLOAT8_b");
     TT_FATAL(shape.rank() == 4 && shape[0] == 1 && shape[1] == cache[1] && shape[3] == cache[3],
              "The input must be (1, {}, positions, {}), got {}", cache[1], cache[3], shape);
+    TT_FATAL(!input_tensor.is_sharded(), "Expect input_tensor to have memory layout INTERLEAVED");
     if (batch_idx_tensor) {
         require_on_device(*batch_idx_tensor, "batch_idx_tensor");
+        TT_FATAL(batch_idx_tensor->dtype() == DataType::UINT32 ||
+                     batch_idx_tensor->dtype() == DataType::INT32,
+                 "Batch idx tensor must be an integer type, got {}", batch_idx_tensor->dtype());
         TT_FATAL(batch_idx_tensor->logical_volume() == 1,
                  "batch_idx_tensor must have one element, got {}",
                  batch_idx_tensor->logical_shape());

@@ -263,6 +263,8 @@ Placed place(const Tensor& a, const Tensor& b, const Tensor* bias, DataType dtyp
     TT_FATAL(!options.activation_is_apart || (!a.is_sharded() && !b.is_sharded()),
              "Sharded matmul run with an activation: this should be placed in the program config's "
              "fused_activation field");
+    TT_FATAL(!options.grid || options.program == nullptr,
+             "Cannot use both user core grid/coordinates and a program config");
     ProductCall call{a, b};
     call.transpose_a = options.transpose_a;
     call.transpose_b = options.transpose_b;

@@ -71,6 +71,10 @@ void ProgramCheck::check_blocks(const Config& config) const {
     TT_FATAL(!config.fuse_batch || tiles_.batch_b == 1,
              "Matmul with fused batch requires input tensors of shapes BCMK*11KN=BCMN or "
              "equivalent. Please change the second input tensor or adjust the program config.");
+    TT_FATAL(!config.fuse_batch || !call_.transpose_a || tiles_.batch == 1 || tiles_.height == 1,
+             "transpose_a with fuse_batch is not supported when batch dimensions exist and "
+             "M_per_batch > 1 (batch_size={}, M_per_batch={})",
+             tiles_.batch, tiles_.height);
     const auto divides = [](std::size_t size, std::size_t part) {
         TT_FATAL(size % part == 0, "Error: incompatible values {} and {}", size, part);
     };
@@ -272,6 +276,9 @@ void ProgramCheck::operator()(const MatmulMultiCoreReuseMultiCastProgramConfig& 
                      (a_.memory_layout() == TensorMemoryLayout::HEIGHT_SHARDED &&
                       out_.memory_layout() == TensorMemoryLayout::HEIGHT_SHARDED),
                  "Output memory layout must be BLOCK_SHARDED, got: {}", out_.memory_layout());
+        TT_FATAL(config.fuse_batch || tiles_.batch == 1,
+                 "Block-sharded output is incompatible with batch > 1 (B={}). Use fuse_batch=True.",
+                 tiles_.batch);
         check_result_blocks(config);
     }
     check_registers(config);
@@ -321,6 +328,10 @@ void ProgramCheck::check_shared_left(
         TT_FATAL(b_.memory_layout() == TensorMemoryLayout::WIDTH_SHARDED,
                  "Operand B can only be interleaved or L1 width sharded.");
         TT_FATAL(config.per_core_N == shard_tiles(call_.b).x, "Shard width must match per core N.");
+        TT_FATAL(call_.bias == nullptr ||
+                     (call_.bias->shard_spec() &&
+                      call_.bias->shard_spec()->shape[1] == call_.b.shard_spec()->shape[1]),
+                 "Bias shard spec width must match second inputs shard spec width.");
     }
 }
 

@@ -1,8 +1,10 @@
 #include <array>
+#include <string_view>
 
 #include "compute/arithmetic.hpp"
 #include "compute/rows.hpp"
 #include "core/chips.hpp"
+#include "core/shard_rules.hpp"
 #include "core/tensor_data.hpp"
 #include "tt-metalium/work_split.hpp"
 #include "ttnn/operations/experimental/transformer/rotary_embedding/rotary_embedding.hpp"
@@ -12,6 +14,7 @@ namespace ttnn::experimental {
 namespace {
 
 using namespace ttcodegen::cpu;
+using tt::tt_metal::CoreCoord;
 using tt::tt_metal::DataType;
 using tt::tt_metal::Layout;
 using tt::tt_metal::MemoryConfig;
@@ -23,6 +26,8 @@ void check_tables(const Tensor& cosines, const Tensor& sines) {
     require_on_device(cosines, "Cosine cache");
     require_on_device(sines, "Sine cache");
     TT_FATAL(cosines.logical_shape() == sines.logical_shape(), "Cos and Sin dims must match");
+    TT_FATAL(cosines.dtype() == sines.dtype(), "Cos and Sin dtypes must match, got {} and {}",
+             cosines.dtype(), sines.dtype());
 }
 
 /// Turns a row of x by its angles: x * cos + rotated * sin, `rotated` given. The products go
@@ -61,15 +66,7 @@ class Turn {
 MemoryConfig rotary_memory(const Tensor& input, const std::optional<MemoryConfig>& asked) {
     const MemoryConfig memory = asked.value_or(input.memory_config());
     const auto& padded = input.padded_shape();
-    if (input.is_sharded()) {
-        const ShardSpec spec = input.memory_config().shard_spec().value();
-        TT_FATAL(input.memory_config().memory_layout() != TensorMemoryLayout::WIDTH_SHARDED,
-                 "Input tensor memory layout must not be WIDTH_SHARDED but got {}",
-                 input.memory_config().memory_layout());
-        TT_FATAL(spec.shape[1] == padded[-1],
-                 "Input tensor shard width ({}) must equal padded width ({})", spec.shape[1],
-                 padded[-1]);
-    }
+    check_whole_rows(input);
     if (!memory.is_sharded()) {
         return memory;
     }
@@ -80,15 +77,44 @@ MemoryConfig rotary_memory(const Tensor& input, const std::optional<MemoryConfig
         return memory.with_shard_spec(input.memory_config().shard_spec());
     }
     constexpr uint32_t tile = 32;
-    constexpr uint32_t side = 8;
+    const CoreCoord grid = input.device()->compute_with_storage_grid_size();
     const auto blocks = static_cast<uint32_t>(padded.volume()) / padded[-1] / tile;
-    uint32_t cores = side * side;
+    auto cores = static_cast<uint32_t>(grid.x * grid.y);
     while (blocks % cores != 0) {
         --cores;
     }
     return memory.with_shard_spec(
-        ShardSpec(tt::tt_metal::num_cores_to_corerangeset(cores, {side, side}, true),
+        ShardSpec(tt::tt_metal::num_cores_to_corerangeset(cores, grid, true),
                   std::array<uint32_t, 2>{blocks / cores * tile, padded[-1]}));
+}
+
+/// In prefill mode each table and the matrix is interleaved, or holds a tile's rows on each core.
+void check_prefill_tables(const Tensor& input, const std::array<const Tensor*, 2>& tables,
+                          const Tensor& matrix) {
+    constexpr uint32_t tile = 32;
+    const auto check = [](const Tensor& tensor, uint32_t width, std::string_view name) {
+        if (!tensor.is_sharded()) {
+            return;
+        }
+        TT_FATAL(tensor.memory_config().memory_layout() == TensorMemoryLayout::HEIGHT_SHARDED,
+                 "{} must be either INTERLEAVED or HEIGHT_SHARDED for prefill RoPE", name);
+        const auto shape = tensor.memory_config().shard_spec().value().shape;
+        TT_FATAL(shape[0] == tile,
+                 "HEIGHT_SHARDED {} shard height must equal TILE_HEIGHT for prefill RoPE", name);
+        TT_FATAL(shape[1] == width,
+                 "HEIGHT_SHARDED {} shard width must equal {} for prefill RoPE, got {}", name,
+                 width, shape[1]);
+    };
+    TT_FATAL(tables[0]->is_sharded() == tables[1]->is_sharded(),
+             "Cos and sin must both be HEIGHT_SHARDED or both be INTERLEAVED for prefill RoPE");
+    for (const Tensor* table : tables) {
+        TT_FATAL(!table->is_sharded() || table->logical_shape()[1] == 1,
+                 "HEIGHT_SHARDED cos/sin in prefill RoPE requires head-broadcast "
+                 "(cos.shape[1]==1), got {}",
+                 table->logical_shape()[1]);
+        check(*table, input.padded_shape()[-1], "Cos or sin tensor");
+    }
+    check(matrix, tile, "Transformation matrix");
 }
 
 /// Refuses tables and matrices that are not placed as the program of a mode reads them.
@@ -102,6 +128,7 @@ void check_llama_memory(const Tensor& input, const std::array<const Tensor*, 2>&
              "Input tensor and output tensor must have same memory layout");
     if (!is_decode_mode) {
         TT_FATAL(!input.is_sharded(), "Input tensor must be interleaved in prefill mode");
+        check_prefill_tables(input, tables, matrix);
         return;
     }
     TT_FATAL(is_by_height(input), "Sharded inputs for RoPE must be HEIGHT_SHARDED.");
@@ -203,9 +230,18 @@ Tensor rotary_embedding_llama(
              "Unsupported input shape {} with caches of shape {}", shape, table);
     TT_FATAL(matrix[3] == 32 && matrix[2] >= 32,
              "Transformation matrix must have 4th dim equal to TILE_WIDTH");
+    TT_FATAL(matrix[0] == 1 && matrix[1] == 1,
+             "Transformation matrix must have 1st & 2nd dim equal to 1, got {}", matrix);
+    TT_FATAL(shape[3] <= 128 || !compute_kernel_config || !compute_kernel_config->fp32_dest_acc_en,
+             "If head_dim is > 128, fp32_dest_acc_en must be False");
     check_llama_memory(input_tensor, {&cos_cache, &sin_cache}, trans_mat, is_decode_mode,
                        output_memory_config(input_tensor, memory_config));
     if (is_decode_mode) {
+        const CoreCoord grid = input_tensor.device()->compute_with_storage_grid_size();
+        TT_FATAL(shape[1] <= grid.x * grid.y,
+                 "In decode mode, RoPE is parallelized over batch dimension, and therefore, batch "
+                 "size ({}) must be less than or equal to the number of cores ({})",
+                 shape[1], grid.x * grid.y);
         TT_FATAL(table[1] == shape[1], "Cos and Sin must have the same batch size as the input");
     } else {
         TT_FATAL(table[0] == 1 && (table[1] == 1 || table[1] == shape[1]),

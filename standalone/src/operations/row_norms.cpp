@@ -35,6 +35,9 @@ void check_row_parameter(const Tensor& input, const Tensor& parameter, std::stri
         for (std::size_t dim = 0; dim + 2 < shape.rank(); ++dim) {
             TT_FATAL(shape.view()[dim] == 1, "{} must be one row, got {}", name, shape);
         }
+        TT_FATAL(parameter.padded_shape()[-2] == kTileSide,
+                 "{} tensor height must equal tile height ({}), got: {}", name, kTileSide,
+                 parameter.padded_shape()[-2]);
         return;
     }
     TT_FATAL(parameter.dtype() == DataType::FLOAT32 || parameter.dtype() == DataType::BFLOAT16,
@@ -54,6 +57,8 @@ void check_arguments(const Tensor& input, const OptionalTensor& weight, const Op
         "Input tensor must be FLOAT32, BFLOAT16, or BFLOAT8_B, got: {}", dtype);
     TT_FATAL(input.memory_config().memory_layout() != TensorMemoryLayout::HEIGHT_SHARDED,
              "Height sharded inputs are not supported.");
+    TT_FATAL(input.layout() == Layout::TILE || !input.is_sharded(),
+             "ROW_MAJOR input is not supported with sharded tensors");
     TT_FATAL(!weight || !bias || weight->layout() == bias->layout(),
              "Gamma and beta must have the same layout!");
     if (weight) {
@@ -165,6 +170,9 @@ void check_norm_program(const Tensor& input,
     TT_FATAL(config.block_h * kTileSide == shards.shape[0],
              "Block height * tile_height must match shard shape[0], got {} vs {}",
              config.block_h * kTileSide, shards.shape[0]);
+    TT_FATAL(config.block_w * kTileSide == shards.shape[1],
+             "Block width * tile_width must match shard shape[1], got {} vs {}",
+             config.block_w * kTileSide, shards.shape[1]);
     if (height == config.block_h) {
         check(1, shards.num_cores());
     } else if (shards.orientation == tt::tt_metal::ShardOrientation::ROW_MAJOR) {

@@ -256,8 +256,20 @@ void check_softmax_program(const Tensor& input, const SoftmaxProgramConfig& prog
     TT_FATAL(config->block_w == shape[1] / kTileSide,
              "block_w ({}) must match the shard width in tiles ({})", config->block_w,
              shape[1] / kTileSide);
-    TT_FATAL(!mask || mask->is_sharded() || config->block_w * kTileSide == input.padded_shape()[-1],
+    if (!mask || mask->is_sharded()) {
+        return;
+    }
+    TT_FATAL(config->block_w * kTileSide == input.padded_shape()[-1],
              "shard width must equal to input tensor shape[3]!");
+    TT_FATAL(config->block_w % config->subblock_w == 0,
+             "block_w must be divisible by subblock_w, got {} and {}", config->block_w,
+             config->subblock_w);
+    const std::size_t blocks =
+        input.padded_shape().volume() / (config->block_w * config->block_h * kTileSide * kTileSide);
+    const std::size_t cores =
+        config->compute_with_storage_grid_size.x * config->compute_with_storage_grid_size.y;
+    TT_FATAL(blocks == cores, "number of shards ({}) must equal to number of cores ({})", blocks,
+             cores);
 }
 
 }  // namespace

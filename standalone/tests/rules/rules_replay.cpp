@@ -3,11 +3,14 @@
 //
 //     rules_replay <table> <differences> [--selection] [<operation>...]
 //
+// Where $RULES_REFUSALS names a file, the messages of all refusals that agree are written to it.
+//
 // Ends with status 1 if a row differs that <differences> does not list, or if a line there matches
 // no row that differs, which is not asked of a selection of rows or operations.
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -46,6 +49,7 @@ struct Replay {
     std::map<std::string, Counts> counts;
     std::map<std::string, std::size_t> skipped;
     std::map<std::string, std::size_t> shown;
+    std::set<std::string> refusals;
 };
 
 constexpr std::size_t kShownRows = 8;
@@ -164,6 +168,9 @@ Outcome replay_row(Replay& replay, const Row& row) {
     } catch (const std::exception& refusal) {
         same = !row.accepted();
         found = std::string("refused: ") + refusal.what();
+        if (same) {
+            replay.refusals.insert(refusal.what());
+        }
     }
     if (same) {
         return Outcome::agrees;
@@ -219,6 +226,18 @@ bool report(const Replay& replay, bool all_operations) {
     return fine;
 }
 
+void write_refusals(const Replay& replay) {
+    const char* const file = std::getenv("RULES_REFUSALS");
+    if (file == nullptr) {
+        return;
+    }
+    std::ofstream stream(file);
+    for (std::string message : replay.refusals) {
+        std::replace(message.begin(), message.end(), '\n', ' ');
+        stream << message << '\n';
+    }
+}
+
 int run(int argc, char** argv) {
     Replay replay;
     const auto rows = read_rows(argv[1]);
@@ -232,6 +251,7 @@ int run(int argc, char** argv) {
             count(replay.counts[row.op], replay_row(replay, row));
         }
     }
+    write_refusals(replay);
     return report(replay, wanted.empty() && !is_selection) ? 0 : 1;
 }
 

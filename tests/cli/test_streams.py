@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -107,3 +109,37 @@ def test_files_that_declare_more_than_may_be_had(
     assert done.returncode in status, done.stderr
     if command == "run":
         assert "GiB for its tensors, there are" in done.stderr
+
+
+_WAITS = """
+import subprocess, sys, threading
+from ttcodegen.cli.entry import run_program
+
+def command(_):
+    child = subprocess.Popen(["sleep", "60"])
+    print(child.pid, flush=True)
+    threading.Thread(target=child.wait, daemon=True).start()
+    threading.Event().wait()
+
+sys.exit(run_program("ttcodegen", command, None))
+"""
+
+
+def test_an_interrupt_ends_what_the_program_started() -> None:
+    """Sent to the program alone, as a supervisor does; the child is in no thread that notices."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _WAITS], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as program:
+        assert program.stdout is not None
+        child = int(program.stdout.readline())
+        program.send_signal(signal.SIGINT)
+        _, said = program.communicate(timeout=60)
+    assert program.returncode == 130
+    assert said == "ttcodegen: interrupted\n"
+    state = Path(f"/proc/{child}/stat")
+    for _ in range(100):
+        if not state.exists() or state.read_text().split()[2] == "Z":
+            return
+        time.sleep(0.1)
+    os.kill(child, signal.SIGKILL)
+    pytest.fail("the child runs on")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import gc
 import io
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from enum import IntEnum
@@ -89,7 +91,25 @@ def run_program(
         return ExitStatus.WRONG_INPUT
     except KeyboardInterrupt:
         report(Level.ERROR, f"{program}: interrupted")
+        if argv is None:
+            _end_children()
         return ExitStatus.INTERRUPTED
+
+
+def _end_children() -> None:
+    """Ends what was started and runs on, such as a build that another thread waits for: an
+    interrupt reaches all of a terminal's programs, one that is sent to a process that one alone."""
+    found = "".join(_text(file) for file in Path("/proc/self/task").glob("*/children"))
+    for child in map(int, found.split()):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(child, signal.SIGTERM)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text() + " "
+    except OSError:
+        return ""
 
 
 class _ClosedOutput(io.TextIOBase):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
 import re
 import subprocess
@@ -51,6 +52,7 @@ from scripts.kernel_check_toolchain import (
     release_of,
 )
 from scripts.link_check import LinkCheckError
+from ttcodegen.systems.releases import DEFAULT_RELEASE, RELEASES
 
 ROOT = Path(__file__).resolve().parent.parent
 DIAGNOSTIC = re.compile(r"^(?P<file>/[^:\n]*):(?P<line>\d+):(?P<column>\d+): (?P<kind>[a-z ]+): ")
@@ -343,6 +345,22 @@ def _configurations(options: argparse.Namespace) -> list[KernelConfiguration]:
     return found
 
 
+def _release_of_projects(inputs: Sequence[Path]) -> str:
+    """The release that all of the inputs are written for; the default one of kernels alone.
+
+    Raises ConfigurationError if they are written for several.
+    """
+    manifests = [path / "manifest.json" if path.is_dir() else path for path in inputs]
+    found = {
+        json.loads(path.read_text(encoding="utf-8")).get("tt_metal_release", DEFAULT_RELEASE)
+        for path in manifests
+        if path.suffix == ".json"
+    }
+    if len(found) > 1:
+        raise ConfigurationError(f"written for several releases: {', '.join(sorted(found))}")
+    return found.pop() if found else DEFAULT_RELEASE
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -351,6 +369,7 @@ def _parser() -> argparse.ArgumentParser:
         "inputs", nargs="+", type=Path, help="projects, manifests, or kernels (.cpp)"
     )
     parser.add_argument("--arch", choices=ARCHITECTURES, help="instead of the manifest's")
+    parser.add_argument("--release", choices=RELEASES, help="of tt-metal; that of the projects")
     parser.add_argument("--ttnn", type=Path, help="the folder ttnn of an unpacked wheel")
     parser.add_argument("--clang", help="the compiler; without it the newest that is installed")
     parser.add_argument("--cache", type=Path, default=ROOT / "build")
@@ -377,7 +396,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         configurations = _configurations(options)
         clang = find_clang(options.clang)
-        device = device_headers(options.cache / "wheels", options.ttnn)
+        release = options.release or _release_of_projects(options.inputs)
+        device = device_headers(options.cache / "wheels", options.ttnn, release)
         check = KernelCheck(clang, device, options.cache / "kernel_check")
         found = check.check(configurations)
     except (ConfigurationError, ToolchainError, LinkCheckError, OSError, ValueError) as error:
@@ -386,7 +406,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for fault in found:
         print(fault, file=sys.stderr)
     if found:
-        print(f"{len(found)} faults against ttnn {release_of(options.ttnn)}", file=sys.stderr)
+        print(
+            f"{len(found)} faults against ttnn {release_of(options.ttnn, release)}", file=sys.stderr
+        )
     return 1 if found else 0
 
 

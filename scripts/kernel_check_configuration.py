@@ -315,6 +315,9 @@ def descriptors(configuration: KernelConfiguration) -> str:
         "#ifdef UCK_CHLKC_MATH",
         '#include "llk_defs.h"',
         f"constexpr auto MATH_FIDELITY = static_cast<ckernel::MathFidelity>({fidelity});",
+        "#endif",
+        # Later releases have functions of the vector unit that the packer runs.
+        '#if defined(UCK_CHLKC_MATH) || __has_include("api/compute/transpose.h")',
         f"constexpr bool APPROX = {str(configuration.math_approx_mode).lower()};",
         "#endif",
         _formats("std::int32_t", "unpack_src_format", stored),

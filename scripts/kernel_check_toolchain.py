@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scripts.kernel_check_configuration import KernelConfiguration, descriptors
-from scripts.link_check import RELEASE, wheel_file
+from scripts.link_check import wheel_file
+from ttcodegen.systems.releases import DEFAULT_RELEASE
 
 INCLUDE = Path(__file__).resolve().parent / "kernel_check_include"
 NEWEST_CLANG, OLDEST_CLANG = 30, 14
@@ -36,6 +37,7 @@ DEVICE_FOLDERS = (
     "tt_metal/kernels/",
     "tt_metal/tools/",
     "tt_metal/tt-llk/common/",
+    "tt_metal/tt-llk/tools/include/",
     "tt_metal/tt-llk/tt_llk_blackhole/",
     "tt_metal/tt-llk/tt_llk_wormhole_b0/",
     "ttnn/cpp/",
@@ -51,6 +53,10 @@ MENDS = {
     r"\.template (get_noc_addr_from_bank_id\()": r".\1",
 }
 """Replacements of header text that clang and GCC read differently."""
+
+
+FIRST_SFPI = "tt_metal/hw/inc/api/compute/transpose_wh.h"
+"""A header that releases have whose vector code is written for the older form of sfpi.h."""
 
 
 class ToolchainError(Exception):
@@ -108,7 +114,9 @@ def processors(configuration: KernelConfiguration) -> tuple[Processor, ...]:
     return (DATA_MOVEMENT[configuration.processor],)
 
 
-def _device_sources(unpacked: Path | None, cache: Path) -> Iterator[tuple[str, bytes]]:
+def _device_sources(
+    unpacked: Path | None, cache: Path, release: str
+) -> Iterator[tuple[str, bytes]]:
     """Paths below ttnn and contents of the device's sources, from the wheel or its folder."""
     if unpacked is not None:
         for folder in DEVICE_FOLDERS:
@@ -116,28 +124,31 @@ def _device_sources(unpacked: Path | None, cache: Path) -> Iterator[tuple[str, b
                 if path.is_file():
                     yield path.relative_to(unpacked).as_posix(), path.read_bytes()
         return
-    with zipfile.ZipFile(wheel_file(cache)) as wheel:
+    with zipfile.ZipFile(wheel_file(cache, release)) as wheel:
         for name in wheel.namelist():
             path = name.removeprefix("ttnn/")
             if path.startswith(DEVICE_FOLDERS):
                 yield path, wheel.read(name)
 
 
-def release_of(unpacked: Path | None) -> str:
-    """The release of an unpacked wheel, by the metadata beside its folder `ttnn`; that of the
-    project without one."""
+def release_of(unpacked: Path | None, release: str = DEFAULT_RELEASE) -> str:
+    """The release of an unpacked wheel, by the metadata beside its folder `ttnn`; the one that is
+    named without one."""
     if unpacked is None:
-        return RELEASE
+        return release
     beside = sorted(unpacked.resolve().parent.glob("ttnn-*.dist-info"))
     return beside[0].name.removeprefix("ttnn-").removesuffix(".dist-info") if beside else "unknown"
 
 
-def device_headers(cache: Path, unpacked: Path | None = None) -> Path:
-    """The folder with the device headers of the release, made in `cache` if it is not there yet.
+def device_headers(
+    cache: Path, unpacked: Path | None = None, release: str = DEFAULT_RELEASE
+) -> Path:
+    """The folder with the device headers of a release, made in `cache` if it is not there yet.
 
     Args:
         cache: where the wheel is downloaded to and the headers are kept.
         unpacked: the folder `ttnn` of an unpacked wheel, which is taken instead of a download.
+        release: the release that is downloaded otherwise.
 
     Raises:
         LinkCheckError: the wheel cannot be had.
@@ -148,13 +159,13 @@ def device_headers(cache: Path, unpacked: Path | None = None) -> Path:
     place = "" if unpacked is None else str(unpacked.resolve())
     made_from = repr((MENDS, DEVICE_FOLDERS, place)).encode()
     mends = hashlib.sha256(made_from).hexdigest()[:12]
-    folder = cache / f"ttnn-{release_of(unpacked)}-device-{mends}"
+    folder = cache / f"ttnn-{release_of(unpacked, release)}-device-{mends}"
     if folder.is_dir():
         return folder
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache) as temporary:
         made = Path(temporary) / "device"
-        for path, content in _device_sources(unpacked, cache):
+        for path, content in _device_sources(unpacked, cache, release):
             if not path.endswith((".h", ".hpp", ".inl", ".inc", ".def", ".cc", ".cpp")):
                 continue
             text = content.decode("utf-8", errors="replace")
@@ -274,8 +285,10 @@ _OPTIONS = (
 )
 
 
-def _system_folders(clang: Clang) -> list[str]:
-    folders = (INCLUDE, *clang.system_headers)
+def _system_folders(clang: Clang, device: Path | None = None) -> list[str]:
+    """Include folders of ours and of the compiler; what device headers include comes first."""
+    later = device is not None and not device.joinpath(FIRST_SFPI).is_file()
+    folders = (*(INCLUDE / "sfpi_2026",) * later, INCLUDE, *clang.system_headers)
     return [argument for folder in folders for argument in ("-isystem", str(folder))]
 
 
@@ -327,6 +340,7 @@ def _include_folders(arch: str, compute: bool) -> list[str]:
         f"tt_metal/tt-llk/tt_llk_{arch}/common/inc",
         f"tt_metal/tt-llk/tt_llk_{arch}/llk_lib",
         "tt_metal/tt-llk/common",
+        "tt_metal/tt-llk/tools/include",
         "tt_metal/hw/firmware/src/tt-1xx",
     ]
     return folders + [f"{kernels}/llk_api", f"{kernels}/llk_api/llk_sfpu"] * compute
@@ -404,7 +418,7 @@ def command(
         *(f"-D{macro}" for macro in _macros(configuration, processor)),
         f"-I{generated}",
         f"-I{configuration.file.parent}",
-        *_system_folders(clang),
+        *_system_folders(clang, device),
         *(argument for name in folders for argument in ("-isystem", str(device / name))),
         str(device / "tt_metal/hw/firmware/src/tt-1xx" / processor.source),
     ]

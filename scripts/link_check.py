@@ -1,5 +1,6 @@
 """Links object files against the libraries of the released ttnn wheel and names what is missing.
 
+    scripts/link_check.py --project out                # what a project calls, of its own release
     scripts/link_check.py model.o                      # what emitted code calls
     scripts/link_check.py --surface libttcodegen_cpu.a # every function that the CPU backend defines
 
@@ -13,7 +14,11 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import hashlib
+import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,10 +27,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ttcodegen.systems.releases import DEFAULT_RELEASE
+from ttcodegen.project.cpu_backend import public_headers
+from ttcodegen.systems.releases import DEFAULT_RELEASE, RELEASES, release_named
 
 ROOT = Path(__file__).resolve().parent.parent
-RELEASE = DEFAULT_RELEASE
 LIBRARIES = ("_ttnncpp.so", "libtt_metal.so")
 PIP_OPTIONS = (
     "--no-deps",
@@ -34,6 +39,8 @@ PIP_OPTIONS = (
     "--platform=manylinux_2_34_x86_64",
     "--dest",
 )
+EXACT = "TTCODEGEN_EXACT_DECLARATIONS"
+"""Makes namespaces and types of our declarations those of the release."""
 LINKER_OPTIONS = (
     "-Wl,--allow-shlib-undefined",
     "-Wl,--warn-unresolved-symbols",
@@ -86,26 +93,26 @@ def demangle(symbols: Sequence[str]) -> list[str]:
     return _run(["c++filt"], "\n".join(symbols)).splitlines() if symbols else []
 
 
-def wheel_file(cache: Path) -> Path:
-    """The wheel of the release; downloaded into `cache` if it is not there."""
-    pattern = f"ttnn-{RELEASE}-*.whl"
+def wheel_file(cache: Path, release: str = DEFAULT_RELEASE) -> Path:
+    """The wheel of a release; downloaded into `cache` if it is not there."""
+    pattern = f"ttnn-{release}-*.whl"
     if not any(cache.glob(pattern)):
         cache.mkdir(parents=True, exist_ok=True)
         options = (*PIP_OPTIONS, str(cache))
-        _run((sys.executable, "-m", "pip", "download", f"ttnn=={RELEASE}", *options))
+        _run((sys.executable, "-m", "pip", "download", f"ttnn=={release}", *options))
     wheels = sorted(cache.glob(pattern))
     if not wheels:
-        raise LinkCheckError(f"pip downloaded no wheel of ttnn {RELEASE} to {cache}")
+        raise LinkCheckError(f"pip downloaded no wheel of ttnn {release} to {cache}")
     return wheels[0]
 
 
-def wheel_libraries(cache: Path) -> Path:
+def wheel_libraries(cache: Path, release: str = DEFAULT_RELEASE) -> Path:
     """The folder with the libraries of the wheel; downloads and unpacks it into `cache` once."""
-    unpacked = cache / f"ttnn-{RELEASE}"
+    unpacked = cache / f"ttnn-{release}"
     libraries = unpacked / "ttnn" / "build" / "lib"
     if all((libraries / name).is_file() for name in LIBRARIES):
         return libraries
-    with zipfile.ZipFile(wheel_file(cache)) as wheel:
+    with zipfile.ZipFile(wheel_file(cache, release)) as wheel:
         members = [name for name in wheel.namelist() if name.startswith("ttnn/build/lib/")]
         wheel.extractall(unpacked, members)
     return libraries
@@ -155,6 +162,71 @@ def undefined_symbols(objects: Sequence[Path], libraries: Path, folder: Path) ->
     return sorted(set(re.findall(r"undefined reference to `([^']+)'", output)))
 
 
+def project_objects(project: Path, cache: Path, release: str) -> list[Path]:
+    """Object files of the sources of a project, compiled against the declarations of a release.
+
+    What projects share is compiled once: `cache` keeps it by its content.
+
+    Raises LinkCheckError if a source does not compile.
+    """
+    folder, command = _declarations(cache, release)
+    includes = (project, project / "src", project / "include")
+    command += [option for path in includes for option in ("-I", str(path))]
+    support = hashlib.sha256()
+    for path in sorted(project.glob("support/**/*.h*")):
+        support.update(path.read_bytes())
+    objects: list[Path] = []
+    for source in sorted((*project.glob("src/**/*.cpp"), *project.glob("support/**/*.cpp"))):
+        content = support.copy()
+        content.update(source.read_bytes())
+        if source.is_relative_to(project / "src"):
+            for path in sorted(project.glob("src/**/*.h*")):
+                content.update(path.read_bytes())
+        target = folder / f"{source.stem}-{content.hexdigest()[:16]}.o"
+        if not target.is_file():
+            unfinished = target.with_suffix(f".{os.getpid()}")
+            _run([*command, "-c", str(source), "-o", str(unfinished)])
+            unfinished.replace(target)
+        objects.append(target)
+    return objects
+
+
+def _declarations(cache: Path, release: str) -> tuple[Path, list[str]]:
+    """The folder for what is compiled against the declarations of a release, as they are now, and
+    the command that does so; they are precompiled once.
+
+    Raises LinkCheckError if what a release declares otherwise no longer fits our headers.
+    """
+    ours, patch = ROOT / "standalone" / "include", declarations_patch(release)
+    command = ["g++", "-std=c++20", "-O0", "-w"]
+    command += [f"-D{name}" for name in (*release_named(release).definitions, EXACT)]
+    content = hashlib.sha256(repr(command).encode())
+    for path in (*sorted(p for p in ours.rglob("*") if p.is_file()), patch):
+        content.update(path.read_bytes() if path.is_file() else b"")
+    folder = cache / f"{release}-{content.hexdigest()[:12]}"
+    include = folder / "include"
+    header = folder / "declarations.hpp"
+    command += ["-I", str(include)]
+    made = Path(f"{header}.gch")
+    if not made.is_file():
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(ours, include)
+        if patch.is_file():
+            _run(["patch", "-p1", "-s", "-d", str(include), "-i", str(patch)])
+        names = [name for names in public_headers(include).values() for name in names]
+        lines = [f"#include <{name}>" for name in dict.fromkeys(names)]
+        header.write_text("\n".join(["#pragma once", *lines, ""]), encoding="utf-8")
+        unfinished = made.with_suffix(f".{os.getpid()}")
+        _run([*command, "-x", "c++-header", str(header), "-o", str(unfinished)])
+        unfinished.replace(made)
+    return folder, [*command, "-include", str(header)]
+
+
+def declarations_patch(release: str) -> Path:
+    """What a release declares otherwise than our headers, as a patch of standalone/include."""
+    return ROOT / "standalone" / "releases" / f"tt_metal_{release.replace('.', '_')}.patch"
+
+
 def check(
     objects: Sequence[Path],
     surfaces: Sequence[Path],
@@ -197,22 +269,51 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="LIBRARY",
         help="check every API function that this static library defines",
     )
+    parser.add_argument(
+        "--project",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FOLDER",
+        help="check what a project calls, in the release that it is written for",
+    )
+    parser.add_argument("--release", choices=RELEASES, help="of tt-metal; that of the projects")
     parser.add_argument("--lib-dir", type=Path, help="the wheel's unpacked ttnn/build/lib")
     parser.add_argument("--cache", type=Path, default=ROOT / "build" / "wheels")
     parser.add_argument("--header-only", type=Path, default=ROOT / "standalone/header_only.txt")
     options = parser.parse_args(arguments)
-    if not options.objects and not options.surface:
-        parser.error("nothing to check: name object files or --surface")
+    if not options.objects and not options.surface and not options.project:
+        parser.error("nothing to check: name object files, --project or --surface")
+    header_only = read_header_only(options.header_only)
+    status = 0
     try:
-        libraries = options.lib_dir or wheel_libraries(options.cache)
-        missing = check(
-            options.objects, options.surface, libraries, read_header_only(options.header_only)
-        )
+        for project in options.project:
+            release = options.release or project_release(project)
+            libraries = options.lib_dir or wheel_libraries(options.cache, release)
+            objects = project_objects(project, ROOT / "build" / "link_check", release)
+            missing = check(objects, [], libraries, header_only)
+            status |= _report(missing, release, f"{project}: ")
+        if options.objects or options.surface:
+            release = options.release or DEFAULT_RELEASE
+            libraries = options.lib_dir or wheel_libraries(options.cache, release)
+            missing = check(options.objects, options.surface, libraries, header_only)
+            status |= _report(missing, release)
     except (LinkCheckError, OSError) as error:
         print(f"link check: {error}", file=sys.stderr)
         return 2
+    return status
+
+
+def project_release(project: Path) -> str:
+    """The release that a project is written for, as its manifest says."""
+    manifest = json.loads((project / "manifest.json").read_text(encoding="utf-8"))
+    return str(manifest["tt_metal_release"])
+
+
+def _report(missing: Sequence[str], release: str, where: str = "") -> int:
+    """Prints what is missing; returns 1 if anything is."""
     for name in missing:
-        print(f"not in ttnn {RELEASE}: {name}", file=sys.stderr)
+        print(f"{where}not in ttnn {release}: {name}", file=sys.stderr)
     return 1 if missing else 0
 
 

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ttcodegen.systems.releases import DEFAULT_RELEASE
+from ttcodegen.systems.releases import DEFAULT_RELEASE, RELEASES
 
 VERSIONS = ("3.12", "3.10")
 """The versions of Python that the package has wheels for, the preferred one first."""
@@ -28,12 +28,13 @@ class NoEnvironment(Exception):
     """The environment cannot be made here."""
 
 
-def ttnn_python(folder: Path, wheel: Path | None = None) -> Path:
+def ttnn_python(folder: Path, wheel: Path | None = None, release: str = DEFAULT_RELEASE) -> Path:
     """The Python of the environment in a folder, which is made if it is not there.
 
     Args:
         folder: where it is, or is to be.
         wheel: the package for the first of the versions, if it was downloaded before.
+        release: the version of the package.
 
     Raises:
         NoEnvironment: if there is no Python for it, or the package cannot be had.
@@ -44,7 +45,7 @@ def ttnn_python(folder: Path, wheel: Path | None = None) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     interpreter, version = _interpreter(folder)
     _run([interpreter, "-m", "venv", str(folder)])
-    package = str(wheel) if wheel and version == VERSIONS[0] else f"ttnn=={DEFAULT_RELEASE}"
+    package = str(wheel) if wheel and version == VERSIONS[0] else f"ttnn=={release}"
     install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     _run([*install, "--no-deps", package])
     _run([*install, *NEEDED])
@@ -93,9 +94,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Makes the environment; returns the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--release", choices=RELEASES, default=DEFAULT_RELEASE)
     options = parser.parse_args(arguments)
     try:
-        print(ttnn_python(options.folder.resolve()))
+        print(ttnn_python(options.folder.resolve(), release=options.release))
     except NoEnvironment as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from scripts.kernel_check_toolchain import release_of
-from scripts.link_check import RELEASE
+from ttcodegen.systems.releases import DEFAULT_RELEASE, RELEASES
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "kernel_check.py"
 
@@ -17,7 +17,8 @@ def test_the_release_is_that_of_the_wheel_that_was_given(tmp_path: Path) -> None
     (tmp_path / "ttnn").mkdir()
     (tmp_path / "ttnn-0.81.1.dist-info").mkdir()
     assert release_of(tmp_path / "ttnn") == "0.81.1"
-    assert release_of(None) == RELEASE
+    assert release_of(None) == DEFAULT_RELEASE
+    assert release_of(None, RELEASES[-1]) == RELEASES[-1]
 
 
 def test_a_folder_without_metadata_is_of_no_known_release(tmp_path: Path) -> None:

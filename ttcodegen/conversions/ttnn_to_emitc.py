@@ -97,7 +97,7 @@ def convert_ttnn_to_emitc(
         release: the tt-metal release that the calls are written for.
         trace: whether calls are captured as traces of the device.
     """
-    facts = SourceFacts()
+    facts = SourceFacts(release)
     facts.tuning.has_traces = trace
     facts.own_headers.add(f"{name}.hpp")
     facts.tuning.collect(entries)

@@ -1,7 +1,7 @@
 """Operations of TT-Lang that calls of the library surround: their kernels, and functions that run
 them with `ttnn::generic_op`.
 
-Sources: ttnn/cpp/ttnn/operations/generic of tt-metal 0.70.1, and program_descriptors.hpp.
+Sources: ttnn/cpp/ttnn/operations/generic of tt-metal, and program_descriptors.hpp.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from ttcodegen.ops.tt_lang import (
 )
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
+from ttcodegen.systems.releases import release_named
 
 _MEMORIES = {"dram": "ttnn::DRAM_MEMORY_CONFIG", "l1": "ttnn::L1_MEMORY_CONFIG"}
 
@@ -120,7 +121,7 @@ def write_called_operations(
     called = list(known.values())
     programs = tuple(each.device_program for each in called)
     functions = {f.sym_name.data: f for each in called for f in each.program.kernels}
-    kernels = kernel_files(programs, kernel_cpp(functions, programs, title))
+    kernels = kernel_files(programs, kernel_cpp(functions, programs, title, release_named(release)))
     for path, text in {**kernels.files, **_sources(name, called, kernels.paths, title)}.items():
         open_file(module, path).verbatim(text.removesuffix("\n"))
     return CalledOperations(programs, kernels.paths, launches)

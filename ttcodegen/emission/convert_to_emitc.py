@@ -40,6 +40,8 @@ from ttcodegen.emitc.builder import open_file
 from ttcodegen.emitc.printer import print_file, print_module
 from ttcodegen.emitc.statements import FileOp
 from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.systems.releases import release_named
+from ttcodegen.systems.releases.release import Release
 from ttcodegen.transforms.rebuilding import body_of
 
 # The conversion of the kernels of device programs to C++ files as a pass.
@@ -68,7 +70,9 @@ class ConvertTTKernelToEmitC(FileEmission):
         title = title_of(self.cpp_name(op), self.source_hash(op), self.release)
         programs = device_programs(hosts)
         functions = {function.sym_name.data: function for function in functions_of(op)}
-        kernels = kernel_files(programs, kernel_cpp(functions, programs, title))
+        kernels = kernel_files(
+            programs, kernel_cpp(functions, programs, title, release_named(self.release))
+        )
         paths: dict[str, dict[str, str]] = {}
         for (program, kernel), path in kernels.paths.items():
             paths.setdefault(program, {})[kernel] = path
@@ -109,7 +113,10 @@ def lift_programs_of_2024(module: ModuleOp) -> None:
 
 
 def kernel_cpp(
-    functions: Mapping[str, FuncOp], programs: Sequence[DeviceProgram], title: str
+    functions: Mapping[str, FuncOp],
+    programs: Sequence[DeviceProgram],
+    title: str,
+    release: Release,
 ) -> dict[str, str]:
     """The C++ of the kernels of programs, by the symbols of their functions.
 
@@ -117,6 +124,7 @@ def kernel_cpp(
         functions: those of the kernels among others, by their symbols.
         programs: the programs.
         title: the lines at the head of each file.
+        release: the release of tt-metal that the functions are those of.
     """
     holder = ModuleOp([])
     paths: dict[str, str] = {}
@@ -125,7 +133,7 @@ def kernel_cpp(
             if kernel.function not in paths:
                 path = paths[kernel.function] = f"kernels/{len(paths)}.cpp"
                 file = open_file(holder, path)
-                write_kernel(file, functions[kernel.function], kernel, program, title)
+                write_kernel(file, functions[kernel.function], kernel, program, title, release)
     texts = print_module(holder)
     return {symbol: texts[path] for symbol, path in paths.items()}
 

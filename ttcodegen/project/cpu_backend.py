@@ -474,7 +474,7 @@ def _precompile(folder: Path, toolchain: Toolchain, target: str) -> None:
     if is_intact(seal):
         return
     header.parent.mkdir(exist_ok=True)
-    names = _headers(folder / "include")[target]
+    names = public_headers(folder / "include")[target]
     header.write_text("#pragma once\n" + "".join(f"#include <{name}>\n" for name in names))
     command = _compile_command(folder, toolchain)
     command += ["-x", "c++-header", str(header), "-o", str(made)]
@@ -484,7 +484,7 @@ def _precompile(folder: Path, toolchain: Toolchain, target: str) -> None:
     vouch_for(seal, [path for path in (header, made) if path.exists()])
 
 
-def _headers(include: Path) -> dict[str, list[str]]:
+def public_headers(include: Path) -> dict[str, list[str]]:
     """The headers that projects include, by target."""
     operations = [
         path.relative_to(include) for path in include.joinpath("ttnn", "operations").rglob("*.hpp")

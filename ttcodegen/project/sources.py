@@ -27,6 +27,7 @@ from ttcodegen.emitc.formatting import start_formatting
 from ttcodegen.emitc.spelling import comment_line, string_literal
 from ttcodegen.naming.arguments import prepare_name
 from ttcodegen.project.edits import LINES, formatted_lines, lines_archive
+from ttcodegen.systems.releases import release_named
 from ttcodegen.version import __version__
 
 if TYPE_CHECKING:
@@ -146,7 +147,18 @@ def render_project_files(module: ModuleDescription, sources: Mapping[str, str]) 
         for path, template in templates.items()
     }
     copied = {path: template_text(path) for path in _COPIED}
-    return {**rendered, **copied, **support}
+    return {**rendered, **copied, **in_release(support, module.release)}
+
+
+def in_release(support: Mapping[str, str], release: str) -> dict[str, str]:
+    """Support files with the names that a release has for what they use, by path."""
+    names = release_named(release).names
+    found = dict(support)
+    for path, text in support.items():
+        for before, after in names.items():
+            text = text.replace(before, after)
+        found[path] = text
+    return found
 
 
 def _context(module: ModuleDescription) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def expected_calls(binary: Binary, programs: Sequence[str]) -> list[ExpectedCall
         CompileError: if the file has ops or attributes that this version does not know.
     """
     module = module_of(binary)
-    facts = SourceFacts()
+    facts = SourceFacts(binary.release)
     facts.tuning.collect(entries(module))
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
     return [

@@ -21,8 +21,9 @@ from ttcodegen.emitc.spelling import NameScope, Text, identifier
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.naming.functions import shape_parameter_name
 from ttcodegen.naming.values import ValueNames
-from ttcodegen.ops.core.calls import PARAMETERS, SIZES, Argument, Call, Use, cpp_text
+from ttcodegen.ops.core.calls import PARAMETERS, SIZES, Argument, Call, Use, cpp_text, in_release
 from ttcodegen.ops.core.definition import TTNNDefinition
+from ttcodegen.systems.releases import DEFAULT_RELEASE, release_named
 
 # Expressions taken apart: what stays the same where equal statements become one function, and
 # what such a function is called with.
@@ -233,7 +234,9 @@ class Statement:
 class SourceFacts:
     """Declarations that the statements of a source file need."""
 
-    def __init__(self) -> None:
+    def __init__(self, release: str = DEFAULT_RELEASE) -> None:
+        self.release = release_named(release)
+        """The release of tt-metal that calls are written for."""
         self.own_headers: set[str] = set()
         self.headers: set[str] = set()
         self.constants: list[ConstantFile] = []
@@ -322,16 +325,27 @@ class Recorder(StatementRecorder):
         self.facts.own_headers.add(header)
 
     def call(self, callee: str, *arguments: Argument, type: str = TENSOR) -> Argument:
-        return Call(callee, arguments, type)
+        return self._library_call(callee, arguments, type)
 
     def nested(self, callee: str, *arguments: Argument, type: str = TENSOR) -> Argument:
-        return Call(callee, arguments, type)
+        return self._library_call(callee, arguments, type)
 
     def bind_several(self, results: Sequence[SSAValue], callee: str, *arguments: Argument) -> None:
-        self._add(Call(callee, arguments, TENSOR), results)
+        self._add(self._library_call(callee, arguments, TENSOR), results)
 
     def run(self, callee: str, *arguments: Argument) -> None:
-        self._add(Call(callee, arguments, "void"), ())
+        self._add(self._library_call(callee, arguments, "void"), ())
+
+    def _library_call(self, callee: str, arguments: tuple[Argument, ...], type: str) -> Call:
+        """A call in the form that the release takes it in."""
+        release = self.facts.release
+        if callee in release.absent_calls:
+            raise CompileError(
+                f"tt-metal {release.name} has no '{callee}'",
+                self._op,
+                remedy=release.absent_calls[callee],
+            )
+        return in_release(Call(callee, arguments, type), release)
 
     def literal(self, text: str, type: str) -> Argument:
         return Call(text, (), type, "literal")

@@ -48,7 +48,7 @@ from ttcodegen.dialects.ttkernel.attributes import (
     TileCacheType,
 )
 from ttcodegen.dialects.ttkernel.dataflow_table import DATAFLOW_HEADER
-from ttcodegen.dialects.ttkernel.definition import CallForm
+from ttcodegen.dialects.ttkernel.definition import CallForm, KernelFunction
 from ttcodegen.dialects.ttkernel.operation import (
     BITS,
     COMMENT,
@@ -56,7 +56,8 @@ from ttcodegen.dialects.ttkernel.operation import (
     TTKernelOp,
     constant_integer,
     cpp_type,
-    kernel_call,
+    functions_in,
+    kernel_calls,
 )
 from ttcodegen.dialects.ttmetal.programs import (
     ACCESSOR_ARGUMENTS,
@@ -73,6 +74,8 @@ from ttcodegen.emitc.spelling import Text, float_value, identifier, string_liter
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.naming.sources import constant_name, name_in_text
 from ttcodegen.ops.core.calls import MOST_UNNAMED
+from ttcodegen.systems.releases import CATALOGUE_RELEASE
+from ttcodegen.systems.releases.release import Release
 from ttcodegen.transforms.rebuilding import body_of
 
 PRINT = "ttkernel.dprint"
@@ -102,6 +105,7 @@ def write_kernel(
     kernel: Kernel,
     program: Program,
     title: str,
+    release: Release = CATALOGUE_RELEASE,
 ) -> None:
     """Writes the file of a kernel.
 
@@ -111,13 +115,14 @@ def write_kernel(
         kernel: its arguments.
         program: what it belongs to.
         title: lines for the head of the file.
+        release: the release of tt-metal that the functions are those of.
 
     Raises:
         CompileError: if an op has no C++.
         ValueError: if the function uses arguments that the kernel has not.
     """
     settle_zones(function)
-    writer = _KernelWriter(file, function, kernel, program)
+    writer = _KernelWriter(file, function, kernel, program, release)
     writer.write_arguments(function)
     writer.write_ops(body_of(function).ops)
     writer.finish()
@@ -128,7 +133,7 @@ _INCLUDED_BEFORE = {
     "api/compute/binary_comp.h": "api/compute/atan2.h",
     "api/compute/eltwise_unary/cbrt.h": "api/compute/bcast.h",
 }
-"""Headers of tt-metal 0.70.1 that compile only after another; includes are sorted by name."""
+"""Headers of tt-metal that compile only after another; includes are sorted by name."""
 
 
 def _prepend(file: EmitCBuilder, title: str, headers: set[str]) -> None:
@@ -154,9 +159,15 @@ class _KernelWriter(KernelFunctions):
     """Writes the body of a kernel."""
 
     def __init__(
-        self, file: EmitCBuilder, function: FuncOp, kernel: Kernel, program: Program
+        self,
+        file: EmitCBuilder,
+        function: FuncOp,
+        kernel: Kernel,
+        program: Program,
+        release: Release,
     ) -> None:
         super().__init__(file, function, kernel, program)
+        self._release = release
         self._around_zones: list[EmitCBuilder] = []
         """The builders that contain the open zones."""
 
@@ -398,7 +409,12 @@ class _KernelWriter(KernelFunctions):
         if form is not None:
             form(self, op)
             return
-        call = kernel_call(op, self.thread)
+        functions = functions_in(op.definition, self._release)
+        calls = kernel_calls(op, self.thread, self._release)
+        for function, call in zip(functions, calls, strict=True):
+            self._write_call(op, function, call)
+
+    def _write_call(self, op: TTKernelOp, function: KernelFunction, call: KernelCall) -> None:
         is_argument = op.name == RUN_TIME_ARGUMENT and self.thread is not ThreadType.COMPUTE
         self.headers.add(DATAFLOW_HEADER if is_argument else call.header)
         self.body.origins = (op,)
@@ -408,7 +424,7 @@ class _KernelWriter(KernelFunctions):
         if call.form in (CallForm.ELEMENT, CallForm.NAMED_ELEMENT):
             self._element(op, call)
             return
-        kinds = _argument_kinds(op)
+        kinds = _argument_kinds(op, function)
         arguments: list[Argument] = [
             Text(argument)
             if isinstance(argument, str)
@@ -417,7 +433,7 @@ class _KernelWriter(KernelFunctions):
         ]
         labels: Sequence[str] = ()
         if len(arguments) > MOST_UNNAMED:
-            labels = _parameter_names(op)
+            labels = _parameter_names(op, function)
         if call.form is CallForm.METHOD:
             self._method(op, call, arguments)
         else:
@@ -537,18 +553,17 @@ class _KernelWriter(KernelFunctions):
         return self.body.literal(index, "uint32_t") if isinstance(index, str) else self[index]
 
 
-def _parameter_names(op: TTKernelOp) -> list[str]:
+def _parameter_names(op: TTKernelOp, function: KernelFunction) -> list[str]:
     """The names of the parameters of the function in C++."""
-    function = op.definition.cpp
-    if function is None or function.arguments is None:
+    if function.arguments is None:
         return [operand.name for operand in op.signature]
     return [word.partition("=")[0] for word in function.arguments]
 
 
-def _argument_kinds(op: TTKernelOp) -> list[str]:
+def _argument_kinds(op: TTKernelOp, function: KernelFunction) -> list[str]:
     """The kinds of the operands in the order of the C++ call."""
     kinds = {operand.name: operand.kind for operand in op.signature}
-    return [kinds.get(name, "") for name in _parameter_names(op)]
+    return [kinds.get(name, "") for name in _parameter_names(op, function)]
 
 
 def _spelled_bits(number: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import ClassVar
 
 from xdsl.dialects.builtin import (
@@ -49,10 +49,12 @@ from ttcodegen.dialects.ttkernel.definition import (
     KernelFunction,
     KernelOp,
     Signature,
+    template,
 )
 from ttcodegen.dialects.ttkernel.table import kernel_ops
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.systems.releases import DEFAULT_RELEASE
+from ttcodegen.systems.releases import CATALOGUE_RELEASE
+from ttcodegen.systems.releases.release import KernelChange, Release
 
 # The op classes of the `ttkernel` dialect, made from the table.
 #
@@ -376,23 +378,61 @@ class KernelCall:
     """Form of the callee and the arguments."""
 
 
-def kernel_call(op: TTKernelOp, thread: ThreadType) -> KernelCall:
-    """The C++ of an op in a kernel of that thread.
+def kernel_call(
+    op: TTKernelOp, thread: ThreadType, release: Release = CATALOGUE_RELEASE
+) -> KernelCall:
+    """The C++ of an op in a kernel of that thread: the last of `kernel_calls`.
 
-    Raises CompileError if tt-metal 0.70.1 has no function for it, or none for its attributes.
+    Raises CompileError if the release has no function for it, or none for its attributes.
     """
-    function = op.definition.cpp
-    if function is None:
+    return kernel_calls(op, thread, release)[-1]
+
+
+def kernel_calls(op: TTKernelOp, thread: ThreadType, release: Release) -> list[KernelCall]:
+    """The C++ of an op in a kernel of that thread: what is called before, and the call that gives
+    its result.
+
+    Raises CompileError if the release has no function for it, or none for its attributes.
+    """
+    functions = functions_in(op.definition, release)
+    if not functions:
         raise CompileError(
-            f"{op.name} has no counterpart in tt-metal {DEFAULT_RELEASE}",
+            f"{op.name} has no counterpart in tt-metal {release.name}",
             op,
             remedy="use an op that the kernel API of this release has",
         )
-    return KernelCall(
-        header_of(function, thread, op.definition.threads),
-        function.function,
-        _template_arguments(op, function),
-        _arguments(op, function),
+    return [
+        KernelCall(
+            header_of(function, thread, op.definition.threads),
+            function.function,
+            _template_arguments(op, function, release),
+            _arguments(op, function, release),
+            function.form,
+        )
+        for function in functions
+    ]
+
+
+@lru_cache(maxsize=1 << 12)
+def functions_in(definition: KernelOp, release: Release) -> tuple[KernelFunction, ...]:
+    """The functions of a release that an op calls one after the other; none if it has none."""
+    function = definition.cpp
+    if function is None or definition.name in release.absent_kernels:
+        return ()
+    change = release.kernels.get(definition.name)
+    if change is None:
+        return (function,)
+    before = () if change.before is None else (_changed(function, change.before),)
+    return (*before, _changed(function, change))
+
+
+def _changed(function: KernelFunction, change: KernelChange) -> KernelFunction:
+    words = change.arguments
+    return KernelFunction(
+        function.header if change.header is None else change.header,
+        function.function if change.function is None else change.function,
+        function.template if change.template is None else template(change.template),
+        function.arguments if words is None else tuple(words.split()),
         function.form,
     )
 
@@ -403,12 +443,14 @@ def header_of(function: KernelFunction, thread: ThreadType, threads: frozenset[T
     return DATAFLOW_HEADER if shared and thread is not ThreadType.COMPUTE else function.header
 
 
-def _template_arguments(op: TTKernelOp, function: KernelFunction) -> tuple[str, ...]:
+def _template_arguments(
+    op: TTKernelOp, function: KernelFunction, release: Release
+) -> tuple[str, ...]:
     """As few as say it: what is default from some position on is left out."""
     arguments: list[str] = []
     needed = 0
     for parameter in function.template:
-        text = _attribute_text(op, parameter.attribute)
+        text = _attribute_text(op, parameter.attribute, release)
         if parameter.attribute == RESULT:
             text = cpp_type(op.results[0].type)
         given = text is not None and text != parameter.default
@@ -422,7 +464,9 @@ def _template_arguments(op: TTKernelOp, function: KernelFunction) -> tuple[str, 
     return tuple(arguments[:needed])
 
 
-def _arguments(op: TTKernelOp, function: KernelFunction) -> tuple[SSAValue | str, ...]:
+def _arguments(
+    op: TTKernelOp, function: KernelFunction, release: Release
+) -> tuple[SSAValue | str, ...]:
     if function.arguments is None:
         return tuple(op.operands)
     arguments: list[SSAValue | str] = []
@@ -434,7 +478,7 @@ def _arguments(op: TTKernelOp, function: KernelFunction) -> tuple[SSAValue | str
             continue
         name, optional, default = word.partition("=")
         value = op.operand_named(name)
-        argument = value if value is not None else _attribute_text(op, name)
+        argument = value if value is not None else _attribute_text(op, name, release)
         if argument is None and not optional:
             raise CompileError(f"{op.name}: the function of the kernel API needs '{name}'", op)
         given = argument is not None and argument != default
@@ -446,7 +490,7 @@ def _arguments(op: TTKernelOp, function: KernelFunction) -> tuple[SSAValue | str
     return tuple(arguments[:needed])
 
 
-def _attribute_text(op: TTKernelOp, name: str) -> str | None:
+def _attribute_text(op: TTKernelOp, name: str, release: Release) -> str | None:
     """The C++ of an attribute, None if it is absent."""
     spec = op.definition.attribute(name)
     attribute = op.properties.get(name)
@@ -456,7 +500,7 @@ def _attribute_text(op: TTKernelOp, name: str) -> str | None:
         return ATTRIBUTE_KINDS[spec.kind].cpp(attribute)
     except KeyError:
         raise CompileError(
-            f"{op.name}: {attribute} has no counterpart in tt-metal {DEFAULT_RELEASE}", op
+            f"{op.name}: {attribute} has no counterpart in tt-metal {release.name}", op
         ) from None
 
 

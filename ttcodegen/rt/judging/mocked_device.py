@@ -117,7 +117,11 @@ def _free_cache() -> str:
 
 
 def compile_nothing(arguments: "list[str]") -> None:
-    """An empty object with `-c`, an executable that does nothing without it."""
+    """An empty object with `-c`, an executable that does nothing without it; `--version` prints
+    one."""
+    if "--version" in arguments:
+        print("riscv-tt-elf-g++ 15.1.0")
+        return
     output = Path(arguments[arguments.index("-o") + 1]) if "-o" in arguments else None
     if output is not None:
         output.parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,197 @@
+"""Programs for each release of tt-metal: their calls, their kernels, and what users changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from scripts.kernel_check import KernelCheck
+from scripts.kernel_check_configuration import read_manifest
+from scripts.kernel_check_toolchain import ToolchainError, device_headers, find_clang
+from scripts.link_check import (
+    ROOT,
+    LinkCheckError,
+    check,
+    declarations_patch,
+    project_objects,
+    read_header_only,
+    wheel_libraries,
+)
+from ttcodegen.cli.ttcodegen import main
+from ttcodegen.dialects.ttkernel.table import kernel_ops
+from ttcodegen.emitc.spelling import Text
+from ttcodegen.ops.core.calls import Call, in_release
+from ttcodegen.systems.releases import CATALOGUE_RELEASE, RELEASES, release_named
+
+OLDEST, LATER = RELEASES[0], RELEASES[-1]
+WHEELS = ROOT / "build" / "wheels"
+CACHE = """
+func.func @fill(
+    %cache: tensor<2x4x64x32xbf16> {ttir.kv_cache, ttir.name = "cache"},
+    %x: tensor<1x4x32x32xbf16> {ttir.name = "x"}
+) -> tensor<2x4x64x32xbf16> {
+  %0 = "ttir.fill_cache"(%cache, %x) <{batch_offset = 1 : i32}>
+      : (tensor<2x4x64x32xbf16>, tensor<1x4x32x32xbf16>) -> tensor<2x4x64x32xbf16>
+  return %0 : tensor<2x4x64x32xbf16>
+}
+"""
+PRODUCT = """
+func.func @product(%x: tensor<64x64xbf16>, %w: tensor<64x64xbf16>) -> tensor<64x64xbf16> {
+  %0 = "ttir.matmul"(%x, %w)
+      : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  return %0 : tensor<64x64xbf16>
+}
+"""
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Write:
+    """Writes the project of a module for a release."""
+
+    def write(text: str, release: str, *options: str, name: str = "out") -> Path:
+        source = tmp_path / "model.mlir"
+        source.write_text(text)
+        arguments = [str(source), "-o", str(tmp_path / name), "-q", "--tt-metal", release]
+        assert main([*arguments, *options]) == 0
+        return tmp_path / name
+
+    return write
+
+
+def texts(*words: str) -> tuple[Text, ...]:
+    return tuple(Text(word) for word in words)
+
+
+def passed(callee: str, *words: str, release: str = LATER) -> list[str]:
+    call = in_release(Call(callee, texts(*words), "ttnn::Tensor"), release_named(release))
+    return [argument.text for argument in call.arguments if isinstance(argument, Text)]
+
+
+def test_parameters_of_another_order_move() -> None:
+    given = ("x", "1", "axis", "subdevice", "memory", "output", "2")
+    assert passed("ttnn::all_gather", *given) == [
+        *("x", "1", "axis", "memory", "output", "subdevice", "std::nullopt", "2")
+    ]
+
+
+def test_parameters_that_a_release_lacks_are_left_out() -> None:
+    given = ("x", "1", "true", "cores", "multicore", "memory")
+    assert passed("ttnn::argmax", *given) == ["x", "1", "true", "cores", "memory"]
+
+
+def test_parameters_without_a_default_are_always_passed() -> None:
+    given = ("q", "kv", "8", "8", "true", "memory")
+    assert passed("ttnn::experimental::nlp_create_qkv_heads", *given) == [
+        *("q", "kv", "8", "8", "true", "false", "memory")
+    ]
+
+
+def test_what_the_release_takes_alike_stays() -> None:
+    assert passed("ttnn::argmax", "x", "1", release=OLDEST) == ["x", "1"]
+    assert passed("ttnn::argmax", "x", "1") == ["x", "1"]
+    assert passed("ttnn::add", "x", "y") == ["x", "y"]
+
+
+def test_the_release_that_the_catalogue_states_has_no_rows() -> None:
+    known = CATALOGUE_RELEASE
+    rows = (known.calls, known.kernels, known.absent_calls, known.absent_kernels, known.names)
+    assert not any(rows)
+    assert not declarations_patch(known.name).exists()
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_rows_of_kernels_are_those_of_ops(release: str) -> None:
+    known = release_named(release)
+    assert {*known.kernels, *known.absent_kernels} <= set(kernel_ops())
+    parts = [int(part) for part in release.split(".")]
+    assert known.number == parts[0] * 10_000 + parts[1] * 100 + parts[2]
+
+
+def test_a_cache_is_filled_with_the_call_of_each_release(written: Write) -> None:
+    calls = {
+        release: " ".join(
+            (written(CACHE, release, name=release) / "src/model.cpp").read_text().split()
+        )
+        for release in RELEASES
+    }
+    assert re.search(r"ttnn::fill_cache\([^()]*, 1\);", calls[OLDEST])
+    assert re.search(r"ttnn::fill_cache\([^()]*, 1, 0\);", calls[LATER])
+
+
+def test_kernels_are_spelled_as_each_release_does(written: Write) -> None:
+    kernels: dict[str, str] = {}
+    for release in RELEASES:
+        out = written(PRODUCT, release, "--target", "ttmetal", name=release)
+        [path] = out.glob("kernels/compute_*.cpp")
+        kernels[release] = path.read_text()
+        assert f"for tt-metal {release}" in kernels[release]
+        manifest = json.loads((out / "manifest.json").read_text())
+        assert manifest["tt_metal_release"] == release
+    assert "mm_block_init(" in kernels[OLDEST]
+    assert "compute_kernel_hw_startup" not in kernels[OLDEST]
+    later = kernels[LATER]
+    start = later.index("compute_kernel_hw_startup<SrcOrder::Reverse>(")
+    assert start < later.index("matmul_block_init(", start)
+    assert "mm_block_init" not in later
+    assert '#include "api/compute/compute_kernel_hw_startup.h"' in later
+
+
+def test_edits_survive_the_change_of_the_release(written: Write) -> None:
+    out = written(CACHE, OLDEST)
+    file = out / "src" / "model.cpp"
+    before = file.read_text()
+    file.write_text(before.replace("namespace model {", "// by hand\nnamespace model {", 1))
+    assert file.read_text() != before
+    assert written(CACHE, LATER) == out
+    merged = file.read_text()
+    assert f"for tt-metal {LATER}" in merged
+    assert "// by hand" in merged
+    assert ", 1, 0);" in merged
+    assert "<<<<<<<" not in merged
+
+
+def test_the_cpu_backend_refuses_calls_of_a_form_that_it_lacks(
+    written: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = written(CACHE, LATER)
+    source = str(out.parent / "model.mlir")
+    assert main([source, "-o", str(out), "--tt-metal", LATER, "--build"]) != 0
+    message = capsys.readouterr().err
+    assert f"has 'ttnn::fill_cache' in the form of tt-metal {OLDEST} alone" in message
+    assert f"--tt-metal {OLDEST}" in message
+
+
+def available(made: Callable[[], Path]) -> Path:
+    try:
+        return made()
+    except (LinkCheckError, ToolchainError) as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(f"the ttnn wheel cannot be had: {error}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", ["0", "2"])
+def test_an_example_links_with_a_later_release(tmp_path: Path, level: str) -> None:
+    libraries = available(lambda: wheel_libraries(WHEELS, LATER))
+    source, out = ROOT / "examples/digits/digits.mlir", tmp_path / "digits"
+    arguments = [str(source), "-o", str(out), "-q", "--tt-metal", LATER, "--optimize", level]
+    assert main(arguments) == 0
+    objects = project_objects(out, ROOT / "build" / "link_check", LATER)
+    header_only = read_header_only(ROOT / "standalone" / "header_only.txt")
+    assert check(objects, [], libraries, header_only) == []
+
+
+@pytest.mark.slow
+def test_kernels_of_a_later_release_compile(written: Write) -> None:
+    out = written(PRODUCT, LATER, "--target", "ttmetal")
+    device = available(lambda: device_headers(WHEELS, release=LATER))
+    kernel_check = KernelCheck(find_clang(), device, ROOT / "build" / "kernel_check", jobs=2)
+    found = kernel_check.check(read_manifest(out / "manifest.json"))
+    assert [str(fault) for fault in found] == []

@@ -1,0 +1,124 @@
+"""A release of tt-metal, as a table of where it differs from what the catalogue states.
+
+The catalogue and the tables of the dialects state each call once, as the oldest release has it
+(tt_metal_0_70_1.py). A later release is a table of rows: calls whose arguments or names changed,
+calls that it lacks, and functions of kernels that are spelled otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a library function.
+
+    Attributes:
+        name: what it is called.
+        value: what is passed where the catalogue has no argument of that name.
+        is_written: true if the function assumes nothing, so that it is passed also at the end.
+    """
+
+    name: str
+    value: str = "std::nullopt"
+    is_written: bool = False
+
+
+def parameters(text: str) -> tuple[Parameter, ...]:
+    """`dim keepdim kv_tied!=false tile=ttnn::Tile()`: names, and what is passed where the catalogue
+    has no such argument; `!=` for what the function assumes no value of."""
+    found: list[Parameter] = []
+    for word in text.split():
+        name, separator, value = word.partition("=")
+        found.append(
+            Parameter(name.removesuffix("!"), value or "std::nullopt", name.endswith("!"))
+            if separator
+            else Parameter(name)
+        )
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class CallChange:
+    """A call of the library that a release takes in another form.
+
+    Attributes:
+        before: the names of the catalogue's arguments, in its order.
+        after: the parameters of the release, in its order; what is not among them is not passed.
+        values: by parameter, what a value of the catalogue is called in the release.
+    """
+
+    before: tuple[str, ...]
+    after: tuple[Parameter, ...]
+    values: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+
+
+@dataclass(frozen=True)
+class KernelChange:
+    """The function of an op of the kernel dialect, where a release spells it otherwise; `None`
+    where that is the same.
+
+    Attributes:
+        function: its name.
+        header: the header that declares it, below tt_metal/hw/inc.
+        arguments: the names of operands and attributes of the op, in the order of the call, with
+            defaults as in `transpose=0`.
+        template: its template arguments, attributes of the op or `=text`.
+        before: what is called before it.
+    """
+
+    function: str | None = None
+    header: str | None = None
+    arguments: str | None = None
+    template: str | None = None
+    before: KernelChange | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """A release of tt-metal.
+
+    Attributes:
+        name: as in `0.70.1`, the version of the package `ttnn`.
+        parameters: the names of parameters that calls are labelled with, by function.
+        calls: by qualified name, calls that take another form than the catalogue's.
+        absent_calls: by qualified name, functions that it lacks, and what to do without.
+        kernels: by op of the kernel dialect, functions that are spelled otherwise.
+        absent_kernels: ops of the kernel dialect that it has no function for.
+        full_inits: functions of kernels that reset the destination registers.
+        names: texts in the support files of projects, and what it has in their place.
+    """
+
+    name: str
+    parameters: Mapping[str, tuple[str, ...]]
+    calls: Mapping[str, CallChange] = field(default_factory=dict[str, CallChange])
+    absent_calls: Mapping[str, str] = field(default_factory=dict[str, str])
+    kernels: Mapping[str, KernelChange] = field(default_factory=dict[str, KernelChange])
+    absent_kernels: frozenset[str] = frozenset()
+    full_inits: frozenset[str] = frozenset()
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @cached_property
+    def number(self) -> int:
+        """The name as one number, 8101 for 0.81.1: two digits for each part but the first."""
+        major, minor, patch = map(int, self.name.split("."))
+        return (major * 100 + minor) * 100 + patch
+
+    @property
+    def definitions(self) -> tuple[str, ...]:
+        """The macros that tell declarations which release a program is written for."""
+        return (f"TTCODEGEN_TT_METAL={self.number}",)
+
+
+def function_name(callee: str) -> str:
+    """The last part of a qualified name, without template arguments."""
+    return callee.partition("<")[0].rpartition("::")[2]
+
+
+def changed(before: Sequence[str] | str, after: str) -> CallChange:
+    """A change from the catalogue's arguments to those of a release, as `parameters` reads them."""
+    names = before.split() if isinstance(before, str) else before
+    return CallChange(tuple(names), parameters(after))

@@ -1,0 +1,69 @@
+"""tt-metal 0.81.1, where it differs from 0.70.1.
+
+Types and order of parameters are those of the functions that `ttnn==0.81.1` exports; names and
+defaults those of its bindings, and of the headers that the wheel has. Most functions only gained
+parameters at the end, which calls leave out: they have no row.
+"""
+
+from __future__ import annotations
+
+from ttcodegen.systems.releases.kernels_0_81_1 import ABSENT, FULL_INITS, KERNELS
+from ttcodegen.systems.releases.release import CallChange, Release, changed
+from ttcodegen.systems.releases.tt_metal_0_70_1 import PARAMETERS
+
+_LATER_ALL_GATHER = (
+    "input_tensor dim cluster_axis memory_config persistent_output_tensor subdevice_id "
+    "sub_core_grid num_links topology"
+)
+
+CALLS: dict[str, CallChange] = {
+    # The whole grid computes anyway; the flag went.
+    "ttnn::argmax": changed(
+        PARAMETERS["argmax"], "input_tensor dim keepdim sub_core_grids memory_config"
+    ),
+    "ttnn::all_gather": changed(
+        "input_tensor dim cluster_axis subdevice_id memory_config persistent_output_tensor "
+        "num_links topology",
+        _LATER_ALL_GATHER,
+    ),
+    # What reciprocals were given for is computed.
+    "ttnn::group_norm": changed(
+        PARAMETERS["group_norm"],
+        " ".join(name for name in PARAMETERS["group_norm"] if name != "reciprocals"),
+    ),
+    "ttnn::experimental::nlp_create_qkv_heads": changed(
+        "input input_kv num_heads num_kv_heads transpose_k_heads memory_config output_tensors",
+        "input input_kv num_heads num_kv_heads transpose_k_heads kv_tied!=false memory_config "
+        "output_tensors",
+    ),
+    "ttnn::experimental::paged_update_cache": changed(
+        PARAMETERS["paged_update_cache"],
+        f"{' '.join(PARAMETERS['paged_update_cache'])} block_size!=std::nullopt "
+        "num_kv_heads!=std::nullopt cache_position_modulo!=std::nullopt",
+    ),
+    "ttnn::experimental::paged_fill_cache": changed(
+        PARAMETERS["paged_fill_cache"],
+        f"{' '.join(PARAMETERS['paged_fill_cache'])} block_size!=std::nullopt "
+        "cache_position_modulo!=std::nullopt valid_seq_len_tensor!=std::nullopt",
+    ),
+    "ttnn::fill_cache": changed(
+        PARAMETERS["fill_cache"], f"{' '.join(PARAMETERS['fill_cache'])} update_idx!=0"
+    ),
+}
+
+RELEASE = Release(
+    "0.81.1",
+    PARAMETERS,
+    calls=CALLS,
+    kernels=KERNELS,
+    absent_kernels=ABSENT,
+    full_inits=FULL_INITS,
+    names={
+        "using Tensor = tt::tt_metal::Tensor;": "using Tensor = ttnn::Tensor;",
+        # Found by its arguments: it moved along with the tensors.
+        "tt::tt_metal::copy_to_device(": "copy_to_device(",
+    },
+    absent_calls={
+        "ttnn::experimental::gelu_bw": "compute the slope with other operations",
+    },
+)

@@ -288,7 +288,7 @@ def _said(
 # themselves: each sends pages of the tensor to the others, through the fabric.
 
 MOST_PAGE_BYTES = 4352
-"""The most that a packet carries (tt-metal 0.70.1, tt_metal/fabric/erisc_datamover_builder.hpp,
+"""The most that a packet carries (tt-metal, tt_metal/fabric/erisc_datamover_builder.hpp,
 `default_packet_payload_size_bytes`)."""
 
 EXCHANGE_KERNEL = "exchange_pages.cpp"

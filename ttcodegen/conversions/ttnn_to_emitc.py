@@ -271,7 +271,7 @@ def _require_ttnn(module: ModuleOp) -> None:
 # What a trace of the device cannot capture.
 #
 # Between the begin and the end of a capture the host neither writes to the device nor reads from
-# it (tt-metal 0.70.1: tt_metal/distributed/fd_mesh_command_queue.cpp).
+# it (tt-metal: tt_metal/distributed/fd_mesh_command_queue.cpp).
 
 _REMEDY = "compile the module without --trace"
 

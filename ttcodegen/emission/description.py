@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 # What the project writer needs to know of a compiled module.
 
 MAX_RANK = 8
-"""The highest rank of a tensor of tt-metal (0.70.1: `MAX_NUM_DIMENSIONS`)."""
+"""The highest rank of a tensor of tt-metal (`MAX_NUM_DIMENSIONS`)."""
 
 # CMake keeps these target names to itself (policy CMP0037), and a target for the executable, the
 # objects and the support sources is next to that of the module.

@@ -48,9 +48,9 @@ _PROCESSORS = {
     Processor.COMPUTE: "compute",
 }
 _IS_L1, _IS_DRAM = 0, 2
-"""`tensor_accessor::ArgConfig::IsDram` (tt-metal 0.70.1, hostdevcommon arg_config.hpp)."""
+"""`tensor_accessor::ArgConfig::IsDram` (tt-metal, hostdevcommon arg_config.hpp)."""
 _PACKET_HEADER_BYTES = 64
-"""Of the longest headers along lines (tt-metal 0.70.1, fabric_edm_packet_header.hpp)."""
+"""Of the longest headers along lines (tt-metal, fabric_edm_packet_header.hpp)."""
 _ROW_ALIGNMENT = 32
 """Bytes that rows are padded to on the host: `row_alignment` of support/pages.hpp."""
 

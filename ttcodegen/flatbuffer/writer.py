@@ -87,7 +87,7 @@ class Origin:
     """Of the text that was compiled, in hexadecimal digits."""
     arch: str
     release: str
-    """The release of tt-metal, as in `0.70.1`."""
+    """The release of tt-metal, as in `X.Y.Z`."""
     system: bytes = b""
     """The .ttsys file of the system; empty for what the architecture has by default."""
 

@@ -298,7 +298,7 @@ def _mod(expression: AffineExpr, divisor: int) -> AffineExpr:
 # The L1 of a core as the allocator hands it out.
 #
 # It takes the highest gap that is large enough (free_list_opt.cpp); circular buffers grow from
-# below up to the lowest tensor (measured, tt-metal 0.70.1).
+# below up to the lowest tensor (measured, tt-metal).
 
 Block = tuple[int, int]
 """Begin and end of a block of memory."""

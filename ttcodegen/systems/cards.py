@@ -1,6 +1,6 @@
 """The chips of the cards that are sold.
 
-Grids, DRAM banks and the workers closest to them are what tt-metal 0.70.1 reports of a mocked card
+Grids, DRAM banks and the workers closest to them are what tt-metal reports of a mocked card
 with the harvesting of that card; the other figures are those that tt-mlir assumes where no card is
 queried.
 """

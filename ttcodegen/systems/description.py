@@ -2,7 +2,7 @@
 
 The fields and their names are those of `#ttcore.system_desc` (tt-mlir, 2026), so that its text is
 read and written; `noc_grid` and the harvested rows and columns are added. The layouts of the NoC
-are those of the descriptors in tt-metal 0.70.1 (tt_metal/soc_descriptors).
+are those of the descriptors in tt-metal (tt_metal/soc_descriptors).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The machines that are sold, by name: chips, their arrangement, and the links between neighbours.
 
-Shapes and links are those of the mesh graph descriptors of tt-metal 0.70.1
+Shapes and links are those of the mesh graph descriptors of tt-metal
 (tt_metal/fabric/mesh_graph_descriptors).
 """
 
@@ -57,7 +57,7 @@ MOST_EMULATED = 32
 """Chips that the CPU backend has: a Galaxy (`kMostChips` of standalone/src/core/device.hpp)."""
 
 MOST_CHIPS = 128
-"""Chips of the largest mesh that the mesh graph descriptors of tt-metal 0.70.1 have: four Galaxies
+"""Chips of the largest mesh that the mesh graph descriptors of tt-metal have: four Galaxies
 as 32x4, 16x8 or 8x16."""
 
 _ALIASES = {"t3k": "t3000", "tg": "galaxy"}

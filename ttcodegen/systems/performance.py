@@ -1,6 +1,6 @@
 """Performance figures of the chips, with their sources.
 
-`tech_reports` are those of tt-metal 0.70.1. A figure without a source is an estimate and says so.
+`tech_reports` are those of tt-metal. A figure without a source is an estimate and says so.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Performance:
     """Bytes that a core takes from or puts on one NoC per cycle (a flit; 256 and 512 bits)."""
     l1_bank: int
     """Bytes of each L1 that tensors and circular buffers share: its size less what firmware and
-    kernels take (dev_mem_map.h of 0.70.1; for wormhole_b0 measured as well)."""
+    kernels take (dev_mem_map.h; for wormhole_b0 measured as well)."""
     link_bandwidth: float
     """Bytes per second of one ethernet link in one direction, with packets of 4 KiB on a line of
     chips (tests/tt_metal/microbenchmarks/ethernet/golden/*/fabric_edm_bandwidth_golden.csv of

@@ -2,7 +2,7 @@
 
 The text is MLIR's: `name=value` separated by blanks, where a value may be in quotes or braces, a
 name alone is a flag that is set, and the whole may be in braces:
-`--convert-ttnn-to-emitc='{module-name=mlp release=0.70.1}'`.
+`--convert-ttnn-to-emitc='{module-name=mlp release=X.Y.Z}'`.
 """
 
 from __future__ import annotations

@@ -225,7 +225,7 @@ TRACE_REGION_COMMENT = (
     "trace into free DRAM, and takes as much as the captured commands need; a number keeps other "
     "tensors off, and is refused when it is too small."
 )
-"""Source of what 0 means: tt_metal/distributed/mesh_trace.cpp of tt-metal 0.70.1."""
+"""Source of what 0 means: tt_metal/distributed/mesh_trace.cpp of tt-metal."""
 
 
 _SHARDED_COMMENT = (

@@ -38,7 +38,7 @@ class DataTypeSpelling:
     mlir: str
     """In `#ttcore.supportedDataTypes<...>`, `!ttcore.tile<32x32, ...>` and layouts."""
     cpp: str
-    """The enumerator of `tt::tt_metal::DataType` (tt-metal 0.70.1, tt-metalium/data_types.hpp)."""
+    """The enumerator of `tt::tt_metal::DataType` (tt-metal, tt-metalium/data_types.hpp)."""
     numpy: str
     """The dtype of host arrays; `bfloat16` is ml_dtypes'. Block floats travel as float32."""
     is_float: bool

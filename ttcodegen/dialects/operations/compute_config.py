@@ -245,7 +245,7 @@ COMPUTE_DEFAULTS = {
     "cache": ComputeDefault("LoFi", "LoFi", "LoFi", True, "NEVER"),
 }
 """By families of ops. Source: the calls of init_device_compute_kernel_config in
-ttnn/cpp/ttnn/operations of tt-metal 0.70.1."""
+ttnn/cpp/ttnn/operations of tt-metal."""
 
 
 def default_config(

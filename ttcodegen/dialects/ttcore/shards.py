@@ -150,7 +150,7 @@ class Shards:
 
     def misfit(self, memory_layout: str, height: int, width: int, in_tiles: bool) -> str | None:
         """Reason for which a tensor of that height and width in elements, padding to tiles
-        included, cannot be sharded so; None if it can. The rules are those of tt-metal 0.70.1
+        included, cannot be sharded so; None if it can. The rules are those of tt-metal
         (TensorSpec, and BufferDistributionSpec of the shards)."""
         rows, columns = self.shape
         if rows <= 0 or columns <= 0:

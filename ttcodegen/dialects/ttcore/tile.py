@@ -17,7 +17,7 @@ TILE_SIDE = 32
 """Rows and columns of the tile that the matrix engine computes with."""
 
 FACE_SIDE = 16
-"""Rows and columns of a face (tt-metal 0.70.1, constants.hpp). A tile is stored face by face;
+"""Rows and columns of a face (tt-metal, constants.hpp). A tile is stored face by face;
 numbers of block floats share an exponent with those of their row of a face."""
 
 
@@ -37,7 +37,7 @@ class TileFormat:
 
     mlir: str
     cpp: str
-    """The enumerator of `DataFormat` in kernels and on the host (tt-metal 0.70.1)."""
+    """The enumerator of `DataFormat` in kernels and on the host (tt-metal)."""
     bits: int
     """Bits of a number, without the exponent that a block float shares."""
     shares_exponent: bool = False
@@ -72,7 +72,7 @@ TILE_FORMATS = {
 
 TILE_HEIGHTS = (1, 2, 4, 8, 16, 32)
 TILE_WIDTHS = (16, 32)
-"""The tiles that the release has (tt-metal 0.70.1, tile.hpp): all pairs of these."""
+"""The tiles that the release has (tt-metal, tile.hpp): all pairs of these."""
 
 
 @irdl_attr_definition

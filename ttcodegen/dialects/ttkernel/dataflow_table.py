@@ -1,6 +1,6 @@
 """Rows of kernel arguments, of the network on chip (NoC), semaphores and addresses.
 
-Operands are those of the C++ functions of tt-metal 0.70.1 (api/dataflow, api/tensor), as the
+Operands are those of the C++ functions of tt-metal (api/dataflow, api/tensor), as the
 reference dialect had them until 2026.
 """
 

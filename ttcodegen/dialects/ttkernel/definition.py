@@ -207,7 +207,7 @@ class TemplateParameter:
 
 @dataclass(frozen=True, slots=True)
 class KernelFunction:
-    """The C++ of an op in tt-metal 0.70.1."""
+    """The C++ of an op in tt-metal."""
 
     header: str
     """Path of the header to include, below tt_metal/hw/inc."""
@@ -235,7 +235,7 @@ class KernelOp:
     init: str | None = None
     """The op that has to run before, if another one ran in between."""
     cpp: KernelFunction | None = None
-    """None if tt-metal 0.70.1 has no such function."""
+    """None if tt-metal has no such function."""
     is_terminator: bool = False
     has_region: bool = False
     pure: bool = False

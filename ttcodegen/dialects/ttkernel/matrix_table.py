@@ -1,7 +1,7 @@
 """Rows of the compute kernels' ops around the matrix engine.
 
 Circular buffers, destination registers, unpacking, the matrix engine, packing. Names of operands
-are those of the reference dialect (2025 and 2026), C++ calls those of tt-metal 0.70.1
+are those of the reference dialect (2025 and 2026), C++ calls those of tt-metal
 (tt_metal/hw/inc/api/compute).
 """
 

@@ -75,7 +75,7 @@ STAGE_PURPOSE = "ttkernel.stage_purpose"
 BITS = "ttkernel.bits"
 """Marks a constant that is a pattern of bits, which C++ writes to the base of 16."""
 MOST_DESTINATION_TILES = 16
-"""16-bit tiles in the destination registers when one thread has them all (tt-metal 0.70.1)."""
+"""16-bit tiles in the destination registers when one thread has them all (tt-metal)."""
 
 
 class TTKernelOp(Operation):
@@ -358,7 +358,7 @@ def kernel_function_type(inputs: Sequence[Attribute]) -> FunctionType:
     return FunctionType.from_lists(inputs, [])
 
 
-# From an op to the C++ call of tt-metal 0.70.1 that it is emitted as.
+# From an op to the C++ call of tt-metal that it is emitted as.
 
 RESULT = "<result>"
 """In place of an attribute: the C++ type of the result."""

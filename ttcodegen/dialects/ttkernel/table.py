@@ -191,7 +191,7 @@ BLOCK_ROWS: tuple[KernelOp, ...] = (
 )  # fmt: skip
 
 
-# Rows of ops that tt-metal 0.70.1 has no function for.
+# Rows of ops that tt-metal has no function for.
 #
 # The documents of 2024 and 2025 have a first generation of ops that name tiles by their index
 # alone; the reference dialect of 2026 has functions of its own, which it pastes into kernels.

@@ -1,6 +1,6 @@
 """Rows of the vector engine's ops (SFPU): they read and write destination registers.
 
-Names of operands are those of the reference dialect (2026), C++ calls those of tt-metal 0.70.1
+Names of operands are those of the reference dialect (2026), C++ calls those of tt-metal
 (tt_metal/hw/inc/api/compute).
 """
 

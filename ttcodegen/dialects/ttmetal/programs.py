@@ -22,7 +22,7 @@ from ttcodegen.dialects.ttcore.tile import TileType
 from ttcodegen.dialects.ttmetal.tuning import Size, Tuning, evaluate
 
 CIRCULAR_BUFFERS = 32
-"""Circular buffers of a core (tt-metal 0.70.1, circular_buffer_constants.h)."""
+"""Circular buffers of a core (tt-metal, circular_buffer_constants.h)."""
 OWN_MEMORY = -1
 """The operand of a circular buffer that is in no tensor."""
 BUFFER_CONSTANT = "cb_"
@@ -32,7 +32,7 @@ BUFFER_CONSTANT = "cb_"
 class Processor(StrEnum):
     """Processor of a core that runs a kernel.
 
-    tt-metal (0.70.1) calls the data-movement processors RISCV_1, which reads by NoC 0, and RISCV_0,
+    tt-metal calls the data-movement processors RISCV_1, which reads by NoC 0, and RISCV_0,
     which writes by NoC 1; the compute processors unpack, math and pack run one kernel together.
     """
 

@@ -1,6 +1,6 @@
 """Program configurations of calls: `#ttnn.matmul_..._program_config<...>`.
 
-The fields are those of the structures of tt-metal 0.70.1, in their order and with their defaults;
+The fields are those of the structures of tt-metal, in their order and with their defaults;
 names of fields are spelled as tt-mlir prints them (`per_core_m` for `per_core_M`).
 """
 
@@ -144,7 +144,7 @@ class MatmulProgramConfig(ProgramConfig):
     spelled: ClassVar[dict[str, str]] = _PER_CORE
 
     def misfit(self) -> str | None:
-        """The rules that hold whatever the operands are (measured, tt-metal 0.70.1)."""
+        """The rules that hold whatever the operands are (measured, tt-metal)."""
         found = super().misfit()
         if found is not None:
             return found
@@ -253,7 +253,7 @@ class LayerNormSharded(ProgramConfig):
     inplace: bool = False
 
     def misfit(self) -> str | None:
-        """The rules that hold whatever the operands are (measured, tt-metal 0.70.1)."""
+        """The rules that hold whatever the operands are (measured, tt-metal)."""
         found = super().misfit()
         if found is not None:
             return found
@@ -280,7 +280,7 @@ class SDPA(ProgramConfig):
     max_cores_per_head_batch: int | None = None
 
     def misfit(self) -> str | None:
-        """The rules that hold whatever the operands are (measured, tt-metal 0.70.1)."""
+        """The rules that hold whatever the operands are (measured, tt-metal)."""
         for name in ("q_chunk_size", "k_chunk_size"):
             if getattr(self, name) < 0 or getattr(self, name) % 32:
                 return f"'{name}' is {getattr(self, name)}, no multiple of 32"
@@ -322,7 +322,7 @@ class Conv2dConfig(ProgramConfig):
     enable_kernel_stride_folding: bool | None = None
 
     def misfit(self) -> str | None:
-        """The rules that hold whatever the operands are (measured, tt-metal 0.70.1)."""
+        """The rules that hold whatever the operands are (measured, tt-metal)."""
         for name, words in self.words.items():
             word = getattr(self, name)
             if word is not None and word.text not in words:

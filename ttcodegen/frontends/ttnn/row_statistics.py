@@ -2,7 +2,7 @@
 sums of all.
 
 Sums are in the first column of a tile: those of squares, for layer norms followed by those of the
-elements. Gathered, there are as many such tiles as chips have parts (tt-metal 0.70.1,
+elements. Gathered, there are as many such tiles as chips have parts (tt-metal,
 `ttnn/operations/normalization/layernorm_distributed`).
 """
 

@@ -52,7 +52,7 @@ _PLACES = (
 )
 """The run-time arguments with the node that a kernel is on."""
 SEMAPHORES = 16
-"""Semaphores of a program (tt-metal 0.70.1, tt_metal/impl/buffers/semaphore.hpp)."""
+"""Semaphores of a program (tt-metal, tt_metal/impl/buffers/semaphore.hpp)."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Memory configurations of tensors: interleaved over the banks of a memory, or in shards on cores.
 
-Names and forms are those of TT-NN 0.70.1. The simulator does not care; projects place their tensors
+Names and forms are those of TT-NN. The simulator does not care; projects place their tensors
 so.
 """
 

@@ -278,7 +278,7 @@ MOVED_DECODE = (DataType.BFLOAT16, DataType.FLOAT32)
 
 def takes_users(users: int) -> bool:
     """True if the library puts so many users' heads together again: their cores are a rectangle
-    from the first core on (`nlp_concat_heads_decode` of 0.70.1 wants the cores by name else)."""
+    from the first core on (`nlp_concat_heads_decode` wants the cores by name else)."""
     return 0 < users <= MOST_USERS and (users <= GRID_WIDTH or users % GRID_WIDTH == 0)
 
 

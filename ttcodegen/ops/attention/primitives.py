@@ -194,7 +194,7 @@ def _rows_of_pages(builder: OpBuilder, pages: SSAValue, rows: SSAValue) -> SSAVa
 # The cores of the attention of one token of each user, as far as the library can name them.
 #
 # The rules are those of sdpa_decode_program_factory.cpp, and of kernel.cpp for the arguments of a
-# kernel, of tt-metal 0.70.1.
+# kernel, of tt-metal.
 
 CONFIGURED_CORES = 16
 """The cores of a head of keys where a program configuration does not say how many."""

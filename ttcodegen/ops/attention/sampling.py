@@ -29,7 +29,7 @@ from ttcodegen.ops.core.lowering import cpu_call
 from ttcodegen.ops.reduction.sorting import order
 
 USERS = 32
-"""The library draws for as many users at once as a tile has rows (sampling of tt-metal 0.70.1)."""
+"""The library draws for as many users at once as a tile has rows (sampling of tt-metal)."""
 
 
 def _verify(op: CatalogueOp) -> None:

@@ -1,6 +1,6 @@
 """Calls of the library that join the chips of a mesh.
 
-Signatures and what they refuse: tt-metal 0.70.1, `ttnn/operations/ccl/` and
+Signatures and what they refuse: tt-metal, `ttnn/operations/ccl/` and
 `ttnn/operations/experimental/ccl/`.
 """
 

@@ -452,7 +452,7 @@ def _conv1d(call: Call) -> numpy.ndarray:
 
 def _decompose_conv1d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     """A sequence is an image of height 1, as in the library's conv1d.cpp: each row of the pixels
-    that windows begin at is one entry of a table, which tt-metal 0.70.1 limits to one number per
+    that windows begin at is one entry of a table, which tt-metal limits to one number per
     pixel (conv2d_op_program_factory_common.cpp)."""
     order = dims(op, _SEQUENCE_DIMS)
     window = Window.of(op, kernel_of(op, 1))

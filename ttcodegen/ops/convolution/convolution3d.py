@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 CHANNEL_BLOCK = 32
 """The library computes blocks of this many input channels unless it is given another number
-(tt-metal 0.70.1, ttnn/operations/experimental/conv3d/conv3d.cpp), and wants whole blocks."""
+(tt-metal, ttnn/operations/experimental/conv3d/conv3d.cpp), and wants whole blocks."""
 
 _VOLUME_DIMS = tuple(
     attribute(f"{name}_dim", INTEGER, position)

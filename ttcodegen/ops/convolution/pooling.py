@@ -484,7 +484,7 @@ def _verify_global(op: CatalogueOp) -> None:
 
 def _decompose_global(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     """The library's own global_avg_pool2d divides by the width of the tiles rather than of the
-    image (tt-metal 0.70.1, ttnn/operations/pool/global_avg_pool/global_avg_pool.cpp)."""
+    image (tt-metal, ttnn/operations/pool/global_avg_pool/global_avg_pool.cpp)."""
     *batch, height, width, channels = op.shape("input")
     rows = builder.reshape(builder.operand(op, "input"), [*batch, 1, height * width, channels])
     means = builder.reduce("mean", rows, [len(batch) + 1])

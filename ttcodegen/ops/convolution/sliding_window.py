@@ -3,7 +3,7 @@
 TTIR spells stride, padding and dilation as one number or as an array and lets the dimensions of the
 image are in any order; the library takes arrays of fixed length and images as rows of channels,
 (1, 1, N*H*W, C). Padding is (top, left, bottom, right) in TTIR, (top, bottom, left, right) in the
-library (tt-metal 0.70.1, ttnn/operations/sliding_window/sliding_window.cpp).
+library (tt-metal, ttnn/operations/sliding_window/sliding_window.cpp).
 """
 
 from __future__ import annotations

@@ -344,7 +344,7 @@ def small_vector_text(values: Iterable[int], type_: str = "int32_t") -> str:
 
 # Names of the parameters of library calls with long argument lists.
 #
-# Names and order are those of the declarations of tt-metal 0.70.1 (`ttnn/operations/`).
+# Names and order are those of the declarations of tt-metal (`ttnn/operations/`).
 
 MOST_UNNAMED = 6
 """The most arguments that a call has without their names."""

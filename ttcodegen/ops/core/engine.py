@@ -315,7 +315,7 @@ def are_kept(seed: int, shape: tuple[int, ...], probability: float) -> Array:
 
 def dropout_threshold(probability: float) -> int:
     """A probability as the integer that 31 random bits are compared with, as ttnn::dropout of
-    tt-metal 0.70.1 computes it (dropout_program_factory.cpp)."""
+    tt-metal computes it (dropout_program_factory.cpp)."""
     return int(float(2**31 - 1) * probability)
 
 
@@ -323,7 +323,7 @@ def scale_of_range(low: float, high: float, bfloat16: bool) -> float:
     """Largest scale that rounds no number from `low` on to `high`, in float32.
 
     A quarter of a percent of the numbers from 0 to 1 would be 1 if bfloat16 were rounded to the
-    nearest after all; ttnn::rand of tt-metal 0.70.1 cuts bits off instead (writer_uniform.cpp).
+    nearest after all; ttnn::rand of tt-metal cuts bits off instead (writer_uniform.cpp).
     """
     scale = np.float32(high - low)
     end = _below(high, bfloat16)

@@ -107,7 +107,7 @@ class TileBuilder:
     def convert(self, tile: Tile, data_type: DataType) -> Tile:
         """The tile in another data type, itself if it has it.
 
-        The pairs are those of typecast_tile (tt-metal 0.70.1, compute/eltwise_unary/typecast.h).
+        The pairs are those of typecast_tile (tt-metal, compute/eltwise_unary/typecast.h).
         """
         if tile.data_type is data_type:
             return tile

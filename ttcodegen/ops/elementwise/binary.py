@@ -110,7 +110,7 @@ class Row:
 
 def _comparison_tiles(name: str) -> TileLowering:
     """0 or 1. Integers are equal if their difference is 0, and the greater one of two is one of
-    them; the header of `lt_int_tile` and its like compiles after some others only (0.70.1)."""
+    them; the header of `lt_int_tile` and its like compiles after some others only."""
 
     def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
         tiles = widened(builder, tiles)
@@ -234,7 +234,7 @@ def verify_remainder(op: CatalogueOp) -> None:
         raise VerifyException(f"{op.name}: expected numbers, found elements of type i1")
 
 
-# Of those with dtype=False some have such a parameter, but ignore it (measured on 0.70.1).
+# Of those with dtype=False some have such a parameter, but ignore it (measured on the library).
 ROWS = (
     Row(
         "add",

@@ -45,7 +45,7 @@ def _lower_where(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     result = op.result_type
     shapes = [shape_of(value.type) for value in op.operands]
     exact = [_splat_as(value, result.element_type) for value in op.operands[1:]]
-    # The library makes a float of a number (invoke_impl in ternary.cpp, tt-metal 0.70.1).
+    # The library makes a float of a number (invoke_impl in ternary.cpp, tt-metal).
     numbers = [None if _is_cut(number) else number for number in exact]
 
     def span(*indices: int) -> bool:

@@ -396,7 +396,7 @@ register(
 # Calls of the library that bring tokens to the devices of their experts and back.
 #
 # They move rows of bf16, of tokens that are counted over all devices along an axis. Signatures
-# and what they refuse: tt-metal 0.70.1, `ttnn/operations/ccl/all_to_all_dispatch` and
+# and what they refuse: tt-metal, `ttnn/operations/ccl/all_to_all_dispatch` and
 # `all_to_all_combine`.
 
 _CCL = "ttnn/operations/ccl"

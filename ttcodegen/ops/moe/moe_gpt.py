@@ -46,7 +46,7 @@ from ttcodegen.ops.moe.selective_reduce_combine import (
 # zeros at its end. Rows of down weights begin with the columns of gate and up weights that the
 # core itself has, followed by those of the core before it, and so on around the ring of cores. A
 # tile of rows after these is the bias: the sum of its rows (a product with ones in
-# `moe_gpt/device/kernels/compute.cpp` of tt-metal 0.70.1, whose test prepares weights so:
+# `moe_gpt/device/kernels/compute.cpp` of tt-metal, whose test prepares weights so:
 # `test_moe_gpt_e2e.py`).
 
 _TILE = 32

@@ -403,7 +403,7 @@ def _remap_on_chips(calls: Sequence[Call]) -> list[list[Array]]:
 
 def _decompose_remap(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
     """The library's function divides all but the first group of tokens of a core wrongly: it counts
-    one less in them (its writer kernel in tt-metal 0.70.1)."""
+    one less in them (its writer kernel in tt-metal)."""
     scores = builder.operand(op, "topk_tensor")
     shape = shape_of(scores.type)
     tokens, experts, size = shape[1] * shape[2], shape[3], op.parameter("reduction_size")

@@ -27,7 +27,7 @@ from ttcodegen.ops.core.traits import NeededChips, integer_of, on_axis
 #
 # The tensor is (cores, 2, 32, hidden): the L1 of a core for each index. The first `height *
 # width` of them are those that combine. The tokens of each expert are split evenly among `height`
-# rows of cores, as `token_work_split_even` of tt-metal 0.70.1 does, and what the expert made of a
+# rows of cores, as `token_work_split_even` of tt-metal does, and what the expert made of a
 # token among the `width` cores of a row. In a core, each expert has `tokens // height` rows of
 # `hidden // width` elements, one after the other (`shard_offset_per_expert_bytes` of the kernel
 # `moe_gpt/device/kernels/dm1.cpp`). What no token fills is undefined on the device, and zero

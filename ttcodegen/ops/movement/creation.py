@@ -255,7 +255,7 @@ def _cpp_full(calls: CppCalls, op: CatalogueOp) -> None:
         empty = calls.nested("ttnn::zeros", *arguments)
         calls.bind(op.results[0], calls.call("ttnn::fill", empty, number))
         return
-    # Bytes are filled with the bits of a float (unary_op_utils.cpp, tt-metal 0.70.1).
+    # Bytes are filled with the bits of a float (unary_op_utils.cpp, tt-metal).
     calls.include("ttnn/operations/copy/typecast/typecast.hpp")
     arguments[1] = Text(cpp_text(DataType.INT32))
     filled = calls.nested("ttnn::fill", calls.nested("ttnn::zeros", *arguments), number)

@@ -65,7 +65,7 @@ LARGEST_RANK = 4
 """Highest rank that sort and topk handle along any dimension.
 
 Beyond it the library mixes up dimensions (docs/library-rules.md, and the reshapes in sort.cpp and
-topk.cpp of tt-metal 0.70.1).
+topk.cpp of tt-metal).
 """
 
 

@@ -2,7 +2,7 @@
 that gradient.
 
 The reference system calls kernels of tt-train for them (`ttml::metal::sdpa_fw`, `sdpa_bw`), which
-are no part of the ttnn library: 0.70.1 exports no function of these names. They are rewritten with
+are no part of the ttnn library: it exports no function of these names. They are rewritten with
 products, exponentials and sums; a forward pass that keeps nothing is the library's attention.
 """
 

@@ -1,6 +1,6 @@
 """The ways to make a call: the placements of its operands and its result, and its configuration.
 
-Each way is one that tt-metal 0.70.1 was measured to accept.
+Each way is one that tt-metal was measured to accept.
 """
 
 from __future__ import annotations

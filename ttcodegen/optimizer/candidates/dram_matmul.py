@@ -35,7 +35,7 @@ def dram_sharded(
     """Returns the DRAM-sharded candidate of a matmul, or None if the library has none.
 
     Weights are read from all banks at once, with the given config or one that fits (rules measured
-    with tt-metal 0.70.1).
+    with tt-metal).
 
     `on_rectangle`: the result fills its cores, and these a rectangle.
     """

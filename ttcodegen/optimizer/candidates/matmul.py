@@ -1,7 +1,7 @@
 """The ways to make a product of matrices: its program configurations, and where its operands and
 its result are placed with each.
 
-Each way is one that tt-metal 0.70.1 was measured to accept.
+Each way is one that tt-metal was measured to accept.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class ProductWays:
         result = interleaved(call.result, "dram")
         takes_no_config = call.attributes.get("transpose_a") or product.inner == 0
         if bias and call.attributes.get("transpose_b"):
-            # A program without blocks gets the transposed operand, and tt-metal 0.70.1 then checks
+            # A program without blocks gets the transposed operand, and tt-metal then checks
             # the bias against the shape of the other one (matmul.cpp, bound_matmul); in DRAM the
             # program that it chooses has blocks.
             yield Way(in_dram, (result,))

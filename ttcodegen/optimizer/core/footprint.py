@@ -1,4 +1,4 @@
-"""L1 footprint of tensors and programs, by measured rules of tt-metal 0.70.1.
+"""L1 footprint of tensors and programs, by measured rules of tt-metal.
 
 The allocator has one address space for all banks: a shard on one core costs its bytes in every
 bank. Tensors grow down from the top, the circular buffers of a program up from the bottom; the
@@ -40,7 +40,7 @@ def allocated_bytes(placement: TensorPlacement, banks: int, alignment: int) -> i
 
 def stream_bytes(page: int, chip: ChipDescription) -> int:
     """Bytes of the buffer that pages are streamed through into shards: each has room to begin
-    where it does in DRAM (interleaved_to_sharded_program_factory.cpp of tt-metal 0.70.1)."""
+    where it does in DRAM (interleaved_to_sharded_program_factory.cpp of tt-metal)."""
     alignment = chip.noc_dram_address_align_bytes
     return STREAMED_AT_ONCE * align_up(page + alignment, alignment)
 

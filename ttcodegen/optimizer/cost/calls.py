@@ -157,7 +157,7 @@ _FREE = frozenset({"deallocate", "get_device"})
 
 
 def is_view(call: LibraryCall) -> bool:
-    """True if the library gives the same buffer back (rules of 0.70.1)."""
+    """True if the library gives the same buffer back (rules)."""
     if not call.operands or not call.results:
         return False
     source, target = call.operands[0], call.results[0]

@@ -4,7 +4,7 @@ each L1 for circular buffers.
 The library brings the image to shards of its own choice, or leaves it in those that it is in,
 gathers the pixels around those of each core, and multiplies; a convolution of single pixels is a
 product of matrices. An image in DRAM that is too large for L1 comes in slices. The rules are those
-of tt-metal 0.70.1: conv2d.cpp, conv2d_utils.cpp, conv2d_op_program_factory_common.cpp, and
+of tt-metal: conv2d.cpp, conv2d_utils.cpp, conv2d_op_program_factory_common.cpp, and
 op_slicing.cpp for the slices.
 """
 

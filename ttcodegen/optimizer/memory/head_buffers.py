@@ -1,6 +1,6 @@
 """Circular buffers of embeddings, attention heads and rotary embeddings.
 
-The sizes are those of the program factories of tt-metal 0.70.1.
+The sizes are those of the program factories of tt-metal.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Circular buffers of pools.
 
-The sizes are those of `calculate_pool_cb_sizes` (pool_utils.cpp of tt-metal 0.70.1) and of the
+The sizes are those of `calculate_pool_cb_sizes` (pool_utils.cpp of tt-metal) and of the
 programs that bring the image to shards and copy the halo of each.
 """
 

@@ -31,7 +31,7 @@ _FLAGS = (
     "enable_kernel_stride_folding",
 )
 _DROPPED = ("enable_split_reader", "enable_subblock_padding", "input_channels_alignment")
-"""Fields of older releases that 0.70.1 decides by itself."""
+"""Fields of older releases that the library decides by itself."""
 
 
 def entries_of_options(text: str) -> dict[str, dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Attention of one token of each user: which cores take which keys, and what their L1 holds.
 
-The rules are those of sdpa_decode_program_factory.cpp and sdpa_decode.cpp of tt-metal 0.70.1.
+The rules are those of sdpa_decode_program_factory.cpp and sdpa_decode.cpp of tt-metal.
 """
 
 from __future__ import annotations

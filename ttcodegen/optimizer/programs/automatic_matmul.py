@@ -1,4 +1,4 @@
-"""The program configuration that tt-metal 0.70.1 chooses for a product that has none
+"""The program configuration that tt-metal chooses for a product that has none
 (matmul_program_config.cpp)."""
 
 from __future__ import annotations

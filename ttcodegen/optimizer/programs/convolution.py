@@ -1,7 +1,7 @@
 """Convolutions of images that are sharded in L1: where their results are placed, and what they
 take.
 
-The rules are those of tt-metal 0.70.1 (conv2d_utils.cpp, conv2d_op_program_factory_common.cpp), and
+The rules are those of tt-metal (conv2d_utils.cpp, conv2d_op_program_factory_common.cpp), and
 hold for the measured calls: an image whose shards a convolution can use stays where it is, and the
 result gets shards of the same kind.
 """

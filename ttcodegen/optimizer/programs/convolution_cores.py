@@ -1,6 +1,6 @@
 """Over which cores a convolution divides its image and its result.
 
-The rules are those of tt-metal 0.70.1 (determine_parallel_config, determine_output_parallel_config,
+The rules are those of tt-metal (determine_parallel_config, determine_output_parallel_config,
 determine_input_memory_config and get_conv_padded_input_shape_and_mem_config of conv2d_utils.cpp).
 """
 

@@ -1,6 +1,6 @@
 """Blocking plan of a 2D convolution: tiles and circular buffers per core.
 
-The rules are those of tt-metal 0.70.1, conv2d_utils.cpp and conv2d_op_program_factory_common.cpp.
+The rules are those of tt-metal, conv2d_utils.cpp and conv2d_op_program_factory_common.cpp.
 """
 
 from __future__ import annotations

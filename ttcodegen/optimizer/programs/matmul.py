@@ -110,7 +110,7 @@ def config_misfit(
 ) -> str | None:
     """Returns why a matmul cannot have a program config, or None.
 
-    The rules are measured with tt-metal 0.70.1.
+    The rules are measured with tt-metal.
     """
     cores = getattr(config, "compute_with_storage_grid_size", grid)
     if cores.columns > grid.columns or cores.rows > grid.rows:

@@ -15,7 +15,7 @@ MOST_NORM_SUBBLOCK = 4
 def norm_misfit(source: TensorPlacement, config: LayerNormSharded) -> str | None:
     """Returns why a row normalization cannot have a config, or None.
 
-    The rules are measured with tt-metal 0.70.1 for the placement of its input.
+    The rules are measured with tt-metal for the placement of its input.
     """
     fitting = norm_config(source)
     if source.shards is not None and not source.shards.is_rectangle:
@@ -38,7 +38,7 @@ def on_rectangle(source: TensorPlacement, grid: CoreGrid) -> TensorPlacement | N
     tiles of a row; None if that is a single core, or there are several rows of shards.
 
     Programs that shard by width fill the grid row by row: on 11 or 13 columns few counts of cores
-    are a rectangle, which the normalisations of tt-metal 0.70.1 ask for."""
+    are a rectangle, which the normalisations of tt-metal ask for."""
     if source.shards is None or source.memory_layout != "width_sharded":
         return None
     height, width = source.collapsed_shape()
@@ -58,7 +58,7 @@ def on_rectangle(source: TensorPlacement, grid: CoreGrid) -> TensorPlacement | N
 
 def norm_config(source: TensorPlacement) -> LayerNormSharded | None:
     """The configuration of a normalisation whose rows are divided among several cores; None if the
-    library takes no such shards (layernorm_device_operation.cpp of tt-metal 0.70.1)."""
+    library takes no such shards (layernorm_device_operation.cpp of tt-metal)."""
     shards = source.shards
     if shards is None or source.memory_layout == "height_sharded" or not shards.is_rectangle:
         return None

@@ -1,6 +1,6 @@
 """Over which cores a pool divides its image, and what tensors that takes of each L1 on the way.
 
-The rules are those of tt-metal 0.70.1: get_pool_input_memory_config and pool2d_L1
+The rules are those of tt-metal: get_pool_input_memory_config and pool2d_L1
 (generic_pools.cpp), determine_pool_config_for_auto_shard (pool_utils.cpp) and
 determine_parallel_config (conv2d_utils.cpp).
 """

@@ -1,7 +1,7 @@
 """True if two processors of each core share the work of gathering the image of a convolution.
 
 The release compares what it takes before a product can begin: figures and rule of
-is_split_reader_viable (conv2d_op_program_factory_common.cpp of tt-metal 0.70.1).
+is_split_reader_viable (conv2d_op_program_factory_common.cpp of tt-metal).
 """
 
 from __future__ import annotations

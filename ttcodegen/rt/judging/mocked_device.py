@@ -1,4 +1,4 @@
-"""Mock of a device for the Python package of ttnn 0.70.1, where there is no card.
+"""Mock of a device for the Python package of ttnn, where there is no card.
 
 Runs in the Python that the package is installed in, and uses nothing else.
 """

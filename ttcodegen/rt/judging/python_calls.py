@@ -136,7 +136,7 @@ def _field(value: object) -> Json:
 
 # The calls of a program as the Python package of ttnn takes them: which operands and attributes.
 #
-# The names of the keywords are those of the bindings of tt-metal 0.70.1.
+# The names of the keywords are those of the bindings of tt-metal.
 
 Source = int | str | Callable[[Step], Json]
 """Source of an argument: the operand of that index in the definition, the attribute of that name,

@@ -26,7 +26,7 @@ class TTIREmptyAttentionRowsPass(ModulePass):
 
     The kernels know no such rows: they divide by the sum of the exponentials of the distances from
     the maximum, which are no numbers where the maximum is minus infinity, and one where it is any
-    number (compute_common.hpp of the attention in tt-metal 0.70.1). So masks are limited to what is
+    number (compute_common.hpp of the attention in tt-metal). So masks are limited to what is
     finite, and the result is multiplied with whether the row sees anything. Masks that are known to
     hide no whole row stay.
     """

@@ -207,7 +207,7 @@ REDUCTIONS = {
 # Places for tiles in the destination registers of a core.
 #
 # The registers hold 16 tiles of 16 bits; half of that while the packer empties the other half,
-# and half again if they are 32 bits wide (tt-metal 0.70.1, `DstSync::SyncHalf`,
+# and half again if they are 32 bits wide (tt-metal, `DstSync::SyncHalf`,
 # `fp32_dest_acc_en`).
 
 HALF_OF_REGISTERS = 8

@@ -408,7 +408,7 @@ class MovementTranslator(KernelTranslator):
             return None
         element = buffer.element_bytes
         chip = current_chip()
-        # Writes to DRAM need no more than those to L1 (tt-metal 0.70.1, noc_parameters.h).
+        # Writes to DRAM need no more than those to L1 (tt-metal, noc_parameters.h).
         in_dram, in_l1 = chip.noc_dram_address_align_bytes, chip.noc_l1_address_align_bytes
         unit = in_dram if is_read else in_l1
         aligned = gcd(*self.arithmetic.terms(start).values()) * element % unit == 0

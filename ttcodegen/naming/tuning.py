@@ -56,12 +56,17 @@ def memory_name(kind: str, buffer: str) -> str:
 
 def sharded_memory_names(placement: TensorPlacement) -> Iterator[str]:
     """Names for a sharded memory configuration, best first: after how tensors are divided and the
-    shape of a shard, with the number of cores, numbered."""
+    shape of a shard, with the number of cores or banks, numbered."""
     shards = placement.shards
     assert shards is not None
     height, width = shards.shape
     name = f"{placement.memory_layout}_{height}x{width}"
     if placement.buffer_type != "l1":
         name = f"{placement.buffer_type}_{name}"
-    on_cores = f"{name}_on_{shards.cores}_cores"
+    on_cores = f"{name}_on_{shards.cores}_{shard_places(placement)}"
     return chain((name, on_cores), (f"{on_cores}_{number}" for number in count(2)))
+
+
+def shard_places(placement: TensorPlacement) -> str:
+    """Shards in L1 are on cores, those in DRAM in its banks."""
+    return "banks" if placement.buffer_type == "dram" else "cores"

@@ -36,6 +36,7 @@ from ttcodegen.naming.tuning import (
     memory_name,
     program_config_names,
     qualified,
+    shard_places,
     sharded_memory_names,
 )
 from ttcodegen.ops.core.calls import (
@@ -229,8 +230,8 @@ TRACE_REGION_COMMENT = (
 
 
 _SHARDED_COMMENT = (
-    "Tensors divided among {cores} cores: layout, memory, cores and the shape of a shard. "
-    "Alternatives: other shapes and cores, ttnn::L1_MEMORY_CONFIG or ttnn::DRAM_MEMORY_CONFIG."
+    "Tensors divided among {count} {places}: layout, memory, {places} and the shape of a shard. "
+    "Alternatives: other shapes and {places}, ttnn::L1_MEMORY_CONFIG or ttnn::DRAM_MEMORY_CONFIG."
 )
 
 
@@ -370,7 +371,8 @@ class Tuning:
             is_first = False
             shards = placement.shards
             assert shards is not None
-            file.comment(_SHARDED_COMMENT.format(cores=shards.cores))
+            places = shard_places(placement)
+            file.comment(_SHARDED_COMMENT.format(count=shards.cores, places=places))
             file.global_constant(name, "ttnn::MemoryConfig", sharded_initializer(placement))
         if self._weights.data_type is not None:
             if not is_first:

@@ -1,0 +1,46 @@
+"""Names of what can be tuned: shards in L1 are on cores, those in DRAM in its banks."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+
+from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttcore.shards import Shards
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
+from ttcodegen.foundation.diagnostics import Source
+from ttcodegen.naming.tuning import sharded_memory_names
+
+
+@pytest.mark.parametrize(
+    ("memory", "expected"),
+    [
+        ("l1", ["width_sharded_32x64", "width_sharded_32x64_on_12_cores"]),
+        ("dram", ["dram_width_sharded_32x64", "dram_width_sharded_32x64_on_12_banks"]),
+    ],
+)
+def test_names_of_sharded_memory(memory: str, expected: list[str]) -> None:
+    shards = Shards.by_rows(12, (32, 64), grid_width=12)
+    placement = TensorPlacement(
+        (32, 768), DataType.BFLOAT16, buffer_type=memory, memory_layout="width_sharded",
+        shards=shards,
+    )  # fmt: skip
+    assert list(islice(sharded_memory_names(placement), 2)) == expected
+
+
+def test_weights_in_banks_are_described_as_such() -> None:
+    """A product of one row of tiles, whose weights are best divided among the banks of the DRAM."""
+    text = """
+func.func @f(%x: tensor<32x2048xbf16>,
+    %w: tensor<2048x8192xbf16> {ttcore.argument_type = #ttcore.argument_type<parameter>})
+    -> tensor<32x8192xbf16> {
+  %0 = "ttir.matmul"(%x, %w) : (tensor<32x2048xbf16>, tensor<2048x8192xbf16>)
+    -> tensor<32x8192xbf16>
+  return %0 : tensor<32x8192xbf16>
+}"""
+    compiled = compile_module(Source("m.mlir", text), CompileOptions("m", optimize=2))
+    tuning = compiled.files["src/tuning.hpp"]
+    comments = " ".join(tuning.replace("//", " ").split())
+    assert "Tensors divided among 12 banks: layout, memory, banks" in comments

@@ -21,6 +21,9 @@ from tests.optimizer.modules import (
 )
 from ttcodegen.cli.rt import main
 from ttcodegen.cli.ttcodegen import main as ttcodegen
+from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.flatbuffer.system import load_system
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.rt.commands.validate import VARIABLE
 from ttcodegen.rt.judging.mocked_device import compile_nothing, environment, executable
 from ttcodegen.rt.judging.python_calls import steps
@@ -140,6 +143,19 @@ def test_the_library_takes_what_models_become(
     monkeypatch.chdir(tmp_path)
     assert ttcodegen([str(path), "-o", "out", "--optimize", "2", "-q"]) == 0
     assert main(["validate", "out/model.ttnn", "--python", ttnn_python]) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("machine", ["p100", "p150", "p150_140"])
+@pytest.mark.parametrize("name", ["chain", "token", "sequences"])
+def test_the_library_takes_programs_for_a_blackhole(
+    name: str, machine: str, ttnn_python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = CompileOptions("m", optimize=2, system=load_system(machine))
+    made = compile_module(Source("m.mlir", MODULES[name]), options)
+    Path("model.ttnn").write_bytes(made.flatbuffer)
+    assert main(["validate", "model.ttnn", "--python", ttnn_python]) == 0
 
 
 def dying(at: str, folder: Path) -> str:

@@ -267,6 +267,17 @@ def test_pages_that_are_streamed_into_shards_begin_where_they_do_in_dram() -> No
     assert stream_bytes(96, load_system("p150").chip) == 4 * (128 + 64)
 
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["p100", "p150", "p150_140"])
+def test_programs_for_a_blackhole_compute_the_same(name: str, tmp_path: Path) -> None:
+    digits = EXAMPLES / "digits" / "digits.mlir"
+    options = ["--machine", name, "--optimize", "2", "--check"]
+    assert main([str(digits), "-o", str(tmp_path / "out"), *options]) == 0
+
+
 # Meshes
 
 

@@ -148,8 +148,6 @@ void test_paged_updates() {
     call = {};
     call.positions = numbers(Shape({8}), kL1);
     refused("Expect update_idxs to have buffer type DRAM", call);
-    call.positions = numbers(Shape({8, 1}), sharded(kHeight, 1, 1, 8, 1));
-    refused("Expect update_idxs to be DRAM INTERLEAVED", call);
     call = {};
     call.pages = numbers(Shape({8, 2}));
     accepted(call);

@@ -278,8 +278,8 @@ std::vector<int64_t> update_positions(const std::vector<uint32_t>& list,
         TT_FATAL(tensor->layout() == Layout::ROW_MAJOR,
                  "Expected update_idxs to have memory layout in ROW MAJOR");
         TT_FATAL(tensor->dtype() == DataType::INT32, "Expected update_idxs to have datatype INT32");
-        TT_FATAL(!tensor->is_sharded(), "Expect update_idxs to be DRAM INTERLEAVED");
-        TT_FATAL(tensor->memory_config().is_dram(), "Expect update_idxs to have buffer type DRAM");
+        TT_FATAL(tensor->is_sharded() || tensor->memory_config().is_dram(),
+                 "Expect update_idxs to have buffer type DRAM");
         const auto values = load_integers(*tensor);
         positions.assign(values.get(), values.get() + tensor->logical_volume());
     } else {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -81,3 +83,39 @@ def test_words_of_other_fields(word: str) -> None:
         for match in re.finditer(pattern, text, flags)
     ]
     assert found == [], f"instead of '{word}': {REPLACED[word]}"
+
+
+QUESTION = re.compile(r"(What|Which|How|Where|Whether|When|Why|Who)\b")
+"""Words that begin a question, not a noun phrase or a verb in the third person."""
+
+
+def docstrings(text: str) -> Iterator[str]:
+    """Docstrings of a file: of its module, classes, functions and attributes."""
+    for node in ast.walk(ast.parse(text)):
+        body = getattr(node, "body", None)
+        if not isinstance(body, list):
+            continue
+        documented = isinstance(
+            node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        )
+        for index, statement in enumerate(body):
+            if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Constant):
+                continue
+            value = statement.value.value
+            of_attribute = index and isinstance(body[index - 1], ast.Assign | ast.AnnAssign)
+            if isinstance(value, str) and (of_attribute or (documented and not index)):
+                yield value.strip()
+
+
+def test_docstrings_begin_with_what_a_thing_is() -> None:
+    """Fewer than one in a hundred docstrings of the package begin with a question word."""
+    found = [
+        (name, each.splitlines()[0])
+        for name, text in texts().items()
+        if name.startswith("ttcodegen/") and name.endswith(".py")
+        for each in docstrings(text)
+        if each
+    ]
+    questions = [(name, line) for name, line in found if QUESTION.match(line)]
+    assert len(found) > 5000
+    assert 100 * len(questions) < len(found), questions

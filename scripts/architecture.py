@@ -95,7 +95,7 @@ def page(text: str) -> str:
 
 
 def main() -> None:
-    """Writes the page, or says whether it is that of the code."""
+    """Writes the page, or checks it against the code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; fail on a difference")
     check = parser.parse_args().check

@@ -182,7 +182,7 @@ def _exported(torch: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, 
 
 
 def _without_base(argument: Any) -> Any:
-    """An example argument, copied if it is a view: guards of torch's on the tensor behind it fail
+    """An example argument, copied if it is a view: guards of torch's on its base tensor fail
     when operations are taken apart, where there is none."""
     return argument if getattr(argument, "_base", None) is None else argument.clone()
 

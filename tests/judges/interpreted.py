@@ -30,7 +30,7 @@ def _high_products() -> list[Case]:
 
 
 def _half_bits() -> list[Case]:
-    """Numbers of f16 and their bits: the ends, what is below the least normal one, and between."""
+    """Numbers of f16 and their bits: the ends, subnormal ones, and between."""
     bits = np.array(
         [0, 0x8000, 1, 0x83FF, 0x400, 0x3C00, 0xBC01, 0x7BFF, 0xFBFF, 0x7C00, 0xFC00, 0x3555],
         np.uint16,

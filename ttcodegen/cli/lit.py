@@ -88,7 +88,7 @@ def _run_tests(options: argparse.Namespace) -> int:
 def _report(
     tests: Sequence[Path], build: Path, present: frozenset[str], options: argparse.Namespace
 ) -> int:
-    """Runs tests, and prints the outcome of each that is asked for; the exit status."""
+    """Runs tests, and prints the outcome of each requested one; the exit status."""
     counts = Counter[str]()
     for number, test in enumerate(tests, 1):
         outcome, said = _outcome(test, _folder(test, build), present)

@@ -62,7 +62,7 @@ def _refuse_other_ops(module: ModuleOp) -> None:
 
 
 def _note_exact_extremes(module: ModuleOp) -> None:
-    """Tells of reductions that take three calls of the library each rather than one."""
+    """Reports reductions that take three calls of the library each rather than one."""
     count = sum(isinstance(op, CatalogueOp) and needs_all_bits(op) for op in module.walk())
     if count:
         noun = "maxima or minima" if count > 1 else "maximum or minimum"

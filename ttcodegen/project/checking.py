@@ -156,7 +156,7 @@ def check_project(
         checks = against_reference(checks, runs, outputs, reference)
     if edges or (not reference and runs_quickly(read_flatbuffer(compiled.flatbuffer))):
         found = _edge_checks(source, compiled, runs, build_and_execute, every=edges)
-        # Of a choice that was not asked for only what differs is news.
+        # Of a choice that nobody requested only what differs is news.
         checks += [check for check in found if edges or not check.passed]
     _write_report(out, {**report(checks), "seed": seed})
     return checks

@@ -209,7 +209,7 @@ class RowCompute:
         return 0
 
     def _accumulate(self, each: RowPass) -> None:
-        """The first register becomes what the tiles of a row come to; the second one the least
+        """The first register becomes what the tiles of a row come to; the second one the smallest
         element, where it is left for that."""
         kernel, reduction = self._kernel, each.reduction
         builder = TileBuilder(tiles=self.plan.builder.tiles)

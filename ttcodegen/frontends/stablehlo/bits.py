@@ -76,7 +76,7 @@ def _bits_of_f16(conversion: Conversion, value: SSAValue) -> SSAValue:
     up = builder.like("add", builder.like("add", size, last), number(0xFFF))
     rebased = builder.like("subtract", up, number(112 << 23))
     normal = builder.like("logical_right_shift", rebased, number(13))
-    # What is below the least normal number counts its multiples of the least.
+    # What is below the smallest normal number counts its multiples of the smallest.
     scaled = builder.like(
         "multiply", builder.like("abs", wide), conversion.filled_like(2.0**24, wide)
     )

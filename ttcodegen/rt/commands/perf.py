@@ -87,7 +87,7 @@ COLUMNS: tuple[str, ...] = (
     "link_bytes",
 )
 """The columns of the table. Calls, times, bytes and flops are those of one run, the mean of those
-that were measured; `name` is that of the op and of its variable in the C++, `line` its place."""
+that were measured; `name` names the op and its variable in the C++, `line` its place."""
 
 
 class Perf(Command):

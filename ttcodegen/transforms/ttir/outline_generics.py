@@ -148,7 +148,7 @@ def region_fault(op: GenericOp) -> Diagnostic | None:
 
 
 def _fault(op: GenericOp) -> str | None:
-    """Returns the obstacle to outlining the region, or None."""
+    """Returns the reason against outlining the region, or None."""
     try:
         op.verify_()
     except VerifyException as error:

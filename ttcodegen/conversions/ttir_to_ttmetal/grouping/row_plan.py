@@ -71,7 +71,7 @@ class RowPass:
     after: Allocation
     """The steps after the last tile."""
     has_least: bool = False
-    """True if the second register is left to the least element: a NaN with a sign is below all."""
+    """True if the second register is left to the smallest element: a signed NaN is below all."""
 
     @property
     def reduction(self) -> Reduction:
@@ -219,7 +219,7 @@ class _Planning:
         self, op: CatalogueOp, reduced: Tile, selected: Tile, total: Tile
     ) -> tuple[Allocation | None, Allocation | None, bool]:
         """The steps for each tile of a pass and for the last one, and whether a register is left
-        for the least element, where elements are compared."""
+        for the smallest element, where elements are compared."""
         held = {total: GREATEST}
         if REDUCTIONS[op.name].is_extreme:
             both = {**held, self.builder.new_tile(DataType.FLOAT32): LEAST}

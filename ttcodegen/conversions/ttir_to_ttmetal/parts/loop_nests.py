@@ -320,7 +320,7 @@ class AccessPattern:
         return prod(size for size, move in self.dimensions if move)
 
     def slots(self, most: int, cores: CoreRange, units: int) -> int:
-        """Number of pages, of `most`, that a core should keep: the least that spares it as many
+        """Number of pages, of `most`, that a core should keep: the fewest that spare it as many
         reads as any number does. 0 if that are less than half of them."""
         numbers = {1} if self.dimensions and self.dimensions[-1][1] == 0 else set[int]()
         choices = [n for n in sorted(numbers | {self.pages}) if n <= most]

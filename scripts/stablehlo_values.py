@@ -340,7 +340,10 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=0, help="of how many modules, if not of all")
     chosen, options = parser.parse_known_args()
     asked = functions(chosen.folder, chosen.only, chosen.sample)
-    finish(judge(asked, chosen.run, options), chosen.run, options, "stablehlo", chosen.write)
+    outcome = judge(asked, chosen.run, options)
+    if chosen.sample:
+        options = [*options, "--sample", str(chosen.sample)]
+    finish(outcome, chosen.run, options, "stablehlo", chosen.write)
     return 0
 
 

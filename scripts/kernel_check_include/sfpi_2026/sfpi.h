@@ -109,8 +109,8 @@ class RegisterReference {
   public:
     VectorRegister get() const;
     void in_use() const;
-    template <DataLayout layout = DataLayout::Default>
-    RegisterReference mode() const;
+    template <DataLayout layout = DataLayout::Default, typename... Values>
+    RegisterReference mode(Values...) const;
     template <typename Value>
     vFloat operator=(const Value&) const;
     RegisterReference operator=(const RegisterReference&) const;

@@ -225,7 +225,7 @@ def _second(operation: Any, dtype: Any, sample: Sample) -> Sequence[Tensor]:
 
 def difference(found: np.ndarray, expected: Tensor) -> str:
     """The difference of an array from a tensor; empty within the accuracy of the card's types."""
-    from ttcodegen.frontends.torch.tensors import tensor_array
+    from ttcodegen.frontends.torch.graph import tensor_array
 
     wanted, found = tensor_array(expected), np.asarray(found)
     if found.shape != wanted.shape or (
@@ -312,7 +312,7 @@ def _first_line(error: BaseException) -> str:
 def judge_in_numpy(sample: Sample) -> None:
     """Lowers a sample and runs the module in numpy, in the types of the source."""
     from ttcodegen.frontends import read_module
-    from ttcodegen.frontends.torch.tensors import tensor_array
+    from ttcodegen.frontends.torch.graph import tensor_array
     from ttcodegen.numerics.golden_values import Golden
 
     model = lower(sample)
@@ -353,7 +353,7 @@ def _is_tie(sample: Sample, inputs: Sequence[Tensor], found: np.ndarray, wanted:
     """True if places differ only among equal elements, which PyTorch orders as it likes."""
     if sample.operation not in _PLACES or str(wanted.dtype) != "torch.int64" or not inputs:
         return False
-    from ttcodegen.frontends.torch.tensors import tensor_array
+    from ttcodegen.frontends.torch.graph import tensor_array
 
     elements, places = tensor_array(inputs[0]), wanted.numpy()
     for axis in range(elements.ndim):
@@ -417,7 +417,7 @@ def _apart(run: Callable[[], list[tuple[str, str]]]) -> list[tuple[str, str]] | 
 def _outcomes_in_cpp(samples: Sequence[Sample], folder: Path) -> list[tuple[str, str]]:
     import ttcodegen
     import ttcodegen.torch as frontend
-    from ttcodegen.frontends.torch.tensors import tensor_array
+    from ttcodegen.frontends.torch.graph import tensor_array
 
     tensors = tuple(tensor for sample in samples for tensor in sample.inputs)
     others = tuple(tensor for sample in samples for tensor in sample.second)

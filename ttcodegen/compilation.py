@@ -25,11 +25,11 @@ from ttcodegen.parsing import check_supported
 from ttcodegen.systems.cards import card_text, default_system, mesh_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, SystemDescription
 from ttcodegen.systems.releases import DEFAULT_RELEASE
-from ttcodegen.transforms.given_decisions import level_of
 from ttcodegen.transforms.pass_options import OptionValue
 from ttcodegen.transforms.pass_runner import PassRunner
+from ttcodegen.transforms.pipelines import level_of
 from ttcodegen.transforms.registry import Step, passes_of
-from ttcodegen.transforms.ttir.source_types import settle_source_types
+from ttcodegen.transforms.ttir.element_types import settle_source_types
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp

@@ -30,6 +30,7 @@ from ttcodegen.framework import (
     refusals_in_full,
     refusing,
 )
+from ttcodegen.frontends.torch.graph import tensor_array
 from ttcodegen.frontends.torch.importing import (
     Imported,
     changed_label,
@@ -39,7 +40,6 @@ from ttcodegen.frontends.torch.importing import (
     source_of,
 )
 from ttcodegen.frontends.torch.rules import rule_of
-from ttcodegen.frontends.torch.tensors import tensor_array
 from ttcodegen.project.reference import Reference, write_module, write_reference
 from ttcodegen.project.settings import ProjectOptions, ProjectSettings
 from ttcodegen.transforms.module_text import module_text

@@ -20,7 +20,7 @@ from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.opt.command_line import OPTIONS as DRIVER_OPTIONS
 from ttcodegen.rt.commands.arguments import COMMANDS
 from ttcodegen.transforms.pass_options import OptionError
-from ttcodegen.transforms.pipeline_options import EMITC_OPTIONS, TTNN_OPTIONS
+from ttcodegen.transforms.pipelines import EMITC_OPTIONS, TTNN_OPTIONS
 from ttcodegen.transforms.registry import is_known, parse_step, schedule
 
 TABLES = (REFUSED_TTNN_OPTIONS, REFUSED_EMITC_OPTIONS, REFUSED_TTMETAL_OPTIONS)

@@ -7,7 +7,7 @@ from xdsl.dialects.func import FuncOp
 
 from ttcodegen.dialects.ttnn.placement import placement_of
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.transforms.functions.const_eval_hoist import is_const_eval
+from ttcodegen.transforms.const_eval import is_const_eval
 
 
 def argument(kind: str) -> str:

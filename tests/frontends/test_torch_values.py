@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: pip install
 import ttcodegen.torch  # noqa: E402
 from tests.frontends.running import run  # noqa: E402
 from ttcodegen.foundation.diagnostics import CompileError  # noqa: E402
-from ttcodegen.frontends.torch.tensors import tensor_array  # noqa: E402
+from ttcodegen.frontends.torch.graph import tensor_array  # noqa: E402
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("ignore")]
 F = torch.nn.functional

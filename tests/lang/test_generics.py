@@ -12,10 +12,9 @@ from tests.lang.running import PROGRAMS, operation, run_text
 from ttcodegen.cli.ttcodegen import main as compiler
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.lang.compiler.operations import compile_operation
-from ttcodegen.lang.compiler.tensors.outlining import NotRegularError
-from ttcodegen.lang.projects.generic_modules import GenericModule, generic_module
+from ttcodegen.lang.compiler.outlining import NotRegularError
 from ttcodegen.lang.projects.programs import run_program_text
-from ttcodegen.lang.projects.projects import Projects
+from ttcodegen.lang.projects.projects import GenericModule, Projects, generic_module
 from ttcodegen.lang.simulator.context import Launch
 from ttcodegen.lang.simulator.functions import MATH_FUNCTIONS
 from ttcodegen.lang.simulator.recording import record

@@ -11,7 +11,7 @@ import pytest
 
 from tests.lang.running import compiler_refusal, failure, operation, run_text
 from ttcodegen.cli.lang import main
-from ttcodegen.lang.simulator import counted_loops, progress
+from ttcodegen.lang.simulator import loops
 from ttcodegen.lang.simulator.tensors import Tensor
 
 READ = """
@@ -426,7 +426,7 @@ def write():
 
 
 def test_a_loop_without_end_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "PROGRESS_SECONDS", 0.1)
+    monkeypatch.setattr(loops, "PROGRESS_SECONDS", 0.1)
     reported = failure(
         operation(ENDLESS.format(loop="for n in range(10**6):", step="sum(range(10**4))"))
     )
@@ -437,7 +437,7 @@ def test_a_loop_without_end_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_long_loop_of_block_expressions_is_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "PROGRESS_SECONDS", 0.1)
+    monkeypatch.setattr(loops, "PROGRESS_SECONDS", 0.1)
     run_text(operation(ENDLESS.format(loop="for i in range(8000):", step="out += blk")))
 
 
@@ -533,7 +533,7 @@ def write():
 def test_the_turns_of_loops_with_blocks_are_counted(
     loop: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counted_loops, "MOST_TURNS", 50)
+    monkeypatch.setattr(loops, "MOST_TURNS", 50)
     first, shown, caret, *_ = failure(operation(MISSED.format(loop=loop))).splitlines()
     assert first.endswith(
         "this loop of the data movement kernel 'read' on node (0, 0) has no end: it has gone on "
@@ -549,12 +549,12 @@ def test_the_compiler_goes_through_a_loop_so_often_only() -> None:
 
 
 def test_loops_over_what_has_a_length_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counted_loops, "MOST_TURNS", 3)
+    monkeypatch.setattr(loops, "MOST_TURNS", 3)
     run_text(operation(ENDLESS.format(loop="for i in list(range(8)):", step="out += blk")))
 
 
 def test_ranges_have_so_many_numbers_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counted_loops, "MOST_TURNS", 8)
+    monkeypatch.setattr(loops, "MOST_TURNS", 8)
     text = operation(ENDLESS.format(loop="for i in range({numbers}):", step="out += blk"))
     run_text(text.format(numbers=8))
     first, *_ = failure(text.format(numbers=9)).splitlines()

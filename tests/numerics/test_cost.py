@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from tests.flatbuffer.programs import tensor
-from ttcodegen.cost.roofline import Roofline, card_roofline, host_roofline
-from ttcodegen.cost.work import Cost, cost_of
+from ttcodegen.cost.roofline import Cost, Roofline, card_roofline, cost_of, host_roofline
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.rt.device_profile import Span, Trace
 from ttcodegen.systems.cards import default_system

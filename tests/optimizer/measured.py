@@ -34,7 +34,7 @@ from ttcodegen.dialects.ttnn.program_configs import (
     ProgramConfig,
     Word,
 )
-from ttcodegen.optimizer.core.call import LibraryCall
+from ttcodegen.optimizer.call import LibraryCall
 from ttcodegen.optimizer.programs.pool_shards import SCHEME
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.flatbuffer.program import Program
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.foundation.diagnostics import Source
-from ttcodegen.optimizer.core.call import call_in_file
+from ttcodegen.optimizer.call import call_in_file
 from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.systems.cards import default_system
 

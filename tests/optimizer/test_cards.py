@@ -17,8 +17,8 @@ from ttcodegen.dialects.ttnn.program_configs import CoreGrid
 from ttcodegen.flatbuffer.system import load_system
 from ttcodegen.foundation.diagnostics import Diagnostics, Source
 from ttcodegen.ops.attention.primitives import DecodeCores, fitting_grid, needed_program
-from ttcodegen.optimizer.core.footprint import bank_bytes, stream_bytes
-from ttcodegen.optimizer.programs.norms import norm_config, on_rectangle
+from ttcodegen.optimizer.call import bank_bytes, stream_bytes
+from ttcodegen.optimizer.programs.attention_and_norms import norm_config, on_rectangle
 from ttcodegen.rt.commands.validate import harvesting
 from ttcodegen.systems.cards import card_text
 from ttcodegen.systems.machines import MACHINES, MOST_EMULATED, machine

@@ -23,11 +23,11 @@ from ttcodegen.dialects.ttcore.shards import Layout
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import Conv2dConfig, CoreGrid, Word
 from ttcodegen.layout.device import Bank
-from ttcodegen.optimizer.core.call import LibraryCall
+from ttcodegen.optimizer import beam_search as search
+from ttcodegen.optimizer.call import LibraryCall
 from ttcodegen.optimizer.cost.calls import CostModel
-from ttcodegen.optimizer.cost.convolution_programs import convolution_footprint
+from ttcodegen.optimizer.cost.convolution import convolution_footprint
 from ttcodegen.optimizer.programs.convolution import halo_bytes, result_of, sharded_images
-from ttcodegen.optimizer.search import beam_search as search
 from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.toolchain import Toolchain
 from ttcodegen.systems.cards import default_system

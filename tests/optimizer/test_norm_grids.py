@@ -9,8 +9,8 @@ from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttcore.shards import CoreRange, Shards
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import LayerNormSharded
-from ttcodegen.optimizer.explanation import placement_text
-from ttcodegen.optimizer.programs.norms import norm_config, norm_misfit
+from ttcodegen.optimizer.optimize import placement_text
+from ttcodegen.optimizer.programs.attention_and_norms import norm_config, norm_misfit
 
 WIDTHS = (320, 896, 1152, 1408, 2304, 2560, 2816, 2880, 3200)
 """Their tiles do not fill rows of 8 cores, one or two on each, but other rectangles."""

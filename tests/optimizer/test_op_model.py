@@ -11,13 +11,12 @@ import pytest
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttnn.program_configs import CoreGrid, MatmulMultiCast
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.optimizer.candidates.candidates import Ways, sharded_as
-from ttcodegen.optimizer.core.call import call_of
-from ttcodegen.optimizer.core.candidate import interleaved
+from ttcodegen.optimizer.call import call_of, interleaved
+from ttcodegen.optimizer.candidates import Ways, sharded_as
 from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.optimizer.op_model import op_constraints, op_runtime, ops_of
 from ttcodegen.optimizer.optimize import placed_calls
-from ttcodegen.optimizer.programs.automatic_matmul import automatic_config
+from ttcodegen.optimizer.programs.matmul import automatic_config
 from ttcodegen.systems.cards import default_system
 
 LAYOUT = (

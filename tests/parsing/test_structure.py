@@ -12,7 +12,7 @@ from ttcodegen.dialects.ttcore.dialect import DeviceOp
 from ttcodegen.foundation.diagnostics import Diagnostics, Source
 from ttcodegen.ops.refusals import REASONS
 from ttcodegen.parsing import parse_module
-from ttcodegen.transforms.functions.inline import is_entry
+from ttcodegen.transforms.functions import is_entry
 
 F = f"func.func @f(%a: {T}) -> {T} {{ return %a : {T} }}"
 

@@ -7,10 +7,7 @@ from xdsl.ir import SSAValue
 from tests.transforms.programs import Program, transformed
 from ttcodegen.dialects.core.datatypes import bf16, element_of, shape_of
 from ttcodegen.ops.core.dimensions import dimension_groups
-from ttcodegen.transforms.ttir.broadcast_fold import (
-    TTIRImplicitBroadcastFoldPass,
-    reshaped_source,
-)
+from ttcodegen.transforms.ttir.movement_passes import TTIRImplicitBroadcastFoldPass, reshaped_source
 
 
 def broadcast(p: Program, value: SSAValue, *factors: int) -> SSAValue:

@@ -16,7 +16,7 @@ from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.numerics.drawing import draw_inputs
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_module
-from ttcodegen.transforms.functions.inline import InlinePass
+from ttcodegen.transforms.functions import InlinePass
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import passes_of
 from ttcodegen.transforms.rewriting import functions

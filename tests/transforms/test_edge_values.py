@@ -40,9 +40,9 @@ from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.transforms import rewriting
 from ttcodegen.transforms.rewriting import PatternSet, Replacement, Rewriter, Rule
 from ttcodegen.transforms.ttir.canonicalize import TTIRCanonicalizePass
-from ttcodegen.transforms.ttir.erase_inverse import TTIREraseInversePass, erasing_rules
 from ttcodegen.transforms.ttir.fusing.heads import SPLITS
 from ttcodegen.transforms.ttir.fusing.rules import TTIRFusingPass, fusing_rules
+from ttcodegen.transforms.ttir.movement_passes import TTIREraseInversePass, erasing_rules
 
 Build = Callable[[Formulas], "SSAValue | list[SSAValue]"]
 

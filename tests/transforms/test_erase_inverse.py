@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 
 from tests.transforms.programs import Program, transformed
 from ttcodegen.dialects.core.datatypes import bf16, element_of, shape_of
-from ttcodegen.transforms.ttir.erase_inverse import TTIREraseInversePass, keeps_order
+from ttcodegen.transforms.ttir.movement_passes import TTIREraseInversePass, keeps_order
 
 FIRST, LAST = [0, 3, 1, 2], [0, 2, 3, 1]
 """Channels first, channels last."""

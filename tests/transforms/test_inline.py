@@ -5,7 +5,7 @@ import pytest
 from tests.transforms.programs import apply, operations
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.parsing import parse_module
-from ttcodegen.transforms.functions.inline import InlinePass
+from ttcodegen.transforms.functions import InlinePass
 
 T = "tensor<2xf32>"
 

@@ -9,7 +9,7 @@ from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.naming.sources import location_name
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_module
-from ttcodegen.transforms.functions.inline import InlinePass
+from ttcodegen.transforms.functions import InlinePass
 
 T = "tensor<4xf32>"
 

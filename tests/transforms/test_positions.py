@@ -13,9 +13,9 @@ from tests.transforms.numpy_execution import run
 from tests.transforms.programs import Formulas, Transformed
 from tests.transforms.test_fusing_repetitions import known_mask
 from ttcodegen.dialects.core.datatypes import bf16, element_of, elements, f32, shape_of, si32
-from ttcodegen.transforms.ttir.fusing.attention_masks import SeenKeys, may_hide_rows, seen_keys
-from ttcodegen.transforms.ttir.positions.forms import Hiding, Linear, Region
-from ttcodegen.transforms.ttir.positions.values import form_of
+from ttcodegen.transforms.ttir.fusing.attention import SeenKeys, may_hide_rows, seen_keys
+from ttcodegen.transforms.ttir.position_forms import Hiding, Linear, Region
+from ttcodegen.transforms.ttir.position_values import form_of
 
 LARGE = 40_000
 """Positions of which a mask would have 1.6e9 elements."""

@@ -14,7 +14,7 @@ from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.systems.cards import default_system
-from ttcodegen.transforms.device.memory import Banks, banks_of
+from ttcodegen.transforms.device import Banks, banks_of
 from ttcodegen.transforms.registry import passes_of, step
 
 WORMHOLE = default_system("wormhole_b0").chip

@@ -11,7 +11,7 @@ from ttcodegen.dialects.ttcore.shards import CoreRange, Layout
 from ttcodegen.dialects.ttmetal.device_module import functions_of, is_host_function, launches
 from ttcodegen.dialects.ttmetal.programs import AnyTiles, BlockTiles, Division, UnitTiles
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, placement_of
-from ttcodegen.transforms.ttmetal.shards import CoreTiles, Use, own_bytes, sharded
+from ttcodegen.transforms.ttmetal.memory import CoreTiles, Use, own_bytes, sharded
 
 CORES = CoreRange(0, 0, 7, 7)
 TILE = 2048

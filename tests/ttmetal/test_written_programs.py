@@ -19,7 +19,7 @@ from ttcodegen.project.checking import run_in_numpy
 from ttcodegen.transforms.module_text import module_text
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import Step, passes_of
-from ttcodegen.transforms.ttmetal.program_meanings import call_meanings
+from ttcodegen.transforms.ttmetal.device_programs import call_meanings
 
 IMAGE, ROWS = tensor((8, 64), "bf16"), tensor((2, 4, 64), "bf16")
 TEXT = function(

@@ -41,7 +41,7 @@ from ttcodegen.ops.core.definition import TTIRDefinition
 from ttcodegen.ops.core.traits import ChipMovement
 from ttcodegen.ops.device_constants import written_by
 from ttcodegen.parsing.structure import operation_name
-from ttcodegen.transforms.rebuilding import body_of as rebuilding_body_of
+from ttcodegen.transforms.rewriting import body_of as rebuilding_body_of
 from ttcodegen.transforms.rewriting import set_type
 
 # Lets the host give each chip of a mesh its part of an argument, and put a result together of the

@@ -21,9 +21,9 @@ from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import TTIRDefinition
 from ttcodegen.ops.dialects import TTNNOp, ttnn_op_classes
 from ttcodegen.ops.reduction.exact_extremes import needs_all_bits
-from ttcodegen.transforms.rebuilding import body_of, keep, rebuild
+from ttcodegen.transforms.rewriting import body_of, keep, rebuild
+from ttcodegen.transforms.ttnn.deallocate import RemoveDeadValues
 from ttcodegen.transforms.ttnn.layout import assign_wanted_layouts
-from ttcodegen.transforms.ttnn.remove_dead_values import RemoveDeadValues
 
 # TTIR ops become TTNN ops by the lowering that the catalogue has for each.
 

@@ -71,10 +71,9 @@ from ttcodegen.ops.core.traits import Trait
 from ttcodegen.ops.device_constants import device_constants
 from ttcodegen.parsing.structure import operation_name
 from ttcodegen.transforms.pass_runner import PassRunner
-from ttcodegen.transforms.rebuilding import body_of
 from ttcodegen.transforms.registry import passes_of
-from ttcodegen.transforms.ttnn.decompose_layouts import DecomposeLayouts
-from ttcodegen.transforms.ttnn.layout import assign_wanted_layouts
+from ttcodegen.transforms.rewriting import body_of
+from ttcodegen.transforms.ttnn.layout import DecomposeLayouts, assign_wanted_layouts
 
 __all__ = [
     "ConstantFile",

@@ -9,11 +9,10 @@ from typing import Any
 
 from xdsl.dialects.func import FuncOp
 
-from ttcodegen.cost.roofline import card_roofline
-from ttcodegen.cost.work import Cost, call_work
+from ttcodegen.cost.roofline import Cost, call_work, card_roofline
 from ttcodegen.dialects.operations.functions import location_text
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.optimizer.core.call import call_of
+from ttcodegen.optimizer.call import call_of
 from ttcodegen.optimizer.cost.calls import CallCost, CostModel
 from ttcodegen.optimizer.programs.matmul import fidelity_passes
 from ttcodegen.systems.description import ChipDescription

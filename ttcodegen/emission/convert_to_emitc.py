@@ -42,7 +42,7 @@ from ttcodegen.emitc.statements import FileOp
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.systems.releases import release_named
 from ttcodegen.systems.releases.release import Release
-from ttcodegen.transforms.rebuilding import body_of
+from ttcodegen.transforms.rewriting import body_of
 
 # The conversion of the kernels of device programs to C++ files as a pass.
 

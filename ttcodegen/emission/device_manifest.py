@@ -40,7 +40,7 @@ from ttcodegen.emitc.spelling import identifier
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import page_bytes
 from ttcodegen.systems.description import ChipDescription
-from ttcodegen.transforms.rebuilding import body_of
+from ttcodegen.transforms.rewriting import body_of
 
 _PROCESSORS = {
     Processor.READER: "riscv_1",

@@ -18,15 +18,14 @@ from ttcodegen.dialects.ttnn.placement import given_placement
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.foundation.messages import closest
 from ttcodegen.ops.dialects import load_dialects
-from ttcodegen.optimizer.candidates.candidates import Ways
-from ttcodegen.optimizer.core.call import call_of
+from ttcodegen.optimizer.call import call_of
+from ttcodegen.optimizer.candidates import Ways
 from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.optimizer.optimize import Optimize, placed_calls
-from ttcodegen.optimizer.overrides.call_names import CallNames
-from ttcodegen.optimizer.overrides.overrides import PLACES, choice
+from ttcodegen.optimizer.overrides.overrides import PLACES, CallNames, choice
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
-from ttcodegen.transforms.functions.const_eval_hoist import constant_values, is_const_eval
+from ttcodegen.transforms.const_eval import constant_values, is_const_eval
 from ttcodegen.transforms.pass_runner import PassRunner
 
 if TYPE_CHECKING:

@@ -26,8 +26,7 @@ from ttcodegen.explorer.results import METRICS, ResultsCache
 from ttcodegen.explorer.settings import Settings, read_settings
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.messages import closest
-from ttcodegen.optimizer.overrides.overrides import ANY, VERSION, read_overrides
-from ttcodegen.optimizer.overrides.strings import entries_of_options
+from ttcodegen.optimizer.overrides.overrides import ANY, VERSION, entries_of_options, read_overrides
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 

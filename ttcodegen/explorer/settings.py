@@ -10,11 +10,10 @@ from ttcodegen.compilation import PIPELINES, WEIGHT_TYPES
 from ttcodegen.flatbuffer.system import other_architecture
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.messages import closest, did_you_mean
-from ttcodegen.optimizer.overrides.strings import OPTIONS as OVERRIDE_OPTIONS
+from ttcodegen.optimizer.overrides.overrides import OPTIONS as OVERRIDE_OPTIONS
 from ttcodegen.systems.description import ARCHITECTURES, SystemDescription
 from ttcodegen.systems.machines import NAMES, machine
-from ttcodegen.transforms.given_decisions import optimization_level
-from ttcodegen.transforms.pipeline_options import TTNN_OPTIONS
+from ttcodegen.transforms.pipelines import TTNN_OPTIONS, optimization_level
 
 _MOST_ELEMENTS = 1024
 _PIPELINE_OPTIONS = ("optimization-level", "enable-optimizer", "memory-layout-analysis-enabled")

@@ -1,8 +1,4 @@
-"""Operations of dialects that are read and translated, and never compiled as they are.
-
-A front end names the operations that it knows and how each is written; everything else about
-them is in the rules that translate them.
-"""
+"""Operations of dialects that are only read and translated."""
 
 from __future__ import annotations
 
@@ -10,13 +6,26 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import FunctionType, StringAttr, TensorType, UnitAttr
+from xdsl.dialects.builtin import (
+    FunctionType,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+    UnitAttr,
+)
 from xdsl.ir import Attribute, Dialect, Operation, OpTraits, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 
 from ttcodegen.dialects.core.datatypes import shape_of
+from ttcodegen.dialects.operations.operation import operation_name
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.ops.dialects import load_dialects
+
+# Operations of dialects that are read and translated, and never compiled as they are.
+#
+# A front end names the operations that it knows and how each is written; everything else about
+# them is in the rules that translate them.
 
 Form = Callable[[Parser, type[Operation]], Operation]
 """Reads an operation in a syntax of its own, after its name."""
@@ -153,3 +162,45 @@ def make(
         attributes=dict(attributes),
         regions=list(regions),
     )
+
+
+# Global values of `ml_program`, which exporters declare and nothing uses.
+
+GLOBAL = "ml_program.global"
+
+
+def _global_form(parser: Parser, op_type: type[Operation]) -> Operation:
+    """`private mutable @name(value) : type`; the value and the words may be absent."""
+    attributes: dict[str, Attribute] = {}
+    for word in ("public", "private", "nested", "mutable"):
+        parser.parse_optional_keyword(word)
+    attributes["sym_name"] = parser.parse_symbol_name()
+    if parser.parse_optional_punctuation("(") is not None:
+        attributes["value"] = parser.parse_attribute()
+        parser.parse_punctuation(")")
+    parser.parse_punctuation(":")
+    attributes["type"] = parser.parse_type()
+    return op_type.create(attributes=attributes)
+
+
+GLOBALS: dict[str, Form | None] = {"global": _global_form}
+"""The forms of the dialect."""
+
+
+def drop_unused_globals(module: ModuleOp) -> None:
+    """Takes the declarations of globals that no operation refers to out of the module; what is
+    left is refused as any unknown operation is."""
+    declared = [op for op in module.body.block.ops if operation_name(op) == GLOBAL]
+    if not declared:
+        return
+    used = {
+        attribute.string_value()
+        for op in module.walk()
+        for attribute in (*op.attributes.values(), *op.properties.values())
+        if isinstance(attribute, SymbolRefAttr)
+    }
+    for op in declared:
+        name = op.properties.get("sym_name", op.attributes.get("sym_name"))
+        if getattr(name, "data", None) not in used:
+            op.detach()
+            op.erase()

@@ -1,14 +1,17 @@
-"""Functions of one tensor that TTIR has no op for, as the ops that compute them."""
+"""Functions without a TTIR op: special functions, integer division, complex pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import inf, log, nan, pi
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
-from ttcodegen.dialects.core.datatypes import element_of, f32, i1, shape_of
+from ttcodegen.dialects.core.datatypes import element_of, f32, i1, numpy_name, shape_of
 from ttcodegen.ops.core.builder import OpBuilder
+
+# Functions of one tensor that TTIR has no op for, as the ops that compute them.
 
 SpecialFunction = Callable[[OpBuilder, SSAValue], SSAValue]
 
@@ -233,3 +236,82 @@ SPECIAL_FUNCTIONS: Mapping[str, SpecialFunction] = {
     "sinh": _hyperbolic("subtract"),
 }
 """By the names that they have in mathematics libraries."""
+
+
+# Quotients and remainders of integers, rounded as sources say: exact, whatever their size.
+
+
+def truncated(build: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+    """The quotient rounded towards zero, which is what TTIR divides integers to."""
+    return build.broadcasting("div", a, b)
+
+
+def rest_of(build: OpBuilder, a: SSAValue, b: SSAValue, quotient: SSAValue) -> SSAValue:
+    """Remainder of `a` for a given quotient."""
+    return build.broadcasting("subtract", a, build.broadcasting("multiply", quotient, b))
+
+
+def floored(build: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+    """The quotient rounded down: one less where there is a rest of another sign than the
+    divisor's."""
+    whole = truncated(build, a, b)
+    if is_unsigned(element_of(a.type)):
+        return whole
+    rest = rest_of(build, a, b, whole)
+    below = [_compared_integer_division(build, "lt", value) for value in (rest, b)]
+    return build.broadcasting("subtract", whole, _where_rest(build, rest, "ne", *below))
+
+
+def raised(build: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+    """The quotient rounded up: one more where there is a rest of the divisor's sign."""
+    whole = truncated(build, a, b)
+    rest = rest_of(build, a, b, whole)
+    below = [_compared_integer_division(build, "lt", value) for value in (rest, b)]
+    return build.broadcasting("add", whole, _where_rest(build, rest, "eq", *below))
+
+
+def is_unsigned(element: Attribute) -> bool:
+    """True if it is an integer type without a sign."""
+    return (numpy_name(element) or "").startswith("uint")
+
+
+def _compared_integer_division(build: OpBuilder, name: str, value: SSAValue) -> SSAValue:
+    """With 0."""
+    zero = build.full([1] * len(shape_of(value.type)), 0, element_of(value.type))
+    return build.broadcasting(name, value, zero, element=i1)
+
+
+def _where_rest(
+    build: OpBuilder, rest: SSAValue, signs: str, first: SSAValue, second: SSAValue
+) -> SSAValue:
+    """1 where there is a rest, and two truth values are equal, or not."""
+    chosen = build.broadcasting(signs, first, second, element=i1)
+    found = build.broadcasting(
+        "logical_and", _compared_integer_division(build, "ne", rest), chosen, element=i1
+    )
+    return build.typecast(found, element_of(rest.type))
+
+
+# Complex tensors as pairs of real ones, as which devices compute with them.
+
+
+@dataclass(frozen=True, slots=True)
+class Complex:
+    """A tensor of complex numbers: its real and its imaginary part, both of its shape."""
+
+    real: SSAValue
+    imag: SSAValue
+
+
+def joined(build: OpBuilder, value: Complex) -> SSAValue:
+    """The parts next to each other, as a last dimension of two."""
+    shape = shape_of(value.real.type)
+    parts = [build.reshape(part, [*shape, 1]) for part in (value.real, value.imag)]
+    return build.concat(parts, len(shape))
+
+
+def parted(build: OpBuilder, pairs: SSAValue) -> Complex:
+    """The complex tensor whose parts are next to each other in the last dimension."""
+    *shape, _ = shape_of(pairs.type)
+    parts = (build.slice_dim(pairs, len(shape), index, index + 1) for index in (0, 1))
+    return Complex(*(build.reshape(part, shape) for part in parts))

@@ -1,10 +1,4 @@
-"""From operations of another dialect to ops of TTIR, function by function.
-
-A front end is a table of rules by the names of operations. A rule gets a `Translator`, which makes
-ops at the position of the operation, and returns the replacements for its results. What a rule
-cannot translate it refuses with a CompileError; the walk goes on, so that everything is refused at
-once.
-"""
+"""Translation of another dialect's operations to TTIR, function by function."""
 
 from __future__ import annotations
 
@@ -14,7 +8,7 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import BFloat16Type, Float32Type, ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.utils.exceptions import VerifyException
@@ -29,6 +23,7 @@ from ttcodegen.dialects.core.datatypes import (
     tensor_type,
 )
 from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, place_of
 from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.frontends.special_functions import rounded
@@ -41,6 +36,13 @@ from ttcodegen.parsing.structure import (
     unsupported,
 )
 from ttcodegen.transforms.rewriting import erase_dead
+
+# From operations of another dialect to ops of TTIR, function by function.
+#
+# A front end is a table of rules by the names of operations. A rule gets a `Translator`, which
+# makes ops at the position of the operation, and returns the replacements for its results. What a
+# rule cannot translate it refuses with a CompileError; the walk goes on, so that everything is
+# refused at once.
 
 
 class Translator(OpBuilder):
@@ -260,3 +262,32 @@ def _erase_translated(block: Block) -> None:
         if isinstance(op, SourceOp):
             op.detach()
             op.erase(safe_erase=False)
+
+
+# Writes of keys and values into caches that a program may overwrite.
+
+
+def write_cache(
+    builder: OpBuilder, cache: SSAValue, update: SSAValue, place: int | SSAValue
+) -> bool:
+    """Writes entries of all users into a cache (users, heads, positions, size) in place, from a
+    position on; returns whether the library can.
+
+    It writes one position of all users, or whole tiles of positions from the first on.
+    """
+    shape, sizes = shape_of(cache.type), shape_of(update.type)
+    if len(shape) != 4 or shape[2] % TILE_SIDE or shape[3] % TILE_SIDE:
+        return False
+    if element_of(cache.type) not in (BFloat16Type(), Float32Type()):
+        return False
+    if len(sizes) != 4 or any(sizes[axis] != shape[axis] for axis in (0, 1, 3)):
+        return False
+    if isinstance(place, SSAValue) and sizes[2] == 1:
+        row = builder.permute(update, [2, 1, 0, 3])
+        index = builder.reshape(place, [1])
+        builder.emit_op("update_cache", [cache, row, index], [], batch_offset=0)
+        return True
+    if not isinstance(place, SSAValue) and place == 0 and sizes[2] % TILE_SIDE == 0:
+        builder.emit_op("fill_cache", [cache, update], [], batch_offset=0)
+        return True
+    return False

@@ -41,7 +41,7 @@ from ttcodegen.numerics.interpreter import Interpreter
 from ttcodegen.numerics.rounding import in_compute_dtype
 from ttcodegen.ops.core.definition import TTNNDefinition
 from ttcodegen.ops.dialects import TTNNOp
-from ttcodegen.transforms.rebuilding import body_of
+from ttcodegen.transforms.rewriting import body_of
 
 # Runs the source program in numpy, before any lowering: what the compiled program should compute.
 #

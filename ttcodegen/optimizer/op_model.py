@@ -13,8 +13,8 @@ from xdsl.dialects.builtin import TensorType
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.foundation.diagnostics import CompileError, Source
-from ttcodegen.optimizer.candidates.candidates import Ways
-from ttcodegen.optimizer.core.call import LibraryCall, call_of
+from ttcodegen.optimizer.call import LibraryCall, call_of
+from ttcodegen.optimizer.candidates import Ways
 from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.optimizer.optimize import placed_calls
 from ttcodegen.systems.cards import default_system

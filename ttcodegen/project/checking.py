@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from xdsl.dialects.func import FuncOp
 
-from ttcodegen.cost.work import runs_quickly
+from ttcodegen.cost.roofline import runs_quickly
 from ttcodegen.dialects.operations.functions import has_kernels
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.frontends import source_module
@@ -299,7 +299,7 @@ def run_in_numpy(
     # Compiling changed the module that was parsed; the golden run is one of the source.
     module = source_module(source, mesh=compiled.description.mesh)
     if has_kernels(module):
-        from ttcodegen.transforms.ttmetal.program_meanings import call_meanings
+        from ttcodegen.transforms.ttmetal.device_programs import call_meanings
 
         call_meanings(module)
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}

@@ -14,7 +14,7 @@ from xdsl.dialects.func import FuncOp
 
 from ttcodegen.conversions.host_functions.interface import entries
 from ttcodegen.conversions.host_functions.statements import Recorder, SourceFacts
-from ttcodegen.cost.work import Cost
+from ttcodegen.cost.roofline import Cost
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.flatbuffer.program import LINK_BYTES, LINK_HOPS, Binary, Integer, Operation, Program
 from ttcodegen.flatbuffer.writer import module_of
@@ -23,13 +23,13 @@ from ttcodegen.numerics.execution import Observation
 from ttcodegen.ops.core.calls import Argument, Call
 from ttcodegen.ops.core.definition import function_of
 from ttcodegen.ops.tt_lang import LIBRARY_CALL
-from ttcodegen.optimizer.core.call import call_in_file
+from ttcodegen.optimizer.call import call_in_file
 from ttcodegen.optimizer.cost.calls import CallCost, CostModel
 from ttcodegen.rt.device_profile import ProgramCounts, longest_cycles
 from ttcodegen.runtime.backend_reports import ReportedCall
 from ttcodegen.runtime.executable import FlatbufferExecutable, TTMExecutable, TTNNExecutable
 from ttcodegen.systems.performance import Performance
-from ttcodegen.transforms.rebuilding import body_of
+from ttcodegen.transforms.rewriting import body_of
 
 # Which calls of ttnn that C++ made are which ops of a flatbuffer.
 #

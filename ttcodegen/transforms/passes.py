@@ -1,4 +1,4 @@
-"""The table of the single passes; pipeline_steps.py puts them together."""
+"""The table of the single passes; pipelines.py puts them together."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ PASSES = (
     PassEntry(
         name="ttir-load-system-desc",
         group=Group.TTCORE,
-        implementation="ttcodegen.transforms.device.device:LoadSystemDescription",
+        implementation="ttcodegen.transforms.device:LoadSystemDescription",
         description="Says what system the module is compiled for.",
         aliases=("tt-load-system-desc",),
         options=(Option("path", "A .ttsys file or the name of an architecture."),),
@@ -74,7 +74,7 @@ PASSES = (
     PassEntry(
         name="ttir-implicit-device",
         group=Group.TTCORE,
-        implementation="ttcodegen.transforms.device.device:ImplicitDevice",
+        implementation="ttcodegen.transforms.device:ImplicitDevice",
         description="Describes the device: all cores and banks of the first chip.",
         aliases=("tt-implicit-device",),
         options=(SYSTEM_OPTIONS[2],),
@@ -82,7 +82,7 @@ PASSES = (
     PassEntry(
         name="ttcore-register-device",
         group=Group.TTCORE,
-        implementation="ttcodegen.transforms.device.device:RegisterDevice",
+        implementation="ttcodegen.transforms.device:RegisterDevice",
         description="Says what system and device the module is compiled for.",
         aliases=("tt-register-device",),
         options=SYSTEM_OPTIONS,
@@ -90,19 +90,19 @@ PASSES = (
     PassEntry(
         name="ttcore-check-memory",
         group=Group.TTCORE,
-        implementation="ttcodegen.transforms.device.memory:CheckMemory",
+        implementation="ttcodegen.transforms.device:CheckMemory",
         description="Refuses programs that the device cannot hold.",
     ),
     PassEntry(
         name="ttcore-check-sizes",
         group=Group.TTCORE,
-        implementation="ttcodegen.transforms.device.memory:CheckSizes",
+        implementation="ttcodegen.transforms.device:CheckSizes",
         description="Refuses tensors that the device cannot hold, before anything is computed.",
     ),
     PassEntry(
         name="populate-argument-types",
         group=Group.TTCORE,
-        implementation="ttcodegen.transforms.functions.argument_types:PopulateArgumentTypes",
+        implementation="ttcodegen.transforms.const_eval:PopulateArgumentTypes",
         description="Says which arguments are inputs, and which are weights.",
         aliases=("tt-populate-argument-types", "ttcore-populate-argument-types"),
         options=(
@@ -122,7 +122,7 @@ PASSES = (
     PassEntry(
         name="ttcore-record-chip-shares",
         group=Group.TTCORE,
-        implementation="ttcodegen.transforms.mesh.argument_shards:RecordChipShares",
+        implementation="ttcodegen.transforms.mesh.partition:RecordChipShares",
         description="Says of arguments and results how they are divided among the chips of the "
         "mesh.",
     ),
@@ -143,7 +143,7 @@ PASSES = (
     PassEntry(
         name="ttir-empty-attention-rows",
         group=Group.TTIR,
-        implementation="ttcodegen.transforms.ttir.empty_rows:TTIREmptyAttentionRowsPass",
+        implementation="ttcodegen.transforms.ttir.fusing.attention:TTIREmptyAttentionRowsPass",
         description="Makes the rows of attention zero in which a mask hides every key.",
     ),
     PassEntry(
@@ -157,14 +157,14 @@ PASSES = (
     PassEntry(
         name="ttir-implicit-broadcast-fold",
         group=Group.TTIR,
-        implementation="ttcodegen.transforms.ttir.broadcast_fold:TTIRImplicitBroadcastFoldPass",
+        implementation="ttcodegen.transforms.ttir.movement_passes:TTIRImplicitBroadcastFoldPass",
         description="Drops broadcasts whose users broadcast by themselves.",
         aliases=("ttir-implicit-broadcast-folding",),
     ),
     PassEntry(
         name="ttir-erase-inverse",
         group=Group.TTIR,
-        implementation="ttcodegen.transforms.ttir.erase_inverse:TTIREraseInversePass",
+        implementation="ttcodegen.transforms.ttir.movement_passes:TTIREraseInversePass",
         description="Moves permutations and reshapes through other ops until they cancel.",
         aliases=("ttir-erase-inverse-ops",),
     ),
@@ -198,40 +198,40 @@ PASSES = (
     PassEntry(
         name="ttnn-decode-caches",
         group=Group.TTNN,
-        implementation="ttcodegen.optimizer.rewrites.decode_forms:DecodeCaches",
+        implementation="ttcodegen.optimizer.rewrites:DecodeCaches",
         description="Caches are updated from shards, at positions that stay on the device; what "
         "moves dimensions of one element only is a reshape.",
     ),
     PassEntry(
         name="ttnn-decode-heads",
         group=Group.TTNN,
-        implementation="ttcodegen.optimizer.rewrites.decode_forms:DecodeHeads",
+        implementation="ttcodegen.optimizer.rewrites:DecodeHeads",
         description="Heads of one token of each user are put side by side in their shards.",
     ),
     PassEntry(
         name="ttnn-dense-rows",
         group=Group.TTNN,
-        implementation="ttcodegen.optimizer.rewrites.dense_rows:DenseRows",
+        implementation="ttcodegen.optimizer.rewrites:DenseRows",
         description="Computes on rows in a layout without padding; reshapes cancel.",
     ),
     PassEntry(
         name="ttnn-fuse-projections",
         group=Group.TTNN,
-        implementation="ttcodegen.optimizer.fusing.projections:FuseProjections",
+        implementation="ttcodegen.optimizer.fusing:FuseProjections",
         description="Queries, keys and values of one input become one product.",
         options=(Option("overrides", "Decisions that are given: what stays apart."),),
     ),
     PassEntry(
         name="ttnn-fuse-activations",
         group=Group.TTNN,
-        implementation="ttcodegen.optimizer.fusing.activations:FuseActivations",
+        implementation="ttcodegen.optimizer.fusing:FuseActivations",
         description="Activations become part of the products and convolutions before them.",
         options=(Option("overrides", "Decisions that are given: what stays apart."),),
     ),
     PassEntry(
         name="ttnn-weight-dtype-conversion",
         group=Group.TTNN,
-        implementation="ttcodegen.optimizer.rewrites.weight_types:WeightTypes",
+        implementation="ttcodegen.optimizer.rewrites:WeightTypes",
         description="Weights of products become block floats.",
         options=(
             Option("target", "What they become.", "none", choices=("none", "bfp_bf8", "bfp_bf4")),
@@ -251,14 +251,14 @@ PASSES = (
     PassEntry(
         name="const-eval-hoist-transform",
         group=Group.TTNN,
-        implementation="ttcodegen.transforms.functions.const_eval_hoist:ConstEvalHoist",
+        implementation="ttcodegen.transforms.const_eval:ConstEvalHoist",
         description="Moves what depends on weights and constants only into functions that run "
         "once.",
     ),
     PassEntry(
         name="ttnn-decompose-layouts",
         group=Group.TTNN,
-        implementation="ttcodegen.transforms.ttnn.decompose_layouts:DecomposeLayouts",
+        implementation="ttcodegen.transforms.ttnn.layout:DecomposeLayouts",
         description="Turns each change of layout into the calls of the library that make it.",
     ),
     PassEntry(
@@ -291,7 +291,7 @@ PASSES = (
     PassEntry(
         name="inline",
         group=Group.GENERAL,
-        implementation="ttcodegen.transforms.functions.inline:InlinePass",
+        implementation="ttcodegen.transforms.functions:InlinePass",
         description="Puts the bodies of called functions in place of the calls.",
         options=(
             Option("cpu-functions", "Also those of functions for the CPU.", False),
@@ -301,19 +301,19 @@ PASSES = (
     PassEntry(
         name="remove-dead-values",
         group=Group.GENERAL,
-        implementation="ttcodegen.transforms.ttnn.remove_dead_values:RemoveDeadValues",
+        implementation="ttcodegen.transforms.ttnn.deallocate:RemoveDeadValues",
         description="Drops ops whose results are unused.",
     ),
     PassEntry(
         name="symbol-dce",
         group=Group.GENERAL,
-        implementation="ttcodegen.transforms.functions.symbol_dce:SymbolDCE",
+        implementation="ttcodegen.transforms.functions:SymbolDCE",
         description="Drops private functions that are never called.",
     ),
     PassEntry(
         name="cse",
         group=Group.GENERAL,
-        implementation="ttcodegen.transforms.functions.common_subexpressions:CommonSubexpressionElimination",
+        implementation="ttcodegen.transforms.functions:CommonSubexpressionElimination",
         description="Merges ops that compute the same from the same.",
     ),
 )

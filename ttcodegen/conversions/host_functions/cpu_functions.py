@@ -26,7 +26,7 @@ from ttcodegen.ops.core.calls import MOST_UNNAMED
 from ttcodegen.ops.core.definition import TTIRDefinition, works_between_chips
 from ttcodegen.ops.core.lowering import CpuCall, CpuOperand, element_type
 from ttcodegen.parsing.structure import operation_name
-from ttcodegen.transforms.rebuilding import body_of
+from ttcodegen.transforms.rewriting import body_of
 
 HEADER = "src/cpu_functions.hpp"
 SOURCE = "src/cpu_functions.cpp"

@@ -31,7 +31,7 @@ from ttcodegen.naming.arguments import (
 )
 from ttcodegen.naming.modules import FunctionNames, load_of, names_of_module
 from ttcodegen.naming.sources import plain_name
-from ttcodegen.transforms.rebuilding import body_of
+from ttcodegen.transforms.rewriting import body_of
 
 # What the outside sees of a TTNN module: its entry functions, their arguments and results.
 

@@ -33,7 +33,7 @@ from ttcodegen.naming.functions import WEIGHTS, layer_array_name, part_name, par
 from ttcodegen.naming.sources import common_layer, layer_of_weight
 from ttcodegen.naming.values import ValueNames
 from ttcodegen.ops.core.calls import Argument, Call
-from ttcodegen.transforms.rebuilding import body_of
+from ttcodegen.transforms.rewriting import body_of
 
 # The function that computes what depends on weights and constants alone.
 

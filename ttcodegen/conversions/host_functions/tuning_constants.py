@@ -51,7 +51,7 @@ from ttcodegen.ops.core.calls import (
 )
 from ttcodegen.ops.core.definition import has_trait, traits_of
 from ttcodegen.ops.core.traits import Trait
-from ttcodegen.transforms.rebuilding import body_of
+from ttcodegen.transforms.rewriting import body_of
 
 # The weights of products of matrices, whose data type a person may choose.
 

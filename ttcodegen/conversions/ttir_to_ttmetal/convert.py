@@ -60,9 +60,8 @@ from ttcodegen.ops.core.builder import number_as, splat_of
 from ttcodegen.ops.tt_lang import CALLED_OPERATION, called_name
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
-from ttcodegen.transforms.functions.inline import is_entry
-from ttcodegen.transforms.rebuilding import body_of
-from ttcodegen.transforms.rewriting import functions, set_type
+from ttcodegen.transforms.functions import is_entry
+from ttcodegen.transforms.rewriting import body_of, functions, set_type
 
 _LOWERINGS = {
     Kind.TILES: lower_tiles,

@@ -54,7 +54,7 @@ from ttcodegen.ops.core.definition import TTIRDefinition, has_trait, works_betwe
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.ops.reduction.reduce import is_on_integer_tiles
 from ttcodegen.ops.tt_lang import CALLED_OPERATION
-from ttcodegen.transforms.functions.inline import is_entry
+from ttcodegen.transforms.functions import is_entry
 from ttcodegen.transforms.rewriting import functions
 
 # Which ops have no program, and why.

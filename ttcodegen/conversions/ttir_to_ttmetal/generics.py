@@ -62,7 +62,7 @@ from ttcodegen.foundation.diagnostics import CompileError, copy_source_offset
 from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
-from ttcodegen.transforms.functions.inline import is_entry
+from ttcodegen.transforms.functions import is_entry
 from ttcodegen.transforms.rewriting import erase, functions
 from ttcodegen.transforms.ttir.outline_generics import (
     STREAMED,

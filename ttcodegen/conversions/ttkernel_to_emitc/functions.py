@@ -76,7 +76,7 @@ from ttcodegen.naming.sources import constant_name, name_in_text
 from ttcodegen.ops.core.calls import MOST_UNNAMED
 from ttcodegen.systems.releases import CATALOGUE_RELEASE
 from ttcodegen.systems.releases.release import Release
-from ttcodegen.transforms.rebuilding import body_of
+from ttcodegen.transforms.rewriting import body_of
 
 PRINT = "ttkernel.dprint"
 PRINT_HEADER = "api/debug/dprint.h"

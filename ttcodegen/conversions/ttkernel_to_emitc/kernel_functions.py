@@ -35,7 +35,7 @@ from ttcodegen.emitc.spelling import NameScope, identifier, string_literal, type
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.naming.sources import constant_name, name_in_text
 from ttcodegen.ops.core.calls import MOST_UNNAMED
-from ttcodegen.transforms.rebuilding import body_of
+from ttcodegen.transforms.rewriting import body_of
 
 # The stages of a kernel, which become functions where it would be too long for one.
 #

@@ -61,7 +61,7 @@ from ttcodegen.naming.programs import names_of_host_function
 from ttcodegen.naming.sources import layer, plain_name
 from ttcodegen.ops.device_constants import device_constants
 from ttcodegen.parsing.structure import operation_name
-from ttcodegen.transforms.rebuilding import body_of
+from ttcodegen.transforms.rewriting import body_of
 
 # Host functions of a module of device programs become C++ functions.
 #

@@ -8,8 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ttcodegen.frontends.program_globals import GLOBALS, drop_unused_globals
-from ttcodegen.frontends.source_ops import Form, source_context, source_operation
+from ttcodegen.frontends.source_ops import (
+    GLOBALS,
+    Form,
+    drop_unused_globals,
+    source_context,
+    source_operation,
+)
 from ttcodegen.frontends.translation import Rule, translate
 from ttcodegen.parsing import parse_operations
 from ttcodegen.parsing.structure import flatten

@@ -1,25 +1,314 @@
-"""A linalg.generic as ops of TTIR.
-
-Its loops are the dimensions of tensors here: each operand is broadcast over all of them, an
-operation on elements is an op on tensors, and what accumulates over loops is a reduction.
-"""
+"""Translation of linalg.generic: elementwise bodies, reductions and contractions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any, cast
 
-from xdsl.ir import Block, SSAValue
+import ml_dtypes
+import numpy as np
+from xdsl.dialects.builtin import i32
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from ttcodegen.dialects.core.datatypes import element_of, shape_of
+from ttcodegen.dialects.core.datatypes import element_of, numpy_name, shape_of, tensor_type
+from ttcodegen.dialects.operations.operation import operation_name
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.frontends.linalg.bodies import Body, returned_by, scalar_of
+from ttcodegen.frontends.linalg.bodies import (
+    ELEMENTWISE,
+    Body,
+    Loops,
+    Value,
+    device_element,
+    places_of,
+    predicate_of,
+    returned_by,
+    scalar_of,
+)
 from ttcodegen.frontends.linalg.forms import inputs_and_outputs
-from ttcodegen.frontends.linalg.loops import Loops, Value, device_element, places_of
-from ttcodegen.frontends.linalg.reductions import reduction
 from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.frontends.translation import Translator
+from ttcodegen.ops.core.builder import splat_of
+
+# Sums of products over loops, as products of matrices in any order of dimensions.
+
+
+def contraction(
+    loops: Loops, left: SSAValue, right: SSAValue, element: Attribute
+) -> SSAValue | None:
+    """The sum of the products of two tensors over the loops that are reduced, with dimensions of
+    one element for these; None if it is no product of matrices: if a reduced loop moves one of them
+    only, or if all loops that are kept move both, or one moves neither.
+
+    Each tensor has a dimension for each loop, of one element where it does not move with it.
+    """
+    shapes = [shape_of(value.type) for value in (left, right)]
+    moving = [[axis for axis, size in enumerate(shape) if size != 1] for shape in shapes]
+    summed = [axis for axis in loops.reduced if loops.sizes[axis] != 1]
+    if not summed or not all(axis in side for axis in summed for side in moving):
+        return None
+    batch = [axis for axis in moving[0] if axis in moving[1] and axis not in summed]
+    free = [[axis for axis in side if axis not in (*batch, *summed)] for side in moving]
+    if not free[0] and not free[1]:
+        return None
+    order = [*batch, *free[0], *free[1]]
+    if any(size != 1 and axis not in (*order, *summed) for axis, size in enumerate(loops.sizes)):
+        return None
+    build = loops.build
+    operands = [
+        build.typecast(build.reshape(value, [loops.sizes[axis] for axis in side]), element)
+        for value, side in zip((left, right), moving, strict=True)
+    ]
+    product = build.emit(
+        "dot_general",
+        operands,
+        tensor_type(element, [loops.sizes[axis] for axis in order]),
+        batch_dims_lhs=_places(batch, moving[0]),
+        batch_dims_rhs=_places(batch, moving[1]),
+        contract_dims_lhs=_places(summed, moving[0]),
+        contract_dims_rhs=_places(summed, moving[1]),
+    )
+    product = build.permute(product, _places(sorted(order), order))
+    kept = [size if axis in order else 1 for axis, size in enumerate(loops.sizes)]
+    return build.reshape(product, kept)
+
+
+def _places(axes: Sequence[int], among: Sequence[int]) -> list[int]:
+    return [among.index(axis) for axis in axes]
+
+
+# Reductions of linalg.generic: sums, products, extremes, and sequential folds.
+#
+# A body that combines one element after the other with what it has so far, by one operation that
+# knows no order, is a reduction. Any other is carried out step by step.
+
+_MOST_STEPS = 256
+"""Of loops that are gone through one by one."""
+
+_REDUCTIONS = {
+    "add": ("sum", 0.0), "maximum": ("max", float("-inf")), "minimum": ("min", float("inf")),
+    "multiply": ("prod", 1.0),
+}  # fmt: skip
+"""Reduction op and neutral element of each binary op."""
+
+
+def reduction(
+    body: Body, op: SourceOp, block: Block, maps: Sequence[Sequence[int | None]]
+) -> list[SSAValue]:
+    """The results of a generic that reduces loops; `body` knows the inputs."""
+    count = len(block.args) - len(maps)
+    starts: dict[SSAValue, SSAValue] = dict(
+        zip(block.args[count:], op.operands[count:], strict=True)
+    )
+    used: set[SSAValue] = set(starts)
+    accumulating: list[Operation] = []
+    before: list[Operation] = []
+    for inner in list(block.ops)[:-1]:
+        if used.isdisjoint(inner.operands):
+            before.append(inner)
+        else:
+            accumulating.append(inner)
+            used.update(inner.results)
+    if any(place in body.loops.reduced for places in maps for place in places):
+        raise CompileError("a linalg.generic with a result for each step of a sum is not supported")
+    whole = _as_one(block, starts, accumulating)
+    if whole is None and _extreme(body, block, starts, accumulating) is None:
+        return _step_by_step(body, op, block, maps)
+    product = None if whole is None else _product_of(whole, before)
+    for inner in before:
+        if inner is not product:
+            body.run(inner)
+    if whole is None:
+        return _extreme_and_place(body, op, block, starts, accumulating)
+    combine, start, term = whole
+    element = device_element(term.type)
+    loops = body.loops
+    if product is not None:
+        factors = [loops.tensor(body[value], element) for value in product.operands]
+        found = contraction(loops, factors[0], factors[1], element)
+        if found is not None:
+            return [_placed(loops, found, combine, starts[start], maps[0])]
+        body.run(product)
+    full = loops.build.repeat(loops.tensor(body[term], element), loops.sizes)
+    return [reduced(loops, full, combine, starts[start], maps[0])]
+
+
+def neutral_element(steps: Sequence[Operation]) -> float:
+    """Neutral element of a reduction by the combining op; 0 if there is none."""
+    names = [ELEMENTWISE.get(operation_name(step), "") for step in steps]
+    return next((_REDUCTIONS[name][1] for name in names if name in _REDUCTIONS), 0.0)
+
+
+def _product_of(
+    whole: tuple[str, SSAValue, SSAValue], before: Sequence[Operation]
+) -> Operation | None:
+    """The multiplication of floats whose results are summed up, if that is all they are for."""
+    combine, _, term = whole
+    owner = term.owner
+    if combine != "add" or owner not in before or not term.has_one_use():
+        return None
+    assert isinstance(owner, Operation)
+    return owner if operation_name(owner) == "arith.mulf" else None
+
+
+def _as_one(
+    block: Block, starts: Mapping[SSAValue, SSAValue], steps: Sequence[Operation]
+) -> tuple[str, SSAValue, SSAValue] | None:
+    """The op that combines, what it starts from and what it combines, if that is all there is."""
+    returned = returned_by(block)
+    if len(returned) != 1 or len(steps) != 1 or returned[0] is not steps[0].results[0]:
+        return None
+    combine = ELEMENTWISE.get(operation_name(steps[0]), "")
+    state = [each for each in steps[0].operands if each in starts]
+    terms = [each for each in steps[0].operands if each not in starts]
+    if combine not in _REDUCTIONS or len(state) != 1 or len(terms) != 1:
+        return None
+    return combine, state[0], terms[0]
+
+
+def _step_by_step(
+    body: Body, op: SourceOp, block: Block, maps: Sequence[Sequence[int | None]]
+) -> list[SSAValue]:
+    """Every step of the loops that are reduced, on the elements of all other loops at once."""
+    loops = body.loops
+    sizes = [loops.sizes[axis] for axis in loops.reduced]
+    if prod(sizes) > _MOST_STEPS:
+        raise CompileError(
+            f"a linalg.generic that reduces in {prod(sizes)} steps is not supported: at most "
+            f"{_MOST_STEPS} are carried out one by one",
+            remedy="combine elements by one sum, product, maximum or minimum",
+        )
+    kept = tuple(1 if axis in loops.reduced else n for axis, n in enumerate(loops.sizes))
+    one = Loops(loops.build, kept, [])
+    count = len(block.args) - len(maps)
+    state: list[Value] = []
+    for start, places in zip(op.operands[count:], maps, strict=True):
+        number = scalar_of(start)
+        state.append(one.broadcast(start, places) if number is None else number)
+    for step in np.ndindex(*sizes):
+        values = {argument: loops.at_step(value, step) for argument, value in body.values.items()}
+        values |= dict(zip(block.args[count:], state, strict=True))
+        turn = Body(one, values, dict(zip(loops.reduced, step, strict=True)))
+        for inner in list(block.ops)[:-1]:
+            turn.run(inner)
+        state = [turn[value] for value in returned_by(block)]
+    results: list[SSAValue] = []
+    for value, result, places in zip(state, op.results, maps, strict=True):
+        full = one.build.repeat(one.tensor(value, device_element(element_of(result.type))), kept)
+        order = [place for place in places if place is not None]
+        order += [axis for axis in range(loops.rank) if axis not in order]
+        turned = loops.build.permute(full, order)
+        results.append(loops.build.reshape(turned, shape_of(result.type)))
+    return results
+
+
+def reduced(
+    loops: Loops, term: SSAValue, combine: str, start: SSAValue, places: Sequence[int | None]
+) -> SSAValue:
+    """`term` combined over the reduced loops, and with what the result starts from."""
+    name, _ = _REDUCTIONS[combine]
+    value = loops.build.reduce(name, term, loops.reduced)
+    return _placed(loops, value, combine, start, places)
+
+
+def _placed(
+    loops: Loops, value: SSAValue, combine: str, start: SSAValue, places: Sequence[int | None]
+) -> SSAValue:
+    """Restores dimension order after a reduction and adds the initial value."""
+    build = loops.build
+    kept = [axis for axis in range(loops.rank) if axis not in loops.reduced]
+    value = build.reshape(value, [loops.sizes[axis] for axis in kept])
+    value = build.permute(value, [kept.index(place) for place in places if place is not None])
+    value = build.reshape(value, shape_of(start.type))
+    begins = splat_of(start)
+    return value if begins == _REDUCTIONS[combine][1] else build.like(combine, value, start)
+
+
+_FIRST = {"maximum": "gt", "minimum": "lt"}
+"""The comparison by which the first of several extremes stays."""
+
+_WIDTHS = ("arith.index_cast", "arith.extsi", "arith.extui", "arith.trunci")
+"""Conversions that change only the width of an index."""
+
+
+def _extreme(
+    body: Body, block: Block, starts: Mapping[SSAValue, SSAValue], steps: Sequence[Operation]
+) -> tuple[str, SSAValue] | None:
+    """True if the largest or the smallest element along one loop is looked for, with the first of
+    its indices, and of what: maximum, comparison and choice."""
+    named = {operation_name(step): step for step in steps}
+    compare = named.get("arith.cmpf", named.get("arith.cmpi"))
+    choose = named.get("arith.select")
+    extreme = next((s for s in steps if ELEMENTWISE.get(operation_name(s)) in _FIRST), None)
+    if compare is None or choose is None or extreme is None or len(steps) != 3 or len(starts) != 2:
+        return None
+    best, place = starts
+    combine = ELEMENTWISE[operation_name(extreme)]
+    source = next((value for value in extreme.operands if value not in starts), None)
+    fits = (
+        returned_by(block) == [extreme.results[0], choose.results[0]]
+        and len(body.loops.reduced) == 1
+        and source is not None and set(extreme.operands) == {source, best}
+        and list(compare.operands) == [source, best]
+        and predicate_of(compare) == _FIRST[combine]
+        and choose.operands[0] is compare.results[0]
+        and _is_index(choose.operands[1], body.loops.reduced[0])
+        and choose.operands[2] is place
+        and _changes_nothing(combine, starts[best])
+    )  # fmt: skip
+    return (combine, source) if fits and source is not None else None
+
+
+def _is_index(value: SSAValue, loop: int) -> bool:
+    """True if a value of a body is the number of the step of a loop."""
+    owner = value.owner
+    while isinstance(owner, Operation) and operation_name(owner) in _WIDTHS:
+        owner = owner.operands[0].owner
+    if not isinstance(owner, Operation) or operation_name(owner) != "linalg.index":
+        return False
+    return cast("Any", owner.attributes["dim"]).value.data == loop
+
+
+def _changes_nothing(combine: str, start: SSAValue) -> bool:
+    """True if an extreme starts from infinity, or the last number before it."""
+    begins, name = splat_of(start), numpy_name(element_of(start.type))
+    if begins is None or name is None or begins == _REDUCTIONS[combine][1]:
+        return begins is not None
+    dtype = np.dtype(name)
+    limits = cast("Any", np.iinfo(dtype) if dtype.kind in "iu" else ml_dtypes.finfo(dtype))
+    return begins == float(limits.min if combine == "maximum" else limits.max)
+
+
+def _extreme_and_place(
+    body: Body,
+    op: SourceOp,
+    block: Block,
+    starts: Mapping[SSAValue, SSAValue],
+    steps: Sequence[Operation],
+) -> list[SSAValue]:
+    found = _extreme(body, block, starts, steps)
+    assert found is not None
+    combine, source = found
+    loops = body.loops
+    term = loops.tensor(body[source], device_element(source.type))
+    name, _ = _REDUCTIONS[combine]
+    value = loops.build.reduce(name, term, loops.reduced, keep_dim=False)
+    if combine == "minimum":
+        term = loops.build.like("neg", term)
+    place = loops.build.emit(
+        "argmax", [term], tensor_type(i32, shape_of(value.type)), dim_arg=loops.reduced,
+        keep_dim=False,
+    )  # fmt: skip
+    place = loops.build.typecast(place, element_of(op.results[1].type))
+    results = zip((value, place), op.results, strict=True)
+    return [loops.build.reshape(each, shape_of(result.type)) for each, result in results]
+
+
+# A linalg.generic as ops of TTIR.
+#
+# Its loops are the dimensions of tensors here: each operand is broadcast over all of them, an
+# operation on elements is an op on tensors, and what accumulates over loops is a reduction.
 
 
 def generic(build: Translator, op: SourceOp) -> list[SSAValue]:

@@ -11,11 +11,16 @@ from xdsl.ir import SSAValue
 from ttcodegen.dialects.core.datatypes import shape_of, tensor_type
 from ttcodegen.dialects.operations.operation import operation_name
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.frontends.linalg.bodies import ELEMENTWISE, Body, returned_by, scalar_of
+from ttcodegen.frontends.linalg.bodies import (
+    ELEMENTWISE,
+    Body,
+    Loops,
+    device_element,
+    returned_by,
+    scalar_of,
+)
 from ttcodegen.frontends.linalg.forms import body_of, inputs_and_outputs, integers
-from ttcodegen.frontends.linalg.generics import generic
-from ttcodegen.frontends.linalg.loops import Loops, device_element
-from ttcodegen.frontends.linalg.reductions import reduced
+from ttcodegen.frontends.linalg.generics import generic, reduced
 from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.frontends.translation import Rule, Translator
 from ttcodegen.ops.core.builder import splat_of

@@ -73,8 +73,7 @@ def _bodies_of_calls(module: ModuleOp) -> set[str]:
     from xdsl.dialects.func import FuncOp, ReturnOp
     from xdsl.rewriter import Rewriter
 
-    from ttcodegen.frontends.stablehlo.reading.call_options import called_computations
-    from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp
+    from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp, called_computations
 
     named: set[str] = set()
     for op in module.walk():

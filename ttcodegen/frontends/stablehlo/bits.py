@@ -21,8 +21,7 @@ from ttcodegen.dialects.core.datatypes import (
 from ttcodegen.foundation.lazy_numpy import np
 from ttcodegen.frontends.special_functions import rounded
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Rule, Value
-from ttcodegen.frontends.stablehlo.reading.number_types import numpy_dtype
-from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp, is_unsigned
+from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp, is_unsigned, numpy_dtype
 
 if TYPE_CHECKING:
     import numpy

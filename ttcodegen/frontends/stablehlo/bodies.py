@@ -16,8 +16,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ttcodegen.dialects.core.datatypes import constant_array, element_of, is_boolean, numpy_name
 from ttcodegen.foundation.lazy_numpy import Array, np
-from ttcodegen.frontends.stablehlo.reading.number_types import numpy_dtype
-from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp
+from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp, numpy_dtype
 
 _REDUCERS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "and": "and",
              "or": "or", "xor": "xor"}  # fmt: skip

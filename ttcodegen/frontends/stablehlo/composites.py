@@ -18,16 +18,12 @@ from xdsl.ir import BlockArgument, SSAValue
 from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.frontends.stablehlo import (
-    chips,
-    decoding,
-    random_numbers,
-    sparse_attention,
-    training,
-)
+from ttcodegen.frontends.stablehlo import collectives, custom_calls, movement
 from ttcodegen.frontends.stablehlo.control import identity, side_effect
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Results, Rule, Value
-from ttcodegen.frontends.stablehlo.reading.call_options import (
+from ttcodegen.frontends.stablehlo.reading.dialect import operation_class
+from ttcodegen.frontends.stablehlo.reading.operations import (
+    StableHLOOp,
     called_computations,
     flag,
     integer,
@@ -35,8 +31,6 @@ from ttcodegen.frontends.stablehlo.reading.call_options import (
     like_result,
     number,
 )
-from ttcodegen.frontends.stablehlo.reading.dialect import operation_class
-from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp
 from ttcodegen.frontends.stablehlo.reductions import approx_top_k
 
 Operands = Sequence[SSAValue]
@@ -101,7 +95,7 @@ def _decoding(name: str) -> Build:
         latent = name == "paged_flash_multi_latent_attention_decode"
         value = rest.pop(0) if not latent or flag(attributes, "has_value") else None
         table = [rest.pop(0)] if name.startswith("paged") else []
-        optionals = decoding.optionals(rest, attributes)
+        optionals = custom_calls.optionals(rest, attributes)
         if rest:
             raise ValueError(f"{len(operands)} operands do not fit what the attributes say")
         builder = conversion.builder
@@ -365,20 +359,20 @@ def _quantized(name: str) -> Rule:
 
 
 _BUILDS: dict[str, Build] = {
-    "adamw": training.adamw,
-    "all_to_all_combine": training.combine,
-    "all_to_all_dispatch": training.dispatch,
+    "adamw": custom_calls.adamw,
+    "all_to_all_combine": custom_calls.combine,
+    "all_to_all_dispatch": custom_calls.dispatch,
     "chunked_scaled_dot_product_attention": _chunked,
     "fill_cache": _in_cache("fill_cache"),
-    "flash_mla_prefill": sparse_attention.prefill,
+    "flash_mla_prefill": custom_calls.prefill,
     "gather_dim": _gather_along,
     "gelu": _gelu,
     "gelu_tanh": _gelu,
     "group_norm": _group_norm,
-    "indexer_score": sparse_attention.indexer_score,
-    "indexer_score_dsa": sparse_attention.indexer_score,
+    "indexer_score": custom_calls.indexer_score,
+    "indexer_score_dsa": custom_calls.indexer_score,
     "layer_norm": _normalized("layer_norm"),
-    "moe_expert_token_remap": training.remap,
+    "moe_expert_token_remap": custom_calls.remap,
     "paged_fill_cache": _in_cache("paged_fill_cache"),
     "paged_flash_mla_decode": _decoding("paged_flash_multi_latent_attention_decode"),
     "paged_flash_multi_latent_attention_decode": _decoding(
@@ -389,19 +383,19 @@ _BUILDS: dict[str, Build] = {
     ),
     "paged_update_cache": _in_cache("paged_update_cache"),
     "rms_norm": _normalized("rms_norm"),
-    "sampling": decoding.sampled,
+    "sampling": custom_calls.sampled,
     "scaled_dot_product_attention": _attention,
     "scaled_dot_product_attention_decode": _decoding("scaled_dot_product_attention_decode"),
-    "sdpa_bw": training.attention_backward,
-    "sdpa_fw": training.attention_forward,
-    "sparse_matmul": sparse_attention.sparse_matmul,
-    "sparse_sdpa": sparse_attention.sparse_attention,
+    "sdpa_bw": custom_calls.attention_backward,
+    "sdpa_fw": custom_calls.attention_forward,
+    "sparse_matmul": custom_calls.sparse_matmul,
+    "sparse_sdpa": custom_calls.sparse_attention,
     "topk": _top_k(None),
     "topk_indices": _top_k(True),
     "topk_large_indices": _top_k(True),
     "topk_values": _top_k(False),
     "tt_lang_op": _operation,
-    "uniform": random_numbers.uniform,
+    "uniform": movement.uniform,
     "update_cache": _in_cache("update_cache"),
 }
 """TTIR builders of `tt.*` custom calls and `tenstorrent.*` composites, by name."""
@@ -449,9 +443,9 @@ def _custom_call(conversion: Conversion, op: StableHLOOp) -> Results:
 def _called(conversion: Conversion, op: StableHLOOp) -> Results:
     name = str(op["call_target_name"])
     if name == "SPMDFullToShardShape":
-        return chips.full_to_shard(conversion, op)
+        return collectives.full_to_shard(conversion, op)
     if name == "SPMDShardToFullShape":
-        return chips.shard_to_full(conversion, op)
+        return collectives.shard_to_full(conversion, op)
     if name in _SHARDINGS or name in _IDENTITIES:
         return identity(conversion, op)
     if name in ("tt.mark_argument", "tt.weight_dtype_override"):
@@ -558,7 +552,7 @@ def _composite(conversion: Conversion, op: StableHLOOp) -> Results:
         return _BUILDS[short](
             conversion, op, conversion.tensors(op), _nested(op, "composite_attributes")
         )
-    if name == "sdy.all_slice" and (found := chips.all_slice(conversion, op)) is not None:
+    if name == "sdy.all_slice" and (found := collectives.all_slice(conversion, op)) is not None:
         return found
     if not isinstance(decomposition, str) or decomposition not in conversion.functions:
         raise CompileError(

@@ -41,22 +41,21 @@ from ttcodegen.foundation.diagnostics import (
     place_of,
 )
 from ttcodegen.foundation.lazy_numpy import Array, np
-from ttcodegen.frontends.complex_pairs import Complex, joined, parted
-from ttcodegen.frontends.stablehlo.arguments import (
+from ttcodegen.frontends.special_functions import Complex, joined, parted
+from ttcodegen.frontends.stablehlo.meshes import (
+    NamedMesh,
     argument_attributes,
     donated_arguments,
     result_attributes,
     said_sharding,
 )
-from ttcodegen.frontends.stablehlo.meshes import NamedMesh
 from ttcodegen.frontends.stablehlo.reading.names import (
     is_meaningful,
     named_location,
     origin_in_frontend,
     within,
 )
-from ttcodegen.frontends.stablehlo.reading.number_types import numpy_dtype
-from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp, part_element
+from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp, numpy_dtype, part_element
 from ttcodegen.frontends.translation import ILL_FORMED
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.dialects import ttir_op_classes

@@ -16,8 +16,7 @@ from ttcodegen.dialects.core.datatypes import (
     shape_of,
     tensor_type,
 )
-from ttcodegen.frontends.integer_division import rest_of, truncated
-from ttcodegen.frontends.special_functions import SPECIAL_FUNCTIONS, rounded
+from ttcodegen.frontends.special_functions import SPECIAL_FUNCTIONS, rest_of, rounded, truncated
 from ttcodegen.frontends.stablehlo import complex_numbers
 from ttcodegen.frontends.stablehlo.conversion import (
     Complex,

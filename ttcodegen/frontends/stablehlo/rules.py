@@ -5,17 +5,15 @@ from __future__ import annotations
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.frontends.stablehlo import (
     bits,
-    chips,
+    collectives,
     complex_numbers,
     composites,
     control,
     elementwise,
     indexing,
+    matmuls,
     movement,
-    products,
-    random_numbers,
     reductions,
-    solving,
     windows,
 )
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Results, Rule, Value
@@ -54,15 +52,15 @@ _PLAIN: dict[str, Rule] = {
     **bits.RULES,
     **complex_numbers.RULES,
     **movement.RULES,
-    **products.RULES,
+    **matmuls.RULES,
     **reductions.RULES,
-    **solving.RULES,
+    **matmuls.SOLVER_RULES,
     **windows.RULES,
     **indexing.RULES,
     **control.RULES,
-    **chips.RULES,
+    **collectives.RULES,
     **composites.RULES,
-    **random_numbers.RULES,
+    **movement.RANDOM_RULES,
 }
 RULES: dict[str, Rule] = {
     **{f"broadcast_{name}": _broadcasting(rule) for name, rule in elementwise.RULES.items()},

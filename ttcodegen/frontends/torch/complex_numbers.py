@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from ttcodegen.dialects.core.datatypes import element_of, shape_of
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.frontends.complex_pairs import Complex, joined, parted
+from ttcodegen.frontends.special_functions import Complex, joined, parted
 from ttcodegen.frontends.torch.graph import Graph, Number, Rule
 
 Value = Complex | SSAValue | Number

@@ -1,4 +1,4 @@
-"""Operations on elements: arithmetic, comparisons, activations, conversions."""
+"""Elementwise operations: arithmetic, comparisons, activations, fake quantization."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.core.datatypes import element_of, f32, i1, shape_of
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.frontends.integer_division import floored, truncated
-from ttcodegen.frontends.special_functions import SPECIAL_FUNCTIONS
+from ttcodegen.frontends.special_functions import SPECIAL_FUNCTIONS, floored, truncated
 from ttcodegen.frontends.torch.graph import (
     Graph,
     Rule,
@@ -19,6 +18,8 @@ from ttcodegen.frontends.torch.graph import (
     limits,
     unsupported_argument,
 )
+
+# Operations on elements: arithmetic, comparisons, activations, conversions.
 
 
 def _unary(name: str, **attributes: Any) -> Rule:
@@ -510,5 +511,43 @@ RULES: dict[str, Rule] = {
         """.split(),
         _same,
     ),
+}
+"""Operations by their names, for all their overloads."""
+
+
+# Numbers as integers would represent them, of models that were trained for quantization.
+
+
+def _fake_quantized(
+    graph: Graph, x: SSAValue, scale: Any, zero_point: Any, least: int, most: int
+) -> list[SSAValue]:
+    """The nearest number that integers between two bounds can represent; nobody uses the mask of
+    those that were in range."""
+    x = graph.value(x)
+    scale, zero = (graph.value(each, element_of(x.type)) for each in (scale, zero_point))
+    places = graph.rounded(graph.broadcasting("div", x, scale))
+    places = graph.broadcasting("add", places, zero)
+    places = graph.like("clamp_scalar", places, min=float(least), max=float(most))
+    return [graph.broadcasting("multiply", graph.broadcasting("subtract", places, zero), scale)]
+
+
+def _fake_quantized_channels(
+    graph: Graph,
+    x: SSAValue,
+    scale: SSAValue,
+    zero_point: SSAValue,
+    axis: int,
+    least: int,
+    most: int,
+) -> list[SSAValue]:
+    shape = [1] * len(shape_of(x.type))
+    shape[axis] = shape_of(x.type)[axis]
+    scale, zero_point = (graph.reshape(each, shape) for each in (scale, zero_point))
+    return _fake_quantized(graph, x, scale, zero_point, least, most)
+
+
+QUANTIZED_RULES: dict[str, Rule] = {
+    "fake_quantize_per_tensor_affine_cachemask": _fake_quantized,
+    "fake_quantize_per_channel_affine_cachemask": _fake_quantized_channels,
 }
 """Operations by their names, for all their overloads."""

@@ -32,18 +32,12 @@ from ttcodegen.dialects.core.datatypes import shape_of, tensor_type
 from ttcodegen.dialects.ttcore.dialect import ArgumentType, ArgumentTypeAttr
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, SourceLocation
 from ttcodegen.foundation.user_files import is_of_user
-from ttcodegen.frontends.complex_pairs import Complex, joined, parted
 from ttcodegen.frontends.source_ops import SourceOp
+from ttcodegen.frontends.special_functions import Complex, joined, parted
 from ttcodegen.frontends.torch.complex_numbers import is_known, translated
-from ttcodegen.frontends.torch.graph import Graph
+from ttcodegen.frontends.torch.graph import Graph, element_of_dtype, is_complex, plain, tensor_array
 from ttcodegen.frontends.torch.regions import CHECKS, REGION_RULES
 from ttcodegen.frontends.torch.rules import rule_of
-from ttcodegen.frontends.torch.tensors import (
-    element_of_dtype,
-    is_complex,
-    plain,
-    tensor_array,
-)
 from ttcodegen.parsing.structure import counted
 from ttcodegen.transforms.rewriting import erase_dead
 

@@ -19,7 +19,6 @@ from ttcodegen.dialects.core.datatypes import (
 )
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.frontends.cache_writes import write_cache
 from ttcodegen.frontends.torch.graph import (
     Graph,
     Rule,
@@ -29,6 +28,7 @@ from ttcodegen.frontends.torch.graph import (
     of_scalars,
     unsupported_argument,
 )
+from ttcodegen.frontends.translation import write_cache
 from ttcodegen.transforms.evaluation import known_elements
 
 

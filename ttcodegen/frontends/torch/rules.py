@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-from ttcodegen.frontends.torch import (
-    creation,
-    elementwise,
-    indexing,
-    layers,
-    losses,
-    movement,
-    pooling,
-    quantized,
-    reductions,
-    resizing,
-    sampling,
-)
+from ttcodegen.frontends.torch import elementwise, images, indexing, layers, movement, reductions
 from ttcodegen.frontends.torch.graph import Rule
 
 RULES: dict[str, Rule] = {
     **elementwise.RULES,
     **reductions.RULES,
     **movement.RULES,
-    **creation.RULES,
+    **movement.CREATION_RULES,
     **indexing.RULES,
     **layers.RULES,
-    **pooling.RULES,
-    **losses.RULES,
-    **quantized.RULES,
-    **resizing.RULES,
-    **sampling.RULES,
+    **images.POOLING_RULES,
+    **reductions.LOSS_RULES,
+    **elementwise.QUANTIZED_RULES,
+    **images.RESIZING_RULES,
+    **images.SAMPLING_RULES,
 }
 
 

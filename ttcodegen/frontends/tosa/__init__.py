@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ttcodegen.frontends.program_globals import GLOBALS, drop_unused_globals
-from ttcodegen.frontends.source_ops import functional_form, source_context
+from ttcodegen.frontends.source_ops import (
+    GLOBALS,
+    drop_unused_globals,
+    functional_form,
+    source_context,
+)
 from ttcodegen.frontends.tosa.rules import RULES
 from ttcodegen.frontends.translation import translate
 from ttcodegen.parsing import parse_operations

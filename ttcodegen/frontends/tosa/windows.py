@@ -1,19 +1,175 @@
-"""Convolutions and pooling. Images are (N, H, W, C) here as there; padding is (top, bottom, left,
-right) in TOSA and (top, left, bottom, right) in TTIR, kernels are (Co, H, W, Ci) and (Co, Ci, H,
-W)."""
+"""Convolution, pooling and quantized arithmetic of TOSA, and parameter operands."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import SSAValue
+import numpy as np
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.ir import Attribute, SSAValue
 
-from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.dialects.core.datatypes import element_of, f32, numpy_name, shape_of, tensor_type
+from ttcodegen.dialects.operations.attribute_kinds import INTEGERS
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.source_ops import SourceOp
-from ttcodegen.frontends.tosa.operands import integers, zero_point
-from ttcodegen.frontends.tosa.quantized import centred, is_integer
-from ttcodegen.frontends.translation import Translator
+from ttcodegen.frontends.translation import Translator, constant_of
+
+# TOSA parameters that are constant operands or, in earlier versions, attributes.
+
+
+def integers(op: SourceOp, index: int, *names: str) -> list[int]:
+    """A list of integers: the attribute of one of these names, else the operand at `index`.
+
+    Raises:
+        CompileError: if neither is there, or the operand is no constant.
+    """
+    given = op.given(*names)
+    if given is not None:
+        try:
+            return INTEGERS.decode(given)
+        except (TypeError, ValueError):
+            raise CompileError(
+                f"{op.name}: attribute '{names[0]}' should be a list of integers, found {given}"
+            ) from None
+    if index >= len(op.operands):
+        raise CompileError(f"{op.name} needs the attribute '{names[0]}'")
+    found = constant_of(op.operands[index])
+    if found is None:
+        raise CompileError(
+            f"{op.name}: '{names[0]}' has to be constant",
+            remedy="export the model for inputs of fixed shapes",
+        )
+    return [int(value) for value in found.reshape(-1)]
+
+
+def integer(op: SourceOp, *names: str) -> int:
+    """An attribute that is one integer."""
+    given = op.given(*names)
+    if not isinstance(given, IntegerAttr):
+        raise CompileError(f"{op.name}: attribute '{names[0]}' should be an integer")
+    return given.value.data
+
+
+def flag(op: SourceOp, name: str) -> bool:
+    """An attribute that is true or, if it is absent, false."""
+    given = op.given(name)
+    return isinstance(given, IntegerAttr) and given.value.data != 0
+
+
+def number(attribute: Attribute | None) -> float | int | None:
+    """A number, None for anything else."""
+    if isinstance(attribute, IntegerAttr | FloatAttr):
+        return attribute.value.data
+    return None
+
+
+def zero_point(op: SourceOp, index: int) -> int:
+    """The zero point that the operand at `index` is; 0 if there is none.
+
+    Raises:
+        CompileError: if it is no constant.
+    """
+    if index >= len(op.operands):
+        return 0
+    return round(scalar(op, op.operands[index], "a zero point"))
+
+
+def scalar(op: SourceOp, value: SSAValue, what: str) -> float | int:
+    """The number that all elements of a constant are.
+
+    Raises:
+        CompileError: if it is no constant, or has several numbers.
+    """
+    found = constant_of(value)
+    if found is None or found.size == 0 or not np.all(found == found.reshape(-1)[0]):
+        raise CompileError(f"{op.name}: {what} has to be one constant number")
+    return found.reshape(-1)[0].item()
+
+
+# Arithmetic on integers that represent fractions: zero points, scales and rounding.
+#
+# The device multiplies matrices and convolves in floats only. Integers of 8 bits and their sums
+# are exact in float32 as long as these have 24 bits, which those of most layers do.
+
+
+def is_integer(value: SSAValue) -> bool:
+    """True if the elements are integers."""
+    return element_of(value.type).name == "integer_type"
+
+
+def centred(build: Translator, op: SourceOp, index: int, zero: int) -> SSAValue:
+    """The operand at `index` as floats, without the zero point that is the operand at `zero`;
+    itself if it holds floats."""
+    value = op.operands[index]
+    if not is_integer(value):
+        return value
+    offset = zero_point(op, zero)
+    value = build.typecast(value, f32)
+    return value if offset == 0 else build.like("subtract", value, build.number(offset, value))
+
+
+def shifted(build: Translator, value: SSAValue, shift: int) -> SSAValue:
+    """Divided by two to the power of `shift`, rounded upwards at halves."""
+    half = build.like("add", value, build.number(1 << (shift - 1), value))
+    return build.like("right_shift", half, build.number(shift, value))
+
+
+def rescale(build: Translator, op: SourceOp) -> SSAValue:
+    """(input - zero point) * multiplier / 2^shift, rounded upwards at halves, + zero point."""
+    multiplier, shift = (_constants(op, i, name) for i, name in ((1, "multiplier"), (2, "shift")))
+    scale = multiplier / np.exp2(shift)
+    value = op.operands[0]
+    shape = shape_of(value.type)
+    offset, target = _zero_points(op)
+    centre = build.typecast(value, f32)
+    if offset:
+        centre = build.like("subtract", centre, build.number(offset, centre))
+    factor = scale.astype(np.float32).reshape([1] * (len(shape) - 1) + [-1] if shape else [])
+    scaled = build.like("multiply", centre, build.constant(factor, f32))
+    result = build.like("floor", build.like("add", scaled, build.number(0.5, scaled)))
+    if target:
+        result = build.like("add", result, build.number(target, result))
+    low, high = _range(op)
+    return build.typecast(build.like("clamp_scalar", result, min=low, max=high), op.result_element)
+
+
+def _constants(op: SourceOp, index: int, name: str) -> np.ndarray:
+    if op.given(name) is not None:
+        return np.asarray(integers(op, index, name), dtype=np.float64)
+    found = constant_of(op.operands[index]) if index < len(op.operands) else None
+    if found is None:
+        raise CompileError(f"{op.name}: the {name} has to be constant")
+    return found.astype(np.float64).reshape(-1)
+
+
+def _zero_points(op: SourceOp) -> tuple[int, int]:
+    if op.given("input_zp") is None:
+        return zero_point(op, 3), zero_point(op, 4)
+    return integers(op, 3, "input_zp")[0], integers(op, 4, "output_zp")[0]
+
+
+def _range(op: SourceOp) -> tuple[float, float]:
+    """Value range of the result's elements."""
+    limits = integer_limits(op.result_element, flag(op, "output_unsigned"))
+    if limits is None:
+        raise CompileError(f"{op.name}: elements of type {op.result_element} are not supported")
+    return limits
+
+
+def integer_limits(element: Attribute, unsigned: bool = False) -> tuple[float, float] | None:
+    """The smallest and the largest integer of a type, as floats hold them; None for other types."""
+    name = numpy_name(element)
+    if name is None or np.dtype(name).kind not in "iu":
+        return None
+    if unsigned:
+        name = f"u{name.removeprefix('u')}"
+    limits = np.iinfo(name)
+    return float(limits.min), float(limits.max)
+
+
+# Convolutions and pooling. Images are (N, H, W, C) here as there; padding is (top, bottom, left,
+# right) in TOSA and (top, left, bottom, right) in TTIR, kernels are (Co, H, W, Ci) and (Co, Ci,
+# H, W).
 
 
 def _edges(widths: Sequence[int]) -> list[int]:

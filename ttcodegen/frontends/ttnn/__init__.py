@@ -28,34 +28,30 @@ from ttcodegen.dialects.operations.verification import verify_lifetimes
 from ttcodegen.dialects.ttcore.dialect import LoadCachedOp
 from ttcodegen.dialects.ttnn.program_configs import ProgramConfigAttr
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, copy_source_offset
-from ttcodegen.frontends.ttnn.arguments import shard_arguments
-from ttcodegen.frontends.ttnn.call_parts import given
-from ttcodegen.frontends.ttnn.calls_of_ttir import (
-    CALLS_OF_TTIR,
-    EXPERT_CALLS,
-    replace_call_of_ttir,
-    replace_expert_call,
+from ttcodegen.frontends.ttnn.arguments import (
+    declare_mesh,
+    expand,
+    given,
+    shard_arguments,
+    spell_aggregate,
+    spell_collective,
+    spell_distribute,
 )
 from ttcodegen.frontends.ttnn.composites import (
+    CALLS_OF_TTIR,
+    EXPERT_CALLS,
     JOINED_HEADS_OF_SOME_USERS,
     MASKED_PAGED_ATTENTION,
     PAGED_ATTENTION,
     ROTATION_OF_ANY_ROWS,
     masks,
+    replace_call_of_ttir,
     replace_composite,
+    replace_expert_call,
     some_users,
 )
-from ttcodegen.frontends.ttnn.experts import expand_experts
-from ttcodegen.frontends.ttnn.legal_forms import legalize
-from ttcodegen.frontends.ttnn.meshes import (
-    declare_mesh,
-    expand,
-    spell_aggregate,
-    spell_collective,
-    spell_distribute,
-)
-from ttcodegen.frontends.ttnn.prepared_weights import with_plain_weight
-from ttcodegen.frontends.ttnn.updates import UPDATES, replace_update
+from ttcodegen.frontends.ttnn.legal_forms import UPDATES, legalize, replace_update
+from ttcodegen.frontends.ttnn.prepared_weights import expand_experts, with_plain_weight
 from ttcodegen.ops.attention.heads import MOST_USERS
 from ttcodegen.ops.convolution.upsample import MODES
 from ttcodegen.ops.dialects import TTNNOp, ttnn_op_classes

@@ -1,4 +1,4 @@
-"""Calls that the catalogue has no op of TTNN for, as the ops of TTIR that they mean."""
+"""TTNN calls without an op of the catalogue, as ops of TTIR."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from ttcodegen.dialects.core.datatypes import element_of, shape_of, splat_value,
 from ttcodegen.dialects.operations.attribute_kinds import BOOLEAN, INTEGER, INTEGERS, NUMBER
 from ttcodegen.dialects.ttcore.tile import whole_tiles
 from ttcodegen.foundation.diagnostics import CompileError, copy_source_offset
-from ttcodegen.frontends.ttnn.call_parts import Properties, divided_operands, given
-from ttcodegen.frontends.ttnn.fused_norm import activated_norm
-from ttcodegen.frontends.ttnn.prepared_weights import prepared_weight
-from ttcodegen.frontends.ttnn.row_statistics import (
+from ttcodegen.frontends.ttnn.arguments import Properties, divided_operands, given
+from ttcodegen.frontends.ttnn.norms import (
+    activated_norm,
     normalized_by_rows,
     normalized_by_squares,
     sums_of_rows,
     sums_of_squares,
 )
+from ttcodegen.frontends.ttnn.prepared_weights import prepared_weight
 from ttcodegen.ops.attention.heads import MOST_USERS
 from ttcodegen.ops.core.builder import OpBuilder, builder_before
 from ttcodegen.ops.dialects import TTNNOp, ttir_op_classes, ttnn_op_classes
+
+# Calls that the catalogue has no op of TTNN for, as the ops of TTIR that they mean.
 
 PAGED_ATTENTION = "paged_scaled_dot_product_attention_decode"
 MASKED_PAGED_ATTENTION = f"masked_{PAGED_ATTENTION}"
@@ -415,3 +417,75 @@ _COMPOSITES: dict[str, _Composite] = {
     "rotary_embedding_llama": _Composite(_turned_in_pairs, 4, 4, rank=4, result_rank=4),
     "transpose": _Composite(_transposed),
 }
+
+
+# Calls of several results as the ops of TTIR that they mean: there the compiler knows what they
+# are made of. Those that bring tokens to experts on several chips are made of collectives.
+
+CALLS_OF_TTIR = frozenset({"sdpa_bw", "sdpa_fw", "topk_router_gpt"})
+"""Calls with the operands and attributes of the op of TTIR of that name, and several results."""
+
+EXPERT_CALLS = frozenset(
+    {
+        "all_to_all_dispatch",
+        "all_to_all_dispatch_metadata",
+        "all_to_all_combine",
+        "moe_expert_token_remap",
+        "moe_gpt",
+        "selective_reduce_combine",
+    }
+)
+"""Their names. What calls take after the operands of the ops are buffers and semaphores, which
+collectives make."""
+
+
+def replace_expert_call(
+    op: Operation, name: str, operands: Sequence[SSAValue], properties: Properties
+) -> None:
+    """Puts the op of TTIR of that name in place of a call, with results where the call has them."""
+    definition = ttir_op_classes()[name].definition
+    count = len(definition.operands)
+    if len(operands) < count:
+        raise CompileError(f"'ttnn.{name}' takes {count} tensors, found {len(operands)}", op)
+    builder = builder_before(op, ttir_op_classes())
+    types = [tensor_type(element_of(each.type), shape_of(each.type)) for each in op.results]
+    known = {spec.name for spec in definition.attributes}
+    numbers = {each: given(op, properties, each, INTEGER) for each in known & properties.keys()}
+    taken = list(operands[:count])
+    for index, value in enumerate(taken):
+        shape = shape_of(value.type)
+        if len(shape) == 2 and index == count - 1 and name != "selective_reduce_combine":
+            # The mapping of experts to devices, as the library takes it as well.
+            taken[index] = builder.reshape(value, (1, 1, *shape))
+    _replace(op, builder.emit_op(name, taken, types, **numbers))
+
+
+def replace_call_of_ttir(
+    op: Operation, name: str, operands: Sequence[SSAValue], properties: Properties
+) -> None:
+    """Puts the op of TTIR of that name in place of a call that says the same; raises CompileError
+    if the operands are not those of the op."""
+    cls = ttir_op_classes()[name]
+    specs = cls.definition.operands
+    groups = divided_operands(op, operands, properties, len(specs))
+    for spec, value in zip(specs, groups, strict=True):
+        if value is None and spec.count == "one":
+            raise CompileError(f"'ttnn.{name}' needs the operand '{spec.name}'", op)
+    builder = builder_before(op, ttir_op_classes())
+    types = [tensor_type(element_of(each.type), shape_of(each.type)) for each in op.results]
+    attributes = {
+        spec.name: given(op, properties, spec.name, spec.kind)
+        for spec in cls.definition.attributes
+        if spec.name in properties
+    }
+    _replace(op, builder.emit_op(name, groups, types, **attributes))
+
+
+def _replace(op: Operation, made: Operation) -> None:
+    """Puts an op in place of a call, with results where the call has them."""
+    placed = builder_before(op, ttnn_op_classes())
+    values: list[SSAValue] = []
+    for old, new in zip(op.results, made.results, strict=True):
+        values.append(placed.emit("composite_to_layout", [new], old.type))
+        values[-1].name_hint = old.name_hint
+    Rewriter.replace_op(op, [], values)

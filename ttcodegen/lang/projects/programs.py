@@ -20,8 +20,8 @@ from ttcodegen.foundation.diagnostics import CompileError, Note, Source, SourceL
 from ttcodegen.foundation.messages import did_you_mean
 from ttcodegen.foundation.user_files import is_of_user
 from ttcodegen.lang.simulator.context import Launch, current, on_system
-from ttcodegen.lang.simulator.counted_loops import COUNTERS, with_counted_loops
 from ttcodegen.lang.simulator.locations import Instruction, error, place
+from ttcodegen.lang.simulator.loops import COUNTERS, with_counted_loops
 from ttcodegen.lang.simulator.operations import Operation
 from ttcodegen.systems.description import SystemDescription
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ttcodegen.lang.simulator.block_states import Event
-from ttcodegen.lang.simulator.buffers import Block, DataflowBuffer
+from ttcodegen.lang.simulator.buffers import Block, DataflowBuffer, Event
 from ttcodegen.lang.simulator.context import KernelKind, running_kernel
 from ttcodegen.lang.simulator.locations import error
 from ttcodegen.lang.simulator.pipes import DstPipeIdentity, Pipe, SrcPipeIdentity, receive, send

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from ttcodegen.lang.simulator.buffers import Block, DataflowBuffer, make_dataflow_buffer_like
 from ttcodegen.lang.simulator.context import Coordinates, grid_size, node
+from ttcodegen.lang.simulator.debugging import signpost
 from ttcodegen.lang.simulator.expressions import BlockExpr
 from ttcodegen.lang.simulator.locations import ProgramError
 from ttcodegen.lang.simulator.operations import compute, datamovement, operation
 from ttcodegen.lang.simulator.pipes import (
     DstPipeIdentity,
+    MulticastRemoteSemaphore,
     NodeCoord,
     NodeRange,
     Pipe,
     PipeNet,
-    SrcPipeIdentity,
-)
-from ttcodegen.lang.simulator.semaphores import (
-    MulticastRemoteSemaphore,
     Semaphore,
+    SrcPipeIdentity,
     UnicastRemoteSemaphore,
 )
-from ttcodegen.lang.simulator.signposts import signpost
 from ttcodegen.lang.simulator.tensors import TensorSlice
 from ttcodegen.lang.simulator.transfers import GroupTransfer, Transfer, copy
 from ttcodegen.lang.ttl import block, math

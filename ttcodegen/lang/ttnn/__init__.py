@@ -14,21 +14,6 @@ from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.lang.simulator.context import current_chip
 from ttcodegen.lang.simulator.functions import MATH_FUNCTIONS
 from ttcodegen.lang.simulator.locations import error
-from ttcodegen.lang.simulator.memory_configs import (
-    DRAM_MEMORY_CONFIG,
-    L1_MEMORY_CONFIG,
-    BufferType,
-    CoreCoord,
-    CoreGrid,
-    CoreRange,
-    CoreRangeSet,
-    MemoryConfig,
-    ShardOrientation,
-    ShardSpec,
-    ShardStrategy,
-    TensorMemoryLayout,
-    create_sharded_memory_config,
-)
 from ttcodegen.lang.simulator.meshes import (
     ConcatMesh2dToTensor,
     ConcatMeshToTensor,
@@ -46,7 +31,24 @@ from ttcodegen.lang.simulator.meshes import (
     on_each_device,
     reduce_scatter,
 )
-from ttcodegen.lang.simulator.tensors import Tensor, TensorShape, Tile
+from ttcodegen.lang.simulator.tensors import (
+    DRAM_MEMORY_CONFIG,
+    L1_MEMORY_CONFIG,
+    BufferType,
+    CoreCoord,
+    CoreGrid,
+    CoreRange,
+    CoreRangeSet,
+    MemoryConfig,
+    ShardOrientation,
+    ShardSpec,
+    ShardStrategy,
+    Tensor,
+    TensorMemoryLayout,
+    TensorShape,
+    Tile,
+    create_sharded_memory_config,
+)
 
 Array = np.ndarray
 

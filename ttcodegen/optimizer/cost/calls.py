@@ -1,30 +1,41 @@
-"""Cost of a library call: L1, DRAM and NoC bytes, engine cycles, time.
-
-The time of a program is the time of what takes longest, for data movement and computation overlap,
-and what it takes to launch it. Figures of the chips: `ttcodegen.systems.performance`.
-"""
+"""Cost of library calls, with and without assigned layouts."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+
+from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.device import chips_of
+from ttcodegen.dialects.ttcore.dialect import system_of
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.layout import placements
 from ttcodegen.ops.core.definition import call_has_trait, call_kind
 from ttcodegen.ops.core.traits import CallKind, Trait
 from ttcodegen.ops.dialects import ttnn_op_classes
-from ttcodegen.optimizer.core import footprint
-from ttcodegen.optimizer.core.call import LibraryCall
-from ttcodegen.optimizer.cost import convolution_work as image_work
-from ttcodegen.optimizer.cost import matmul_work as product_work
-from ttcodegen.optimizer.cost import movement_work
-from ttcodegen.optimizer.cost.fabric_traffic import LinkWork
-from ttcodegen.optimizer.cost.work import Machine, Work, WorkRule
+from ttcodegen.optimizer import call
+from ttcodegen.optimizer.call import LibraryCall, call_of
+from ttcodegen.optimizer.cost import convolution as image_work
+from ttcodegen.optimizer.cost import program_work
+from ttcodegen.optimizer.cost import program_work as product_work
+from ttcodegen.optimizer.cost.work import LinkWork, Machine, Work, WorkRule
 from ttcodegen.optimizer.memory.circular_buffers import circular_buffers
-from ttcodegen.systems.description import ChipDescription
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, ChipDescription
 from ttcodegen.systems.machines import links_between
 from ttcodegen.systems.performance import Performance
+from ttcodegen.transforms.const_eval import constant_calls
+from ttcodegen.transforms.rewriting import body_of
+from ttcodegen.transforms.ttnn.layout import TTNNLayout
+
+# Cost of a library call: L1, DRAM and NoC bytes, engine cycles, time.
+#
+# The time of a program is the time of what takes longest, for data movement and computation
+# overlap, and what it takes to launch it. Figures of the chips: `ttcodegen.systems.performance`.
 
 
 @dataclass(frozen=True)
@@ -89,7 +100,7 @@ class CostModel:
 
     def bank_bytes(self, placement: TensorPlacement) -> int:
         """Bytes of each L1 that a tensor takes."""
-        return footprint.bank_bytes(placement, self.chip)
+        return call.bank_bytes(placement, self.chip)
 
     def movement(self, source: TensorPlacement, target: TensorPlacement) -> CallCost:
         """Cost of moving a tensor to another placement."""
@@ -171,21 +182,57 @@ def is_view(call: LibraryCall) -> bool:
 
 
 _RULES: dict[CallKind, WorkRule] = {
-    CallKind.ELEMENTWISE: movement_work.elementwise,
+    CallKind.ELEMENTWISE: program_work.elementwise,
     CallKind.PRODUCT: product_work.multiplied,
-    CallKind.NORMALIZATION: movement_work.normalised,
-    CallKind.REDUCTION: movement_work.reduced,
-    CallKind.COPY: movement_work.copied,
-    CallKind.INTERPOLATION: movement_work.copied,
-    CallKind.LAYOUT: movement_work.changed_layout,
-    CallKind.RESHAPE: movement_work.reshaped,
-    CallKind.PERMUTATION: movement_work.permuted,
-    CallKind.SLICE: movement_work.sliced,
-    CallKind.GATHER: movement_work.gathered,
-    CallKind.CACHE_WRITE: movement_work.written,
+    CallKind.NORMALIZATION: program_work.normalised,
+    CallKind.REDUCTION: program_work.reduced,
+    CallKind.COPY: program_work.copied,
+    CallKind.INTERPOLATION: program_work.copied,
+    CallKind.LAYOUT: program_work.changed_layout,
+    CallKind.RESHAPE: program_work.reshaped,
+    CallKind.PERMUTATION: program_work.permuted,
+    CallKind.SLICE: program_work.sliced,
+    CallKind.GATHER: program_work.gathered,
+    CallKind.CACHE_WRITE: program_work.written,
     CallKind.CONVOLUTION: image_work.convolved,
     CallKind.POOLING: image_work.pooled,
     CallKind.ATTENTION: product_work.attended,
     CallKind.ATTENTION_OF_ONE: product_work.attended_by_one,
-    CallKind.COLLECTIVE: movement_work.between_chips,
+    CallKind.COLLECTIVE: program_work.between_chips,
 }
+
+
+# Time estimate of a function before layouts are assigned, for earlier passes.
+
+
+def apply_if_faster(
+    context: Context, module: ModuleOp, names: Collection[str], change: Callable[[FuncOp], None]
+) -> None:
+    """Changes each function of a module that has calls of these names and in which the change saves
+    time by the model of cost, with all tensors where they are without an optimizer."""
+    system = system_of(module) or default_system(DEFAULT_ARCHITECTURE)
+    model = CostModel(system.chip)
+    for function in list(module.walk()):
+        if isinstance(function, FuncOp) and _has_calls(function, names):
+            changed = function.clone()
+            change(changed)
+            if _seconds(context, changed, model) <= _seconds(context, function.clone(), model):
+                change(function)
+
+
+def _has_calls(function: FuncOp, names: Collection[str]) -> bool:
+    return any(
+        isinstance(op, CatalogueOp) and op.definition.short_name in names
+        for op in body_of(function).ops
+    )
+
+
+def _seconds(context: Context, function: FuncOp, model: CostModel) -> float:
+    """The time of a function, which gets layouts; what is computed once is not counted."""
+    TTNNLayout().apply(context, ModuleOp([function]))
+    once = constant_calls(function)
+    return sum(
+        model.cost(call_of(op)).seconds
+        for op in body_of(function).ops
+        if isinstance(op, CatalogueOp) and op not in once
+    )

@@ -1,19 +1,147 @@
-"""Work of a call's programs, by rules per kind of call."""
+"""Work of a call's programs, and its fabric traffic."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
+from math import prod
 
 from ttcodegen.dialects.ttcore.shards import Layout, Memory
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import CoreGrid
 from ttcodegen.layout.placements import element_bits, tile_bytes, whole_bytes
-from ttcodegen.optimizer.core.call import LibraryCall
-from ttcodegen.optimizer.cost.fabric_traffic import LinkWork
+from ttcodegen.optimizer.call import LibraryCall
 from ttcodegen.systems.description import ChipDescription
 from ttcodegen.systems.performance import Performance, performance_of
+
+# Fabric traffic of collectives over the links of the mesh.
+
+
+@dataclass(frozen=True)
+class LinkWork:
+    """Fabric traffic of a call.
+
+    Neighbours of a row or column form a line, as projects configure the fabric (FABRIC_1D), and
+    both directions of a link work at once.
+    """
+
+    bytes: int
+    """Bytes over the busiest pair of neighbours, in one direction."""
+    hops: int
+    """Number of sequential hops between devices."""
+
+
+def _gathered(size: int, chips: int) -> LinkWork:
+    """The last chip of a line gets what all others have."""
+    return LinkWork((chips - 1) * size, chips - 1)
+
+
+def _scattered(size: int, chips: int) -> LinkWork:
+    """Sums of parts go along the line, each to the chip that it is for."""
+    return LinkWork((chips - 1) * -(-size // chips), chips - 1)
+
+
+def _summed(size: int, chips: int) -> LinkWork:
+    """Parts are summed where they belong, then all gather them."""
+    part = _scattered(size, chips)
+    return LinkWork(2 * part.bytes, 2 * part.hops)
+
+
+_Rule = Callable[[LibraryCall], LinkWork]
+
+
+def _along_axes(
+    along: Callable[[int, int], LinkWork], first: int, after: Callable[[int, int], int]
+) -> _Rule:
+    """The rule of a call that may go over both axes, one after the other.
+
+    Args:
+        along: what goes over an axis, by the size of a tensor and the number of chips.
+        first: the axis that comes first where it goes over both.
+        after: the size of the tensor after it.
+    """
+
+    def rule(call: LibraryCall) -> LinkWork:
+        axis = call.attributes.get("cluster_axis")
+        size, sent, hops = whole_bytes(call.operands[0]), 0, 0
+        for each in [first, 1 - first] if axis is None else [axis]:
+            chips = _mesh(call)[each]
+            if chips > 1:
+                work = along(size, chips)
+                sent, hops, size = sent + work.bytes, hops + work.hops, after(size, chips)
+        return LinkWork(sent, hops)
+
+    return rule
+
+
+def _mesh(call: LibraryCall) -> Sequence[int]:
+    """Rows and columns of the mesh that a call runs on."""
+    named: Sequence[int] = call.attributes.get("mesh_shape") or ()
+    return (1, 1, *named)[-2:]
+
+
+def _sent(call: LibraryCall) -> LinkWork:
+    """One tensor, over the links between two chips of a line."""
+    ends = [call.attributes[name] for name in ("send_coord", "receive_coord")]
+    hops = sum(abs(sender - receiver) for sender, receiver in zip(*ends, strict=True))
+    return LinkWork(whole_bytes(call.operands[0]), hops)
+
+
+def _chips(call: LibraryCall) -> int:
+    """Number of devices along the call's mesh axis."""
+    axis: int | None = call.attributes.get("cluster_axis")
+    return prod(_mesh(call)) if axis is None else _mesh(call)[axis]
+
+
+def _exchanged(call: LibraryCall) -> LinkWork:
+    """Between the halves of a line each chip of the one has a share for each of the other."""
+    chips = _chips(call)
+    share = -(-whole_bytes(call.operands[0]) // chips)
+    return LinkWork((chips // 2) * -(-chips // 2) * share, chips - 1)
+
+
+def _broadcast(call: LibraryCall) -> LinkWork:
+    """One packet passes all chips of a line."""
+    return LinkWork(whole_bytes(call.operands[0]), _chips(call) - 1)
+
+
+def _dispatched(call: LibraryCall) -> LinkWork:
+    """All chips get the experts of all tokens, and the tokens of their own experts: of k experts
+    that are distributed evenly over n chips, k / n of the tokens."""
+    chips = _chips(call)
+    tokens, experts = (whole_bytes(each) for each in call.operands[:2])
+    reached = min(call.operands[1].shape[-1], chips)
+    return _gathered(-(-tokens * reached // chips) + experts, chips)
+
+
+def _combined(call: LibraryCall) -> LinkWork:
+    """Of each chip's results, which are a row for each expert of each of its tokens, all chips have
+    the same share."""
+    chips = _chips(call)
+    share = -(-whole_bytes(call.result) // chips)
+    return LinkWork((chips // 2) * -(-chips // 2) * share, chips - 1)
+
+
+_RULES: dict[str, _Rule] = {
+    "all_gather": _along_axes(_gathered, 1, lambda size, chips: size * chips),
+    "all_reduce": _along_axes(_summed, 0, lambda size, chips: size),
+    "reduce_scatter": _along_axes(_scattered, 0, lambda size, chips: -(-size // chips)),
+    "point_to_point": _sent,
+    "all_to_all_async_generic": _exchanged,
+    "broadcast": _broadcast,
+    "all_to_all_dispatch": _dispatched,
+    "all_to_all_combine": _combined,
+}
+
+
+def link_work(call: LibraryCall) -> LinkWork | None:
+    """Fabric traffic of a call, or None if it has none."""
+    rule = _RULES.get(call.name)
+    return None if rule is None or prod(_mesh(call)) <= 1 else rule(call)
+
+
+# Work of a call's programs, by rules per kind of call.
 
 
 @dataclass

@@ -27,23 +27,17 @@ from ttcodegen.layout.placements import (
 )
 from ttcodegen.ops.core.definition import call_has_trait, overwrites
 from ttcodegen.ops.core.traits import Trait
-from ttcodegen.optimizer.core.call import LibraryCall
-from ttcodegen.optimizer.core.footprint import (
-    BF16_TILE,
-    F32_TILE,
-    ROW_ALIGNMENT,
-    stream_bytes,
-)
-from ttcodegen.optimizer.memory.head_buffers import (
+from ttcodegen.optimizer.call import BF16_TILE, F32_TILE, ROW_ALIGNMENT, LibraryCall, stream_bytes
+from ttcodegen.optimizer.memory.movement_buffers import (
     embedded,
     heads_joined,
     heads_split,
+    pool_buffers,
+    reordering_buffers,
     rotated,
     rotated_by_tables,
 )
-from ttcodegen.optimizer.memory.permute_buffers import reordering_buffers
-from ttcodegen.optimizer.memory.pool_buffers import pool_buffers
-from ttcodegen.optimizer.programs.attention_decode import DECODING, DecodeAttention
+from ttcodegen.optimizer.programs.attention_and_norms import DECODING, DecodeAttention
 from ttcodegen.optimizer.programs.matmul import largest_divisor
 from ttcodegen.systems.description import ChipDescription
 from ttcodegen.systems.performance import performance_of

@@ -1,41 +1,222 @@
-"""Decisions that are given from outside, and those that were taken, as JSON.
-
-    {"version": 1, "level": 2, "functions": {"main": {"scores": {"op": "matmul", "memory": "l1",
-     "sharding": "block_sharded", "shard": [64, 128], "grid": [8, 4],
-     "program_config": "#ttnn....<...>", "math_fidelity": "hifi2", "data_type": "bfp_bf8",
-     "fuse": false, "operands": {"0": {"memory": "l1", "sharding": "height_sharded"}}}}}}
-
-Calls go by the names of what they make. A file may say as little as it likes of each of them. The
-options of the reference compiler (`override_strings`) may be used instead. `level` names the level
-of the optimizer; without it decisions are applied at level 1, unless another one is requested.
-"""
+"""Overrides: decisions as JSON, and as option strings of tt-mlir."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast, get_type_hints
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
+from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.operations.compute_config import ComputeConfig, MathFidelity
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import PROGRAM_CONFIGS, Conv2dConfig, ProgramConfig
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.messages import closest
-from ttcodegen.optimizer.overrides.call_names import CallNames
-from ttcodegen.optimizer.overrides.strings import (
-    BUFFERS,
-    DATA_TYPES,
-    PAGES,
-    SHARDINGS,
-    entries_of_options,
+from ttcodegen.naming.sources import location_name, name_in_text
+from ttcodegen.optimizer.beam_search import Decision
+from ttcodegen.transforms.pipelines import level_of
+from ttcodegen.transforms.rewriting import body_of
+
+# Call names in the table of decisions and in overrides.
+
+
+class CallNames:
+    """The calls of a function by the names of what they make.
+
+    It is the name of the value in the source, or of its location if no later call has that, or of
+    the op; one that occurs again is numbered.
+    """
+
+    def __init__(self, function: FuncOp) -> None:
+        self.function = function.sym_name.data
+        self._names: dict[Operation, str] = {}
+        self._calls: dict[str, CatalogueOp] = {}
+        self._at: dict[str, CatalogueOp] = {}
+        seen: dict[str, int] = {}
+        calls = [op for op in body_of(function).ops if isinstance(op, CatalogueOp) and op.results]
+        for op in calls:
+            if (location := location_name(op.location)) is not None:
+                self._at[location] = op
+        for op in calls:
+            location = location_name(op.location)
+            made = op.definition.short_name
+            # What only prepares operands for a call is not what its location names.
+            is_last = location is not None and self._at[location] is op
+            name = name_in_text(op.results[0], location if location and is_last else made)
+            seen[name] = seen.get(name, 0) + 1
+            name = name if seen[name] == 1 else f"{name}#{seen[name]}"
+            self._names[op] = name
+            self._calls.setdefault(name, op)
+
+    def __getitem__(self, op: Operation) -> str:
+        return self._names[op]
+
+    def __contains__(self, op: Operation) -> bool:
+        return op in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        """All names, in the order of the calls."""
+        return iter(self._calls)
+
+    def named(self, name: str) -> CatalogueOp | None:
+        """The call of that name; of a location the last call with it, which makes what
+        the op there makes."""
+        return self._calls.get(name) or self._at.get(name)
+
+    def located(self, name: str) -> CatalogueOp | None:
+        """The same, where names are first those of locations, as in the reference's options."""
+        return self._at.get(name) or self._calls.get(name)
+
+    @property
+    def known(self) -> list[str]:
+        """Everything that names a call."""
+        return [*self._calls, *(name for name in self._at if name not in self._calls)]
+
+
+# The options that give decisions to the reference compiler, as entries of overrides.
+#
+#     override-output-layout=add_1=8x8:l1:block_sharded:tile:bf16,relu=dram
+#     override-conv2d-config=conv2d_1=core_grid#8x4:shard_layout#height_sharded
+#     insert-memreconfig=add_2=0:1
+#
+# Calls go by the names of their locations, in whatever function they are.
+
+OPTIONS = ("override-output-layout", "override-conv2d-config", "insert-memreconfig")
+BUFFERS = ("dram", "l1")
+SHARDINGS = ("interleaved", "height_sharded", "width_sharded", "block_sharded")
+PAGES = ("tile", "row_major")
+DATA_TYPES = tuple(data_type.mlir for data_type in DataType)
+
+_GRID = re.compile(r"([0-9]{1,9})x([0-9]{1,9})")
+_FLAGS = (
+    *("deallocate_activation", "reallocate_halo_output", "config_tensors_in_dram"),
+    *("reshard_if_not_optimal", "override_sharding_config", "transpose_shards"),
+    *("enable_act_double_buffer", "enable_weights_double_buffer"),
+    "enable_kernel_stride_folding",
 )
-from ttcodegen.optimizer.search.beam_search import Decision
-from ttcodegen.transforms.given_decisions import level_of
+_DROPPED = ("enable_split_reader", "enable_subblock_padding", "input_channels_alignment")
+"""Fields of older releases that the library decides by itself."""
+
+
+def entries_of_options(text: str) -> dict[str, dict[str, Any]]:
+    """Entries by the names of calls.
+
+    Raises:
+        CompileError: if the text is no list of these options, or a value is none.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for word in text.split():
+        option, equals, value = word.lstrip("-").partition("=")
+        reader = _READERS.get(option)
+        if reader is None:
+            close = closest(option, OPTIONS)
+            raise CompileError(
+                f"the overrides have no option '{option}'",
+                remedy=f"did you mean '{close}'?" if close else f"there are {', '.join(OPTIONS)}",
+            )
+        if not equals or not value:
+            raise CompileError(
+                f"the option '{option}' applies to no call", remedy=f"write {option}=NAME=..."
+            )
+        for name, given in _calls(option, value.strip("\"'")):
+            for field, entries in reader(name, given).items():
+                entry = found.setdefault(name, {})
+                if isinstance(entries, dict) and field in entry:
+                    entry[field].update(entries)
+                else:
+                    entry[field] = entries
+    return found
+
+
+def _calls(option: str, text: str) -> Iterator[tuple[str, str]]:
+    """The calls that are named, each with what is said of it."""
+    for part in text.split(","):
+        # Names of locations may hold an equals sign or a colon: what is said of a call does not.
+        name, equals, given = part.rpartition("=")
+        if not equals or not name or not given:
+            raise CompileError(f"'{part}' of {option} does not say NAME=...")
+        yield name, given
+
+
+def _output_layout(name: str, text: str) -> dict[str, Any]:
+    entry: dict[str, Any] = {}
+    for word in text.split(":"):
+        if (grid := _GRID.fullmatch(word)) is not None:
+            # Rows first, and for tensors that are sharded one way a column or a row of shards.
+            entry["grid"] = [int(grid[2]), int(grid[1])]
+        elif word in BUFFERS:
+            entry["memory"] = word
+        elif word in SHARDINGS:
+            entry["sharding"] = word
+        elif word in PAGES:
+            entry["layout"] = word
+        elif word in DATA_TYPES:
+            entry["data_type"] = word
+        else:
+            raise CompileError(
+                f"'{word}' is no part of the layout of '{name}'",
+                remedy=f"there are grids as 8x8, {', '.join((*BUFFERS, *SHARDINGS, *PAGES))}, "
+                f"{', '.join(DATA_TYPES)}",
+            )
+    if entry.get("sharding", "interleaved") == "interleaved":
+        entry.pop("grid", None)
+    return entry
+
+
+def _conv2d_config(name: str, text: str) -> dict[str, Any]:
+    config: dict[str, Any] = {}
+    entry: dict[str, Any] = {"conv2d_config": config}
+    for word in text.split(":"):
+        field, mark, value = word.partition("#")
+        if not mark:
+            raise CompileError(f"'{word}' of the convolution '{name}' does not say FIELD#VALUE")
+        if field == "dtype":
+            entry["data_type"] = value
+        elif field == "activation":
+            config[field] = None if value == "none" else value
+        elif field == "core_grid" and (grid := _GRID.fullmatch(value)) is not None:
+            config[field] = [int(grid[2]), int(grid[1])]
+        elif field in _FLAGS and value in ("true", "false"):
+            config[field] = value == "true"
+        elif field in ("act_block_h_override", "act_block_w_div") and value.isdecimal():
+            config[field] = int(value)
+        elif field in ("weights_dtype", "shard_layout", "output_layout"):
+            config[field] = value
+        elif field not in _DROPPED:
+            raise CompileError(f"'{word}' is no field of the convolution '{name}'")
+    return entry
+
+
+def _memreconfig(name: str, text: str) -> dict[str, Any]:
+    places = text.split(":")
+    if not all(place.isdecimal() for place in places):
+        raise CompileError(f"'{text}' lists no operands of '{name}', as 0:1 does")
+    return {"operands": {place: {} for place in places}}
+
+
+_READERS: Mapping[str, Callable[[str, str], dict[str, Any]]] = {
+    "override-output-layout": _output_layout,
+    "override-conv2d-config": _conv2d_config,
+    "insert-memreconfig": _memreconfig,
+}
+
+
+# Decisions that are given from outside, and those that were taken, as JSON.
+#
+#     {"version": 1, "level": 2, "functions": {"main": {"scores": {"op": "matmul", "memory": "l1",
+#      "sharding": "block_sharded", "shard": [64, 128], "grid": [8, 4],
+#      "program_config": "#ttnn....<...>", "math_fidelity": "hifi2", "data_type": "bfp_bf8",
+#      "fuse": false, "operands": {"0": {"memory": "l1", "sharding": "height_sharded"}}}}}}
+#
+# Calls go by the names of what they make. A file may say as little as it likes of each of them.
+# The options of the reference compiler (`override_strings`) may be used instead. `level` names
+# the level of the optimizer; without it decisions are applied at level 1, unless another one is
+# requested.
 
 VERSION = 1
 ANY = "*"

@@ -17,10 +17,13 @@ from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import Conv2dConfig
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import tile_bytes
-from ttcodegen.optimizer.core.call import LibraryCall
-from ttcodegen.optimizer.core.footprint import bank_bytes
-from ttcodegen.optimizer.programs.convolution import Convolution, most_pixels
-from ttcodegen.optimizer.programs.convolution_cores import LEAST_ALIGNMENT, parts
+from ttcodegen.optimizer.call import LibraryCall, bank_bytes
+from ttcodegen.optimizer.programs.convolution import (
+    LEAST_ALIGNMENT,
+    Convolution,
+    most_pixels,
+    parts,
+)
 from ttcodegen.systems.description import ChipDescription
 
 SCHEME = "applied_shard_scheme"

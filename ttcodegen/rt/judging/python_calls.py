@@ -17,8 +17,8 @@ from ttcodegen.dialects.ttnn.program_configs import (
     Word,
 )
 from ttcodegen.flatbuffer import program as file
-from ttcodegen.optimizer.core.call import LibraryCall, call_in_file
-from ttcodegen.optimizer.rewrites.dense_rows import elementwise
+from ttcodegen.optimizer.call import LibraryCall, call_in_file
+from ttcodegen.optimizer.rewrites import elementwise
 
 # What a call of a program consists of, in the form that the judge reads: JSON.
 

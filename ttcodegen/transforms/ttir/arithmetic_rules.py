@@ -17,7 +17,7 @@ from ttcodegen.ops.core.traits import Trait
 from ttcodegen.ops.elementwise.registration import verify_broadcast
 from ttcodegen.transforms.evaluation import evaluate, rounded
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
-from ttcodegen.transforms.ttir.narrow_integers import holds_all
+from ttcodegen.transforms.ttir.integer_arithmetic import holds_all
 from ttcodegen.transforms.ttir.queries import (
     full_like,
     has_no_sign,

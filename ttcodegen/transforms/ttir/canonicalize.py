@@ -1,21 +1,280 @@
-"""Brings TTIR into the form that the later passes expect."""
+"""Canonical form of TTIR, with its rules for data movement and empty tensors."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
+from ttcodegen.dialects.core.datatypes import element_of, reshaped, shape_of
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.ops.core.builder import splat_of
+from ttcodegen.ops.core.definition import TTIR, TTIRDefinition
 from ttcodegen.ops.dialects import ttir_op_classes
-from ttcodegen.transforms.functions.common_subexpressions import merge_common_subexpressions
-from ttcodegen.transforms.rewriting import PatternSet, functions
+from ttcodegen.ops.reduction.reduce import reduced_dims
+from ttcodegen.transforms.functions import merge_common_subexpressions
+from ttcodegen.transforms.rewriting import PatternSet, Replacement, Rewriter, functions
 from ttcodegen.transforms.ttir.arithmetic_rules import ARITHMETIC, folding_rules
-from ttcodegen.transforms.ttir.empty_rules import empty_rules
 from ttcodegen.transforms.ttir.movement_chains import CHAINS
-from ttcodegen.transforms.ttir.movement_rules import MOVEMENT
+from ttcodegen.transforms.ttir.queries import full_like, is_same, same_type
+
+# Simplifications of ops that move elements and change none.
+
+MOVEMENT = PatternSet()
+
+
+@MOVEMENT.on(
+    "ttir.reshape",
+    "ttir.permute",
+    "ttir.broadcast",
+    "ttir.repeat",
+    "ttir.repeat_interleave",
+    "ttir.slice_static",
+    "ttir.concat",
+)
+def move_one_number(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """However a tensor of one number is moved, it stays one."""
+    splats = [splat_of(value) for value in op.operands]
+    first = splats[0]
+    if first is None or any(splat is None or not is_same(splat, first) for splat in splats):
+        return None
+    return full_like(rewriter, op, first)
+
+
+@MOVEMENT.on("ttir.broadcast", "ttir.repeat", "ttir.permute", "ttir.slice_static", "ttir.pad")
+def move_nothing(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """An op that leaves every element where it is."""
+    source = op.operands[0]
+    if not same_type(source, op):
+        return None
+    if op.name == "ttir.permute":
+        permutation = op.parameter("permutation")
+        return source if permutation == sorted(permutation) else None
+    if op.name == "ttir.slice_static" and any(step < 0 for step in op.parameter("step")):
+        return None
+    # A side that is cut off may make up for one that is added.
+    if op.name == "ttir.pad" and any(op.parameter("padding")):
+        return None
+    return source
+
+
+@MOVEMENT.on("ttir.reshape")
+def reshape_once(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A reshape of a reshape is one reshape, of a constant without other uses a constant."""
+    source = op.operands[0]
+    if shape_of(source.type) == op.result_shape:
+        return source
+    producer = rewriter.defining(source, "ttir.reshape", "ttir.constant")
+    if producer is None:
+        return None
+    if producer.name == "ttir.reshape":
+        return rewriter.reshape(producer.operands[0], op.result_shape)
+    if not source.has_one_use():
+        return None
+    value = reshaped(producer.parameter("value"), op.result_shape)
+    made = rewriter.emit("constant", [], op.result_type, value=value)
+    made.name_hint = source.name_hint
+    return made
+
+
+@MOVEMENT.on("ttir.reshape")
+def look_up_by_indices_as_they_are(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """Rows of a table found by reshaped indices, and reshaped to what those had: an embedding of
+    the indices. In tiles, a dimension of one between may take 32 times the memory."""
+    lookup = rewriter.sole(op.operands[0], "ttir.embedding")
+    if lookup is None:
+        return None
+    indices = rewriter.defining(lookup.operands[0], "ttir.reshape")
+    if indices is None:
+        return None
+    source, table = indices.operands[0], lookup.operands[1]
+    if op.result_shape != (*shape_of(source.type), lookup.result_shape[-1]):
+        return None
+    if not 1 <= len(shape_of(source.type)) <= 2:
+        return None
+    return rewriter.again(lookup, [source, table], op.result_type)
+
+
+@MOVEMENT.on("ttir.permute")
+def permute_once(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A permute of a permute is one permute; one that moves only dimensions of one element is a
+    reshape."""
+    source = op.operands[0]
+    permutation = op.parameter("permutation")
+    producer = rewriter.defining(source, "ttir.permute")
+    if producer is not None:
+        inner = producer.parameter("permutation")
+        return rewriter.permute(producer.operands[0], [inner[axis] for axis in permutation])
+    shape = shape_of(source.type)
+    moved = [axis for axis in permutation if shape[axis] != 1]
+    return rewriter.reshape(source, op.result_shape) if moved == sorted(moved) else None
+
+
+@MOVEMENT.on("ttir.broadcast", "ttir.repeat")
+def broadcast_once(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """Two broadcasts in a row are one."""
+    producer = rewriter.defining(op.operands[0], op.name)
+    if producer is None:
+        return None
+    name = "broadcast_dimensions" if op.name == "ttir.broadcast" else "repeat_dimensions"
+    factors = [a * b for a, b in zip(op.parameter(name), producer.parameter(name), strict=True)]
+    source = producer.operands[0]
+    return rewriter.emit(op.definition.short_name, [source], op.result_type, **{name: factors})
+
+
+def _bounds(op: CatalogueOp) -> tuple[list[int], list[int], list[int]] | None:
+    """Begins, ends and steps counted from the front; None for a slice that goes backwards."""
+    shape = shape_of(op.operands[0].type)
+    begins, ends, steps = (op.parameter(name) for name in ("begins", "ends", "step"))
+    if any(step < 1 for step in steps):
+        return None
+    begins = [b + size if b < 0 else b for b, size in zip(begins, shape, strict=True)]
+    ends = [e + size if e < 0 else e for e, size in zip(ends, shape, strict=True)]
+    return begins, ends, steps
+
+
+@MOVEMENT.on("ttir.slice_static")
+def slice_once(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A slice of a slice is one slice."""
+    producer = rewriter.defining(op.operands[0], "ttir.slice_static")
+    outer = _bounds(op)
+    inner = None if producer is None else _bounds(producer)
+    if producer is None or inner is None or outer is None or 0 in op.result_shape:
+        return None
+    begins = [b + s * o for b, s, o in zip(inner[0], inner[2], outer[0], strict=True)]
+    steps = [a * b for a, b in zip(inner[2], outer[2], strict=True)]
+    ends = [
+        begin + (size - 1) * step + 1
+        for begin, size, step in zip(begins, op.result_shape, steps, strict=True)
+    ]
+    return rewriter.slice(producer.operands[0], begins, ends, steps)
+
+
+@MOVEMENT.on("ttir.slice_static")
+def slice_the_part(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A slice within one part of a concatenation is a slice of that part."""
+    producer = rewriter.defining(op.operands[0], "ttir.concat")
+    bounds = _bounds(op)
+    if producer is None or bounds is None or 0 in op.result_shape:
+        return None
+    begins, ends, steps = bounds
+    dim: int = producer.parameter("dim") % len(begins)
+    start = 0
+    for part in producer.operands:
+        size = shape_of(part.type)[dim]
+        if start <= begins[dim] and ends[dim] <= start + size:
+            begins[dim] -= start
+            ends[dim] -= start
+            return rewriter.slice(part, begins, ends, steps)
+        start += size
+    return None
+
+
+@MOVEMENT.on("ttir.concat")
+def concat_once(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """Parts without elements are left out, parts that are joined along the same dimension and not
+    used elsewhere become parts; a concatenation of one part is that part."""
+    rank = len(op.result_shape)
+    dim = op.parameter("dim") % rank
+    parts: list[SSAValue] = []
+    for value in op.operands:
+        producer = rewriter.defining(value, "ttir.concat")
+        if producer and value.has_one_use() and producer.parameter("dim") % rank == dim:
+            parts += producer.operands
+        elif shape_of(value.type)[dim] > 0:
+            parts.append(value)
+    if len(parts) == 1:
+        return parts[0]
+    if len(parts) == len(op.operands) or not parts:
+        return None
+    return rewriter.emit("concat", [parts], op.result_type, dim=dim)
+
+
+@MOVEMENT.on("ttir.sum", "ttir.mean", "ttir.max", "ttir.min", "ttir.prod")
+def reduce_nothing(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """A reduction over dimensions of one element only gives them up."""
+    source = op.operands[0]
+    shape = shape_of(source.type)
+    same_element = element_of(source.type) == op.result_type.element_type
+    if not same_element or any(shape[dim] != 1 for dim in reduced_dims(op)):
+        return None
+    return rewriter.reshape(source, op.result_shape)
+
+
+# Rules for tensors without elements: nothing has to be computed for them, or from them.
+#
+# The library refuses such tensors in most of its ops; it makes them all the same.
+
+
+def _is_empty(value: SSAValue) -> bool:
+    return 0 in shape_of(value.type)
+
+
+def _nothing(rewriter: Rewriter, op: CatalogueOp, number: float) -> SSAValue:
+    """A result that has no element of an operand: a number, and the bias of a linear layer."""
+    result = rewriter.full(op.result_shape, number, op.result_type.element_type)
+    named = {spec.name for spec in op.definition.operands}
+    bias = op.optional_operand("bias") if "bias" in named else None
+    if bias is None:
+        return result
+    bias = rewriter.typecast(bias, op.result_type.element_type)
+    return rewriter.emit("add", [result, bias], op.result_type)
+
+
+def _rest(rewriter: Rewriter, op: CatalogueOp) -> SSAValue:
+    """The parts that have elements."""
+    rank = len(op.result_shape)
+    parts = [value for value in op.operands if not _is_empty(value)]
+    return rewriter.concat(parts, op.parameter("dim") % rank)
+
+
+def _padding(rewriter: Rewriter, op: CatalogueOp) -> SSAValue:
+    return _nothing(rewriter, op, op.parameter("value"))
+
+
+_MOVING: Mapping[str, Callable[[Rewriter, CatalogueOp], SSAValue]] = {
+    "concat": _rest,
+    "pad": _padding,
+}
+"""Rewrites of data movement ops whose operands are partly empty, by op name."""
+
+
+def _without_elements(rewriter: Rewriter, op: CatalogueOp) -> Replacement | None:
+    if op.results and all([_is_empty(result) for result in op.results]):
+        return [
+            rewriter.full(shape_of(result.type), 0, element_of(result.type))
+            for result in op.results
+        ]
+    if len(op.results) != 1 or not any(map(_is_empty, op.operands)):
+        return None
+    if (rule := _MOVING.get(op.definition.short_name)) is not None:
+        return rule(rewriter, op)
+    number = TTIR[op.definition.short_name].of_nothing
+    return None if number is None else _nothing(rewriter, op, number)
+
+
+def _may_go(definition: TTIRDefinition) -> bool:
+    """True if nothing is lost with the op."""
+    return (
+        definition.refusal is None and definition.in_place is None and len(definition.operands) > 0
+    )
+
+
+def empty_rules() -> PatternSet:
+    """The rules, for all ops of the catalogue."""
+    rules = PatternSet()
+    rules.on(*(definition.name for definition in TTIR.values() if _may_go(definition)))(
+        _without_elements
+    )
+    return rules
+
+
+# Brings TTIR into the form that the later passes expect.
 
 
 @cache

@@ -39,7 +39,7 @@ from ttcodegen.dialects.ttmetal.programs import (
 from ttcodegen.dialects.ttmetal.tuning import Name, Rule, equal
 from ttcodegen.dialects.ttnn.placement import placement_of
 from ttcodegen.transforms.rewriting import erase
-from ttcodegen.transforms.ttmetal.shards import CoreTiles, lies_in_order
+from ttcodegen.transforms.ttmetal.memory import CoreTiles, lies_in_order
 
 _ACCESSOR = "ttkernel.TensorAccessor"
 

@@ -66,7 +66,7 @@ PASSES = (
     PassEntry(
         name="ttir-primitives",
         group=Group.TTIR,
-        implementation="ttcodegen.transforms.ttir.primitives:TTIRPrimitivesPass",
+        implementation="ttcodegen.transforms.ttir.decompose:TTIRPrimitivesPass",
         description="Replaces ops by those that device kernels are made for: elementwise ops, "
         "reductions, products of matrices, movements of elements.",
         options=(Option("last", "Convolutions and pools too: only grouping comes after.", False),),
@@ -90,14 +90,14 @@ PASSES = (
     PassEntry(
         name="ttmetal-weight-dtype-conversion",
         group=Group.TTMETAL,
-        implementation="ttcodegen.transforms.ttmetal.weight_types:TTMetalWeightTypes",
+        implementation="ttcodegen.transforms.ttmetal.constants:TTMetalWeightTypes",
         description="Keeps weights as block floats, where programs read whole tiles of them.",
         options=(_WEIGHT_TYPE,),
     ),
     PassEntry(
         name="ttmetal-name-arguments",
         group=Group.TTMETAL,
-        implementation="ttcodegen.transforms.functions.argument_names:NameArguments",
+        implementation="ttcodegen.transforms.const_eval:NameArguments",
         description="Names arguments that the source has no name for after what takes them.",
     ),
     PassEntry(

@@ -1,4 +1,4 @@
-"""Gives tensors back to the device after their last use."""
+"""Deallocation of tensors after their last use, and removal of dead ops."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from ttcodegen.dialects.ttnn.placement import placement_of
 from ttcodegen.foundation.diagnostics import copy_source_offset
 from ttcodegen.ops.core.definition import Memory, TTNNDefinition
 from ttcodegen.ops.dialects import ttnn_op_classes
-from ttcodegen.transforms.rebuilding import body_of
+from ttcodegen.transforms.rewriting import body_of, erase_dead
+
+# Gives tensors back to the device after their last use.
 
 _VIEW = "ttmetal.view"
 
@@ -77,3 +79,18 @@ def buffer_owners(block: Block) -> dict[SSAValue, SSAValue]:
         for result in op.results:
             owner[result] = owner[op.operands[0]] if aliases else result
     return owner
+
+
+# Drops TTNN ops whose results are unused.
+
+
+@dataclass(frozen=True)
+class RemoveDeadValues(ModulePass):
+    """Drops what lowering left over, constants that became numbers in calls above all."""
+
+    name = "remove-dead-values"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.walk():
+            if isinstance(function, FuncOp):
+                erase_dead(function)

@@ -1,14 +1,10 @@
-"""An operation of StableHLO and of the dialects that come with it, and what it says.
-
-What an operation says besides its operands is read by name, whichever of its forms it was written
-in (`StableHLOOp.get`).
-"""
+"""Operations of StableHLO as they are read, and their options."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any, ClassVar, cast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -25,7 +21,17 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, OpTraits
 
-from ttcodegen.dialects.core.datatypes import constant_array
+from ttcodegen.dialects.core.datatypes import constant_array, element_of, shape_of, tensor_type
+from ttcodegen.foundation.lazy_numpy import np
+
+if TYPE_CHECKING:
+    import numpy
+
+
+# An operation of StableHLO and of the dialects that come with it, and what it says.
+#
+# What an operation says besides its operands is read by name, whichever of its forms it was
+# written in (`StableHLOOp.get`).
 
 _ITEM = re.compile(r"([a-z_]\w*)\s*=\s*(\[[^\]]*\]|\"[^\"]*\"|-?[\w.]+)")
 _ENUMERATION = re.compile(r"^<?\s*(?:[a-z_]+\s+)?([A-Za-z0-9_]+)\s*>?$")
@@ -160,3 +166,61 @@ def convolution_dimensions(text: str) -> dict[str, list[str]]:
         name: [each.strip() for each in listed.split(",") if each.strip()]
         for name, listed in zip(names, lists, strict=True)
     }
+
+
+# The numpy dtypes of elements.
+
+
+def numpy_dtype(name: str) -> numpy.dtype:
+    """The dtype of that name; numpy knows `bfloat16` once its package is imported."""
+    import ml_dtypes
+
+    assert ml_dtypes is not None
+    return np.dtype(name)
+
+
+# Options of custom calls and composites, from attributes or text.
+
+
+def called_computations(op: StableHLOOp) -> list[str]:
+    """The names of the functions that a custom call is given, such as a comparator."""
+    found = op.get("called_computations")
+    return [str(name) for name in cast("list[Any]", found)] if isinstance(found, list) else []
+
+
+def flag(attributes: Mapping[str, Any], name: str, default: bool = False) -> bool:
+    """A truth value, which may be written as Python prints it."""
+    value = attributes.get(name, default)
+    return value.strip().lower() in ("true", "1") if isinstance(value, str) else bool(value)
+
+
+def number(attributes: Mapping[str, Any], name: str) -> float | None:
+    """A number, None if there is none; raises ValueError for what is no number."""
+    value = attributes.get(name)
+    if value in (None, "", "None"):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"'{name}' has to be a number, found '{value}'") from None
+
+
+def integer(attributes: Mapping[str, Any], name: str, default: int | None = None) -> int | None:
+    """An integer, `default` if there is none; raises ValueError for what is none."""
+    value = number(attributes, name)
+    if value is not None and not value.is_integer():
+        raise ValueError(f"'{name}' has to be an integer, found '{attributes[name]}'")
+    return default if value is None else int(value)
+
+
+def integers(value: Any) -> list[int]:
+    """A list of integers, as an array or as text."""
+    if isinstance(value, str):
+        return [int(each) for each in re.findall(r"-?\d+", value)]
+    return [int(each) for each in np.asarray(value).flat]
+
+
+def like_result(op: StableHLOOp, index: int = 0) -> Any:
+    """The type of a result, without what a dialect adds to it."""
+    type_ = op.results[index].type
+    return tensor_type(element_of(type_), shape_of(type_))

@@ -51,6 +51,7 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.dialects.core.datatypes import element_of, shape_of
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.stablehlo.reading.bytecode import (
+    ATTRIBUTES,
     Entry,
     RawBlock,
     RawOperation,
@@ -61,7 +62,6 @@ from ttcodegen.frontends.stablehlo.reading.bytecode import (
 )
 from ttcodegen.frontends.stablehlo.reading.dialect import operation_class
 from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp, is_unsigned
-from ttcodegen.frontends.stablehlo.reading.vhlo_attributes import ATTRIBUTES
 from ttcodegen.parsing.elements import unpack_booleans
 
 _VERSIONED = re.compile(r"^vhlo\.(.*)_v(\d+)$")

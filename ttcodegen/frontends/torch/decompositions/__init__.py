@@ -10,24 +10,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from ttcodegen.frontends.torch.decompositions import (
-    elementwise,
     layers,
     linear_algebra,
     polynomials,
-    random,
     selecting,
     special,
-    spectra,
 )
 from ttcodegen.frontends.torch.decompositions.tracing import Decomposition
 
 DECOMPOSITIONS: dict[str, Decomposition] = {
-    **elementwise.DECOMPOSITIONS,
+    **layers.ELEMENTWISE_DECOMPOSITIONS,
     **layers.DECOMPOSITIONS,
     **linear_algebra.DECOMPOSITIONS,
-    **random.DECOMPOSITIONS,
+    **selecting.RANDOM_DECOMPOSITIONS,
     **selecting.DECOMPOSITIONS,
-    **spectra.DECOMPOSITIONS,
+    **linear_algebra.SPECTRAL_DECOMPOSITIONS,
     **special.DECOMPOSITIONS,
     **polynomials.DECOMPOSITIONS,
 }

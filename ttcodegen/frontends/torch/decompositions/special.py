@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import factorial, inf, log, nan, pi, sqrt
 from typing import Any
 
-from ttcodegen.frontends.torch.decompositions.coefficients import (
+from ttcodegen.frontends.torch.decompositions.polynomials import (
     AIRY,
     BESSEL_I0,
     BESSEL_I1,

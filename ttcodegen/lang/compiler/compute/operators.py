@@ -21,8 +21,6 @@ from ttcodegen.lang.compiler.compute.expressions import (
     Reduction,
     Reshaped,
     Transposed,
-)
-from ttcodegen.lang.compiler.compute.tile_functions import (
     binary_call,
     inner_reduction,
     masked,

@@ -29,11 +29,15 @@ from ttcodegen.lang.compiler.python.block_lifetimes import (
     stores_into,
 )
 from ttcodegen.lang.compiler.python.captured import Captured, stored_names
-from ttcodegen.lang.compiler.python.frames import Frame, Returned
 from ttcodegen.lang.compiler.python.pipe_nets import NetUses
-from ttcodegen.lang.compiler.python.variables import assigned_values, last_line
-from ttcodegen.lang.simulator.block_states import Acquisition, BlockState, Event
-from ttcodegen.lang.simulator.buffers import DataflowBuffer, no_expression
+from ttcodegen.lang.compiler.python.variables import Frame, Returned, assigned_values, last_line
+from ttcodegen.lang.simulator.buffers import (
+    Acquisition,
+    BlockState,
+    DataflowBuffer,
+    Event,
+    no_expression,
+)
 from ttcodegen.lang.simulator.context import Kernel, KernelKind
 from ttcodegen.lang.simulator.expressions import no_operand
 from ttcodegen.lang.simulator.shapes import Shape, is_tuple, shape_text

@@ -13,16 +13,14 @@ from typing import Any
 from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.ttkernel.definition import PRINTED
-from ttcodegen.lang.compiler.movement.pipe_calls import MovedPipe, PipeCalls
 from ttcodegen.lang.compiler.movement.resources import MovementResources
-from ttcodegen.lang.compiler.movement.semaphores import SemaphoreCalls
+from ttcodegen.lang.compiler.movement.synchronization import MovedPipe, PipeCalls, SemaphoreCalls
 from ttcodegen.lang.compiler.python.block_lifetimes import BlockLife, BlockLives, Regions
 from ttcodegen.lang.compiler.python.captured import Captured
 from ttcodegen.lang.compiler.python.numbers import SPELLINGS, Number, is_computed
 from ttcodegen.lang.compiler.python.pipe_nets import NetUses
 from ttcodegen.lang.compiler.python.translation import KernelTranslator
-from ttcodegen.lang.simulator.block_states import Acquisition, Event
-from ttcodegen.lang.simulator.buffers import DataflowBuffer
+from ttcodegen.lang.simulator.buffers import Acquisition, DataflowBuffer, Event
 from ttcodegen.lang.simulator.context import Kernel, KernelKind, current_chip, running_kernel
 from ttcodegen.lang.simulator.pipes import Pipe, PipeNet
 from ttcodegen.lang.simulator.shapes import is_integer, is_tuple, shape_text

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ttcodegen.foundation.diagnostics import CompileError, Note, SourceLocation
-from ttcodegen.lang.simulator.block_states import (
+from ttcodegen.lang.simulator.buffers import (
     FIRST,
     NEVER_RELEASED_REMEDY,
     TRANSITIONS,

@@ -18,7 +18,17 @@ from ttcodegen.foundation.user_files import is_of_user
 from ttcodegen.lang.compiler.python.block_lifetimes import Regions
 from ttcodegen.lang.compiler.python.captured import Captured, location
 from ttcodegen.lang.compiler.python.evaluation import ExpressionTranslator, is_known
-from ttcodegen.lang.compiler.python.frames import (
+from ttcodegen.lang.compiler.python.loops import (
+    KernelRange,
+    Zipped,
+    is_kernel_sequence,
+    length_of,
+    zipped,
+)
+from ttcodegen.lang.compiler.python.merging import CapturedFunction
+from ttcodegen.lang.compiler.python.numbers import Condition, Number, Quotient, is_computed, joined
+from ttcodegen.lang.compiler.python.pipe_nets import NetUses
+from ttcodegen.lang.compiler.python.variables import (
     Frame,
     LocalFunction,
     Returned,
@@ -28,22 +38,11 @@ from ttcodegen.lang.compiler.python.frames import (
     computed_by_python,
     is_plain,
 )
-from ttcodegen.lang.compiler.python.merging import CapturedFunction
-from ttcodegen.lang.compiler.python.numbers import Condition, Number, Quotient, is_computed, joined
-from ttcodegen.lang.compiler.python.pipe_nets import NetUses
-from ttcodegen.lang.compiler.python.sequences import (
-    KernelRange,
-    Zipped,
-    is_kernel_sequence,
-    length_of,
-    zipped,
-)
 from ttcodegen.lang.simulator import context
 from ttcodegen.lang.simulator.buffers import DataflowBuffer
 from ttcodegen.lang.simulator.context import Kernel
-from ttcodegen.lang.simulator.debug_printing import ONE_OBJECT, debug_print
+from ttcodegen.lang.simulator.debugging import ONE_OBJECT, debug_print, signpost
 from ttcodegen.lang.simulator.pipes import PipeNet
-from ttcodegen.lang.simulator.signposts import signpost
 
 _ARRANGING: frozenset[Any] = frozenset({slice, len, tuple, list, zip, enumerate, reversed})
 """Functions of Python that do not look at the elements of what they are given."""

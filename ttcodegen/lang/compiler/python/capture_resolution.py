@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from xdsl.ir import SSAValue
 
+from ttcodegen.lang.compiler.python.loops import KernelRange, Listed, looked_up
 from ttcodegen.lang.compiler.python.merging import (
     FloatOfPlace,
     ListOfPlace,
@@ -19,7 +20,6 @@ from ttcodegen.lang.compiler.python.merging import (
     RemoteOfPlace,
 )
 from ttcodegen.lang.compiler.python.numbers import Arithmetic, KernelFloat, Number
-from ttcodegen.lang.compiler.python.sequences import KernelRange, Listed, looked_up
 from ttcodegen.lang.simulator.shapes import is_range, is_tuple
 
 

@@ -15,8 +15,8 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ttcodegen.foundation.diagnostics import CompileError, SourceLocation
-from ttcodegen.lang.compiler.python.loop_rewriting import without_breaks
 from ttcodegen.lang.compiler.python.merging import is_same, merged, plain, variables_of
+from ttcodegen.lang.compiler.python.rewriting import without_breaks
 from ttcodegen.lang.simulator.buffers import DataflowBuffer
 from ttcodegen.lang.simulator.context import Coordinates, Kernel
 from ttcodegen.lang.simulator.tensors import Tensor

@@ -13,7 +13,7 @@ from ttcodegen.dialects.ttkernel.builder import KernelBuilder
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, SourceLocation
 from ttcodegen.lang.compiler.python.capture_resolution import Place
 from ttcodegen.lang.compiler.python.captured import Captured, kernel_syntax, location
-from ttcodegen.lang.compiler.python.frames import Frame, LocalFunction
+from ttcodegen.lang.compiler.python.loops import KernelRange, Listed, Zipped, element_of, looked_up
 from ttcodegen.lang.compiler.python.numbers import (
     OF_BITS,
     PREDICATES,
@@ -30,14 +30,7 @@ from ttcodegen.lang.compiler.python.numbers import (
     is_number,
     joined,
 )
-from ttcodegen.lang.compiler.python.sequences import (
-    KernelRange,
-    Listed,
-    Zipped,
-    element_of,
-    looked_up,
-)
-from ttcodegen.lang.compiler.python.variables import Variable
+from ttcodegen.lang.compiler.python.variables import Frame, LocalFunction, Variable
 from ttcodegen.lang.simulator.context import Kernel, grid_in_dimensions
 from ttcodegen.lang.simulator.shapes import is_range, is_sequence, is_tuple, sequence_of
 

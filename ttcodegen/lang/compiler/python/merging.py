@@ -15,9 +15,10 @@ import numpy as np
 from ttcodegen.lang.compiler.python.affine_fitting import Formula, fitted
 from ttcodegen.lang.simulator.buffers import DataflowBuffer
 from ttcodegen.lang.simulator.context import Coordinates
-from ttcodegen.lang.simulator.pipes import Pipe, PipeNet
-from ttcodegen.lang.simulator.semaphores import (
+from ttcodegen.lang.simulator.pipes import (
     MulticastRemoteSemaphore,
+    Pipe,
+    PipeNet,
     RemoteSemaphore,
     Semaphore,
     UnicastRemoteSemaphore,

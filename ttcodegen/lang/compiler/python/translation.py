@@ -20,9 +20,13 @@ from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.lang.compiler.python.calls import Signpost
 from ttcodegen.lang.compiler.python.captured import Captured, stored_names
 from ttcodegen.lang.compiler.python.evaluation import UNKNOWN, Undecided, is_below, is_known
-from ttcodegen.lang.compiler.python.frames import LocalFunction, Returned
-from ttcodegen.lang.compiler.python.loop_rewriting import has_breaks, has_continue, with_choice
-from ttcodegen.lang.compiler.python.loops import Loop
+from ttcodegen.lang.compiler.python.loops import (
+    KernelRange,
+    Loop,
+    element_of,
+    is_kernel_sequence,
+    length_of,
+)
 from ttcodegen.lang.compiler.python.merging import in_grid
 from ttcodegen.lang.compiler.python.numbers import (
     Condition,
@@ -32,28 +36,25 @@ from ttcodegen.lang.compiler.python.numbers import (
     joined,
 )
 from ttcodegen.lang.compiler.python.pipe_nets import NetUses, covered
-from ttcodegen.lang.compiler.python.sequences import (
-    KernelRange,
-    element_of,
-    is_kernel_sequence,
-    length_of,
-)
+from ttcodegen.lang.compiler.python.rewriting import has_breaks, has_continue, with_choice
 from ttcodegen.lang.compiler.python.variable_translation import (
     VariableTranslator,
     cpp_name,
 )
 from ttcodegen.lang.compiler.python.variables import (
     CountingLoop,
+    LocalFunction,
+    Returned,
     Variable,
     counting_loop,
 )
 from ttcodegen.lang.simulator import context
 from ttcodegen.lang.simulator.buffers import DataflowBuffer
 from ttcodegen.lang.simulator.context import Coordinates, Kernel
+from ttcodegen.lang.simulator.debugging import ONLY_WITH
 from ttcodegen.lang.simulator.locations import ProgramError
-from ttcodegen.lang.simulator.scheduling import returned_value
+from ttcodegen.lang.simulator.operations import returned_value
 from ttcodegen.lang.simulator.shapes import is_tuple
-from ttcodegen.lang.simulator.signposts import ONLY_WITH
 
 MOST_GROUPS = 8
 """Groups of nodes with tensors and dataflow buffers of their own: each is a part of the kernel."""

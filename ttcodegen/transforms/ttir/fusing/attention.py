@@ -1,26 +1,224 @@
-"""Attention that was spelled out: joined heads, scaled dot products."""
+"""Fusion of attention, and analysis of its masks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import prod
+from math import inf, prod
+from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
 
-from ttcodegen.dialects.core.datatypes import bf16, element_of, shape_of
+from ttcodegen.dialects.core.datatypes import (
+    DataType,
+    bf16,
+    element_of,
+    normalized_data_type,
+    shape_of,
+    tensor_type,
+)
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.lazy_numpy import np
+from ttcodegen.ops.attention.reference import Band
 from ttcodegen.ops.attention.sdpa import LOWEST_MASKED
-from ttcodegen.ops.core.builder import splat_of
+from ttcodegen.ops.core.builder import OpBuilder, splat_of
 from ttcodegen.ops.reduction.reduce import reduced_dims
-from ttcodegen.transforms.rewriting import PatternSet, Rewriter
-from ttcodegen.transforms.ttir.broadcast_fold import broadcast
-from ttcodegen.transforms.ttir.empty_rows import bounded
+from ttcodegen.transforms.evaluation import evaluate, known_elements
+from ttcodegen.transforms.functions import merge_common_subexpressions
+from ttcodegen.transforms.rewriting import PatternSet, Rewriter, functions, rewrite_each
 from ttcodegen.transforms.ttir.fusing.activations import product_of
-from ttcodegen.transforms.ttir.fusing.attention_masks import HIDES, may_hide_rows, seen_keys
-from ttcodegen.transforms.ttir.fusing.repetitions import REPETITIONS, head_repetition
+from ttcodegen.transforms.ttir.fusing.heads import REPETITIONS, head_repetition, repetition
+from ttcodegen.transforms.ttir.movement_passes import broadcast
+from ttcodegen.transforms.ttir.position_forms import Hiding, Region
+from ttcodegen.transforms.ttir.position_values import form_of
 from ttcodegen.transforms.ttir.queries import is_float, same_type, unconverted
+
+if TYPE_CHECKING:
+    import numpy
+
+
+# Analysis of attention masks: the keys that each query sees.
+
+HIDES = -0.99e9
+"""A number that is added to a score hides it as well as one that replaces it if no score is
+visible beside it: in a row of which nothing is visible, all weights are equal then. Masks of -1e9
+count, also where bfloat16 rounds them up."""
+_LOWEST = {DataType.BFLOAT16: -3.3895313892515355e38, DataType.FLOAT32: -3.4028234663852886e38}
+_MASK_OPS = 256
+
+
+def lowest(value: SSAValue) -> float:
+    """The lowest finite number of the element type."""
+    data_type = normalized_data_type(element_of(value.type))
+    return _LOWEST[DataType.FLOAT32 if data_type is None else data_type]
+
+
+@dataclass(frozen=True)
+class SeenKeys:
+    """Keys that a causal mask shows each query: all up to it, or the last few."""
+
+    window: int | None
+
+
+def seen_keys(mask: SSAValue, scores: tuple[int, ...]) -> SeenKeys | None:
+    """Recognizes an additive causal mask, with or without a window, or returns None."""
+    queries, keys = scores[-2:]
+    if queries != keys or queries == 1:
+        return None
+    form = form_of(mask)
+    shape = shape_of(mask.type)
+    if isinstance(form, Hiding):
+        return _band(form.visible, shape) if form.number <= HIDES else None
+    while isinstance(op := mask.owner, CatalogueOp) and op.name in REPETITIONS:
+        if repetition(op)[-2:] != [1, 1]:
+            break
+        mask = op.operands[0]
+    shape = shape_of(mask.type)
+    if shape[-2:] != (queries, keys) or prod(shape[:-2]) != 1:
+        return None
+    added = known_elements(mask)
+    return None if added is None else _seen_in(added.reshape(queries, keys), queries)
+
+
+def _band(visible: Region, shape: tuple[int, ...]) -> SeenKeys | None:
+    """The keys of a region that is bounded by the distance of query and key alone."""
+    is_causal, window = False, None
+    for bound in visible.bounds:
+        if bound.bounds(shape)[0] >= 0:
+            continue
+        *outer, query, key = bound.coefficients
+        if any(outer) or (query, key) not in ((1, -1), (-1, 1)):
+            return None
+        if query == 1:
+            if bound.constant != 0:
+                return None
+            is_causal = True
+        else:
+            window = int(bound.constant) + 1
+    return SeenKeys(window) if is_causal and (window is None or window > 0) else None
+
+
+def _seen_in(added: numpy.ndarray, size: int) -> SeenKeys | None:
+    count = int((added[-1] == 0).sum())
+    window = None if count == size else count
+    band = Band.of(size, size, True, window)
+    if count == 0 or band is None:
+        return None
+    visible = band.visible(size, size)
+    known = (added[visible] == 0).all() and (added[~visible] <= HIDES).all()
+    return SeenKeys(window) if known else None
+
+
+def may_hide_rows(mask: SSAValue) -> bool:
+    """True if a mask may hold a row of minus infinities alone. Gives up, with yes, on masks that
+    many ops make."""
+    shape = shape_of(mask.type)
+    if len(shape) >= 2 and shape[-2] == shape[-1] and seen_keys(mask, shape) is not None:
+        return False
+    pending = [mask]
+    least = lowest(mask)
+    for _ in range(_MASK_OPS):
+        if not pending:
+            return False
+        value = pending.pop()
+        op, splat = value.owner, splat_of(value)
+        if splat is not None:
+            if splat < least or splat != splat:
+                return True
+        elif not isinstance(op, CatalogueOp):
+            return True
+        elif op.name == "ttir.maximum":
+            # One of both is enough.
+            splats = [splat_of(operand) for operand in op.operands]
+            if not any(number is not None and number >= least for number in splats):
+                pending += op.operands
+        elif op.name == "ttir.constant":
+            if _has_hidden_row(op):
+                return True
+        elif op.name in _MAY_HIDE_AS_OPERANDS:
+            pending += op.operands[1:] if op.name == "ttir.where" else op.operands
+        else:
+            return True
+    return True
+
+
+_MAY_HIDE_AS_OPERANDS = frozenset(
+    f"ttir.{name}"
+    for name in (
+        *("where", "add", "minimum", "typecast", "reshape", "permute"),
+        *("broadcast", "repeat", "repeat_interleave", "slice_static"),
+    )
+)
+
+
+def _has_hidden_row(op: CatalogueOp) -> bool:
+    try:
+        array = evaluate(op, [])[0]
+    except ValueError:
+        return True
+    return bool((array == -inf).any()) if array.ndim == 0 else bool((array == -inf).all(-1).any())
+
+
+# Rows of attention that see no key are zero.
+
+_ATTENTION = "ttir.scaled_dot_product_attention"
+
+
+@dataclass(frozen=True)
+class TTIREmptyAttentionRowsPass(ModulePass):
+    """Makes the rows of attention zero in which a mask hides every key.
+
+    The kernels know no such rows: they divide by the sum of the exponentials of the distances from
+    the maximum, which are no numbers where the maximum is minus infinity, and one where it is any
+    number (compute_common.hpp of the attention in tt-metal). So masks are limited to what is
+    finite, and the result is multiplied with whether the row sees anything. Masks that are known to
+    hide no whole row stay.
+    """
+
+    name = "ttir-empty-attention-rows"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in functions(op):
+            if rewrite_each(function, _with_empty_rows, lambda each: each.name == _ATTENTION):
+                merge_common_subexpressions(function)
+
+
+def _with_empty_rows(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    mask = op.optional_operand("attention_mask")
+    # A sink is one more term in the sum, which is never zero then.
+    if mask is None or op.optional_operand("attention_sink") is not None:
+        return None
+    if not may_hide_rows(mask) or 0 in shape_of(mask.type):
+        return None
+    operands = [
+        operand if operand is not mask else bounded(rewriter, mask) for operand in op.operands
+    ]
+    result = rewriter.again(op, operands)
+    seen = rewriter.typecast(seen_rows(rewriter, mask), op.result_type.element_type)
+    rank = len(op.result_shape)
+    seen = rewriter.reshape(seen, [1] * (rank - len(shape_of(seen.type))) + [*shape_of(seen.type)])
+    return rewriter.emit("multiply", [result, seen], op.result_type)
+
+
+def bounded(builder: OpBuilder, mask: SSAValue) -> SSAValue:
+    """A mask without minus infinity."""
+    ones = [1] * len(shape_of(mask.type))
+    least = builder.full(ones, LOWEST_MASKED, element_of(mask.type))
+    return builder.emit("maximum", [mask, least], mask.type)
+
+
+def seen_rows(builder: OpBuilder, mask: SSAValue) -> SSAValue:
+    """One for each row of a mask that holds more than minus infinity, else zero. The comparison is
+    one of order: the vector engine finds two infinities different."""
+    shape = shape_of(mask.type)
+    least = builder.full([1] * len(shape), lowest(mask), element_of(mask.type))
+    truth = tensor_type(element_of(mask.type), shape)
+    return builder.reduce("max", builder.emit("ge", [mask, least], truth), [len(shape) - 1])
+
+
+# Attention that was spelled out: joined heads, scaled dot products.
 
 ATTENTION = PatternSet()
 

@@ -20,10 +20,9 @@ from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.ops.core.dimensions import dimension_groups
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
-from ttcodegen.transforms.ttir.broadcast_fold import broadcast
 from ttcodegen.transforms.ttir.fusing.activations import product_of
-from ttcodegen.transforms.ttir.fusing.attention import Scores, emit_attention
-from ttcodegen.transforms.ttir.fusing.attention_masks import HIDES
+from ttcodegen.transforms.ttir.fusing.attention import HIDES, Scores, emit_attention
+from ttcodegen.transforms.ttir.movement_passes import broadcast
 from ttcodegen.transforms.ttir.queries import is_float, same_type
 
 GROUPED_ATTENTION = PatternSet()

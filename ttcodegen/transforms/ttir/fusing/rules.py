@@ -9,22 +9,18 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from ttcodegen.transforms.functions.common_subexpressions import merge_common_subexpressions
+from ttcodegen.transforms.functions import merge_common_subexpressions
 from ttcodegen.transforms.rewriting import PatternSet, functions
-from ttcodegen.transforms.ttir.broadcast_fold import broadcast_rules
 from ttcodegen.transforms.ttir.canonicalize import canonical_rules
 from ttcodegen.transforms.ttir.fusing.activations import ACTIVATIONS
 from ttcodegen.transforms.ttir.fusing.attention import ATTENTION
-from ttcodegen.transforms.ttir.fusing.batch_norm import BATCH_NORMS
 from ttcodegen.transforms.ttir.fusing.error_functions import ERROR_FUNCTIONS
 from ttcodegen.transforms.ttir.fusing.grouped_attention import GROUPED_ATTENTION
-from ttcodegen.transforms.ttir.fusing.heads import HEADS, SPLITS
-from ttcodegen.transforms.ttir.fusing.lookups import LOOKUPS
-from ttcodegen.transforms.ttir.fusing.matmuls import PRODUCTS
+from ttcodegen.transforms.ttir.fusing.heads import HEADS, REPEATED, ROTATIONS, SPLITS
+from ttcodegen.transforms.ttir.fusing.lookups import LOOKUPS, SELECTIONS
+from ttcodegen.transforms.ttir.fusing.matmuls import BATCH_NORMS, PRODUCTS
 from ttcodegen.transforms.ttir.fusing.normalizations import NORMALIZATIONS
-from ttcodegen.transforms.ttir.fusing.repetitions import REPEATED
-from ttcodegen.transforms.ttir.fusing.rotary import ROTATIONS
-from ttcodegen.transforms.ttir.fusing.top_k import SELECTIONS
+from ttcodegen.transforms.ttir.movement_passes import broadcast_rules
 
 
 @cache

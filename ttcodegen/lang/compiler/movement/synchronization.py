@@ -1,0 +1,451 @@
+"""Pipes and semaphores of data movement kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from ttcodegen.lang.compiler.movement.resources import MovementResources
+from ttcodegen.lang.compiler.python.affine_fitting import Formula
+from ttcodegen.lang.compiler.python.evaluation import is_known
+from ttcodegen.lang.compiler.python.merging import RemoteOfPlace, in_grid
+from ttcodegen.lang.compiler.python.numbers import (
+    Condition,
+    Number,
+    is_computed,
+    is_condition,
+    joined,
+)
+from ttcodegen.lang.compiler.python.pipe_nets import (
+    LINE_NUMBERS,
+    Branch,
+    Line,
+    NetUse,
+    Rectangle,
+    Table,
+    has_range,
+)
+from ttcodegen.lang.compiler.python.translation import KernelTranslator
+from ttcodegen.lang.simulator.buffers import DataflowBuffer
+from ttcodegen.lang.simulator.pipes import (
+    INCREMENT_REMEDY,
+    NO_MULTICAST_INCREMENT,
+    REMOTE_NODE,
+    MulticastRemoteSemaphore,
+    PipeNet,
+    RemoteSemaphore,
+    Semaphore,
+    UnicastRemoteSemaphore,
+    checked_value,
+    nodes_of,
+)
+from ttcodegen.lang.simulator.shapes import Shape, is_range, sequence_of, shape_text
+
+# Pipes in data movement kernels: multicasts, unicasts, and the semaphores that order them.
+#
+# A source waits until all destinations have taken what it sent before; then it writes the block
+# into its slot on each of them, and sets a semaphore there. A destination waits for that, copies
+# the slot into its block, and increments a semaphore of the source. Slots are free at the start,
+# so that a node may send before it receives.
+
+
+@dataclass(frozen=True, eq=False)
+class MovedPipe:
+    """A pipe inside of a condition body function: the numbers of its line, some of which the
+    running kernel computes."""
+
+    use: NetUse
+    example: Line
+    is_source: bool
+    source: tuple[Number, Number]
+    first: tuple[Number, Number]
+    last: tuple[Number, Number]
+    slot: Number
+    turn: Number
+
+
+class PipeCalls:
+    """Translation of pipe calls."""
+
+    def __init__(self, translator: KernelTranslator, resources: MovementResources) -> None:
+        self.translator = translator
+        self.resources = resources
+        self.builder = resources.builder
+
+    def branch(self, net: PipeNet, method: str, cond_fun: Any) -> None:
+        """Carries out a function for each pipe of which the node is the source, or a
+        destination."""
+        translator = self.translator
+        use = translator.nets[net]
+        is_source = method == "if_src"
+        (use.senders if is_source else use.receivers).add(translator.kernel.name)
+        for role, kernels in (("if_src", use.senders), ("if_dst", use.receivers)):
+            if len(kernels) > 1:
+                translator.refuse(f"two kernels call {role} of '{net.name}': one may do that")
+        compiled = use.compiled
+        at = compiled.at_sources() if is_source else compiled.at_targets()
+        for branch in compiled.branches(at, is_source):
+            place = translator.column, translator.row
+            holds = branch.nodes.holds(place, compiled.grid)
+            with ExitStack() as stack:
+                if is_condition(holds):
+                    stack.enter_context(translator.scope([]))
+                    condition = translator.arithmetic.condition(holds)
+                    stack.enter_context(self.builder.when(condition))
+                number: Number = 0
+                if branch.count > 1:
+                    stack.enter_context(translator.scope([]))
+                    loop = self.builder.loop(branch.count, name_hint="pipe")
+                    number = stack.enter_context(loop)
+                    translator.arithmetic.bound(number, 0, branch.count - 1)
+                pipe = self._pipe(use, branch, (*place, number), is_source)
+                translator.called(cond_fun, [pipe], {})
+
+    def _pipe(
+        self, use: NetUse, branch: Branch, point: tuple[Number, ...], is_source: bool
+    ) -> MovedPipe:
+        found = [
+            self._number(each, use, branch, point, what)
+            for each, what in zip(branch.formulas, LINE_NUMBERS, strict=True)
+        ]
+        place = self.translator.column, self.translator.row
+        source = place if is_source else (found[0], found[1])
+        return MovedPipe(
+            use,
+            branch.example,
+            is_source,
+            source,
+            (found[2], found[3]),
+            (found[4], found[5]),
+            found[6],
+            found[7],
+        )
+
+    def _number(
+        self,
+        formula: Formula | Table,
+        use: NetUse,
+        branch: Branch,
+        point: tuple[Number, ...],
+        what: str,
+    ) -> Number:
+        arithmetic = self.translator.arithmetic
+        if isinstance(formula, Formula):
+            return arithmetic.formula(formula, point)
+        first, last = branch.nodes.first, branch.nodes.last
+        place = tuple(
+            arithmetic.subtract(here, start) for here, start in zip(point, (*first, 0), strict=True)
+        )
+        sizes = (1 + last[0] - first[0], 1 + last[1] - first[1], branch.count)
+        position = arithmetic.index(place, sizes)
+        found = arithmetic.looked_up(formula.numbers, position, f"{use.name}_{what}")
+        return self.builder.named(found, what) if is_computed(found) else found
+
+    def end_of(self, pipe: MovedPipe, name: str) -> Any:
+        """The other end of a pipe, as `src` or `dst`."""
+        translator = self.translator
+        pipes = pipe.use.compiled.net.pipes
+        rank = pipes[0].rank(pipes[0].dst if name == "dst" else pipes[0].src)
+        if name == "src" and not pipe.is_source:
+            return pipe.source[:rank] if rank > 1 else pipe.source[0]
+        if name != "dst" or not pipe.is_source:
+            translator.refuse(f"a pipe has no '{name}' here: it has src in if_dst, dst in if_src")
+        ranges = {has_range(each) for each in pipes}
+        if len(ranges) > 1 or rank != 2:
+            translator.refuse("the destinations of the pipes of this net have several forms")
+        (kinds,) = ranges
+        add = translator.arithmetic.add
+        ends = zip(kinds, pipe.first, pipe.last, strict=True)
+        return tuple(slice(a, add(b, 1)) if is_range else a for is_range, a, b in ends)
+
+    # Copies
+
+    def _check_block(self, pipe: MovedPipe, buffer: DataflowBuffer) -> None:
+        """All blocks that go through a net have one shape and one data type."""
+        use = pipe.use
+        first = use.buffer = use.buffer or buffer
+        mine: tuple[Shape, object] = (buffer.shape, buffer.is_tiled)
+        if mine != (first.shape, first.is_tiled) or buffer.data_type is not first.data_type:
+            sent, received = (buffer, first) if pipe.is_source else (first, buffer)
+            self.translator.refuse(
+                f"a block of the shape {shape_text(sent.shape)} was sent to a pipe of "
+                f"'{use.compiled.net.name}', but it is received into one of the shape "
+                f"{shape_text(received.shape)}"
+                if buffer.shape != first.shape
+                else f"'{first.name}' and '{buffer.name}', whose blocks go through the net "
+                f"'{use.compiled.net.name}', have different data types or layouts"
+            )
+
+    def _slot(self, pipe: MovedPipe, buffer: DataflowBuffer) -> SSAValue:
+        """The address of the slot of a pipe, on each node."""
+        arithmetic = self.translator.arithmetic
+        start = self.builder.get(
+            "get_write_ptr", self.resources.buffer(pipe.use.landing), name_hint="slot"
+        )
+        offset = arithmetic.multiply(pipe.slot, buffer.pages * buffer.page_bytes)
+        return self.builder.sum(start, offset)
+
+    def begin(self, use: NetUse) -> None:
+        """Initializes a sending kernel: all slots are free."""
+        translator = self.translator
+        resources, builder = self.resources, self.builder
+        if use.multicasts:
+            one = resources.pointer(resources.semaphore(use.one), use.one)
+            builder.op("noc_semaphore_set", one, 1)
+        by_turn: dict[int, dict[int, list[tuple[int, int]]]] = {}
+        for line in use.compiled.lines:
+            sizes = by_turn.setdefault(line.turn, {})
+            sizes.setdefault(line.target.size, []).append(line.source)
+        place = translator.column, translator.row
+        for turn, sizes in by_turn.items():
+            name = use.taken[turn]
+            pointer = resources.pointer(resources.semaphore(name), name)
+            for size, sources in sizes.items():
+                holds = use.compiled.holds(sources, place)
+                with ExitStack() as stack:
+                    if is_condition(holds):
+                        condition = translator.arithmetic.condition(holds)
+                        stack.enter_context(builder.when(condition))
+                    builder.op("noc_semaphore_set", pointer, size)
+
+    def send(self, pipe: MovedPipe, buffer: DataflowBuffer, address: SSAValue) -> None:
+        """Writes a block into the slots of the destinations of a pipe."""
+        self._check_block(pipe, buffer)
+        resources, builder = self.resources, self.builder
+        use, target = pipe.use, pipe.example.target
+        size = buffer.pages * buffer.page_bytes
+        taken = resources.pointer(resources.semaphore_of(use.taken, pipe.turn), "taken")
+        builder.comment("The destinations have taken what was sent before.")
+        builder.op("noc_semaphore_wait", taken, target.size)
+        builder.op("noc_semaphore_set", taken, 0)
+        slot = self._slot(pipe, buffer)
+        arrived = resources.semaphore_of(use.arrived, pipe.slot)
+        if target.size == 1:
+            builder.op("noc_async_write", address, resources.noc_address(pipe.first, slot), size)
+            builder.op("noc_async_write_barrier")
+            builder.op("noc_semaphore_inc", resources.noc_address(pipe.first, arrived), 1)
+            builder.op("noc_async_atomic_barrier")
+            return
+        loopback = "_loopback_src" if pipe.example.source in target else ""
+        everywhere = resources.multicast_address(pipe.first, pipe.last, slot)
+        op = f"noc_async_write_multicast{loopback}"
+        builder.op(op, address, everywhere, size, target.size)
+        builder.op("noc_async_write_barrier")
+        everywhere = resources.multicast_address(pipe.first, pipe.last, arrived)
+        op = f"noc_semaphore_set_multicast{loopback}"
+        builder.op(op, resources.semaphore(use.one), everywhere, target.size)
+        builder.op("noc_async_write_barrier")
+
+    def receive(
+        self, pipe: MovedPipe, buffer: DataflowBuffer, address: Callable[[], SSAValue]
+    ) -> None:
+        """Waits for a block in the slot of a pipe, and copies it."""
+        self._check_block(pipe, buffer)
+        resources, builder = self.resources, self.builder
+        use = pipe.use
+        arrived = resources.pointer(resources.semaphore_of(use.arrived, pipe.slot), "arrived")
+        builder.op("noc_semaphore_wait", arrived, 1)
+        builder.op("noc_semaphore_set", arrived, 0)
+        slot = self._slot(pipe, buffer)
+        size = buffer.pages * buffer.page_bytes
+        builder.op("noc_async_read", resources.here(slot), address(), size)
+        builder.op("noc_async_read_barrier")
+        taken = resources.semaphore_of(use.taken, pipe.turn)
+        builder.op("noc_semaphore_inc", resources.noc_address(pipe.source, taken), 1)
+        builder.op("noc_async_atomic_barrier")
+
+
+# Semaphores of operations as semaphores of the cores.
+
+_LOCAL_CALLS = {
+    "wait_eq": "noc_semaphore_wait",
+    "wait_ge": "noc_semaphore_wait_min",
+    "set": "noc_semaphore_set",
+}
+"""Translations of the methods of local semaphores."""
+
+
+@dataclass(frozen=True, eq=False)
+class MovedRemote:
+    """A semaphore on other nodes."""
+
+    semaphore: Semaphore
+    first: tuple[Number, Number]
+    last: tuple[Number, Number]
+    count: int
+    is_multicast: bool = False
+
+
+def _value(given: Any) -> Number:
+    """A value of a semaphore, checked where it is known."""
+    return checked_value(given) if is_known(given) else given
+
+
+class SemaphoreCalls:
+    """Translation of semaphore calls."""
+
+    def __init__(self, translator: KernelTranslator, resources: MovementResources) -> None:
+        self.translator = translator
+        self.resources = resources
+        self.builder = resources.builder
+
+    def method(self, value: Any, name: str) -> Callable[..., Any] | None:
+        """Returns the translation of a semaphore method, or None for other values."""
+        match value, name:
+            case Semaphore(), "wait_eq" | "wait_ge" | "set":
+                return partial(self._local, value, _LOCAL_CALLS[name])
+            case Semaphore(), "get_remote":
+                return partial(self._remote, value)
+            case Semaphore(), "get_remote_multicast":
+                return partial(self._multicast, value)
+            case RemoteSemaphore(), "set":
+                return partial(self._set, self._on_grid(value))
+            case UnicastRemoteSemaphore(), "inc":
+                return partial(self._increment, self._on_grid(value))
+            case MulticastRemoteSemaphore(), "inc":
+                return self._refuse_increment
+            case RemoteOfPlace(of, first, last, count, is_multicast), "set" | "inc":
+                return self.method(MovedRemote(of, first, last, count, is_multicast), name)
+            case MovedRemote(), "set":
+                return partial(self._set, value)
+            case MovedRemote(is_multicast=True), "inc":
+                return self._refuse_increment
+            case MovedRemote(), "inc":
+                return partial(self._increment, value)
+            case _:
+                return None
+
+    def _on_grid(self, remote: RemoteSemaphore) -> MovedRemote:
+        """A remote semaphore of the operation's body."""
+        places = [in_grid(node) for node in remote.nodes]
+        found = Rectangle.of(places)
+        if found is None:
+            self.translator.refuse("the nodes of this semaphore are no rectangle of the grid")
+        return MovedRemote(
+            remote.semaphore,
+            found.first,
+            found.last,
+            found.size,
+            is_multicast=isinstance(remote, MulticastRemoteSemaphore),
+        )
+
+    def _remote(self, semaphore: Semaphore, node: Any) -> MovedRemote:
+        self._check_on_grid(node)
+        place = self._place(node)
+        return MovedRemote(semaphore, place, place, 1)
+
+    def _multicast(self, semaphore: Semaphore, node_range: Any = None) -> MovedRemote:
+        if node_range is None:
+            columns, rows = (*self.translator.kernel.node.launch.grid, 1)[:2]
+            last = (columns - 1, rows - 1)
+            return MovedRemote(semaphore, (0, 0), last, columns * rows, is_multicast=True)
+        grid = self.translator.kernel.node.launch.grid
+        parts = (*sequence_of(node_range), 0)[:2]
+        if len(sequence_of(node_range)) != len(grid):
+            self.translator.refuse("a range of nodes has as many dimensions as the grid")
+        ends: list[tuple[Number, Number]] = []
+        sizes: list[int] = []
+        for part, size in zip(parts, (*grid, 1), strict=False):
+            start, stop = (part.start, part.stop) if is_range(part) else (part, None)
+            first = 0 if start is None else start
+            add = self.translator.arithmetic.add
+            after = stop if stop is not None else size if is_range(part) else add(first, 1)
+            count = self.translator.arithmetic.known_difference(after, first)
+            if count is None:
+                self.translator.refuse("the size of a range of nodes is known to the compiler")
+            ends.append((first, self.translator.arithmetic.subtract(after, 1)))
+            sizes.append(count)
+        self._check_on_grid(node_range)
+        first, last = zip(*ends, strict=True)
+        return MovedRemote(semaphore, first, last, prod(sizes), is_multicast=True)
+
+    def _refuse_increment(self, _value: object) -> None:
+        self.translator.refuse(NO_MULTICAST_INCREMENT, remedy=INCREMENT_REMEDY)
+
+    def _check_on_grid(self, node: Any) -> None:
+        """Refuses coordinates that are known not to be on the grid."""
+        if is_known(node):
+            list(nodes_of(node, self.translator.kernel.node.launch.grid, REMOTE_NODE))
+
+    def _place(self, node: Any) -> tuple[Number, Number]:
+        parts, grid = sequence_of(node), self.translator.kernel.node.launch.grid
+        if len(parts) == len(grid):
+            return parts[0], parts[1] if len(parts) > 1 else 0
+        if len(parts) == 1 and len(grid) == 2:
+            binary = self.translator.arithmetic.binary
+            column, row = binary("FloorDiv", parts[0], grid[1]), binary("Mod", parts[0], grid[1])
+            if column is not None and row is not None:
+                return column, row
+        self.translator.refuse("a node has as many coordinates as the grid has dimensions")
+
+    def _name(self, semaphore: Semaphore) -> str:
+        self.resources.needs.initial[semaphore.name] = semaphore.initial
+        return semaphore.name
+
+    def _local(self, semaphore: Semaphore, op: str, value: Number) -> None:
+        """Waits for the value of this node, or sets it."""
+        value = _value(value)
+        pointer = self.resources.semaphore_pointer(self._name(semaphore))
+        self.builder.op(op, pointer, value)
+
+    def _increment(self, remote: MovedRemote, value: Number) -> None:
+        """Increments the value on another node."""
+        value = _value(value)
+        address = self.resources.semaphore(self._name(remote.semaphore))
+        place = self.resources.noc_address(remote.first, address)
+        self.builder.op("noc_semaphore_inc", place, value)
+        self.builder.op("noc_async_atomic_barrier")
+
+    def _set(self, remote: MovedRemote, value: Number) -> None:
+        """Sets the value on another node, or on several: values that are sent away are in a
+        semaphore of their own."""
+        builder, resources = self.builder, self.resources
+        name = self._name(remote.semaphore)
+        source = f"{name}_source"
+        builder.op("noc_semaphore_set", resources.semaphore_pointer(source), _value(value))
+        origin, address = resources.semaphore(source), resources.semaphore(name)
+        if remote.count == 1:
+            place = resources.noc_address(remote.first, address)
+            builder.op("noc_semaphore_set_remote", origin, place)
+        else:
+            everywhere = resources.multicast_address(remote.first, remote.last, address)
+            self._multicast_set(remote, origin, everywhere)
+        builder.op("noc_async_write_barrier")
+
+    def _multicast_set(self, remote: MovedRemote, origin: Any, everywhere: Any) -> None:
+        """This node may be among those that are set, or not."""
+        builder = self.builder
+        op = "noc_semaphore_set_multicast"
+        columns, rows = (*self.translator.kernel.node.launch.grid, 1)[:2]
+        if remote.count == columns * rows:
+            builder.op(f"{op}_loopback_src", origin, everywhere, remote.count)
+            return
+        inside = self._is_inside(remote, (columns, rows))
+        if inside is True or inside is False:
+            builder.op(f"{op}_loopback_src" if inside else op, origin, everywhere, remote.count)
+            return
+        with builder.when(self.translator.arithmetic.condition(inside)):
+            builder.op(f"{op}_loopback_src", origin, everywhere, remote.count)
+        with builder.otherwise():
+            builder.op(op, origin, everywhere, remote.count)
+
+    def _is_inside(self, remote: MovedRemote, grid: tuple[int, int]) -> Condition | bool:
+        """True if this node is among several."""
+        arithmetic = self.translator.arithmetic
+        parts: list[Condition | bool] = []
+        here = (self.translator.column, self.translator.row)
+        for place, first, last, size in zip(here, remote.first, remote.last, grid, strict=True):
+            if first is last or (isinstance(first, int) and first == last):
+                parts.append(arithmetic.comparison("eq", place, first))
+                continue
+            if first != 0:
+                parts.append(arithmetic.comparison("uge", place, first))
+            if last != size - 1:
+                parts.append(arithmetic.comparison("ule", place, last))
+        return joined(parts, needs_all=True)

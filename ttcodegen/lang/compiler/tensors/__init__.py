@@ -1,1 +1,0 @@
-"""Operations whose nodes all do the same, as functions of whole tensors."""

@@ -1,0 +1,480 @@
+"""Beam search over placements, with L1 allocation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttnn.placement import TensorPlacement, given_placement
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.layout.device import Bank
+from ttcodegen.ops.core.definition import call_kind
+from ttcodegen.ops.core.traits import CallKind
+from ttcodegen.optimizer.call import LibraryCall, Way, call_of, interleaved
+from ttcodegen.optimizer.candidates import Ways
+from ttcodegen.optimizer.cost.calls import CallCost, CostModel, is_view
+
+# True if the calls of a function fit into L1 as the allocator lays their tensors out.
+#
+# Tensors come and go and leave gaps: a call may find enough bytes free, but not in one piece.
+
+
+class _Tensors:
+    """The tensors that are in L1 at one time."""
+
+    def __init__(self, model: CostModel) -> None:
+        self.bank = Bank(model.speed.usable_l1)
+        self._model = model
+        self._blocks: dict[SSAValue, tuple[int, int]] = {}
+        self._sharers: dict[tuple[int, int], int] = {}
+
+    def put(self, value: SSAValue, placement: TensorPlacement) -> None:
+        """Makes a tensor, in place of where it lay before."""
+        size = self._model.bank_bytes(placement)
+        block = self.bank.allocate(size) if size else None
+        self.drop(value)
+        if block is not None:
+            self._blocks[value] = block
+            self._sharers[block] = 1
+
+    def share(self, value: SSAValue, source: SSAValue) -> None:
+        """Makes a tensor that is another one under a new shape."""
+        if (block := self._blocks.get(source)) is not None:
+            self._blocks[value] = block
+            self._sharers[block] += 1
+
+    def drop(self, value: SSAValue) -> None:
+        """Lets go of a tensor."""
+        block = self._blocks.pop(value, None)
+        if block is not None:
+            self._sharers[block] -= 1
+            if not self._sharers[block]:
+                del self._sharers[block]
+                self.bank.free(block)
+
+
+def shortages(
+    decisions: Sequence[tuple[Operation, Way, Sequence[tuple[SSAValue, TensorPlacement]]]],
+    last_use: Mapping[SSAValue, int],
+    model: CostModel,
+) -> dict[Operation, int]:
+    """By call that does not fit, how many bytes of L1 are missing.
+
+    Args:
+        decisions: the ops of a function, how each is made, and what is moved before it.
+        last_use: by value the index of the last op that uses it.
+        model: of cost.
+    """
+    tensors = _Tensors(model)
+    missing: dict[Operation, int] = {}
+    for index, (op, way, moves) in enumerate(decisions):
+        for value, placement in moves:
+            tensors.put(value, placement)
+        if isinstance(op, CatalogueOp):
+            short = _make(tensors, op, way, model)
+            if short > 0:
+                missing[op] = short
+        for value in (*op.operands, *op.results):
+            if last_use.get(value, -1) <= index and (value in last_use or value in op.operands):
+                tensors.drop(value)
+    return missing
+
+
+def _make(tensors: _Tensors, op: CatalogueOp, way: Way, model: CostModel) -> int:
+    """Puts the results of a call where they go; the bytes that are missing while it runs."""
+    declared = call_of(op)
+    chosen = len(way.operands) == len(declared.operands)
+    call = LibraryCall(
+        declared.name,
+        way.operands if chosen else declared.operands,
+        way.results,
+        {**declared.attributes, **way.attributes},
+    )
+    if call.results and is_view(call):
+        tensors.share(op.results[0], op.operands[0])
+        return 0
+    cost = model.cost(call)
+    halo = tensors.bank.allocate(cost.intermediates) if cost.intermediates else None
+    for result, placement in zip(op.results, way.results, strict=False):
+        tensors.put(result, placement)
+    uses_l1 = any(p.buffer_type == "l1" for p in (*call.operands, *call.results))
+    short = cost.circular_buffers - tensors.bank.lowest if uses_l1 else 0
+    if halo is not None:
+        tensors.bank.free(halo)
+    return max(short, -tensors.bank.lowest)
+
+
+# Finds the best placements of the tensors of a function: a beam search along its calls.
+#
+# A state says where every tensor that is still used is, what the calls so far cost, and how they
+# are made. Each call continues each state in all ways that leave room in L1, with the conversions
+# that they need; tensors that take room and are used latest are brought to DRAM where there is
+# none. Of states that agree on placements, the cheapest is kept, and of all the best few.
+
+BEAM = 8
+"""Beam width: the number of states that are continued."""
+ATTEMPTS = 5
+"""Upper bound on search restarts after calls did not fit beside other tensors."""
+L1_SHARE = 0.9
+"""The part of L1 that is filled at most."""
+UNKNOWN = frozenset({CallKind.CONVOLUTION, CallKind.POOLING, CallKind.INTERPOLATION})
+"""Calls whose programs take of L1 what is left: nothing else is there while they run."""
+
+Placements = dict[SSAValue, TensorPlacement]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Decision for one call."""
+
+    op: Operation
+    way: Way
+    moves: tuple[tuple[SSAValue, TensorPlacement], ...]
+    """Moves of operands before the call."""
+    seconds: float
+    """Estimated seconds of the call with its moves."""
+    l1_bytes: int
+    """Bytes of each L1 while it runs."""
+    next_best: tuple[float, Way] | None
+    """The cheapest other way from the same state, and what it takes."""
+
+
+@dataclass(frozen=True)
+class _State:
+    seconds: float
+    placements: Placements
+    last: Decision | None = None
+    before: _State | None = None
+
+    def decisions(self) -> list[Decision]:
+        """All decisions in order."""
+        found: list[Decision] = []
+        state: _State | None = self
+        while state is not None and state.last is not None:
+            found.append(state.last)
+            state = state.before
+        return found[::-1]
+
+
+class Choices(Protocol):
+    """Interface of choices given from outside."""
+
+    def concern(self, op: CatalogueOp) -> bool:
+        """True if anything is given for a call."""
+        ...
+
+    def ways(self, op: CatalogueOp, call: LibraryCall, fixed: Sequence[bool]) -> list[Way]:
+        """The ways that agree, from operands placed as `call` says; raises CompileError if
+        there are none."""
+        ...
+
+    def left_alone(self, op: CatalogueOp, call: LibraryCall) -> None:
+        """Raises CompileError if something else is given for a call that stays as it is."""
+        ...
+
+    def no_room(self, op: CatalogueOp, room: int) -> CompileError:
+        """That these take more bytes of each L1 than there are."""
+        ...
+
+
+@dataclass
+class Search:
+    """The search for one function."""
+
+    model: CostModel
+    ways: Ways
+    skipped: set[Operation]
+    """Ops that run once, whose results stay where they are."""
+    constants: set[SSAValue]
+    """Values that are the same in each run: what is moved of them in DRAM is moved once."""
+    choices: Choices | None = None
+    beam: int = BEAM
+    _last_use: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    _costs: dict[object, float] = field(default_factory=dict[object, float])
+    _arriving: dict[int, Placements] = field(default_factory=dict[int, Placements])
+    """By index of an op the values outside L1, made once or given, that it is the first to use:
+    states know them from there on, for all weights in all states took quadratic time."""
+    _gaps: dict[Operation, int] = field(default_factory=dict[Operation, int])
+    """Bytes of L1 that a call cannot use, because they are free in pieces."""
+    _declared: dict[Operation, float] = field(default_factory=dict[Operation, float])
+    _kinds: dict[Operation, object] = field(default_factory=dict[Operation, object])
+    _ways_known: dict[object, list[tuple[Way, CallCost]]] = field(
+        default_factory=dict[object, "list[tuple[Way, CallCost]]"]
+    )
+
+    def run(self, arguments: Sequence[SSAValue], ops: Sequence[Operation]) -> list[Decision]:
+        """The decisions of the cheapest sequence of ways."""
+        first_use: dict[SSAValue, int] = {}
+        for index, op in enumerate(ops):
+            for value in op.operands:
+                first_use.setdefault(value, index)
+                self._last_use[value] = index
+        start: Placements = {}
+        for value in (*arguments, *_results(op for op in ops if op in self.skipped)):
+            placement = given_placement(value)
+            if placement is not None and placement.buffer_type != "l1":
+                if value in first_use:
+                    self._arriving.setdefault(first_use[value], {})[value] = placement
+            elif placement is not None and isinstance(value, BlockArgument):
+                start[value] = placement
+        decisions = self._cheapest(start, ops)
+        for attempt in range(1, ATTEMPTS):
+            made = [(decision.op, decision.way, decision.moves) for decision in decisions]
+            missing = shortages(made, self._last_use, self.model)
+            if not missing:
+                break
+            for op, size in missing.items():
+                # What gaps take away; at last, calls that find no room leave L1.
+                more = self.room if attempt + 1 == ATTEMPTS else size
+                self._gaps[op] = self._gaps.get(op, 0) + more
+            decisions = self._cheapest(start, ops)
+        return decisions
+
+    def _cheapest(self, start: Placements, ops: Sequence[Operation]) -> list[Decision]:
+        states = [_State(0.0, start)]
+        for index, op in enumerate(ops):
+            states = self._step(states, index, op)
+        return min(states, key=lambda state: state.seconds).decisions()
+
+    def _step(self, states: list[_State], index: int, op: Operation) -> list[_State]:
+        found: dict[object, _State] = {}
+        refused: CompileError | None = None
+        for state in states:
+            if arriving := self._arriving.get(index):
+                state = replace(state, placements={**state.placements, **arriving})
+            try:
+                continued = self._following(state, index, op)
+            except CompileError as error:
+                # What is requested may be possible from the placements of another state.
+                refused = error
+                continue
+            for following in continued:
+                key = tuple(following.placements.items())
+                known = found.get(key)
+                if known is None or following.seconds < known.seconds:
+                    found[key] = following
+        if not found:
+            assert refused is not None
+            raise refused
+        ordered = sorted(found.values(), key=lambda state: state.seconds)
+        return ordered[: self.beam]
+
+    def _following(self, state: _State, index: int, op: Operation) -> list[_State]:
+        if not isinstance(op, CatalogueOp):
+            return [self._left_alone(state, index, op)]
+        call = call_of(op)
+        values = [value for value in op.operands if value in state.placements]
+        if op in self.skipped or len(values) != len(call.operands):
+            if self.choices is not None:
+                self.choices.left_alone(op, call)
+            return [self._left_alone(state, index, op)]
+        here = replace(call, operands=tuple(state.placements[value] for value in values))
+        fixed = self._fixed(op, values)
+        tried: list[tuple[float, Way, _State]] = []
+        has_weights = len(values) > 1 and values[1] in self.constants
+        for way, cost in self._priced(op, here, fixed, has_weights):
+            made = self._made(state, index, op, values, way, cost)
+            if made is not None:
+                tried.append((made.seconds - state.seconds, way, made))
+        if not tried and self._asked(op):
+            assert self.choices is not None
+            raise self.choices.no_room(op, self.room)
+        if not tried:
+            # What the source places in its own way fits none of ours.
+            return [self._left_alone(state, index, op)]
+        tried.sort(key=lambda entry: entry[0])
+        return [self._explained(entry, tried) for entry in tried]
+
+    def _priced(
+        self, op: CatalogueOp, call: LibraryCall, fixed: Sequence[bool], has_weights: bool
+    ) -> list[tuple[Way, CallCost]]:
+        """The ways to make a call, with what they take: the same for all calls of its kind.
+
+        `has_weights`: whether its second operand is the same in each run.
+        """
+        if op not in self._kinds:
+            self._kinds[op] = (op.name, str(op.properties), call.results)
+        if self._asked(op):
+            assert self.choices is not None
+            return self._with_costs(call, self.choices.ways(op, call, fixed))
+        key = (self._kinds[op], call.operands, tuple(fixed), has_weights)
+        if key not in self._ways_known:
+            ways = self._ways(call, fixed)
+            if has_weights:
+                ways += self.ways.from_banks(call)
+            self._ways_known[key] = self._with_costs(call, ways)
+        return self._ways_known[key]
+
+    def _asked(self, op: CatalogueOp) -> bool:
+        return self.choices is not None and self.choices.concern(op)
+
+    def _with_costs(self, call: LibraryCall, ways: Sequence[Way]) -> list[tuple[Way, CallCost]]:
+        return [
+            (way, self.model.cost(LibraryCall(call.name, way.operands, way.results,
+                                              {**call.attributes, **way.attributes})))
+            for way in ways
+        ]  # fmt: skip
+
+    def _ways(self, call: LibraryCall, fixed: Sequence[bool]) -> list[Way]:
+        ways = list(self.ways.of(call, fixed))
+        kept: list[Way] = []
+        for way in ways:
+            stays = all(
+                not stay or wanted == found
+                for stay, wanted, found in zip(fixed, way.operands, call.operands, strict=True)
+            )
+            if stays and way not in kept:
+                kept.append(way)
+        return kept
+
+    def _fixed(self, op: CatalogueOp, values: Sequence[SSAValue]) -> list[bool]:
+        """Mask of operands that cannot be moved: constants and overwritten values."""
+        overwritten = op.definition.in_place
+        target = op.optional_operand(overwritten) if overwritten is not None else None
+        return [
+            value is target or (isinstance(value.owner, Operation) and value.owner in self.skipped)
+            for value in values
+        ]
+
+    def _explained(
+        self, entry: tuple[float, Way, _State], tried: list[tuple[float, Way, _State]]
+    ) -> _State:
+        seconds, way, state = entry
+        other = next(((s, w) for s, w, _ in tried if w is not way), None)
+        last = state.last
+        assert last is not None
+        decision = Decision(last.op, way, last.moves, seconds, last.l1_bytes, other)
+        return _State(state.seconds, state.placements, decision, state.before)
+
+    def _left_alone(self, state: _State, index: int, op: Operation) -> _State:
+        """An op that is not chosen for: it finds everything in DRAM, or where it was declared."""
+        seconds = state.seconds
+        placements = dict(state.placements)
+        moves: list[tuple[SSAValue, TensorPlacement]] = []
+        for value in dict.fromkeys(op.operands):
+            declared = given_placement(value)
+            if value in placements and declared is not None and placements[value] != declared:
+                seconds += self._moving(value, placements[value], declared)
+                moves.append((value, declared))
+                placements[value] = declared
+        for result in op.results:
+            placement = given_placement(result)
+            if placement is not None and not (op in self.skipped and placement.buffer_type != "l1"):
+                placements[result] = placement
+        self._forget(placements, index, op)
+        if isinstance(op, CatalogueOp) and op not in self.skipped:
+            seconds += self._declared_seconds(op)
+        way = Way((), tuple(p for p in map(given_placement, op.results) if p is not None))
+        decision = Decision(op, way, tuple(moves), seconds - state.seconds, 0, None)
+        return _State(seconds, placements, decision, state)
+
+    def _declared_seconds(self, op: CatalogueOp) -> float:
+        """The seconds that a call takes whose tensors are placed as the source says."""
+        if op not in self._declared:
+            self._declared[op] = self.model.cost(call_of(op)).seconds
+        return self._declared[op]
+
+    def _made(
+        self,
+        state: _State,
+        index: int,
+        op: CatalogueOp,
+        values: Sequence[SSAValue],
+        way: Way,
+        cost: CallCost,
+    ) -> _State | None:
+        seconds = 0.0
+        placements = dict(state.placements)
+        moves: list[tuple[SSAValue, TensorPlacement]] = []
+        for value, wanted in zip(values, way.operands, strict=True):
+            found = placements[value]
+            if found != wanted:
+                seconds += self._moving(value, found, wanted)
+                moves.append((value, wanted))
+                placements[value] = wanted
+        if any(
+            placements[value] != wanted for value, wanted in zip(values, way.operands, strict=True)
+        ):
+            return None  # One value cannot be in two places.
+        for result, placement in zip(op.results, way.results, strict=True):
+            placements[result] = placement
+        takes_all = _takes_all(op, way)
+        # Gaps take away no more than there is: a call whose tensors leave L1 can still be made.
+        with_gaps = min(cost.working_bytes + self._gaps.get(op, 0), self.room)
+        buffers = self.room if takes_all else max(cost.working_bytes, with_gaps)
+        spilled = self._spill(placements, index, {*values, *op.results}, buffers)
+        if spilled is None:
+            return None
+        for value, wanted in spilled:
+            seconds += self._move_seconds(placements[value], wanted)
+            placements[value] = wanted
+        used = (0 if takes_all else cost.working_bytes) + self._used(placements)
+        self._forget(placements, index, op)
+        seconds += cost.seconds
+        decision = Decision(op, way, (*moves, *spilled), seconds, used, None)
+        return _State(state.seconds + seconds, placements, decision, state)
+
+    @property
+    def room(self) -> int:
+        """Bytes of each L1 that may be taken."""
+        return int(self.model.speed.usable_l1 * L1_SHARE)
+
+    def _used(self, placements: Placements) -> int:
+        return sum(self.model.bank_bytes(placement) for placement in placements.values())
+
+    def _spill(
+        self, placements: Placements, index: int, needed: set[SSAValue], buffers: int
+    ) -> list[tuple[SSAValue, TensorPlacement]] | None:
+        """Tensors to spill to DRAM so that a call fits, or None if it cannot."""
+        used = self._used(placements)
+        if used + buffers <= self.room:
+            return []
+        movable = [
+            value
+            for value, placement in placements.items()
+            if placement.buffer_type == "l1" and value not in needed
+        ]
+        movable.sort(key=lambda value: -self._last_use.get(value, index))
+        gone: list[tuple[SSAValue, TensorPlacement]] = []
+        for value in movable:
+            used -= self.model.bank_bytes(placements[value])
+            gone.append((value, interleaved(placements[value], "dram")))
+            if used + buffers <= self.room:
+                return gone
+        return None
+
+    def _forget(self, placements: Placements, index: int, op: Operation) -> None:
+        for value in (*op.operands, *op.results):
+            if value in placements and self._last_use.get(value, -1) <= index:
+                if value in op.results and self._last_use.get(value) is not None:
+                    continue
+                del placements[value]
+
+    def _moving(self, value: SSAValue, source: TensorPlacement, target: TensorPlacement) -> float:
+        """The seconds that a move takes in each run."""
+        in_dram = source.buffer_type == target.buffer_type == "dram"
+        if in_dram and value in self.constants:
+            return 0.0
+        return self._move_seconds(source, target)
+
+    def _move_seconds(self, source: TensorPlacement, target: TensorPlacement) -> float:
+        key = (source, target)
+        if key not in self._costs:
+            self._costs[key] = self.model.movement(source, target).seconds
+        return self._costs[key]
+
+
+def _results(ops: Iterable[Operation]) -> Iterator[SSAValue]:
+    for op in ops:
+        yield from op.results
+
+
+def _takes_all(op: CatalogueOp, way: Way) -> bool:
+    """True if a call takes what it finds of L1; with shards, it is known what it takes."""
+    return call_kind(op.definition.short_name) in UNKNOWN and all(
+        p.shards is None for p in way.results
+    )

@@ -1,0 +1,422 @@
+"""Candidates of a call: placements of operands and result, and configs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import inf
+from typing import Any
+
+from ttcodegen.dialects.ttcore.shards import (
+    CoreRange,
+    Layout,
+    Memory,
+    MemoryLayout,
+    Shards,
+    filled_core_ranges,
+)
+from ttcodegen.dialects.ttcore.tile import TILE_SIDE, tiles_along
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
+from ttcodegen.dialects.ttnn.program_configs import (
+    SDPA,
+    CoreGrid,
+    MatmulProgramConfig,
+    ProgramConfig,
+)
+from ttcodegen.ops.attention.primitives import fitting_grid, needed_program
+from ttcodegen.ops.core.definition import call_has_trait
+from ttcodegen.ops.core.traits import Trait
+from ttcodegen.optimizer.call import LibraryCall, Way, interleaved
+from ttcodegen.optimizer.cost.calls import CostModel, is_view
+from ttcodegen.optimizer.matmul_candidates import ProductWays
+from ttcodegen.optimizer.programs.attention_and_norms import (
+    DECODING,
+    DecodeAttention,
+    norm_config,
+    on_rectangle,
+)
+from ttcodegen.optimizer.programs.convolution import result_of, sharded_images
+from ttcodegen.optimizer.programs.matmul import Product, config_misfit, wide_sums
+from ttcodegen.optimizer.rewrites import elementwise
+
+# Chunk sizes of attention in queries and keys.
+
+CHUNKS = (32, 64, 128, 256, 512)
+"""Rows of queries or keys that are taken at a time; larger chunks of both do not fit into L1."""
+
+
+def cheapest_program(call: LibraryCall, model: CostModel, room: int) -> SDPA | None:
+    """The fastest chunks of those whose circular buffers fit into `room` bytes of
+    each L1, the smaller ones of equals; None if the library's own are as good."""
+    best, least = None, model.cost(call).seconds
+    if call.name in DECODING and _needed(call, model.grid):
+        least = inf
+    for config in _programs(call, model.grid):
+        attributes = {**call.attributes, "program_config": config}
+        cost = model.cost(replace(call, attributes=attributes))
+        if cost.circular_buffers <= room and cost.seconds < least:
+            best, least = config, cost.seconds
+    return best
+
+
+def _needed(call: LibraryCall, grid: CoreGrid) -> bool:
+    """True if the library refuses a call of one token on all cores of the device."""
+    plan = DecodeAttention.of(call, grid.cores)
+    return needed_program(plan.users, plan.key_heads, 0, grid) is not None
+
+
+def _programs(call: LibraryCall, grid: CoreGrid) -> Iterator[SDPA]:
+    if call.name in DECODING:
+        plan = DecodeAttention.of(call, grid.cores)
+        fitting = fitting_grid(plan.users, plan.key_heads, grid)
+        if fitting is not None:
+            # The library takes powers of two, and chunks of queries of their own are none.
+            yield from (SDPA(fitting, 0, size) for size in CHUNKS if plan.keys % size == 0)
+        return
+    for queries in _chunks(call.operands[0].shape[-2]):
+        for keys in _chunks(call.operands[1].shape[-2]):
+            yield SDPA(grid, queries, keys)
+
+
+def _chunks(rows: int) -> Iterator[int]:
+    whole = tiles_along(rows) * TILE_SIDE
+    # Parts of chunks are computed as if they were whole.
+    return (size for size in CHUNKS if whole % size == 0)
+
+
+# The ways to make a call: the placements of its operands and its result, and its configuration.
+#
+# Each way is one that tt-metal was measured to accept.
+
+MOVED = frozenset({"permute", "slice_static", "concat", "reshape", "composite_to_layout"})
+"""Calls that move interleaved tensors and take the target."""
+ATTENTION = frozenset({"scaled_dot_product_attention"})
+ROOM_OF_ATTENTION = 0.75
+"""The part of L1 that its circular buffers may take."""
+NOT_COPIED = frozenset({"u16", "u8"})
+"""The data types of interleaved tensors that the library copies between DRAM and L1 neither way
+(copy.cpp: it supports floats and 32-bit integers): what is in L1 could not leave it."""
+NORMS = frozenset({"rms_norm", "layer_norm"})
+_RULES = {
+    "product": "the result of a product is interleaved, or has the blocks that its program "
+    "computes, per_core_m by per_core_n tiles on each core, as shards",
+    "elementwise": "what is computed element by element is interleaved, or has the shards of an "
+    "operand of its shape",
+    "rows": "what is computed along rows is interleaved, or has the shards of its operand, "
+    "normalisations those by width or blocks that its tiles fill",
+    "view": "the call makes nothing: its result is where its operand is",
+    "moved": "the library makes it of interleaved tensors, interleaved",
+    "attention": "the library takes queries, keys and values that are interleaved",
+    "decoding": "the library takes queries in DRAM, or those of each user on a core of its own, "
+    "and caches in DRAM; its result is in DRAM, or as the queries if keys have one head",
+    "heads": "the library takes rows that are interleaved, or sharded by width on a rectangle of "
+    "cores from the first one on; the heads of each user are on a separate core",
+    "convolution": "the result of a convolution is in DRAM, or has shards by height or blocks on "
+    "the cores of those of its image, in tiles of the same data type",
+    "plain": "the library decides where its result is",
+}
+"""By kind of call, what its result may be."""
+
+
+def sharded_as(
+    placement: TensorPlacement,
+    kind: MemoryLayout,
+    cores: CoreGrid,
+    grid: Sequence[int] | None = None,
+    shape: Sequence[int] | None = None,
+) -> TensorPlacement | None:
+    """The same tensor in shards of L1, over as many cores as it fills or over a grid of columns and
+    rows; None if it cannot be divided so."""
+    if placement.layout is not Layout.TILE or placement.memory is Memory.HOST:
+        return None
+    height, width = placement.collapsed_shape()
+    columns, rows = grid if grid is not None else (cores.columns, cores.rows)
+    if columns > cores.columns or rows > cores.rows or not height or not width:
+        return None
+    down = {"block_sharded": rows, "height_sharded": columns * rows, "width_sharded": 1}[kind]
+    across = {"block_sharded": columns, "height_sharded": 1, "width_sharded": columns * rows}[kind]
+    tall, wide = -(-height // down) * TILE_SIDE, -(-width // across) * TILE_SIDE
+    tall, wide = shape if shape is not None else (tall, wide)
+    used_down, used_across = -(-height * TILE_SIDE // tall), -(-width * TILE_SIDE // wide)
+    if kind == "block_sharded" or grid is not None:
+        box = (columns, rows) if grid is not None else (used_across, used_down)
+        ranges: tuple[CoreRange, ...] = (CoreRange(0, 0, box[0] - 1, box[1] - 1),)
+    else:
+        ranges = filled_core_ranges(used_down * used_across, cores.columns)
+    found = placement.sharded(kind, Shards((tall, wide), ranges))
+    padded = (height * TILE_SIDE, width * TILE_SIDE)
+    shards = found.shards
+    assert shards is not None
+    return found if shards.misfit(kind, *padded, in_tiles=True) is None else None
+
+
+def _in_place_of(source: TensorPlacement, result: TensorPlacement) -> TensorPlacement:
+    """A result that is placed like an operand."""
+    return result.with_(
+        buffer_type=source.buffer_type, memory_layout=source.memory_layout, shards=source.shards
+    )
+
+
+def is_interleaved(placement: TensorPlacement) -> bool:
+    """True if a tensor is on the device, dealt out to all banks."""
+    return placement.memory is Memory.DEVICE and placement.shards is None
+
+
+class Ways:
+    """Enumerates the ways for one chip."""
+
+    def __init__(
+        self,
+        model: CostModel,
+        shards: bool,
+        placed: frozenset[str],
+        grid: CoreGrid | None = None,
+    ) -> None:
+        self.model = model
+        self.grid = grid or model.grid
+        """The cores that products are distributed over."""
+        self.shards = shards
+        """True if tensors may be sharded."""
+        self.placed = placed
+        """The calls that take the memory configuration of their result."""
+        self.products = ProductWays(model, shards, self.grid)
+
+    def of(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Way]:
+        """The ways to make a call whose operands are placed as `call` says; fixed ones stay
+        there."""
+        match self._kind(call):
+            case "product":
+                yield from self.products.of(call)
+            case "elementwise":
+                yield from self._elementwise(call)
+            case "rows":
+                yield from self._rows(call)
+            case "view":
+                yield from self._views(call)
+            case "moved":
+                yield from self._moved(call)
+            case "attention":
+                yield from self._attended(call)
+            case "decoding":
+                yield from self._decoded(call, fixed)
+            case "heads":
+                yield from self._split(call, fixed)
+            case "convolution":
+                yield from self._convolved(call, fixed)
+            case _:
+                yield from self._plain(call, fixed)
+
+    def on(self, grid: CoreGrid) -> Ways:
+        """The ways of products that are distributed over these cores."""
+        return Ways(self.model, self.shards, self.placed, grid)
+
+    def rule(self, call: LibraryCall) -> str:
+        """Returns why a call has no alternative candidates."""
+        return _RULES[self._kind(call)]
+
+    def configured(self, call: LibraryCall, config: MatmulProgramConfig) -> Iterator[Way]:
+        """The ways to make a product with this configuration; none if it cannot have it."""
+        if self._kind(call) == "product" and self.misfit(call, config) is None:
+            yield from self.products.configured(call, config)
+
+    def from_banks(self, call: LibraryCall) -> Iterator[Way]:
+        """The ways to make a product whose weights are the same in each run, and are brought to the
+        banks of the DRAM once."""
+        if self._kind(call) == "product":
+            yield from self.products.from_banks(call)
+
+    def misfit(self, call: LibraryCall, config: ProgramConfig) -> str | None:
+        """Returns why a matmul cannot have a program config, or None."""
+        if self._kind(call) != "product" or not isinstance(config, MatmulProgramConfig):
+            return None
+        return config_misfit(config, Product(call), self.model.grid, wide_sums(call))
+
+    def keeps_configuration(self, call: LibraryCall) -> bool:
+        """True if a call has the program configuration that it was lowered with in all its ways."""
+        return self._kind(call) == "plain"
+
+    def _kind(self, call: LibraryCall) -> str:
+        name = call.name
+        if not call.results or call.result.memory is Memory.HOST or call.is_on_host:
+            return "plain"
+        if call_has_trait(name, Trait.MATRIX_PRODUCT) and Product(call).batch_b == 1:
+            return "product"
+        if name in elementwise() and _in_tiles(call):
+            return "elementwise"
+        if name in NORMS or name == "softmax":
+            return "rows"
+        if is_view(call):
+            return "view"
+        if name in ATTENTION:
+            return "attention"
+        if name in DECODING:
+            return "decoding"
+        if name == "nlp_create_qkv_heads_decode":
+            return "heads"
+        if name == "conv2d":
+            return "convolution"
+        return "moved" if name in MOVED else "plain"
+
+    def _plain(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Way]:
+        """Everything in DRAM, as without an optimizer, but for what has to be sharded."""
+        demanded = call.demanded or (None,) * len(call.operands)
+        yield Way(
+            tuple(
+                demand or (p if stays or p.memory is Memory.HOST else interleaved(p, "dram"))
+                for p, stays, demand in zip(call.operands, fixed, demanded, strict=True)
+            ),
+            call.results,
+        )
+
+    def _convolved(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Way]:
+        """In DRAM, or in shards that stay on their cores."""
+        yield from self._plain(call, fixed)
+        if not self.shards or fixed[0]:
+            return
+        for image in sharded_images(call, self.grid):
+            result = result_of(call, image, self.grid)
+            if result is not None:
+                yield Way((image, *call.operands[1:]), (result,))
+
+    def _buffers(self, call: LibraryCall) -> tuple[str, ...]:
+        stays = call.name not in self.placed or call.result.data_type.mlir in NOT_COPIED
+        return ("dram",) if stays else ("dram", "l1")
+
+    def _unsharded(self, call: LibraryCall) -> tuple[TensorPlacement, ...]:
+        """The operands as they are, sharded ones in L1 without shards."""
+        return tuple(
+            p
+            if p.memory is Memory.HOST or p.shards is None
+            else interleaved(p, "dram" if p.data_type.mlir in NOT_COPIED else "l1")
+            for p in call.operands
+        )
+
+    def _moved(self, call: LibraryCall) -> Iterator[Way]:
+        # What crosses tiles is made of rows of the whole operand, where the result is placed.
+        buffers = self._buffers(call) if _along_tiles(call) else ("dram",)
+        for buffer in buffers:
+            yield Way(self._unsharded(call), (interleaved(call.result, buffer),))
+        if call.name == "composite_to_layout" and call.result.shards is not None:
+            # A call that follows demands these shards.
+            yield Way(self._unsharded(call), (call.result,))
+        if call.name == "reshape" and call.operands[0].shards is not None:
+            kept = _in_place_of(call.operands[0], call.result)
+            if is_view(replace(call, results=(kept,))):
+                yield Way(call.operands, (kept,))
+
+    def _attended(self, call: LibraryCall) -> Iterator[Way]:
+        """Interleaved, with the fastest chunks."""
+        operands = self._unsharded(call)
+        attributes = self._chunked(replace(call, operands=operands))
+        for buffer in self._buffers(call):
+            yield Way(operands, (interleaved(call.result, buffer),), attributes)
+        if attributes:
+            # Smaller chunks leave room for what else is in L1.
+            yield Way(operands, (interleaved(call.result, "dram"),))
+
+    def _chunked(self, call: LibraryCall) -> dict[str, Any]:
+        """SDPA program config, if one is better than the library's default."""
+        if call.program_config is not None:
+            return {}
+        room = int(self.model.speed.usable_l1 * ROOM_OF_ATTENTION)
+        program = cheapest_program(call, self.model, room)
+        return {} if program is None else {"program_config": program}
+
+    def _split(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Way]:
+        """Heads out of rows in DRAM, in L1, or in the shards of a product."""
+        yield from self._plain(call, fixed)
+        (source,) = call.operands
+        if source.buffer_type == "l1" and source.shards is None:
+            yield Way(call.operands, call.results)
+        if source.memory_layout == "width_sharded" and source.shards is not None:
+            (first, *more) = source.shards.core_ranges
+            if not more and (first.first_column, first.first_row) == (0, 0):
+                yield Way(call.operands, call.results)
+
+    def _decoded(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Way]:
+        """With the queries of each user on a core of its own, if they are placed so, or in DRAM."""
+        (plain,) = self._plain(call, fixed)
+        query, *others = plain.operands
+        plan = DecodeAttention.of(call, self.model.chip.cores)
+        shape = (plan.rows * TILE_SIDE, plan.depth * TILE_SIDE)
+        users = Shards.by_rows(plan.users, shape, self.grid.columns)
+        sources, results = [query], [interleaved(call.result, "dram")]
+        if call.operands[0] == query.height_sharded(users):
+            sources.append(call.operands[0])
+        if self.shards and plan.key_heads == 1:
+            results.append(call.result.height_sharded(users))
+        for source in sources:
+            operands = (source, *others)
+            attributes = self._chunked(replace(call, operands=operands))
+            for result in results:
+                yield Way(operands, (result,), attributes)
+
+    def _views(self, call: LibraryCall) -> Iterator[Way]:
+        """The result is placed like its operand."""
+        source = call.operands[0]
+        if source.shards is not None and source.collapsed_shape() != call.result.collapsed_shape():
+            source = interleaved(source, "l1")
+        yield Way((source,), (_in_place_of(source, call.result),))
+
+    def _elementwise(self, call: LibraryCall) -> Iterator[Way]:
+        if call.name not in self.placed:
+            first = call.operands[0] if is_interleaved(call.operands[0]) else None
+            buffer = "dram" if first is None or len(call.operands) > 1 else first.buffer_type
+            if call.result.data_type.mlir in NOT_COPIED:
+                buffer = "dram"
+            taken = tuple(
+                p if p.memory is Memory.HOST else interleaved(p, buffer) for p in call.operands
+            )
+            yield Way(taken, (interleaved(call.result, buffer),))
+            return
+        typecast = call.name == "typecast"
+        operands = self._unsharded(call) if typecast else call.operands
+        for buffer in self._buffers(call):
+            yield Way(operands, (interleaved(call.result, buffer),))
+        seen: set[object] = set()
+        for operand in call.operands:
+            key = (operand.memory_layout, operand.shards)
+            if operand.shards is None or key in seen or operand.shape != call.result.shape:
+                continue
+            seen.add(key)
+            kept = call.result.sharded(operand.memory_layout or "", operand.shards)
+            yield Way(call.operands, (kept,))
+
+    def _rows(self, call: LibraryCall) -> Iterator[Way]:
+        source = call.operands[0]
+        vectors = call.operands[1:]
+        for buffer in self._buffers(call):
+            yield Way(self._unsharded(call), (interleaved(call.result, buffer),))
+        if source.shards is None:
+            return
+        if call.name == "softmax":
+            # Its program reads and writes pages wherever they are.
+            yield Way(
+                call.operands, (call.result.sharded(source.memory_layout or "", source.shards),)
+            )
+            return
+        config = norm_config(source)
+        if config is None and (moved := on_rectangle(source, self.model.grid)) is not None:
+            source, config = moved, norm_config(moved)
+        if config is not None and source.shards is not None:
+            kept = call.result.sharded(source.memory_layout or "", source.shards)
+            yield Way((source, *vectors), (kept,), {"program_config": config})
+
+
+def _in_tiles(call: LibraryCall) -> bool:
+    return all(
+        p.layout is Layout.TILE and p.memory is Memory.DEVICE
+        for p in (*call.operands, *call.results)
+    )
+
+
+def _along_tiles(call: LibraryCall) -> bool:
+    """True if a slice takes whole tiles; true of other calls."""
+    if call.name != "slice_static":
+        return True
+    begins, ends, steps = (call.attributes[name] for name in ("begins", "ends", "step"))
+    shape = call.operands[0].shape
+    return all(step == 1 for step in steps) and all(
+        begin % TILE_SIDE == 0 and (end % TILE_SIDE == 0 or end == size)
+        for begin, end, size in zip(begins[-2:], ends[-2:], shape[-2:], strict=True)
+    )

@@ -1,1 +1,0 @@
-"""Candidates: the ways to make a call, by kind of op."""

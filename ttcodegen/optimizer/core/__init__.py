@@ -1,1 +1,0 @@
-"""A call as the optimizer sees it: operands, footprint, candidate."""

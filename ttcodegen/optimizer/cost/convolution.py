@@ -1,0 +1,558 @@
+"""L1 footprint and work of the programs of convolutions and pools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import prod
+
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.operations.compute_config import ComputeConfig
+from ttcodegen.dialects.ttcore.shards import Layout, MemoryLayout, Orientation, Shards
+from ttcodegen.dialects.ttcore.tile import TILE_SIDE, tiles_along
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
+from ttcodegen.dialects.ttnn.program_configs import CoreGrid
+from ttcodegen.layout.collapse import align_up
+from ttcodegen.layout.placements import tile_bytes, tiles, whole_bytes
+from ttcodegen.optimizer.call import (
+    COMPUTE_CONFIG,
+    ROW_ALIGNMENT,
+    LibraryCall,
+    allocated_bytes,
+    bank_bytes,
+)
+from ttcodegen.optimizer.cost.program_work import product_call_buffers
+from ttcodegen.optimizer.cost.work import Machine, Work, cores_of, traffic
+from ttcodegen.optimizer.memory.circular_buffers import moved, sorted_rows
+from ttcodegen.optimizer.memory.movement_buffers import pool_buffers, shards_of_pool
+from ttcodegen.optimizer.programs import convolution as division
+from ttcodegen.optimizer.programs import matmul as products
+from ttcodegen.optimizer.programs.convolution import Convolution, DividedCores, most_pixels
+from ttcodegen.optimizer.programs.convolution_plan import Plan, Setting, element_bytes
+from ttcodegen.optimizer.programs.pool_shards import pool_tensors
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import ChipDescription
+
+# The programs that a two-dimensional convolution of any image is made of, and what they take of
+# each L1 for circular buffers.
+#
+# The library brings the image to shards of its own choice, or leaves it in those that it is in,
+# gathers the pixels around those of each core, and multiplies; a convolution of single pixels is
+# a product of matrices. An image in DRAM that is too large for L1 comes in slices. The rules are
+# those of tt-metal: conv2d.cpp, conv2d_utils.cpp, conv2d_op_program_factory_common.cpp,
+# and op_slicing.cpp for the slices.
+
+NARROW_IMAGE = 200
+"""Pixels of a row below which an image is cut across its columns."""
+_KINDS: tuple[MemoryLayout, ...] = ("height_sharded", "block_sharded", "width_sharded")
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Bytes of each L1."""
+
+    buffers: int
+    """Of the circular buffers of the largest program."""
+    tensors: int
+    """Of all tensors that are there at a time, image and result included."""
+
+
+def convolution_footprint(call: LibraryCall, grid: CoreGrid, space: int, arch: str) -> Footprint:
+    """L1 footprint of a convolution.
+
+    Args:
+        call: the call of `conv2d`.
+        grid: the cores of the chip.
+        space: bytes of each L1 that are free.
+        arch: the architecture, whose bandwidths the library divides work by.
+    """
+    convolution = Convolution.of(call)
+    word = convolution.config.weights_dtype
+    weight = call.operands[1].data_type if word is None else DataType.from_mlir(word.text)
+    image, compute = call.operands[0], call.compute_config
+    setting = Setting(
+        grid,
+        space,
+        arch,
+        weight,
+        len(call.operands) > 2,
+        image.data_type.mlir == weight.mlir == "f32"
+        if compute is None
+        else compute.fp32_dest_acc_en,
+        compute is not None and compute.packer_l1_acc,
+    )
+    return _footprint(setting, convolution, image, call.result)
+
+
+@lru_cache(maxsize=1 << 12)
+def _footprint(
+    setting: Setting, convolution: Convolution, image: TensorPlacement, result: TensorPlacement
+) -> Footprint:
+    convolution, image = _folded(convolution, image)
+    if image.buffer_type == "l1" or convolution.is_product:
+        return _Whole(setting, convolution, image, result).footprint()
+    tiled = convolution.config
+    if tiled.output_layout is not None:
+        # What comes back to DRAM is turned to rows there.
+        tiled = replace(tiled, output_layout=None)
+    # Each slice is freed as soon as it is not needed any more.
+    convolution = replace(convolution, config=replace(tiled, deallocate_activation=True))
+    slices = _slices(setting, convolution, image, result)
+    if len(slices) == 1:
+        return _Whole(setting, convolution, image, result).footprint()
+    parts = [
+        _Whole(setting, part, _slice_shards(setting, part, image, result), result).footprint()
+        for part in dict.fromkeys(slices)
+    ]
+    return Footprint(max(part.buffers for part in parts), max(part.tensors for part in parts))
+
+
+def _folded(
+    convolution: Convolution, image: TensorPlacement
+) -> tuple[Convolution, TensorPlacement]:
+    """With pixels as channels, where the windows do not overlap (auto_enable_kernel_folding)."""
+    down, across = convolution.stride
+    asked = convolution.config.enable_kernel_stride_folding
+    height, width = convolution.padded
+    if asked is None:
+        plain = not any(convolution.padding)
+        in_rows = image.layout is Layout.ROW_MAJOR
+        asked = (
+            convolution.stride == convolution.kernel
+            and convolution.dilation == (1, 1)
+            and not (height % down or width % across)
+            and (
+                (image.buffer_type == "dram" and (in_rows or plain))
+                or image.memory_layout == "height_sharded"
+            )
+        )
+    if not asked or convolution.stride == (1, 1):
+        return convolution, image
+    channels = convolution.in_channels * down * across
+    size = height // down, width // across
+    folded = replace(
+        convolution,
+        size=size,
+        in_channels=channels,
+        kernel=(-(-convolution.kernel[0] // down), -(-convolution.kernel[1] // across)),
+        stride=(1, 1),
+        padding=(0, 0, 0, 0),
+    )
+    shape = 1, 1, folded.in_pixels, channels
+    shards = image.shards
+    if shards is not None:
+        rows = align_up(folded.in_pixels, shards.cores) // shards.cores
+        shards = Shards((rows, channels), shards.core_ranges, shards.orientation)
+    return folded, image.with_(shape=shape, layout=Layout.ROW_MAJOR, shards=shards)
+
+
+# Slices of what is in DRAM
+
+
+def _slices(
+    setting: Setting, convolution: Convolution, image: TensorPlacement, result: TensorPlacement
+) -> list[Convolution]:
+    """The parts that an image in DRAM comes in (determine_slice_config)."""
+    height, width = convolution.size
+    by_rows = width < NARROW_IMAGE or height > width
+    for cuts_rows in (by_rows, not by_rows):
+        rounding = 1 if cuts_rows else TILE_SIDE
+        most = -(-convolution.out[0 if cuts_rows else 1] // rounding)
+        for count in range(1, most + 1):
+            found = list(_cut(convolution, cuts_rows, count, rounding))
+            if all(
+                _slice_bytes(setting, part, image, result) <= setting.space
+                for part in dict.fromkeys(found)
+            ):
+                return found
+    return [convolution]
+
+
+def _cut(
+    convolution: Convolution, cuts_rows: bool, count: int, rounding: int
+) -> Iterator[Convolution]:
+    axis = 0 if cuts_rows else 1
+    total = convolution.out[axis]
+    units = -(-total // rounding)
+    start = 0
+    for index in range(count):
+        size = rounding * (units // count + (1 if index < units % count else 0))
+        end = min(total, start + size)
+        if start < end:
+            yield _part(convolution, axis, start, end, total)
+        start += size
+
+
+def _part(convolution: Convolution, axis: int, start: int, end: int, total: int) -> Convolution:
+    """Input slice and padding of a slice of the result.
+
+    As in get_input_slice_and_padding.
+    """
+    size, kernel = convolution.size[axis], convolution.kernel[axis]
+    stride, dilation = convolution.stride[axis], convolution.dilation[axis]
+    before, after = convolution.padding[2 * axis : 2 * axis + 2]
+    first = start * stride - before
+    last = (end - 1) * stride - before + (kernel - 1) * (dilation - 1) + kernel
+    pads = [max(0, -first), max(0, last - size)]
+    first, last = max(0, first), min(size, last)
+    if start == 0:
+        first, pads[0] = 0, before
+    if end == total:
+        last, pads[1] = size, after
+    sizes, padding = list(convolution.size), list(convolution.padding)
+    sizes[axis] = last - first
+    padding[2 * axis : 2 * axis + 2] = pads
+    # Rows of the result of a slice are whole tiles.
+    columns = end - start if axis == 1 else convolution.out[1]
+    if sizes[axis] != size and columns % TILE_SIDE:
+        padding[3] += (TILE_SIDE - columns % TILE_SIDE) * convolution.stride[1]
+    return replace(
+        convolution,
+        size=(sizes[0], sizes[1]),
+        padding=(padding[0], padding[1], padding[2], padding[3]),
+    )
+
+
+def _slice_bytes(
+    setting: Setting, part: Convolution, image: TensorPlacement, result: TensorPlacement
+) -> int:
+    placed = _slice_shards(setting, part, image, result)
+    usage = _usage(setting, part, image, result, DividedCores.of(placed), placed)
+    return max(usage.halo_input + usage.halo_output, usage.total)
+
+
+def _slice_shards(
+    setting: Setting, part: Convolution, image: TensorPlacement, result: TensorPlacement
+) -> TensorPlacement:
+    """Placement of a slice in L1 (Conv2dSliceAttr::get_input_memory_config)."""
+    kind = _shard_layout(part) or _least_kind(setting, part, image, result)
+    is_whole = part.in_pixels == prod(image.shape[:-1])
+    layout = image.layout if is_whole else Layout.ROW_MAJOR
+    alignment = division.channel_alignment(kind, layout, False)
+    cores = division.input_cores(part, kind, alignment, setting.grid, _orientation(part))
+    shape = 1, 1, part.in_pixels, part.in_channels
+    return division.image_shards(part, image.with_(shape=shape, layout=layout), cores, alignment)
+
+
+# What the library chooses
+
+
+def _orientation(convolution: Convolution) -> Orientation:
+    turned = convolution.config.transpose_shards
+    return Orientation.COL_MAJOR if turned else Orientation.ROW_MAJOR
+
+
+def _shard_layout(convolution: Convolution) -> MemoryLayout | None:
+    word = convolution.config.shard_layout
+    return next((kind for kind in _KINDS if word is not None and kind == word.text), None)
+
+
+@dataclass(frozen=True)
+class _Usage:
+    cores: int
+    halo_input: int
+    halo_output: int
+    program: int
+
+    @property
+    def total(self) -> int:
+        return self.program + self.halo_output
+
+
+def _usage(
+    setting: Setting,
+    convolution: Convolution,
+    image: TensorPlacement,
+    result: TensorPlacement,
+    cores: DividedCores,
+    placed: TensorPlacement | None = None,
+) -> _Usage:
+    """L1 usage as the library computes it (calculate_L1_usage_for_conv_op)."""
+    alignment = division.channel_alignment(cores.kind, image.layout, convolution.is_product)
+    if placed is None:
+        placed = division.image_shards(convolution, image, cores, alignment)
+    outputs = division.output_cores(convolution, cores, setting.grid)
+    inner = align_up(convolution.in_channels, cores.across * alignment)
+    plan = Plan(setting, convolution, image.data_type, cores, outputs, inner)
+    assert placed.shards is not None
+    height, width = placed.shards.shape
+    element = element_bytes(image.data_type)
+    sticks = most_pixels(convolution, plan.shard_height(cores.down))
+    out = plan.high * plan.wide * tile_bytes(result)
+    halved = 2 if image.data_type.mlir == "bfp_bf8" else 1
+    return _Usage(
+        max(cores.count, outputs.count),
+        height * width * element // halved,
+        sticks * width * element,
+        plan.buffers(result, False) + out,
+    )
+
+
+def _least_kind(
+    setting: Setting, convolution: Convolution, image: TensorPlacement, result: TensorPlacement
+) -> MemoryLayout:
+    """The shards with which a convolution takes least (determine_conv_config_for_auto_shard)."""
+    usages: dict[MemoryLayout, _Usage] = {}
+    for kind in _KINDS:
+        alignment = division.channel_alignment(kind, image.layout, convolution.is_product)
+        cores = division.input_cores(
+            convolution, kind, alignment, setting.grid, _orientation(convolution)
+        )
+        usages[kind] = _usage(setting, convolution, image, result, cores)
+    best: MemoryLayout = "height_sharded"
+    if convolution.is_of_single_channels(setting.has_bias):
+        return best
+    blocks = usages["block_sharded"]
+    if blocks.total < usages[best].total and blocks.cores >= setting.grid.columns:
+        best = "block_sharded"
+    if usages["width_sharded"].total < usages[best].total and not convolution.is_product:
+        best = "width_sharded"
+    return best
+
+
+# Programs
+
+
+class _Whole:
+    """A convolution of an image that fits into L1 (conv2d_L1)."""
+
+    def __init__(
+        self,
+        setting: Setting,
+        convolution: Convolution,
+        image: TensorPlacement,
+        result: TensorPlacement,
+    ) -> None:
+        self.setting, self.convolution, self.image = setting, convolution, image
+        kind = _shard_layout(convolution)
+        self.is_automatic = image.shards is None and kind is None
+        self.kind: MemoryLayout = kind or (
+            _least_kind(setting, convolution, image, result)
+            if image.shards is None
+            else DividedCores.of(image).kind
+        )
+        self.result = result
+
+    def footprint(self) -> Footprint:
+        """Footprint of the sequence of programs."""
+        image, sizes = self.image, self.convolution
+        self.programs: list[Footprint] = []
+        placed = self._placed()
+        in_rows = image.layout is Layout.ROW_MAJOR
+        in_blocks = placed.memory_layout != "height_sharded"
+        automatic = sizes.is_product and self.is_automatic
+        if sizes.is_product and in_rows and (automatic or (placed != image and in_blocks)):
+            image = image.with_(layout=Layout.TILE)
+            placed = placed.with_(layout=Layout.TILE)
+            self._run(sorted_rows(self.image, image), image)
+        if automatic:
+            out = self._between()
+            self._run(self._automatic_product(image), image, out)
+            if out != self.result:
+                self._run(moved(out, self.result, self.chip), image, out, self.result)
+        else:
+            if placed != image:
+                self._run(moved(image, placed, self.chip), image, placed)
+            self._of_shards(placed)
+        return Footprint(
+            max(program.buffers for program in self.programs),
+            max(program.tensors for program in self.programs),
+        )
+
+    @property
+    def chip(self) -> ChipDescription:
+        """The chip that the programs run on."""
+        return default_system(self.setting.arch).chip
+
+    def _run(self, buffers: int, *tensors: TensorPlacement | int) -> None:
+        """A program, and what is in L1 while it runs besides the image."""
+        freed = self.convolution.config.deallocate_activation
+        keeps = self.image not in tensors and not (freed and self.programs)
+        live = (*tensors, self.image) if keeps else tensors
+        banks = self.setting.grid.cores
+        rounded = self.chip.noc_dram_address_align_bytes
+        size = sum(
+            tensor if isinstance(tensor, int) else allocated_bytes(tensor, banks, rounded)
+            for tensor in live
+        )
+        self.programs.append(Footprint(buffers, size))
+
+    def _of_shards(self, placed: TensorPlacement) -> None:
+        """Derives sizes for a sharded image."""
+        sizes, result = self.convolution, self.result
+        cores = DividedCores.of(placed)
+        outputs = division.output_cores(sizes, cores, self.setting.grid)
+        assert placed.shards is not None
+        alignment = division.channel_alignment(
+            cores.kind, placed.layout, sizes.is_product, placed.shards.shape[1]
+        )
+        inner = align_up(sizes.in_channels, cores.across * alignment)
+        plan = Plan(self.setting, sizes, placed.data_type, cores, outputs, inner)
+        word = sizes.config.output_layout
+        pages = result.layout if word is not None else Layout.TILE
+        plain = result.with_(layout=pages, shape=(1, 1, sizes.out_pixels, sizes.out_channels))
+        computed = division.output_shards(sizes, plain, outputs)
+        source: TensorPlacement | int = placed
+        if sizes.is_product:
+            tiles = placed.with_(layout=Layout.TILE)
+            if placed.layout is Layout.ROW_MAJOR:
+                self._run(0, placed, tiles)
+            source = tiles
+            self._run(plan.product(tiles, computed.with_(layout=Layout.TILE)), tiles, computed)
+        else:
+            if self._has_halo(placed):
+                pixels = most_pixels(sizes, plan.shard_height(outputs.down))
+                rows = placed.shards.shape[1] * element_bytes(placed.data_type)
+                source = pixels * align_up(rows, ROW_ALIGNMENT)
+                self._run(_halo(placed), placed, source)
+            self._run(plan.buffers(computed.with_(layout=Layout.TILE)), source, computed)
+        if result != computed and result.buffer_type == "l1":
+            self._run(moved(computed, result, self.chip), source, computed, result)
+
+    def _between(self) -> TensorPlacement:
+        """The result of a product of interleaved matrices, before it is moved."""
+        sizes = self.convolution
+        shape = 1, 1, sizes.out_pixels, sizes.out_channels
+        return TensorPlacement(shape, self.result.data_type, Layout.TILE)
+
+    def _has_halo(self, placed: TensorPlacement) -> bool:
+        by_width = placed.memory_layout == "width_sharded"
+        in_rows = placed.layout is Layout.ROW_MAJOR
+        return not (by_width and in_rows) or any(self.convolution.padding)
+
+    def _placed(self) -> TensorPlacement:
+        """The image where it is convolved (get_conv_padded_input_shape_and_mem_config)."""
+        image, sizes = self.image, self.convolution
+        kind: MemoryLayout = self.kind
+        config = sizes.config
+        orientation = _orientation(sizes)
+        shards = image.shards
+        anew = shards is None
+        width = None if shards is None else shards.shape[1]
+        scheme = image.memory_layout
+        alignment = division.channel_alignment(scheme, image.layout, sizes.is_product, width)
+        if shards is not None:
+            given = DividedCores.of(image)
+            anew = scheme != "block_sharded" and given.orientation is not Orientation.ROW_MAJOR
+            anew = anew or shards.shape[1] % alignment != 0
+            if sizes.is_product:
+                if (
+                    scheme == "block_sharded"
+                    and sizes.in_channels != given.across * shards.shape[1]
+                ):
+                    anew, kind = True, "block_sharded"
+                anew = anew or shards.shape[0] % TILE_SIDE != 0
+            if config.override_sharding_config and config.core_grid is not None:
+                turned = kind == "block_sharded" and orientation is not given.orientation
+                other = config.core_grid.ranges != given.ranges or kind != scheme
+                anew = anew or other or turned
+        if not (anew or config.reshard_if_not_optimal):
+            return image
+        if config.override_sharding_config and config.core_grid is not None:
+            turned = orientation if kind == "block_sharded" else Orientation.ROW_MAJOR
+            cores = DividedCores(kind, config.core_grid.ranges, turned)
+        else:
+            cores = division.input_cores(sizes, kind, alignment, self.setting.grid, orientation)
+        if shards is not None and not anew and cores == DividedCores.of(image):
+            return image
+        alignment = division.channel_alignment(kind, image.layout, sizes.is_product)
+        return division.image_shards(sizes, image, cores, alignment)
+
+    def _automatic_product(self, image: TensorPlacement) -> int:
+        """A product of interleaved matrices."""
+        sizes, setting = self.convolution, self.setting
+        channels = align_up(sizes.in_channels, TILE_SIDE)
+        outputs = align_up(sizes.out_channels, TILE_SIDE)
+        plain = TensorPlacement((1, 1, channels, outputs), setting.weight, Layout.TILE)
+        bias = (plain.with_(shape=(1, 1, 1, outputs)),) if setting.has_bias else ()
+        left = image.with_(shape=(1, 1, sizes.in_pixels, channels))
+        result = TensorPlacement(
+            (1, 1, sizes.out_pixels, outputs), self.result.data_type, Layout.TILE
+        )
+        compute = ComputeConfig(
+            fp32_dest_acc_en=setting.wide_sums, packer_l1_acc=setting.gathers_sums
+        )
+        call = LibraryCall("linear", (left, plain, *bias), (result,), {COMPUTE_CONFIG: compute})
+        return product_call_buffers(call, setting.grid, setting.space)
+
+
+def _halo(placed: TensorPlacement) -> int:
+    """untilize_with_halo_program_factory.cpp: rows of padding of two readers; tiles become rows."""
+    assert placed.shards is not None
+    element = element_bytes(placed.data_type)
+    width = placed.shards.shape[1]
+    padding = 2 * align_up(width * element, 16)
+    if placed.layout is Layout.ROW_MAJOR:
+        return padding
+    return padding + 4 * tiles_along(width) * TILE_SIDE * TILE_SIDE * element
+
+
+# Work of the programs of convolutions and pools.
+
+
+def convolved(chip: Machine, call: LibraryCall) -> Work:
+    """A product whose left factor is gathered from an image in L1: in DRAM it comes as slices
+    through L1, by programs of their own."""
+    image, weights = call.operands[0], call.operands[1]
+    result = call.result
+    groups = int(call.attributes.get("groups", 1))
+    inner_elements = prod(weights.shape[1:]) if len(weights.shape) == 4 else weights.shape[-2]
+    channels = result.shape[-1]
+    inner = tiles_along(inner_elements * groups) or 1
+    rows = tiles_along(prod(result.shape[:-1]))
+    columns = tiles_along(channels)
+    kernel = prod(weights.shape[2:]) if len(weights.shape) == 4 else 1
+    in_place = image.shards is not None and result.shards is not None
+    cores = result.shards.cores if result.shards is not None else min(chip.description.cores, rows)
+    work = Work(min(cores, chip.description.cores))
+    count = -(-rows * columns // work.cores) * inner
+    passes = products.fidelity_passes(call)
+    # Rows of windows are copied in L1, and tilized, before they are multiplied.
+    gathered = -(-rows // work.cores) * inner if kernel > 1 else 0
+    work.movement_cycles = gathered * TILE_SIDE * chip.speed.transaction // 4
+    work.engine_cycles = int(
+        count * max(chip.speed.tile_product * passes, 40)
+        + gathered * chip.pass_cycles([image])
+        + -(-rows * columns // work.cores) * chip.pass_cycles([result])
+    )
+    traffic(work, call)
+    work.launches = 1 if in_place and kernel == 1 else 3 if in_place else 5 if kernel > 1 else 1
+    if not in_place and kernel > 1:
+        work.noc_bytes += 2 * (whole_bytes(image) + whole_bytes(result))
+    if call.name == "conv2d":
+        found = convolution_footprint(call, chip.grid, chip.speed.usable_l1, chip.description.arch)
+        work.circular_buffers = found.buffers
+        own = sum(bank_bytes(placement, chip.description) for placement in (image, result))
+        work.intermediates = max(found.tensors - own, 0)
+        if image.buffer_type == "dram":
+            # It is cut so that all of it fits.
+            room = chip.speed.usable_l1 - found.buffers - own
+            work.intermediates = max(min(work.intermediates, room), 0)
+        if in_place and work.intermediates:
+            # The image becomes rows, beside those of its neighbours.
+            work.noc_bytes += work.intermediates * work.cores
+            work.engine_cycles += -(-tiles(image) // work.cores) * chip.pass_cycles([image])
+        return work
+    work.circular_buffers = min(
+        inner * 2 * tile_bytes(result) + 4 * inner_elements * 64, chip.speed.usable_l1 // 2
+    )
+    return work
+
+
+def pooled(chip: Machine, call: LibraryCall) -> Work:
+    kernel = prod(call.attributes.get("kernel_size", (1,)))
+    units = max(tiles(call.operands[0]), tiles(call.result))
+    cores = cores_of(chip, call, units)
+    work = Work(cores, 16_640, launches=4)
+    traffic(work, call)
+    work.movement_cycles = -(-tiles(call.result) // cores) * TILE_SIDE * kernel * 8
+    work.engine_cycles = -(-tiles(call.result) // cores) * kernel * chip.pass_cycles([call.result])
+    description = chip.description
+    work.intermediates = pool_tensors(call, description, shards_of_pool(call, description))
+    if call.operands[0].buffer_type == "dram":
+        # It is cut so that all of it fits.
+        room = chip.speed.usable_l1 - pool_buffers(call, description)
+        room -= bank_bytes(call.result, description)
+        work.intermediates = max(min(work.intermediates, room), 0)
+    return work

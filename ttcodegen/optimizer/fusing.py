@@ -1,0 +1,286 @@
+"""Fusion of TTNN calls: QKV projections and activations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from ttcodegen.dialects.core.datatypes import bf16, element_of, f32, shape_of, tensor_type
+from ttcodegen.dialects.operations.attribute_kinds import STRING
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.tile import TILE_SIDE
+from ttcodegen.dialects.ttnn.program_configs import Conv2dConfig, FusedActivation, config_attribute
+from ttcodegen.ops.attention.heads import MOST_USERS
+from ttcodegen.ops.core.builder import OpBuilder
+from ttcodegen.ops.core.definition import has_trait
+from ttcodegen.ops.core.traits import Trait
+from ttcodegen.ops.dialects import ttnn_op_classes
+from ttcodegen.ops.elementwise.unary import ACTIVATIONS
+from ttcodegen.ops.movement.data_movement import reshaped
+from ttcodegen.optimizer.overrides.overrides import FunctionOverrides, overrides_of
+from ttcodegen.optimizer.rewrites import RESHAPES
+from ttcodegen.transforms.const_eval import constant_values
+from ttcodegen.transforms.rewriting import body_of, erase_dead
+
+# Queries, keys and values of one input become one product, which the library splits into heads:
+# those of a sequence as matrices, those of one token of each user on a core for each user.
+
+HEADS_FIRST = [0, 2, 1, 3]
+
+
+@dataclass(frozen=True)
+class FuseProjections(ModulePass):
+    """Weights that are constant are put side by side once, and the input is read once."""
+
+    name = "ttnn-fuse-projections"
+
+    overrides: str = ""
+    """The text of a file of overrides: some say that a call is to stay apart."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.walk():
+            if isinstance(function, FuncOp):
+                given = overrides_of(self.overrides, function)
+                for group in _groups(function):
+                    if not given.keeps_apart(*(op for p in group for op in (p.heads, p.product))):
+                        _fuse(body_of(function), group)
+                erase_dead(function)
+
+
+@dataclass(frozen=True)
+class _Projection:
+    """`permute(reshape(linear(x, weight, bias)))`: heads of one input; without the permutation
+    those of one token of each user."""
+
+    heads: CatalogueOp
+    product: CatalogueOp
+    users: int
+    """Or sequences."""
+    positions: int
+    """Of each of them; 0 of one token, whose heads are rows of a matrix."""
+    count: int
+    """Number of heads."""
+    size: int
+    """The numbers of a head."""
+
+
+def _projection(op: Operation, constants: set[SSAValue]) -> _Projection | None:
+    if not isinstance(op, CatalogueOp):
+        return None
+    name = op.definition.short_name
+    if name == "permute" and op.parameter("permutation") == HEADS_FIRST:
+        users, count, positions, size = op.result_shape
+    elif (decoded := _heads_of_tokens(op)) is not None:
+        if _heads_of_tokens(op.operands[0].owner) is not None:
+            return None  # The same heads, only once more.
+        (users, count, size), positions = decoded, 0
+    else:
+        return None
+    if size % TILE_SIDE or users < 1:
+        return None
+    value = op.operands[0]
+    while isinstance(value.owner, CatalogueOp) and value.owner.definition.short_name in RESHAPES:
+        value = value.owner.operands[0]
+    product = value.owner
+    if not isinstance(product, CatalogueOp) or len(shape_of(value.type)) < 2:
+        return None
+    if not has_trait(product, Trait.MATRIX_PRODUCT):
+        return None
+    settings = ("transpose_a", "activation", "dtype")
+    if any(product.parameter(name) for name in settings):
+        return None
+    fits = shape_of(value.type)[-1] == count * size and len(product.shape("b")) == 2
+    fixed = all(operand in constants for operand in product.operands[1:])
+    if not fits or not fixed:
+        return None
+    return _Projection(op, product, users, positions, count, size)
+
+
+def _heads_of_tokens(op: Operation | Block) -> tuple[int, int, int] | None:
+    """Users, heads and their size where a reshape makes heads (users, heads, size) of rows, with
+    dimensions of one element anywhere before; None of others."""
+    if not isinstance(op, CatalogueOp) or op.definition.short_name not in RESHAPES:
+        return None
+    shape = op.result_shape
+    users = [size for size in shape[:-2] if size != 1]
+    if len(shape) < 3 or len(users) > 1 or element_of(op.results[0].type) not in (bf16, f32):
+        return None
+    found = (users[0] if users else 1, shape[-2], shape[-1])
+    rows = shape_of(op.operands[0].type)
+    whole = rows[-1:] == (found[1] * found[2],) and prod(rows[:-1]) == found[0]
+    fits = 1 <= found[1] <= TILE_SIDE and 1 <= found[0] <= MOST_USERS
+    return found if whole and fits else None
+
+
+def _groups(function: FuncOp) -> Iterator[list[_Projection]]:
+    """Three projections each of one input: one of the query, two of as many heads."""
+    constants = constant_values(function)
+    found: dict[object, list[_Projection]] = {}
+    for op in body_of(function).ops:
+        projection = _projection(op, constants)
+        if projection is not None:
+            product = projection.product
+            key = (
+                product.operands[0],
+                product.definition.short_name,
+                product.parameter("transpose_b"),
+                product.parameter("compute_config"),
+                (projection.users, projection.positions, projection.size),
+                str(element_of(projection.heads.results[0].type)),
+                len(product.operands),
+            )
+            found.setdefault(key, []).append(projection)
+    for group in found.values():
+        counts = sorted({projection.count for projection in group})
+        if len(group) == 3 and len(counts) <= 2:
+            group.sort(key=lambda p: -p.count)
+            if group[1].count == group[2].count:
+                yield group
+
+
+def _fuse(block: Block, group: list[_Projection]) -> None:
+    first = min((p.heads for p in group), key=lambda op: _index(block, op))
+    needed = [operand for p in group for operand in p.product.operands[1:]]
+    for value in needed:
+        _move_before(block, value, first)
+    builder = OpBuilder(ttnn_op_classes(), lambda made: block.insert_op_before(made, first))
+    product = group[0].product
+    builder.origin = product
+    across = 0 if product.parameter("transpose_b") else 1
+    weight = _side_by_side(builder, [p.product.operands[1] for p in group], across)
+    operands = [product.operands[0], weight]
+    if len(product.operands) > 2:
+        rows = [p.product.operands[2] for p in group]
+        flat = [reshaped(builder, row, (1, shape_of(row.type)[-1])) for row in rows]
+        operands.append(_side_by_side(builder, flat, 1))
+    width = shape_of(weight.type)[across]
+    element = element_of(product.results[0].type)
+    made = builder.emit(
+        product.definition.short_name,
+        operands,
+        tensor_type(element, (*product.result_shape[:-1], width)),
+        transpose_b=product.parameter("transpose_b"),
+        compute_config=product.parameter("compute_config"),
+    )
+    results = [
+        reshaped(builder, result, projection.heads.result_shape)
+        for projection, result in zip(group, _split(builder, made, group), strict=True)
+    ]
+    for projection, result in zip(group, results, strict=True):
+        result.name_hint = projection.heads.results[0].name_hint
+        Rewriter.replace_op(projection.heads, [], [result])
+
+
+def _split(builder: OpBuilder, made: SSAValue, group: list[_Projection]) -> Sequence[SSAValue]:
+    """Queries, keys and values out of the rows of their product."""
+    query, key, _ = group
+    width = shape_of(made.type)[-1]
+    counts = {
+        "num_heads": query.count,
+        "num_kv_heads": None if key.count == query.count else key.count,
+    }
+    if query.positions:
+        rows = reshaped(builder, made, (query.users, query.positions, width))
+        return builder.emit_op(
+            "split_query_key_value_and_split_heads",
+            [rows, None],
+            [p.heads.results[0].type for p in group],
+            **counts,
+            transpose_key=False,
+        ).results
+    element = element_of(made.type)
+    return builder.emit_op(
+        "nlp_create_qkv_heads_decode",
+        [builder.reshape(made, [1, 1, query.users, width])],
+        [tensor_type(element, (1, p.users, p.count, p.size)) for p in group],
+        **counts,
+    ).results
+
+
+def _side_by_side(builder: OpBuilder, values: list[SSAValue], dim: int) -> SSAValue:
+    shape = list(shape_of(values[0].type))
+    shape[dim] = sum(shape_of(value.type)[dim] for value in values)
+    return builder.emit("concat", [values], tensor_type(element_of(values[0].type), shape), dim=dim)
+
+
+def _index(block: Block, op: Operation) -> int:
+    return block.get_operation_index(op)
+
+
+def _move_before(block: Block, value: SSAValue, anchor: Operation) -> None:
+    """Moves what makes a constant before an op."""
+    op = value.owner
+    if not isinstance(op, Operation) or _index(block, op) < _index(block, anchor):
+        return
+    for operand in op.operands:
+        _move_before(block, operand, anchor)
+    op.detach()
+    block.insert_op_before(op, anchor)
+
+
+# Activations that only change what a product or a convolution gives become part of that call.
+
+PARAMETERS = {"gelu": (0.0,)}
+"""Parameters that select the exact form of an activation."""
+
+
+@dataclass(frozen=True)
+class FuseActivations(ModulePass):
+    """`relu`, `gelu`, `silu` and `sigmoid` of the result of a call without other uses."""
+
+    name = "ttnn-fuse-activations"
+
+    overrides: str = ""
+    """The text of a file of overrides: some say that a call is to stay apart."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.walk():
+            if isinstance(function, FuncOp):
+                given = overrides_of(self.overrides, function)
+                for inner in list(function.walk()):
+                    if isinstance(inner, CatalogueOp):
+                        _fuse_activations(inner, given)
+
+
+def _fuse_activations(op: CatalogueOp, given: FunctionOverrides) -> None:
+    name = op.definition.short_name
+    if name not in ACTIVATIONS or len(op.operands) != 1:
+        return
+    value = op.operands[0]
+    made = value.owner
+    if not isinstance(made, CatalogueOp) or len(list(value.uses)) != 1:
+        return
+    if given.keeps_apart(op, made):
+        return
+    if value.type != op.results[0].type or not _take(made, name):
+        return
+    value.name_hint = op.results[0].name_hint or value.name_hint
+    Rewriter.replace_op(op, [], [value])
+
+
+def _take(op: CatalogueOp, name: str) -> bool:
+    """True if a call can apply the activation, which it then does."""
+    kind = op.definition.short_name
+    activation = FusedActivation(name, PARAMETERS.get(name, ()))
+    if kind == "conv2d":
+        config = cast("Conv2dConfig", op.parameter("conv2d_config") or Conv2dConfig())
+        if config.fused_activation is not None:
+            return False
+        fused = replace(config, fused_activation=activation)
+        op.properties["conv2d_config"] = config_attribute(fused)
+        return True
+    if has_trait(op, Trait.MATRIX_PRODUCT) and op.parameter("activation") is None:
+        if op.parameter("matmul_program_config") is not None:
+            return False
+        op.properties["activation"] = STRING.encode(name)
+        return True
+    return False

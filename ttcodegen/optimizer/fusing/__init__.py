@@ -1,1 +1,0 @@
-"""Rewrites of TTNN calls into fused ones."""

@@ -1,0 +1,199 @@
+"""Core assignment of decode attention, and program configs of sharded norms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ttcodegen.dialects.ttcore.shards import CoreRange, Shards
+from ttcodegen.dialects.ttcore.tile import TILE_SIDE, tiles_along
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
+from ttcodegen.dialects.ttnn.program_configs import SDPA, CoreGrid, LayerNormSharded
+from ttcodegen.layout.collapse import align_up
+from ttcodegen.layout.placements import tile_bytes
+from ttcodegen.ops.attention.primitives import CONFIGURED_CORES, DecodeCores, default_chunk
+from ttcodegen.optimizer.call import BF16_TILE, LibraryCall
+from ttcodegen.optimizer.programs.matmul import divisors
+
+# Attention of one token of each user: which cores take which keys, and what their L1 holds.
+#
+# The rules are those of sdpa_decode_program_factory.cpp and sdpa_decode.cpp of tt-metal.
+
+DECODING = (
+    "scaled_dot_product_attention_decode",
+    "paged_scaled_dot_product_attention_decode",
+)
+DYNAMIC_CHUNK = 8
+"""Tiles of a chunk whose size the kernels choose: as many as the registers hold."""
+HALF_TILE_HEADS = 16
+"""With so many heads of queries at most, tiles are halved."""
+STICK = 32
+"""Bytes that a row of positions or of a page table takes at least."""
+
+
+@dataclass(frozen=True)
+class DecodeAttention:
+    """Core assignment of a decode attention call."""
+
+    users: int
+    heads: int
+    """Of queries."""
+    key_heads: int
+    keys: int
+    """Positions of each user."""
+    depth: int
+    """Tiles of a head."""
+    chunk: int
+    """Keys that are taken at a time; 0 if the kernels choose."""
+    cores_per_head: int
+    heads_per_core: int
+    is_causal: bool
+
+    @staticmethod
+    def of(call: LibraryCall, cores: int) -> DecodeAttention:
+        """The distribution of a call on a device of so many cores."""
+        query, key = call.operands[:2]
+        users, heads = query.shape[1:3]
+        key_heads, keys = key.shape[1:3]
+        paged = call.name.startswith("paged")
+        if paged:
+            keys *= call.operands[3].shape[-1]
+        config = call.program_config
+        most = cores
+        chunk = 0 if paged else default_chunk(keys)
+        if isinstance(config, SDPA):
+            cores = config.compute_with_storage_grid_size.cores
+            most = config.max_cores_per_head_batch or CONFIGURED_CORES
+            chunk = config.k_chunk_size or chunk
+        dealt = DecodeCores(users, key_heads, cores, most)
+        causal = paged or bool(call.attributes.get("is_causal", True))
+        return DecodeAttention(
+            users,
+            heads,
+            key_heads,
+            keys,
+            tiles_along(query.shape[3]),
+            chunk,
+            dealt.per_head,
+            dealt.heads_per_core,
+            causal,
+        )
+
+    @property
+    def rows(self) -> int:
+        """Tiles of the heads of a user's query."""
+        return tiles_along(self.heads)
+
+    @property
+    def chunk_tiles(self) -> int:
+        """Tiles of keys that are taken at a time."""
+        return self.chunk // TILE_SIDE or DYNAMIC_CHUNK
+
+    @property
+    def active_cores(self) -> int:
+        """The cores that have keys."""
+        return self.users * self.cores_per_head * self.key_heads // self.heads_per_core
+
+    @property
+    def steps(self) -> int:
+        """Chunks that the busiest core takes, one after the other."""
+        chunks = -(-tiles_along(self.keys) // self.chunk_tiles)
+        return -(-chunks // self.cores_per_head) * self.heads_per_core
+
+    @property
+    def rounds(self) -> int:
+        """Number of tree reduction rounds over the cores of a head."""
+        return (self.cores_per_head - 1).bit_length()
+
+    def circular_buffers(self, call: LibraryCall) -> int:
+        """Bytes of each L1."""
+        query, key, value = call.operands[:3]
+        halved = self.is_causal and self.heads <= HALF_TILE_HEADS and query.data_type.mlir == "bf16"
+        small = BF16_TILE // 2 if halved else BF16_TILE
+        of_query = tile_bytes(query) // (2 if halved else 1)
+        out, scores = self.rows * self.depth, self.rows * self.chunk_tiles
+        mask = self._mask(call)
+        of_mask = BF16_TILE if mask is None else tile_bytes(mask)
+        size = 2 * out * of_query
+        size += 2 * self.chunk_tiles * self.depth * (tile_bytes(key) + tile_bytes(value))
+        size += scores * (of_mask // (2 if halved else 1)) + scores * small
+        # The sums so far three times and those that go out, and statistics of their rows.
+        size += 4 * out * small + 11 * self.rows * small
+        size += 2 * small + BF16_TILE
+        size += (out + 2 * self.rows) * (self.cores_per_head - 1) * small
+        if call.attributes.get("sliding_window_size"):
+            size += scores * (of_mask // (2 if halved else 1))
+        if call.result.shards is None:
+            size += out * tile_bytes(call.result)
+        numbers = (p for p in call.operands[3:] if not p.data_type.is_float)
+        return size + sum(align_up(4 * p.shape[-1], STICK) for p in numbers)
+
+    def _mask(self, call: LibraryCall) -> TensorPlacement | None:
+        """Placement of the attention mask."""
+        return next((p for p in call.operands[3:] if len(p.shape) == 4), None)
+
+
+# The program configurations of normalisations whose rows are sharded.
+
+MOST_NORM_SUBBLOCK = 4
+"""Tiles of 32 bits that the registers hold, in which normalisations sum up by default."""
+
+
+def norm_misfit(source: TensorPlacement, config: LayerNormSharded) -> str | None:
+    """Returns why a row normalization cannot have a config, or None.
+
+    The rules are measured with tt-metal for the placement of its input.
+    """
+    fitting = norm_config(source)
+    if source.shards is not None and not source.shards.is_rectangle:
+        return "the cores of its operand's shards are no rectangle"
+    if fitting is None or source.shards is None:
+        return "its operand has no shards by width or blocks that its tiles fill"
+    if (config.block_h, config.block_w) != (fitting.block_h, fitting.block_w):
+        blocks = f"{fitting.block_h}x{fitting.block_w}"
+        return f"blocks of {config.block_h}x{config.block_w} tiles are not its shards of {blocks}"
+    box, grid = source.shards.bounding_box(), config.compute_with_storage_grid_size
+    if grid.columns < box.columns or grid.rows < box.rows:
+        return f"its shards are on {box.columns}x{box.rows} cores"
+    if config.subblock_w > MOST_NORM_SUBBLOCK:
+        return f"a subblock has {MOST_NORM_SUBBLOCK} tiles at most"
+    return None
+
+
+def on_rectangle(source: TensorPlacement, grid: CoreGrid) -> TensorPlacement | None:
+    """Rows sharded by width over as many cores as fill a rectangle of the grid and divide the
+    tiles of a row; None if that is a single core, or there are several rows of shards.
+
+    Programs that shard by width fill the grid row by row: on 11 or 13 columns few counts of cores
+    are a rectangle, which the normalisations of tt-metal ask for."""
+    if source.shards is None or source.memory_layout != "width_sharded":
+        return None
+    height, width = source.collapsed_shape()
+    boxes = {
+        columns * rows: CoreGrid(columns, rows)
+        for rows in range(grid.rows, 0, -1)
+        for columns in range(1, grid.columns + 1)
+    }
+    across = max((n for n in divisors(width) if n in boxes), default=1)
+    if across == 1:
+        return None
+    box = boxes[across]
+    cores = (CoreRange(0, 0, box.columns - 1, box.rows - 1),)
+    shape = (height * TILE_SIDE, width // across * TILE_SIDE)
+    return source.sharded("width_sharded", Shards(shape, cores))
+
+
+def norm_config(source: TensorPlacement) -> LayerNormSharded | None:
+    """The configuration of a normalisation whose rows are divided among several cores; None if the
+    library takes no such shards (layernorm_device_operation.cpp of tt-metal)."""
+    shards = source.shards
+    if shards is None or source.memory_layout == "height_sharded" or not shards.is_rectangle:
+        return None
+    height, width = source.collapsed_shape()
+    block_h, block_w = (size // TILE_SIDE for size in shards.shape)
+    box = shards.bounding_box()
+    across = shards.cores if source.memory_layout == "width_sharded" else box.columns
+    down = 1 if source.memory_layout == "width_sharded" else box.rows
+    if block_w * across != width or block_h * down != height:
+        return None
+    sub_w = max(d for d in divisors(block_w) if d <= MOST_NORM_SUBBLOCK)
+    return LayerNormSharded(CoreGrid(box.columns, box.rows), sub_w, block_h, block_w)

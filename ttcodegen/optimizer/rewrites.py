@@ -1,0 +1,521 @@
+"""Rewrites before layouts are assigned: rows, decode forms, fidelity, weight types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from ttcodegen.dialects.core.datatypes import DataType, bf16, element_of, f32, shape_of, tensor_type
+from ttcodegen.dialects.operations.attribute_kinds import INTEGER, INTEGERS
+from ttcodegen.dialects.operations.compute_config import (
+    ComputeConfig,
+    ComputeConfigAttr,
+    MathFidelity,
+)
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.shards import Layout, Memory
+from ttcodegen.dialects.ttcore.tile import TILE_SIDE
+from ttcodegen.dialects.ttnn.placement import declared_data_type, placed_type, placement_of
+from ttcodegen.foundation.diagnostics import copy_source_offset
+from ttcodegen.layout.placements import TiledShape
+from ttcodegen.ops.attention.heads import MOST_USERS
+from ttcodegen.ops.attention.paged_kv_cache import MOST_USERS as MOST_CACHED
+from ttcodegen.ops.attention.paged_kv_cache import write_rows
+from ttcodegen.ops.core.builder import OpBuilder
+from ttcodegen.ops.core.calls import COMPUTE_CONFIG_ATTRIBUTE
+from ttcodegen.ops.core.definition import call_kind, has_trait
+from ttcodegen.ops.core.traits import CallKind, Trait
+from ttcodegen.ops.dialects import ttnn_op_classes
+from ttcodegen.ops.elementwise import binary as elementwise_binary
+from ttcodegen.ops.elementwise import unary as elementwise_unary
+from ttcodegen.ops.movement.data_movement import reshaped, suits_rows
+from ttcodegen.optimizer.cost.calls import apply_if_faster
+from ttcodegen.transforms.const_eval import constant_values, is_const_eval
+from ttcodegen.transforms.rewriting import body_of, erase_dead, keep, rebuild
+
+# Computes on rows in a layout without padding, instead of reshaping tensors in between.
+#
+# A tensor of 32x1x8192 takes 32 times as many tiles as its rows, 32x8192, do; one of 8x56x56x64
+# is not what a convolution gave, and bringing it there moves every element. What is computed
+# element by element, or row by row, gives the same for any arrangement of the rows.
+
+Shape = tuple[int, ...]
+
+RESHAPES = ("reshape", "reshape_row_major")
+MUCH_PADDING = 4
+"""Ratio of tile bytes to row bytes above which a result is returned in rows."""
+ALONG_ROWS = frozenset({"concat", "slice_static"})
+"""Ops that work on each row alone if they work along the last dimension; so do normalizations."""
+
+
+@cache
+def elementwise() -> frozenset[str]:
+    """The calls that compute each element from those in its place."""
+    rows = (*elementwise_unary.ROWS, *elementwise_binary.ROWS)
+    return frozenset({*(row.ttnn or row.name for row in rows), "typecast"})
+
+
+@dataclass(frozen=True)
+class DenseRows(ModulePass):
+    """Moves reshapes after ops that work row by row, and cancels them, where that saves time: what
+    is won on some tensors is lost where others are reshaped to go with them."""
+
+    name = "ttnn-dense-rows"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        apply_if_faster(ctx, op, RESHAPES, _arrange)
+
+
+def _arrange(function: FuncOp) -> None:
+    classes = ttnn_op_classes()
+    rows = _Rows()
+    rebuild(function, lambda insert, m: OpBuilder(classes, insert, m), rows.rewrite)
+    _join_reshapes(function)
+    _return_rows(function)
+    erase_dead(function)
+
+
+def _return_rows(function: FuncOp) -> None:
+    """Results that would be little but padding in tiles are returned in rows."""
+    made = ttnn_op_classes()["reshape_row_major"]
+    terminator = body_of(function).last_op
+    for value in () if terminator is None else tuple(terminator.operands):
+        op = value.owner
+        if isinstance(op, CatalogueOp) and op.definition.short_name == "reshape":
+            source, result = op.shape("input"), op.result_shape
+            if (
+                TiledShape(result).tiles >= MUCH_PADDING * TiledShape(source).tiles
+                and value.has_one_use()
+            ):
+                in_rows = made.create(
+                    operands=op.operands, result_types=[value.type], properties=op.properties
+                )
+                copy_source_offset(op, in_rows)
+                in_rows.results[0].name_hint = value.name_hint
+                Rewriter.replace_op(op, in_rows)
+
+
+def _join_reshapes(function: FuncOp) -> None:
+    """A reshape of what only it uses of another reshape is one of what that had."""
+    for op in body_of(function).ops:
+        if not isinstance(op, CatalogueOp) or op.definition.short_name != "reshape":
+            continue
+        before = op.operands[0].owner
+        if (
+            isinstance(before, CatalogueOp)
+            and before.definition.short_name == "reshape"
+            and before.results[0].has_one_use()
+        ):
+            op.operands[0] = before.operands[0]
+
+
+@dataclass
+class _Rows:
+    """Rewrites one function."""
+
+    dense: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    """For values that were reshaped, what holds the same rows with less padding, or as little."""
+
+    def rewrite(self, builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
+        name = op.definition.short_name
+        operands = [builder[value] for value in op.operands]
+        if name in RESHAPES:
+            return [self._reshaped(builder, op, operands[0])]
+        if name == "slice_static" and (made := self._row_of_each(builder, op, operands[0])):
+            return [made]
+        if len(op.results) == 1 and self._works_on_rows(op):
+            made = self._computed(builder, op, operands)
+            if made is not None:
+                return [made]
+        keep(builder, op, operands)
+        return op.results
+
+    def _reshaped(self, builder: OpBuilder, op: CatalogueOp, value: SSAValue) -> SSAValue:
+        source = self.dense.get(value, value)
+        shape = op.result_shape
+        if shape_of(source.type) == shape:
+            return source
+        squeezed = _without_single_rows(shape)
+        if source is value and shape[-1:] != shape_of(value.type)[-1:] and squeezed is not None:
+            source = reshaped(builder, value, squeezed)
+            result: SSAValue = reshaped(builder, source, shape)
+        elif source is value:
+            keep(builder, op, [value])
+            result = op.results[0]
+        else:
+            result = reshaped(builder, source, shape)
+        self._remember(result, source)
+        return result
+
+    def _remember(self, value: SSAValue, source: SSAValue) -> None:
+        """`source` replaces `value` if it has the same rows and no more padding."""
+        shape, other = shape_of(value.type), shape_of(source.type)
+        if len(shape) > 1 and len(other) > 1 and shape[-1] == other[-1]:
+            if TiledShape(other).tiles <= TiledShape(shape).tiles:
+                self.dense[value] = source
+
+    def _works_on_rows(self, op: CatalogueOp) -> bool:
+        name, rank = op.definition.short_name, len(op.result_shape)
+        if rank < 2 or op.definition.in_place is not None:
+            return False
+        if name in elementwise() or name == "where":
+            return True
+        if name not in ALONG_ROWS and call_kind(name) is not CallKind.NORMALIZATION:
+            return False
+        if name in ("softmax", "concat"):
+            dimension: int = op.parameter("dimension" if name == "softmax" else "dim")
+            return dimension % rank == rank - 1
+        if name == "slice_static":
+            begins, ends, steps = (op.parameter(key) for key in ("begins", "ends", "step"))
+            return all(
+                (begin, end, step) == (0, size, 1)
+                for begin, end, step, size in zip(
+                    begins[:-1], ends[:-1], steps[:-1], op.shape("input")[:-1], strict=True
+                )
+            )
+        return True
+
+    def _computed(
+        self, builder: OpBuilder, op: CatalogueOp, operands: Sequence[SSAValue]
+    ) -> SSAValue | None:
+        """The result as a reshape of what was computed on dense rows; None if nothing is won."""
+        shape = op.result_shape
+        found = [self.dense[value] for value in operands if value in self.dense]
+        found = [v for v in found if prod(shape_of(v.type)[:-1]) == prod(shape[:-1])]
+        if not found:
+            return None
+        rows = min(
+            (shape_of(value.type)[:-1] for value in found), key=lambda s: TiledShape((*s, 1)).tiles
+        )
+        dense_shape = (*rows, shape[-1])
+        if TiledShape(dense_shape).tiles > TiledShape(shape).tiles:
+            return None
+        taken: list[SSAValue] = []
+        for value in operands:
+            arranged = self._arranged(builder, value, shape, rows)
+            if arranged is None:
+                return None
+            taken.append(arranged)
+        made = type(op).create(
+            operands=taken,
+            result_types=[tensor_type(element_of(op.results[0].type), dense_shape)],
+            properties={**op.properties, **_on_rows(op, len(dense_shape), taken[0])},
+            attributes=op.attributes,
+            location=op.location,
+        )
+        made.source_offset = op.source_offset
+        builder.insert(made)
+        made.results[0].name_hint = op.results[0].name_hint
+        result = reshaped(builder, made.results[0], shape)
+        if result is not made.results[0]:
+            self.dense[result] = made.results[0]
+        return result
+
+    def _row_of_each(self, builder: OpBuilder, op: CatalogueOp, value: SSAValue) -> SSAValue | None:
+        """One row of each matrix of a batch, as rows of the matrices one after the other that are
+        equally far apart; None if that is not what a slice takes."""
+        shape, source = op.shape("input"), self.dense.get(value)
+        if source is None or len(shape) != 3 or op.result_shape[1] != 1 or shape[1] == 1:
+            return None
+        begins, ends, steps = (op.parameter(key) for key in ("begins", "ends", "step"))
+        if (begins[0], ends[0], steps[0]) != (0, shape[0], 1):
+            return None
+        rows = shape[0] * shape[1]
+        matrix = reshaped(builder, source, (rows, shape[2]))
+        taken = builder.emit(
+            "slice_static",
+            [matrix],
+            tensor_type(element_of(value.type), (shape[0], op.result_shape[2])),
+            begins=[begins[1], begins[2]],
+            ends=[rows, ends[2]],
+            step=[shape[1], steps[2]],
+        )
+        result = reshaped(builder, taken, op.result_shape)
+        self.dense[result] = taken
+        return result
+
+    def _arranged(
+        self, builder: OpBuilder, value: SSAValue, shape: Shape, rows: Shape
+    ) -> SSAValue | None:
+        """An operand as it goes with these rows; None if it broadcasts along some of them."""
+        found = shape_of(value.type)
+        if prod(found[:-1]) == 1:
+            width = found[-1:] or (1,)
+            return reshaped(builder, value, (*[1] * len(rows), *width)) if len(found) > 1 else value
+        if len(found) != len(shape) or found[:-1] != shape[:-1]:
+            return None
+        dense = self.dense.get(value, value)
+        return reshaped(builder, dense, (*rows, found[-1]))
+
+
+def _without_single_rows(shape: Shape) -> Shape | None:
+    """The shape of the same rows where each matrix has a single one, (users, heads, 1, size); None
+    of other shapes."""
+    if len(shape) < 3 or shape[-2] != 1 or shape[-3] == 1:
+        return None
+    return (*shape[:-2], shape[-1])
+
+
+def _on_rows(op: CatalogueOp, rank: int, source: SSAValue) -> dict[str, Attribute]:
+    """The attributes that name dimensions, for tensors of another rank."""
+    name = op.definition.short_name
+    if name in ("softmax", "concat"):
+        return {"dimension" if name == "softmax" else "dim": INTEGER.encode(rank - 1)}
+    if name == "slice_static":
+        rows = list(shape_of(source.type)[:-1])
+        begins, ends, steps = (op.parameter(key) for key in ("begins", "ends", "step"))
+        return {
+            "begins": INTEGERS.encode([0] * (rank - 1) + [begins[-1]]),
+            "ends": INTEGERS.encode([*rows, ends[-1]]),
+            "step": INTEGERS.encode([1] * (rank - 1) + [steps[-1]]),
+        }
+    return {}
+
+
+# The forms that the library wants of programs that make a token at a time.
+#
+# Rows of caches are written from shards, a core for each user, at positions that stay on the
+# device; the heads of a user are put side by side from core to core; and what only moves
+# dimensions of one element is a reshape, of which there often need be none.
+
+Rule = Callable[[OpBuilder, CatalogueOp, Sequence[SSAValue]], Sequence[SSAValue] | None]
+"""The replacements for the results of a call with these operands; None where it stays."""
+
+HEADS_LAST = [0, 2, 1, 3]
+"""From (1, heads, users, size) to (1, users, heads, size)."""
+
+
+@dataclass(frozen=True)
+class DecodeCaches(ModulePass):
+    """Caches are updated from shards, and movements of dimensions of one element are reshapes,
+    those by way of rows only where that saves time, for the calls around them want tiles."""
+
+    name = "ttnn-decode-caches"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in _functions(op):
+            _rewrite(function, _Caches())
+        apply_if_faster(ctx, op, ("permute",), lambda f: _rewrite(f, _reshaped_by_rows))
+
+
+@dataclass(frozen=True)
+class DecodeHeads(ModulePass):
+    """Heads of a token of each user are put side by side in place."""
+
+    name = "ttnn-decode-heads"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in _functions(op):
+            _rewrite(function, _joined)
+
+
+def _functions(module: ModuleOp) -> list[FuncOp]:
+    return [op for op in module.walk() if isinstance(op, FuncOp)]
+
+
+def _rewrite(function: FuncOp, rule: Rule) -> None:
+    classes = ttnn_op_classes()
+
+    def rewrite(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
+        operands = [builder[value] for value in op.operands]
+        made = rule(builder, op, operands)
+        if made is None:
+            keep(builder, op, operands)
+            return op.results
+        return made
+
+    rebuild(function, lambda insert, m: OpBuilder(classes, insert, m), rewrite)
+    erase_dead(function)
+
+
+class _Caches:
+    """Rewrites one function."""
+
+    def __init__(self) -> None:
+        self._positions: dict[tuple[SSAValue, int], SSAValue] = {}
+        """By position and users, the position of each of them."""
+
+    def __call__(
+        self, builder: OpBuilder, op: CatalogueOp, operands: Sequence[SSAValue]
+    ) -> Sequence[SSAValue] | None:
+        name = op.definition.short_name
+        if name == "permute":
+            return [_permuted(builder, operands[0], op.parameter("permutation"))]
+        if name != "update_cache" or not _updates_users(op):
+            return None
+        cache, rows, position = operands
+        users = shape_of(cache.type)[0]
+        entry = _permuted(builder, rows, HEADS_LAST)
+        if (position, users) not in self._positions:
+            one = builder.reshape(position, [1])
+            self._positions[position, users] = builder.repeat(one, [users])
+        write_rows(builder, op, cache, entry, self._positions[position, users])
+        return []
+
+
+def _updates_users(op: CatalogueOp) -> bool:
+    """True if the rows of an update are those that cores of their own can write."""
+    cache, rows = op.operand("cache"), op.operand("input")
+    users, heads, _, size = shape_of(cache.type)
+    return (
+        op.parameter("compute_config") is None
+        and users <= MOST_CACHED
+        and heads <= TILE_SIDE
+        and size % TILE_SIDE == 0
+        and shape_of(rows.type)[2] == users
+        and all(element_of(value.type) in (bf16, f32) for value in (cache, rows))
+    )
+
+
+def _reshaped_by_rows(
+    builder: OpBuilder, op: CatalogueOp, operands: Sequence[SSAValue]
+) -> Sequence[SSAValue] | None:
+    if op.definition.short_name != "permute":
+        return None
+    return [_permuted(builder, operands[0], op.parameter("permutation"), by_rows=True)]
+
+
+def _permuted(
+    builder: OpBuilder, value: SSAValue, permutation: Sequence[int], by_rows: bool = False
+) -> SSAValue:
+    """A value with its dimensions in that order: what was done before is part of it, and a reshape
+    is enough where those of more than one element stay in theirs; one that goes by way of rows if
+    that is wanted."""
+    order = list(permutation)
+    before = value.owner
+    if isinstance(before, CatalogueOp) and before.definition.short_name == "permute":
+        order = [before.parameter("permutation")[axis] for axis in order]
+        value = before.operands[0]
+    shape = shape_of(value.type)
+    moved = [axis for axis in order if shape[axis] != 1]
+    permuted = tuple(shape[axis] for axis in order)
+    if moved == sorted(moved) and (by_rows or not suits_rows(value, permuted)):
+        return reshaped(builder, value, permuted)
+    return builder.permute(value, order)
+
+
+def _joined(
+    builder: OpBuilder, op: CatalogueOp, operands: Sequence[SSAValue]
+) -> Sequence[SSAValue] | None:
+    """`reshape` of (users, heads, size) to (users, heads * size), whatever dimensions of one
+    element there are besides."""
+    if op.definition.short_name not in RESHAPES:
+        return None
+    shape = shape_of(operands[0].type)
+    leading = [size for size in shape[:-2] if size != 1]
+    if len(shape) < 3 or len(leading) != 1:
+        return None
+    (users,), (count, size) = leading, shape[-2:]
+    rows = op.result_shape
+    element = element_of(operands[0].type)
+    if (
+        rows[-1] != count * size
+        or prod(rows[:-1]) != users
+        or not 1 < count <= TILE_SIDE
+        or size % TILE_SIDE
+        or users != MOST_USERS  # Others would have to be cut out of the rows of a tile.
+        or element not in (bf16, f32)
+    ):
+        return None
+    by_user = builder.reshape(operands[0], [1, users, count, size])
+    type_ = tensor_type(element, (1, 1, MOST_USERS, count * size))
+    made = builder.emit("nlp_concat_heads_decode", [by_user], type_, num_heads=count)
+    return [reshaped(builder, made, rows)]
+
+
+# Math fidelity by the precision of the operands.
+
+_NARROW = (DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
+
+
+def choose_fidelities(function: FuncOp) -> None:
+    """Convolutions of numbers of 16 bits multiply as often as products of matrices do by default,
+    twice, and not four times; their partial sums add up in L1."""
+    name = COMPUTE_CONFIG_ATTRIBUTE.name
+    config = ComputeConfigAttr(ComputeConfig(MathFidelity.HIFI2, packer_l1_acc=True))
+    for op in function.walk():
+        if (
+            isinstance(op, CatalogueOp)
+            and call_kind(op.definition.short_name) is CallKind.CONVOLUTION
+            and op.parameter(name) is None
+            and all(declared_data_type(value) in _NARROW for value in op.operands)
+        ):
+            op.properties[name] = config
+
+
+# Weights of products as block floats: half or a quarter of the bytes that a run reads.
+
+TYPES = {"bfp_bf8": DataType.BFLOAT8_B, "bfp_bf4": DataType.BFLOAT4_B}
+"""Weight types that pipelines may convert to."""
+_WIDER = (DataType.FLOAT32, DataType.BFLOAT16)
+
+
+@dataclass(frozen=True)
+class WeightTypes(ModulePass):
+    """Converts the right factors of products that depend on weights alone, once."""
+
+    name = "ttnn-weight-dtype-conversion"
+
+    target: str = "none"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        data_type = TYPES.get(self.target)
+        if data_type is None:
+            return
+        for function in op.walk():
+            if isinstance(function, FuncOp) and not is_const_eval(function):
+                _convert(function, data_type)
+
+
+def _convert(function: FuncOp, data_type: DataType) -> None:
+    constants = constant_values(function)
+    made: dict[SSAValue, SSAValue] = {}
+    for op in list(body_of(function).ops):
+        if isinstance(op, CatalogueOp) and has_trait(op, Trait.MATRIX_PRODUCT):
+            narrow(op, data_type, constants, made)
+
+
+def narrow(
+    op: CatalogueOp,
+    data_type: DataType,
+    constants: Container[SSAValue],
+    made: dict[SSAValue, SSAValue],
+) -> bool:
+    """Makes the right factor of a product one of a narrower type, if it depends on weights alone.
+
+    Args:
+        op: the product.
+        data_type: what the factor becomes.
+        constants: the values that depend on weights alone.
+        made: the factors that were converted already, by what they were.
+
+    Returns:
+        Whether the product has such a factor.
+    """
+    value = op.operands[1]
+    if value not in constants:
+        return False
+    placement = placement_of(value)
+    if placement.data_type not in _WIDER or placement.layout is not Layout.TILE:
+        return False
+    if placement.memory is Memory.HOST:
+        return False
+    if value not in made:
+        block = op.parent_block()
+        assert block is not None
+        builder = OpBuilder(ttnn_op_classes(), lambda new: block.insert_op_before(new, op))
+        builder.origin = op
+        narrowed = placed_type(placement.with_(data_type=data_type))
+        made[value] = builder.emit("composite_to_layout", [value], narrowed)
+        made[value].name_hint = value.name_hint
+    op.operands[1] = made[value]
+    return True

@@ -1,1 +1,0 @@
-"""Rewrites before layouts: dense rows, decode forms, weight types, fidelity."""

@@ -1,1 +1,0 @@
-"""Beam search over placements, and L1 allocation."""

@@ -1,0 +1,246 @@
+"""Const-eval hoisting, and the roles and names of arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    FunctionType,
+    ModuleOp,
+    StringAttr,
+    UnitAttr,
+)
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from ttcodegen.dialects.operations.functions import CONST_EVAL, argument_type, attributes_at
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.dialect import ArgumentType, ArgumentTypeAttr, LoadCachedOp
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.naming.arguments import TITLE, argument_names, argument_titles
+from ttcodegen.naming.modules import name_values
+from ttcodegen.naming.sources import name_in_text
+from ttcodegen.ops.core.definition import TTNNDefinition
+from ttcodegen.transforms.functions import is_entry
+from ttcodegen.transforms.rewriting import body_of, functions
+
+# Moves everything that depends on weights and constants only into functions that run once.
+
+
+def is_const_eval(function: FuncOp) -> bool:
+    """True if a function computes constants for another one."""
+    return CONST_EVAL in function.attributes
+
+
+@dataclass(frozen=True)
+class ConstEvalHoist(ModulePass):
+    """Makes one const-eval function per entry function, called through `ttcore.load_cached`."""
+
+    name = "const-eval-hoist-transform"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in list(op.walk()):
+            if isinstance(function, FuncOp) and not is_const_eval(function):
+                _hoist(function)
+
+
+def _hoist(function: FuncOp) -> None:
+    constants = constant_values(function)
+    hoisted = [
+        op
+        for op in body_of(function).ops
+        if isinstance(op, CatalogueOp) and op.results and op.results[0] in constants
+    ]
+    if not hoisted:
+        return
+    inside = set(hoisted)
+    # What only passes on to other hoisted ops stays inside.
+    outputs = [
+        result
+        for op in hoisted
+        for result in op.results
+        if any(use.operation not in inside for use in result.uses)
+    ]
+    inputs = list(
+        dict.fromkeys(
+            operand
+            for op in hoisted
+            for operand in op.operands
+            if not (isinstance(operand.owner, Operation) and operand.owner in inside)
+        )
+    )
+    made = _const_eval_function(function, hoisted, inputs, outputs)
+    parent = function.parent
+    assert parent is not None
+    parent.insert_op_before(made, function)
+    load = LoadCachedOp(made.sym_name.data, inputs, [value.type for value in outputs])
+    block = body_of(function)
+    first = block.first_op
+    if first is None:
+        block.add_op(load)
+    else:
+        block.insert_op_before(load, first)
+    for value, loaded in zip(outputs, load.outputs, strict=True):
+        loaded.name_hint = value.name_hint
+        for use in list(value.uses):
+            if use.operation.parent is block:
+                use.operation.operands[use.index] = loaded
+
+
+def constant_values(function: FuncOp) -> set[SSAValue]:
+    """The values that are the same in every call."""
+    block = body_of(function)
+    overwritten = _overwritten(block)
+    constants: set[SSAValue] = {
+        argument
+        for argument in block.args
+        if argument_type(function, argument.index)
+        in (ArgumentType.PARAMETER, ArgumentType.CONSTANT)
+        and argument not in overwritten
+    }
+    for op in block.ops:
+        if not isinstance(op, CatalogueOp) or not isinstance(op.definition, TTNNDefinition):
+            continue
+        fixed = op.definition.pure and op.definition.in_place is None
+        if (
+            fixed
+            and all(o in constants for o in op.operands)
+            and overwritten.isdisjoint(op.results)
+        ):
+            constants.update(op.results)
+    return constants
+
+
+def constant_calls(function: FuncOp) -> set[Operation]:
+    """The calls that are computed once, for they depend on weights and constants alone."""
+    constants = constant_values(function)
+    ops = body_of(function).ops
+    return {op for op in ops if op.results and all(r in constants for r in op.results)}
+
+
+def _overwritten(block: Block) -> set[SSAValue]:
+    """The values that an op overwrites, with all whose buffer they may share."""
+    found: set[SSAValue] = set()
+    for op in reversed(list(block.ops)):
+        if not isinstance(op, CatalogueOp) or not isinstance(op.definition, TTNNDefinition):
+            continue
+        if op.definition.in_place is not None:
+            found.add(op.operand(op.definition.in_place))
+        if op.definition.may_alias and not found.isdisjoint(op.results):
+            found.add(op.operands[0])
+    return found
+
+
+def _const_eval_function(
+    function: FuncOp,
+    hoisted: Sequence[Operation],
+    inputs: Sequence[SSAValue],
+    outputs: Sequence[SSAValue],
+) -> FuncOp:
+    block = Block(arg_types=[value.type for value in inputs])
+    for argument, value in zip(block.args, inputs, strict=True):
+        argument.name_hint = value.name_hint
+    replacement = dict(zip(inputs, block.args, strict=True))
+    for op in hoisted:
+        op.detach()
+        op.operands = [replacement.get(value, value) for value in op.operands]
+    block.add_ops(hoisted)
+    block.add_op(ReturnOp(*outputs))
+    name = f"{function.sym_name.data}_const_eval"
+    made = FuncOp(
+        name,
+        FunctionType.from_lists(
+            [value.type for value in inputs], [value.type for value in outputs]
+        ),
+        Region(block),
+        "private",
+        arg_attrs=ArrayAttr(
+            [
+                DictionaryAttr({"ttir.name": StringAttr(name_in_text(value, f"arg{index}"))})
+                for index, value in enumerate(inputs)
+            ]
+        ),
+    )
+    made.attributes[CONST_EVAL] = UnitAttr()
+    return made
+
+
+# Says which arguments of a function are inputs, and which are weights.
+
+
+@dataclass(frozen=True)
+class PopulateArgumentTypes(ModulePass):
+    """Sets `ttcore.argument_type` of the arguments of functions, by `function=kind,kind,...`.
+
+    Several functions are divided by semicolons. Raises CompileError if the module has no such
+    function, or not as many arguments, or there is no such kind.
+    """
+
+    name = "populate-argument-types"
+
+    argument_types: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        functions = {f.sym_name.data: f for f in op.walk() if isinstance(f, FuncOp)}
+        for entry in filter(None, (part.strip() for part in self.argument_types.split(";"))):
+            name, _, kinds = entry.partition("=")
+            function = functions.get(name.strip())
+            if function is None:
+                raise CompileError(
+                    f"argument-types: the module has no function '{name.strip()}'",
+                    remedy=f"it has {', '.join(functions) or 'none'}",
+                )
+            _set(function, [kind.strip() for kind in kinds.split(",") if kind.strip()])
+
+
+def _set(function: FuncOp, kinds: list[str]) -> None:
+    count = len(function.function_type.inputs)
+    if len(kinds) != count:
+        raise CompileError(
+            f"argument-types names {len(kinds)} arguments, but the function has {count}", function
+        )
+    known = [kind.value for kind in ArgumentType]
+    present = function.arg_attrs.data if function.arg_attrs is not None else ()
+    attributes: list[DictionaryAttr] = []
+    for index, kind in enumerate(kinds):
+        if kind not in known:
+            raise CompileError(
+                f"argument-types: there is no kind '{kind}'", remedy=f"there are {', '.join(known)}"
+            )
+        before = dict(present[index].data) if index < len(present) else dict[str, Attribute]()
+        declared = ArgumentTypeAttr(ArgumentType(kind))
+        attributes.append(DictionaryAttr({**before, "ttcore.argument_type": declared}))
+    function.arg_attrs = ArrayAttr(attributes)
+
+
+# Attributes that keep names and roles of values through lowering.
+
+
+@dataclass(frozen=True)
+class NameArguments(ModulePass):
+    """Records the names of arguments and values that the source does not name, or a compiler did:
+    after what the ops of TTIR do with them. Programs of the device no longer say it."""
+
+    name = "ttmetal-name-arguments"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in functions(op):
+            if is_entry(function):
+                _record(function)
+                name_values(function)
+
+
+def _record(function: FuncOp) -> None:
+    names, titles = argument_names(function), argument_titles(function, lambda _: None)
+    if names == titles:
+        return
+    attributes = [attributes_at(function.arg_attrs, index) for index in range(len(names))]
+    for found, name, title in zip(attributes, names, titles, strict=True):
+        if title != name:
+            found[TITLE] = StringAttr(title)
+    function.arg_attrs = ArrayAttr(map(DictionaryAttr, attributes))

@@ -1,1 +1,0 @@
-"""System and device of a module, and whether it fits the device's memory."""

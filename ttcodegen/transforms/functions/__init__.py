@@ -1,1 +1,0 @@
-"""Passes on functions of any dialect: inlining, common subexpressions, const-eval."""

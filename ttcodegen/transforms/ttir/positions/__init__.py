@@ -1,1 +1,0 @@
-"""Values that are functions of positions in a tensor, such as causal masks."""

@@ -1,10 +1,7 @@
 """Circular buffer bytes in L1 of the programs of calls.
 
-The sizes are those of the program factories of tt-metal 0.70, checked against measured calls.
-Matmuls have blocks and a rule of their own: `footprint.product_buffers`.
-
-The sizes are those of the program factories of tt-metal 0.70, held against measured calls. Products
-have blocks, and a rule of their own: `footprint.product_buffers`.
+The sizes are those of the program factories of tt-metal, checked against measured calls.
+Matmuls have blocks and a rule of their own: `call.product_buffers`.
 """
 
 from __future__ import annotations

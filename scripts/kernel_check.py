@@ -208,6 +208,17 @@ class KernelCheck:
 
         Raises ConfigurationError if a kernel cannot be read.
         """
+        found = self.compile(configurations)
+        for kernel in dict.fromkeys(configurations):
+            if kernel.processor == "compute":
+                found += self._initialisations(replace(kernel, file=kernel.file.resolve()))
+        return merged(found)
+
+    def compile(self, configurations: Sequence[KernelConfiguration]) -> list[Fault]:
+        """The faults that the compiler finds, as `check`, but for the order of initialisations.
+
+        Raises ConfigurationError if a kernel cannot be read.
+        """
         for configuration in configurations:
             if not configuration.file.is_file():
                 raise ConfigurationError(f"there is no kernel {configuration.file}")
@@ -219,11 +230,7 @@ class KernelCheck:
         ]
         with ThreadPoolExecutor(self.jobs) as pool:
             results = [pool.submit(compiler.faults) for compiler in dict.fromkeys(compilers)]
-            found = [fault for result in results for fault in result.result()]
-        for kernel in dict.fromkeys(configurations):
-            if kernel.processor == "compute":
-                found += self._initialisations(replace(kernel, file=kernel.file.resolve()))
-        return merged(found)
+            return merged([fault for result in results for fault in result.result()])
 
     def _initialisations(self, kernel: KernelConfiguration) -> list[Fault]:
         """Operations of a compute kernel without their initialisation, and full initialisations

@@ -169,7 +169,8 @@ def test_every_call_compiles(kernel_check: KernelCheck, tmp_path: Path, thread: 
         circular_buffers=(CircularBuffer(0, "Float16_b"),),
         fp32_dest_acc_en=True,
     )
-    assert [str(fault) for fault in kernel_check.check([configuration])] == []
+    # The calls are in the order of their names, which is no order of initialisations.
+    assert [str(fault) for fault in kernel_check.compile([configuration])] == []
 
 
 @pytest.mark.parametrize("thread", [ThreadType.COMPUTE, ThreadType.NOC])

@@ -12,9 +12,12 @@ from ttcodegen.ops.core.definition import TTIR, TTNN
 from ttcodegen.ops.dialects import load_dialects
 
 PACKAGE = Path(__file__).parents[2] / "ttcodegen"
-OTHER_NAMES = tuple("ops frontends emitc parsing dialects/ttkernel lang rt runtime compat".split())
+OTHER_NAMES = tuple(
+    "ops frontends emitc parsing dialects/ttkernel lang rt runtime compat systems/releases".split()
+)
 """Folders with the catalogue itself, and with other names: of source dialects, of C++ operators, of
-functions on tiles, of Python functions, of TT-Lang, of ways to make inputs, of former years."""
+functions on tiles, of Python functions, of TT-Lang, of ways to make inputs, of former years, of
+the functions of a release."""
 KNOWN = {
     "conversions/ttir_to_ttmetal/grouping/index_maps.py": (
         1,

@@ -55,7 +55,7 @@ struct VectorRegister {
     constexpr VectorRegister(Values...) {}
 };
 
-/// A value for each lane; `Element` tells the types apart.
+/// A value for each lane, of a type that `Element` distinguishes.
 template <typename Element>
 class Vector {
   public:

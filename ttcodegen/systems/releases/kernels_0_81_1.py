@@ -94,5 +94,3 @@ KERNELS: dict[str, KernelChange] = {
 
 ABSENT = frozenset({"binary_dest_reuse_tiles_init", "binary_dest_reuse_tiles"})
 """Sums, differences and products with what is in the destination have functions of their own."""
-
-FULL_INITS = frozenset({"compute_kernel_hw_startup", "unary_op_init_common", "init_sfpu"})

@@ -88,7 +88,6 @@ class Release:
         absent_calls: by qualified name, functions that it lacks, and what to do without.
         kernels: by op of the kernel dialect, functions that are spelled otherwise.
         absent_kernels: ops of the kernel dialect that it has no function for.
-        full_inits: functions of kernels that reset the destination registers.
         names: texts in the support files of projects, and what it has in their place.
     """
 
@@ -98,7 +97,6 @@ class Release:
     absent_calls: Mapping[str, str] = field(default_factory=dict[str, str])
     kernels: Mapping[str, KernelChange] = field(default_factory=dict[str, KernelChange])
     absent_kernels: frozenset[str] = frozenset()
-    full_inits: frozenset[str] = frozenset()
     names: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @cached_property
@@ -109,7 +107,7 @@ class Release:
 
     @property
     def definitions(self) -> tuple[str, ...]:
-        """The macros that tell declarations which release a program is written for."""
+        """The macros by which declarations know the release that a program is written for."""
         return (f"TTCODEGEN_TT_METAL={self.number}",)
 
 

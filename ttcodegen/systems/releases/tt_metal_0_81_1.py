@@ -7,7 +7,7 @@ parameters at the end, which calls leave out: they have no row.
 
 from __future__ import annotations
 
-from ttcodegen.systems.releases.kernels_0_81_1 import ABSENT, FULL_INITS, KERNELS
+from ttcodegen.systems.releases.kernels_0_81_1 import ABSENT, KERNELS
 from ttcodegen.systems.releases.release import CallChange, Release, changed
 from ttcodegen.systems.releases.tt_metal_0_70_1 import PARAMETERS
 
@@ -57,7 +57,6 @@ RELEASE = Release(
     calls=CALLS,
     kernels=KERNELS,
     absent_kernels=ABSENT,
-    full_inits=FULL_INITS,
     names={
         "using Tensor = tt::tt_metal::Tensor;": "using Tensor = ttnn::Tensor;",
         # Found by its arguments: it moved along with the tensors.

@@ -16,14 +16,11 @@ from ttcodegen.foundation.lazy_numpy import Array, np
 from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.transforms.evaluation import evaluate
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
+from ttcodegen.transforms.ttir.queries import is_elementwise
 
 ERROR_FUNCTIONS = PatternSet()
 
 _MOST_OPS = 160
-_ELEMENTWISE = frozenset(
-    f"ttir.{name}"
-    for name in "abs add div exp ge gt le lt multiply neg reciprocal square subtract where".split()
-)
 _ENDS = (0.0, -0.0, 0.999, -0.999, 1.0, -1.0, 2.0, -2.0, float("inf"), -float("inf"), float("nan"))
 
 
@@ -75,7 +72,7 @@ def _computed(value: SSAValue, x: SSAValue, samples: Array) -> Array | None:
             known[each] = np.full(samples.shape, splat, np.float32)
             continue
         op = each.owner
-        if not isinstance(op, CatalogueOp) or op.name not in _ELEMENTWISE:
+        if not isinstance(op, CatalogueOp) or not is_elementwise(op):
             return None
         order.append(op)
         if len(order) > _MOST_OPS:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -127,13 +128,21 @@ sys.exit(run_program("ttcodegen", command, None))
 
 def test_an_interrupt_ends_what_the_program_started() -> None:
     """Sent to the program alone, as a supervisor does; the child is in no thread that notices."""
+    # What is started in the background of a shell ignores interrupts, and so do its children.
     with subprocess.Popen(
-        [sys.executable, "-c", _WAITS], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", _WAITS],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     ) as program:
         assert program.stdout is not None
         child = int(program.stdout.readline())
         program.send_signal(signal.SIGINT)
-        _, said = program.communicate(timeout=60)
+        try:
+            _, said = program.communicate(timeout=60)
+        finally:
+            program.kill()
     assert program.returncode == 130
     assert said == "ttcodegen: interrupted\n"
     state = Path(f"/proc/{child}/stat")

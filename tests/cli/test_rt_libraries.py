@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -157,8 +158,8 @@ def test_shared_objects_are_measured_op_by_op(project: Path, tmp_path: Path) -> 
     rows = {row["op"]: row for row in results["results"][0]["ops"]}
     assert {"ttnn.matmul", "ttnn.argmax", "(outside of the calls)"} < rows.keys()
     product = rows["ttnn.matmul"]
-    assert (product["program"], product["calls"]) == ("choose", 2)
-    assert product["flops"] == 2 * 2 * 32 * 64 * 16
+    assert (product["program"], product["calls"]) == ("choose", 1)
+    assert product["flops"] == 2 * 32 * 64 * 16
     assert product["estimated_us"] > 0
     assert product["processor_us"] > 0
     assert rows["(outside of the calls)"]["index"] is None
@@ -191,7 +192,9 @@ def test_ops_of_a_shared_object_are_compared_with_those_of_a_flatbuffer(
     for pair in ([library, str(tmp_path / "out")], [str(tmp_path / "out"), library]):
         assert main(["compare", *pair]) == 4
         message = capsys.readouterr().err
-        assert "the first op that drifts: ttnn.gt at op " in message
+        assert re.search(
+            r"the first op that drifts: ttnn.gt\b.* positive at src/\w+.cpp:\d+: ", message
+        )
 
 
 def test_libraries_of_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

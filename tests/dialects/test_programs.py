@@ -17,9 +17,9 @@ from ttcodegen.dialects.ttmetal.device_module import (
     functions_of,
     is_host_function,
     launches,
-    verify_programs,
 )
 from ttcodegen.dialects.ttmetal.program_attribute import ProgramAttr
+from ttcodegen.dialects.ttmetal.program_verification import verify_programs
 from ttcodegen.dialects.ttmetal.programs import (
     CircularBuffer,
     NocX,

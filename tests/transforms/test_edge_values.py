@@ -128,6 +128,49 @@ def watched_moves(p: Formulas) -> list[SSAValue]:
     return [p.make.permute(flat, [0, 2, 1]), p.u("exp", flat)]
 
 
+def polynomial(p: Formulas, x: SSAValue, *coefficients: float) -> SSAValue:
+    """Horner's scheme, from the highest power down."""
+    first, second, *others = coefficients
+    value = p.n("add", p.n("multiply", x, first), second)
+    for each in others:
+        value = p.n("add", p.b("multiply", value, x), each)
+    return value
+
+
+def spelled_complement(p: Formulas) -> SSAValue:
+    """The complementary error function as XLA spells it out (its `math.cc`)."""
+    x = p.argument(4, 64)
+    size, square = p.u("abs", x), p.b("multiply", x, x)
+    near = polynomial(
+        p,
+        square,
+        *(7.853861353153693e-5, -8.010193625184903e-4, 5.188327685732524e-3),
+        *(-2.685381193529856e-2, 1.128358514861418e-1, -3.761262582423300e-1, 1.128379165726710),
+    )
+    near = p.n("subtract", p.b("multiply", x, near), 1.0, swap=True)
+    factor = p.n("div", size, 1.0, swap=True)
+    inverse = p.b("multiply", factor, factor)
+    middle = polynomial(
+        p,
+        inverse,
+        *(2.326819970068386e-2, -1.387039388740657e-1, 3.687424674597105e-1),
+        *(-5.824733027278666e-1, 6.210004621745983e-1, -4.944515323274145e-1),
+        *(3.404879937665872e-1, -2.741127028184656e-1, 5.638259427386472e-1),
+    )
+    outer = polynomial(
+        p,
+        inverse,
+        *(-1.047766399936249e1, 1.297719955372516e1, -7.495518717768503, 2.921019019210786),
+        *(-1.015265279202700, 4.218463358204948e-1, -2.820767439740514e-1, 5.641895067754075e-1),
+    )
+    ratio = p.make.broadcasting("where", p.n("lt", size, 2.0), middle, outer)
+    scale = p.b("multiply", p.u("exp", p.u("neg", square)), factor)
+    far = p.b("multiply", scale, ratio)
+    other = p.n("subtract", far, 2.0, swap=True)
+    far = p.make.broadcasting("where", p.n("lt", x, 0.0), other, far)
+    return p.make.broadcasting("where", p.n("lt", size, 1.0), near, far)
+
+
 def deviated(p: Formulas) -> SSAValue:
     deviation = p.u("sqrt", p.n("add", p.u("abs", p.weight(1, 1, 1, 4)), 0.5))
     return p.b("div", test_fusing.convolved(p), deviation)
@@ -150,6 +193,7 @@ def one_number(p: Formulas) -> SSAValue:
 
 OTHERS: dict[str, Build] = {
     "one hot": looked_up,
+    "spelled complement of the error function": spelled_complement,
     "linear": linear,
     "moved maximum": moved_maximum,
     "moves": moves,

@@ -31,8 +31,8 @@ from ttcodegen.dialects.ttmetal.device_module import (
     device_programs,
     functions_of,
     is_host_function,
-    verify_programs,
 )
+from ttcodegen.dialects.ttmetal.program_verification import verify_programs
 from ttcodegen.dialects.ttmetal.programs import CONSTANT
 from ttcodegen.emission.program_sources import kernel_files, render_programs
 from ttcodegen.emission.templates import cpu_support_files

@@ -22,7 +22,6 @@ from ttcodegen.dialects.ttir.generic import GenericOp, YieldOp, elements_of
 from ttcodegen.dialects.ttmetal.programs import RUN_PROGRAM
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, copy_source_offset
 from ttcodegen.frontends.linalg.forms import INPUTS
-from ttcodegen.frontends.linalg.generics import generic, neutral_element
 from ttcodegen.frontends.source_ops import source_operation
 from ttcodegen.frontends.translation import Translator
 from ttcodegen.ops.core.builder import splat_of
@@ -267,6 +266,8 @@ def _yield(op: GenericOp, block: Block, results: Sequence[SSAValue]) -> Block:
 
 def _elements_lifted(op: GenericOp, old: Block) -> Block:
     """The block on whole tensors; its loops are those of a linalg.generic with these maps."""
+    from ttcodegen.frontends.linalg.generics import generic  # with numpy
+
     block = _block_of_tensors(op, old)
     build = Translator(block.add_op)
     build.origin = op
@@ -313,6 +314,8 @@ def _start(build: Translator, accumulated: SSAValue, destination: SSAValue) -> S
             remedy="add that tensor to the result",
         )
     if number is None:
+        from ttcodegen.frontends.linalg.generics import neutral_element  # with numpy
+
         number = neutral_element([use.operation for use in accumulated.uses])
     return build.full(shape_of(destination.type), number, element_of(destination.type))
 

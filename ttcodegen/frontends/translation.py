@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
-import numpy as np
 from xdsl.dialects.builtin import BFloat16Type, Float32Type, ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
@@ -25,6 +24,7 @@ from ttcodegen.dialects.core.datatypes import (
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, place_of
+from ttcodegen.foundation.lazy_numpy import Array, np
 from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.frontends.special_functions import rounded
 from ttcodegen.ops.core.builder import OpBuilder
@@ -51,7 +51,7 @@ class Translator(OpBuilder):
     def __init__(self, insert: Callable[[Operation], None] = lambda op: None) -> None:
         super().__init__(ttir_op_classes(), insert)
 
-    def constant(self, array: np.ndarray, element: Attribute = f32) -> SSAValue:
+    def constant(self, array: Array, element: Attribute = f32) -> SSAValue:
         """A constant of these values, with elements of that type."""
         name = numpy_name(element)
         assert name is not None
@@ -114,7 +114,7 @@ Rule = Callable[[Translator, Any], "SSAValue | Sequence[SSAValue] | None"]
 rules something, which then look at the operation itself."""
 
 
-def constant_of(value: SSAValue) -> np.ndarray | None:
+def constant_of(value: SSAValue) -> Array | None:
     """The elements of a value that is constant; None if it is not known to be."""
     if not isinstance(value, OpResult):
         return None

@@ -6,15 +6,18 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.operations.compute_config import Arithmetic
 from ttcodegen.dialects.ttnn.program_configs import ProgramConfig
-from ttcodegen.numerics.execution import Function, Step
-from ttcodegen.numerics.rounding import DeviceTensor
 from ttcodegen.ops.core.calls import COMPUTE_CONFIG_ATTRIBUTE
 from ttcodegen.ops.core.definition import TTIRDefinition, TTNNDefinition
+
+if TYPE_CHECKING:
+    # Descriptions of projects are written with tolerances, and without numpy.
+    from ttcodegen.numerics.execution import Function, Step
+    from ttcodegen.numerics.rounding import DeviceTensor
 
 # Functions that saturate: which calls end in one, and what errors before it make of its result.
 
@@ -269,7 +272,7 @@ def _overwritten(step: Step) -> tuple[int, ...]:
 
 
 def _data_type(function: Function, tensor: int) -> DataType:
-    return cast(DeviceTensor, function.tensors[tensor]).placement.data_type
+    return cast("DeviceTensor", function.tensors[tensor]).placement.data_type
 
 
 def _rounded(tolerance: Tolerance, data_type: DataType) -> Tolerance:

@@ -445,7 +445,8 @@ class RunProgramOp(IRDLOperation):
     """Runs a program of the device on buffers: those that it reads, then those that it writes.
 
     `meaning` is the symbol of a function that says in TTIR what the program computes. That the
-    module has this function, and those of the kernels, `device_module.verify_programs` checks.
+    module has this function, and those of the kernels, is checked by `verify_programs`
+    (`program_verification`).
     """
 
     name = "ttmetal.run_program"

@@ -146,9 +146,10 @@ def _as_factors(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def _whole(product: Array, *factors: Array) -> Array:
-    """A product of integers with 64 bits, so that conversions to fewer take the lowest."""
+    """A product of integers with 64 bits, so that conversions to fewer take the lowest; sums of
+    floats begin with zero, so that none is the negative one."""
     floats = any(np.issubdtype(each.dtype, np.floating) for each in factors)
-    return product if floats else product.astype(np.int64)
+    return product + 0.0 if floats else product.astype(np.int64)
 
 
 def _product(call: Call) -> Array:

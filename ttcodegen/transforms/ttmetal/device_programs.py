@@ -25,8 +25,8 @@ from ttcodegen.dialects.ttmetal.device_module import (
     is_host_function,
     is_meaning,
     launch_of,
-    verify_programs,
 )
+from ttcodegen.dialects.ttmetal.program_verification import verify_programs
 from ttcodegen.dialects.ttmetal.programs import (
     CREATE_BUFFER,
     DEALLOCATE_BUFFER,

@@ -39,11 +39,11 @@ def module_of(size: int, benchmark: Any, folder: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("size", "limit"), [(0, 4), (1000, 14)])
+@pytest.mark.parametrize(("size", "limit"), [(0, 9), (1000, 18)])
 def test_multiple_of_what_the_libraries_take_to_start(
     benchmark: Any, tmp_path: Path, size: int, limit: float
 ) -> None:
-    """Twice the multiples that an idle machine gives, or nearly so: 2.2 and 7."""
+    """Twice the multiples that an idle machine gives, or nearly so: 4.5 and 9."""
     digits = ROOT / "examples" / "digits" / "digits.mlir"
     path = module_of(size, benchmark, tmp_path) if size else digits
     measure = benchmark("measure")

@@ -223,7 +223,7 @@ def _declarations(cache: Path, release: str) -> tuple[Path, list[str]]:
 
 
 def declarations_patch(release: str) -> Path:
-    """What a release declares otherwise than our headers, as a patch of standalone/include."""
+    """The patch of standalone/include that makes its declarations those of a release."""
     return ROOT / "standalone" / "releases" / f"tt_metal_{release.replace('.', '_')}.patch"
 
 

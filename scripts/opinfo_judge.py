@@ -390,7 +390,7 @@ def judge_in_cpp(samples: Sequence[Sample], folder: Path) -> None:
 
 
 def _apart(run: Callable[[], list[tuple[str, str]]]) -> list[tuple[str, str]] | str:
-    """What a function gives in a process of its own, or why it gives nothing."""
+    """Runs a function in a subprocess: its result, or the reason for its failure."""
     with tempfile.TemporaryFile() as answer:
         child = os.fork()
         if child == 0:

@@ -12,7 +12,6 @@ scripts/stablehlo_values.py compares. Needs jax.
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -21,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from scripts.stablehlo_values import Judged, array_of, finish, judge
+from scripts.stablehlo_values import Judged, argument_parser, array_of, finish, judge
 
 _LEFT_OUT = re.compile(
     r"complex|quant|run_parallel|interpreter\.|xu?i[24]>|tensor<u?i[24]>|f8E|f4E|f6E|expect_serialized|outfeed"
@@ -100,13 +99,8 @@ def functions(folder: Path, only: Sequence[str] = ()) -> Iterator[Judged]:
 
 
 def main() -> int:
-    """Prints what is not right, and how many are."""
-    parser = argparse.ArgumentParser(description=__doc__, usage=argparse.SUPPRESS)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--run", choices=["flatbuffer", "cpp"], default="cpp")
-    parser.add_argument("--only", action="append", default=[])
-    parser.add_argument("--write", type=Path)
-    chosen, options = parser.parse_known_args()
+    """Prints the functions that are not right, and a count of each outcome."""
+    chosen, options = argument_parser(__doc__).parse_known_args()
     outcome = judge(functions(chosen.folder, chosen.only), chosen.run, options)
     finish(outcome, chosen.run, options, "interpreter", chosen.write)
     return 0

@@ -330,13 +330,19 @@ def functions(folder: Path, only: Sequence[str] = (), sample: int = 0) -> Iterat
         yield read(path, index)
 
 
-def main() -> int:
-    """Prints what is not right, and how many are."""
-    parser = argparse.ArgumentParser(description=__doc__, usage=argparse.SUPPRESS)
+def argument_parser(description: str | None) -> argparse.ArgumentParser:
+    """The arguments that judges of folders share; those that it leaves are options of ttcodegen."""
+    parser = argparse.ArgumentParser(description=description, usage=argparse.SUPPRESS)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--run", choices=["flatbuffer", "cpp"], default="cpp")
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--write", type=Path)
+    return parser
+
+
+def main() -> int:
+    """Prints the functions that are not right, and a count of each outcome."""
+    parser = argument_parser(__doc__)
     parser.add_argument("--sample", type=int, default=0, help="of how many modules, if not of all")
     chosen, options = parser.parse_known_args()
     asked = functions(chosen.folder, chosen.only, chosen.sample)

@@ -29,7 +29,7 @@ OPTIONS = {option.name: option for option in (*TTNN_OPTIONS, *EMITC_OPTIONS)}
 
 
 def exists(name: str) -> bool:
-    """Whether a word of a reason is an option of a program, or a pass or an option of one."""
+    """True if a word of a reason is an option of a program, a pass, or an option of a pass."""
     programs = {flag for action in argument_parser()._actions for flag in action.option_strings}
     driver = {option.name for option in DRIVER_OPTIONS}
     bare = name.lstrip("-")
@@ -71,19 +71,19 @@ CONVOLUTION = """func.func @f(%x: tensor<1x8x8x32xbf16>,
 
 
 def fuses_permutations() -> bool:
-    """Whether a permutation of an operand becomes a part of the product."""
+    """True if the permutation of an operand is fused into the matmul."""
     return ".transpose_a = true" in compiled(MATMUL)
 
 
 def fuses_factors() -> bool:
-    """Whether the factor of a convolution is multiplied into its weights, once."""
+    """True if the scale of a convolution is folded into its weights."""
     text = compiled(CONVOLUTION)
     forward = text[text.rindex("ttnn::conv2d") :]
     return "ttnn::multiply" not in forward
 
 
 def keeps_types() -> bool:
-    """Whether f32 of the source is f32 on the device."""
+    """True if f32 tensors of the source are f32 on the device."""
     return "BFLOAT" not in compiled(MATMUL).replace("BFLOAT16_B", "")
 
 

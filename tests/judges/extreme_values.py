@@ -39,8 +39,8 @@ def _back(result: str, kept: str, shape: str) -> str:
 
 
 def _against(name: str, axes: tuple[int, ...], x: Array) -> list[Case]:
-    """Where the extreme is, how far the elements are from it, and which is larger than it less a
-    little."""
+    """A case of a reduction whose extreme is compared with the elements, subtracted from them, and
+    compared with a small offset."""
     found = (np.max if name == "maximum" else np.min)(x, axis=axes, keepdims=True)
     shape, result = type_of(x), type_of(found.squeeze(axes))
     kept = [axis for axis in range(x.ndim) if axis not in axes]

@@ -8,7 +8,7 @@ from tests.judges.values import Array, Case, element_of, type_of
 
 
 def interpreted() -> list[Case]:
-    """What the tests of the interpreter ask for, and the testdata of jax does not."""
+    """Cases of the interpreter tests that the testdata of jax does not cover."""
     return [*_high_products(), *_half_bits(), *_scans(), *_grouped_products(), *_others()]
 
 

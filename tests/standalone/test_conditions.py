@@ -36,7 +36,7 @@ class Condition:
     note: str
     """How the rule's message begins, or the reason."""
     seen: str
-    """What violates the rule: `measured`, `whole`, `test` or `-`."""
+    """Source of a violating call: `measured`, `whole`, `test`, or `-` for none."""
 
 
 def conditions() -> list[Condition]:
@@ -85,7 +85,7 @@ UNSEEN = 387
 
 
 def pattern_of(condition: Condition) -> re.Pattern[str]:
-    """What messages of a rule look like."""
+    """A regular expression for the messages of a rule."""
     parts = condition.note.replace("\\", "").split("{}")
     return re.compile(".*?".join(map(re.escape, parts)))
 

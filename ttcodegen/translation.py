@@ -113,7 +113,8 @@ def with_golden_map(translated: Translated, folder: Path) -> Translated:
 
 def _origin(module: ModuleOp, source: Source | bytes) -> Origin:
     """Origin that a module records, or else this text."""
-    from ttcodegen.flatbuffer.writer import Origin, origin_of
+    from ttcodegen.flatbuffer.modules import origin_of
+    from ttcodegen.flatbuffer.writer import Origin
 
     assert isinstance(source, Source)
     text_hash = source.digest
@@ -304,8 +305,8 @@ def flatbuffer_to_mlir(source: Source | bytes) -> Translated:
     Raises:
         CompileError: if the data are no such file.
     """
+    from ttcodegen.flatbuffer.modules import module_of
     from ttcodegen.flatbuffer.reader import read_ttnn
-    from ttcodegen.flatbuffer.writer import module_of
     from ttcodegen.transforms.module_text import module_text
 
     assert isinstance(source, bytes)

@@ -14,8 +14,8 @@ from ttcodegen.cli.translate import main
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.conversions.ttnn_to_emitc import ConvertTTNNToEmitC
 from ttcodegen.emitc.printer import print_module
+from ttcodegen.flatbuffer.modules import module_of
 from ttcodegen.flatbuffer.reader import read_ttm, read_ttnn
-from ttcodegen.flatbuffer.writer import module_of
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_module

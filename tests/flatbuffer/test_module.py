@@ -10,8 +10,9 @@ import pytest
 from tests.flatbuffer.programs import adding_program, binary
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.flatbuffer import program as file
+from ttcodegen.flatbuffer.modules import module_of, origin_of
 from ttcodegen.flatbuffer.reader import read_ttnn
-from ttcodegen.flatbuffer.writer import Origin, module_of, origin_of, write_ttnn
+from ttcodegen.flatbuffer.writer import Origin, write_ttnn
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.parsing import parse_module
 from ttcodegen.transforms.module_text import module_text
@@ -76,7 +77,7 @@ def test_names_that_mlir_does_not_have_are_left_out() -> None:
             file.Operation(
                 "ttnn.add", (0, 1), (1, 1), (2,), (file.Attribute("dtype", file.String("f")),)
             ),
-            "'dtype' of a 'ttnn.add' of the file should be a data type",
+            "'dtype' of 'ttnn.add' should be a data type",
         ),
     ],
 )

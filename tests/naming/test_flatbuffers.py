@@ -11,8 +11,8 @@ from xdsl.dialects.func import FuncOp
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.emitc.spelling import identifier
 from ttcodegen.flatbuffer import program as file
+from ttcodegen.flatbuffer.modules import module_of
 from ttcodegen.flatbuffer.reader import read_ttm, read_ttnn
-from ttcodegen.flatbuffer.writer import module_of
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.optimizer.overrides.call_names import CallNames
 

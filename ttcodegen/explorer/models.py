@@ -155,10 +155,13 @@ def flatbuffer_graphs(data: bytes, *, elements: int = 16) -> list[Graph]:
 
     if is_ttm(data):
         from ttcodegen.explorer.device_graphs import device_graphs
+        from ttcodegen.flatbuffer.modules import verify_ttm
 
-        return entry_first(device_graphs(read_ttm(data)))
+        binary = read_ttm(data)
+        verify_ttm(binary)
+        return entry_first(device_graphs(binary))
+    from ttcodegen.flatbuffer.modules import module_of
     from ttcodegen.flatbuffer.reader import read_ttnn
-    from ttcodegen.flatbuffer.writer import module_of
 
     operations = module_of(read_ttnn(data)).body.block.ops
     return entry_first(module_graphs(operations, elements=elements))

@@ -49,12 +49,16 @@ _HIGHEST_RANK = 64
 
 
 def read_ttnn_file(path: Path) -> Binary:
-    """The program in a file.
+    """The program in a file, its calls verified as those of a module.
 
     Raises:
-        CompileError: if the file cannot be read, or as `read_ttnn` says.
+        CompileError: if the file cannot be read, or as `read_ttnn` and `verify_ttnn` say.
     """
-    return read_ttnn(read_file(path))
+    from ttcodegen.flatbuffer.modules import verify_ttnn
+
+    binary = read_ttnn(read_file(path))
+    verify_ttnn(binary)
+    return binary
 
 
 def read_file(path: Path) -> bytes:
@@ -185,6 +189,14 @@ class FunctionChecks:
                 f"'{program.name}' calls '{callee.name}' with operands or results that do not "
                 "fit it"
             )
+        inner = [port.tensor for port in (*callee.inputs, *callee.outputs)]
+        outer = (*operation.operands, *operation.results)
+        for expected, found in zip(inner, outer, strict=True):
+            # The table of results is checked when they are defined, which is later.
+            if found < len(program.tensors) and (
+                callee.tensors[expected].type.shape != program.tensors[found].type.shape
+            ):
+                self.fail(f"'{program.name}' calls '{callee.name}' with tensors of other shapes")
 
 
 # Reads a `.ttm` file: programs of the device that can be run, or what is wrong with them.
@@ -193,12 +205,16 @@ _KIND = ".ttm file"
 
 
 def read_ttm_file(path: Path) -> DeviceBinary:
-    """The programs in a file.
+    """The programs in a file, what they mean verified as a module.
 
     Raises:
-        CompileError: if the file cannot be read, or as `read_ttm` says.
+        CompileError: if the file cannot be read, or as `read_ttm` and `verify_ttm` say.
     """
-    return read_ttm(read_file(path))
+    from ttcodegen.flatbuffer.modules import verify_ttm
+
+    binary = read_ttm(read_file(path))
+    verify_ttm(binary)
+    return binary
 
 
 def is_ttm(data: bytes | memoryview) -> bool:
@@ -256,13 +272,19 @@ class _HostChecks(FunctionChecks):
             case device.VIEW:
                 if len(operation.operands) != 1 or len(operation.results) != 1:
                     self.fail(f"'{function.name}' views no single tensor")
+                shapes = self._known_shapes((*operation.operands, *operation.results), function)
+                if any(prod(shape) != prod(shapes[0]) for shape in shapes):
+                    self.fail(f"'{function.name}' views a tensor with another number of elements")
             case _:
                 pass
 
-    def _check_copy(self, tensors: Sequence[int], function: Program) -> None:
+    def _known_shapes(self, tensors: Sequence[int], function: Program) -> Sequence[tuple[int, ...]]:
         # What an operation gives is checked to be in the table when it is defined, which is later.
-        known = [function.tensors[t].type.shape for t in tensors if t < len(function.tensors)]
-        if any(shape != known[0] for shape in known):
+        return [function.tensors[t].type.shape for t in tensors if t < len(function.tensors)]
+
+    def _check_copy(self, tensors: Sequence[int], function: Program) -> None:
+        shapes = self._known_shapes(tensors, function)
+        if any(shape != shapes[0] for shape in shapes):
             self.fail(f"'{function.name}' copies a tensor into one of another shape")
 
     def _program_of(self, operation: Operation, function: Program) -> DeviceProgram:

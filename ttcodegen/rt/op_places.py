@@ -9,7 +9,7 @@ from pathlib import Path
 from xdsl.dialects.func import FuncOp
 
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.flatbuffer.writer import module_of
+from ttcodegen.flatbuffer.modules import module_of
 from ttcodegen.optimizer.overrides.call_names import CallNames
 from ttcodegen.project.code_lines import CodeLines, Edits, Node, edited
 from ttcodegen.project.edits import read_lines, read_pristine

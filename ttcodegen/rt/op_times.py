@@ -16,8 +16,8 @@ from ttcodegen.conversions.host_functions.interface import entries
 from ttcodegen.conversions.host_functions.statements import Recorder, SourceFacts
 from ttcodegen.cost.roofline import Cost
 from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.flatbuffer.modules import module_of
 from ttcodegen.flatbuffer.program import LINK_BYTES, LINK_HOPS, Binary, Integer, Operation, Program
-from ttcodegen.flatbuffer.writer import module_of
 from ttcodegen.naming.values import ValueNames
 from ttcodegen.numerics.execution import Observation
 from ttcodegen.ops.core.calls import Argument, Call

@@ -78,13 +78,19 @@ def verify_module(module: ModuleOp, after: str | None = None) -> None:
     """
     diagnostics = Diagnostics()
     said = "" if after is None else f"after the pass {after}: "
+    for op, fault in faults_of_ops(module):
+        diagnostics.error(said + fault, op)
+    diagnostics.raise_errors()
+    verify_functions(module, said)
+
+
+def faults_of_ops(module: ModuleOp) -> Iterator[tuple[Operation, str]]:
+    """The ops that are not what their definitions say, each with the reason."""
     for op in module.walk():
         try:
             _verify_op(op)
         except VerifyException as error:
-            diagnostics.error(said + _first_line(error), op)
-    diagnostics.raise_errors()
-    verify_functions(module, said)
+            yield op, _first_line(error)
 
 
 def verify_functions(module: ModuleOp, said: str = "") -> None:

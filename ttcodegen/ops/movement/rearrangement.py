@@ -298,6 +298,14 @@ def _verify_pad(op: CatalogueOp) -> None:
     expect_element(op, "input")
 
 
+def _verify_library_pad(op: CatalogueOp) -> None:
+    """The library only adds: it refuses negative widths."""
+    if any(width < 0 for width in op.parameter("padding")):
+        widths = tuple(op.parameter("padding"))
+        raise VerifyException(f"{op.name}: expected widths of 0 or more, found {widths}")
+    _verify_pad(op)
+
+
 def _pad(call: Call) -> Array:
     array = call.array("input")
     begins, ends, widths = _cut(array.shape, _pairs(call["padding"]))
@@ -402,7 +410,7 @@ for _name, _layout in (("pad", Layout.TILE), ("pad_row_major", Layout.ROW_MAJOR)
             f"ttnn.{_name}",
             (OperandSpec("input", layout=_layout, data_types=MOVED_ROWS),),
             _PAD,
-            verify=_verify_pad,
+            verify=_verify_library_pad,
             numpy=_pad,
             result_rules=(ResultRule(layout=_layout),),
             cpp=_cpp_pad,

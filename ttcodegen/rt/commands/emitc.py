@@ -14,9 +14,9 @@ import numpy as np
 from ttcodegen.compilation import CompiledModule, CompileOptions, emit_module
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.emission.description import ModuleDescription
+from ttcodegen.flatbuffer.modules import module_of
 from ttcodegen.flatbuffer.program import Program
 from ttcodegen.flatbuffer.reader import read_ttnn_file
-from ttcodegen.flatbuffer.writer import module_of
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.numerics.comparison import (
     MOST_UNDECIDED,

@@ -140,7 +140,7 @@ def system_of(binary: Binary | DeviceBinary) -> SystemDescription:
 
 
 def _mlir(binary: Binary) -> str:
-    from ttcodegen.flatbuffer.writer import module_of
+    from ttcodegen.flatbuffer.modules import module_of
     from ttcodegen.transforms.module_text import ELIDED_ELEMENTS, module_text
 
     return module_text(module_of(binary), elide_above=ELIDED_ELEMENTS)
@@ -151,7 +151,7 @@ def _cpp(binary: Binary, path: Path) -> str:
     from ttcodegen.conversions.ttnn_to_emitc import ConvertTTNNToEmitC
     from ttcodegen.emission.description import module_name
     from ttcodegen.emitc.printer import print_module
-    from ttcodegen.flatbuffer.writer import module_of
+    from ttcodegen.flatbuffer.modules import module_of
     from ttcodegen.ops.dialects import load_dialects
 
     module = module_of(binary)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerType, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, OpResult, SSAValue
 
+from ttcodegen.dialects.core.datatypes import element_of, shape_of
 from ttcodegen.dialects.operations.functions import argument_attribute, attributes_at, body_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.dialect import LoadCachedOp
 from ttcodegen.emitc.spelling import identifier, type_name
+from ttcodegen.naming.roles import is_attention, reaches, turns
 from ttcodegen.naming.sources import is_generic, stem_of_weight
 from ttcodegen.naming.values import operand_noun
 from ttcodegen.ops.core.definition import TTIR, library_definition, traits_of
@@ -95,8 +98,9 @@ TITLE = "ttcodegen.title"
 """The attribute of an argument that says what it is called, for functions whose ops no longer do.
 """
 
-_OF_PASSES = re.compile(r"input_\d+_[a-z]\w*?_\d+(?:_fork_clone\d*)?")
-"""Names that TT-Forge gives the parameters it makes: the op that takes it, and the clone."""
+_OF_PASSES = re.compile(r"input_\d+_[a-z]\w*?_\d+(?:_fork_clone\d*)?|p\d+[._]\d+")
+"""Names that TT-Forge gives the parameters it makes: the op that takes it, and the clone; and those
+of torch_xla: its number and that of the instruction."""
 
 _ROLES: Mapping[str, str] = {
     "update_index": "position",
@@ -106,9 +110,11 @@ _ROLES: Mapping[str, str] = {
     "cache": "cache",
     "key": "keys",
     "value": "values",
+    "cos_cache": "cosine",
+    "sin_cache": "sine",
 }
 """Roles of arguments by operand; the first that applies."""
-_ORDER = (*_ROLES.values(), "indices")
+_ORDER = (*dict.fromkeys(_ROLES.values()), "indices")
 _CACHES = {frozenset({"cache", "keys"}): "key_cache", frozenset({"cache", "values"}): "value_cache"}
 _MOST_FOLLOWED = 64
 """The most uses that are looked at."""
@@ -160,10 +166,10 @@ class _Uses:
                 found.add(_ROLES[operand])
             elif _is_index(op, operand):
                 found.add("indices")
+            elif (name := _attended_name(op, argument)) is not None:
+                found.add(name)
         cache = next((name for roles, name in _CACHES.items() if roles <= found), None)
-        return cache or next(
-            (role for role in (*_ROLES.values(), "indices") if role in found), None
-        )
+        return cache or next((role for role in _ORDER if role in found), None)
 
     def _takers(self, argument: SSAValue) -> Iterator[tuple[CatalogueOp, int]]:
         """The ops that take an argument, in whatever form, and as which of their operands."""
@@ -184,7 +190,7 @@ class _Uses:
                     rest.append(block.args[use.index])
                 elif op in loads:
                     rest.append(loads[op].results[use.index])
-                elif isinstance(op, CatalogueOp) and op.definition.rearranges:
+                elif isinstance(op, CatalogueOp) and _is_form(op):
                     rest += op.results
                 elif isinstance(op, CatalogueOp):
                     yield op, use.index
@@ -193,6 +199,8 @@ class _Uses:
         """The name of what adjusts a weight or the result of a layer: its scale, its bias."""
         if _is_layer(op) and index >= 2:
             weight, suffix = self._origin(op.operands[1]), "bias"
+        elif not op.results or not _is_repeated(op, index):
+            return None
         elif operand_noun(op) == "factor" and len(op.operands) == 2:
             weight, suffix = self._origin(op.operands[1 - index]), "scale"
         elif len(op.operands) == 2 and (layer := _shifted_layer(op, index)):
@@ -230,6 +238,12 @@ class _Uses:
         return self._outside.get(value)
 
 
+def _is_repeated(op: CatalogueOp, index: int) -> bool:
+    """True if an operand is one row or column at most, or smaller than the result."""
+    sizes = shape_of(op.operands[index].type)
+    return prod(sizes) == max(sizes, default=1) or prod(sizes) < prod(op.result_shape)
+
+
 def _shifted_layer(op: CatalogueOp, index: int) -> CatalogueOp | None:
     """The layer to whose result a sum adds one of its operands; None if it does something else."""
     layer = op.operands[1 - index].owner
@@ -240,6 +254,33 @@ def _shifted_layer(op: CatalogueOp, index: int) -> CatalogueOp | None:
 
 def _is_layer(op: CatalogueOp) -> bool:
     return Trait.OF_LAYER in traits_of(library_definition(op))
+
+
+def _is_form(op: CatalogueOp) -> bool:
+    """True if the result is the operand in another form."""
+    if op.definition.rearranges or op.definition.short_name == "typecast":
+        return True
+    changes = traits_of(library_definition(op)) & (Trait.ALTERS | Trait.ADJUSTS)
+    return bool(changes) and len(op.operands) == 1
+
+
+def _attended_name(op: CatalogueOp, argument: SSAValue) -> str | None:
+    """Role of an argument in positions and masks of attention, by an op that takes it."""
+    short = op.definition.short_name
+    if short == "add" and _only_user(op) == "softmax":
+        return "mask"
+    if not op.results or not isinstance(element_of(argument.type), IntegerType):
+        return None
+    if short in ("matmul", "multiply") and reaches(op.results[0], turns):
+        return "positions"
+    if not reaches(op.results[0], is_attention):
+        return None
+    return "position" if short == "add" else "mask"
+
+
+def _only_user(op: CatalogueOp) -> str:
+    user = op.results[0].get_user_of_unique_use()
+    return user.definition.short_name if isinstance(user, CatalogueOp) else ""
 
 
 def _operand_name(op: CatalogueOp, index: int) -> str:

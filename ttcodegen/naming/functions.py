@@ -36,6 +36,7 @@ _WRAPPERS = frozenset("model module net network l self".split())
 """Parts of a layer's path that every layer has."""
 _TOKENS = re.compile(r"[._/]+")
 _DIGITS = re.compile(r"\d+")
+_DIGITS_AT_END = re.compile(r"(?:_\d+)+$")
 
 
 def layer_function_name(
@@ -60,7 +61,7 @@ def layer_function_name(
         return f"{overwriting[-1].definition.short_name}_rows" if overwriting else "run"
     if has_weights and not launched and _only_projects(found):
         return "project"
-    named = _meaning(counts) or _common_words([title for title in titles if title])
+    named = _meaning(counts) or _step_of_layer([title for title in titles if title])
     return named or (_kind(counts) if has_weights else f"compute_{result}")
 
 
@@ -166,7 +167,8 @@ def preparation_name(verb: str, results: Iterable[SSAValue], called: str, scope:
     shapes = {shape_text(shape_of(result.type)) for result in results}
     if len(shapes) == 1:
         return scope.unique(f"{name}_{shapes.pop()}")
-    return scope.unique(identifier(f"{name.partition('_')[0]}_{called.rpartition('_')[2]}"))
+    last = _DIGITS_AT_END.sub("", called).rpartition("_")[2]
+    return scope.unique(identifier(f"{name.partition('_')[0]}_{last}"))
 
 
 def without_shapes(name: str) -> str:
@@ -201,6 +203,8 @@ def _meaning(counts: Counter[str]) -> str:
     if counts["embedding"] and not counts["add"]:
         return "embed"
     products = _count(counts, Trait.MATRIX_PRODUCT)
+    if products and counts["sigmoid"] > 1 and counts["tanh"] and counts["multiply"] > 1:
+        return "lstm_step" if counts["sigmoid"] > 2 else "gru_step"
     if _attends(counts):
         return "" if _is_whole_layer(counts, products) else "attention"
     rotates = counts["multiply"] and counts["concat"] and counts["add"]
@@ -246,6 +250,13 @@ def _attends(counts: Counter[str]) -> bool:
     return bool(counts["softmax"] or _count(counts, Trait.ATTENDS))
 
 
+def _step_of_layer(titles: Sequence[str]) -> str:
+    """What the layers have in common; if they are one layer, the function is a step of that."""
+    words = _common_words(titles)
+    is_one = words and len(titles) > 1 and len(set(titles)) == 1
+    return f"{words}_step" if is_one else words
+
+
 def _common_words(titles: Sequence[str]) -> str:
     """The last words, but for numbers, that the paths have in common: `encoder_layer`."""
     paths = [
@@ -281,15 +292,22 @@ def common_name(names: Iterable[str]) -> str | None:
     found = list(names)
     if len(set(found)) == 1:
         return found[0]
-    tokens = [
-        [word for token in _TOKENS.split(name) if (word := _DIGITS.sub("", token))]
-        for name in found
-    ]
+    tokens = [list(filter(None, _TOKENS.split(name))) for name in found]
     shared: list[str] = []
-    for words in zip(*(reversed(words) for words in tokens), strict=False):
-        if len(set(words)) > 1:
+    while all(tokens):
+        last = [words[-1] for words in tokens]
+        plain = {_DIGITS.sub("", word) for word in last}
+        if len(set(last)) > 1 and "" in plain:
+            # What numbers some of them is left out.
+            for words in tokens:
+                if words[-1].isdigit():
+                    words.pop()
+            continue
+        if len(plain) > 1:
             break
-        shared.insert(0, words[0])
+        shared.insert(0, last[0] if len(set(last)) == 1 else plain.pop())
+        for words in tokens:
+            words.pop()
     return "_".join(shared) or None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -16,7 +16,16 @@ from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.ttcore.dialect import LoadCachedOp
 from ttcodegen.emitc.spelling import NameScope, identifier
 from ttcodegen.naming.arguments import FunctionOf, argument_titles, result_names
-from ttcodegen.naming.sources import GENERIC, given_name, is_generic, name_or_kind, stem_of_weight
+from ttcodegen.naming.functions import shape_text
+from ttcodegen.naming.roles import is_attention, reaches
+from ttcodegen.naming.sources import (
+    GENERIC,
+    given_name,
+    is_generic,
+    joined_weight,
+    name_or_kind,
+    stem_of_weight,
+)
 from ttcodegen.naming.values import ValueNames, noun_of, operand_noun
 from ttcodegen.ops.core.definition import library_definition, traits_of
 from ttcodegen.ops.core.traits import Trait
@@ -26,6 +35,8 @@ from ttcodegen.ops.core.traits import Trait
 _CONSTANTS = frozenset({"ttir.constant", "ttnn.constant"})
 _LEARNED = frozenset({"weight", "bias"})
 """Catalogue names of operands of layers that models have learned."""
+_FILLS = frozenset({"zeros", "ones", "filled", "epsilon"})
+_POSITIONS = "positions"
 _MOST_POSITIONS = 1 << 16
 """The most elements that are looked at."""
 
@@ -47,7 +58,11 @@ def constant_names(
     terminator = body_of(const_eval).last_op
     assert terminator is not None
     found = [_constant_name(value, weights, body) for value in terminator.operands]
-    by_value = dict(zip(load.results, found, strict=True))
+    by_value: dict[SSAValue, str | None] = dict(zip(load.results, found, strict=True))
+    for value, name in by_value.items():
+        if name == _POSITIONS and _are_of_keys(value):
+            by_value[value] = "key_positions"
+    by_value |= dict(_shaped_fills(by_value))
     known = {**names, **{value: name for value, name in by_value.items() if name is not None}}
     if None not in found:
         return tuple(known[value] for value in load.results)
@@ -72,7 +87,7 @@ def constant_title(op: Operation, order: Mapping[Operation, int]) -> str:
     if value.name_hint and not is_generic(value.name_hint):
         return value.name_hint
     if _counts_up(op):
-        return "positions"
+        return "key_positions" if _are_of_keys(value) else _POSITIONS
     return _use_name(_used_form(value), order) or name_or_kind(op)
 
 
@@ -93,17 +108,29 @@ def _constant_name(
 ) -> str | None:
     """The name of the weight that a constant is made of, or its own; None if it has none."""
     seen = value
-    while isinstance(seen.owner, CatalogueOp) and seen.owner.operands:
-        seen = seen.owner.operands[0]
+    while isinstance(op := seen.owner, CatalogueOp) and op.operands:
+        if op.definition.short_name == "concat":
+            parts = [weights.get(_first_operand(operand)) for operand in op.operands]
+            joined = joined_weight([part for part in parts if part is not None])
+            if joined is not None and None not in parts:
+                return joined
+        seen = op.operands[0]
     if seen in weights:
         return weights[seen]
-    given = given_name(value) or given_name(seen)
+    given = body.given(value) or body.given(seen)
     if given is not None:
         return given
     if isinstance(seen.owner, Operation) and _counts_up(seen.owner):
-        return "positions"
+        return _POSITIONS
     name = body[value]
     return None if name in GENERIC or name == "filled" else name
+
+
+def _first_operand(value: SSAValue) -> SSAValue:
+    """The value that the first operands of the ops before a value start from."""
+    while isinstance(value.owner, CatalogueOp) and value.owner.operands:
+        value = value.owner.operands[0]
+    return value
 
 
 def _use_name(value: SSAValue, order: Mapping[Operation, int]) -> str | None:
@@ -125,6 +152,30 @@ def _learned_name(op: CatalogueOp, index: int) -> str | None:
         return None
     role = next(name for name, group in groups.items() if op.operands[index] in group)
     return f"{noun_of(op)}_{'bias' if role == 'bias' else 'weight'}"
+
+
+def _shaped_fills(names: Mapping[SSAValue, str | None]) -> Iterator[tuple[SSAValue, str]]:
+    """Names of fills of several shapes: with the shape, from the second one on."""
+    shapes: dict[str, set[tuple[int, ...]]] = {}
+    for value, name in names.items():
+        if name in _FILLS:
+            shape = shape_of(value.type)
+            found = shapes.setdefault(name, set())
+            if found and shape not in found:
+                yield value, f"{name}_{shape_text(shape)}"
+            found.add(shape)
+
+
+def _are_of_keys(positions: SSAValue) -> bool:
+    """True if positions along the last dimension are compared for a mask of attention."""
+    if shape_of(positions.type)[-1:] in ((), (1,)):
+        return False
+    return any(
+        isinstance(op := use.operation, CatalogueOp)
+        and Trait.COMPARES in traits_of(library_definition(op))
+        and reaches(op.results[0], is_attention)
+        for use in positions.uses
+    )
 
 
 def _counts_up(op: Operation) -> bool:
@@ -342,5 +393,5 @@ def name_values(function: FuncOp) -> None:
         for result in op.results:
             hint = result.name_hint
             is_counted = hint is None or hint[-1:].isdigit()
-            if op.operands and is_counted and given_name(result) is None:
+            if op.operands and is_counted and names.given(result) is None:
                 result.name_hint = identifier(names[result])

@@ -19,6 +19,7 @@ from ttcodegen.ops.core.definition import TTIR, TTNN
 # The layer that an op belongs to, and what layers have in common.
 
 _PARTS = re.compile(r"[./]")
+_WORDS = re.compile(r"([._/])")
 _WEIGHT = re.compile(r"(?i)[._/]*(weights?|bias|kernel|gamma|beta|scale|running_mean|running_var)$")
 _PARAMETRIZED = re.compile(r"(?i)[._/]parametrizations([._/]\w+)[._/]original\d*$")
 """A weight that torch computes from another one: `fc.parametrizations.weight.original`."""
@@ -69,6 +70,32 @@ def layer_of_weight(name: str) -> str | None:
     if stripped == name or not stripped:
         return None
     return _ROOT.sub("", stripped)
+
+
+_HEADS = ("q", "k", "v")
+"""Initials of queries, keys and values, as the weights of their projections are called."""
+
+
+def joined_weight(names: Sequence[str]) -> str | None:
+    """The name of weights that stand side by side in one: `self.qkv.weight` of
+    `self.query.weight`, `self.key.weight` and `self.value.weight`; None if their layers have
+    more than one word that differs, or kinds that do."""
+    stems = [stem_of_weight(name) for name in names]
+    kinds = {name[len(stem) :] for name, stem in zip(names, stems, strict=True)}
+    if len(set(names)) < 2 or len(kinds) > 1 or any(not stem for stem in stems):
+        return None
+    words = [_WORDS.split(stem) for stem in stems]
+    if len({len(each) for each in words}) > 1:
+        return None
+    differing = [i for i, same in enumerate(zip(*words, strict=True)) if len(set(same)) > 1]
+    if len(differing) != 1:
+        return None
+    (index,) = differing
+    found = [each[index] for each in words]
+    start, end = ("".join(part) for part in (words[0][:index], words[0][index + 1 :]))
+    if tuple(word[0].lower() for word in found) == _HEADS:
+        return f"{start}qkv{kinds.pop()}"
+    return f"{start}{'_'.join(found)}{end}{kinds.pop()}"
 
 
 def layer(op: Operation, weight_names: Mapping[SSAValue, str]) -> str | None:
@@ -226,8 +253,8 @@ def _op_names() -> frozenset[str]:
 
 def given_name(value: SSAValue) -> str | None:
     """Name of a value in the source, None if that carries no meaning."""
-    hint = value.name_hint and _MADE_BY_PASS.sub("", value.name_hint)
-    if hint and not is_generic(hint) and not _is_printed(hint) and hint not in _op_names():
+    hint = hinted_name(value)
+    if hint is not None:
         return hint
     owner = value.owner
     if not isinstance(owner, Operation):
@@ -241,6 +268,13 @@ def given_name(value: SSAValue) -> str | None:
     last = _COUNTER.sub("", _MADE_BY_PASS.sub("", end))
     named = last and not last.isdigit() and not is_generic(last) and last not in _op_names()
     return last if named else None
+
+
+def hinted_name(value: SSAValue) -> str | None:
+    """Name of a value in the text of the module, None if that carries no meaning."""
+    hint = value.name_hint and _MADE_BY_PASS.sub("", value.name_hint)
+    said = hint and not is_generic(hint) and not _is_printed(hint) and hint not in _op_names()
+    return hint if said else None
 
 
 def _is_printed(hint: str) -> bool:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from itertools import chain, count
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.compute_config import ComputeConfig
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.emitc.spelling import identifier
 from ttcodegen.naming.functions import shape_text
-from ttcodegen.naming.sources import name_or_kind
+from ttcodegen.naming.roles import ROLES
+from ttcodegen.naming.sources import layer, name_or_kind, short_layer
+from ttcodegen.naming.values import ValueNames, noun_of
+
+_LAST = re.compile(r"[./]")
 
 NAMESPACE = "tuning"
 """Of the constants."""
@@ -35,13 +40,34 @@ def compute_name(config: ComputeConfig) -> str:
     return "exact_compute" if config.is_exact else f"{config.math_fidelity.value}_compute"
 
 
-def program_config_names(op: Operation) -> Iterator[str]:
+def program_config_names(
+    op: Operation, values: ValueNames, weight_names: Mapping[SSAValue, str]
+) -> Iterator[str]:
     """Names for a program configuration, best first: after what the first call with it makes, with
-    the shape of that, numbered."""
-    made = name_or_kind(op)
-    shaped = f"{made}_{shape_text(shape_of(op.results[0].type))}"
-    names = chain((made, shaped), (f"{shaped}_{number}" for number in count(2)))
+    more of the path of its layer, with the shape of the result, numbered.
+
+    Args:
+        op: the call.
+        values: what the values of its function are called.
+        weight_names: those of them that are weights.
+    """
+    short, longer = _call_names(op, values, weight_names)
+    shaped = f"{short}_{shape_text(shape_of(op.results[0].type))}"
+    names = chain((short, longer, shaped), (f"{shaped}_{number}" for number in count(2)))
     return (identifier(f"{name}_program") for name in names)
+
+
+def _call_names(
+    op: Operation, values: ValueNames, weight_names: Mapping[SSAValue, str]
+) -> tuple[str, str]:
+    """What a call makes: its role, the end of the path of its layer, or else its kind."""
+    called = values[op.results[0]]
+    if called not in ROLES and (found := layer(op, weight_names)) is not None:
+        called = short_layer(found)
+        return _LAST.split(called)[-1], called
+    if called == noun_of(op):
+        called = name_or_kind(op)
+    return called, called
 
 
 def memory_name(kind: str, buffer: str) -> str:

@@ -8,22 +8,36 @@ from math import prod
 from typing import cast
 
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.functions import body_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.shards import Layout
 from ttcodegen.dialects.ttnn.placement import declared_data_type, has_placement, placement_of
-from ttcodegen.naming.sources import given_name, layer, numbered_layer, plain_name, short_layer
+from ttcodegen.naming.roles import (
+    ROLES,
+    STATES,
+    Role,
+    attention_roles,
+    cell_roles,
+    reordered,
+    rotary_roles,
+)
+from ttcodegen.naming.sources import (
+    given_name,
+    hinted_name,
+    layer,
+    numbered_layer,
+    plain_name,
+    short_layer,
+)
 from ttcodegen.ops.core.definition import library_definition, traits_of
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.ops.tt_lang import LIBRARY_CALL, called_name
 
 # What the values and the constants of a function are called.
 
-_ROLES = frozenset("queries keys values scores".split())
-"""Names of roles that a value keeps through sums and rotations."""
 _LARGEST_EPSILON = 1e-3
 _MOST_STEPS_TO_LAYER = 8
 
@@ -73,6 +87,39 @@ def _noun_of_fill(op: CatalogueOp) -> str:
             return "epsilon" if 0 < number <= _LARGEST_EPSILON else "filled"
 
 
+def _roles_around(op: CatalogueOp, caches: dict[SSAValue, str]) -> Iterator[Role]:
+    """Roles of the operands and the results of an op and of those before it.
+
+    Args:
+        op: the op.
+        caches: the roles of caches that ops attend to, which this one may add to.
+    """
+    yield from attention_roles(op, caches)
+    yield from rotary_roles(op)
+    yield from cell_roles(op)
+
+
+def _intermediates(ops: Sequence[CatalogueOp]) -> Iterator[SSAValue]:
+    """Values that are steps of a larger computation which has one location for all of them: the
+    name in that is the name of what it computes last."""
+    of_location: dict[Attribute, list[CatalogueOp]] = {}
+    for op in ops:
+        of_location.setdefault(op.location, []).append(op)
+    for group in of_location.values():
+        computing = [i for i, op in enumerate(group) if op.operands and not _moves(op)]
+        if len(computing) > 1:
+            for op in group[: computing[-1]]:
+                yield from op.results
+
+
+def _moves(op: CatalogueOp) -> bool:
+    return op.definition.rearranges or bool(_traits(op) & (Trait.ALTERS | Trait.ACTIVATES))
+
+
+def _joins(op: CatalogueOp) -> bool:
+    return op.definition.short_name == "concat"
+
+
 class ValueNames:
     """Names of the values of a function."""
 
@@ -106,7 +153,9 @@ class ValueNames:
         self._members = members
         self._weights = weight_names
         found = [op for op in ops if isinstance(op, CatalogueOp)]
-        self._roles = self._find_roles(found, results)
+        self._intermediates = frozenset(_intermediates(found))
+        self._roles: dict[SSAValue, str] = {}
+        self._find_roles(found, results)
         for op in found:
             for index, result in enumerate(op.results):
                 self._names[result] = self._name(op, index)
@@ -137,8 +186,12 @@ class ValueNames:
     def names_of(self, value: SSAValue) -> Iterator[str]:
         """Names for a value, best first: those after the first are for while others are in use."""
         yield self[value]
-        yield self._qualified(value)
         placed = self._others.get(value) or self._placed(value)
+        if placed is not None and self._roles.get(value) in ROLES:
+            # Another layer's value has the role, not another form of this one.
+            yield placed
+        if self._roles.get(value) not in STATES:
+            yield self._qualified(value)
         if placed is not None:
             yield placed
 
@@ -166,16 +219,18 @@ class ValueNames:
         if Trait.TAKES_PART in _traits(op):
             return name
         if name != noun_of(op):
-            return f"{name}_{qualifier(op) if _reordered(op) is None else 'rotated'}"
+            return f"{name}_{qualifier(op) if reordered(op) is None else 'rotated'}"
         source = self[op.operands[0]] if op.operands else name
         return name if source.endswith(name) else f"{source}_{name}"
 
     def _name(self, op: CatalogueOp, index: int) -> str:
         result = op.results[index]
-        given = given_name(result)
+        given = self.given(result)
         if given is not None:
             return given
         role = self._roles.get(result)
+        if role is not None and (role in ROLES or (self.of_weights and _joins(op))):
+            return role
         kept = self._kept_operand(op)
         # A product of queries and keys is neither of them.
         is_role = role is not None and Trait.MATRIX_PRODUCT in _traits(op)
@@ -192,6 +247,11 @@ class ValueNames:
         nouns = library_definition(op).nouns
         return nouns[index] if len(nouns) > 1 else noun_of(op)
 
+    def given(self, value: SSAValue) -> str | None:
+        """Name of a value in the source, None if that is only what the whole computation is called
+        which the value is a step of."""
+        return hinted_name(value) if value in self._intermediates else given_name(value)
+
     def _has_weights(self, op: CatalogueOp) -> bool:
         return any(operand in self._weights for operand in op.operands)
 
@@ -202,16 +262,22 @@ class ValueNames:
             return None
         first = op.operands[0]
         traits = _traits(op)
-        if op.definition.rearranges or traits & (Trait.ACTIVATES | Trait.ALTERS) or self.of_weights:
+        if op.definition.rearranges or traits & (Trait.ACTIVATES | Trait.ALTERS):
             return first
+        if self.of_weights:
+            # A layer that is applied to a constant, as to a state at the start, is none of these.
+            is_applied = Trait.OF_LAYER in traits and not self._weights.keys().isdisjoint(
+                op.operands[1:]
+            )
+            return None if is_applied and first not in self._weights else first
         if short == "concat":
             names = {self._names.get(operand) for operand in op.operands}
-            return first if len(names) == 1 else _reordered(op)
+            return first if len(names) == 1 else reordered(op)
         if short == "matmul":
             return self._transformed_operand(op)
         if Trait.ADJUSTS not in traits:
             return None
-        if len(op.operands) == 1 or self._names.get(first) in _ROLES:
+        if len(op.operands) == 1 or self._names.get(first) in ROLES:
             return first
         left, right = op.operands[:2]
         if self._is_small(right, op):
@@ -225,28 +291,26 @@ class ValueNames:
         if not known or not self._weights.keys().isdisjoint((left, right)):
             return None
         kept = right if left in self._members else left
-        return kept if self._names.get(kept) in _ROLES else None
+        return kept if self._names.get(kept) in ROLES else None
 
     def _is_small(self, value: SSAValue, op: CatalogueOp) -> bool:
         """True if an operand only adjusts the other one."""
         return value in self._members or prod(shape_of(value.type)) < prod(op.result_shape)
 
-    def _find_roles(
-        self, ops: Sequence[CatalogueOp], results: Mapping[SSAValue, str]
-    ) -> dict[SSAValue, str]:
-        roles: dict[SSAValue, str] = {}
+    def _find_roles(self, ops: Sequence[CatalogueOp], results: Mapping[SSAValue, str]) -> None:
         for value, name in results.items():
-            self._give(roles, value, name)
+            self._give(value, name)
+        caches: dict[SSAValue, str] = {}
         for op in ops:
-            if Trait.ATTENDS in _traits(op):
-                names = ("queries", "keys", "values", "mask")
-                for operand, name in zip(op.operands, names, strict=False):
-                    self._give(roles, operand, name)
-            elif op.definition.short_name == "softmax":
-                self._attention_roles(roles, op)
-        return roles
+            for value, name, is_computed in _roles_around(op, caches):
+                if is_computed:
+                    self._roles.setdefault(value, name)
+                else:
+                    self._give(value, name)
+            if op.definition.short_name == "softmax":
+                self._attention_roles(op)
 
-    def _attention_roles(self, roles: dict[SSAValue, str], softmax: CatalogueOp) -> None:
+    def _attention_roles(self, softmax: CatalogueOp) -> None:
         scores = self._root(softmax.operands[0])
         product = scores.owner
         if isinstance(product, CatalogueOp) and noun_of(product) == "selected":
@@ -257,32 +321,38 @@ class ValueNames:
             return
         if any(operand in self._weights for operand in product.operands):
             return
-        roles[scores] = "scores"
+        self._roles[scores] = "scores"
         for operand, name in zip(product.operands, ("queries", "keys"), strict=False):
-            self._give(roles, operand, name)
+            self._give(operand, name)
         consumer = _only_product(softmax.results[0])
         if consumer is not None:
-            self._give(roles, consumer.operands[1], "values")
-            roles.setdefault(consumer.results[0], "attention")
+            self._give(consumer.operands[1], "values")
+            self._roles.setdefault(consumer.results[0], "attention")
 
-    def _give(self, roles: dict[SSAValue, str], value: SSAValue, name: str) -> None:
+    def _give(self, value: SSAValue, name: str) -> None:
         root = self._root(value)
         if isinstance(root.owner, Operation):
-            roles.setdefault(root, name)
+            self._roles.setdefault(root, name)
 
     def _root(self, value: SSAValue) -> SSAValue:
         """The value that this one is another form of, through sums and products as well."""
         while isinstance(op := value.owner, CatalogueOp) and op.operands:
             changed = _traits(op) & (Trait.ACTIVATES | Trait.ALTERS | Trait.ADJUSTS)
-            if not op.definition.rearranges and not changed:
+            if len(op.results) > 1 or (not op.definition.rearranges and not changed):
                 break
-            if given_name(value) is not None:
+            if self._roles.get(value) in STATES:
+                break
+            if self.given(value) is not None:
                 break
             origin = self._kept_operand(op) or op.operands[0]
             if not isinstance(origin.owner, Operation):
                 break
             value = origin
         return value
+
+
+_ORDINALS = dict(enumerate("second third fourth fifth sixth seventh eighth".split(), 1))
+"""Words for equal parts between the first and the last one."""
 
 
 def _part_name(whole: str, part: str) -> str:
@@ -298,31 +368,12 @@ def part_of(op: CatalogueOp) -> str:
         return "slice"
     ((begin, end, size),) = cut
     length = end - begin
+    index = begin // length if begin % length == size % length == 0 else 0
     if begin == 0:
         return "first" if length == 1 else "first_half" if 2 * length == size else "start"
     if end == size:
         return "last" if length == 1 else "second_half" if 2 * length == size else "end"
-    return "middle"
-
-
-def _reordered(op: CatalogueOp) -> SSAValue | None:
-    """The value whose parts a concatenation puts together anew, negated or not: as rotary
-    embeddings do with halves."""
-    if op.definition.short_name != "concat" or len(op.operands) < 2:
-        return None
-    wholes = {_whole(operand) for operand in op.operands}
-    return wholes.pop() if len(wholes) == 1 else None
-
-
-def _whole(value: SSAValue) -> SSAValue | None:
-    """Value that a value is a part of, be it negated; None if there is none."""
-    while isinstance(op := value.owner, CatalogueOp):
-        if Trait.TAKES_PART in _traits(op):
-            return op.operands[0]
-        if not (op.definition.rearranges or Trait.ALTERS in _traits(op)):
-            return None
-        value = op.operands[0]
-    return None
+    return _ORDINALS.get(index, "middle")
 
 
 def _only_product(value: SSAValue) -> CatalogueOp | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from ttcodegen.conversions.host_functions.interface import Entry
@@ -39,6 +40,7 @@ from ttcodegen.naming.tuning import (
     shard_places,
     sharded_memory_names,
 )
+from ttcodegen.naming.values import ValueNames
 from ttcodegen.ops.core.calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
     CONV2D_CONFIG_ATTRIBUTE,
@@ -304,7 +306,7 @@ class Tuning:
         self._weights = product_weights(entries)
         scope = NameScope([*_UNDECIDED, PRODUCT_WEIGHTS])
         products: Counter[ComputeConfig | None] = Counter()
-        for op in _calls(entries):
+        for op, values, weights in _calls(entries):
             if has_trait(op, Trait.MATRIX_PRODUCT):
                 config = op.parameter(COMPUTE_CONFIG_ATTRIBUTE.name)
                 products[config if isinstance(config, ComputeConfig) else None] += 1
@@ -313,7 +315,7 @@ class Tuning:
                 if isinstance(config, ComputeConfig) and config not in self._computes:
                     self._computes[config] = scope.unique(compute_name(config))
                 elif isinstance(config, ProgramConfig) and config not in self._programs:
-                    names = program_config_names(op)
+                    names = program_config_names(op, values, weights)
                     name = next(each for each in names if not scope.is_taken(each))
                     self._programs[config] = scope.unique(name)
                     self._program_ops[name] = op
@@ -432,11 +434,20 @@ def sharded_initializer(placement: TensorPlacement) -> str:
     )
 
 
-def _calls(entries: Iterable[Entry]) -> Iterator[CatalogueOp]:
+def _calls(
+    entries: Iterable[Entry],
+) -> Iterator[tuple[CatalogueOp, ValueNames, Mapping[SSAValue, str]]]:
+    """The calls of the functions of entries, with the names of the values there, and of weights."""
     for entry in entries:
-        for function in (entry.const_eval, entry.function):
-            if function is not None:
-                yield from (op for op in body_of(function).ops if isinstance(op, CatalogueOp))
+        names = entry.names
+        if names.const_eval is not None and names.prepared is not None:
+            yield from ((op, names.prepared, {}) for op in _ops(names.const_eval))
+        weights = names.given.weight_names
+        yield from ((op, names.values, weights) for op in _ops(names.function))
+
+
+def _ops(function: FuncOp) -> Iterator[CatalogueOp]:
+    return (op for op in body_of(function).ops if isinstance(op, CatalogueOp))
 
 
 def _comment(config: ComputeConfig) -> str:

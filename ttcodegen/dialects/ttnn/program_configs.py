@@ -183,6 +183,7 @@ class MatmulMultiCast(MatmulProgramConfig):
 
     mnemonic: ClassVar[str] = "matmul_multi_core_reuse_multi_cast_program_config"
     cpp: ClassVar[str] = "ttnn::operations::matmul::MatmulMultiCoreReuseMultiCastProgramConfig"
+    always: ClassVar[tuple[str, ...]] = ("fused_activation",)
 
     compute_with_storage_grid_size: CoreGrid
     in0_block_w: int
@@ -203,6 +204,7 @@ class MatmulMultiCast1D(MatmulProgramConfig):
 
     mnemonic: ClassVar[str] = "matmul_multi_core_reuse_multi_cast_1d_program_config"
     cpp: ClassVar[str] = "ttnn::operations::matmul::MatmulMultiCoreReuseMultiCast1DProgramConfig"
+    always: ClassVar[tuple[str, ...]] = ("fused_activation",)
     unset: ClassVar[dict[str, str]] = {"gather_in0": "hop_cores"}
 
     compute_with_storage_grid_size: CoreGrid

@@ -170,3 +170,30 @@ def test_the_columns_of_perf_are_documented() -> None:
         n for row in rows[1].splitlines() for n in re.findall(r"`(\w+)`", row.split("|")[1])
     ]
     assert reported == list(COLUMNS)
+
+
+def shell_blocks(text: str) -> list[list[str]]:
+    """The lines of each block of commands."""
+    return [block.splitlines() for block in re.findall(r"```sh[^\n]*\n(.*?)```", text, re.DOTALL)]
+
+
+def test_no_command_of_the_documents_is_one_of_lit() -> None:
+    for document in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+        for lines in shell_blocks(document.read_text()):
+            assert not [line for line in lines if re.match(r"(\$ )?not ", line)], document
+
+
+def test_the_page_on_device_programs_names_files_that_exist() -> None:
+    """In the folder of the examples, as blocks of the page, or written by a command before."""
+    page = (ROOT / "docs" / "ttmetal.md").read_text()
+    folder = ROOT / "examples" / "device_programs"
+    known = {path.name for path in folder.glob("*.mlir")}
+    known |= set(re.findall(r'```mlir title="([^"]+)"', page))
+    for lines in shell_blocks(page):
+        for line in lines:
+            named = re.findall(r"(?<=[ ])[\w./-]+\.mlir\b", line)
+            written = re.findall(r"-o ([\w./-]+\.mlir)\b", line)
+            missing = [n for n in named if n not in known | set(written)]
+            assert not [n for n in missing if not (ROOT / n).exists()], line
+            known |= set(written)
+    assert "in that folder" in " ".join(page.split()).partition("square.mlir`")[2][:120]

@@ -156,10 +156,12 @@ Place = SourceLocation | int | None
 
 
 class Severity(StrEnum):
-    """Severity of a diagnostic: an error ends the run, a warning does not."""
+    """Severity of a diagnostic: an error ends the run, a warning does not; a note says what would
+    make a right program a faster one."""
 
     ERROR = "error"
     WARNING = "warning"
+    NOTE = "note"
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +253,18 @@ class Diagnostics:
         """Records a warning."""
         self.diagnostics.append(
             Diagnostic(message, place_of(place), remedy, severity=Severity.WARNING)
+        )
+
+    def note(
+        self,
+        message: str,
+        place: Operation | SSAValue | Place = None,
+        *,
+        remedy: str | None = None,
+    ) -> None:
+        """Records a note."""
+        self.diagnostics.append(
+            Diagnostic(message, place_of(place), remedy, severity=Severity.NOTE)
         )
 
     @property

@@ -9,7 +9,11 @@ from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, Diagnosti
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.dialects.func import FuncOp
-    from xdsl.ir import Operation
+    from xdsl.ir import BlockArgument, Operation
+
+_LAYERS = frozenset({"ttir.matmul", "ttir.linear", "ttir.dot_general", "ttir.conv2d",
+                     "ttir.convolution"})  # fmt: skip
+_FORMS = frozenset({"ttir.reshape", "ttir.permute", "ttir.typecast", "ttir.transpose"})
 
 
 def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
@@ -63,6 +67,7 @@ def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
             "or sdy.manual_computation (shard_map) divide the work",
             operations[0],
         )
+    _note_unmarked_weights(module, diagnostics)
     express_quantized(module)
     return module
 
@@ -85,6 +90,54 @@ def _bodies_of_calls(module: ModuleOp) -> set[str]:
         if is_body and isinstance(last, StableHLOOp) and last.short_name == "return":
             Rewriter.replace_op(last, [ReturnOp(*last.operands)], [])
     return named
+
+
+def _note_unmarked_weights(module: ModuleOp, diagnostics: Diagnostics) -> None:
+    """Notes functions that multiply by arguments, or convolve with them, where no argument of the
+    module is marked as a parameter or an input: what could be prepared once is prepared with each
+    call."""
+    from xdsl.dialects.func import FuncOp
+
+    from ttcodegen.dialects.operations.functions import argument_attribute
+    from ttcodegen.frontends.stablehlo.meshes import ARGUMENT_TYPE
+
+    functions = [op for op in module.ops if isinstance(op, FuncOp) and op.body.blocks]
+    marked = (
+        argument_attribute(function, index, ARGUMENT_TYPE)
+        for function in functions
+        for index in range(len(function.args))
+    )
+    if any(kind is not None for kind in marked):
+        return
+    for function in functions:
+        weights = _multiplied_arguments(function)
+        if len(function.args) > 1 and weights:
+            names = ", ".join(f"%{value.name_hint or f'arg{value.index}'}" for value in weights[:3])
+            more = ", ..." if len(weights) > 3 else ""
+            diagnostics.note(
+                f"no argument of @{function.sym_name.data} is marked as a weight: {names}{more} "
+                "may be different in each call, so nothing made of them is computed once",
+                weights[0],
+                remedy="mark weights with {ttcore.argument_type = "
+                "#ttcore.argument_type<parameter>} or @tt.mark_argument, and other arguments as "
+                "<input>; ttcodegen.jax.compile does it for params",
+            )
+
+
+def _multiplied_arguments(function: FuncOp) -> list[BlockArgument]:
+    """The arguments that matmuls and convolutions of other values take as their second operand."""
+    from xdsl.ir import BlockArgument
+
+    found: dict[BlockArgument, None] = {}
+    for op in function.body.block.ops:
+        if op.name not in _LAYERS or len(op.operands) < 2:
+            continue
+        value = op.operands[1]
+        while not isinstance(value, BlockArgument) and value.owner.name in _FORMS:
+            value = value.owner.operands[0]
+        if isinstance(value, BlockArgument):
+            found[value] = None
+    return list(found)
 
 
 def _uses_mesh(module: ModuleOp) -> bool:

@@ -341,7 +341,7 @@ def shardings_in(text: str) -> list[str]:
 # Argument and result attributes of TTIR functions: names and parameter roles.
 
 _NAME = "ttir.name"
-_KIND = "ttcore.argument_type"
+ARGUMENT_TYPE = "ttcore.argument_type"
 _WEIGHT_TYPE = "ttcore.weight_dtype"
 _RESULT = "jax.result_info"
 
@@ -358,11 +358,13 @@ def argument_attributes(
     for index, (old, new) in enumerate(zip(source.body.block.args, arguments, strict=True)):
         given = _dictionary(source.arg_attrs, index)
         found: dict[str, Attribute] = {
-            name: value for name, value in given.items() if name in (_NAME, _KIND, _WEIGHT_TYPE)
+            name: value
+            for name, value in given.items()
+            if name in (_NAME, ARGUMENT_TYPE, _WEIGHT_TYPE)
         }
         _add_sharding(found, given, mesh, old.type, new.type)
         for name, text in known.get(new, {}).items():
-            kind = _kind(text) if name == _KIND else StringAttr(text)
+            kind = _kind(text) if name == ARGUMENT_TYPE else StringAttr(text)
             if kind is not None:
                 found.setdefault(name, kind)
         if _NAME not in found and not is_meaningful(old.name_hint):
@@ -370,9 +372,13 @@ def argument_attributes(
             if name is not None:
                 found[_NAME] = StringAttr(name)
         name = found.get(_NAME)
-        if _KIND not in found and isinstance(name, StringAttr) and is_weight_name(name.data):
+        if (
+            ARGUMENT_TYPE not in found
+            and isinstance(name, StringAttr)
+            and is_weight_name(name.data)
+        ):
             if str(element_of(new.type)).startswith(("f", "bf")):
-                found[_KIND] = ArgumentTypeAttr(ArgumentType.PARAMETER)
+                found[ARGUMENT_TYPE] = ArgumentTypeAttr(ArgumentType.PARAMETER)
         made.append(DictionaryAttr(found))
     return made
 

@@ -4,6 +4,7 @@
 // condition. Each refusal's message is printed: conditions.tsv names them.
 
 #include <algorithm>
+#include <functional>
 #include <initializer_list>
 
 #include "compute_testing.hpp"
@@ -80,6 +81,24 @@ void accepted(const Call& call, std::source_location where = std::source_locatio
         (void)call();
     } catch (const std::exception& error) {
         fail(std::string("refused: ") + error.what(), where);
+    }
+}
+
+/// A row of a table: the change of a call that is right, and how the refusal begins.
+template <typename Call>
+struct Row {
+    const char* message;
+    std::function<void(Call&)> change;
+};
+
+/// `right` is accepted, and refused after each of the changes.
+template <typename Call>
+void check_rows(const Call& right, std::initializer_list<Row<Call>> rows) {
+    accepted(right);
+    for (const Row<Call>& row : rows) {
+        Call call = right;
+        row.change(call);
+        refused(row.message, call);
     }
 }
 

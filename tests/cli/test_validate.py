@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.flatbuffer.system import load_system
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.rt.commands.validate import VARIABLE
-from ttcodegen.rt.judging.mocked_device import compile_nothing, environment, executable
+from ttcodegen.rt.judging.mocked_device import compiler_of_nothing, environment, executable
 from ttcodegen.rt.judging.python_calls import steps
 
 MODULES = {
@@ -98,13 +99,25 @@ def test_two_libraries_at_once_have_a_cache_each() -> None:
 
 
 def test_the_compiler_that_compiles_nothing(tmp_path: Path) -> None:
-    made = tmp_path / "folder" / "kernel.elf"
-    compile_nothing(["-o", str(made), "kernel.o"])
+    compiler = tmp_path / "g++"
+    compiler.write_text(compiler_of_nothing())
+
+    def run(*arguments: str) -> str:
+        command = ["sh", str(compiler), *arguments]
+        return subprocess.run(
+            command, check=True, cwd=tmp_path, capture_output=True, text=True
+        ).stdout
+
+    made = tmp_path / "folder of kernels" / "kernel.elf"
+    run("-o", str(made), "kernel.o")
     assert made.read_bytes() == executable()
     assert made.read_bytes()[:4] == b"\x7fELF"
-    compile_nothing(["-c", "-MMD", "-o", str(tmp_path / "kernel.o"), "kernel.cc"])
+    run("-c", "-MMD", "-o", "kernel.o", "kernel.cc")
     assert (tmp_path / "kernel.o").read_bytes() == b""
-    assert (tmp_path / "kernel.d").read_text().startswith(str(tmp_path / "kernel.o"))
+    assert (tmp_path / "kernel.d").read_text() == "kernel.o:\n"
+    run("-MD", "-MF", "named.d", "-o", "kernel.o", "-c", "kernel.cc")
+    assert (tmp_path / "named.d").read_text() == "kernel.o:\n"
+    assert run("--version") == "riscv-tt-elf-g++ 15.1.0\n"
 
 
 def test_a_python_without_the_package_is_reported(

@@ -51,6 +51,29 @@ def pytest_configure(config: pytest.Config) -> None:
     ]
     if not (given or config.option.markexpr or config.option.keyword or config.getoption("--all")):
         config.option.markexpr = "not slow"
+    # The workers of a parallel run report to the process that prints.
+    if not os.environ.get("PYTEST_XDIST_WORKER"):
+        config.pluginmanager.register(_EarlyFailures(config))
+
+
+class _EarlyFailures:
+    """Names each failure when it happens, so that a run that is cut off has told of it."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Prints the test, the phase, the seconds and the last line of the reason."""
+        terminal = self.config.pluginmanager.get_plugin("terminalreporter")
+        if not report.failed or terminal is None:
+            return
+        reason = next((line for line in report.longreprtext.splitlines() if line[:2] == "E "), "")
+        terminal.ensure_newline()
+        seconds = f"{report.duration:.0f} s"
+        terminal.write_line(
+            f"FAILED {report.nodeid} ({report.when}, {seconds}) {reason[2:].strip()}"
+        )
 
 
 @contextmanager

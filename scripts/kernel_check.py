@@ -208,11 +208,7 @@ class KernelCheck:
 
         Raises ConfigurationError if a kernel cannot be read.
         """
-        found = self.compile(configurations)
-        for kernel in dict.fromkeys(configurations):
-            if kernel.processor == "compute":
-                found += self._initialisations(replace(kernel, file=kernel.file.resolve()))
-        return merged(found)
+        return merged(self.compile(configurations) + self.initialisations(configurations))
 
     def compile(self, configurations: Sequence[KernelConfiguration]) -> list[Fault]:
         """The faults that the compiler finds, as `check`, but for the order of initialisations.
@@ -232,15 +228,21 @@ class KernelCheck:
             results = [pool.submit(compiler.faults) for compiler in dict.fromkeys(compilers)]
             return merged([fault for result in results for fault in result.result()])
 
-    def _initialisations(self, kernel: KernelConfiguration) -> list[Fault]:
-        """Operations of a compute kernel without their initialisation, and full initialisations
+    def initialisations(self, configurations: Sequence[KernelConfiguration]) -> list[Fault]:
+        """Operations of compute kernels without their initialisation, and full initialisations
         where they break what is under way."""
-        table = _initialisation_table(self.device, kernel.arch)
-        check = InitialisationCheck(table, kernel.dst_full_sync_en)
-        return [
-            Fault(_Place(fault.file, fault.line, 0).shown(self.device), fault.message, (), ())
-            for fault in check.faults(_own_sources(kernel.file), dict(kernel.defines))
-        ]
+        found: list[Fault] = []
+        for kernel in dict.fromkeys(configurations):
+            if kernel.processor != "compute":
+                continue
+            table = _initialisation_table(self.device, kernel.arch)
+            check = InitialisationCheck(table, kernel.dst_full_sync_en)
+            sources = _own_sources(kernel.file.resolve())
+            found += [
+                Fault(_Place(fault.file, fault.line, 0).shown(self.device), fault.message, (), ())
+                for fault in check.faults(sources, dict(kernel.defines))
+            ]
+        return found
 
 
 @dataclass(frozen=True)

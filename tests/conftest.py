@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable, Generator
+import re
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 from hypothesis import settings
 
 from scripts.kernel_check import KernelCheck
+from scripts.kernel_check_configuration import KernelConfiguration
 from scripts.kernel_check_toolchain import ToolchainError, device_headers, find_clang
 from scripts.link_check import LinkCheckError, wheel_file, wheel_libraries
 from scripts.ttnn_environment import NoEnvironment
@@ -171,3 +173,45 @@ def kernel_check() -> KernelCheck:
             raise
         pytest.skip(f"device kernels cannot be checked: {error}")
     return KernelCheck(clang, device, ROOT / "build" / "kernel_check", jobs=2)
+
+
+_NUMBER = re.compile(r"\b\d[\w.]*")
+
+
+def _matters_to_a_compiler(kernel: KernelConfiguration) -> Iterator[str]:
+    """Lines of a kernel and parts of its configuration, without values of numbers."""
+    common = f"{kernel.arch} {kernel.processor} {kernel.fp32_dest_acc_en}"
+    for line in kernel.file.read_text("utf-8").splitlines():
+        if (code := line.strip()) and not code.startswith("//"):
+            yield f"{common} {_NUMBER.sub('0', code)}"
+    for buffer in kernel.circular_buffers:
+        yield f"{common} {buffer.data_format} {buffer.tile} {buffer.unpack_to_dest_fp32}"
+    yield from (f"{common} {name}={_NUMBER.sub('0', text)}" for name, text in kernel.defines)
+
+
+@pytest.fixture(scope="session")
+def kernel_faults(
+    kernel_check: KernelCheck, tmp_path_factory: pytest.TempPathFactory, worker_id: str
+) -> Callable[[Sequence[KernelConfiguration]], list[str]]:
+    """Gives the faults of kernels; of those whose every line, data format and define some kernel of
+    this run has had, the order of initialisations alone is followed.
+
+    $TTCODEGEN_ALL_KERNELS has all of them compiled.
+    """
+    own = tmp_path_factory.getbasetemp()
+    known = (own if worker_id == "master" else own.parent) / "lines_of_kernels"
+
+    def faults(kernels: Sequence[KernelConfiguration]) -> list[str]:
+        chosen: list[KernelConfiguration] = []
+        lines = {kernel: set(_matters_to_a_compiler(kernel)) for kernel in dict.fromkeys(kernels)}
+        with _locked(known.with_suffix(".lock")):
+            seen = set(known.read_text("utf-8").split("\n")) if known.exists() else set[str]()
+            for kernel in sorted(lines, key=lambda kernel: -len(lines[kernel])):
+                if not lines[kernel] <= seen or os.environ.get("TTCODEGEN_ALL_KERNELS"):
+                    chosen.append(kernel)
+                    seen |= lines[kernel]
+            known.write_text("\n".join(sorted(seen)), "utf-8")
+        found = kernel_check.compile(chosen) + kernel_check.initialisations(kernels)
+        return [str(fault) for fault in found]
+
+    return faults

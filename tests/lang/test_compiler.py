@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from scripts.kernel_check import KernelCheck
-from scripts.kernel_check_configuration import read_manifest
+from scripts.kernel_check_configuration import KernelConfiguration, read_manifest
 from tests.cli.flatbuffers import result_of
 from tests.lang.compiling import PROGRAMS, checked, kernels
 from tests.lang.running import operation
@@ -410,14 +410,16 @@ def test_what_each_device_of_a_mesh_computes_is_compared(
     [*CHECKED[:7], *CHECKED[8:15], *CHECKED[20:35]],
 )
 def test_kernels_compile_with_the_headers_of_the_release(
-    name: str, arguments: tuple[object, ...], kernel_check: KernelCheck, tmp_path: Path
+    name: str,
+    arguments: tuple[object, ...],
+    kernel_faults: Callable[[Sequence[KernelConfiguration]], list[str]],
+    tmp_path: Path,
 ) -> None:
     source = Source.read(str(PROGRAMS / f"{name}.py"))
     projects = Projects(source.digest, tmp_path)
     run_program_text(source, [str(argument) for argument in arguments], projects.watch)
     for project in projects.written:
-        faults = kernel_check.check(read_manifest(project / "manifest.json"))
-        assert [str(fault) for fault in faults] == []
+        assert kernel_faults(read_manifest(project / "manifest.json")) == []
 
 
 def test_an_operation_as_a_module_compiles_to_the_same_kernels(

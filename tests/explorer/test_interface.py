@@ -7,89 +7,22 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 
+from tests.explorer.requesting import command, request, send
 from tests.explorer.test_graphs import MODEL
 from ttcodegen.cli.explorer import main
 from ttcodegen.compilation import CompileOptions
 from ttcodegen.explorer.client import ExplorerError, TTExplorer
 from ttcodegen.explorer.models import model_graphs
-from ttcodegen.explorer.server import Server, is_loopback
+from ttcodegen.explorer.server import Server
 from ttcodegen.explorer.session import Session
 from ttcodegen.explorer.settings import Settings, read_settings
 from ttcodegen.flatbuffer.system import read_ttsys_file
 from ttcodegen.foundation.diagnostics import CompileError
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    path = tmp_path / "models" / "model.mlir"
-    path.parent.mkdir()
-    path.write_text(MODEL)
-    return path
-
-
-@pytest.fixture
-def server(model: Path) -> Generator[Server]:
-    made = Server(Session([model.parent]), port=0, most_uploaded=1000)
-    made.start()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def explorer(server: Server) -> TTExplorer:
-    return TTExplorer(server.port, token=server.token)
-
-
-def request(
-    server: Server,
-    path: str,
-    body: bytes | None = None,
-    headers: dict[str, str] | None = None,
-    *,
-    token: bool = True,
-) -> tuple[int, Any, dict[str, str]]:
-    headers = dict(headers or {})
-    if token:
-        headers.setdefault("Authorization", f"Bearer {server.token}")
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
-    try:
-        connection.request("GET" if body is None else "POST", path, body, headers)
-        answer = connection.getresponse()
-        content = answer.read()
-        try:
-            reported = json.loads(content)
-        except ValueError:
-            reported = content
-        named = {name.title(): value for name, value in answer.getheaders()}
-        return answer.status, reported, named
-    finally:
-        connection.close()
-
-
-def command(**changes: object) -> dict[str, object]:
-    return {
-        "cmdId": "convert",
-        "extensionId": "ttcodegen",
-        "modelPath": "",
-        "settings": {},
-        "deleteAfterConversion": False,
-        **changes,
-    }
-
-
-def send(server: Server, content: object) -> tuple[int, Any]:
-    headers = {"Content-Type": "application/json"}
-    body = json.dumps(content).encode()
-    status, reported, _ = request(server, "/apipost/v1/send_command", body, headers)
-    return status, reported
-
 
 # Commands
 
@@ -113,115 +46,6 @@ def test_commands_for_the_adapter_of_tt_mlir_are_taken(server: Server, model: Pa
 def test_initialize_writes_a_system_description(explorer: TTExplorer) -> None:
     path = explorer.initialize({"arch": "blackhole"})["system_desc_path"]
     assert read_ttsys_file(path).arch == "blackhole"
-
-
-def test_overrides_outlive_a_request(explorer: TTExplorer, model: Path) -> None:
-    pairs = [{"key": "memory", "value": "l1"}, {"key": "sharding", "value": "block_sharded"}]
-    pairs.append({"key": "grid", "value": "[4, 4]"})
-    assert explorer.override(
-        str(model), {"scores": {"named_location": "scores", "attributes": pairs}}
-    )
-    entry = {"memory": "l1", "sharding": "block_sharded", "grid": [4, 4]}
-    assert explorer.overrides(str(model)) == {
-        "version": 1,
-        "functions": {"*": {"scores": entry}},
-    }
-    graphs = {graph["id"]: graph for graph in explorer.convert(str(model))}
-    (scores,) = [n for n in graphs["optimized: model"]["nodes"] if n["id"] == "scores"]
-    reported = {each["key"]: each["value"] for each in scores["outputsMetadata"][0]["attrs"]}
-    assert (reported["sharding"], reported["grid"]) == ("block_sharded", "4x4")
-    # An empty value takes a field back, and no overrides all of them.
-    back = {"scores": {"named_location": "scores", "attributes": [{"key": "grid", "value": ""}]}}
-    assert explorer.override(str(model), back)
-    assert "grid" not in explorer.overrides(str(model))["functions"]["*"]["scores"]
-    assert explorer.override(str(model), {})
-    assert explorer.overrides(str(model))["functions"] == {}
-
-
-def test_an_override_of_what_there_is_not_is_refused(explorer: TTExplorer, model: Path) -> None:
-    pairs = [{"key": "memory", "value": "dram"}]
-    with pytest.raises(ExplorerError, match=r"nothing is called 'scorse'[^?]*'scores'\?"):
-        explorer.override(str(model), {"scorse": {"attributes": pairs}})
-    assert explorer.overrides(str(model))["functions"] == {}
-    assert len(explorer.convert(str(model))) > 1
-
-
-def test_an_override_that_the_optimizer_cannot_follow_is_refused(
-    explorer: TTExplorer, model: Path
-) -> None:
-    good = [{"key": "memory", "value": "l1"}]
-    explorer.override(str(model), {"scores": {"attributes": good}})
-    before = explorer.overrides(str(model))
-    huge = [
-        {"key": "sharding", "value": "block_sharded"},
-        {"key": "grid", "value": "[99, 99]"},
-    ]
-    with pytest.raises(ExplorerError, match=r"\[99, 99\] is more than the 8x8 cores"):
-        explorer.override(str(model), {"scores": {"attributes": huge}})
-    assert explorer.overrides(str(model)) == before
-    settings = {"overrides": {"weights": {"attributes": good}}, "optimize": 0}
-    with pytest.raises(ExplorerError, match="without the optimizer"):
-        explorer.command("override", str(model), settings)
-
-
-def test_the_overrides_of_a_node_are_taken_back(explorer: TTExplorer, model: Path) -> None:
-    pairs = [{"key": "memory", "value": "l1"}]
-    for back in ({"attributes": []}, None, {"attributes": [{"key": "memory", "value": ""}]}):
-        explorer.override(str(model), {"scores": {"attributes": pairs}})
-        explorer.override(str(model), {"scores": back})
-        assert explorer.overrides(str(model))["functions"] == {}
-    # A decision for one function is taken back by the name of the node alone.
-    explorer.override(str(model), {"scores": {"function": "model", "attributes": pairs}})
-    explorer.override(str(model), {"scores": {"attributes": []}})
-    assert explorer.overrides(str(model))["functions"] == {}
-
-
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        ({"scores": {"attributes": [{"key": "memroy", "value": "l1"}]}}, "did you mean 'memory'?"),
-        ({"scores": {"attributes": [{"key": "memory", "value": "l2"}]}}, "one of dram, l1"),
-        ({"scores": {"attributes": [{"key": "grid", "value": "[0, 1]"}]}}, "columns and rows"),
-        ({"scores": {"attributes": "memory"}}, "the override of 'scores' is wrong"),
-        ({"scores": {"attributes": [{"key": "memory"}]}}, "has no key or no value"),
-        ({"scores": {"attributes": [{"key": "grid", "value": "[" * 10**5}]}}, "columns and rows"),
-        ({"scores": []}, "is no object"),
-        ("scores", "'overrides' is missing"),
-    ],
-)
-def test_overrides_that_no_op_can_have_are_refused(
-    explorer: TTExplorer, model: Path, overrides: Any, message: str
-) -> None:
-    with pytest.raises(ExplorerError) as raised:
-        explorer.override(str(model), overrides)
-    assert message in str(raised.value)
-    assert explorer.overrides(str(model))["functions"] == {}
-
-
-def test_legal_choices_are_listed_and_taken(explorer: TTExplorer, model: Path) -> None:
-    reported = explorer.choices(str(model), "scores")
-    assert (reported["function"], reported["op"]) == ("model", "matmul")
-    assert reported["chosen"]["memory"] in reported["fields"]["memory"]
-    assert {"interleaved", "block_sharded"} <= set(reported["fields"]["sharding"])
-    assert "hifi2" in reported["fields"]["math_fidelity"]
-    sharded = [way for way in reported["ways"] if "grid" in way]
-    for way in (reported["ways"][0], sharded[0], sharded[-1]):
-        pairs = [{"key": key, "value": json.dumps(value)} for key, value in way.items()]
-        pairs = [{**pair, "value": pair["value"].strip('"')} for pair in pairs]
-        explorer.override(str(model), {})
-        explorer.override(str(model), {"scores": {"attributes": pairs}})
-        assert explorer.choices(str(model), "scores")["chosen"].items() >= way.items()
-
-
-def test_choices_of_what_there_is_not_are_refused(explorer: TTExplorer, model: Path) -> None:
-    with pytest.raises(ExplorerError, match="did you mean 'scores'"):
-        explorer.choices(str(model), "scorse")
-    with pytest.raises(ExplorerError, match="the setting 'node' is missing"):
-        explorer.command("choices", str(model))
-    with pytest.raises(ExplorerError, match="without the optimizer"):
-        explorer.command("choices", str(model), {"node": "scores", "optimize": "0"})
-    with pytest.raises(ExplorerError, match="was compiled already"):
-        explorer.command("choices", str(model.parent), {"node": "scores"})
 
 
 def test_a_model_that_was_not_executed_has_no_status(explorer: TTExplorer, model: Path) -> None:
@@ -414,84 +238,6 @@ def test_uploads_are_limited(server: Server, explorer: TTExplorer, tmp_path: Pat
     assert Path(reported["path"]).is_relative_to(server.session.access.own)
 
 
-# Who may ask
-
-
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({"Content-Type": "text/plain"}, 415),
-        ({"Content-Type": "application/json", "Origin": "http://example.com"}, 403),
-        ({"Content-Type": "application/json", "Host": "example.com"}, 403),
-        ({"Content-Type": "application/json", "Sec-Fetch-Site": "cross-site"}, 403),
-    ],
-)
-def test_other_sites_are_refused(server: Server, headers: dict[str, str], status: int) -> None:
-    assert request(server, "/apipost/v1/send_command", b"{}", headers)[0] == status
-
-
-def test_every_request_is_answered(
-    server: Server, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert request(server, "/check_health", headers={"Host": "["})[0] == 403
-    monkeypatch.setattr(server.session, "answer_text", lambda _: 1 // 0)
-    status, reported = send(server, {})
-    assert status == 500
-    assert reported["error"].startswith("internal error: ZeroDivisionError")
-    assert "Traceback" in capsys.readouterr().err
-
-
-def test_a_token_that_is_given_may_have_any_characters(model: Path) -> None:
-    with_token = Server(Session([model.parent]), port=0, token="a b;c=\u20ac")
-    with_token.start()
-    try:
-        path = with_token.address().partition(f":{with_token.port}")[2]
-        cookie = request(with_token, path, token=False)[2]["Set-Cookie"].partition(";")[0]
-        kept = request(with_token, "/check_health", headers={"Cookie": cookie}, token=False)
-        assert kept[0] == 200
-    finally:
-        with_token.close()
-
-
-def test_what_is_no_request_is_refused(server: Server) -> None:
-    json_type = {"Content-Type": "application/json"}
-    assert request(server, "/apipost/v1/send_command", b"{", json_type)[0] == 400
-    assert request(server, "/apipost/v1/send_command", b"[" * 10**5, json_type)[0] == 400
-    assert request(server, "/apipost/v1/nothing", b"{}", json_type)[0] == 404
-    assert request(server, "/nothing.js")[0] == 404
-
-
-def test_a_server_on_the_network_asks_for_a_token(model: Path) -> None:
-    with_token = Server(Session([model.parent]), "0.0.0.0", 0)
-    with_token.start()
-    try:
-        assert len(with_token.token) >= 32
-        assert f"token={with_token.token}" in with_token.address(model)
-        assert request(with_token, "/check_health", token=False)[0] == 401
-        assert request(with_token, "/check_health?token=wrong", token=False)[0] == 401
-        asked, _, headers = request(
-            with_token, f"/check_health?token={with_token.token}", token=False
-        )
-        assert asked == 200
-        assert "HttpOnly" in headers["Set-Cookie"]
-        cookie = headers["Set-Cookie"].partition(";")[0]
-        kept = request(with_token, "/check_health", headers={"Cookie": cookie}, token=False)
-        assert kept[0] == 200
-        with pytest.raises(ExplorerError, match="the token is missing or wrong"):
-            TTExplorer(with_token.port).convert(str(model))
-        explorer = TTExplorer(with_token.port, token=with_token.token)
-        assert explorer.convert(str(model), {"stages": False})
-    finally:
-        with_token.close()
-
-
-def test_loopback_is_known() -> None:
-    assert all(
-        is_loopback(host) for host in ("localhost", "127.0.0.1", "127.8.8.8", "::1", "[::1]")
-    )
-    assert not any(is_loopback(host) for host in ("0.0.0.0", "::", "example.com", "10.0.0.1"))
-
-
 # The page of decisions
 
 
@@ -632,42 +378,6 @@ def test_a_session_leaves_nothing_behind(model: Path) -> None:
         path = explorer.get_model_path(model)
         assert os.path.exists(path)
     assert not os.path.exists(path)
-
-
-def test_other_users_of_the_machine_need_the_token(server: Server, model: Path) -> None:
-    assert len(server.token) >= 32
-    assert request(server, "/check_health", token=False)[0] == 401
-    with pytest.raises(ExplorerError, match="the token is missing or wrong"):
-        TTExplorer(server.port).execute_model(str(model))
-    open_to_all = Server(Session([model.parent]), port=0, without_token=True)
-    open_to_all.start()
-    try:
-        assert "token" not in open_to_all.address(model)
-        assert request(open_to_all, "/check_health", token=False)[0] == 200
-    finally:
-        open_to_all.close()
-    with pytest.raises(CompileError, match="reached over the network needs a token"):
-        Server(Session([model.parent]), "0.0.0.0", 0, without_token=True)
-
-
-def test_two_browsers_have_two_sessions(server: Server, model: Path) -> None:
-    cookies = list[str]()
-    for _ in range(2):
-        _, _, headers = request(server, "/", headers={"Accept": "text/html"})
-        cookies.append(headers["Set-Cookie"].partition(";")[0])
-    assert cookies[0] != cookies[1]
-    kind = {"Content-Type": "application/json"}
-    pairs = [{"key": "memory", "value": "dram"}]
-    given = {"overrides": {"scores": {"attributes": pairs}}}
-    content = command(cmdId="override", modelPath=str(model), settings=given)
-    path, body = "/apipost/v1/send_command", json.dumps(content).encode()
-    request(server, path, body, {**kind, "Cookie": cookies[0]})
-    body = json.dumps(command(cmdId="overrides", modelPath=str(model))).encode()
-    found = [
-        request(server, path, body, {**kind, "Cookie": cookie})[1]["graphs"][0]["functions"]
-        for cookie in cookies
-    ]
-    assert found == [{"*": {"scores": {"memory": "dram"}}}, {}]
 
 
 @pytest.mark.parametrize("path", ["/a%00b", "/" + "a" * 300, "/" + "%2e/" * 300, "//[::1/"])

@@ -175,18 +175,21 @@ def kernel_check() -> KernelCheck:
     return KernelCheck(clang, device, ROOT / "build" / "kernel_check", jobs=2)
 
 
-_NUMBER = re.compile(r"\b\d[\w.]*")
+_VALUE = re.compile(r"\b(\d[\w.]*|[A-Za-z_]\w*(?!\w|\s*(\(|<|::)))")
+"""Numbers, and names that are neither called nor templates nor namespaces."""
 
 
 def _matters_to_a_compiler(kernel: KernelConfiguration) -> Iterator[str]:
-    """Lines of a kernel and parts of its configuration, without values of numbers."""
-    common = f"{kernel.arch} {kernel.processor} {kernel.fp32_dest_acc_en}"
+    """Lines of a kernel and parts of its configuration, without numbers and names of variables:
+    whether these are declared shows where a kernel is compiled for the emulated device."""
+    processor = f"{kernel.arch} {kernel.processor}"
     for line in kernel.file.read_text("utf-8").splitlines():
         if (code := line.strip()) and not code.startswith("//"):
-            yield f"{common} {_NUMBER.sub('0', code)}"
+            yield f"{processor} {code if code[0] == '#' else _VALUE.sub('v', code)}"
     for buffer in kernel.circular_buffers:
-        yield f"{common} {buffer.data_format} {buffer.tile} {buffer.unpack_to_dest_fp32}"
-    yield from (f"{common} {name}={_NUMBER.sub('0', text)}" for name, text in kernel.defines)
+        yield f"{processor} {buffer.data_format} {buffer.tile} {buffer.unpack_to_dest_fp32}"
+    yield from (f"{processor} {name}={_VALUE.sub('v', text)}" for name, text in kernel.defines)
+    yield f"{processor} {kernel.fp32_dest_acc_en} {kernel.math_fidelity}"
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,7 @@ import dataclasses
 import pytest
 
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.flatbuffer.program import RECORDS
-from ttcodegen.flatbuffer.reader import ELEMENT_SIZES
+from ttcodegen.flatbuffer.program import ELEMENT_SIZES, RECORDS
 from ttcodegen.flatbuffer.schema import FieldType, SchemaError, load_schema, parse_schema
 from ttcodegen.ops.core.definition import Layout
 

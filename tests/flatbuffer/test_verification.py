@@ -118,7 +118,7 @@ CASES: dict[str, tuple[str, Callable[..., Any], str]] = {
         "out of range",
     ),
     "another number of elements": ("reshape", result(shape=(255,)), "255"),
-    "a reshape that lies": ("reshape", attribute("shape", INTEGERS((16, 16))), "16"),
+    "a reshape to another shape": ("reshape", attribute("shape", INTEGERS((16, 16))), "16"),
     "a concat along no dimension": ("concat", attribute("dim", INTEGER(2)), "2"),
     "a concat that is too long": ("concat", result(shape=(9, 32)), "9"),
     "a sum over no dimension": ("sum", attribute("dim_arg", INTEGERS((7,))), "7"),

@@ -42,7 +42,6 @@ from ttcodegen.dialects.ttcore.dialect import (
 )
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, placed_type
 from ttcodegen.flatbuffer import program as file
-from ttcodegen.flatbuffer.reader import ELEMENT_SIZES
 from ttcodegen.flatbuffer.system import read_ttsys, write_ttsys
 from ttcodegen.flatbuffer.writer import Origin
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics
@@ -330,5 +329,5 @@ them, and weights need not be in memory twice."""
 def _constant_in_short(constant: file.Constant) -> Attribute:
     if len(constant.elements) <= _LARGE:
         return _constant(constant)
-    size = ELEMENT_SIZES[constant.element_type]
+    size = file.ELEMENT_SIZES[constant.element_type]
     return _constant(replace(constant, elements=constant.elements[:size]))

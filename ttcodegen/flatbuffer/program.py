@@ -324,6 +324,24 @@ class Constant:
     elements: bytes | memoryview
 
 
+ELEMENT_SIZES = {
+    "bool": 1,
+    "int8": 1,
+    "uint8": 1,
+    "bfloat16": 2,
+    "float16": 2,
+    "int16": 2,
+    "uint16": 2,
+    "float32": 4,
+    "int32": 4,
+    "uint32": 4,
+    "float64": 8,
+    "int64": 8,
+    "uint64": 8,
+}
+"""Bytes per element of a constant."""
+
+
 @dataclass(frozen=True, slots=True)
 class Binary:
     """A whole file."""

@@ -10,6 +10,7 @@ from typing import NoReturn
 from ttcodegen.flatbuffer import program as device
 from ttcodegen.flatbuffer.decoding import decode
 from ttcodegen.flatbuffer.program import (
+    ELEMENT_SIZES,
     RECORDS,
     VERSION,
     Binary,
@@ -26,23 +27,6 @@ from ttcodegen.flatbuffer.schema import load_schema
 from ttcodegen.foundation.diagnostics import CompileError
 
 # Reads a `.ttnn` file: a program that can be run, or an error that says what is wrong with it.
-
-ELEMENT_SIZES = {
-    "bool": 1,
-    "int8": 1,
-    "uint8": 1,
-    "bfloat16": 2,
-    "float16": 2,
-    "int16": 2,
-    "uint16": 2,
-    "float32": 4,
-    "int32": 4,
-    "uint32": 4,
-    "float64": 8,
-    "int64": 8,
-    "uint64": 8,
-}
-"""Bytes per element of a constant."""
 
 _LARGEST_DIMENSION = 2**32
 _HIGHEST_RANK = 64

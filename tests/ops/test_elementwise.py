@@ -39,3 +39,15 @@ def test_conversions_of_integers_take_the_lowest_bits(make_op):
     for dtype, expected in (("uint16", [4464, 65533, 7]), ("uint8", [112, 253, 7])):
         found = op.definition.numpy(Call(op.name, values, {}, [ResultInfo((3,), dtype)]))
         np.testing.assert_array_equal(found, expected)
+
+
+def test_what_the_library_does_not_broadcast_is_repeated(evaluate):
+    """It broadcasts the last six dimensions."""
+    generator = np.random.default_rng(0)
+    large = generator.random((2, 1, 2, 1, 3, 4, 5), np.float32)
+    small = generator.random((3, 1, 2, 1, 4, 1), np.float32)
+    ran = evaluate("add", [large, small], (2, 3, 2, 2, 3, 4, 5))
+    np.testing.assert_allclose(ran.lowered[0], large + small, rtol=1e-6)
+    assert ran.names.count("ttnn.repeat") == 1
+    ran = evaluate("add", [small, small], small.shape)
+    assert ran.names == ["ttnn.add"]

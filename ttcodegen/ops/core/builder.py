@@ -27,7 +27,11 @@ from ttcodegen.foundation.lazy_numpy import Array, np
 _MOST_OPS = 20_000
 """Upper bound on the number of ops that one op decomposes into."""
 
-Operands = Iterable[SSAValue | Sequence[SSAValue] | None]
+MOST_BROADCAST_DIMS = 6
+"""Dimensions, counted from the last one, in which the library broadcasts."""
+
+Operand = SSAValue | Sequence[SSAValue] | None
+Operands = Iterable[Operand]
 
 
 class OpBuilder:
@@ -112,7 +116,25 @@ class OpBuilder:
 
     def emit(self, name: str, operands: Operands, result: Attribute, **attributes: Any) -> SSAValue:
         """Makes an op with one result and gives that."""
+        if len(shape_of(result)) > MOST_BROADCAST_DIMS:
+            operands = self._repeated(list(operands), shape_of(result))
         return self.emit_op(name, operands, result, **attributes).results[0]
+
+    def _repeated(self, operands: Sequence[Operand], shape: Sequence[int]) -> Sequence[Operand]:
+        """Operands that broadcast, repeated where the library does not do so."""
+        tensors = [each for each in operands if isinstance(each, SSAValue)]
+        shapes = [shape_of(each.type) for each in tensors]
+        if len(shapes) < 2 or broadcast_shapes(shapes) != tuple(shape):
+            return operands
+        outer = len(shape) - MOST_BROADCAST_DIMS
+        result: list[Operand] = []
+        for each in operands:
+            if isinstance(each, SSAValue):
+                own = shape_of(each.type)
+                aligned = [1] * (len(shape) - len(own)) + list(own)
+                each = self.repeat(self.reshape(each, aligned), [*shape[:outer], *aligned[outer:]])
+            result.append(each)
+        return result
 
     def like(
         self, name: str, *operands: SSAValue, element: Attribute | None = None, **attributes: Any

@@ -14,7 +14,7 @@ from ttcodegen.dialects.operations.attribute_kinds import ENUMERATOR, INTEGER
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.foundation.lazy_numpy import Array, np
-from ttcodegen.ops.core.builder import OpBuilder
+from ttcodegen.ops.core.builder import MOST_BROADCAST_DIMS, OpBuilder
 from ttcodegen.ops.core.calls import (
     NULLOPT,
     CppCalls,
@@ -373,14 +373,17 @@ def _extremes(
     data_type = declared_data_type(value)
     whole = not data_type.is_float
     computed = si32 if whole and data_type is not DataType.UINT32 else element
-    rank = len(shape)
-    permutation = [axis for axis in range(rank) if axis != dim] + [dim]
+    permutation = [axis for axis in range(len(shape)) if axis != dim] + [dim]
     value, index, source = (builder.permute(v, permutation) for v in (value, index, source))
-    outer = list(shape_of(value.type)[:-1])
-    places, count = shape[dim], wanted[dim]
+    permuted = list(shape_of(value.type))
+    outer, places, count = permuted[:-1], shape[dim], wanted[dim]
     # Lines without an index get one that names no position.
     index = _grown(builder, builder.typecast(index, f32), [*outer, count], float(places))
     source = _grown(builder, builder.typecast(source, computed), [*outer, count], 0)
+    if len(outer) + 2 > MOST_BROADCAST_DIMS:
+        outer = [prod(outer)]
+        value = builder.reshape(value, [*outer, places])
+    rank = len(outer) + 1
     named = builder.emit("arange", [], TensorType(f32, [places]), start=0, end=places)
     named = builder.reshape(named, [*[1] * len(outer), places, 1])
     index = builder.reshape(index, [*outer, 1, count])
@@ -400,8 +403,8 @@ def _extremes(
         best = builder.reduce(reduction, candidates, [rank], keep_dim=False)
     both = "maximum" if reduction == "max" else "minimum"
     result = builder.like(both, builder.typecast(value, computed), best)
-    inverse = [permutation.index(axis) for axis in range(rank)]
-    return builder.permute(builder.typecast(result, element), inverse)
+    result = builder.reshape(builder.typecast(result, element), permuted)
+    return builder.permute(result, [permutation.index(axis) for axis in range(len(shape))])
 
 
 def _grown(builder: OpBuilder, value: SSAValue, shape: Sequence[int], fill: float) -> SSAValue:

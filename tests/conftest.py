@@ -59,7 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class _EarlyFailures:
-    """Names each failure when it happens, so that a run that is cut off has told of it."""
+    """Names each failure when it happens, so that a run that is cut off has reported it."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config

@@ -77,7 +77,7 @@ _HEADS = ("q", "k", "v")
 
 
 def joined_weight(names: Sequence[str]) -> str | None:
-    """The name of weights that stand side by side in one: `self.qkv.weight` of
+    """The name of weights that are concatenated into one: `self.qkv.weight` of
     `self.query.weight`, `self.key.weight` and `self.value.weight`; None if their layers have
     more than one word that differs, or kinds that do."""
     stems = [stem_of_weight(name) for name in names]

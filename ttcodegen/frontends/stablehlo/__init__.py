@@ -126,15 +126,15 @@ def _note_unmarked_weights(module: ModuleOp, diagnostics: Diagnostics) -> None:
 
 def _multiplied_arguments(function: FuncOp) -> list[BlockArgument]:
     """The arguments that matmuls and convolutions of other values take as their second operand."""
-    from xdsl.ir import BlockArgument
+    from xdsl.ir import BlockArgument, OpResult
 
     found: dict[BlockArgument, None] = {}
     for op in function.body.block.ops:
         if op.name not in _LAYERS or len(op.operands) < 2:
             continue
         value = op.operands[1]
-        while not isinstance(value, BlockArgument) and value.owner.name in _FORMS:
-            value = value.owner.operands[0]
+        while isinstance(value, OpResult) and value.op.name in _FORMS:
+            value = value.op.operands[0]
         if isinstance(value, BlockArgument):
             found[value] = None
     return list(found)

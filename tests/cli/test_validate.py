@@ -208,7 +208,7 @@ def test_a_call_that_takes_all_memory_is_refused(
     Path(library).write_text(
         text.replace(
             "os.kill(os.getpid(), signal.SIGFPE)",
-            'sys.stderr.write("terminate called: what(): std::bad_alloc"); os.abort()',
+            'print("what(): std::bad_alloc", file=sys.stderr, flush=True); os.abort()',
         )
     )
     assert main(["validate", str(program), "--python", library, "--memory", "3"]) == 4

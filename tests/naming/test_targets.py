@@ -110,8 +110,10 @@ def test_nothing_else_names_what_the_source_leaves_without_a_name() -> None:
         for path in PACKAGE.rglob("*.py")
         if path.parent.name != "naming" and own.search(path.read_text("utf-8"))
     ]
-    # One op takes the name of another that it replaces; the printer has the counters of loops.
-    allowed = ["compat/ttnn_modules.py", "emitc/printer.py", "optimizer/fusing.py"]
+    # One op takes the name of another that it replaces; the printer has the counters of loops; a
+    # message says %arg0 as the printed module does.
+    allowed = ["compat/ttnn_modules.py", "emitc/printer.py", "frontends/stablehlo/__init__.py"]
+    allowed.append("optimizer/fusing.py")
     assert sorted(paths) == allowed
 
 

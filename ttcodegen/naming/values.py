@@ -229,7 +229,9 @@ class ValueNames:
         if given is not None:
             return given
         role = self._roles.get(result)
-        if role is not None and (role in ROLES or (self.of_weights and _joins(op))):
+        # What a result is called does not replace the name of its layer.
+        wins = (role in ROLES and result not in self._titled) or (self.of_weights and _joins(op))
+        if role is not None and wins:
             return role
         kept = self._kept_operand(op)
         # A product of queries and keys is neither of them.
@@ -300,6 +302,7 @@ class ValueNames:
     def _find_roles(self, ops: Sequence[CatalogueOp], results: Mapping[SSAValue, str]) -> None:
         for value, name in results.items():
             self._give(value, name)
+        self._titled = frozenset(self._roles)
         caches: dict[SSAValue, str] = {}
         for op in ops:
             for value, name, is_computed in _roles_around(op, caches):

@@ -227,7 +227,7 @@ def test_a_model_is_executed_tuned_and_executed_again(server: Server, page: Any)
     row = row_of(page, "attention_output")
     row.get_by_role("button", name="Choose").click()
     row.get_by_label("memory").select_option(label="l1")
-    page.wait_for_function("document.body.innerText.includes('memory: l1')")
+    row.get_by_text("memory: l1").first.wait_for()
     execute(page)
     row = row_of(page, "attention_output")
     # The number of the run before is there when those of this one are. So small a product takes

@@ -199,8 +199,13 @@ async function take(row, name, select, selects, choices) {
 }
 
 async function override(entries) {
-  await send("override", { overrides: entries });
-  await readOverrides();
+  holdExecution(1);
+  try {
+    await send("override", { overrides: entries });
+    await readOverrides();
+  } finally {
+    holdExecution(-1);
+  }
 }
 
 async function readOverrides() {
@@ -227,6 +232,14 @@ async function download() {
 
 // Execution
 
+let reasonsToWait = 0;
+
+/** The model is executed once no other execution runs and all decisions are with the server. */
+function holdExecution(change) {
+  reasonsToWait += change;
+  byId("execute").disabled = reasonsToWait > 0;
+}
+
 async function execute() {
   await send("execute");
   await follow();
@@ -235,7 +248,7 @@ async function execute() {
 /** Shows how far the execution is, until it ends. */
 async function follow() {
   byId("run").hidden = false;
-  byId("execute").disabled = true;
+  holdExecution(1);
   try {
     const asked = model;
     for (;;) {
@@ -250,7 +263,7 @@ async function follow() {
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     }
   } finally {
-    byId("execute").disabled = false;
+    holdExecution(-1);
   }
   if (byId("summary").textContent !== "") {
     await showResults();

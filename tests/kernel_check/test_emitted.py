@@ -27,8 +27,13 @@ EXAMPLES = {
     )
 }
 """Those that there are programs for."""
-PROGRAMS = {"printed": [], "row_major": ["5", "96", "5", "16", "5", "i32"]}
-"""Programs of TT-Lang, whose kernels alone print or compute with rows, and their arguments."""
+PROGRAMS = {
+    "printed": [],
+    "row_major": ["5", "96", "5", "16", "5", "i32"],
+    "elementwise": ["128", "64", "2", "1", "1"],
+}
+"""Programs of TT-Lang, whose kernels alone print, compute with rows, or broadcast one block, and
+their arguments."""
 NAMES = (*modules.MODULES, *elementwise.ELEMENTS, "typecasts", *EXAMPLES)
 """Modules that the tests run on the emulated device; by data type those with elementwise ops."""
 ON_BLACKHOLE = ("matmuls", "bf16")

@@ -66,7 +66,7 @@ class _EarlyFailures:
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Prints the test, the phase, the seconds and the last line of the reason."""
+        """Prints the test, the phase, the seconds and the first line of the reason."""
         terminal = self.config.pluginmanager.get_plugin("terminalreporter")
         if not report.failed or terminal is None:
             return

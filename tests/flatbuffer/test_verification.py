@@ -161,7 +161,7 @@ def test_a_call_that_contradicts_itself_is_refused_at_the_op(case: str, tmp_path
 
 
 def refusals(path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
-    """What each way to read a file says of it; fails where one takes it."""
+    """The message of each reader that refuses a file; fails where one accepts it."""
     said: dict[str, str] = {}
     for command in ("Run", "Read", "Check", "Compare"):
         arguments: dict[str, Any] = {"binary": path}

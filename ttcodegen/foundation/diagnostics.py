@@ -249,23 +249,10 @@ class Diagnostics:
         place: Operation | SSAValue | Place = None,
         *,
         remedy: str | None = None,
+        severity: Severity = Severity.WARNING,
     ) -> None:
-        """Records a warning."""
-        self.diagnostics.append(
-            Diagnostic(message, place_of(place), remedy, severity=Severity.WARNING)
-        )
-
-    def note(
-        self,
-        message: str,
-        place: Operation | SSAValue | Place = None,
-        *,
-        remedy: str | None = None,
-    ) -> None:
-        """Records a note."""
-        self.diagnostics.append(
-            Diagnostic(message, place_of(place), remedy, severity=Severity.NOTE)
-        )
+        """Records a warning, or a note."""
+        self.diagnostics.append(Diagnostic(message, place_of(place), remedy, severity=severity))
 
     @property
     def warnings(self) -> list[Diagnostic]:

@@ -251,7 +251,7 @@ def _attends(counts: Counter[str]) -> bool:
 
 
 def _step_of_layer(titles: Sequence[str]) -> str:
-    """What the layers have in common; if they are one layer, the function is a step of that."""
+    """Common words of the paths of layers; for calls of one layer, a step of it."""
     words = _common_words(titles)
     is_one = words and len(titles) > 1 and len(set(titles)) == 1
     return f"{words}_step" if is_one else words

@@ -35,7 +35,7 @@ _OPERANDS = {
 }
 """Roles by the catalogue's names of operands."""
 _HEADS = ("queries", "keys", "values")
-"""What an op gives that divides a product among heads."""
+"""Roles of the results of an op that splits a fused projection into heads."""
 
 
 def attention_roles(op: CatalogueOp, caches: dict[SSAValue, str]) -> Iterator[Role]:
@@ -61,7 +61,7 @@ def attention_roles(op: CatalogueOp, caches: dict[SSAValue, str]) -> Iterator[Ro
 
 
 def _all_rows(value: SSAValue) -> SSAValue:
-    """What is written into a cache user by user, of the part for one of them."""
+    """The tensor of all users of which a slice for one user is written into a cache."""
     owner = moved(value).owner
     if not isinstance(owner, CatalogueOp) or Trait.TAKES_PART not in traits_of(
         library_definition(owner)
@@ -72,7 +72,7 @@ def _all_rows(value: SSAValue) -> SSAValue:
 
 
 def _role_of_cache(cache: SSAValue, caches: dict[SSAValue, str]) -> str | None:
-    """Whether a cache holds keys or values: by the first op that attends to it."""
+    """Role of a cache, keys or values, in the first attention op that takes it."""
     if cache not in caches:
         caches[cache] = next(
             (

@@ -60,7 +60,7 @@ def program_config_names(
 def _call_names(
     op: Operation, values: ValueNames, weight_names: Mapping[SSAValue, str]
 ) -> tuple[str, str]:
-    """What a call makes: its role, the end of the path of its layer, or else its kind."""
+    """Name of the result of a call: its role, the last part of its layer's path, or its kind."""
     called = values[op.results[0]]
     if called not in ROLES and (found := layer(op, weight_names)) is not None:
         called = short_layer(found)

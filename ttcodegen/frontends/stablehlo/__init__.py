@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, Diagnostics, Source, place_of
+from ttcodegen.foundation.diagnostics import (
+    CompileError,
+    Diagnostic,
+    Diagnostics,
+    Severity,
+    Source,
+    place_of,
+)
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -114,13 +121,14 @@ def _note_unmarked_weights(module: ModuleOp, diagnostics: Diagnostics) -> None:
         if len(function.args) > 1 and weights:
             names = ", ".join(f"%{value.name_hint or f'arg{value.index}'}" for value in weights[:3])
             more = ", ..." if len(weights) > 3 else ""
-            diagnostics.note(
+            diagnostics.warn(
                 f"no argument of @{function.sym_name.data} is marked as a weight: {names}{more} "
                 "may be different in each call, so nothing made of them is computed once",
                 weights[0],
                 remedy="mark weights with {ttcore.argument_type = "
                 "#ttcore.argument_type<parameter>} or @tt.mark_argument, and other arguments as "
                 "<input>; ttcodegen.jax.compile does it for params",
+                severity=Severity.NOTE,
             )
 
 

@@ -22,15 +22,21 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from ttcodegen.dialects.core.datatypes import element_of, shape_of, without_encoding
+from ttcodegen.dialects.operations.attribute_kinds import INTEGERS
 from ttcodegen.dialects.operations.functions import change_types
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.device import MESHES, set_mesh, shape_in
 from ttcodegen.dialects.ttcore.dialect import GetTupleElementOp, TupleOp
 from ttcodegen.dialects.ttcore.shards import LAYOUTS_WANTED
-from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, copy_source_offset
+from ttcodegen.foundation.diagnostics import (
+    CompileError,
+    Diagnostics,
+    copy_source_offset,
+    plural,
+)
 from ttcodegen.ops.collectives.collectives import collectives, is_local
 from ttcodegen.ops.core.builder import OpBuilder, builder_before
-from ttcodegen.ops.dialects import ttnn_op_classes
+from ttcodegen.ops.dialects import ttir_op_classes, ttnn_op_classes
 
 # Modules of TTNN as tt-mlir prints them (2024 and 2025), turned into ours.
 #
@@ -52,7 +58,9 @@ _WITHOUT_EFFECT = {
     "ttnn.register_pre_operation_hook": "there is no Python that it could call",
 }
 _RENAMED = {"ttnn.clamp": "clamp_scalar", "ttnn.div": "divide", "ttnn.slice": "slice_static"}
+_RENAMED_FULLY = {name: f"ttnn.{current}" for name, current in _RENAMED.items()}
 _MOVES = ("ttnn.to_device", "ttnn.from_device", "ttnn.to_layout", "ttnn.to_memory_config")
+_OF_ONE_TENSOR = frozenset({*_MOVES, "ttnn.transpose", "ttnn.to_dtype", "ttnn.moreh_cumsum"})
 _CREATIONS = {"ttnn.zeros": 0.0, "ttnn.ones": 1.0, "ttnn.empty": 0.0, "ttnn.alloc": 0.0}
 
 TEXT = ("ttnn.device", "tt.device<", *DEVICE_OPS, "ttnn.empty", "ttnn.alloc", *_RENAMED,
@@ -89,12 +97,61 @@ def name_of(op: Operation) -> str:
 
 def take_over(module: ModuleOp, diagnostics: Diagnostics) -> None:
     """Turns functions of TTNN with devices, destinations or names of other years into ours; leaves
-    other functions alone. Destinations are marked; dropping them is left to the upgrade of ops."""
+    other functions alone. Destinations are marked; dropping them is left to the upgrade of ops.
+
+    Raises:
+        CompileError: as `check_counts`.
+    """
     for function in list(module.walk()):
         if isinstance(function, FuncOp) and _is_of_other_years(function):
+            check_counts(function)
             _keep_mesh(module, function)
             _take_over(function, diagnostics)
             module.attributes[LAYOUTS_WANTED] = UnitAttr()
+
+
+def check_counts(function: FuncOp) -> None:
+    """Makes sure that ops have the operands and results without which they cannot be brought into
+    canonical form; what else they need is verified when they are.
+
+    Raises:
+        CompileError: with all calls that have not.
+    """
+    diagnostics = Diagnostics()
+    for op in function.walk():
+        least, results = _counts_of(op)
+        tensors = sum(not is_device(value.type) for value in op.operands)
+        if tensors < least:
+            takes = f"'{name_of(op)}' takes {plural(least, 'tensor')} or more"
+            diagnostics.error(f"{takes}, found {tensors}", op)
+        elif name_of(op) in DEVICE_OPS and any(not is_device(value.type) for value in op.results):
+            diagnostics.error(f"'{name_of(op)}' gives a device, found {op.results[0].type}", op)
+        elif results is not None and len(op.results) != results:
+            gives = f"'{name_of(op)}' has {plural(results, 'result')}"
+            diagnostics.error(f"{gives}, found {len(op.results)}", op)
+    diagnostics.raise_errors()
+
+
+def _counts_of(op: Operation) -> tuple[int, int | None]:
+    """The least operands of an op but devices, and its number of results, None if any."""
+    name = name_of(op)
+    if name in _CREATIONS:
+        return 0, 1
+    if name in _OF_ONE_TENSOR:
+        return 1, 1
+    if name in ("ttnn.deallocate", "ttnn.reset_global_semaphore"):
+        return 0, 0
+    if name in _WITHOUT_EFFECT:
+        return len(op.results), None
+    dialect, _, short = _RENAMED_FULLY.get(name, name).partition(".")
+    classes = {"ttnn": ttnn_op_classes, "ttir": ttir_op_classes}.get(dialect)
+    cls = None if classes is None else classes().get(short)
+    if cls is None:
+        return 0, None
+    definition = cls.definition
+    least = sum(spec.count == "one" for spec in definition.operands)
+    # Calls that overwrite an operand gave it back in other years.
+    return least, definition.results if definition.results > 0 else None
 
 
 def _is_of_other_years(function: FuncOp) -> bool:
@@ -182,6 +239,13 @@ def _forget_move(op: Operation) -> None:
 
 def _filled(op: Operation, number: float) -> None:
     type_ = op.results[0].type
+    named = _property(op, "shape")
+    if named is not None and shape_attribute(op, named) != list(shape_of(type_)):
+        named_shape = tuple(shape_attribute(op, named))
+        raise CompileError(
+            f"'{name_of(op)}': expected a result of shape {named_shape}, found {shape_of(type_)}",
+            op,
+        )
     value = _builder(op).full(shape_of(type_), number, element_of(type_))
     made = value.owner
     assert isinstance(made, Operation)
@@ -194,6 +258,18 @@ def _filled(op: Operation, number: float) -> None:
 def _full(op: Operation) -> None:
     found = _property(op, "fillValue") or _property(op, "fill_value")
     _filled(op, float(getattr(getattr(found, "value", None), "data", 0)))
+
+
+def shape_attribute(op: Operation, attribute: Attribute) -> list[int]:
+    """The sizes in `#ttnn.shape<2x1x3>`, or in an array of integers; raises CompileError if the
+    attribute is neither."""
+    try:
+        if isinstance(attribute, UnregisteredAttr):
+            text = attribute.value.data.strip("<> ")
+            return [int(size) for size in text.split("x")] if text else []
+        return list(INTEGERS.decode(attribute))
+    except (ValueError, TypeError, AttributeError, KeyError):
+        raise CompileError(f"'{name_of(op)}': {attribute} is no shape", op) from None
 
 
 def _property(op: Operation, name: str) -> Attribute | None:

@@ -16,6 +16,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.compat.ttmetal_programs import KERNEL, kernel_op
+from ttcodegen.compat.ttnn_modules import check_counts
 from ttcodegen.dialects.core.datatypes import element_of, shape_of, without_encoding
 from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.ttir.generic import GenericOp, YieldOp, elements_of
@@ -39,6 +40,12 @@ def _canonical_calls(module: ModuleOp, diagnostics: Diagnostics) -> None:
     from ttcodegen.frontends.ttnn import normalize_ttnn
 
     normalize_ttnn(module, diagnostics)
+
+
+def _counted(module: ModuleOp, diagnostics: Diagnostics) -> None:
+    for function in module.ops:
+        if isinstance(function, FuncOp):
+            check_counts(function)
 
 
 def _implied_mesh(module: ModuleOp, diagnostics: Diagnostics) -> None:
@@ -92,6 +99,7 @@ _CALLS = _Canonicalization(_canonical_calls, ("ttnn.",))
 
 CANONICALIZATIONS = (
     _CALLS,
+    _Canonicalization(_counted, ("ttir.",)),
     _Canonicalization(_implied_mesh, ()),
     _Canonicalization(_lifted_programs, ("ttmetal.dispatch",)),
     _Canonicalization(_completed_programs, (RUN_PROGRAM,)),

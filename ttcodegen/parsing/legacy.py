@@ -212,6 +212,8 @@ def _update_in_place(op: CatalogueOp) -> None:
     if definition.in_place is None or definition.results != 0 or len(op.results) != 1:
         return
     position = [spec.name for spec in definition.operands].index(definition.in_place)
+    if position >= len(op.operands):
+        return
     cache = op.operands[position]
     if cache.type != op.results[0].type:
         return

@@ -15,13 +15,18 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     ModuleOp,
     StringAttr,
-    UnregisteredAttr,
 )
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Operation
 from xdsl.rewriter import Rewriter
 
-from ttcodegen.compat.ttnn_modules import is_device, keep_local_collectives, name_of
+from ttcodegen.compat.ttnn_modules import (
+    check_counts,
+    is_device,
+    keep_local_collectives,
+    name_of,
+    shape_attribute,
+)
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.attribute_kinds import INTEGERS, NUMBER
 from ttcodegen.dialects.operations.verification import verify_lifetimes
@@ -96,6 +101,7 @@ def normalize_ttnn(module: ModuleOp, diagnostics: Diagnostics) -> None:
     verify_lifetimes(module)
     functions = [function for function in module.ops if isinstance(function, FuncOp)]
     for function in functions:
+        check_counts(function)
         _refuse_half_lowered(function)
     expand_experts(module)
     declare_mesh(module)
@@ -291,7 +297,7 @@ def _spell_full(op: Operation, properties: Properties) -> None:
 def _declared_shape(op: Operation, properties: Properties, name: str) -> Attribute:
     """The shape that a call names, else that of its result."""
     named = properties.get(name)
-    shape = shape_of(op.results[0].type) if named is None else _shape_attribute(op, named)
+    shape = shape_of(op.results[0].type) if named is None else shape_attribute(op, named)
     return INTEGERS.encode(list(shape))
 
 
@@ -302,7 +308,7 @@ def _spell_rand(op: Operation, properties: Properties) -> None:
 def _spell_repeat(op: Operation, properties: Properties) -> None:
     dimensions = properties.pop("repeat_dims", None)
     if dimensions is not None:
-        properties["repeat_dimensions"] = INTEGERS.encode(_shape_attribute(op, dimensions))
+        properties["repeat_dimensions"] = INTEGERS.encode(shape_attribute(op, dimensions))
 
 
 def _spell_prod(op: Operation, properties: Properties) -> None:
@@ -315,18 +321,6 @@ def _spell_upsample(op: Operation, properties: Properties) -> None:
     factor = properties.get("scale_factor")
     if isinstance(factor, IntegerAttr):
         properties["scale_factor"] = INTEGERS.encode([factor.value.data] * 2)
-
-
-def _shape_attribute(op: Operation, attribute: Attribute) -> list[int]:
-    """The sizes in `#ttnn.shape<2x1x3>`, or in an array of integers; raises CompileError if the
-    attribute is neither."""
-    try:
-        if isinstance(attribute, UnregisteredAttr):
-            text = attribute.value.data.strip("<> ")
-            return [int(size) for size in text.split("x")] if text else []
-        return list(INTEGERS.decode(attribute))
-    except (ValueError, TypeError, AttributeError, KeyError):
-        raise CompileError(f"'{name_of(op)}': {attribute} is no shape", op) from None
 
 
 _COLLECTIVES = ("all_gather", "all_reduce", "reduce_scatter", "mesh_partition")

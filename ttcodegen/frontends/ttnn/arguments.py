@@ -156,6 +156,7 @@ def _norm(builder: OpBuilder, op: Operation) -> SSAValue:
     assert isinstance(op, TTNNOp)
     try:
         mesh_axis(op)
+        op.verify_()
     except VerifyException as error:
         raise CompileError(str(error), op) from None
     for index, value in enumerate(op.operands):

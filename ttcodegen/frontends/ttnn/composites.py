@@ -52,9 +52,11 @@ def replace_composite(
         operands: its operands, without devices.
         properties: what it says besides the placement of its result.
     """
-    composite = _COMPOSITES.get(name)
-    if composite is None or not op.results:
+    composite = COMPOSITES.get(name)
+    if composite is None:
         return False
+    if len(op.results) != 1:
+        raise CompileError(f"'{name_of(op)}' has one result, found {len(op.results)}", op)
     composite.check(op, operands)
     builder = builder_before(op, ttir_op_classes())
     try:
@@ -388,7 +390,7 @@ class _Composite:
             raise CompileError(f"'{name_of(op)}' of tensors without elements is not supported", op)
 
 
-_COMPOSITES: dict[str, _Composite] = {
+COMPOSITES: dict[str, _Composite] = {
     "assign": _Composite(_copied),
     "bitcast_convert": _Composite(_same("bitcast_convert")),
     "conv1d": _Composite(_convolution_of_sequences, 2, 3, in_rows=True),

@@ -52,10 +52,17 @@ def legalize(function: FuncOp, diagnostics: Diagnostics) -> None:
 
     A program configuration is for the form that a call was given in: that of such a call is left
     out, which is reported in `diagnostics`.
+
+    Raises:
+        CompileError: at a call that has not the operands of its definition.
     """
     for op in list(function.walk()):
         if not isinstance(op, TTNNOp) or op.definition.short_name in _AS_GIVEN:
             continue
+        try:
+            op.segments()
+        except VerifyException as error:
+            raise CompileError(str(error), op) from None
         _interleave_right_factor(op)
         meaning = _meaning(op)
         if not meaning:

@@ -67,12 +67,18 @@ def _row(
     value, residual, _ = divided_operands(op, operands, properties, 3)
     if value is None:
         raise CompileError(f"'{name_of(op)}' needs an input", op)
+    _expect_rows(op, value)
     row = in_32_bits(builder, op, value)
     if residual is None:
         return row
     if shape_of(residual.type) != shape_of(value.type):
         raise CompileError(f"'{name_of(op)}' adds a tensor of another shape than its input", op)
     return builder.like("add", row, in_32_bits(builder, op, residual))
+
+
+def _expect_rows(op: Operation, *values: SSAValue) -> None:
+    if any(not shape_of(value.type) for value in values):
+        raise CompileError(f"'{name_of(op)}' takes tensors of rows, found a scalar", op)
 
 
 def in_32_bits(builder: OpBuilder, op: Operation, value: SSAValue) -> SSAValue:
@@ -105,6 +111,7 @@ def _normalized(
     value, statistics, weight, bias = divided_operands(op, operands, properties, 4)
     if value is None or statistics is None:
         raise CompileError(f"'{name_of(op)}' needs an input and the sums of its rows", op)
+    _expect_rows(op, value, statistics)
     shape, kinds = shape_of(value.type), 2 if centered else 1
     *outer, columns = shape_of(statistics.type)
     if tuple(outer) != tuple(shape[:-1]) or columns % (kinds * TILE_SIDE) or not columns:

@@ -26,7 +26,7 @@ from ttcodegen.ops.core.definition import (
     optional,
     register,
 )
-from ttcodegen.ops.core.dimensions import expect_shape
+from ttcodegen.ops.core.dimensions import expect_shape, require
 
 _ATTRIBUTES = (attribute("cluster_axis", INTEGER, 1), attribute("epsilon", EPSILON, 1e-5))
 
@@ -35,6 +35,7 @@ def _verify(op: CatalogueOp) -> None:
     """The result has the shape of the input, as has the residual; weight and bias have as many
     elements as a row of the chip."""
     shape = op.shape("input")
+    require(op, len(shape) > 0, "an input of rows", shape)
     expect_shape(op, shape)
     mesh_axis(op)
     residual = op.optional_operand("residual")

@@ -277,6 +277,9 @@ def chips_of_collective(op: Operation) -> NeededChips:
     listed = chips_of_groups(op)
     if listed is not None:
         return listed
+    if not op.operands or not op.results:
+        # Verification says what is wrong with it.
+        return NeededChips((1, 1), 1)
     sizes = [prod(shape_of(value.type)) for value in (op.operands[0], op.results[0])]
     ratio = max(sizes) // min(sizes) if min(sizes) > 0 else 1
     return NeededChips(on_axis(integer_of(op, "cluster_axis"), ratio), ratio)

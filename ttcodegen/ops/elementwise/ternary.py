@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.ir import Attribute, SSAValue
+from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.core.datatypes import DataType, element_of, normalized_data_type, shape_of
 from ttcodegen.dialects.operations.attribute_kinds import NUMBER
@@ -104,6 +105,14 @@ register(
 )
 
 
+def _verify_where(op: CatalogueOp) -> None:
+    """Each side of the choice is a tensor or a number."""
+    for name, number in (("first", "true_value"), ("second", "false_value")):
+        if op.optional_operand(name) is None and op.parameter(number) is None:
+            raise VerifyException(f"{op.name} needs the operand '{name}' or '{number}'")
+    verify_broadcast(op)
+
+
 def _where(call: Call) -> Array:
     first, second = call.optional("first"), call.optional("second")
     chosen_from = first if first is not None else second
@@ -132,7 +141,7 @@ register(
         "ttnn.where",
         (operand("condition"), optional("first"), optional("second")),
         (attribute("true_value", NUMBER, None), attribute("false_value", NUMBER, None)),
-        verify=verify_broadcast,
+        verify=_verify_where,
         numpy=_where,
         # The result has the data type of the tensor that is selected from (docs/library-rules.md).
         result_rules=(ResultRule(like=("first", "second")),),

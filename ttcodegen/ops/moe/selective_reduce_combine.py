@@ -381,7 +381,7 @@ def _before_end(builder: OpBuilder, ids: SSAValue, tokens: int) -> SSAValue:
 def _chips_of_combine(op: Operation) -> NeededChips:
     """As many as it takes for all experts, and along the axis as tokens divide among."""
     maps = shape_of(op.operands[2].type) if len(op.operands) > 2 else ()
-    result = shape_of(op.results[0].type)
+    result = shape_of(op.results[0].type) if op.results else ()
     batch, sequence, known = (
         integer_of(op, name) or 0 for name in ("batch_size", "seq_size", "experts")
     )

@@ -74,6 +74,10 @@ def _verify_reshape(op: CatalogueOp) -> None:
             "the number of elements differs"
         )
     shape = op.parameter("shape")
+    if shape.count(-1) > 1:
+        raise VerifyException(
+            f"{op.name}: attribute 'shape' leaves {shape.count(-1)} sizes open, at most one can be"
+        )
     if len(shape) != len(op.result_shape) or any(
         asked not in (-1, found) for asked, found in zip(shape, op.result_shape, strict=True)
     ):

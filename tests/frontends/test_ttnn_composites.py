@@ -124,7 +124,7 @@ def test_pairs_of_columns_are_turned() -> None:
 @pytest.mark.parametrize(
     ("name", "attributes", "shapes", "message"),
     [
-        ("rotary_embedding", "", [(1, 1, 32, 32)] * 2, "takes 3 operands, found 2"),
+        ("rotary_embedding", "", [(1, 1, 32, 32)] * 2, "takes 3 tensors or more, found 2"),
         ("rotary_embedding", "", [(32, 32)] * 3, "takes tensors of rank 4"),
         ("nlp_concat_heads", "", [(1, 0, 32, 32)], "of tensors without elements"),
         ("conv1d", "batch_size = 1 : i32", [(1, 4, 4)] * 2, "needs the attribute 'input_length'"),

@@ -84,7 +84,9 @@ void test_paged_update() {
     expect_close(values_of(cache), expected, 0);
     expect_refused([&] { update(input, {1, 2, 3}, std::nullopt); }, "should match batch size (2)");
     expect_refused([&] { update(input, {}, std::nullopt); }, "Not both or neither");
-    expect_refused([&] { update(input, {64, 0}, std::nullopt); }, "outside of a page table");
+    expect_refused([&] { update(input, {3, 4}, std::nullopt); }, "requires update_idxs tensor");
+    const Tensor beyond = make_tensor(Shape({2}), {64, 0}, DataType::INT32, Layout::ROW_MAJOR);
+    expect_refused([&] { update(input, {}, beyond); }, "outside of a page table");
     expect_refused(
         [&] { update(draw_tensor(Shape({1, 2, 2, kWidth}), DataType::BFLOAT16), {1, 2}, {}); },
         "sharded");

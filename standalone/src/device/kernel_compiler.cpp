@@ -235,6 +235,48 @@ fs::path headers_folder() {
     return wanted;
 }
 
+/// The header that the unit of a kernel begins with.
+const char* precompiled_header(const KernelSource& source) {
+    return source.text.find("#include <algorithm>") != std::string::npos
+               ? "ttcodegen/device/precompiled_algorithm.hpp"
+               : "ttcodegen/device/precompiled.hpp";
+}
+
+/// Compiles a header for the flags of kernels, where GCC looks for it. Without it kernels compile
+/// as well and take longer, so that a failure is none. Clang looks for it under `-include` only,
+/// and refuses the kernel where it does not match.
+void precompile(const fs::path& header) {
+    static const bool is_clang = compiler_is_clang();
+    ContentHash flags;
+    flags.add(compiler());
+    for (const std::string& flag : compiler_flags()) {
+        flags.add(flag);
+    }
+    const fs::path folder = header.string() + ".gch";
+    const fs::path wanted = folder / flags.hex();
+    std::error_code error;
+    if (is_clang || is_own_file(wanted)) {
+        return;
+    }
+    fs::create_directories(folder, error);
+    const fs::path scratch = scratch_name(header);
+    const fs::path log = scratch.string() + ".log";
+    std::vector<std::string> command{compiler()};
+    for (const std::string& flag : compiler_flags()) {
+        if (flag != "-shared" && !flag.starts_with("-Wl,")) {
+            command.push_back(flag);
+        }
+    }
+    command.insert(command.end(), {"-x", "c++-header", header.string(), "-o", scratch.string()});
+    const int status = run_compiler(command, log);
+    fs::remove(log, error);
+    if (status == 0) {
+        close_to_others(scratch);
+        fs::rename(scratch, wanted, error);
+    }
+    fs::remove(scratch, error);
+}
+
 /// The files that a kernel includes from its own folder: their content belongs to the kernel.
 void add_local_includes(ContentHash& hash, const fs::path& folder, const std::string& text,
                         std::set<fs::path>& seen) {
@@ -290,7 +332,10 @@ std::string processor_defines(const KernelRequest& request) {
 
 /// The unit that is compiled: definitions, prologue, the kernel, the entry point.
 std::string unit_text(const KernelRequest& request) {
-    std::string text = processor_defines(request);
+    const KernelSource& source = *request.source;
+    // Before everything else: GCC takes a precompiled header only as the first thing of a unit.
+    std::string text = "#include \"" + std::string(precompiled_header(source)) + "\"\n";
+    text += processor_defines(request);
     std::string arguments;
     for (const std::uint32_t value : request.compile_args) {
         arguments += (arguments.empty() ? "" : ", ") + std::to_string(value) + "u";
@@ -307,7 +352,6 @@ std::string unit_text(const KernelRequest& request) {
         text += define(name, value);
     }
     text += "#include \"ttcodegen/device/kernel_prologue.hpp\"\n" + request.descriptors;
-    const KernelSource& source = *request.source;
     if (source.path.empty()) {
         text += "#line 1 \"" + source.name + "\"\n" + source.text + "\n";
     } else {
@@ -347,8 +391,15 @@ void compile(const KernelRequest& request, const std::string& unit, const fs::pa
     command.insert(command.end(), compiler_flags().begin(), compiler_flags().end());
     command.insert(command.end(),
                    {"-I", headers_folder().string(), source.string(), "-o", scratch.string()});
-    const int status = run_compiler(command, log);
-    const std::string messages = read_file(log);
+    // Linking with the C++ library takes as long as parsing, and hardly a kernel has use for it.
+    std::vector<std::string> narrow = command;
+    narrow.insert(narrow.end(), {"-nodefaultlibs", "-lc", "-lm", "-lgcc", "-Wl,-z,defs"});
+    int status = run_compiler(kAddressSanitizer ? command : narrow, log);
+    std::string messages = read_file(log);
+    if (status != 0 && messages.find("undefined reference") != std::string::npos) {
+        status = run_compiler(command, log);
+        messages = read_file(log);
+    }
     fs::remove(log, error);
     if (status != 0) {
         fs::remove(source, error);
@@ -471,7 +522,12 @@ std::vector<const LoadedKernel*> compile_kernels(const std::vector<KernelRequest
         }
     };
     if (!missing.empty()) {
-        headers_folder();
+        const fs::path headers = headers_folder();
+        for (const std::size_t i : missing) {
+            if (!is_own_file(object(i))) {
+                precompile(headers / precompiled_header(*requests[i].source));
+            }
+        }
     }
     const std::size_t threads =
         std::min<std::size_t>(missing.size(), std::max(1U, std::thread::hardware_concurrency()));

@@ -346,6 +346,19 @@ void kernels_must_be_there_and_compile() {
         {"does not compile", "fewer compile-time arguments"});
 }
 
+/// Headers that are precompiled give a kernel nothing that it does not include.
+void kernels_include_the_algorithms_that_they_use() {
+    const std::string body =
+        "uint32_t pair[2] = {2, 1};\nstd::sort(pair, pair + 2);\nASSERT(pair[0] == 1);";
+    const auto run_with = [](const std::string& text) {
+        Program program = CreateProgram();
+        add_writer(program, kCore, text);
+        run(std::move(program));
+    };
+    expect_diagnosis([&] { run_with(kernel(body)); }, {"does not compile", "sort"});
+    run_with("#include <algorithm>\n" + kernel(body));
+}
+
 void programs_are_put_together_as_the_release_allows() {
     expect_diagnosis(
         [] {
@@ -399,6 +412,7 @@ int main() {
     programs_must_fit_the_memory();
     faults_of_kernels_are_reported();
     kernels_must_be_there_and_compile();
+    kernels_include_the_algorithms_that_they_use();
     programs_are_put_together_as_the_release_allows();
     return 0;
 }

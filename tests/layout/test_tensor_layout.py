@@ -426,3 +426,18 @@ def test_parallelize_collapses_anew() -> None:
     )
     with pytest.raises(ValueError, match="has 3 dimensions, but 2 are collapsed"):
         layout.parallelize([2, 2, 4])
+
+
+def test_strides_and_grids_of_ttnn() -> None:
+    """The terms of the second half of the specification."""
+    layout = TensorLayout.create((2, 3, 64, 128), grid=(4, 2))
+    assert layout.stride == (3 * 64 * 128, 64 * 128, 128, 1)
+    assert layout.grid_shape == (4, 2)
+    # Shards of five columns: eight cores for forty of them.
+    assert TensorLayout.create((3, 40), grid=(2, 8)).grid_shape == (2, 8)
+    # Shards of two columns: the last three of eight cores have none of nine.
+    assert TensorLayout.create((1, 9), grid=(1, 8)).grid_shape == (1, 5)
+    apart = TensorLayout.create((2, 8, 32), strides=[(32, 1, 0), (0, 0, 1)])
+    assert apart.stride == (32 * 32, 32, 1)
+    with pytest.raises(ValueError, match="only if all dimensions but the last"):
+        _ = TensorLayout.create((2, 3, 64, 128), collapse_intervals=[(1, -1)]).stride

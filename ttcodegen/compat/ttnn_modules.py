@@ -149,7 +149,9 @@ def _counts_of(op: Operation) -> tuple[int, int | None]:
     if cls is None:
         return 0, None
     definition = cls.definition
-    least = sum(spec.count == "one" for spec in definition.operands)
+    # Where operands are counted one by one, calls of some years leave out what is needed today.
+    segments = _property(op, "operandSegmentSizes")
+    least = 0 if segments else sum(spec.count == "one" for spec in definition.operands)
     # Calls that overwrite an operand gave it back in other years.
     return least, definition.results if definition.results > 0 else None
 

@@ -361,6 +361,30 @@ class TensorLayout:
         return (*outer, align_up(rows, self.tile[0]), align_up(columns, self.tile[1]))
 
     @property
+    def stride(self) -> Shape:
+        """Elements between neighbours along each dimension, in the terms of TTNN, whose physical
+        tensor is a matrix: the last dimension, and rows of all others.
+
+        Raises ValueError for a layout that collapses dimensions otherwise.
+        """
+        inner = (*(0 for _ in self.shape[1:]), 1)
+        if len(self.coefficients) != 2 or self.coefficients[1] != inner:
+            raise ValueError(
+                f"a tensor of the shape {self.shape} has strides in TTNN only if all dimensions "
+                "but the last are collapsed into rows"
+            )
+        return (*(rows * self.physical_shape[1] for rows in self.coefficients[0][:-1]), 1)
+
+    @property
+    def grid_shape(self) -> Shape:
+        """Cores along each dimension that have a part of the tensor: the physical shape divided
+        by that of a shard, rounded up. The grid can have more."""
+        return tuple(
+            -(-size // part)
+            for size, part in zip(self.physical_shape, self.shard_shape, strict=True)
+        )
+
+    @property
     def memref_shape(self) -> Shape:
         """The shape of a shard, in tiles if it is in tiles."""
         if self.tile is None:

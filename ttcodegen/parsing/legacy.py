@@ -42,6 +42,8 @@ _OPERATION_NAMES = {
     "ttir.power": "ttir.pow",
     "ttir.select": "ttir.index_select",
     "ttir.slice": "ttir.slice_static",
+    # As tt-mlir prints it, in quotes.
+    "ttkernel.reinterpret_cast<volatile tt_l1_ptr uint32_t*>": "ttkernel.reinterpret_cast",
 }
 
 _ATTRIBUTE_NAMES = {"ttcore.layout": "ttcore.metal_layout"}

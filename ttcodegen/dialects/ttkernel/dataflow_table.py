@@ -238,7 +238,7 @@ def _data_multicast(name: str) -> KernelOp:
 def _semaphore_multicast(name: str) -> KernelOp:
     arguments = "src_local_l1_addr dst_noc_addr_multicast num_dests"
     operands = "src_local_l1_addr:l1_addr dst_noc_addr_multicast:noc_addr num_dests:int"
-    return _multicast(name, operands, arguments, "linked?:bool")
+    return _multicast(name, operands, arguments, _MULTICAST_WORDS)
 
 
 TRANSFERS: tuple[KernelOp, ...] = (
@@ -291,7 +291,8 @@ SEMAPHORES: tuple[KernelOp, ...] = (
     _noc("get_semaphore", "semaphore:semaphore", results="sem_addr:l1_addr"),
     _noc(
         "noc_semaphore_inc",
-        "addr:noc_addr incr:int noc?:i8",
+        # The book of 2025 gives the NoC as an i32.
+        "addr:noc_addr incr:int noc?:word",
         _POSTED,
         attributes="posted?:bool",
     ),

@@ -133,7 +133,8 @@ def check_counts(function: FuncOp) -> None:
 
 
 def _counts_of(op: Operation) -> tuple[int, int | None]:
-    """The least operands of an op but devices, and its number of results, None if any."""
+    """Minimum number of operands of an op, without devices, and its number of results, None if
+    any."""
     name = name_of(op)
     if name in _CREATIONS:
         return 0, 1

@@ -137,13 +137,42 @@ CASES = {
         f"func.func @f(%a: {T}) -> tensor<4x32xi1> {{\n"
         f"  %0 = tosa.greater_equal %a : ({T}) -> tensor<4x32xi1>\n"
         "  return %0 : tensor<4x32xi1>\n}\n",
-        "tosa.greater_equal: operands or attributes are not those of the operation",
+        "tosa.greater_equal: expected 2 operands, found 1",
     ),
     "a dimension of the result for two of the operand": (
         "func.func @f(%a: tensor<1x1xf32>) -> tensor<4x32xf32> {\n"
         "  %0 = stablehlo.broadcast_in_dim %a, dims = [0, 0] : (tensor<1x1xf32>) -> "
         "tensor<4x32xf32>\n  return %0 : tensor<4x32xf32>\n}\n",
         "dimensions [0, 0] name one of the result twice",
+    ),
+    "a slice that begins beyond its end": (
+        function(
+            "ttir.slice_static",
+            "tensor<32xf32>",
+            "tensor<0xf32>",
+            "begins = [20 : i32], ends = [10 : i32], step = [1 : i32]",
+        ),
+        "20:10:1 begins beyond its end in dimension 0 of (32,)",
+    ),
+    "a step that leads away from the end": (
+        function(
+            "ttir.slice_static",
+            "tensor<32xf32>",
+            "tensor<0xf32>",
+            "begins = [10 : i32], ends = [20 : i32], step = [-1 : i32]",
+        ),
+        "10:20:-1 begins before its end in dimension 0 of (32,)",
+    ),
+    "more padding than half of a pool's kernel": (
+        function(
+            "ttnn.max_pool2d",
+            "tensor<1x1x64x32xbf16>",
+            "tensor<1x1x121x32xbf16>",
+            "batch_size = 1 : si32, input_height = 8 : si32, input_width = 8 : si32, "
+            "channels = 32 : si32, kernel_size = array<i32: 2, 2>, stride = array<i32: 1, 1>, "
+            "padding = array<i32: 2, 2>, dilation = array<i32: 1, 1>, ceil_mode = false",
+        ),
+        "expected padding of at most half of the kernel 2x2, found 2, 2 for rows",
     ),
 }
 
@@ -187,3 +216,13 @@ def test_a_tensor_is_deallocated_once() -> None:
         for way in (_compile, _read_for_passes, ttnn_to_flatbuffer):
             with pytest.raises(CompileError, match=expected):
                 way(Source("freed.mlir", text))
+
+
+def test_functions_of_numbers_are_refused_on_tensors() -> None:
+    text = f"func.func @f(%a: {T}) -> {T} {{\n  %0 = math.log10 %a : {T}\n  return %0 : {T}\n}}\n"
+    with pytest.raises(CompileError) as error:
+        _compile(Source("wrong.mlir", text))
+    (found,) = error.value.diagnostics
+    assert found.message == "'math.log10' of tensors is not supported"
+    assert found.remedy is not None
+    assert "linalg.generic" in found.remedy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -23,7 +24,7 @@ from ttcodegen.dialects.core.datatypes import (
 )
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
-from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, place_of
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, place_of, plural
 from ttcodegen.foundation.lazy_numpy import Array, np
 from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.frontends.special_functions import rounded
@@ -206,8 +207,7 @@ def _translate_block(block: Block, rules: Mapping[str, Rule], findings: _Finding
             failed.update(op.results)
         except ILL_FORMED as error:
             # Rules read operands and attributes that no verifier has seen.
-            what = f"{op.name}: operands or attributes are not those of the operation: {error}"
-            findings.add(CompileError(what), op)
+            findings.add(CompileError(f"{op.name}: {reason_of(op, error)}"), op)
             failed.update(op.results)
 
 
@@ -221,6 +221,25 @@ ILL_FORMED = (
     struct.error,
 )
 """Exceptions that rules raise at an operation that violates its definition."""
+
+_UNPACKED = re.compile(r"values to unpack \(expected (?:at least )?(\d+)(?:, got (\d+))?\)$")
+
+
+def reason_of(op: Operation, error: Exception) -> str:
+    """Reason that one of `ILL_FORMED` stands for, in terms of the operation at which it was
+    raised: rules read operands and attributes that no verifier has seen."""
+    text, found = str(error), len(op.operands)
+    unpacked = _UNPACKED.search(text)
+    if unpacked is not None and unpacked[2] in (None, str(found)) and int(unpacked[1]) != found:
+        return f"expected {plural(int(unpacked[1]), 'operand')}, found {found}"
+    if isinstance(error, ValueError) and text and unpacked is None:
+        return text
+    if isinstance(error, LookupError | OverflowError | struct.error):
+        what = "a dimension, an attribute or an operand that it does not have is meant"
+    else:
+        what = "operands or attributes are not those of the operation"
+    operands = ", ".join(str(value.type) for value in op.operands)
+    return f"{what}: its operands are ({operands})"
 
 
 def _insert_before(block: Block, following: Operation, made: Operation) -> None:

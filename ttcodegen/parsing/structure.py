@@ -354,6 +354,12 @@ def refuse_unregistered(module: ModuleOp, remedy: str | None = None) -> None:
         raise CompileError.from_diagnostics(errors)
 
 
+_IN_GENERIC = (
+    "put it into the body of a linalg.generic, as mlir-opt --convert-elementwise-to-linalg does, "
+    "or write the op of TTIR"
+)
+
+
 def check_supported(module: ModuleOp) -> None:
     """Refuses what no stage after parsing could handle.
 
@@ -371,6 +377,12 @@ def check_supported(module: ModuleOp) -> None:
             message = unsupported(name)
             findings.setdefault(message, []).append(op)
             remedies[message] = remedy_for_operation(name)
+        elif op.dialect_name() == "math" and any(
+            isinstance(value.type, TensorType) for value in op.results
+        ):
+            message = f"'{op.name}' of tensors is not supported"
+            findings.setdefault(message, []).append(op)
+            remedies[message] = _IN_GENERIC
         elif refused(op.name) is not None:
             findings.setdefault(unsupported(op.name), []).append(op)
         elif (reason := _refused_form(op)) is not None:

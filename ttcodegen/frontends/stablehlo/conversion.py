@@ -56,7 +56,7 @@ from ttcodegen.frontends.stablehlo.reading.names import (
     within,
 )
 from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp, numpy_dtype, part_element
-from ttcodegen.frontends.translation import ILL_FORMED
+from ttcodegen.frontends.translation import ILL_FORMED, reason_of
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.dialects import ttir_op_classes
 from ttcodegen.parsing.structure import refuse_elements
@@ -218,7 +218,7 @@ class Conversion:
             self._refuse(CompileError(str(error), op), op)
             values = [None] * len(op.results)
         except ILL_FORMED as error:
-            reason = str(error) if isinstance(error, ValueError) and str(error) else "malformed"
+            reason = reason_of(op, error)
             message = reason if f"'{op.name}'" in reason else f"'{op.name}': {reason}"
             self._refuse(CompileError(message, op, remedy=_remedy_for(reason)), op)
             values = [None] * len(op.results)

@@ -292,6 +292,15 @@ def _verify_pool(op: CatalogueOp) -> None:
     images, height, width, channels = (op.parameter(name) for name in _POOL_SIZES)
     expect_volume(op, (images, height, width, channels), "input")
     window = verified_library_window(op, op.parameter("kernel_size"))
+    (before, after), (left, _) = window.padding
+    rows, columns = window.kernel
+    # Padding on the right is not among what the library looks at (pool_utils.cpp).
+    require(
+        op,
+        max(before, after) <= rows // 2 and left <= columns // 2,
+        f"padding of at most half of the kernel {rows}x{columns}",
+        f"{before}, {after} for rows and {left} for columns",
+    )
     windows = window.output_sizes(op, (height, width))
     expect_result_volume(op, (images, *windows, channels))
 

@@ -63,13 +63,20 @@ def _slice_bounds(op: CatalogueOp) -> tuple[list[int], list[int], list[int]]:
 
 
 def _verify_slice(op: CatalogueOp) -> None:
-    """Begins and ends are within the tensor, no step is 0, and the result has what they span."""
+    """Begins and ends are within the tensor, no step is 0 or leads away from the end, and the
+    result has what they span."""
     shape = op.shape("input")
     begins, ends, steps = _slice_bounds(op)
     for axis, (begin, end, step) in enumerate(zip(begins, ends, steps, strict=True)):
         if step == 0 or not 0 <= begin <= shape[axis] or not 0 <= end <= shape[axis]:
             raise VerifyException(
                 f"{op.name}: {begin}:{end}:{step} is out of range in dimension {axis} of {shape}"
+            )
+        if (end - begin) * step < 0:
+            side = "beyond" if step > 0 else "before"
+            raise VerifyException(
+                f"{op.name}: {begin}:{end}:{step} begins {side} its end in dimension {axis} of "
+                f"{shape}"
             )
     expect_shape(
         op,

@@ -84,6 +84,34 @@ def test_heads_stand_side_by_side() -> None:
     assert np.array_equal(found, np.swapaxes(x, 1, 2).reshape(2, 1, 5, 96))
 
 
+@pytest.mark.parametrize(
+    ("shape", "heads"),
+    [
+        ((1, 1, 32, 128), 32),
+        ((1, 2, 32, 64), 1),
+        ((2, 1, 32, 128), 16),  # The library takes one token,
+        ((2, 4, 32, 64), 12),
+        ((2, 32, 32, 32), 32),
+        ((1, 12, 32, 64), 12),  # up to 8 users or 16, 24 and 32,
+        ((1, 4, 8, 48), 8),  # and heads of whole tiles.
+    ],
+)
+def test_heads_of_tokens_stand_side_by_side(shape: Shape, heads: int) -> None:
+    x = drawn(*shape)
+    tokens, users, _, size = shape
+    result = (tokens, 1, users, heads * size)
+    text = module("nlp_concat_heads_decode", f"num_heads = {heads} : ui32", [shape], result)
+    (found,) = run(text, x)
+    assert np.array_equal(found, x[:, :, :heads].reshape(result))
+
+
+def test_heads_that_are_not_there_are_refused() -> None:
+    shape, result = (2, 1, 32, 128), (2, 1, 1, 34 * 128)
+    text = module("nlp_concat_heads_decode", "num_heads = 34 : ui32", [shape], result)
+    with pytest.raises(CompileError, match="there are no 34 heads in"):
+        run(text, drawn(*shape))
+
+
 @pytest.mark.parametrize("has_values", [False, True])
 def test_values_of_latent_attention_are_narrower_than_keys(has_values: bool) -> None:
     query, key, value = drawn(1, 4, 32, 64), drawn(1, 1, 32, 64), drawn(1, 1, 32, 32)
@@ -435,3 +463,22 @@ def test_a_rotation_may_have_whole_tiles_of_positions() -> None:
     swapped = np.concatenate([-high, low], -1)
     expected = wide * c.astype(np.float32) + swapped * s.astype(np.float32)
     np.testing.assert_allclose(found[:, :, :1].astype(np.float32), expected, atol=0.05)
+
+
+BOOLEANS = """
+#dram = #ttnn.buffer_type<dram>
+#boolean = #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, memref<1x1x!ttcore.tile<32x32, i1>, #dram>, <interleaved>>
+#number = #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, memref<1x1x!ttcore.tile<32x32, bf16>, #dram>, <interleaved>>
+func.func @f(%x: tensor<32x32xbf16, #number>, %y: tensor<32x32xbf16, #number>, %mask: tensor<32x32xi1, #boolean>) -> tensor<32x32xi1, #boolean> {
+  %0 = "ttnn.gt"(%x, %y) : (tensor<32x32xbf16, #number>, tensor<32x32xbf16, #number>) -> tensor<32x32xi1, #boolean>
+  %1 = "ttnn.logical_and"(%0, %mask) : (tensor<32x32xi1, #boolean>, tensor<32x32xi1, #boolean>) -> tensor<32x32xi1, #boolean>
+  return %1 : tensor<32x32xi1, #boolean>
+}
+"""
+
+
+def test_tiles_of_booleans_hold_bf16() -> None:
+    x = np.arange(32 * 32).reshape(32, 32).astype(np.float32) % 7
+    mask = x > 1
+    (found,) = run(BOOLEANS, x, x.T.copy(), mask)
+    assert np.array_equal(found.astype(bool), (x > x.T) & mask)

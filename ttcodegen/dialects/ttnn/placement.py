@@ -176,6 +176,7 @@ _SCALARS = {
 _SCALARS["i32"] = DataType.INT32
 # As of tensors without a layout: the library has no such type.
 _SCALARS["f16"] = DataType.BFLOAT16
+_SCALARS["i1"] = DataType.BFLOAT16
 _TERM = re.compile(r"d(\d+)(?:\s*\*\s*(\d+))?")
 
 

@@ -31,6 +31,7 @@ from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.attribute_kinds import INTEGERS, NUMBER
 from ttcodegen.dialects.operations.verification import verify_lifetimes
 from ttcodegen.dialects.ttcore.dialect import LoadCachedOp
+from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.dialects.ttnn.program_configs import ProgramConfigAttr
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, copy_source_offset
 from ttcodegen.frontends.ttnn.arguments import (
@@ -269,7 +270,7 @@ def _name_here(op: Operation, name: str, properties: Properties) -> str:
         return MASKED_PAGED_ATTENTION
     if name == "rotary_embedding":
         return ROTATION_OF_ANY_ROWS
-    if name == "nlp_concat_heads_decode" and shape_of(op.results[0].type)[2:3] != (MOST_USERS,):
+    if name == "nlp_concat_heads_decode" and not _joins_heads_of_all_users(op):
         return JOINED_HEADS_OF_SOME_USERS
     mode = properties.get("mode")
     if name == "upsample" and isinstance(mode, StringAttr):
@@ -281,6 +282,14 @@ def _name_here(op: Operation, name: str, properties: Properties) -> str:
         if mode.data == "bilinear":
             return "upsample_bilinear"
     return _RENAMED.get(name, name)
+
+
+def _joins_heads_of_all_users(op: Operation) -> bool:
+    """True if the library's result is that of the call: a token of as many users as can be, each
+    with heads of whole tiles."""
+    heads = shape_of(op.operands[0].type)
+    joined = shape_of(op.results[0].type)
+    return len(heads) == 4 and joined[:3] == (1, 1, MOST_USERS) and heads[3] % TILE_SIDE == 0
 
 
 def _pads_in_front(op: Operation, properties: Properties) -> bool:

@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.compat.ttnn_modules import exchange, name_of
 from ttcodegen.dialects.core.datatypes import element_of, shape_of, splat_value, tensor_type
 from ttcodegen.dialects.operations.attribute_kinds import BOOLEAN, INTEGER, INTEGERS, NUMBER
-from ttcodegen.dialects.ttcore.tile import whole_tiles
+from ttcodegen.dialects.ttcore.tile import TILE_SIDE, whole_tiles
 from ttcodegen.foundation.diagnostics import CompileError, copy_source_offset
 from ttcodegen.frontends.ttnn.arguments import Properties, divided_operands, given
 from ttcodegen.frontends.ttnn.norms import (
@@ -24,7 +24,7 @@ from ttcodegen.frontends.ttnn.norms import (
     sums_of_squares,
 )
 from ttcodegen.frontends.ttnn.prepared_weights import prepared_weight
-from ttcodegen.ops.attention.heads import MOST_USERS
+from ttcodegen.ops.attention.heads import MOST_USERS, takes_users
 from ttcodegen.ops.core.builder import OpBuilder, builder_before
 from ttcodegen.ops.dialects import TTNNOp, ttir_op_classes, ttnn_op_classes
 
@@ -158,8 +158,16 @@ def _joined_heads(
 def _joined_heads_of_some_users(
     builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
 ) -> SSAValue:
-    """The library returns a row of each user that there can be: the first are those of users."""
+    """The library returns a row of each user that there can be: the first are those of users. For
+    sequences, and for numbers of users and sizes of heads that it does not take, rows are joined
+    by reshaping."""
     shape, heads = shape_of(operands[0].type), _number(op, properties, "num_heads")
+    if not 0 < heads <= shape[2]:
+        raise VerifyException(f"there are no {heads} heads in {shape}")
+    if shape[0] != 1 or shape[3] % TILE_SIDE or not takes_users(shape[1]):
+        tokens, users, _, size = shape
+        kept = builder.slice_dim(operands[0], 2, 0, heads)
+        return builder.reshape(kept, [tokens, 1, users, heads * size])
     element = element_of(operands[0].type)
     joined = builder_before(op, ttnn_op_classes()).emit(
         "nlp_concat_heads_decode",

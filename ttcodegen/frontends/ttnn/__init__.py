@@ -285,7 +285,7 @@ def _name_here(op: Operation, name: str, properties: Properties) -> str:
 
 
 def _joins_heads_of_all_users(op: Operation) -> bool:
-    """True if the library's result is that of the call: a token of as many users as can be, each
+    """True if the library returns what the call does: a token of as many users as can be, each
     with heads of whole tiles."""
     heads = shape_of(op.operands[0].type)
     joined = shape_of(op.results[0].type)

@@ -242,9 +242,9 @@ const char* precompiled_header(const KernelSource& source) {
                : "ttcodegen/device/precompiled.hpp";
 }
 
-/// Compiles a header for the flags of kernels, where GCC looks for it. Without it kernels compile
-/// as well and take longer, so that a failure is none. Clang looks for it under `-include` only,
-/// and refuses the kernel where it does not match.
+/// Compiles a header with the flags of kernels, where GCC looks for it. Kernels compile without it
+/// too, only slower, so a failure is not reported. Clang takes it only for `-include`, and refuses
+/// a kernel whose flags differ.
 void precompile(const fs::path& header) {
     static const bool is_clang = compiler_is_clang();
     ContentHash flags;
@@ -391,7 +391,7 @@ void compile(const KernelRequest& request, const std::string& unit, const fs::pa
     command.insert(command.end(), compiler_flags().begin(), compiler_flags().end());
     command.insert(command.end(),
                    {"-I", headers_folder().string(), source.string(), "-o", scratch.string()});
-    // Linking with the C++ library takes as long as parsing, and hardly a kernel has use for it.
+    // Linking with the C++ library takes as long as parsing, and few kernels need it.
     std::vector<std::string> narrow = command;
     narrow.insert(narrow.end(), {"-nodefaultlibs", "-lc", "-lm", "-lgcc", "-Wl,-z,defs"});
     int status = run_compiler(kAddressSanitizer ? command : narrow, log);

@@ -36,7 +36,8 @@ MASKED_PAGED_ATTENTION = f"masked_{PAGED_ATTENTION}"
 ROTATION_OF_ANY_ROWS = "rotary_embedding_of_any_rows"
 """Calls that may have rows and positions that the library does not take."""
 JOINED_HEADS_OF_SOME_USERS = "nlp_concat_heads_decode_of_some_users"
-"""Calls whose result has fewer rows than the library returns, which are as many as users can be."""
+"""Calls whose result has fewer rows than the library returns, which are as many as users can be,
+or whose heads the library does not take."""
 
 Rule = Callable[[OpBuilder, Operation, Sequence[SSAValue], Properties], SSAValue]
 

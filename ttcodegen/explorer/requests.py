@@ -246,9 +246,11 @@ class Workers:
         """Ends all workers, also in the middle of a request."""
         self._closing.set()
         with self._lock:
-            workers = [*self._busy, *(worker for _, worker in self._idle)]
+            idle = [worker for _, worker in self._idle]
             self._idle.clear()
-        for worker in workers:
+            for worker in self._busy:
+                worker.kill()
+        for worker in idle:
             worker.end()
 
     @contextmanager
@@ -340,9 +342,16 @@ class _Worker:
             return found
         raise CompileError.from_diagnostics(found)
 
-    def end(self) -> None:
-        """Ends the process at once."""
+    def kill(self) -> None:
+        """Ends the process at once; a thread that waits for its answer finds its streams at an end.
+
+        The streams stay open, for that thread still reads them: it calls `end`.
+        """
         self._process.kill()
+
+    def end(self) -> None:
+        """Ends the process at once and gives back what it holds."""
+        self.kill()
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:

@@ -350,7 +350,7 @@ class _Worker:
         self._process.kill()
 
     def end(self) -> None:
-        """Ends the process at once and gives back what it holds."""
+        """Ends the process at once and releases what it holds."""
         self.kill()
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):

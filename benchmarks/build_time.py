@@ -38,7 +38,7 @@ class BuildCost:
 
 
 def cost_of(build: Callable[[], object]) -> BuildCost:
-    """What a call costs, with the processes that it starts."""
+    """Measures the time of a call, with that of the processes it starts."""
     start, before = perf_counter(), os.times()
     build()
     wall, after = perf_counter() - start, os.times()

@@ -101,7 +101,7 @@ def _without_store_checks(folder: Path, compiler: str) -> Path:
 
 
 def _ratios(out: Path) -> str:
-    """What the programs of a project move, against the minimum, summed up over its launches."""
+    """Traffic of device programs against the minimum, summed over launches."""
     totals: dict[str, int] = {}
     for program in manifest(out)["programs"]:
         for name, value in program["costs"].items():

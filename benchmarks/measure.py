@@ -23,13 +23,15 @@ TTCODEGEN = (
 """The command line of the interpreter that runs the benchmark."""
 
 BASE = (sys.executable, "-c", "import numpy, xdsl.ir")
-"""What times are given as multiples of, for machines differ."""
+"""Command whose time is the unit of the others, because machines differ in speed."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a command took: seconds on the clock, seconds of all processors, and the memory of its
-    largest process in MB; and what it printed."""
+    """Cost of a command, and its output.
+
+    Wall seconds, seconds of all processors, and the peak memory of its largest process in MB.
+    """
 
     wall: float
     cpu: float
@@ -97,7 +99,7 @@ def corpus_file(corpus: Path | None, name: str) -> Path | None:
 
 
 def manifest(out: Path) -> dict[str, Any]:
-    """What a project says of itself."""
+    """Contents of a project's manifest."""
     return json.loads((out / "manifest.json").read_text())
 
 

@@ -46,7 +46,7 @@ def run_document(path: Path, *, slow: bool = False) -> int:
 
 
 def _agrees(shown: Sequence[str], printed: Sequence[str]) -> bool:
-    """Whether lines are those that a document shows, of which the last may be left out."""
+    """Returns whether printed lines match a document's, where `...` elides any."""
     position = 0
     anywhere = False
     for line in shown:

@@ -1,4 +1,4 @@
-"""What docs/adding-an-op.md says is enough for an op is enough for one."""
+"""The steps of docs/adding-an-op.md, which must suffice for a new op."""
 
 from __future__ import annotations
 

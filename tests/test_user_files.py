@@ -1,4 +1,4 @@
-"""Which files are the user's own."""
+"""Distinction of the user's own files from those of packages."""
 
 from __future__ import annotations
 

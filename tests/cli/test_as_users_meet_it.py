@@ -1,4 +1,4 @@
-"""What a user meets first: other files than MLIR, other spellings, projects that are there."""
+"""First contact with the command: other formats, spellings, existing projects."""
 
 from __future__ import annotations
 

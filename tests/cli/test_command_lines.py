@@ -1,4 +1,4 @@
-"""What all command lines have in common: hints at what was meant, messages, completion."""
+"""Behaviour of all command lines: hints at spellings, messages, completion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `ttcodegen-rt` measures, checks and compares."""
+"""Subcommands of `ttcodegen-rt` that measure, check and compare."""
 
 from __future__ import annotations
 

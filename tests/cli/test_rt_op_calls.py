@@ -1,4 +1,4 @@
-"""Which calls of a run of C++ belong to which ops of a flatbuffer."""
+"""Attribution of the calls of a C++ run to the ops of a flatbuffer."""
 
 from __future__ import annotations
 

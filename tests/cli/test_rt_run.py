@@ -1,4 +1,4 @@
-"""What `ttcodegen-rt` reads and runs, and with which values."""
+"""Subcommands read and run of `ttcodegen-rt`, and the values of their inputs."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ func.func @test_mul(%arg0: tensor<13x21x3xf32>, %arg1: tensor<13x21x3xf32>) -> t
 }
 """  # noqa: E501
 NOT_ITSELF = 4
-"""What `--identity` ends with: the product of its inputs is none of them."""
+"""Exit status of `--identity` here: no output of the matmul equals an input."""
 
 
 def _lines() -> Iterator[str]:

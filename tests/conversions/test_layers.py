@@ -192,7 +192,7 @@ def test_blocks_of_calls_take_the_sizes_of_what_they_call():
 
 
 def test_a_mask_that_is_written_in_place_is_not_brought_forward():
-    """What a cache holds before it is updated is not what it holds after."""
+    """The contents of a cache before its update differ from those after."""
     _, cpp = sources(f"""
 func.func @f(%cache: tensor<1x4x64x32xbf16> {{{PARAMETER}}}, %x: tensor<1x4x32x32xbf16>)
     -> tensor<1x4x64x32xbf16> {{

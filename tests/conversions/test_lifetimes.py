@@ -1,4 +1,4 @@
-"""What runs once, and when tensors are given back."""
+"""Const-eval of values that depend on weights only, and deallocation of tensors."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class Run:
 
 
 def tensors_held(text: str) -> list[int]:
-    """How many tensors there are when each one is made, in the C++ of a module."""
+    """Number of live tensors at each allocation, in the C++ of a module."""
     files = compile_module(Source("model.mlir", text), CompileOptions("model")).files
     run = Run(files["src/model.cpp"])
     run.call("transformer", [])

@@ -1,4 +1,4 @@
-"""Which values share a variable, and when their memory is free again."""
+"""Assignment of values to variables, and deallocation after their last use."""
 
 from __future__ import annotations
 

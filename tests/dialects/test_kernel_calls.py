@@ -46,7 +46,7 @@ NOT_EMULATED = {
     *("max_reduce_with_indices_init", "tiled_prod_tile", "tiled_prod_tile_init"),
     *("topk_local_sort", "topk_merge", "topk_rebuild", "topk_tile_init"),
 }
-"""What no kernel of this compiler calls, and the CPU backend has not."""
+"""Functions that no generated kernel calls and that the CPU backend lacks."""
 
 ROOT = Path(__file__).resolve().parents[2]
 INCLUDE = ROOT / "standalone" / "include"

@@ -1,4 +1,4 @@
-"""What the tests of dialects share: text to module and back."""
+"""Parsing, printing and round trips of modules for the tests of dialects."""
 
 from __future__ import annotations
 

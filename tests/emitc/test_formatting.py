@@ -135,7 +135,7 @@ def broken_binary(tmp_path: Path) -> str:
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many pieces each process that starts from now on formats."""
+    """Records the number of pieces that each process started from now on formats."""
     counts: list[int] = []
     start = formatting._Process.__init__
 

@@ -1,4 +1,4 @@
-"""Which values are written where they are used, and which get a variable."""
+"""Inlining of values into the expressions that use them, or into variables."""
 
 from __future__ import annotations
 

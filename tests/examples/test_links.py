@@ -1,4 +1,4 @@
-"""What is called and what the CPU backend declares exists in the libraries of the ttnn release."""
+"""Calls of examples and declarations of the CPU backend, linked with ttnn."""
 
 from __future__ import annotations
 

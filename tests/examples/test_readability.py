@@ -1,4 +1,4 @@
-"""What a stranger meets who opens the C++ of five models: counted, so that it stays readable."""
+"""Readability of the C++ of five models, measured by counts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OTHERS = (
 LONGEST_NAME = 64
 LONGEST_FUNCTION = 120
 MOST_ALIKE = 8
-"""How often the same three statements may occur in a file, but for numbers in them."""
+"""Limit of the occurrences of three equal statements in a file, numbers ignored."""
 MOST_UNNAMED = 6
 
 
@@ -225,7 +225,7 @@ DECLARED_ON_DEVICE = {
     "tensors of programs": (r"src/programs\w*\.cpp", r"DeviceTensor&? (\w+)"),
     "variables of kernels": (r"kernels/\w+\.cpp", r"(?:constexpr|const) (?:uint32_t|auto) (\w+) ="),
 }
-"""Where things of the device have names: files, and how they are declared there."""
+"""Files and declaration patterns of named things in device projects."""
 
 
 @pytest.mark.parametrize("kind", DECLARED_ON_DEVICE)

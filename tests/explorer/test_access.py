@@ -1,4 +1,4 @@
-"""Who may ask a server: hosts, tokens, users and sessions."""
+"""Access control of a server: hosts, tokens, users and sessions."""
 
 from __future__ import annotations
 

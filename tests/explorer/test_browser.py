@@ -58,8 +58,11 @@ def page(tmp_path: Path) -> Generator[Any]:
 
 
 def keep_screenshot(page: Any, name: str) -> None:
-    """What the page looks like, as a file for people. Playwright's own way waits for a page that
-    does not move, which takes minutes without a graphics card."""
+    """Saves a screenshot of the page for people.
+
+    Playwright's own method waits for a page that does not move, which takes minutes without a
+    graphics card.
+    """
     folder = os.environ.get("TTCODEGEN_SCREENSHOTS")
     if not folder:
         return
@@ -71,7 +74,7 @@ def keep_screenshot(page: Any, name: str) -> None:
 
 
 def panes(page: Any) -> list[dict[str, Any]]:
-    """What the panes show, as the page records it in its address."""
+    """States of the panes, as the page records them in its address."""
     (data,) = parse_qs(urlsplit(page.url).query)["data"]
     return json.loads(data)["uiState"]["paneStates"]
 
@@ -121,7 +124,7 @@ def test_a_graph_is_opened_and_a_layer_expanded(server: Server, page: Any) -> No
 
 
 def follows(page: Any, pane: int, op: str, node: str, other: str) -> bool:
-    """Whether the other of two panes selects a node, when one is clicked in a pane."""
+    """Returns whether a click on a node in a pane selects it in the other pane."""
     search = page.locator("search-bar").nth(pane)
     search.locator("input").fill(op)
     deadline = time.monotonic() + PATIENCE / 1000
@@ -170,7 +173,7 @@ def execute(page: Any) -> None:
 
 
 def number(page: Any, row: Any, column: int, *, before: bool = False) -> float:
-    """What a cell says of the last run or the one before it, once it says something."""
+    """Value of a cell for the last run, or the one before it, once it has any."""
     deadline = time.monotonic() + PATIENCE / 1000
     while time.monotonic() < deadline:
         text = row.locator("td").nth(column).locator("div").nth(int(before)).inner_text()
@@ -181,7 +184,7 @@ def number(page: Any, row: Any, column: int, *, before: bool = False) -> float:
 
 
 def l1_bytes(server: Server, page: Any) -> float:
-    """What the product takes of each L1, as the last execution of the page's session found it."""
+    """L1 bytes per core of the matmul, in the last execution of the page's session."""
     command = Command("node_data", str(MODEL), {}, delete=False)
     cookies = {cookie["name"]: cookie["value"] for cookie in page.context.cookies()}
     session = server.session_of(cookies["ttcodegen_session"])

@@ -27,7 +27,7 @@ TOKEN = "of-the-test"
 
 
 def led_to(address: str) -> dict[str, Any]:
-    """What the page of Model Explorer has to open by the page that an address leads to."""
+    """Data that Model Explorer is to open, from the page an address redirects to."""
     request = urllib.request.Request(address, headers={"Authorization": f"Bearer {TOKEN}"})
     with urllib.request.urlopen(request) as answer:
         reached: str = answer.url

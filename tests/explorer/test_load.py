@@ -60,7 +60,7 @@ async def ask(server: Server, content: bytes) -> bytes:
 
 
 def memory_mebibytes() -> float:
-    """What this process and its children hold."""
+    """Resident memory of this process and its children in MiB."""
     found = 0
     tasks = Path(f"/proc/{os.getpid()}/task").glob("*/children")
     for process in (os.getpid(), *(pid for task in tasks for pid in task.read_text().split())):

@@ -12,7 +12,7 @@ def graph_of(namespaces: list[str]) -> Graph:
 
 
 def largest_layer(graph: Graph) -> int:
-    """How many nodes and layers the fullest layer has directly in it."""
+    """Number of direct children, nodes and layers, of the fullest layer."""
     inside: set[tuple[str, str]] = set()
     for node in graph.nodes:
         path = f"{node.namespace}/{node.id}".strip("/").split("/")

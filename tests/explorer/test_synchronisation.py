@@ -53,7 +53,7 @@ def transformer() -> Model:
 
 
 def followed(model: Model, stage: str) -> dict[str, list[str]]:
-    """Where the nodes of the source lead to in a stage."""
+    """Maps nodes of the source to nodes of a stage."""
     there = graph_of_stage(model.graphs, stage)
     return model.synchronisation.mapping(model.graphs[0].id, there)["leftToRightMapping"]
 

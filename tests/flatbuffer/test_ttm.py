@@ -99,7 +99,7 @@ def test_files_tell_their_kind(tmp_path: Path) -> None:
 
 
 def refusal(binary: device.DeviceBinary) -> str:
-    """Why a file is refused."""
+    """Message with which the reader refuses a file."""
     with pytest.raises(CompileError) as caught:
         read_ttm(encode(SCHEMA, binary))
     return caught.value.render()

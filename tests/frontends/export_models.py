@@ -21,7 +21,7 @@ _LOCATED = {"block", "decoder"}
 _LOCATION = re.compile(r"(^#loc.*\n)|( loc\((?:[^()\"]|\"[^\"]*\"|\([^()]*\))*\))", re.MULTILINE)
 _ROOT = re.escape(str(Path(__file__).parents[2]))
 _FOLDER = re.compile(rf'(?<=loc\(")(?:[^"]*/site-packages|{_ROOT})/')
-"""What the names of source files begin with on the machine that the text is made on."""
+"""Machine-dependent prefixes of source file names in locations."""
 
 
 def export_models() -> None:

@@ -31,7 +31,7 @@ def ops_of(module: ModuleOp) -> list[str]:
 
 
 def run(text: str, *inputs: np.ndarray) -> list[np.ndarray]:
-    """What the first function computes; it has to compile as well."""
+    """Outputs of the first function in numpy; the module must compile as well."""
     module = read(text)
     name = next(op for op in module.ops if isinstance(op, FuncOp)).sym_name.data
     results = Golden(module).run(name, inputs)

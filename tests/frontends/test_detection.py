@@ -1,4 +1,4 @@
-"""Which front end a file is for."""
+"""Detection of the frontend for a file."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def ttir_ops(name: str) -> Counter[str]:
 
 
 def device_programs(name: str) -> int:
-    """How many calls of the library run for each input."""
+    """Number of ttnn calls that run for each input."""
     ops = after(name, "ttir-to-ttnn-common-pipeline").body.block.ops
     names = [op.definition.short_name for op in ops if isinstance(op, CatalogueOp)]
     return sum(each not in FREE for each in names)
@@ -93,7 +93,7 @@ PATTERNS = {
     "torch_mobilenet.bf16.ttir.mlir": {"batch_norm_inference": 0, "add": 1, "permute": 3},
     "torch_vit.bf16.ttir.mlir": {"layer_norm": 5, "gelu": 2},
 }  # fmt: skip
-"""How often ops occur in what the front ends' patterns leave."""
+"""Number of each op after the patterns of the frontends."""
 
 
 @pytest.mark.parametrize("name", PATTERNS)

@@ -1,4 +1,4 @@
-"""What StableHLO takes apart is put together in TTIR."""
+"""Recognition of TTIR ops in their StableHLO decompositions."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ func.func @main({operands}) -> {result} {{
 
 
 def computed(text: str, values: Sequence[np.ndarray]) -> np.ndarray:
-    """What the program that is made of a module gives for these values; it is one."""
+    """Golden output of a module with one device program; its flatbuffer agrees."""
     assert len(programs(text)) == 1
     source = Source("main.mlir", text)
     compiled = compile_module(source, CompileOptions("main", "ttmetal"))

@@ -319,7 +319,7 @@ PRODUCTS = {
     "row by row": ("ik,ik->i", {"i": 3, "k": 4}, "sum"),
     "a sum of one factor": ("ik,j->ij", {"i": 3, "k": 4, "j": 5}, "sum"),
 }
-"""What einsums become as generics, the sizes of their loops, and the op that sums."""
+"""Einsums written as generics, the sizes of their loops, and the op that sums."""
 
 
 @pytest.mark.parametrize("name", PRODUCTS)

@@ -1,4 +1,4 @@
-"""What the import makes of operations of StableHLO, against what XLA computes.
+"""Import of StableHLO ops, against the results of XLA.
 
 Runs where jax is installed: its compiler takes the same text. Each module is imported, run by the
 golden meaning of TTIR, and compiled.
@@ -265,7 +265,7 @@ CASES = [
 
 
 def of_xla(text: str, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """What the compiler of jax makes of a module and inputs."""
+    """Outputs of a module, compiled and run by XLA."""
     with make_ir_context():
         module = ir.Module.parse(text)
     devices = tuple(jax.local_devices()[:1])

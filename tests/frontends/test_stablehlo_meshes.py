@@ -57,7 +57,7 @@ def test_parts_come_together_as_they_were_divided(sharding: str, part: str) -> N
 
 
 def test_a_dimension_is_divided_by_the_first_axis_first() -> None:
-    """What was divided by y and x, read as if by x and y: parts change places."""
+    """A value sharded by y and x, reinterpreted by x and y: shards are transposed."""
     body = "sdy.return %p : tensor<2x8xf32>"
     found = run(shardy('{"y", "x"}, {}', '{"x", "y"}, {}', "2x8", body, "16x8"))
     assert np.array_equal(found, X.reshape(4, 2, 2, 8).transpose(1, 0, 2, 3).reshape(16, 8))
@@ -254,7 +254,7 @@ def test_shardings_that_are_not_read_are_refused(
 
 
 def gspmd(sharding: str, part: str, body: str) -> str:
-    """What a body makes of the parts %1 of a 16x8 tensor, as %2."""
+    """Text of a GSPMD module; the body makes %2 of %1, the shard of a 16x8 tensor."""
     return f"""module attributes {{mhlo.num_partitions = 8 : i32}} {{
   func.func @main(%a: tensor<16x8xf32>) -> tensor<16x8xf32> {{
     %0 = stablehlo.custom_call @Sharding(%a) {{mhlo.sharding = "{sharding}"}} : (tensor<16x8xf32>) -> tensor<16x8xf32>

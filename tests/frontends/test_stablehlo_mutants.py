@@ -55,7 +55,7 @@ def mutant(numbers: random.Random) -> str:
 
 
 def is_taken(text: str) -> bool:
-    """Whether a module is read and verified here."""
+    """Returns whether a module is read and passes verification."""
     try:
         verify_module(source_module(Source("mutant.mlir", text)))
     except CompileError:

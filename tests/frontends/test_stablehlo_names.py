@@ -1,4 +1,4 @@
-"""What name stacks of jax become."""
+"""Names of values from name stacks of JAX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the import makes of each operation of StableHLO, against its meaning written down here.
+"""Import of each StableHLO op, against its meaning written down here.
 
 The meanings are those of the specification (https://openxla.org/stablehlo/spec), in plain numpy,
 and share nothing with the compiler. The import is run by the golden meaning of TTIR.

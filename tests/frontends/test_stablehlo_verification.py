@@ -1,4 +1,4 @@
-"""What contradicts itself in StableHLO is refused, and not read as what TTIR would make of it."""
+"""Rejection of inconsistent StableHLO, instead of its reading as some TTIR."""
 
 from __future__ import annotations
 

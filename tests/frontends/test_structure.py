@@ -1,4 +1,4 @@
-"""How arguments and results hang together."""
+"""Structures (pytrees) of arguments and results."""
 
 from __future__ import annotations
 

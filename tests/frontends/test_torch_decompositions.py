@@ -255,7 +255,7 @@ VALUES: dict[str, Case] = {
 }
 
 TOGETHER = 12
-"""How many are compiled as one program."""
+"""Number of cases that are compiled as one program."""
 
 
 def _exported(cases: list[Case]) -> tuple[str, list[Any], list[Any]]:
@@ -275,7 +275,7 @@ def _exported(cases: list[Case]) -> tuple[str, list[Any], list[Any]]:
 
 
 def run(text: str, *inputs: np.ndarray) -> list[np.ndarray]:
-    """What the exported program computes, in numpy."""
+    """Outputs of the exported program in numpy."""
     return Golden(read(text)).run("forward", inputs)
 
 

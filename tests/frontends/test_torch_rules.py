@@ -20,7 +20,7 @@ Array = np.ndarray
 def applied(
     name: str, shape: tuple[int, ...], *arguments: Any, element: Attribute = f32, **options: Any
 ) -> Array:
-    """What the rule of an operation makes of constants; arrays are tensors."""
+    """Result of the rule of an op for constants; arrays are tensors."""
     block = Block()
     graph = Graph(block.add_op)
     graph.results = [tensor_type(element, shape)]

@@ -16,7 +16,7 @@ def drawn(*shape: int) -> Array:
 
 
 def call(name: str, options: str, result: str, *operands: Array) -> Array:
-    """What a custom call gives for these operands; `result` is the type of that."""
+    """Output of a custom call for these operands; `result` is its type."""
     kinds = {"float32": "f32", "int32": "i32", "uint32": "ui32"}
     types = [
         f"tensor<{''.join(f'{size}x' for size in each.shape)}{kinds[each.dtype.name]}>"
@@ -161,7 +161,7 @@ func.func private @other({arguments}) -> ({results}) {{
 
 
 def composite(name: str, options: str, results: list[Array], *operands: Array) -> list[Array]:
-    """What a composite gives whose results have the types of these."""
+    """Outputs of a composite; `results` gives their shapes."""
     types = [f"tensor<{'x'.join(map(str, each.shape))}xf32>" for each in operands]
     made = [f"tensor<{'x'.join(map(str, each.shape))}xf32>" for each in results]
     text = COMPOSITE.format(

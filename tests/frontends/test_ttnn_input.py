@@ -225,7 +225,7 @@ func.func @f(%a: tensor<1x32x64xbf16>, %b: tensor<4x64x32xbf16>) -> tensor<4x32x
 
 
 def computed(text: str, *arrays: np.ndarray) -> np.ndarray:
-    """What a module with one function and one result makes of these inputs."""
+    """Output of a module with one function and one result, run from its flatbuffer."""
     (found,) = Interpreter(read_ttnn(compiled(text).flatbuffer)).run("f", list(arrays))
     return found
 

@@ -1,4 +1,4 @@
-"""What mutants are given to, and what must not happen to them."""
+"""Targets that read mutants, and the outcomes that count as defects."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 20
 """Processor time after which a mutant counts as a hang; the originals take less than a second."""
 MEMORY = 2 << 30
-"""What a mutant may take in addition; it is refused before, or it is a defect."""
+"""Limit of the additional memory of a mutant in bytes: to exceed it is a defect."""
 
 
 class HangError(BaseException):
@@ -252,7 +252,7 @@ class Target:
 
     name: str
     share: int
-    """How many of a hundred mutants it gets."""
+    """Mutants for this target among a hundred."""
     mutant: Callable[[random.Random], str | bytes]
     use: Callable[[str | bytes], None]
 

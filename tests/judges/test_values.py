@@ -23,7 +23,7 @@ CASES = {case.name: case for case in [*cases(), *interpreted()]}
 
 
 def differences(case: Case, found: np.ndarray) -> str:
-    """What differs from the values that are expected; nothing if none does."""
+    """Describes differences from the expected values; empty if there are none."""
     expected = case.expected
     if found.shape != expected.shape:
         return f"a shape of {found.shape}"

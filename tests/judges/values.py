@@ -194,7 +194,7 @@ _INF = float("inf")
 
 
 def _extremes() -> list[Case]:
-    """Where the maximum and the minimum are, of what is no number too, as jax finds them."""
+    """Cases of argmax and argmin, with NaN and infinities, expected as JAX has them."""
     rows = np.array(
         [[1, _NONE, _INF, _NONE], [_INF, 3, _INF, 1], [2, 2, -_INF, 0], [-0.0, 0.0, 0, -1]],
         np.float32,

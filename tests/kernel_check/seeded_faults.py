@@ -87,7 +87,7 @@ def _inits(text: str, operation: str) -> int:
 
 
 def _is_used(calls: list[re.Match[str] | None], at: int) -> bool:
-    """Whether the operation that an initialisation is for comes before the next one."""
+    """Returns whether an initialisation's own operation precedes the next one."""
     found = calls[at]
     assert found is not None
     stem = re.sub(r"_init(_short)?$", "", found["name"])

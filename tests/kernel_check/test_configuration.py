@@ -1,4 +1,4 @@
-"""How the check of device kernels reads configurations and the messages of the compiler."""
+"""Configurations and compiler messages that the check of kernels reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the check of device kernels finds: each fault at its line, for its processors."""
+"""Findings of the check of kernels: each fault at its line, by processor."""
 
 from __future__ import annotations
 

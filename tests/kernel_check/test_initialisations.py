@@ -1,4 +1,4 @@
-"""What the check of kernels finds of initialisations: by calls of the release's own headers."""
+"""The check of initialisations in kernels, with headers like those of a release."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ ALWI void copy_tile_init(uint32_t cb) { UNPACK((llk_unpack_other_init(cb))); }
 #endif
 """,
 }
-"""What the functions of the release do, by the low-level kernels that they call."""
+"""Headers of a release: functions by the low-level kernels that they call."""
 
 KERNEL = """
 void prepare(uint32_t cb) {

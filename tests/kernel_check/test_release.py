@@ -1,4 +1,4 @@
-"""Which release a check names, and whose modules it runs."""
+"""The release that a check names, and the package that its script imports."""
 
 from __future__ import annotations
 

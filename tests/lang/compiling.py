@@ -26,7 +26,7 @@ def kernels(out: Path, name: str, *arguments: object) -> dict[str, str]:
 def checked(
     source: Source, *arguments: object, system: SystemDescription | None = None
 ) -> list[OutputComparison]:
-    """What the operations of a program compute on the emulated device."""
+    """Comparisons of the outputs of a program's operations on the emulated device."""
     projects = Projects(source.digest, checks=True)
     run_program_text(
         source, [str(argument) for argument in arguments], projects.watch, system=system

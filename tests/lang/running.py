@@ -16,7 +16,7 @@ PROGRAMS = Path(__file__).parent / "programs"
 
 
 def run_file(name: str, *arguments: object) -> dict[str, object]:
-    """What a program of the folder `programs` holds at its end."""
+    """Variables of a program of the folder `programs` at its end."""
     source = Source.read(str(PROGRAMS / f"{name}.py"))
     return run_program_text(source, [str(argument) for argument in arguments])
 
@@ -41,7 +41,7 @@ def operation(body: str, call: str = "op(x, y)", grid: str = "(1, 1)") -> str:
 
 
 def run_text(text: str) -> dict[str, object]:
-    """What a program holds at its end."""
+    """Variables of a program at its end."""
     return run_program_text(Source("program.py", text))
 
 

@@ -453,7 +453,7 @@ _NARROW = "rsqrt recip log logp1 sqrt atanh asin acos tan".split()
 
 _STEPS = ("round", "remainder", "floor_quotient")
 _STEPS_AGREE = 0.99
-"""Where a quotient is rounded otherwise, another step is taken: in few elements."""
+"""Share of elements that agree: a quotient rounded otherwise takes another step."""
 
 _BLOCKS = {
     "sum": "v_blk + u_blk",

@@ -1,4 +1,4 @@
-"""What programs ask for that no device has, and how they try to leave; and what is said of it."""
+"""Errors for requests that no device supports, and for exits of kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the compiler says of a tensor's tiles and bytes is what its layout says."""
+"""Agreement of placements with layouts in tiles, shards and bytes."""
 
 from __future__ import annotations
 

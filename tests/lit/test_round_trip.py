@@ -1,4 +1,4 @@
-"""What is printed of any op of any dialect is read as the same op."""
+"""Round trips of each op of each dialect through its printed form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the source calls values and layers, and what of it says anything."""
+"""Names of values and layers from the source, and the parts of them that inform."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ func.func @forward(%q: tensor<1x4x32x32xf32>, %k: tensor<1x4x32x32xf32>,
 
 
 def test_headings_stand_before_statements() -> None:
-    """What is computed where the constants are returned needs none before them."""
+    """No heading precedes the constants that are computed in the return statement."""
     text = (Path(__file__).parents[2] / "examples" / "cnn" / "cnn.mlir").read_text("utf-8")
     source = compile_module(Source("cnn.mlir", text), CompileOptions("cnn")).files["src/cnn.cpp"]
     assert not re.search(r"^ +// [\w./]+\n\n? *(//|return)", source, re.MULTILINE)

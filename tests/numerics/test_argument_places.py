@@ -33,7 +33,7 @@ ROW: dict[str, Any] = {
 
 
 class Tensor:
-    """What a library says of a tensor."""
+    """Description of a tensor in the buffer table of a library."""
 
     def __init__(self, field: str) -> None:
         self.field = field.encode()

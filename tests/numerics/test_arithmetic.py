@@ -1,4 +1,4 @@
-"""What compute configurations, and the library's defaults, leave of numbers in the numpy run."""
+"""Rounding by compute configurations and the library's defaults in the numpy run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What passes the check, and what must not."""
+"""Outputs that pass the check, and outputs that must not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ops have to move and to compute, and how long that takes at least."""
+"""Bytes, operations and roofline of ops."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def perturbed(data_type, seed=0):
 
 
 def truths(wrong: int, size: int = 1000) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What was found and expected of truth values, some of them wrong, and where they are."""
+    """Found and expected booleans, of which the first `wrong` differ, and their mask."""
     expected = np.arange(size) % 2 == 0
     places = np.arange(size) < wrong
     return expected ^ places, expected, places

@@ -1,4 +1,4 @@
-"""What `--check=edges` puts into the inputs."""
+"""Inputs of `--check=edges`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kernels of ops that go through the engines in several steps leave of numbers."""
+"""Rounding by kernels that take several steps through the engines."""
 
 from __future__ import annotations
 

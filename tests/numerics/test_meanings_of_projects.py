@@ -1,4 +1,4 @@
-"""What the C++ of a project computes, against both numpy runs, on inputs hard to agree on."""
+"""Outputs of a project's C++ against both numpy runs, on inputs hard to agree on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tensors of each data type can hold."""
+"""Rounding of values to each data type."""
 
 from __future__ import annotations
 

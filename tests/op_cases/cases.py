@@ -45,9 +45,9 @@ KINDS: dict[str, Shape] = {
 }
 """Sizes by what is at the edge; a tensor of a lower rank has the last of them."""
 _SEEDS = 6
-"""How often a recipe is asked before a case counts as one that there cannot be."""
+"""Attempts of a recipe before a case counts as impossible."""
 _VARIANTS = {"typecast": 8}
-"""How many cases of one type, rank and kind an op has for the sake of its other choices."""
+"""Cases per type, rank and kind of an op with many other choices (default 1)."""
 _DIMENSIONS = frozenset("dim dimension dim0 dim1 dim_arg dimensions".split())
 """Attributes that name dimensions, which may be counted from the end."""
 

@@ -145,7 +145,7 @@ def inputs_of(element: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def expected_of(element: str) -> list[np.ndarray]:
-    """What PyTorch computes, for bf16 in float32."""
+    """Results of PyTorch; those for bf16 in float32."""
     wide = {"bf16": np.float32, "ui32": np.int64, "ui16": np.int32}.get(element)
     tensors = [torch.from_numpy(a.astype(wide or a.dtype)) for a in inputs_of(element)]
     found = [op.meaning(*tensors[: op.operands]).numpy() for op in ops_of(element)]
@@ -155,7 +155,7 @@ def expected_of(element: str) -> list[np.ndarray]:
 
 
 def differs(expected: np.ndarray, found: np.ndarray) -> str | None:
-    """What one run has otherwise than another, None if nothing."""
+    """Kind of the first difference between two runs, None if there is none."""
     if expected.dtype.kind == "b":
         expected = expected.astype(np.int64)
     expected, found = np.asarray(expected, np.float64), found.astype(np.float64)
@@ -169,7 +169,7 @@ def differs(expected: np.ndarray, found: np.ndarray) -> str | None:
 
 
 OWN_MEANING = {("sign", "numbers")}
-"""What the vector engine has otherwise than PyTorch (docs/numbers.md, Where frameworks differ)."""
+"""Deviations of the vector engine from PyTorch (docs/numbers.md)."""
 
 
 def in_numpy(target: str, elements: tuple[str, ...]) -> tuple[CompiledModule, list[FunctionRuns]]:

@@ -42,7 +42,7 @@ Result = tuple[int, ...] | tuple[tuple[int, ...], str]
 
 @dataclass
 class Evaluated:
-    """What an op and its lowering gave."""
+    """Outputs of an op and of its lowering, and the lowered ops."""
 
     golden: list[np.ndarray]
     lowered: list[np.ndarray]

@@ -37,7 +37,7 @@ LOCAL = [
 ROWS, COLUMNS = 2, 4
 MESH = f'ttcore.meshes = #ttcore.meshes<[<"mesh" = {ROWS}x{COLUMNS}>]>'
 Parts = list[list[np.ndarray]]
-"""What each chip has, by row and column."""
+"""Shard of each device, by row and column of the mesh."""
 
 
 def program(op: str, result: str, attributes: str = "") -> str:
@@ -406,7 +406,7 @@ MOVED: dict[str, ChipMovement | None] = {
 
 
 def movement_of(module: ModuleOp, name: str) -> ChipMovement | None:
-    """What the first op of that name moves between the chips of a mesh."""
+    """Fabric traffic of the first op of that name between the devices of a mesh."""
     op = next(op for op in module.walk() if isinstance(op, CatalogueOp) and op.name == name)
     assert isinstance(op.definition, TTIRDefinition)
     return op.definition.between_chips(op) if op.definition.between_chips else None

@@ -104,7 +104,7 @@ def _function(module: ModuleOp) -> FuncOp:
 
 
 def _calls(text: str) -> set[str]:
-    """Which of the calls for experts the C++ makes."""
+    """All-to-all calls for experts in the C++."""
     source = compile_module(Source("in.mlir", text), CompileOptions("m")).files["src/m.cpp"]
     return set(re.findall(r"ttnn::(all_to_all_\w+)\(", source))
 
@@ -128,7 +128,7 @@ def test_rows_of_bf16_travel_by_calls_of_the_library() -> None:
 def test_the_library_counts_tokens_device_after_device(
     tokens: str, part: str, calls: set[str]
 ) -> None:
-    """What is divided along the sequences of several batches is not what a device has in turn."""
+    """Tokens sharded along the sequences of several batches are not in device order."""
     made, named = f"2x{tokens[2:]}x32xbf16", f"{tokens}x2xi32"
     result = f"2x{part[2:]}x32xbf16"
     text = f"""module attributes {{ttcore.meshes = #ttcore.meshes<[<"mesh" = 1x2>]>}} {{
@@ -177,7 +177,7 @@ def test_tokens_divide_among_devices() -> None:
 
 
 def both(text: str, inputs: list[np.ndarray]) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """What the module and its flatbuffer compute."""
+    """Outputs of the module and of its flatbuffer."""
     golden = Golden(source_module(Source("in.mlir", text))).run("main", inputs)
     binary = read_ttnn(compile_module(Source("in.mlir", text), CompileOptions("m")).flatbuffer)
     return list(golden), list(Interpreter(binary).run("main", inputs))

@@ -1,5 +1,4 @@
-"""What the source means for integers, booleans, and what is no number; and what the device makes of
-it."""
+"""Integers, booleans and NaN: their meaning in the source and on the device."""
 
 from __future__ import annotations
 
@@ -158,7 +157,7 @@ def test_arithmetic_of_bytes_has_the_room_of_its_result(
 def test_a_result_of_another_type_is_converted(
     element: str, op: str, operands: int, result: str, attributes: str, to: str
 ) -> None:
-    """What the op would give of the operands' type, converted."""
+    """The result is computed in the operands' type and then converted."""
     shape = "1x2x2x1x" if op == "max_pool2d" else "4x"
     source = source_of(op, [shape + element] * operands, result.format(to), attributes)
     values = np.array([0, 7, 16, 5] if element.startswith("u") else [0, -7, 16, 5])

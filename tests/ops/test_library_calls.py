@@ -30,8 +30,10 @@ def without_names(text: str) -> str:
 
 
 def calls_as(call: str, text: str) -> bool:
-    """Whether the text has that call, with any name or member where it has `@`; the names of
-    arguments, and whether a variable is used for the last time, do not matter."""
+    """Returns whether the text has that call; `@` stands for any name or member.
+
+    The names of arguments, and whether a variable is used for the last time, do not matter.
+    """
     text = without_names(re.sub(r"last_use\((\w+)\)", r"\1", text))
     call = without_names(call)
     return re.search(re.escape(call).replace("@", r"[\w.]+"), text) is not None

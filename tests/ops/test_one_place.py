@@ -39,9 +39,12 @@ KNOWN = {
     "transforms/ttir/queries.py": (4, "signs of results, for this pass's look at a few ops"),
     "transforms/ttir/element_types.py": (1, "functions on which a rounded f16 shows"),
 }
-"""How many there are, and why they are no traits: tables of functions that one pass or target has
-for each of a few ops, and patterns. The numbers only go down; what is true of an op is a trait
-(`ttcodegen.ops.core.traits`) or a field of its definition."""
+"""Number of such collections by file, and why they are no traits.
+
+They are tables of functions that one pass or target has for each of a few ops, and patterns. The
+numbers only go down; what is true of an op is a trait (`ttcodegen.ops.core.traits`) or a field of
+its definition.
+"""
 FEW = 3
 
 
@@ -59,7 +62,7 @@ def texts(node: ast.AST) -> list[str | None]:
 
 
 def stray_sets(source: str) -> int:
-    """How many collections in a source file are mostly names of ops, three or more."""
+    """Number of collections in a source file that consist mostly of names of ops."""
     names = {*TTIR, *TTNN}
     found = 0
     for node in ast.walk(ast.parse(source)):
@@ -74,7 +77,7 @@ def stray_sets(source: str) -> int:
 
 
 def names_products(source: str) -> bool:
-    """Whether a collection of a source file consists of the products of matrices."""
+    """Returns whether a collection of a source file consists of the matmul ops."""
     found = (texts(node) for node in ast.walk(ast.parse(source)))
     plain = ({str(e).rpartition(".")[2] for e in elements} for elements in found)
     return {"matmul", "linear"} in plain

@@ -1,4 +1,4 @@
-"""What takes long is computed once."""
+"""Memoization of expensive results."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ RANDOM = np.random.default_rng(23)
 
 
 def start_of(index, starts, batch, index_map, vector_dim, batching, along):
-    """Where in the operand the slice begins that the indices at `batch` name."""
+    """Start of the slice of the operand that the indices at `batch` name."""
     where = list(batch)
     where.insert(vector_dim, slice(None))
     if vector_dim == index.ndim:

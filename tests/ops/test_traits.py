@@ -1,4 +1,4 @@
-"""What the catalogue says of kinds of ops, for passes and costs that treat them alike."""
+"""Traits of the catalogue for passes and costs that treat kinds of ops alike."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def other_shapes(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 
 def is_taken(op: CatalogueOp) -> bool:
-    """Whether the verifier takes an op."""
+    """Returns whether an op passes verification."""
     try:
         op.verify_()
     except VerifyException:

@@ -53,7 +53,7 @@ OPERANDS = {
     "where": 3,
     "scaled_dot_product_attention": 3,
 }
-"""How many tensors calls take whose table names one shape for all."""
+"""Number of operands of calls whose table names one shape for all of them."""
 _CREATIONS = ("create(empty)", "create(zeros)", "L1 bytes per bank")
 _OF_A_KIND = ("zeros_like", "ones_like", "full_like", "empty_like")
 _VIEWS = (*("unsqueeze(0)", "squeeze(0)", "unsqueeze_to_4D", "experimental.view(256,512)"),)
@@ -120,7 +120,7 @@ class Measured:
 
 
 def table() -> Path | None:
-    """Where the table is, None if it is not there."""
+    """Path of the table of measured rules, None if it is not there."""
     named = os.environ.get("TTCODEGEN_SHARDED_RULES")
     beside = ROOT.parent / "shared" / "tt-metal-api" / "rules-sharded-0.70.1.tsv"
     path = Path(named) if named else beside

@@ -59,7 +59,7 @@ def test_the_bandwidth_of_a_p100_is_that_of_seven_banks() -> None:
 
 
 def test_l1_of_a_blackhole_is_rounded_up_to_64_bytes() -> None:
-    """What is left of L1 is measured: 1,461,760 bytes of each bank (dev_mem_map.h: 111,104)."""
+    """Usable L1 is measured: 1,461,760 bytes of a bank (dev_mem_map.h: 111,104)."""
     shards = Shards((1, 8), filled_core_ranges(2))
     row = TensorPlacement((2, 8), DataType.BFLOAT16, Layout.ROW_MAJOR).sharded(
         "height_sharded", shards

@@ -233,7 +233,7 @@ def test_a_convolution_runs_on_the_cores_that_are_named() -> None:
 
 
 def choices(overrides: str = "") -> dict[str, dict[str, Any]]:
-    """What is decided for the calls of a block of a residual network."""
+    """Decisions for the calls of a block of a residual network."""
     return json.loads(compiled(CHAIN, 2, overrides).decisions)["functions"]["main"]
 
 
@@ -300,7 +300,7 @@ def test_images_that_the_library_folds_stay_in_dram() -> None:
 
 
 def sharded_convolutions(text: str) -> int:
-    """How many convolutions leave their results in shards, at level 2."""
+    """Number of convolutions with sharded results at level 2."""
     program = entry(compiled(text, 2))
     made = [op for op in program.operations if op.name == "ttnn.conv2d"]
     placements = [program.tensors[op.results[0]].type.placement for op in made]

@@ -1,4 +1,4 @@
-"""What the levels of the optimizer make of programs."""
+"""Effect of the optimizer's levels on programs."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ MODULES = {
 
 
 def outputs(text: str, level: int) -> list[list[np.ndarray]]:
-    """What the flatbuffer of a module computes of drawn inputs."""
+    """Outputs of a module's flatbuffer for drawn inputs."""
     source = Source("m.mlir", text)
 
     def drawn(module: ModuleOp, function: FuncOp) -> tuple[np.ndarray, ...]:
@@ -75,7 +75,7 @@ def outputs(text: str, level: int) -> list[list[np.ndarray]]:
 
 
 def memories(module: CompiledModule) -> set[str | None]:
-    """How the tensors of a program are divided, and in what."""
+    """Buffer types and memory layouts of the tensors of a program."""
     types = [tensor.type for tensor in entry(module).tensors]
     return {f"{type_.buffer_type} {type_.memory_layout}" for type_ in types}
 

@@ -1,4 +1,4 @@
-"""What collectives send over the links between chips, and what a program with them takes."""
+"""Fabric traffic of collectives, and the estimated time of programs with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What level 2 makes of models: less time, by the model of cost, and no core out of memory."""
+"""Level 2 on models: less estimated time, and no core out of memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SPEEDUPS = {
     f"{LAYERS}bert_encoder_layer": 2.4,
     "models__yolo_v8": 2.7,
 }
-"""How many times faster than level 0 each has to be, by the estimates: no less than it was."""
+"""Minimum estimated speedup over level 0 of each model, so that none regresses."""
 
 
 @pytest.mark.slow

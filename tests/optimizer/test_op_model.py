@@ -1,4 +1,4 @@
-"""What is reported about one op."""
+"""Queries of the op model about a single op."""
 
 from __future__ import annotations
 

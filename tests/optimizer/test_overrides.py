@@ -187,7 +187,7 @@ def test_a_data_type_is_that_of_the_call_only() -> None:
 
 
 def outputs_agree(one: CompiledModule, other: CompiledModule) -> bool:
-    """Whether programs give tensors of the same types."""
+    """Returns whether the outputs of two programs have the same types."""
     types = [
         [(p.tensors[o.tensor].type.shape, p.tensors[o.tensor].type.data_type) for o in p.outputs]
         for p in (entry(one), entry(other))
@@ -323,7 +323,7 @@ def test_a_configuration_that_no_program_of_the_product_has_is_refused() -> None
 
 
 def test_a_configuration_applies_no_other_activation() -> None:
-    """What a program computes is not the optimizer's to choose."""
+    """An override must not change the values that a program computes."""
     made = json.loads(compiled(CHAIN, 2).decisions)["functions"]["main"]["hidden"]
     for name in ("relu", "rleu"):
         activation = f"fused_activation = #ttnn.unary_with_param<op_type = {name}>"

@@ -1,4 +1,4 @@
-"""What the parser's tests share: text to module, text to message."""
+"""Parsing of text to a module or an error message, for the tests of the parser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person changed in out/ survives the next run."""
+"""Preservation of a person's edits in out/ by the next run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a process that was killed while it wrote left is undone by the next one."""
+"""Recovery of a project after its writer was killed."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from ttcodegen.project.toolchain import Toolchain
 
 
 def argument_bytes(program: Program, kinds: tuple[str, ...]) -> int:
-    """What the arguments of some kinds take of DRAM."""
+    """DRAM bytes of the arguments of some kinds."""
     tensors = [program.tensors[entry.tensor] for entry in program.inputs if entry.kind in kinds]
     return sum(stored_bytes(t.type.placement) for t in tensors if t.type.buffer_type == "dram")
 

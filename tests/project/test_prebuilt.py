@@ -1,4 +1,4 @@
-"""Which compiled backend of a platform wheel a processor gets."""
+"""Choice of the compiled backend of a platform wheel for a processor."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ FLAG_OF_MACRO = {
     "__SSSE3__": "ssse3",
     "__XSAVE__": "xsave",
 }
-"""What /proc/cpuinfo calls the instructions that the compiler may use if it defines a macro."""
+"""Names in /proc/cpuinfo of the instruction sets for which macros are defined."""
 
 
 def macros(level: str) -> set[str]:
-    """What the compiler defines when it compiles for a level."""
+    """Macros that the compiler defines when it compiles for a level."""
     command = [find_toolchain().compiler, f"-march={level}", "-dM", "-E", "-x", "c++", "/dev/null"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return set(re.findall(r"^#define (\w+)", done.stdout, re.MULTILINE))

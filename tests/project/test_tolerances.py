@@ -1,4 +1,4 @@
-"""How closely outputs are held against golden ones."""
+"""Tolerances of outputs against golden values."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_errors_before_a_saturating_function_are_parts_of_the_range_there(
 
 
 def test_places_of_values_as_large_as_the_chosen_ones_are_right() -> None:
-    """What one run finds largest may be a little smaller in the other."""
+    """The maximum of one run may be slightly below another element in the other run."""
     square = "tensor<32x32xf32>"
     body = f"{EXP.replace('%0', '%e')}\n{ARGMAX}".replace("ttir.", "ttnn.")
     text = (

@@ -1,4 +1,4 @@
-"""What a person may turn in src/tuning.hpp, and what it does."""
+"""Constants of src/tuning.hpp that a person may change, and their effect."""
 
 from __future__ import annotations
 

@@ -84,8 +84,7 @@ class Checked:
     runs: tuple[FunctionRuns, ...]
 
     def reasons(self, run: FunctionRuns, cpp: Mapping[str, np.ndarray] | None = None) -> list[str]:
-        """What is wrong with the outputs of a function, compared with those of the C++ too if there
-        are any."""
+        """Failures of a function's outputs, and of those of the C++ if there are any."""
         written = cpp if cpp is not None else _as_written(run)
         checks = check_function(run, written, None, self.compiled.flatbuffer)
         return [reason for check in checks for reason in check.reasons]
@@ -111,7 +110,7 @@ def run_module(text: str, target: str = "ttnn", optimize: int = 0) -> Checked:
 
 
 def failures_in_numpy(text: str, optimize: int = 0) -> list[str]:
-    """What is wrong with a module without its C++; nothing if its outputs agree."""
+    """Failures of a module without its C++; empty if its outputs agree."""
     try:
         checked = run_module(text, optimize=optimize)
     except CompileError as error:
@@ -120,7 +119,7 @@ def failures_in_numpy(text: str, optimize: int = 0) -> list[str]:
 
 
 def failures(text: str, toolchain: Toolchain) -> dict[str, list[str]]:
-    """What is wrong with the functions of a module, by their names, in all three meanings.
+    """Failures of the functions of a module by name, of all three meanings.
 
     Functions that run in numpy are built and run together; more builds and runs are made only to
     find those that do not build or that end the program.
@@ -151,7 +150,7 @@ def _failures_in_cpp(functions: Sequence[FuncOp], toolchain: Toolchain) -> dict[
 def failures_built_together(
     text: str, toolchain: Toolchain, target: str = "ttnn", optimize: int = 0
 ) -> dict[str, list[str]]:
-    """What is wrong with the functions of a module, by their names, in all three meanings.
+    """Failures of the functions of a module by name, from a single build.
 
     Raises:
         BuildError: if the C++ does not build.

@@ -1,4 +1,4 @@
-"""Where a generator takes its decisions from: hypothesis, which can shrink them, or a seed."""
+"""Sources of a generator's decisions: hypothesis, which shrinks them, or a seed."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class Generator:
         self.arguments: dict[SSAValue, Argument] = {}
         self.ops: list[CatalogueOp] = []
         self.pool: list[SSAValue] = []
-        """What operands are taken from."""
+        """Values that operands are picked from."""
         self._runs: dict[SSAValue, Runs] = {}
         self._kinds: dict[SSAValue, ArgumentType] = {}
         self._block = Block()
@@ -117,7 +117,7 @@ class Generator:
     # Values
 
     def array(self, value: SSAValue) -> np.ndarray:
-        """What a value holds when the function is run."""
+        """Elements of a value when the function is run."""
         return self._runs[value][0]
 
     def argument(
@@ -261,7 +261,7 @@ class Generator:
         return {value: self._attributes_of(value) for value in self.arguments}
 
     def _attributes_of(self, argument: SSAValue) -> DictionaryAttr:
-        """How an argument is drawn, and its kind, as attributes."""
+        """Attributes of an argument: its bounds, its seed and its kind."""
         drawn = self.arguments[argument]
         return DictionaryAttr(
             {

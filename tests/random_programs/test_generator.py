@@ -1,4 +1,4 @@
-"""What the generator promises: programs that are well typed, repeatable, and no chaos."""
+"""Guarantees of the generator: well typed, repeatable and stable programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the values of a program under construction hold, and whether they can be relied on.
+"""Elements of the values of a program under construction, and their stability.
 
 Each value is computed several times: as the golden does, rounded to bf16 after every op that may
 round, and with a random error as large as that rounding. Where the runs differ by more than what
@@ -70,7 +70,7 @@ class Rejected(Exception):
 
 @dataclass(frozen=True)
 class Argument:
-    """How an argument is drawn: uniformly between two bounds, which integers include."""
+    """Distribution of an argument: uniform in bounds that integers include."""
 
     low: float
     high: float
@@ -151,7 +151,7 @@ def _device_dtype(value: SSAValue) -> str:
 
 
 def _is_widened(value: SSAValue) -> bool:
-    """Whether a value has integers of another width than it has on the device."""
+    """Returns whether a value has integers of another width than on the device."""
     name = numpy_name(element_of(value.type)) or ""
     return name.lstrip("u").startswith("int") and name != _device_dtype(value)
 
@@ -195,7 +195,7 @@ def _perturbed(array: np.ndarray, run: int, place: list[int]) -> np.ndarray:
 
 
 def rounds(op: CatalogueOp) -> bool:
-    """Whether the floats that an op gives may have to be rounded on the device."""
+    """Returns whether the device may have to round the floats that an op gives."""
     name = op.definition.short_name
     if name != "typecast":
         return name not in _UNROUNDED
@@ -223,8 +223,10 @@ def _require_in_range(op: CatalogueOp, array: np.ndarray) -> None:
 
 
 def is_computable(op_name: str, array: np.ndarray) -> bool:
-    """Whether an op may take these elements: integers beyond the limit are moved and compared, but
-    nothing is computed with them."""
+    """Returns whether an op may compute with these elements.
+
+    Integers beyond the limit are moved and compared, but nothing is computed with them.
+    """
     if array.dtype.kind not in "iu" or array.size == 0:
         return True
     if op_name in MOVING or op_name in _BITWISE or op_name in _COMPARING:

@@ -34,7 +34,7 @@ class Condition:
     rule: str
     """`file:function` of the backend; empty if there is a reason."""
     note: str
-    """How the rule's message begins, or the reason."""
+    """Beginning of the message of the library's rule, or the reason."""
     seen: str
     """Source of a violating call: `measured`, `whole`, `test`, or `-` for none."""
 

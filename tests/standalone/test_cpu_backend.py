@@ -30,7 +30,7 @@ def run(*command: str | Path, environment: dict[str, str] | None = None) -> None
 
 
 def ttnn_operations() -> dict[str, str]:
-    """Where the tests find compute kernels of the released wheel, if it can be had."""
+    """Environment variable with the path of the released wheel's kernels, if any."""
     named = os.environ.get("TTNN_LIBRARIES")
     unpacked = Path(named).resolve().parent.parent if named else None
     try:

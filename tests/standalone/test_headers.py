@@ -45,7 +45,7 @@ constexpr unsigned char unpack_src_format[32] = {}, unpack_tile_r_dim[32] = {};
 constexpr unsigned char unpack_tile_c_dim[32] = {}, unpack_tile_num_faces[32] = {};
 constexpr unsigned short unpack_tile_size[32] = {};
 """
-"""What the backend writes before a kernel."""
+"""Text that precedes a kernel when the backend compiles it."""
 
 pytestmark = pytest.mark.slow
 

@@ -25,7 +25,7 @@ class Models:
     images: np.ndarray
     hidden: np.ndarray
     scores: np.ndarray
-    """What both compute of the images, in float32."""
+    """Scores of both models for the images, in float32."""
 
 
 def _drawn(seed: int, *shape: int) -> np.ndarray:

@@ -129,7 +129,7 @@ def test_both_in_one_program(
 
 
 def configured(models: Path, backend: CPUBackend, toolchain: Toolchain, build: Path) -> str:
-    """What CMake says when it refuses to take two projects into one program."""
+    """Message of CMake when it refuses to combine two projects in one program."""
     command = [toolchain.cmake, "-G", "Ninja", "-S", str(EXAMPLE), "-B", str(build)]
     command += [f"-DCMAKE_MAKE_PROGRAM={toolchain.ninja}", f"-DSTITCHED_MODELS={models}"]
     command += [f"-DCMAKE_CXX_COMPILER={toolchain.compiler}"]

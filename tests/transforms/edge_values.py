@@ -27,7 +27,7 @@ POOLS: dict[str, tuple[float, ...]] = {
     "far": (*_FINITE, 30.0, -30.0, 88.0, -88.0, 120.0, -120.0),
     "far and infinite": (*_INFINITE, 30.0, -30.0, 88.0, -88.0, 120.0, -120.0),
 }
-"""What floats are drawn of; ties are frequent among so few numbers."""
+"""Floats to draw from; ties are frequent among so few numbers."""
 
 
 def edge_inputs(function: FuncOp, seeds: int = 4) -> Iterator[tuple[str, list[np.ndarray]]]:
@@ -70,7 +70,7 @@ def _drawn(
 def difference(
     expected: np.ndarray, found: np.ndarray, tolerance: float, *, signs: bool
 ) -> str | None:
-    """What a rewrite changed that it must not, None if nothing.
+    """Kind of the first forbidden difference that a rewrite made, None if none.
 
     Args:
         expected: the result before the rewrite.

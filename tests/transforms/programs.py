@@ -1,4 +1,4 @@
-"""What the tests of the passes share: programs made op by op, and passes checked by their numbers.
+"""Programs built op by op, and passes checked by the numbers before and after.
 
     program = Program()
     x = program.argument(2, 3)

@@ -1,4 +1,4 @@
-"""What the structures of the C++ say of how tensors are divided among the chips of a mesh."""
+"""Comments on structures of the C++ about the sharding of tensors over a mesh."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which calls pass how exactly they compute."""
+"""Calls that pass a compute config."""
 
 from __future__ import annotations
 

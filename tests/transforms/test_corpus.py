@@ -27,7 +27,7 @@ _ELEMENTS = 300_000
 
 
 def is_small(function: FuncOp) -> bool:
-    """Whether numpy computes the function soon, and all of it."""
+    """Returns whether numpy computes all of the function, and quickly."""
     elements = 0
     for op in function.body.block.ops:
         if isinstance(op, ReturnOp):

@@ -251,7 +251,7 @@ class Case:
 
     build: Build
     signs: bool = False
-    """Whether zeros keep their signs: of sums and products that is no question of a rewrite."""
+    """Requires that zeros keep their signs; rewrites of sums and products need not."""
     passes: tuple[type, ...] = (TTIRCanonicalizePass, TTIRFusingPass)
     permuted: bool = False
 
@@ -296,7 +296,7 @@ OWN_MEANING = {
     # The vector engine compares bits: a clamp of NaN is a bound.
     "test_fusing: clamped relu6": "NaN",
 }
-"""What the meaning of an op has otherwise than the one it is fused to, by case."""
+"""Deviations of a fused op from the ops before the fusion, by case."""
 
 
 @pytest.mark.parametrize("name", CASES)

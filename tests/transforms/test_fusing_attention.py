@@ -66,7 +66,7 @@ class Attention:
     size: int = 32
     mask: tuple[int, ...] | None = (1, 1, 8, 16)
     guard: str = ""
-    """Which branch of a choice is for rows without scores: "", "first" or "last"."""
+    """Branch of a select for rows without scores: "", "first" or "last"."""
     split_scale: bool = False
     kept_scores: bool = False
     wide: bool = False

@@ -1,4 +1,4 @@
-"""What functions of jax.numpy, jax.nn and jax.scipy print for what is one op."""
+"""Fusion of functions that jax.numpy, jax.nn and jax.scipy decompose."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def known_mask(p: Program, seen: np.ndarray, hidden: float = -3e38) -> SSAValue:
 
 
 BEFORE = np.subtract.outer(np.arange(LENGTH), np.arange(LENGTH))
-"""How many positions a key is before the query."""
+"""Distance in positions from a key to a later query, by query and key."""
 
 
 @pytest.mark.parametrize(("window", "attribute"), [(LENGTH, None), (3, 3), (1, 1)])

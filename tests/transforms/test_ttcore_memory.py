@@ -1,4 +1,4 @@
-"""What tensors take of the banks of a device."""
+"""Memory of tensors in the banks of a device."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ PARTNERS = (SHAPE, (1, 1, 70), (2, 40, 1), (1, 1, 1), (1, 40, 70), (40, 1), (70,
 """Shapes that broadcast to it: along rows, columns, both, batches, and of lower ranks."""
 ATTRIBUTES = {"clamp_scalar": {"min": 0, "max": 1}}
 ANYWHERE = {True: (-2.0, 2.0), False: (0, 8)}
-"""Where operands without a domain are drawn, by whether they are floats."""
+"""Range of operands without a domain, by whether they are floats."""
 
 Domain = tuple[float, float]
 

@@ -1,4 +1,4 @@
-"""What modules of device programs are written as."""
+"""Files and manifest of modules of device programs."""
 
 from __future__ import annotations
 

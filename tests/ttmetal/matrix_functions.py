@@ -142,7 +142,7 @@ def hidden() -> Iterator[str]:
 
 
 def _hiding_rows(shape: Shape, element: str, number: str) -> list[str]:
-    """What gives a mask, as %2: a number is in the first 20 rows, and 0 in the others."""
+    """Calls that make a mask, as %2: `number` in the first 20 rows, 0 in others."""
     *outer, rows, columns = shape
     shapes = [(*outer, 20, columns), (*outer, rows - 20, columns)]
     types = [tensor(part, element) for part in shapes]

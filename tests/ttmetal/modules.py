@@ -12,7 +12,7 @@ from tests.ttmetal.row_functions import layers, reductions, rows, scans
 
 
 def plumbing() -> Iterator[str]:
-    """How values go through functions."""
+    """Functions that return several values, arguments, constants and views."""
     a, row = tensor((40, 70), "f32"), tensor((1, 70), "f32")
     listed = ", ".join(f"{number / 8:.3f}" for number in range(70))
     numbers = call("constant", [], [], row, value=f"dense<[[{listed}]]> : {row}")

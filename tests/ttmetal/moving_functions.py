@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from tests.ttmetal.function_text import Shape, array, call, function, integers, single, tensor
 
 REDUCTIONS = ("invalid", "sum", "prod", "min", "max")
-"""How elements that a scatter writes to one place are combined."""
+"""Reductions of elements that a scatter writes to one place."""
 
 _SLICES = {
     "slice_rows": ((5, 0), (70, 50), (1, 1)),

@@ -20,7 +20,7 @@ _GREATEST = 2.0
 """Of the arguments, in floats; integers go up to 20."""
 _LIMIT = 1000.0
 _STEEP = 4.0
-"""What is greater than this has no exponential here."""
+"""Limit of magnitudes whose exponential is computed."""
 
 _UNARY: dict[str, Callable[[Array], Array]] = {
     "neg": np.negative,

@@ -40,7 +40,7 @@ def _reduction(
 
 
 def layers() -> Iterator[str]:
-    """What is decomposed."""
+    """Functions of ops that are decomposed."""
     for element, axis in (("bf16", 2), ("f32", 1), ("f32", -1)):
         shape = (3, 50, 70)
         words = {"dimension": f"{axis} : si32"}
@@ -90,8 +90,11 @@ def _attention(name: str, element: str, shape: Shape) -> str:
 
 
 def rows() -> Iterator[str]:
-    """What goes over rows of tiles several times: with and without padding, rows that L1 holds and
-    longer ones, several results, and operands of each shape."""
+    """Functions whose programs pass over rows of tiles several times.
+
+    With and without padding, rows that L1 holds and longer ones, several results, and operands of
+    each shape.
+    """
     for name, shape, element in (
         ("whole", (2, 96, 256), "bf16"),
         ("wide", (70, 128), "f32"),

@@ -1,4 +1,4 @@
-"""What functions that run programs of the device compute once: in their prepare functions."""
+"""Prepare functions: values that host functions of device programs compute once."""
 
 from __future__ import annotations
 

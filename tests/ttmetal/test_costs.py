@@ -1,4 +1,4 @@
-"""What manifest.json says that programs move is what the emulated device counts."""
+"""Costs of device programs in manifest.json against the emulated device's."""
 
 from __future__ import annotations
 

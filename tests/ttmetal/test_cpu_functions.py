@@ -81,7 +81,7 @@ ttcore.cpu_module { builtin.module {
 
 
 def test_functions_that_are_given_for_the_cpu_stay_there() -> None:
-    """What they call of each other becomes part of them."""
+    """Functions that they call are inlined into them."""
     compiled = compile_module(Source("in.mlir", GIVEN), CompileOptions("m", "ttmetal"))
     text = compiled.files["src/cpu_functions.cpp"]
     assert text.count("cpu::Tensor cpu_") == 1

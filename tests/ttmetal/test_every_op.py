@@ -1,4 +1,4 @@
-"""What is left to the CPU: nothing that programs of the device compute."""
+"""Ops left to the CPU: none that device programs compute."""
 
 from __future__ import annotations
 

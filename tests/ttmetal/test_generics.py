@@ -153,7 +153,7 @@ def programs(text: str) -> list[Program]:
 
 
 def refusal(text: str) -> str:
-    """What is said of a module that does not compile."""
+    """Error message for a module that does not compile."""
     source = Source("in.mlir", text)
     with pytest.raises(CompileError) as caught:
         compile_module(source, CompileOptions("m", target="ttmetal"))

@@ -1,4 +1,4 @@
-"""Which programs ops become, how many circular buffers and registers these take, what they cost."""
+"""Grouping of ops to device programs: circular buffers, registers and costs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def kernels(text: str) -> dict[str, str]:
 
 
 def names(*functions: str) -> list[str]:
-    """What the programs of a module are called."""
+    """Names of the device programs of a module."""
     return [program.name for program in programs(*functions)]
 
 

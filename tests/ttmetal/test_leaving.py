@@ -1,4 +1,4 @@
-"""How the executable ends when kernels cannot be built."""
+"""Exit of the executable when kernels cannot be built."""
 
 from __future__ import annotations
 

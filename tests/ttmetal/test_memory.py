@@ -1,4 +1,4 @@
-"""Which tensors between programs stay in L1."""
+"""Placement in L1 of tensors between device programs."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ def drawn(module: ModuleOp, function: FuncOp) -> tuple[np.ndarray, ...]:
 
 
 def disagreements(text: str) -> list[str]:
-    """What the flatbuffer of device programs computes otherwise than the source says."""
+    """Differences between the flatbuffer of device programs and the source."""
     result = compiled(text)
     runs = run_in_numpy(Source("in.mlir", text), result, drawn)
     checked = Checked(result, tuple(runs))
@@ -325,7 +325,7 @@ def test_the_busiest_link(joins: bool, pairs: tuple[tuple[int, int], ...], pages
 
 
 def run_of(seeds: Sequence[int], mesh: MeshShape) -> int:
-    """How many of some random modules have programs for all of their ops."""
+    """Number of random modules whose ops all have device programs."""
     found = 0
     for seed in seeds:
         with suppress(CompileError):

@@ -35,7 +35,7 @@ def sources(text: str) -> dict[str, str]:
 
 
 def builders(files: dict[str, str]) -> int:
-    """How many functions build programs."""
+    """Number of functions that build device programs."""
     programs = "".join(text for path, text in files.items() if path.startswith("src/programs"))
     return len(re.findall(r"\bWorkload build\(", programs))
 

@@ -1,4 +1,4 @@
-"""How tensors between programs are divided among the memories of cores."""
+"""Sharding of tensors between device programs."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _USELESS = re.compile(r"[*/%] 1\b(?![.\w])|\b1 \* |< 1;|\+ 0\b(?!x)|[^\w.]0 \+ |
 
 
 def files_of(text: str) -> dict[str, str]:
-    """What is written for a module."""
+    """Files of the compiled module."""
     return compile_module(Source("tiny.mlir", text), CompileOptions("tiny", "ttmetal")).files
 
 
@@ -113,7 +113,7 @@ def test_a_product_of_single_tiles_has_no_loops() -> None:
 
 
 def compiled(header: str, folder: Path) -> str:
-    """What the compiler says of a tuning.hpp."""
+    """Messages of the C++ compiler for a tuning.hpp."""
     (folder / "tuning.hpp").write_text(header)
     (folder / "tuning.cpp").write_text('#include "tuning.hpp"\n')
     support = ROOT / "ttcodegen" / "templates" / "support_ttmetal" / "tuning.hpp"

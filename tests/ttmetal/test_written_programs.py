@@ -37,7 +37,7 @@ EXAMPLE = np.linspace(-1, 1, 512, dtype=np.float32).reshape(8, 64)
 
 
 def programs(text: str = TEXT) -> Source:
-    """What the pipeline makes of a module, as text."""
+    """Text of a module after the pipeline to device programs."""
     module = source_module(Source("several.mlir", text))
     runner = PassRunner(load_dialects())
     runner.run(module, passes_of(Step("ttir-to-ttmetal-pipeline", {})))

@@ -1,4 +1,4 @@
-"""How often pages are read is what cores that keep some of them come to, page by page."""
+"""Counted reads of pages against a simulation of cores that cache some of them."""
 
 from __future__ import annotations
 

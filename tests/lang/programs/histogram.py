@@ -1,4 +1,4 @@
-"""How many numbers of a tensor are in each of some ranges: sums of masks, on two nodes."""
+"""Counts of the numbers of a tensor in ranges: sums of masks, on two nodes."""
 
 import itertools
 

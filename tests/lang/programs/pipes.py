@@ -87,7 +87,7 @@ def __exchange(own: ttnn.Tensor, sums: ttnn.Tensor) -> None:
 
 
 def incoming(x, y):
-    """How many pipes lead to a node."""
+    """Number of pipes that lead to a node."""
     if KIND == "gather":
         return COLS - 1
     return ROWS if KIND == "scatter-gather" else 1

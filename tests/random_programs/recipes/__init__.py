@@ -1,4 +1,4 @@
-"""How each op of the catalogue gets into a random program.
+"""Recipes that add each op of the catalogue to a random program.
 
 Elementwise ops need nothing here: their recipes follow from their rows. An op with attributes or
 shapes of its own has a function in one of the files; what has none is in `WITHOUT_RECIPE`.

@@ -31,7 +31,7 @@ from ttcodegen.ops.elementwise.registration import verify_bits, verify_broadcast
 
 
 def is_regular(definition: TTIRDefinition) -> bool:
-    """Whether the op broadcasts its operands and asks for nothing else."""
+    """Returns whether the op broadcasts its operands and requires nothing else."""
     return (
         definition.verify in (verify_broadcast, verify_bits, verify_integers, verify_remainder)
         and bool(definition.operands)

@@ -58,7 +58,7 @@ def _narrows(user: object) -> bool:
 
 
 def _computed(value: SSAValue, x: SSAValue, samples: Array) -> Array | None:
-    """What elementwise ops make of `x`, if there is nothing else that they are computed from."""
+    """Evaluates `value` elementwise from samples of `x`, None if it depends on more."""
     known: dict[SSAValue, Array] = {x: samples}
     order: list[CatalogueOp] = []
     pending = [value]

@@ -1,6 +1,6 @@
 // RUN: ttcodegen-opt --split-input-file --verify-diagnostics %s
 
-// What a tensor's shards do not hold is divided anew.
+// A tensor that does not fit the shards of its layout gets other shards.
 // expected-warning @below {{the shards of the layout do not hold a tensor of this shape}}
 func.func @f(%x: tensor<64x32xf32, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, memref<1x1x!ttcore.tile<32x32, f32>, #ttnn.buffer_type<l1>>, <height_sharded>>>) { return }
 

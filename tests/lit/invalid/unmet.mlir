@@ -1,4 +1,4 @@
-// What differs from the expectations is reported, and the test fails.
+// Diagnostics that differ from the expected ones are reported, and the test fails.
 // RUN: not ttcodegen-opt --verify-diagnostics --split-input-file %s 2>&1 | filecheck %s
 
 // CHECK: unmet.mlir:9: error: unexpected error: value %1 is not defined

@@ -2,7 +2,7 @@
 // RUN: ttcodegen-opt --convert-ttnn-to-emitc=module-name=activation %t.mlir | filecheck %s
 // RUN: ttcodegen-opt --ttnn-common-to-emitc-pipeline="module-name=activation" %t.mlir | filecheck %s
 // RUN: not ttcodegen-opt --convert-ttnn-to-emitc %s 2>&1 | filecheck %s --check-prefix=EARLY
-// What EmitC is printed is EmitC again, and C++.
+// Printed EmitC reads back as the same EmitC.
 // RUN: ttcodegen-opt --convert-ttnn-to-emitc %t.mlir -o %t.emitc.mlir
 // RUN: ttcodegen-opt %t.emitc.mlir | diff - %t.emitc.mlir
 

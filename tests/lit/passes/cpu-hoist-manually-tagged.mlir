@@ -2,7 +2,7 @@
 // RUN: ttcodegen-opt --ttir-to-ttmetal-pipeline %s | filecheck --check-prefix=METAL %s
 // RUN: ttcodegen-opt --cpu-hoist-manually-tagged %s | ttcodegen-opt --ttir-to-ttnn-common-pipeline | filecheck --check-prefix=TTNN %s
 
-// What is marked moves, with the numbers that it takes; the rest stays.
+// Marked ops are hoisted, with their constant operands; the others stay.
 
 // CHECK: func.func @main
 // CHECK: func.call @cpu_hoisted_ttir_softmax_{{[0-9a-f]+}}(%x)

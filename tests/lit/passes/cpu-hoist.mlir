@@ -3,7 +3,7 @@
 // RUN: ttcodegen-opt --ttir-to-ttmetal-pipeline %s | filecheck --check-prefix=METAL %s
 // RUN: not ttcodegen-opt --ttir-to-ttmetal-pipeline="enable-cpu-hoist=false" %s
 
-// What has a program stays; equal ops share a function; a shared cache is overwritten by its function.
+// Ops with device programs stay; equal ops share a function; the function of a cache updates it in place.
 
 // CHECK: ttcore.device_module
 // CHECK: func.func @main

@@ -1,7 +1,7 @@
 // RUN: ttcodegen-opt --ttcore-register-device %s | filecheck %s --check-prefix=WORMHOLE
 // RUN: ttcodegen-opt --ttcore-register-device="mock-system-desc-arch=blackhole" %s > %t.mlir
 // RUN: filecheck %s --check-prefix=BLACKHOLE --input-file=%t.mlir
-// What a module says of its system stays unless another one is named.
+// A system description in the module is kept unless an option names another one.
 // RUN: ttcodegen-opt --tt-register-device %t.mlir | diff - %t.mlir
 // RUN: ttcodegen-opt --ttcore-register-device="mock-system-desc-arch=wormhole_b0" %t.mlir | filecheck %s --check-prefix=WORMHOLE
 // RUN: ttcodegen-opt --ttcore-register-device="mesh-shape=1,2" %s | filecheck %s --check-prefix=MESH

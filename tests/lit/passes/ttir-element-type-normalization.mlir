@@ -1,6 +1,6 @@
 // RUN: ttcodegen-opt --ttir-element-type-normalization %s | filecheck %s
 
-// What the function was stays in its attributes.
+// The types of the source are kept as an attribute.
 // CHECK-LABEL: func.func @f(%x: tensor<4xsi32>, %m: tensor<4xbf16>) -> tensor<4xf32>
 // CHECK-SAME: ttcodegen.source_types = (tensor<4xi64>, tensor<4xi1>) -> tensor<4xf64>
 // CHECK: dense<[1, -2, 3, 2147483647]> : tensor<4xsi32>

@@ -1,11 +1,11 @@
 // RUN: ttcodegen-opt --ttir-primitives %s | filecheck %s
 
-// What kernels have no loop for is spelled out by what they have one for.
+// Ops without a kernel loop are decomposed to ops with one.
 // CHECK-LABEL: func.func @f
 // CHECK-NOT: ttir.softmax
 // CHECK: %[[M:.*]] = "ttir.max"(%x)
 // CHECK: %[[S:.*]] = "ttir.subtract"(%x, %[[M]])
-// Scores that a mask hides in a whole row count alike.
+// A row whose scores are all masked gets equal probabilities.
 // CHECK: %[[H:.*]] = "ttir.maximum"(%[[S]], %{{.*}})
 // CHECK: %[[E:.*]] = "ttir.exp"(%[[H]])
 // CHECK: %[[D:.*]] = "ttir.sum"(%[[E]])

@@ -2,7 +2,7 @@
 // RUN: filecheck %s --check-prefix=BEFORE --input-file=%t.placed.mlir
 // RUN: ttcodegen-opt --ttmetal-alias-buffers %t.placed.mlir | filecheck %s
 
-// Each core has the row of tiles that its softmax reads.
+// The row of tiles that a core's softmax reads is already in its L1.
 // BEFORE-LABEL: func.func @read_max_subtract_div
 // BEFORE: ttkernel.noc_async_read_page
 // CHECK-LABEL: func.func @rows

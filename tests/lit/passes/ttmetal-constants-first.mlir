@@ -1,7 +1,7 @@
 // RUN: ttcodegen-opt --ttir-to-ttmetal-fe-pipeline --convert-ttir-to-ttmetal --ttmetal-constants-first %s | filecheck %s
 
-// The sum of two weights is the same in each call; what is computed of the input is not, and what
-// is returned belongs to the caller.
+// The sum of two weights is computed once; values that depend on the input are not, and a result
+// belongs to the caller.
 // CHECK-LABEL: func.func @f
 // CHECK-NEXT: %[[W:.*]] = "ttmetal.create_buffer"
 // CHECK-NEXT: "ttmetal.run_program"(%a, %b, %[[W]])

@@ -1,6 +1,6 @@
 // RUN: ttcodegen-opt --ttmetal-name-arguments %s | filecheck %s
 
-// What a compiler called after the op that took it is the bias of a layer; a cache is one by its use.
+// An argument that a compiler named after the op that uses it is the bias of the layer of its weight.
 // CHECK-LABEL: func.func @layer
 // CHECK-SAME: %x: tensor<32x64xbf16>,
 // CHECK-SAME: ttir.name = "fc.weight"}

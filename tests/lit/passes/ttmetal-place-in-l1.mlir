@@ -2,7 +2,7 @@
 // RUN: filecheck %s --check-prefix=WITHOUT --input-file=%t.dram.mlir
 // RUN: ttcodegen-opt --ttmetal-place-in-l1 %t.dram.mlir | filecheck %s
 
-// The first product is read by the second program alone; the result is the host's to read.
+// The first matmul is read by the second program alone; the result is read by the host.
 // WITHOUT-NOT: #l1
 // WITHOUT: ttmetal.run_program
 // CHECK: #[[GLOBAL:.*]] = #ttnn.ttnn_layout<{{.*}}#dram>

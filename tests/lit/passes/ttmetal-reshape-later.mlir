@@ -1,6 +1,6 @@
 // RUN: ttcodegen-opt --ttmetal-reshape-later %s | filecheck %s
 
-// A row for each user is a row of tiles each: the function of the rows is computed before that.
+// A row of its own for each user is padded to a row of tiles: silu runs before that reshape.
 // CHECK-LABEL: func.func @f
 // CHECK-NEXT: %[[S:.*]] = "ttir.silu"(%x) : (tensor<32x64xbf16>) -> tensor<32x64xbf16>
 // CHECK-NEXT: "ttir.reshape"(%[[S]])
@@ -21,7 +21,7 @@ func.func @together(%x: tensor<32x1x64xbf16>) -> tensor<32x64xbf16> {
   return %1 : tensor<32x64xbf16>
 }
 
-// A single row beside would have to be reshaped instead.
+// The other operand would have to be reshaped instead.
 // CHECK-LABEL: func.func @row
 // CHECK-NEXT: %[[R:.*]] = "ttir.reshape"(%x)
 // CHECK-NEXT: "ttir.add"(%[[R]], %y)

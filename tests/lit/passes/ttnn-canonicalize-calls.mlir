@@ -10,7 +10,7 @@
 // CHECK-NOT: deallocate
 // LEGAL: "ttnn.add"
 // LEGAL: "ttnn.deallocate"
-// What is computed once is kept for the next call.
+// Constants are evaluated once and cached for the next call.
 // CACHED: "ttnn.full"()
 // CACHED: "ttcore.load_cached"()
 // CACHED: "ttnn.add"

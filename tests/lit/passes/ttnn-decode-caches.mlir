@@ -1,6 +1,6 @@
 // RUN: ttcodegen-opt --convert-ttir-to-ttnn --ttnn-decode-caches %s | filecheck %s
 
-// Each user has a position, and rows in shards; there is no permutation left, nor a number that the
+// Each user has a position, and sharded rows; no permutation is left, nor a position that the
 // host would have to know.
 // CHECK-LABEL: @update
 // CHECK: %[[ROWS:.*]] = "ttnn.reshape"({{.*}}) <{shape = array<i32: 1, 32, 8, 64>}>
@@ -24,7 +24,7 @@ func.func @many_heads(%cache: tensor<8x40x64x64xbf16>, %rows: tensor<1x40x8x64xb
   return %cache : tensor<8x40x64x64xbf16>
 }
 
-// What moves more than dimensions of one element stays.
+// A permutation that moves dimensions of more than one element is unchanged.
 // CHECK-LABEL: @moved
 // CHECK: "ttnn.permute"
 func.func @moved(%x: tensor<32x8x1x64xbf16>) -> tensor<8x32x1x64xbf16> {

@@ -1,6 +1,6 @@
 // RUN: ttcodegen-opt --convert-ttir-to-ttnn --ttnn-decode-heads --ttnn-layout %s | filecheck %s
 
-// The heads of a user are on one core, and go side by side.
+// The heads of a user are on one core, and are concatenated there.
 // CHECK: #[[HEADS:.*]] = #ttnn.ttnn_layout<{{.*}}<height_sharded>
 // CHECK: #[[ROWS:.*]] = #ttnn.ttnn_layout<{{.*}}<width_sharded>
 // CHECK-LABEL: @join
@@ -12,7 +12,7 @@ func.func @join(%x: tensor<32x8x1x64xbf16>) -> tensor<32x512xbf16> {
   return %1 : tensor<32x512xbf16>
 }
 
-// Rows of fewer users would have to be cut out of a tile.
+// The rows of fewer users are a slice of a tile, which the op does not take.
 // CHECK-LABEL: @few
 // CHECK-NOT: nlp_concat_heads_decode
 // CHECK: return

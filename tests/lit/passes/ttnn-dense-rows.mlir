@@ -13,7 +13,7 @@ func.func @rows(%x: tensor<32x512xbf16>) -> tensor<32x512xbf16> {
   return %2 : tensor<32x512xbf16>
 }
 
-// What broadcasts along some of the rows stays as it is.
+// An op that broadcasts along some of the row dimensions is unchanged.
 // CHECK-LABEL: @broadcast
 // CHECK: "ttnn.add"({{.*}}) : (tensor<8x4x512xbf16>, tensor<1x4x512xbf16>) -> tensor<8x4x512xbf16>
 func.func @broadcast(%x: tensor<32x512xbf16>, %y: tensor<1x4x512xbf16>) -> tensor<8x4x512xbf16> {

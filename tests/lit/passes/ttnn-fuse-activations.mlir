@@ -9,7 +9,7 @@ func.func @product(%x: tensor<32x64xbf16>, %w: tensor<64x32xbf16>) -> tensor<32x
   return %1 : tensor<32x32xbf16>
 }
 
-// What others use as well is not changed.
+// A matmul with other uses is not fused.
 // CHECK-LABEL: @shared
 // CHECK: "ttnn.silu"
 func.func @shared(%x: tensor<32x64xbf16>, %w: tensor<64x32xbf16>) -> (tensor<32x32xbf16>, tensor<32x32xbf16>) {

@@ -1,7 +1,7 @@
 // RUN: ttcodegen-opt --convert-ttir-to-ttnn --ttnn-layout --ttnn-optimize %s | filecheck %s
 // RUN: ttcodegen-opt --convert-ttir-to-ttnn --ttnn-layout --ttnn-optimize='level=2' %s | filecheck %s --check-prefix=SHARDS
 
-// Between calls tensors are in L1; what is returned is in DRAM.
+// Tensors between calls are in L1; results are in DRAM.
 // CHECK: #[[DRAM:.*]] = #ttnn.ttnn_layout<{{.*}}memref<64x64x!ttcore.tile<32x32, bf16>, #dram>
 // CHECK: #[[L1:.*]] = #ttnn.ttnn_layout<{{.*}}memref<64x64x!ttcore.tile<32x32, bf16>, #l1_>
 // CHECK: "ttnn.matmul"({{.*}}) <{{.*}}matmul_program_config = #ttnn.matmul_multi_core_reuse_multi_cast_1d_program_config<

@@ -1,7 +1,7 @@
 // RUN: ttcodegen-opt --convert-ttir-to-ttnn --ttnn-set-compute-kernel-config %s | filecheck %s
 // RUN: ttcodegen-opt --ttcore-register-device='mock-system-desc-arch=blackhole' --convert-ttir-to-ttnn --ttnn-set-compute-kernel-config %s | filecheck %s --check-prefix=BLACKHOLE
 
-// Three passes of the multiplier on Wormhole, whose fourth is not to be trusted with sums of 32 bits.
+// HiFi3 on Wormhole, whose HiFi4 is unreliable with 32-bit accumulation.
 // CHECK-LABEL: @wide
 // CHECK: "ttnn.softmax"(%x) <{{.*}}compute_config = #ttnn.device_compute_kernel_config<math_fidelity = hifi3, math_approx_mode = false, fp32_dest_acc_en = true, packer_l1_acc = false, dst_full_sync_en = false>
 // BLACKHOLE-LABEL: @wide
@@ -11,7 +11,7 @@ func.func @wide(%x: tensor<64x128xf32>) -> tensor<64x128xf32> {
   return %0 : tensor<64x128xf32>
 }
 
-// Products of integers travel as numbers of 32 bits.
+// Matmuls of integers accumulate in 32 bits.
 // CHECK-LABEL: @integers
 // CHECK: "ttnn.matmul"(%x, %y) <{{.*}}math_fidelity = hifi3
 func.func @integers(%x: tensor<64x128xsi32>, %y: tensor<128x32xsi32>) -> tensor<64x32xsi32> {
@@ -19,7 +19,7 @@ func.func @integers(%x: tensor<64x128xsi32>, %y: tensor<128x32xsi32>) -> tensor<
   return %0 : tensor<64x32xsi32>
 }
 
-// Softmax of sixteen bits divides exactly, and is else left to the library.
+// Softmax of bf16 divides exactly; its other fields keep the library's defaults.
 // CHECK-LABEL: @probabilities
 // CHECK: "ttnn.softmax"(%x) <{{.*}}compute_config = #ttnn.device_compute_kernel_config<math_fidelity = hifi4, math_approx_mode = false, fp32_dest_acc_en = false,
 func.func @probabilities(%x: tensor<64x128xbf16>) -> tensor<64x128xbf16> {
@@ -27,7 +27,7 @@ func.func @probabilities(%x: tensor<64x128xbf16>) -> tensor<64x128xbf16> {
   return %0 : tensor<64x128xbf16>
 }
 
-// A convolution of sixteen bits whose elements are sums of 65,536 products.
+// A convolution of bf16 whose elements are sums of 65,536 products.
 // CHECK-LABEL: @long_sums
 // CHECK: "ttnn.conv2d"({{.*}}math_fidelity = hifi3, math_approx_mode = false, fp32_dest_acc_en = true
 func.func @long_sums(%x: tensor<1x16x16x256xbf16>, %w: tensor<32x256x16x16xbf16>) -> tensor<1x1x1x32xbf16> {
@@ -35,7 +35,7 @@ func.func @long_sums(%x: tensor<1x16x16x256xbf16>, %w: tensor<32x256x16x16xbf16>
   return %0 : tensor<1x1x1x32xbf16>
 }
 
-// Other calls of sixteen bits are left to the library, and so is a call that takes no configuration.
+// Other calls of bf16 keep the library's defaults, as does a call that takes no compute config.
 // CHECK-LABEL: @narrow
 // CHECK-NOT: compute_config
 func.func @narrow(%x: tensor<64x128xbf16>, %w: tensor<128x32xbf16>, %y: tensor<4xf32>) -> (tensor<64x32xbf16>, tensor<4xf32>) {

@@ -1,4 +1,4 @@
-// The library adds no bias to the product with a vector.
+// ttnn::linear takes no bias if an operand of the matmul is a vector.
 // RUN: ttcodegen-opt --ttir-to-ttnn-backend-pipeline %s | filecheck %s
 // CHECK: "ttnn.matmul"(%x, %y) <
 // CHECK: "ttnn.add"

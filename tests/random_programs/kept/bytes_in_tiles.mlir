@@ -1,4 +1,4 @@
-// The library makes no tiles of bytes in rows.
+// ttnn does not tilize row-major tensors of bytes.
 // RUN: ttcodegen-opt --ttir-to-ttnn-backend-pipeline %s | filecheck %s
 // CHECK: #[[BYTES:.*]] = #ttnn.ttnn_layout<{{.*}}!ttcore.tile<32x32, u8>
 // CHECK: #[[WORDS:.*]] = #ttnn.ttnn_layout<{{.*}}!ttcore.tile<32x32, u32>

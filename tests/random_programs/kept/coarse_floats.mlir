@@ -1,4 +1,4 @@
-// What is computed in bf16 on the way to f32 is as exact as bf16 is.
+// An f32 result that is computed in bf16 on the way has the precision of bf16.
 // RUN: ttcodegen-opt --ttir-to-ttnn-backend-pipeline %s | filecheck %s
 // CHECK: "ttnn.typecast"({{.*}}) : {{.*}} -> tensor<1x12x4x32xbf16
 // CHECK: "ttnn.upsample_bilinear"

@@ -1,4 +1,4 @@
-// A tensor repeated once is the tensor itself: who deallocates one of them has lost both.
+// A repeat by one returns its operand: deallocating one of them deallocates both.
 // RUN: ttcodegen-opt --ttir-to-ttnn-backend-pipeline %s | filecheck %s
 // CHECK: "ttnn.maximum"
 // CHECK-NOT: "ttnn.repeat"

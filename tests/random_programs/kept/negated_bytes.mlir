@@ -1,4 +1,4 @@
-// The library negates no bytes.
+// ttnn::logical_not does not take bytes.
 // RUN: ttcodegen-opt --ttir-to-ttnn-backend-pipeline %s | filecheck %s
 // CHECK-NOT: "ttnn.logical_not"(%{{.*}}) : (tensor<4x7xui8
 // CHECK: "ttnn.logical_not"(%{{.*}}) : (tensor<4x7xui32

@@ -1,4 +1,4 @@
-// Of two tensors of one number each, one has to span the result.
+// If both operands of an op are splats, one of them must have the shape of the result.
 // RUN: ttcodegen-opt --ttir-to-ttnn-backend-pipeline %s | filecheck %s
 // CHECK: "ttnn.full"() <{shape = array<i32: 3, 4>
 func.func @operation_of_splats() -> tensor<3x4xui32> {

@@ -1,4 +1,4 @@
-// What stands beside the booleans is true, whatever number says so.
+// Any nonzero pad value of a boolean tensor is true, and becomes 1.
 // RUN: ttcodegen-opt --ttir-to-ttnn-backend-pipeline %s | filecheck %s
 // CHECK: "ttnn.pad_row_major"(%{{.*}}) <{{{.*}}value = 1.000000e+00 : f32
 func.func @pad_of_booleans(

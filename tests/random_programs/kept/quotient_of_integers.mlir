@@ -1,4 +1,4 @@
-// The library divides signed integers exactly if it is set to cut off; those of 16 bits fit into them.
+// ttnn divides int32 exactly in rounding mode trunc; integers of 16 bits are converted to int32.
 // RUN: ttcodegen-opt --ttir-to-ttnn-backend-pipeline %s | filecheck %s
 // CHECK: "ttnn.div_trunc"(%{{.*}}) : (tensor<64x32xsi32
 // CHECK: "ttnn.div_trunc"(%{{.*}}) : (tensor<5xsi32

@@ -1,4 +1,4 @@
-// The library refuses the remainder of unsigned integers: of 32 bits it is what the quotient of halves leaves.
+// ttnn refuses the remainder of unsigned integers: the 32-bit one is computed from a signed quotient.
 // RUN: ttcodegen-opt --ttir-to-ttnn-backend-pipeline %s | filecheck %s
 // CHECK: "ttnn.div_trunc"(%{{.*}}) : (tensor<4x7xsi32
 // CHECK: "ttnn.remainder"(%{{.*}}) : (tensor<5xsi32

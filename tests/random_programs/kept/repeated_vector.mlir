@@ -1,4 +1,4 @@
-// The library repeats the elements of no tensor of rank 1.
+// ttnn::repeat_interleave does not take a tensor of rank 1.
 // RUN: ttcodegen-opt --ttir-to-ttnn-backend-pipeline %s | filecheck %s
 // CHECK: "ttnn.repeat_interleave"(%{{.*}}) <{{{.*}}> : (tensor<1x3xbf16
 func.func @repeated_vector(

@@ -1,4 +1,4 @@
-// Where the condition is smaller than the result, numbers cannot stand for both choices.
+// A select between two splats needs a full tensor if its condition is broadcast to the result.
 // RUN: ttcodegen-opt --ttir-to-ttnn-backend-pipeline %s | filecheck %s
 // CHECK: "ttnn.full"() <{shape = array<i32: 2, 3, 4>
 func.func @selection_between_splats(

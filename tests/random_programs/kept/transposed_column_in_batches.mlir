@@ -1,4 +1,4 @@
-// The rows of a transposed factor follow each other within a batch, but not from batch to batch.
+// The rows of a transposed operand are contiguous within a batch, but not across batches.
 // RUN: ttcodegen-opt --ttir-to-ttnn-backend-pipeline %s | filecheck %s
 // CHECK: "ttnn.matmul"(%x, %y) <{transpose_a = true}> : (tensor<3x2x1xbf16
 func.func @transposed_column_in_batches(

@@ -1,4 +1,4 @@
-// There is nothing to transpose in a vector.
+// A vector operand of a matmul is not transposed.
 // RUN: ttcodegen-opt --ttir-to-ttnn-backend-pipeline %s | filecheck %s
 // CHECK-NOT: transpose_
 // CHECK: "ttnn.matmul"(%x, %y) :

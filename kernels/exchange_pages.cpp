@@ -1,5 +1,5 @@
-// What the chips of a line exchange: each gives chips of it, itself perhaps among them, a share of
-// the pages that it has of a tensor.
+// Exchange of pages among the devices of a line: each sends a share of its pages of a tensor to
+// other devices of the line, or to itself.
 #include <cstdint>
 
 #include "api/dataflow/dataflow_api.h"
@@ -7,7 +7,7 @@
 #include "tt_metal/fabric/hw/inc/edm_fabric/fabric_connection_manager.hpp"
 #include "tt_metal/fabric/hw/inc/linear/addrgen_api.h"
 
-// Where the pages of a share are: runs of so many consecutive pages, the runs `stride` apart.
+// The pages of a share: runs of consecutive pages, `stride` pages apart.
 struct Share {
     uint32_t first;
     uint32_t run;
@@ -16,12 +16,12 @@ struct Share {
     uint32_t page(uint32_t index) const { return first + index / run * stride + index % run; }
 };
 
-// Sends packets to another chip of the line.
+// Sends packets to another device of the line.
 struct Link {
     tt::tt_fabric::WorkerToFabricEdmSender& sender;
     volatile PACKET_HEADER_TYPE* header;
 
-    // A header without a payload: the semaphore of the core with the same position grows by one.
+    // Sends a header without payload that increments the semaphore of the core at this position.
     void signal(uint32_t semaphore) {
         header->to_noc_unicast_atomic_inc(
             tt::tt_fabric::NocUnicastAtomicIncCommandHeader(get_noc_addr(semaphore), 1));
@@ -29,20 +29,20 @@ struct Link {
         flush();
     }
 
-    // Waits until the header, and what was sent before it, have left the core.
+    // Waits until the header, and all packets before it, have left the core.
     void flush() {
         sender.send_payload_flush_blocking_from_address(
             static_cast<uint32_t>(reinterpret_cast<uintptr_t>(header)), sizeof(PACKET_HEADER_TYPE));
     }
 };
 
-// Some of the chips of a line: a bit for each of them, by its place.
+// A set of devices of the line: one bit for each, by position.
 struct Chips {
     uint32_t bits;
 
     bool has(uint32_t place) const { return (bits >> place & 1) != 0; }
 
-    // Calls `visit` with the place of each but one, and gives how many these are.
+    // Calls `visit` with each position but one, and returns the number of calls.
     template <typename Visit>
     uint32_t for_others(uint32_t place, Visit visit) const {
         uint32_t count = 0;
@@ -74,7 +74,7 @@ void kernel_main() {
     constexpr uint32_t cb_page = get_named_compile_time_arg_val("cb_page");
     constexpr uint32_t cb_header = get_named_compile_time_arg_val("cb_header");
     constexpr uint32_t page_size = get_named_compile_time_arg_val("page_size");
-    // Pages that a chip gives another one.
+    // Pages that a device sends to another one.
     constexpr uint32_t pages = get_named_compile_time_arg_val("pages");
     constexpr uint32_t source_run = get_named_compile_time_arg_val("source_run");
     constexpr uint32_t target_run = get_named_compile_time_arg_val("target_run");
@@ -106,7 +106,7 @@ void kernel_main() {
                      divides ? chips * source_run : source_run};
     };
 
-    // Its own share; zeros if no chip gives it one.
+    // The device's own share; zeros if no device sends it one.
     if (takers.has(place) || givers.bits == 0) {
         const Share own = taken_for(place);
         if (givers.bits == 0) {
@@ -134,7 +134,7 @@ void kernel_main() {
                     header};
     };
 
-    // Chips are ready when all that ran before has finished with the memory of the target.
+    // A device is ready once its earlier programs no longer use the target's memory.
     const uint32_t arriving =
         givers.for_others(place, [&](uint32_t chip) { link_to(chip).signal(ready_semaphore); });
     const uint32_t leaving = takers.for_others(place, [](uint32_t) {});

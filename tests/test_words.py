@@ -140,3 +140,29 @@ def test_comments_of_mlir_begin_with_a_noun_or_a_verb() -> None:
         if QUESTION_COMMENT.match(line)
     ]
     assert found == []
+
+
+COMMENT = re.compile(r"(?:^[ \t]*//[^\n]*\n?)+", re.MULTILINE)
+"""A block of comment lines; indented like the declaration that it documents."""
+
+
+def comments(text: str) -> Iterator[str]:
+    """Comment blocks of C++ code: the text of their lines, without slashes."""
+    for block in COMMENT.findall(text):
+        lines = [re.sub(r"^\s*//[/!]?<?\s?", "", line) for line in block.splitlines()]
+        for paragraph in "\n".join(lines).split("\n\n"):
+            if paragraph.strip():
+                yield paragraph.strip()
+
+
+def test_comments_of_cpp_begin_with_a_noun_or_a_verb() -> None:
+    """Fewer than one in a hundred paragraphs of C++ comments begin with a question word."""
+    found = [
+        (name, each.splitlines()[0])
+        for name, text in texts().items()
+        if name.startswith(("standalone/", "kernels/", "ttcodegen/templates/"))
+        for each in comments(text)
+    ]
+    questions = [(name, line) for name, line in found if QUESTION.match(line)]
+    assert len(found) > 2000
+    assert 100 * len(questions) < len(found), questions

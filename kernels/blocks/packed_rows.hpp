@@ -1,4 +1,4 @@
-// Rows of elements in consecutive tiles, for functions of each element.
+// Packing of rows into consecutive tiles, for elementwise functions.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace blocks {
 
-/// Writes zeros where a block has no elements: `row_bytes` of every `distance` bytes are a row's,
-/// and what computes with the block reads whole tiles, `bytes` in all.
+/// Zeroes the padding of a block: the first `row_bytes` of every `distance` bytes hold a row, and
+/// compute kernels read whole tiles, `bytes` in all.
 inline void clear_gaps(uint32_t address, uint32_t rows, uint32_t row_bytes, uint32_t distance,
                        uint32_t bytes) {
     auto elements = reinterpret_cast<volatile tt_l1_ptr uint16_t*>(address);

@@ -7,7 +7,7 @@
 
 namespace blocks {
 
-// Without debug output, DPRINT begins a statement that never runs: it is no expression.
+// Without debug output, DPRINT begins a dead statement: it is not an expression.
 #if defined(DEBUG_PRINT_ENABLED) && !defined(FORCE_DPRINT_OFF) && !defined(USE_DEVICE_PRINT)
 constexpr bool prints = true;
 #else
@@ -17,12 +17,12 @@ constexpr bool prints = false;
 /// The data types of elements that are printed.
 enum class Printed { f32, bf16, si32, u32 };
 
-/// The number of an element of a tile: four faces of 16x16 follow each other.
+/// The index of an element in a tile: four faces of 16x16 follow each other.
 constexpr uint32_t printed_place(uint32_t row, uint32_t column) {
     return (row / 16 * 2 + column / 16) * 256 + row % 16 * 16 + column % 16;
 }
 
-/// An element in L1, as debug output takes it.
+/// Loads an element from L1 in a type that DPRINT prints.
 template <Printed type>
 auto printed_element(uint32_t address, uint32_t number) {
     if constexpr (type == Printed::bf16) {
@@ -39,7 +39,7 @@ auto printed_element(uint32_t address, uint32_t number) {
     }
 }
 
-/// Ends a line of debug output with the elements of a row from a column on, 32 at the most.
+/// Prints up to 32 elements of a row, from `column` on, and ends the line.
 template <Printed type, bool is_tile, uint32_t column, typename Line>
 void end_line(Line&& line, uint32_t address, uint32_t row, uint32_t count) {
     if constexpr (column < 32) {
@@ -74,7 +74,7 @@ void print_tile(uint32_t address) {
     }
 }
 
-/// Prints elements that follow each other, 32 to a line.
+/// Prints consecutive elements, 32 to a line.
 template <Printed type>
 void print_row(uint32_t address, uint32_t count) {
     for (uint32_t first = 0; first < count; first += 32) {

@@ -1,4 +1,4 @@
-// The tile that a reduction multiplies by: the matrix engine reads the first row of each face.
+// The scaler tile of reductions: the matrix engine reads the first row of each face.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace blocks {
 
-/// Gives the compute kernel a bf16 tile whose faces have 1 in their first row and 0 below.
+/// Pushes a bf16 scaler tile, whose faces have ones in their first row and zeros below.
 inline void push_reduce_scaler(uint32_t cb_scaler) {
     constexpr uint16_t one = 0x3f80;  // as bf16
     constexpr uint32_t faces = 4;

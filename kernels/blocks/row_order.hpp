@@ -1,4 +1,4 @@
-// The order of the elements of a row, found by comparing their bits.
+// Sorting of the elements of a row by integer keys.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace blocks {
 
-/// How the bits of an element are interpreted.
+/// Interpretation of the bits of an element.
 enum class Number { floating, signed_integer, unsigned_integer };
 
-/// An integer key with the order of the elements: ascending keys are ascending elements. NaN comes
-/// last, or counts as the smallest element.
+/// An integer key that sorts like the element: ascending keys are ascending elements. NaN sorts
+/// last, or first if `nan_is_least`.
 template <Number number, bool nan_is_least, typename Element>
 constexpr uint32_t order_key(Element element) {
     constexpr uint32_t sign = 0x80000000;
@@ -34,9 +34,9 @@ constexpr uint32_t order_key(Element element) {
     return bits & sign ? ~bits : bits | sign;
 }
 
-/// The positions in a row of its first `kept` elements in order. The sort is stable.
+/// Indices of the first `kept` elements of a row in sorted order. The sort is stable.
 ///
-/// While sorting, the pages of a circular buffer hold them as a heap, the last of them on top.
+/// During the sort, the pages of a circular buffer hold them as a heap, the last one at its root.
 template <uint32_t kept, Number number, bool descending, bool nan_is_least>
 class RowOrder {
   public:
@@ -48,7 +48,7 @@ class RowOrder {
         places_ = keys_ + kept;
     }
 
-    /// Puts `count` elements in order, from the element of that number on.
+    /// Sorts `count` elements, starting at index `first`.
     template <typename Elements>
     void sort(Elements& elements, uint32_t first, uint32_t count) {
         size_ = 0;
@@ -65,7 +65,7 @@ class RowOrder {
         }
     }
 
-    /// The index in the row of the element at this position of the order.
+    /// The index in the row of the element at this position of the sorted order.
     uint32_t place(uint32_t position) const { return places_[position]; }
 
   private:
@@ -74,14 +74,14 @@ class RowOrder {
         places_[position] = place;
     }
 
-    /// Whether the pair at a position comes before another.
+    /// Compares two pairs: key first, then index in the row.
     bool is_before(uint32_t position, uint32_t key, uint32_t place) const {
         return keys_[position] < key || (keys_[position] == key && places_[position] < place);
     }
 
     void add(uint32_t key, uint32_t place) {
         if (size_ == kept) {
-            // Places ascend, so that an equal key comes later.
+            // Indices ascend, so an equal key sorts after the kept ones.
             if (key < keys_[0]) {
                 sink(key, place, size_);
             }
@@ -96,7 +96,7 @@ class RowOrder {
         set(position, key, place);
     }
 
-    /// Puts a pair in the place of the one on top of a heap of that size.
+    /// Replaces the root of a heap of that size and sifts the new pair down.
     void sink(uint32_t key, uint32_t place, uint32_t size) {
         uint32_t position = 0;
         for (uint32_t child = 1; child < size; child = 2 * position + 1) {
@@ -117,8 +117,8 @@ class RowOrder {
     uint32_t size_ = 0;
 };
 
-/// The order of rows, whose first `kept` elements count; the pages of `memory` have 8 bytes for
-/// each of them.
+/// Sorted order of rows, of which the first `kept` elements are kept; the pages of `memory` hold 8
+/// bytes for each of them.
 template <uint32_t kept, Number number, bool descending, bool nan_is_least>
 RowOrder<kept, number, descending, nan_is_least> order_rows(uint32_t memory) {
     return RowOrder<kept, number, descending, nan_is_least>(memory);

@@ -1,4 +1,4 @@
-// Elements written to the places of a row of tiles that indices name.
+// Scatter of elements into a row of tiles, at the columns that indices name.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace blocks {
 
-/// What the elements become that are written to one place; with none, the last one stays.
+/// Reduction of several elements that are scattered to one column; `none` keeps the last one.
 enum class Reduction { none, sum, prod, min, max };
 
 template <Reduction reduction, typename Value>
@@ -19,7 +19,7 @@ constexpr Value reduced(Value target, Value source) {
         case Reduction::prod:
             return target * source;
         case Reduction::min:
-            // What is no number stays.
+            // NaN propagates.
             return source < target || source != source ? source : target;
         case Reduction::max:
             return source > target || source != source ? source : target;
@@ -34,7 +34,7 @@ float float_of(Element bits) {
     return __builtin_bit_cast(float, static_cast<uint32_t>(bits) << (32 - 8 * sizeof(Element)));
 }
 
-/// The bits of a number as a float32, or rounded to the nearest bfloat16.
+/// The bits of a number as float32, or rounded to the nearest bfloat16.
 template <typename Element>
 Element bits_of(float number) {
     const uint32_t bits = __builtin_bit_cast(uint32_t, number);
@@ -43,12 +43,12 @@ Element bits_of(float number) {
     } else if (number != number) {
         return 0x7fc0;
     } else {
-        // To even between two.
+        // Ties round to even.
         return static_cast<Element>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
     }
 }
 
-/// The bits of what two elements become.
+/// The bits of the reduction of two elements.
 template <Number number, Reduction reduction, typename Element>
 Element reduced_bits(Element target, Element source) {
     if constexpr (reduction == Reduction::none) {
@@ -60,14 +60,14 @@ Element reduced_bits(Element target, Element source) {
         return static_cast<uint32_t>(
             reduced<reduction>(static_cast<int32_t>(target), static_cast<int32_t>(source)));
     } else {
-        // Sums and products wrap around, with a sign and without.
+        // Sums and products wrap around, signed or unsigned.
         return static_cast<Element>(reduced<reduction, uint32_t>(target, source));
     }
 }
 
-/// Writes `count` elements, from the one of number `first` on, to what the indices of these numbers
-/// name of a row of `width` columns: as far as it is among the `columns` from `first_column` on,
-/// whose tiles are at `target`. What names no column of the row is left out.
+/// Scatters `count` elements, starting at `first`, into a row of `width` columns: those whose index
+/// is among the `columns` from `first_column` on, whose tiles are at `target`. Indices outside of
+/// the row are skipped.
 template <uint32_t width, uint32_t columns, Number number, Reduction reduction, typename Indices,
           typename Elements, typename Element>
 void scatter_row(Indices& indices, Elements& elements, uint32_t first, uint32_t count,

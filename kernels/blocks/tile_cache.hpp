@@ -1,5 +1,5 @@
-// Single elements of a tiled tensor: the tiles used last are kept, or the rows
-// of tiles.
+// Random access to elements of a tiled tensor: a cache of the tiles used last, or of rows of
+// tiles.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@
 
 namespace blocks {
 
-/// The elements of a tensor of matrices of `height` rows and `width` columns, counted row by row.
+/// The elements of a tensor of `height` x `width` matrices, indexed in row-major order.
 ///
 /// The pages of the circular buffer, of one tile each, are the memory of the cache. Tiles are read
-/// as a whole, or, where a kernel needs little of each, row by row.
+/// whole or, where a kernel needs few elements of each, row by row.
 template <typename Element, uint32_t height, uint32_t width, uint32_t slots, bool by_row,
           typename Tensor>
 class TileCache {
   public:
     TileCache(const Tensor& tensor, uint32_t circular_buffer) : tiles_(tensor, circular_buffer) {}
 
-    /// An element by its number.
+    /// The element at a row-major index.
     Element element(uint32_t number) {
         const uint32_t row = number / width;
         const uint32_t column = number % width;
@@ -70,8 +70,8 @@ class TileCache {
     static constexpr uint32_t tile_columns = (width + tile_side - 1) / tile_side;
     static constexpr uint32_t tile_rows = (height + tile_side - 1) / tile_side;
 
-    /// The tile with a row of the tensor, `tile_column` tiles from the left; others of its rows may
-    /// be missing.
+    /// The tile that holds a row of the tensor, `tile_column` tiles from the left; its other rows
+    /// may not have been read.
     volatile tt_l1_ptr Element* tile(uint32_t row, uint32_t tile_column) {
         const uint32_t page =
             (row / height * tile_rows + row % height / tile_side) * tile_columns + tile_column;
@@ -87,14 +87,14 @@ class TileCache {
     TileSlots<slots, Tensor> tiles_;
 };
 
-/// The elements of `tensor`, whose tiles the pages of a circular buffer keep.
+/// Caches whole tiles of `tensor` in the pages of a circular buffer.
 template <typename Element, uint32_t height, uint32_t width, uint32_t slots, typename Tensor>
 TileCache<Element, height, width, slots, false, Tensor> cache_tiles(const Tensor& tensor,
                                                                     uint32_t circular_buffer) {
     return {tensor, circular_buffer};
 }
 
-/// The same, where the pages keep a row of a tile each.
+/// Caches one row of a tile in each page.
 template <typename Element, uint32_t height, uint32_t width, uint32_t slots, typename Tensor>
 TileCache<Element, height, width, slots, true, Tensor> cache_rows(const Tensor& tensor,
                                                                   uint32_t circular_buffer) {

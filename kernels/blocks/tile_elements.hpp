@@ -23,7 +23,7 @@ volatile tt_l1_ptr Element* elements_at(uint32_t address) {
     return reinterpret_cast<volatile tt_l1_ptr Element*>(address);
 }
 
-/// Sets an element of a tile to a number.
+/// Sets an element of a tile.
 template <typename Element>
 void set_element(volatile tt_l1_ptr Element* elements, uint32_t row, uint32_t column,
                  uint32_t value) {

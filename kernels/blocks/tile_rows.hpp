@@ -1,4 +1,4 @@
-// Rows of tiles, which come without the rest of their tiles.
+// Reads of single rows of tiles.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace blocks {
 
-/// Begins to read a row of a page of a tensor into the tile at an address: what each of two faces
-/// has of it, or the left one alone.
+/// Starts the read of a row of a page into the tile at an address: its part in both faces, or in
+/// the left face alone.
 ///
-/// It is read to its own offset in the tile, because transfers from DRAM have to be aligned alike.
+/// The offset in the tile is kept: source and target of reads from DRAM must be aligned alike.
 template <typename Element, bool both_faces = true, typename Tensor>
 void read_row(uint32_t page, const Tensor& tensor, uint32_t address, uint32_t row) {
     for (uint32_t column = 0; column < (both_faces ? tile_side : face_side); column += face_side) {

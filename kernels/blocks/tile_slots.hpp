@@ -1,4 +1,4 @@
-// The tiles of a tensor that were looked at last, in L1.
+// A cache in L1 of the tiles of a tensor that were accessed last.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace blocks {
 
-/// Leaves a tile as it is.
+/// The identity, for pages that need no preparation.
 inline void as_it_is(uint32_t /*address*/) {}
 
-/// Up to `slots` tiles of a tensor, or as many of which there is one row; the pages of a circular
-/// buffer are their memory.
+/// A cache of up to `slots` tiles, or rows of tiles, of a tensor; the pages of a circular buffer
+/// are its memory.
 template <uint32_t slots, typename Tensor>
 class TileSlots {
   public:
@@ -26,7 +26,7 @@ class TileSlots {
         }
     }
 
-    /// The address of a page in L1; `prepare` is applied to it once, when it arrives.
+    /// The L1 address of a page; `prepare` is applied once, after the page is read.
     template <void (*prepare)(uint32_t address) = as_it_is>
     uint32_t address(uint32_t page) {
         return found(page, [&](uint32_t target) {
@@ -36,7 +36,7 @@ class TileSlots {
         });
     }
 
-    /// The same for a page of which only the first row comes.
+    /// The L1 address of a page of which only the first row is read.
     template <typename Element, void (*prepare)(uint32_t address)>
     uint32_t address_of_first_row(uint32_t page) {
         return found(page, [&](uint32_t target) {
@@ -46,7 +46,7 @@ class TileSlots {
         });
     }
 
-    /// The address in L1 of a page of which only a row is read, or the part in its left face.
+    /// The L1 address of a page of which only one row, or its left face's part of it, is read.
     template <typename Element, bool both_faces>
     uint32_t address_of_row(uint32_t page, uint32_t row) {
         return found(page * tile_side + row, [&](uint32_t target) {
@@ -59,10 +59,10 @@ class TileSlots {
     uint32_t tile_bytes() const { return tile_bytes_; }
 
   private:
-    /// The address of the page with that number; `bring` reads it to an address.
+    /// The address of the page with that index; `bring` reads it to an address.
     template <typename Bring>
     uint32_t found(uint32_t number, Bring bring) {
-        // Neighbours in a column share no slot unless there are more of them than slots.
+        // Neighbours in a column share a slot only where there are more of them than slots.
         const uint32_t slot = (number + number / slots) % slots;
         const uint32_t target = memory_ + slot * tile_bytes_;
         if (numbers_[slot] != number) {
@@ -77,7 +77,7 @@ class TileSlots {
     const Tensor& tensor_;
     uint32_t tile_bytes_;
     uint32_t memory_ = 0;
-    /// What each slot holds: the number of a page, or of a row among those of all pages.
+    /// The content of each slot: the index of a page, or of a row among the rows of all pages.
     uint32_t numbers_[slots];
 };
 

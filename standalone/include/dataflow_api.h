@@ -1,4 +1,4 @@
 #pragma once
 
-// The name that kernels written for earlier releases use.
+// Compatibility header for kernels written for earlier releases.
 #include "api/dataflow/dataflow_api.h"

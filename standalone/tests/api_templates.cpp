@@ -1,4 +1,4 @@
-// Refers to every function template that programs call and whose instantiations the release
+// References to every function template that programs call and whose instantiations the release
 // exports. Ordinary functions are checked by name, see scripts/link_check.py.
 
 #include <cstdint>

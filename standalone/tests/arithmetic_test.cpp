@@ -1,4 +1,4 @@
-// What compute kernel configurations, and the library's defaults, leave of numbers.
+// Precision of operands and sums under compute kernel configs and ttnn's defaults.
 
 #include <cmath>
 
@@ -81,7 +81,7 @@ void test_reductions() {
     const Tensor less = make_tensor(Shape({1, 2}), {above_one(11), 0.5F});
     expect(values_of(ttnn::max(less, 1))[0] == 1.0F, "maxima are cut");
     expect(values_of(ttnn::sum(less, 1))[0] == 1.5F, "summands are cut");
-    // What means are multiplied with has the type of the elements, and is cut to it.
+    // The scaler of means has the type of the elements, and is truncated to it.
     const Tensor thirds = make_tensor(Shape({1, 3}), {1.0F, 1.0F, 1.0F});
     expect_close(values_of(ttnn::mean(thirds, 1)), {1.0F}, 1.0 / 1024);
     const Tensor narrow = make_tensor(Shape({1, 3}), {128.0F, 128.0F, 128.0F}, DataType::BFLOAT16);

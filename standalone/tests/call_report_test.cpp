@@ -30,7 +30,7 @@ std::string text_of(const std::filesystem::path& path) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// The lines that a function's calls add to the report.
+/// The lines that the calls in a function append to the report.
 template <typename Calls>
 std::vector<std::string> reported(const Calls& calls) {
     const auto report = folder / (std::to_string(reports++) + ".jsonl");

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the tests of compute operations share: drawn tensors, comparison with reference loops, and
+// Common parts of the tests of operations: random tensors, comparison with reference loops, and
 // expected refusals. A failed expectation prints its line and ends the test program.
 
 #include <cmath>
@@ -55,7 +55,7 @@ inline Tensor make_tensor(const Shape& shape, const std::vector<float>& values,
     return tensor;
 }
 
-/// Values drawn evenly from [low, high), the same on every run.
+/// Uniformly distributed values in [low, high), the same in every run.
 inline std::vector<float> draw(std::uint64_t count, float low = -1.0F, float high = 1.0F,
                                unsigned seed = 1) {
     std::mt19937 generator(seed);
@@ -77,7 +77,7 @@ inline std::vector<float> values_of(const Tensor& tensor) {
     return {floats.span().begin(), floats.span().end()};
 }
 
-/// Every value within `tolerance` times the largest expected magnitude.
+/// Expects every value to be within `tolerance` times the largest expected magnitude.
 inline void expect_close(const std::vector<float>& found, const std::vector<float>& expected,
                          double tolerance,
                          std::source_location where = std::source_location::current()) {
@@ -108,7 +108,7 @@ inline void expect_shape(const Tensor& tensor, const Shape& shape,
            "shape " + describe(tensor.logical_shape()) + " instead of " + describe(shape), where);
 }
 
-/// `call` throws, and the message holds `text`.
+/// Expects `call` to throw with a message that contains `text`.
 template <typename Call>
 void expect_refused(const Call& call, const std::string& text,
                     std::source_location where = std::source_location::current()) {
@@ -136,8 +136,8 @@ inline double tolerance_of(DataType dtype) {
     }
 }
 
-/// As `tolerance_of`, for what the matrix engine computes by default: its operands are cut, and
-/// what is not float32 is summed up in 16 bits.
+/// As `tolerance_of`, for results of the matrix engine by default: its operands are truncated, and
+/// sums of types other than float32 have 16 bits.
 inline double engine_tolerance_of(DataType dtype) {
     return dtype == DataType::FLOAT32 ? 0.005 : 0.02 + tolerance_of(dtype);
 }

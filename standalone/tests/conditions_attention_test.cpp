@@ -120,7 +120,7 @@ void test_caches() {
     });
 }
 
-/// A call of paged_update_cache that is right, and one of its parts at a time is changed.
+/// A valid call of paged_update_cache, of which one part at a time is changed.
 struct PagedUpdate {
     Tensor cache = placed(Shape({8, 1, 64, 64}));
     Tensor input = placed(Shape({1, 8, 32, 64}), sharded(kHeight, 32, 64, 8, 1));

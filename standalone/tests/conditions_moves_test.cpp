@@ -1,4 +1,4 @@
-// Moves between memories and layouts that break one condition of tt-metal 0.70.1 each.
+// Moves between memories and layouts that violate one condition of tt-metal 0.70.1 each.
 
 #include "conditions_testing.hpp"
 #include "ttnn/operations/copy/typecast/typecast.hpp"

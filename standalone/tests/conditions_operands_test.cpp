@@ -1,5 +1,5 @@
-// Calls whose operands break one condition of tt-metal 0.70.1 each: sampling, attention, joining,
-// copying and heads.
+// Calls whose operands violate one condition of tt-metal 0.70.1 each: sampling, attention,
+// concatenation, copies and heads.
 
 #include "conditions_testing.hpp"
 #include "ttnn/operations/core/core.hpp"

@@ -1,4 +1,4 @@
-// Products with program configurations that break one condition of tt-metal 0.70.1 each.
+// Matmuls with program configs that violate one condition of tt-metal 0.70.1 each.
 
 #include "conditions_testing.hpp"
 #include "ttnn/operations/matmul/matmul.hpp"
@@ -14,7 +14,7 @@ using Line = MatmulMultiCoreReuseMultiCast1DProgramConfig;
 using Reuse = MatmulMultiCoreReuseProgramConfig;
 using FromDRAM = MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig;
 
-/// A product with a program; what breaks a condition is changed in one that is right.
+/// A matmul with a program config; violations are changes of a valid one.
 template <typename Config>
 struct Product {
     Tensor left;
@@ -116,7 +116,7 @@ void test_blocks() {
             {"Width-sharded input tensor B grid bounding box must have equal start and end y",
              [&](Call& p) { p.right = placed(square, sharded(kWidth, 64, 32, 1, 2)); }},
         });
-    // The left operand in blocks, a tile on each of 2 x 4 cores.
+    // The left operand is block-sharded, a tile on each of 2 x 4 cores.
     Product<Blocks> sharded_left = call;
     sharded_left.left = placed(Shape({2, 64, 64}), sharded(kBlock, 32, 32, 2, 4));
     sharded_left.memory = kBlockL1;

@@ -1,5 +1,5 @@
-// Calls with program configurations and shards that break one condition of tt-metal 0.70.1 each:
-// products, normalisations, softmax, embeddings and attention heads.
+// Calls with program configs and shards that violate one condition of tt-metal 0.70.1 each:
+// matmuls, normalizations, softmax, embeddings and attention heads.
 
 #include "conditions_testing.hpp"
 #include "ttnn/operations/embedding/embedding.hpp"
@@ -26,7 +26,7 @@ Tensor multiply(const Tensor& a, const Tensor& b, const MatmulProgramConfig& pro
                         std::nullopt);
 }
 
-/// 2 x 2 cores, a tile of the result on each.
+/// 2 x 2 cores with one tile of the result each.
 MatmulMultiCoreReuseMultiCastProgramConfig blocks(bool fuse_batch = true) {
     MatmulMultiCoreReuseMultiCastProgramConfig config;
     config.compute_with_storage_grid_size = {2, 4};

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the tests of the library's conditions share: placed tensors, and calls that break one
+// Common parts of the tests of ttnn's conditions: placed tensors, and calls that violate one
 // condition. Each refusal's message is printed: conditions.tsv names them.
 
 #include <algorithm>
@@ -52,12 +52,12 @@ inline Tensor placed(const Shape& shape, const MemoryConfig& memory = kDRAM,
     return tensor;
 }
 
-/// Row-major numbers of 32 bits, zeros.
+/// Row-major zeros of 32-bit integers.
 inline Tensor numbers(const Shape& shape, const MemoryConfig& memory = kDRAM) {
     return placed(shape, memory, DataType::INT32, Layout::ROW_MAJOR);
 }
 
-/// `call` is refused with a message that begins with `text` after its kind.
+/// Expects `call` to be refused with a message that begins with `text` after its kind.
 template <typename Call>
 void refused(const std::string& text, const Call& call,
              std::source_location where = std::source_location::current()) {
@@ -74,7 +74,7 @@ void refused(const std::string& text, const Call& call,
     fail("accepted what should be refused with: " + text, where);
 }
 
-/// `call` is accepted: what breaks the condition is what was changed in the refused call.
+/// Expects `call` to be accepted: the violation is then the change in the refused call.
 template <typename Call>
 void accepted(const Call& call, std::source_location where = std::source_location::current()) {
     try {
@@ -84,14 +84,14 @@ void accepted(const Call& call, std::source_location where = std::source_locatio
     }
 }
 
-/// A row of a table: the change of a call that is right, and how the refusal begins.
+/// A row of a table: the change of a valid call, and the begin of the refusal's message.
 template <typename Call>
 struct Row {
     const char* message;
     std::function<void(Call&)> change;
 };
 
-/// `right` is accepted, and refused after each of the changes.
+/// Expects `right` to be accepted, and to be refused after each of the changes.
 template <typename Call>
 void check_rows(const Call& right, std::initializer_list<Row<Call>> rows) {
     accepted(right);

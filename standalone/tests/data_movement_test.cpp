@@ -32,7 +32,7 @@ using Index = std::vector<std::size_t>;
 using Dims = ttsl::SmallVector<std::int64_t>;
 using Bounds = ttsl::SmallVector<std::int32_t>;
 
-/// 0, 1, 2, ...: every element says where it came from.
+/// A tensor of 0, 1, 2, ...: every element identifies its source.
 Tensor numbered(const Shape& shape, DataType dtype = DataType::INT32,
                 Layout layout = Layout::TILE) {
     std::vector<float> values(shape.volume());
@@ -69,7 +69,7 @@ bool same_buffer(const Tensor& a, const Tensor& b) {
 }
 
 void permutations_move_every_element() {
-    // 300 x 200: more than one block of a transposition, and no multiple of one.
+    // 300 x 200: more than one block of a transposition, and no multiple of a block.
     for (const DataType dtype : {DataType::UINT8, DataType::UINT16, DataType::INT32}) {
         const Tensor matrix = numbered(Shape({300, 200}), dtype);
         expect_moved(ttnn::transpose(matrix, 0, 1), matrix, Shape({200, 300}),

@@ -33,7 +33,7 @@ double at(const Tile& tile, std::size_t row, std::size_t column) {
     return tile.floats()[tile_offset(row, column)];
 }
 
-/// `found` holds at row and column what `expected` says, within `tolerance` of the largest.
+/// Compares `found` with `expected` by row and column, within `tolerance` of the largest.
 void expect_tile(const Tile& found, const Element& expected, double tolerance,
                  std::source_location where = std::source_location::current()) {
     std::vector<float> values;
@@ -115,7 +115,7 @@ void test_products() {
     }
 }
 
-/// Each step of fidelity brings the product closer; the last is exact.
+/// Each fidelity is more accurate than the one below; the highest is exact.
 void test_fidelity() {
     using tt::tt_metal::MathFidelity;
     const Tiles& a = buffers().a;
@@ -193,7 +193,7 @@ void test_copies() {
         "pages in the order that the kernel says");
 }
 
-/// Float32 arrives rounded towards zero, unless it goes to DST past the source registers.
+/// Float32 is truncated in the source registers, unless it is unpacked to DST directly.
 void test_unpack_to_destination() {
     using tt::tt_metal::UnpackToDestMode;
     const auto word = [](const ComputeConfig& config) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Runs compute kernels on one core of the emulated device. The tiles of their circular buffers lie
-// in L1 buffers, which the test fills before and reads after.
+// Runs compute kernels on one core of the emulated device. The tiles of their circular buffers are
+// in L1 buffers, which the test writes before and reads after the run.
 
 #include <map>
 #include <memory>
@@ -103,7 +103,7 @@ class TileBuffer {
     std::shared_ptr<tt::tt_metal::distributed::MeshBuffer> memory_;
 };
 
-/// A reader that says that all inputs are in place.
+/// A reader kernel that pushes all inputs, which are in place.
 inline const char* kReader = R"(
 #include "api/dataflow/dataflow_api.h"
 void kernel_main() {
@@ -117,7 +117,7 @@ void kernel_main() {
 }
 )";
 
-/// Runs a compute kernel with run-time arguments on core (0, 0).
+/// Runs a compute kernel with runtime arguments on core (0, 0).
 inline ttcodegen::device::ProgramReport run_compute(std::vector<TileBuffer*> buffers,
                                                     const std::string& kernel,
                                                     const std::vector<std::uint32_t>& arguments,
@@ -148,7 +148,7 @@ inline ttcodegen::device::ProgramReport run_compute(std::vector<TileBuffer*> buf
     return ttcodegen::device::program_report(workload.get_programs().at(range));
 }
 
-/// The circular buffers that compute_cases.hpp names, with drawn tiles.
+/// The circular buffers that compute_cases.hpp names, with random tiles.
 struct CaseBuffers {
     Tiles a{drawn(1), drawn(2), drawn(3), drawn(4)};
     Tiles b{drawn(5), drawn(6), drawn(7), drawn(8)};
@@ -174,7 +174,7 @@ struct CaseBuffers {
     }
 
     static Tile drawn_floats(unsigned seed) { return float_tile(draw(1024, -2.0F, 2.0F, seed)); }
-    /// Values that bfloat16 holds.
+    /// Random values that bfloat16 represents exactly.
     static Tile drawn(unsigned seed) {
         Tile tile = drawn_floats(seed);
         ttcodegen::device::compute::round_to_bfloat16(tile.floats(), 1024);
@@ -189,7 +189,7 @@ struct CaseBuffers {
         }
         return tile;
     }
-    /// As kernels fill it: a value in the first row of each face.
+    /// A scaler tile as kernels fill it: a value in the first row of each face.
     static Tile scaler_tile(float value) {
         Tile tile{};
         for (std::size_t face = 0; face < 4; ++face) {

@@ -1,4 +1,4 @@
-// What data movement kernels can do, each by a program whose result the host knows.
+// Features of data movement kernels, each in a program whose result the host knows.
 
 #include "device/device_testing.hpp"
 
@@ -12,7 +12,7 @@ std::uint32_t address_of(const std::shared_ptr<distributed::MeshBuffer>& buffer)
     return static_cast<std::uint32_t>(buffer->address());
 }
 
-/// Core 0 reads a tile and sends it; all write the tile that they have.
+/// Core 0 reads a tile and sends it; all cores write their tile.
 const std::string kMulticastKernel = kInclude + R"(
 void kernel_main() {
     constexpr auto args = TensorAccessorArgs<0>();
@@ -110,7 +110,7 @@ void kernel_main() {
     }
 }
 
-/// Shards on cores, through an accessor that knows how they are distributed.
+/// An accessor of a sharded buffer.
 void accessors_know_shards() {
     const CoreRangeSet cores(CoreRange({0, 0}, {1, 1}));
     // 6x4 pages in shards of 2x3 pages on four cores: six shards, the right ones half empty.
@@ -154,7 +154,7 @@ void kernel_main() {
     expect(read(target) == words, "the kernel finds each page");
 }
 
-/// A circular buffer in an L1 buffer: its contents can be pushed as they are.
+/// A circular buffer in an L1 buffer, whose content is pushed in place.
 void circular_buffers_may_lie_in_buffers() {
     const CoreRangeSet cores(CoreRange({2, 0}, {3, 0}));
     const ShardSpecBuffer shards(cores, {32, 32}, ShardOrientation::ROW_MAJOR, {32, 32}, {2, 1});
@@ -195,7 +195,7 @@ void kernel_main() {
     expect(read(sharded) == words, "and stay");
 }
 
-/// Programs run again, with other arguments in place.
+/// Repeated runs of a program with changed arguments.
 void arguments_change_between_runs() {
     const CoreRange core({0, 0}, {0, 0});
     const auto target = make_counting(64, 64);
@@ -224,7 +224,7 @@ void kernel_main() {
     expect(ttcodegen::device::program_report(program).runs == 2, "runs are counted");
 }
 
-/// Transfers whose address or transaction was set before.
+/// Transfers with preset addresses and transaction ids.
 void transfers_use_state_and_transactions() {
     const CoreRange core({4, 4}, {4, 4});
     const auto source = make_counting(kTileBytes, kTileBytes);
@@ -262,7 +262,7 @@ void kernel_main() {
     expect(read(source) == read(target), "all parts arrive");
 }
 
-/// The same in objects: circular buffers, the NoC, semaphores.
+/// The same with objects: circular buffers, the NoC, semaphores.
 void objects_transfer_as_functions_do() {
     const CoreRange cores({0, 0}, {1, 0});
     const auto source = make_counting(2 * kTileBytes, kTileBytes);
@@ -285,7 +285,7 @@ void kernel_main() {
     experimental::CircularBuffer cb(0);
     experimental::Semaphore<> arrived(0);
     const uint32_t bytes = cb.get_tile_size();
-    // The first core reads both tiles, and gives the second core one of them.
+    // The first core reads both tiles and sends one of them to the second core.
     if (get_absolute_logical_x() == 0) {
         cb.reserve_back(2);
         for (uint32_t i = 0; i < 2; ++i) {

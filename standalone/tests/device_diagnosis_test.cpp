@@ -1,4 +1,4 @@
-// Each misuse of the device has a kernel here that commits it.
+// Misuses of the device: each has a kernel that commits it.
 
 #include <chrono>
 #include <filesystem>
@@ -77,8 +77,8 @@ void deadlocks_name_who_waits_for_what() {
             run(std::move(program));
         },
         {"deadlock: 1 processor waits", "Kernel_Source_Code:5", "polls"});
-    // Cores that are stuck alike are reported once; a core that waits for another count stands
-    // apart.
+    // Cores that are stuck alike are reported once; a core that waits for another count is reported
+    // separately.
     const CoreRange cores{{0, 0}, {3, 2}};
     expect_diagnosis(
         [&] {
@@ -346,7 +346,7 @@ void kernels_must_be_there_and_compile() {
         {"does not compile", "fewer compile-time arguments"});
 }
 
-/// Headers that are precompiled give a kernel nothing that it does not include.
+/// Precompiled headers provide a kernel with nothing that it does not include.
 void kernels_include_the_algorithms_that_they_use() {
     const std::string body =
         "uint32_t pair[2] = {2, 1};\nstd::sort(pair, pair + 2);\nASSERT(pair[0] == 1);";

@@ -67,9 +67,9 @@ struct Variant {
     std::string open = "connections.open();";
     std::string bytes = "2048";
     std::uint32_t hops = 1;
-    /// Whether the last devices of the line send too, as far as there is a neighbour.
+    /// The last devices of the line send too, as far as they have a neighbour.
     bool beyond = false;
-    /// Whether the first device waits for what nobody sends.
+    /// The first device waits for a packet that is never sent.
     bool in_vain = false;
 
     std::string kernel() const {
@@ -111,7 +111,7 @@ Program program_of(distributed::MeshDevice& mesh, std::uint32_t place, const Var
     return program;
 }
 
-/// What each device has in its second page, after all sent their first one.
+/// The second page of each device after all have sent their first one.
 std::vector<std::uint32_t> second_words(const Variant& variant) {
     const auto mesh = open_line();
     const distributed::DeviceLocalBufferConfig local{.page_size = kTileBytes,
@@ -136,7 +136,7 @@ std::vector<std::uint32_t> second_words(const Variant& variant) {
             program_of(*mesh, chip, variant, static_cast<std::uint32_t>(buffer->address()),
                        static_cast<std::uint32_t>(semaphore.address())));
     }
-    // Twice: the semaphores are as before.
+    // Twice: the semaphores must be reset.
     distributed::EnqueueMeshWorkload(queue, workload, false);
     distributed::EnqueueMeshWorkload(queue, workload, false);
     queue.enqueue_read_shards(transfers, buffer, true);

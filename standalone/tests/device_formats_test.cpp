@@ -1,4 +1,4 @@
-// The formats that the emulated compute processor packs tiles to and unpacks them from.
+// Data formats that the emulated compute processor packs and unpacks.
 
 #include <bit>
 #include <utility>
@@ -19,7 +19,7 @@ void test_offsets() {
     expect(tile_offset(16, 0) == 512 && tile_offset(31, 31) == 1023, "then below each other");
 }
 
-/// What a tile is after it was packed and unpacked.
+/// A tile after packing and unpacking.
 Tile through(DataFormat format, const Tile& tile) {
     std::vector<std::byte> memory(tile_bytes(format));
     pack_words(tile.words.data(), format, memory.data());
@@ -53,7 +53,7 @@ void test_formats() {
     expect(through(DataFormat::Int8, negative).words == negative.words, "signs are extended");
 }
 
-/// Shared exponents against the quantisation that tensors of the host have.
+/// Compares shared exponents with the quantization of host tensors.
 void test_block_float() {
     Tile tile = draw_tile(5, -4.0F, 4.0F);
     tile.floats()[17] = 1e-20F;
@@ -68,7 +68,7 @@ void test_block_float() {
     }
 }
 
-/// The first numbers of a row of block floats that the packer writes.
+/// The first values of a row of block floats that the packer writes.
 std::vector<float> packed(DataFormat format, PackSource source, std::vector<float> row) {
     Tile tile{};
     std::copy(row.begin(), row.end(), tile.floats());
@@ -81,13 +81,13 @@ std::vector<float> packed(DataFormat format, PackSource source, std::vector<floa
 }
 
 void test_packer() {
-    // Ties go away from zero, where the host takes the even neighbour.
+    // Ties round away from zero, where the host rounds to even.
     const float tie = 1.0F + 1.0F / 128;
     expect(packed(DataFormat::Bfp8_b, PackSource::BlockFloat, {1.0F, tie, -tie}) ==
                std::vector<float>{1.0F, 1.0F + 1.0F / 64, -1.0F - 1.0F / 64},
            "ties are rounded away from zero");
     // 1.0078 is 1.015625 in seven bits, half of which is a tie under the exponent of 1: two
-    // roundings go up where one does not.
+    // roundings round up where a single one does not.
     expect(packed(DataFormat::Bfp8_b, PackSource::BlockFloat, {1.0F, tie / 2})[1] == 33.0F / 64,
            "the packer rounds twice");
     expect(packed(DataFormat::Bfp8_b, PackSource::Precise, {1.0F, tie / 2})[1] == 0.5F,
@@ -98,7 +98,7 @@ void test_packer() {
            "narrow block floats are cut off");
 }
 
-/// What operations of the library give is rounded as device programs round it.
+/// Results of ttnn operations are rounded as those of device programs.
 void test_library_packs_as_the_packer() {
     Tile tile = draw_tile(6, -4.0F, 4.0F);
     tile.floats()[17] = 1e-20F;

@@ -1,4 +1,4 @@
-// Programs of the device on a mesh: each chip has tensors of its own.
+// Device programs on a mesh: each chip has its own tensors.
 
 #include "device/device_testing.hpp"
 #include "tt-metalium/mesh_command_queue.hpp"
@@ -85,14 +85,14 @@ void each_chip_has_its_share() {
     queue.enqueue_read_shards(transfers(found), to, true);
     expect(found == shards, "each device copies what it has");
 
-    // What one writes for all is on each; a program on one leaves the other alone.
+    // A write to all devices reaches each; a program on one does not change the other.
     const Arguments zeros(kBytes / 4);
     queue.enqueue_write_mesh_buffer(to, zeros.data(), true);
     run_copy(*mesh, MeshCoordinateRange(MeshCoordinate(0, 1)), *from, *to);
     queue.enqueue_read_shards(transfers(found), to, true);
     expect(found[0] == zeros && found[1] == shards[1], "the second device copies alone");
 
-    // Neither does a program of one change the L1 of the other.
+    // Nor does a program of one change the L1 of the other.
     const auto in_l1 = buffer_on(*mesh, BufferType::L1);
     queue.enqueue_write_shards(in_l1, transfers(shards), true);
     run_copy(*mesh, MeshCoordinateRange(mesh->shape()), *from, *to);

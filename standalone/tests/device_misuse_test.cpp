@@ -1,4 +1,4 @@
-// Mistakes of compute kernels: each is reported where it is made.
+// Misuses of compute kernels: each is reported at its line.
 
 #include "device_compute_testing.hpp"
 
@@ -9,9 +9,9 @@ namespace {
 
 struct MisuseRow {
     Misuse misuse;
-    /// What the message says.
+    /// A part of the message.
     const char* text;
-    /// Whether it takes 32 bits in DST to get that far.
+    /// The misuse needs the 32-bit mode of DST.
     bool wide = false;
 };
 

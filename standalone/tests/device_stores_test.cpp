@@ -1,6 +1,6 @@
-// Stores of kernels beyond the memory that their program has: each is found where it is made, and
-// the message says core, kernel and what is next to it. Under AddressSanitizer it is the
-// sanitizer that finds them, and ends the process.
+// Stores of kernels outside of their program's memory: each is reported at its line, and the
+// message names core, kernel and the adjacent memory. Under AddressSanitizer the sanitizer detects
+// them and ends the process.
 
 #include "device/device_testing.hpp"
 #include "device/sanitizer.hpp"
@@ -45,7 +45,7 @@ void run_kernel(const std::string& body, const Arguments& runtime_args = {}) {
 
 #ifdef TTCODEGEN_ASAN
 
-/// What `action` writes to the standard error before it ends the process.
+/// The standard error output of `action`, which ends the process.
 template <typename Action>
 std::string last_words(Action action, int& status) {
     int ends[2];
@@ -69,7 +69,7 @@ std::string last_words(Action action, int& status) {
 
 #endif
 
-/// The kernel must fail for a store, with `part` in the message.
+/// Expects the kernel to fail for a store, with `part` in the message.
 void expect_stray(const std::string& body, const std::string& part,
                   const Arguments& runtime_args = {},
                   std::source_location where = std::source_location::current()) {
@@ -87,7 +87,7 @@ void expect_stray(const std::string& body, const std::string& part,
 }
 
 void stores_beyond_a_circular_buffer_are_found() {
-    // The next buffer does not begin where the first one ends.
+    // The next buffer does not begin directly after the first one.
     expect_stray("*at<uint32_t>(data + size) = 1;",
                  "stores 4 bytes at L1 address 0x1a520, beyond the end of circular buffer 0 "
                  "(cb_data)");
@@ -123,7 +123,7 @@ void stores_elsewhere_are_found() {
 }
 
 void stores_beyond_a_buffer_are_found() {
-    // The allocation of the parent is one of the child, too.
+    // An allocation of the parent process is valid in the child too.
     const auto buffer = make_buffer(64 * 4096, 4096, BufferType::L1);
     const auto address = static_cast<std::uint32_t>(buffer->address());
     const std::string base =
@@ -132,8 +132,8 @@ void stores_beyond_a_buffer_are_found() {
     run_kernel(base + "*at<uint32_t>(buffer + 4092) = 1;", {address});
     expect_stray(base + "*at<uint32_t>(buffer - 4) = 1;", "before the L1 buffer at", {address});
 #ifndef TTCODEGEN_ASAN
-    // Offsets, as the host knows them, are mapped while the core runs; what is read only is not
-    // poisoned.
+    // Offsets, as known to the host, are mapped while the core runs; memory that is only read is
+    // not poisoned.
     run_kernel("*at<uint32_t>(get_arg_val<uint32_t>(0)) = 1;", {address});
     expect_stray("*at<uint32_t>(get_arg_val<uint32_t>(0) - 8) = 1;", "4 bytes before the L1",
                  {address});

@@ -1,4 +1,4 @@
-// What the emulated compute processor does to whole tiles, against plain loops: products,
+// Operations of the emulated compute processor on whole tiles, compared with plain loops: matmuls,
 // reductions, and every operation of the vector engine.
 
 #include <array>
@@ -132,7 +132,7 @@ void test_reductions() {
                    "column sums");
             expect(at(maxima.floats(), line, 0) == maximum, "maxima below zero");
         }
-        // The scaler is used twice: sums of columns, and of these.
+        // The scaler is applied twice: to the columns, and to their sums.
         expect(std::fabs(at(all.floats(), 0, 0) / (0.25 * total * times) - 1.0) < 1e-3,
                "sum of all");
     }
@@ -148,7 +148,7 @@ void test_fidelity() {
     expect(cut[0] + rest[0] == values[0], "and the rest");
 }
 
-/// Runs an operation; tiles are the inputs, the result is in a tile of its own.
+/// Runs an operation on input tiles; the result is in a separate tile.
 Tile run_sfpu(SfpuOperation operation, const std::vector<Tile>& inputs,
               std::array<std::uint32_t, 4> parameters = {}, SfpuMemory* memory = nullptr) {
     SfpuMemory own;
@@ -396,7 +396,7 @@ void test_whole_tiles() {
            "a repeated column");
 }
 
-/// Two tiles one after the other against the mean and variance of each column.
+/// Compares two successive tiles with the mean and variance of each column.
 void test_welford() {
     const Tile tiles[] = {draw_tile(20), draw_tile(21)};
     std::vector<std::uint32_t> table(48);  // the last samples have no entry
@@ -415,7 +415,7 @@ void test_welford() {
         operands.parameters[2] = 32;
         operands.parameters[3] = static_cast<std::uint32_t>(table.size());
         sfpu_row(SfpuOperation::welford_update).run(operands);
-        // Storing and loading in between loses nothing.
+        // Storing and reloading the state loses nothing.
         for (const std::uint32_t which : {0U, 1U}) {
             const Tile stored = run_sfpu(SfpuOperation::welford_store_raw, {}, {which, 3}, &memory);
             (which == 0 ? memory.means : memory.squares)[7] = -1.0F;

@@ -1,4 +1,4 @@
-// Traces of device programs: replays run what was captured, with the arguments that it had then.
+// Traces of device programs: replays run the captured programs with the captured arguments.
 
 #include "device/device_testing.hpp"
 #include "tt-metalium/mesh_command_queue.hpp"
@@ -38,7 +38,7 @@ void kernel_main() {
 
 using Buffer = std::shared_ptr<distributed::MeshBuffer>;
 
-/// A workload that is built once, and given buffers and a number for each run.
+/// A workload that is built once, and passed buffers and a number for each run.
 class Adding {
   public:
     Adding() {
@@ -110,7 +110,7 @@ void test_replays_use_captured_arguments_and_memory() {
         device().replay_mesh_trace(0, id, false);
         expect(first_word(output) == word + 110, "both programs ran, each with its own arguments");
     }
-    // Arguments that the program gets later are those of later runs alone.
+    // Later arguments of the program apply to later runs only.
     Buffer other = make_empty();
     adding.run(input, other, 1000);
     expect(first_word(other) == 1003, "the program runs as usual");

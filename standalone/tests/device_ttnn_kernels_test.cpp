@@ -1,5 +1,5 @@
-// Compute kernels of the ttnn library, as the released wheel holds them, on the emulated device:
-// what real kernels do must not be taken for a mistake, and gives what it should.
+// Compute kernels of ttnn, from the released wheel, on the emulated device: real kernels must pass
+// all checks, and compute the right results.
 //
 // The environment variable TTNN_OPERATIONS names the wheel's folder ttnn/cpp/ttnn/operations; the
 // test is skipped (status 77) without it. Nothing of the kernels is part of this project.

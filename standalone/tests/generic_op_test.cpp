@@ -1,5 +1,5 @@
-// Programs of kernels among the operations of the library: what they read and write, and what is
-// refused.
+// Device programs among ttnn operations: tensors that they read and write, and
+// refusals.
 
 #include "ttnn/operations/generic/generic_op.hpp"
 
@@ -88,7 +88,7 @@ std::vector<float> values_of(const Tensor& tensor) {
     return {values.begin(), values.end()};
 }
 
-/// A copy has the elements of what it is copied from, whatever the pages of both are like.
+/// Checks that a copy has the elements of its source, whatever the pages of both.
 void check_copy(const Tensor& from) {
     const Tensor to = empty_like(from);
     const Tensor copy = ttnn::generic_op({from, to}, copying(from, to, from.buffer()->num_pages()));
@@ -107,7 +107,7 @@ void test_copies() {
                       MemoryConfig(TensorMemoryLayout::HEIGHT_SHARDED, BufferType::L1, shards)));
 }
 
-/// Operations of the library and programs see what the others wrote.
+/// ttnn operations and device programs see each other's writes.
 void test_calls_around_a_program() {
     const Tensor x = tensor(ttnn::Shape({32, 64}), DataType::FLOAT32, Layout::TILE);
     const Tensor y = empty_like(x);
@@ -128,7 +128,7 @@ void test_pages_that_nobody_wrote() {
     expect(found[0] == -100.0F && found[32] != found[32], "the second tile should have no values");
 }
 
-/// A replay runs programs at the addresses of the capture, on what the tensors hold then.
+/// A replay runs programs at the captured addresses, on the tensors' current content.
 void test_traces() {
     const Tensor x = tensor(ttnn::Shape({64, 64}), DataType::FLOAT32, Layout::TILE);
     const auto call = [&x](std::uint32_t pages) {
@@ -149,7 +149,7 @@ void test_traces() {
     const auto unset = values_of(result);
     expect(unset[0] != unset[0], "a captured program has not run");
     for (int replay = 0; replay < 2; ++replay) {
-        // What takes the place of tensors that only the trace has is not disturbed.
+        // Tensors in memory that only the trace still uses are not overwritten.
         const Tensor other = tensor(ttnn::Shape({64, 64}), DataType::FLOAT32, Layout::TILE);
         const auto before = values_of(other);
         trace::execute_trace(&device(), id, std::nullopt, false);
@@ -161,7 +161,7 @@ void test_traces() {
                      {"must exist on the Mesh device"});
 }
 
-/// A trace that reads a tensor which is gone is refused.
+/// A trace that reads a freed tensor is refused.
 void test_traces_of_tensors_that_are_gone() {
     Tensor x = tensor(ttnn::Shape({32, 64}), DataType::FLOAT32, Layout::TILE);
     const Tensor y = empty_like(x);

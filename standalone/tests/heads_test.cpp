@@ -15,7 +15,7 @@ using namespace compute_testing;
 
 namespace {
 
-/// Heads that lie from column `first` on in rows (users, positions, hidden).
+/// Heads that begin at column `first` of rows (users, positions, hidden).
 std::vector<float> heads_of(const std::vector<float>& rows, std::size_t users,
                             std::size_t positions, std::size_t hidden, std::size_t first,
                             std::size_t heads, std::size_t width, bool transpose) {

@@ -66,7 +66,7 @@ Tensor of_users(float value, DataType dtype) {
     return make_tensor(Shape({32}), std::vector<float>(32, value), dtype, Layout::ROW_MAJOR);
 }
 
-/// What 32 users draw from 64 candidates: number 3 * i has the value -|i - 40| / 8.
+/// Samples of 32 users from 64 candidates: number 3 * i has the value -|i - 40| / 8.
 std::vector<std::uint32_t> drawn(float k, float p, float temp, std::optional<std::uint32_t> seed) {
     std::vector<float> values;
     std::vector<float> tokens;

@@ -6,7 +6,7 @@ using namespace compute_testing;
 
 namespace {
 
-/// batches x (rows x depth) times (depth x columns), one right operand for all where it is alone.
+/// batches x (rows x depth) times (depth x columns); a single right operand is used for all.
 std::vector<float> reference_product(const std::vector<float>& a, const std::vector<float>& b,
                                      std::size_t batches, std::size_t rows, std::size_t depth,
                                      std::size_t columns) {
@@ -86,7 +86,7 @@ void test_sizes() {
             const Tensor b = draw_tensor(Shape({depth, columns}), dtype, Layout::TILE, 4);
             const auto expected =
                 reference_product(values_of(a), values_of(b), 1, rows, depth, columns);
-            // The second and third product use the packed form that the buffer keeps.
+            // The second and third matmul use the packed form that the buffer caches.
             for (int repetition = 0; repetition < 3; ++repetition) {
                 expect_close(values_of(ttnn::matmul(a, b)), expected, engine_tolerance_of(dtype));
             }
@@ -269,7 +269,7 @@ void expect_sparse(const Tensor& a, const Tensor& b, const std::vector<float>& f
     const std::int64_t depth = a.logical_shape()[-1];
     const std::int64_t columns = b.logical_shape()[-1];
     const Tensor sparsity = make_tensor(flag_shape, flags, DataType::BFLOAT16, Layout::ROW_MAJOR);
-    // With a program, the library's default is less exact.
+    // With a program config, ttnn's default is less accurate.
     ttnn::DeviceComputeKernelConfig exact;
     exact.math_fidelity = tt::tt_metal::MathFidelity::HiFi4;
     const Tensor found = ttnn::sparse_matmul(a, b, sparsity, sparse_program(3, 2, 1), std::nullopt,

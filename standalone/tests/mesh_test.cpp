@@ -1,4 +1,4 @@
-// Meshes of several devices: what each has, what collectives give and refuse, what links carry.
+// Meshes of several devices: shards, collectives, refusals and traffic of links.
 
 #include <unistd.h>
 
@@ -132,7 +132,7 @@ void test_collectives(MeshDevice& mesh) {
     other->close();
 }
 
-/// What one chip sends to another, and what the others have then.
+/// Sends the shard of one chip to another and checks the tensors of all.
 void test_point_to_point(MeshDevice& mesh) {
     using ttnn::MeshCoordinate;
     const Tensor rows = sharded(mesh, Shape({2, 6}), 1, 1);
@@ -146,7 +146,7 @@ void test_point_to_point(MeshDevice& mesh) {
     const Tensor received = send(MeshCoordinate(0, 1), MeshCoordinate(1, 1), kept);
     expect_close(on_chip(received, 1), {2, 3, 8, 9}, 0);
     expect_close(on_chip(received, 4), {0, 1, 2, 3}, 0);
-    // The call writes into the tensor that it is given.
+    // The call writes into the given tensor.
     expect_close(on_chip(kept, 1), {2, 3, 8, 9}, 0);
     const MeshCoordinate first(0, 0);
     expect_refused([&] { send(first, first, kept); }, "same device");
@@ -185,7 +185,7 @@ void test_exchange(MeshDevice& mesh) {
                    "must be divisible by num_devices 3");
 }
 
-/// What one device has, on all of a line; rows of a mesh that have no sender would wait for ever.
+/// Broadcasts one device's tensor along a line; rows without a sender would wait forever.
 void test_broadcast(MeshDevice& mesh) {
     using ttnn::MeshCoordinate;
     const auto line = open_mesh(1, 3);
@@ -212,8 +212,8 @@ Tensor rows_of_host(const Shape& shape, DataType dtype, const std::vector<float>
     return Tensor::from_vector(std::vector<bfloat16>(values.begin(), values.end()), spec);
 }
 
-/// Tokens of three devices of a row go to six experts, one on each device of the mesh, and back:
-/// along a row there are three of them.
+/// Tokens of the three devices of a row are dispatched to six experts, one on each device of the
+/// mesh, and combined again.
 void test_experts(MeshDevice& mesh) {
     constexpr std::uint32_t kExperts = 6;
     std::vector<float> homes;
@@ -269,7 +269,7 @@ void test_experts(MeshDevice& mesh) {
     expect_refused([&] { combined(made, 3); }, "must be 1 or 2");
 }
 
-/// Where threads wait for each other; one that waits for ten minutes is alone.
+/// A rendezvous of threads; a thread that waits for ten minutes is alone.
 class Meeting {
   public:
     explicit Meeting(std::size_t threads) : threads_(threads) {}
@@ -325,7 +325,7 @@ void test_threads_of_chips() {
         "chip 1");
 }
 
-/// What the chips of a mesh compute side by side is what a device computes with all threads.
+/// Chips in parallel compute the same as a single device with all threads.
 void test_chips_compute_as_one_device(MeshDevice& mesh) {
     const Tensor a = draw_tensor(Shape({6 * 96, 64}), DataType::BFLOAT16, Layout::TILE, 1, true);
     const Tensor weight = draw_tensor(Shape({64, 160}), DataType::BFLOAT16, Layout::TILE, 2, true);
@@ -356,7 +356,7 @@ void test_drawn_numbers(MeshDevice& mesh) {
     }
 }
 
-/// What went over the links of a mesh while `run` used it, in tiles: "from>to:tiles ...".
+/// The traffic of a mesh's links during `run`, in tiles: "from>to:tiles ...".
 template <typename Run>
 std::string links_of(FabricConfig fabric, std::uint32_t rows, std::uint32_t columns,
                      const Run& run) {
@@ -411,14 +411,14 @@ void test_bytes_of_links() {
     };
     const std::string line = "0>1:1 1>2:2 1>0:3 2>3:3 2>1:2 3>2:1 ";
     const std::string ring = "0>1:2 0>3:1 1>2:2 1>0:1 2>3:2 2>1:1 3>0:2 3>2:1 ";
-    // The first of a line sends one tile on, the last sees those of all others.
+    // The first device of a line forwards one tile, the last receives those of all others.
     expect_links(links_of(FabricConfig::FABRIC_1D, 1, 4, gather(1)), line);
     expect_links(links_of(FabricConfig::FABRIC_2D, 4, 1, gather(0)), line);
-    // Round a ring half of the tiles go the one way.
+    // On a ring, half of the tiles are sent in one direction.
     expect_links(links_of(FabricConfig::FABRIC_1D_RING, 1, 4, gather(1)), ring);
     expect_links(links_of(FabricConfig::FABRIC_2D_TORUS_X, 1, 4, gather(1)), ring);
     expect_links(links_of(FabricConfig::FABRIC_2D_TORUS_Y, 1, 4, gather(1)), line);
-    // A line is requested on a ring: nothing goes from the last one to the first.
+    // A line is requested on a ring: nothing is sent from the last device to the first.
     expect_links(links_of(FabricConfig::FABRIC_1D_RING, 1, 4, gather(1, Topology::Linear)),
                  "0>1:1 0>3:0 1>2:2 1>0:3 2>3:3 2>1:2 3>0:0 3>2:1 ");
     // Two devices are a line in any fabric.
@@ -431,7 +431,7 @@ void test_bytes_of_links() {
     const auto reduce = [](MeshDevice& mesh) {
         ttnn::reduce_scatter(host(Shape({32, 96})).to_device(&mesh), 1, 1);
     };
-    // Sums of what comes before, for each device after it.
+    // Sums of the devices before, for each device after.
     expect_links(links_of(FabricConfig::FABRIC_1D, 1, 3, reduce), "0>1:2 1>2:1 1>0:1 2>1:2 ");
     expect_links(links_of(FabricConfig::FABRIC_1D_RING, 1, 3, reduce),
                  "0>1:1 0>2:1 1>2:1 1>0:1 2>0:1 2>1:1 ");
@@ -442,7 +442,7 @@ void test_bytes_of_links() {
     // Two tiles, from chip to chip.
     expect_links(links_of(FabricConfig::FABRIC_1D, 1, 4, send),
                  "0>1:0 1>2:0 1>0:0 2>3:0 2>1:2 3>2:2 ");
-    // One packet passes all devices of a direction; round a ring half of them.
+    // A single packet visits all devices of a direction; on a ring half of them.
     const auto broadcast = [](MeshDevice& mesh) {
         ttnn::broadcast(host(Shape({32, 32})).to_device(&mesh), ttnn::MeshCoordinate(0, 1),
                         std::nullopt, std::nullopt, Topology::Linear);
@@ -455,7 +455,7 @@ void test_bytes_of_links() {
     };
     expect_links(links_of(FabricConfig::FABRIC_1D_RING, 1, 4, round),
                  "0>1:0 0>3:0 1>2:1 1>0:1 2>3:1 2>1:0 3>0:0 3>2:0 ");
-    // A tile for each of the others: the devices in the middle pass on those of the ends.
+    // A tile for each of the others: the middle devices forward those of the ends.
     const auto exchange = [](MeshDevice& mesh) {
         ttnn::experimental::all_to_all_async_generic(host(Shape({32, 96})).to_device(&mesh), 0, 1);
     };

@@ -31,8 +31,8 @@ std::vector<float> reference_softmax(std::vector<float> values, std::size_t oute
     return values;
 }
 
-/// The reciprocal of a softmax is an approximation by default, and what is not float32 goes through
-/// 16 bits in every step.
+/// The reciprocal of a softmax is approximate by default, and types other than float32 are rounded
+/// to 16 bits in every step.
 constexpr double kApproximate = 0.1;
 
 void test_softmax() {
@@ -243,7 +243,7 @@ void test_group_norm() {
     const Tensor result =
         ttnn::group_norm(input, 4, 1e-5F, std::nullopt, weight, std::nullopt, std::nullopt,
                          std::nullopt, std::nullopt, std::nullopt, false);
-    // Each step goes through bfloat16.
+    // Each step is rounded to bfloat16.
     expect_close(values_of(result), expected, 0.02);
     expect_refused(
         [&] {

@@ -70,7 +70,7 @@ void several_callers_take_turns() {
 }  // namespace
 
 int main() {
-    // Before the first use: the tests want threads on any machine.
+    // Set before the first use: the tests need threads on any machine.
     setenv("TTCODEGEN_THREADS", "4", 1);
     every_index_is_visited_once();
     nested_calls_run_where_they_are();

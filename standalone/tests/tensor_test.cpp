@@ -1,4 +1,4 @@
-// Shapes, specifications, storage, data types, places: what every operation builds on.
+// Shapes, specs, storage, data types and memory of tensors.
 
 #include <cstring>
 
@@ -79,7 +79,7 @@ void vectors_go_in_and_come_out() {
                    "cannot fill a tensor");
 }
 
-/// Bits of the reference: round to nearest, ties to even, NaN stays NaN.
+/// Reference: round to nearest, ties to even, NaN stays NaN.
 void bfloat16_rounds_to_nearest_even() {
     const std::vector<float> values{1.0F + 1.0F / 256, 1.0F + 3.0F / 256, 1.0F + 1.01F / 256,
                                     -0.0F};
@@ -90,7 +90,7 @@ void bfloat16_rounds_to_nearest_even() {
     expect(static_cast<float>(bfloat16(values[1])) == expected[1], "class bfloat16");
 }
 
-/// Sixteen neighbours share the exponent of the largest: what is far below it loses bits.
+/// Sixteen neighbours share the largest exponent: much smaller ones lose bits.
 void block_floats_share_an_exponent() {
     std::vector<float> values(32, 0.0F);
     values[0] = 1.0F;
@@ -180,7 +180,7 @@ void memory_configurations_move_data() {
         "Device storage");
 }
 
-/// Deallocating through a view kills the original; the other way round the view dangles.
+/// Deallocation through a view frees the original; after the reverse the view dangles.
 void deallocation_reaches_whoever_shares_the_memory() {
     Tensor tensor = draw_tensor(Shape({64, 64}));
     Tensor view = ttnn::reshape(tensor, Shape({2, 32, 64}));

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the tests of tiles share: tiles of given and drawn numbers, and their elements.
+// Common parts of tile tests: tiles of given and random values, and their elements.
 
 #include <algorithm>
 #include <random>

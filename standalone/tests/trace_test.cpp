@@ -19,7 +19,7 @@ namespace trace = ttnn::operations::trace;
 
 namespace {
 
-/// A tensor on the host like one on the device, with elements of its own.
+/// A host tensor like a device tensor, with its own elements.
 Tensor host_values(const Tensor& like, float scale) {
     std::vector<float> values(like.logical_volume());
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -28,7 +28,7 @@ Tensor host_values(const Tensor& like, float scale) {
     return Tensor::from_span(ttsl::Span<const float>(values), like.tensor_spec());
 }
 
-/// The trace of what `run` gives the device.
+/// The trace of the device commands of `run`.
 template <typename Run>
 ttnn::MeshTraceId captured(const Run& run) {
     const auto id = trace::begin_trace_capture(device(), std::nullopt);
@@ -119,7 +119,7 @@ void test_what_a_capture_refuses() {
     expect_refused([&] { (void)input.to_vector<float>(); },
                    "Reads are not supported during trace capture");
     expect_refused([&] { (void)input.cpu(); }, "Reads are not supported during trace capture");
-    // The kernels of a call that was not made before would have to be sent.
+    // The kernels of an operation that was not called before would have to be sent.
     expect_refused([&] { ttnn::sigmoid(input); }, "Writes are not supported during trace capture");
     ttnn::relu(input);
     expect_refused(

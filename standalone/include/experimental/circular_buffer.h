@@ -8,7 +8,7 @@
 
 namespace experimental {
 
-/// A circular buffer by its index.
+/// A circular buffer, identified by its index.
 class CircularBuffer {
   public:
     enum class AddrSelector { WRITE_PTR, READ_PTR };
@@ -98,7 +98,7 @@ struct noc_traits_t<CircularBuffer> {
     }
 };
 
-/// A circular buffer whose read or write pointer is meant, whichever end of a transfer it is.
+/// A circular buffer's read or write pointer as either end of a transfer.
 template <CircularBuffer::AddrSelector AddrSel>
 struct CircularBufferView {
     const CircularBuffer& cb;

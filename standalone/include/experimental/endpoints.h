@@ -4,15 +4,15 @@
 
 namespace experimental {
 
-/// A core by its coordinates.
+/// A core, identified by its coordinates.
 struct UnicastEndpoint {};
 
-/// A rectangle of cores by the coordinates of its corners.
+/// A rectangle of cores, identified by its corners.
 struct MulticastEndpoint {};
 
 enum AllocatorBankType { L1, DRAM };
 
-/// A bank by its index.
+/// A bank, identified by its index.
 template <AllocatorBankType bank_type>
 struct AllocatorBank {};
 

@@ -4,14 +4,14 @@
 
 namespace experimental {
 
-/// How an object is the source or the destination of a transfer; specialised for each kind of
+/// Traits of an object as source and destination of a transfer; specialised for each kind of
 /// object.
 template <typename T>
 struct noc_traits_t {
     static_assert(sizeof(T) == 0, "NoC transactions are not supported for this type");
 };
 
-/// One of the two NoCs, by default the one that the kernel was given.
+/// One of the two NoCs, by default the one that the kernel is configured with.
 class Noc {
   public:
     enum class AddressType { NOC, LOCAL_L1 };
@@ -113,7 +113,7 @@ class Noc {
             size_bytes, num_dsts, mcast_mode == McastMode::INCLUDE_SRC, noc_id_, here);
     }
 
-    /// Writes a word that travels in the packet itself.
+    /// Writes a word inline: it travels in the packet itself.
     template <TxnIdMode txn_id_mode = TxnIdMode::DISABLED,
               InlineWriteDst dst_type = InlineWriteDst::DEFAULT,
               ResponseMode response_mode = ResponseMode::NON_POSTED, typename Dst>

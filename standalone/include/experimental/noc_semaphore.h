@@ -4,7 +4,7 @@
 
 namespace experimental {
 
-/// A semaphore of this core, and of others that have it under the same id.
+/// A semaphore of this core, and the semaphores with the same id on other cores.
 template <ProgrammableCoreType core_type = ProgrammableCoreType::TENSIX>
 class Semaphore {
   public:

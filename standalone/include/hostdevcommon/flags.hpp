@@ -2,7 +2,7 @@
 
 #include <type_traits>
 
-/// A set of flags that an enumeration names; each value of it is one bit.
+/// A set of flags of an enumeration, each value of which is one bit.
 template <typename E>
 class Flags {
   public:

@@ -4,7 +4,7 @@
 
 namespace tt {
 
-/// Indices of circular buffers. How many a core has depends on the architecture.
+/// Indices of circular buffers. Their number on a core depends on the architecture.
 enum CBIndex : std::uint8_t {
     c_0 = 0,
     c_1 = 1,
@@ -72,7 +72,7 @@ enum CBIndex : std::uint8_t {
     c_63 = 63,
 };
 
-/// The names from when each index had a role; deprecated.
+/// Deprecated names, from when each index had a fixed role.
 enum CB : std::uint8_t {
     c_in0 = 0,
     c_in1 = 1,

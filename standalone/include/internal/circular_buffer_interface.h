@@ -5,8 +5,8 @@
 #include "tt-metalium/circular_buffer_constants.h"
 #include "ttcodegen/device/processor.hpp"
 
-/// A circular buffer of the core as its firmware keeps it. Compute kernels count memory in units of
-/// 16 bytes, data movement kernels in bytes.
+/// The firmware's state of a core's circular buffer. Compute kernels count memory in units of 16
+/// bytes, data movement kernels in bytes.
 struct LocalCBInterface {
     std::uint32_t fifo_size;
     std::uint32_t fifo_limit;
@@ -25,8 +25,8 @@ constexpr std::uint32_t cb_addr_shift = CIRCULAR_BUFFER_COMPUTE_ADDR_SHIFT;
 constexpr std::uint32_t cb_addr_shift = 0;
 #endif
 
-/// A view of the buffer at this moment; changing it changes nothing.
-/// @throws what `fail` throws, if the core has no such circular buffer.
+/// A snapshot of the buffer's state; writes to it have no effect.
+/// @throws the error of `fail`, if the core has no such circular buffer.
 inline LocalCBInterface& get_local_cb_interface(
     std::uint32_t cb_id,
     ttcodegen::device::Location here = ttcodegen::device::Location::current()) {

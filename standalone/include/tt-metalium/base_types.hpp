@@ -4,7 +4,7 @@
 
 namespace tt::tt_metal {
 
-/// How many passes of the multiplier a product gets.
+/// The number of passes of the multiplier in a matrix engine operation.
 enum class MathFidelity : std::uint8_t {
     LoFi = 0,
     HiFi2 = 2,

@@ -23,7 +23,7 @@ namespace tt::tt_metal {
 
 class IDevice;
 
-/// Which cores hold a sharded tensor, and the height and width of one shard in elements.
+/// The cores of a sharded tensor, and the height and width of one shard in elements.
 struct ShardSpec {
     CoreRangeSet grid;
     std::array<std::uint32_t, 2> shape;
@@ -88,7 +88,7 @@ struct ShardedBufferConfig {
     ShardSpecBuffer shard_parameters;
 };
 
-/// How a buffer is sharded, if it is.
+/// The sharding of a buffer, if it is sharded.
 class BufferShardingArgs {
   public:
     BufferShardingArgs() = default;
@@ -133,20 +133,20 @@ struct BufferRegion {
     BufferRegion(DeviceAddr offset, DeviceAddr size) : offset(offset), size(size) {}
 };
 
-/// Memory of a device: pages that are interleaved over its banks, or shards on cores.
+/// Device memory: pages that are interleaved over banks, or shards on cores.
 class Buffer final : public std::enable_shared_from_this<Buffer> {
     struct Private {
         explicit Private() = default;
     };
 
   public:
-    /// @throws std::runtime_error if pages do not divide the size, or there is no room.
+    /// @throws std::runtime_error if pages do not divide the size, or memory is exhausted.
     static std::shared_ptr<Buffer> create(IDevice* device, DeviceAddr size, DeviceAddr page_size,
                                           BufferType buffer_type,
                                           const BufferShardingArgs& sharding_args = std::nullopt,
                                           std::optional<bool> bottom_up = std::nullopt,
                                           std::optional<SubDeviceId> sub_device_id = std::nullopt);
-    /// At an address of the caller's choice.
+    /// Creates a buffer at a given address.
     static std::shared_ptr<Buffer> create(IDevice* device, DeviceAddr address, DeviceAddr size,
                                           DeviceAddr page_size, BufferType buffer_type,
                                           const BufferShardingArgs& sharding_args = std::nullopt,
@@ -162,7 +162,7 @@ class Buffer final : public std::enable_shared_from_this<Buffer> {
     IDevice* device() const { return device_; }
     DeviceAddr size() const { return size_; }
     bool is_allocated() const;
-    /// The same in all banks.
+    /// The address, the same in all banks.
     std::uint32_t address() const;
     DeviceAddr page_size() const;
     std::uint32_t num_pages() const;
@@ -194,7 +194,7 @@ class Buffer final : public std::enable_shared_from_this<Buffer> {
     void deallocate();
 
     IDevice* const device_;
-    /// Gone when the device is closed, and the buffer's memory with it.
+    /// Expires when the device is closed, which frees the buffer's memory.
     std::weak_ptr<ttcodegen::device::EmulatedDevice> emulated_;
     const DeviceAddr size_;
     const DeviceAddr page_size_;
@@ -208,7 +208,7 @@ class Buffer final : public std::enable_shared_from_this<Buffer> {
     bool allocated_ = false;
 };
 
-/// Where the pages of a sharded buffer are.
+/// The mapping of the pages of a sharded buffer to cores.
 UncompressedBufferPageMapping generate_buffer_page_mapping(const Buffer& buffer);
 
 }  // namespace tt::tt_metal

@@ -19,7 +19,7 @@ UncompressedBufferPageMapping compute_page_mapping(const Shape& tensor_shape,
 
 }  // namespace detail
 
-/// How the pages of a sharded buffer are dealt out to cores, shard by shard.
+/// The assignment of the pages of a sharded buffer to cores, shard by shard.
 class BufferDistributionSpec {
   public:
     static BufferDistributionSpec from_shard_spec(

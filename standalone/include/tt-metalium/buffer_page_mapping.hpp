@@ -7,7 +7,7 @@
 
 namespace tt::tt_metal {
 
-/// Which page of the host is at each position of each core of a sharded buffer.
+/// The host page at each position of each core of a sharded buffer.
 struct UncompressedBufferPageMapping {
     static constexpr std::uint32_t PADDING = UINT32_MAX;
 

@@ -14,7 +14,7 @@ using CBHandle = std::uintptr_t;
 
 class CircularBufferImpl;
 
-/// A circular buffer of a program, to look at.
+/// A read-only view of a program's circular buffer.
 class CircularBuffer {
   public:
     explicit CircularBuffer(const CircularBufferImpl* impl);

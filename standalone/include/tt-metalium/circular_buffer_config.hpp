@@ -26,8 +26,8 @@ class CircularBufferConfig {
                          const std::map<std::uint8_t, tt::DataFormat>& data_format_spec,
                          const Buffer& buffer);
 
-    /// @throws std::runtime_error if `page_size` does not divide the total size, or the index was
-    /// not given a data format.
+    /// @throws std::runtime_error if `page_size` does not divide the total size, or the index has
+    /// no data format.
     CircularBufferConfig& set_page_size(std::uint8_t buffer_index, std::uint32_t page_size);
     CircularBufferConfig& set_total_size(std::uint32_t total_size);
     /// Places the circular buffer in an L1 buffer.
@@ -50,7 +50,7 @@ class CircularBufferConfig {
 
     const Buffer* shadow_global_buffer{nullptr};
 
-    /// Sets what belongs to one index; made by `index`.
+    /// Sets the properties of one index; created by `index`.
     class Builder {
       public:
         static Builder LocalBuilder(CircularBufferConfig& parent, std::uint8_t buffer_index);

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-/// The most of any architecture; Wormhole has 32.
+/// The maximum of all architectures; Wormhole has 32.
 constexpr static std::uint32_t NUM_CIRCULAR_BUFFERS = 64;
 
 /// Compute kernels count the memory of circular buffers in words of 16 bytes.

@@ -16,7 +16,7 @@ using CoreCoord = tt_xy_pair;
 
 class CoreRangeSet;
 
-/// A rectangle of cores; both corners belong to it.
+/// A rectangle of cores; both corners are inclusive.
 class CoreRange {
   public:
     CoreCoord start_coord;
@@ -47,7 +47,7 @@ constexpr bool operator<(const CoreRange& left, const CoreRange& right) {
            (left.start_coord == right.start_coord && left.end_coord < right.end_coord);
 }
 
-/// Rectangles of cores that do not overlap.
+/// A set of cores as disjoint rectangles.
 class CoreRangeSet {
   public:
     CoreRangeSet(ttsl::Span<const CoreRange> core_ranges);

@@ -12,7 +12,7 @@
 
 namespace tt::tt_metal {
 
-/// What a device can be asked; the part of the real interface that emitted code uses.
+/// Queries of a device; the part of the real interface that emitted code uses.
 class IDevice {
   public:
     IDevice() = default;
@@ -32,7 +32,7 @@ class IDevice {
     virtual std::uint8_t num_hw_cqs() const = 0;
     virtual int num_dram_channels() const = 0;
     virtual std::uint32_t dram_size_per_channel() const = 0;
-    /// Where the NoC has a core, which is what kernels need to reach it.
+    /// The NoC coordinates of logical cores, which kernels use as addresses.
     virtual std::vector<CoreCoord> worker_cores_from_logical_cores(
         const std::vector<CoreCoord>& logical_cores) const = 0;
     virtual CoreCoord virtual_core_from_logical_core(const CoreCoord& logical_coord,

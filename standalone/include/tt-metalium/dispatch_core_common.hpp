@@ -11,7 +11,7 @@ enum class DispatchCoreType : std::uint32_t { WORKER, ETH, COUNT };
 
 enum class DispatchCoreAxis { ROW, COL, COUNT };
 
-/// Which cores the runtime takes for dispatch.
+/// Selection of the cores that the runtime uses for dispatch.
 class DispatchCoreConfig {
   private:
     DispatchCoreType type_;

@@ -17,8 +17,8 @@
 namespace tt::tt_metal::distributed {
 
 /// Runs the programs of a workload.
-/// @throws std::runtime_error with the diagnosis if a kernel does not compile, fails, or waits in
-/// vain.
+/// @throws std::runtime_error with the diagnosis if a kernel does not compile, fails, or
+/// deadlocks.
 void EnqueueMeshWorkload(MeshCommandQueue& mesh_cq, MeshWorkload& mesh_workload, bool blocking);
 
 template <typename DType>
@@ -55,7 +55,7 @@ void EnqueueReadMeshBuffer(MeshCommandQueue& mesh_cq, std::vector<DType>& dst,
     mesh_cq.enqueue_read_mesh_buffer(dst.data(), mesh_buffer, blocking);
 }
 
-/// A trace that captures what a command queue is given from now on.
+/// Begins the capture of a command queue's commands as a trace.
 MeshTraceId BeginTraceCapture(MeshDevice* device, std::uint8_t cq_id);
 
 void Finish(MeshCommandQueue& mesh_cq, ttsl::Span<const SubDeviceId> sub_device_ids = {});

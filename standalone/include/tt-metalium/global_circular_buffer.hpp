@@ -2,8 +2,8 @@
 
 namespace tt::tt_metal::experimental {
 
-/// A circular buffer that feeds a program's cores from others. Programs name it only as an absent
-/// argument: the CPU backend offers no way to make one.
+/// A circular buffer that is filled by cores of other programs. Programs use it only as the type of
+/// an absent argument: the CPU backend cannot create one.
 class GlobalCircularBuffer {
   public:
     GlobalCircularBuffer() = delete;

@@ -11,8 +11,8 @@ namespace tt::tt_metal {
 
 class IDevice;
 
-/// A semaphore that lives as long as the host holds it, on all devices of a mesh: what kernels of
-/// other devices increment.
+/// A semaphore on all devices of a mesh, owned by the host object; kernels of other devices can
+/// increment it.
 class GlobalSemaphore {
   public:
     GlobalSemaphore(IDevice* device, const CoreRangeSet& cores, std::uint32_t initial_value,

@@ -28,10 +28,10 @@ std::size_t GetNumPCIeDevices();
 
 Program CreateProgram();
 
-/// Adds a kernel from a file. A relative path is looked for in the working directory, then in
+/// Adds a kernel from a file. A relative path is searched for in the working directory, then in
 /// TT_METAL_KERNEL_PATH, then in TT_METAL_RUNTIME_ROOT.
-/// @throws std::runtime_error if there is no such file, a core is not on the grid, or a kernel is
-/// on that processor of a core already.
+/// @throws std::runtime_error if there is no such file, a core is not on the grid, or that
+/// processor of a core already has a kernel.
 KernelHandle CreateKernel(Program& program, const std::string& file_name,
                           const std::variant<CoreCoord, CoreRange, CoreRangeSet>& core_spec,
                           const std::variant<DataMovementConfig, ComputeConfig>& config);
@@ -51,7 +51,7 @@ void UpdateDynamicCircularBufferAddress(Program& program, CBHandle cb_handle, co
 void UpdateDynamicCircularBufferAddressAndTotalSize(Program& program, CBHandle cb_handle,
                                                     const Buffer& buffer, std::uint32_t total_size);
 
-/// @return The semaphore's id, which kernels turn into an address with get_semaphore.
+/// @return The semaphore's id, which kernels convert to an address with get_semaphore.
 std::uint32_t CreateSemaphore(Program& program,
                               const std::variant<CoreRange, CoreRangeSet>& core_spec,
                               std::uint32_t initial_value);

@@ -52,7 +52,7 @@ struct DataMovementConfig {
     KernelBuildOptLevel opt_level = KernelBuildOptLevel::O2;
 };
 
-/// RISCV_1 on the NoC that suits reads from DRAM.
+/// RISCV_1 and the NoC preferred for reads from DRAM.
 struct ReaderDataMovementConfig : public DataMovementConfig {
     ReaderDataMovementConfig(std::vector<std::uint32_t> compile_args = {},
                              std::map<std::string, std::string> defines = {},
@@ -60,7 +60,7 @@ struct ReaderDataMovementConfig : public DataMovementConfig {
                              KernelBuildOptLevel opt_level = KernelBuildOptLevel::O2);
 };
 
-/// RISCV_0 on the NoC that suits writes to DRAM.
+/// RISCV_0 and the NoC preferred for writes to DRAM.
 struct WriterDataMovementConfig : public DataMovementConfig {
     WriterDataMovementConfig(std::vector<std::uint32_t> compile_args = {},
                              std::map<std::string, std::string> defines = {},
@@ -72,7 +72,7 @@ struct ComputeConfig {
     MathFidelity math_fidelity = MathFidelity::HiFi4;
     bool fp32_dest_acc_en = false;
     bool dst_full_sync_en = false;
-    /// By circular buffer index; empty means Default everywhere.
+    /// Indexed by circular buffer; empty means Default for all.
     std::vector<UnpackToDestMode> unpack_to_dest_mode;
     bool bfp8_pack_precise = false;
     bool math_approx_mode = false;

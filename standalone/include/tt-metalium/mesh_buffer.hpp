@@ -24,12 +24,12 @@ struct DeviceLocalBufferConfig {
     std::optional<SubDeviceId> sub_device_id = std::nullopt;
 };
 
-/// The same data on all devices; `size` in bytes of each.
+/// A replica of the data on each device; `size` is in bytes per device.
 struct ReplicatedBufferConfig {
     DeviceAddr size = 0;
 };
 
-/// A part of the data on each device.
+/// A shard of the data on each device.
 struct ShardedBufferConfig {
     DeviceAddr global_size = 0;
     Shape2D global_buffer_shape = {0, 0};
@@ -45,11 +45,11 @@ enum class MeshBufferLayout : std::uint8_t { REPLICATED, SHARDED };
 
 using MeshBufferConfig = std::variant<ReplicatedBufferConfig, ShardedBufferConfig>;
 
-/// A buffer on a mesh of devices, at the same address on each. The CPU backend has sharded mesh
-/// buffers on a single device only, where they have one shard.
+/// A buffer on a mesh of devices, at the same address on each. The CPU backend supports sharded
+/// mesh buffers on a single device only, as one shard.
 class MeshBuffer {
   public:
-    /// @throws std::runtime_error if pages do not divide the size, or there is no room.
+    /// @throws std::runtime_error if pages do not divide the size, or memory is exhausted.
     static std::shared_ptr<MeshBuffer> create(const MeshBufferConfig& mesh_buffer_config,
                                               const DeviceLocalBufferConfig& device_local_config,
                                               MeshDevice* mesh_device,

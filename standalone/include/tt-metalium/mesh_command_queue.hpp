@@ -16,7 +16,7 @@
 
 namespace tt::tt_metal::distributed {
 
-/// Data for, or from, one device of a mesh.
+/// A transfer of data to or from one device of a mesh.
 class ShardDataTransfer {
   public:
     explicit ShardDataTransfer(const MeshCoordinate& shard_coord) : shard_coord_(shard_coord) {}
@@ -44,7 +44,7 @@ class ShardDataTransfer {
     std::optional<BufferRegion> region_;
 };
 
-/// The order in which a device is given work. The CPU backend does each piece at once.
+/// A queue of commands of a device. The CPU backend executes each command immediately.
 class MeshCommandQueue {
   protected:
     MeshDevice* mesh_device_ = nullptr;

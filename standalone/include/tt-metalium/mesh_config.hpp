@@ -9,11 +9,11 @@ namespace tt::tt_metal::distributed {
 
 using ChipId = int;
 
-/// Which devices a mesh has.
+/// Selection of the devices of a mesh.
 class MeshDeviceConfig {
   public:
-    /// @param mesh_shape Rows and columns; those of the system if there are none.
-    /// @param offset Where the mesh begins in that of the system.
+    /// @param mesh_shape Rows and columns; by default those of the system.
+    /// @param offset The origin of the mesh in the mesh of the system.
     MeshDeviceConfig(const std::optional<MeshShape>& mesh_shape,
                      const std::optional<MeshCoordinate>& offset = std::nullopt,
                      const std::vector<ChipId>& physical_device_ids = {})

@@ -55,7 +55,7 @@ class MeshCoordinate {
     ttsl::SmallVector<std::uint32_t> value_;
 };
 
-/// A box of devices of a mesh; both corners belong to it.
+/// A box of devices of a mesh; both corners are inclusive.
 class MeshCoordinateRange {
   public:
     MeshCoordinateRange(const MeshCoordinate& start, const MeshCoordinate& end);

@@ -61,25 +61,25 @@ class MeshDevice : public IDevice, public std::enable_shared_from_this<MeshDevic
     std::size_t num_cols() const;
     tt_fabric::FabricNodeId get_fabric_node_id(const MeshCoordinate& coord) const;
 
-    /// @throws std::runtime_error if the device was made with fewer command queues.
+    /// @throws std::runtime_error if the device was created with fewer command queues.
     MeshCommandQueue& mesh_command_queue(std::optional<std::uint8_t> cq_id = std::nullopt) const;
 
     /// Begins a capture: until its end, workloads are recorded instead of run.
-    /// @throws std::runtime_error if the command queue captures already.
+    /// @throws std::runtime_error if the command queue is already capturing.
     MeshTraceId begin_mesh_trace(std::uint8_t cq_id);
-    /// The same for a trace of that name.
+    /// The same for a trace with a given id.
     void begin_mesh_trace(std::uint8_t cq_id, const MeshTraceId& trace_id);
-    /// @throws std::runtime_error if the command queue does not capture this trace, or it is larger
-    /// than the region that the device was opened with.
+    /// @throws std::runtime_error if the command queue does not capture this trace, or it exceeds
+    /// the trace region that the device was opened with.
     void end_mesh_trace(std::uint8_t cq_id, const MeshTraceId& trace_id);
-    /// Runs the workloads of a trace with the arguments that they had.
+    /// Replays the workloads of a trace with their captured arguments.
     /// @throws std::runtime_error if there is no such trace.
     void replay_mesh_trace(std::uint8_t cq_id, const MeshTraceId& trace_id, bool blocking);
     void release_mesh_trace(const MeshTraceId& trace_id);
-    /// Bytes that the traces of the device take.
+    /// The size in bytes of the device's traces.
     std::uint32_t get_trace_buffers_size() const;
 
-    /// A mesh of the shape that the configuration names; of one device if it names none.
+    /// A mesh of the configured shape; of one device if the configuration has none.
     /// @throws std::runtime_error if there are not as many devices.
     static std::shared_ptr<MeshDevice> create(
         const MeshDeviceConfig& config, std::size_t l1_small_size = DEFAULT_L1_SMALL_SIZE,

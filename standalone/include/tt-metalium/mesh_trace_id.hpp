@@ -6,7 +6,7 @@
 
 namespace tt::tt_metal::distributed {
 
-/// Names a trace of a mesh device.
+/// The id of a trace of a mesh device.
 using MeshTraceId = ttsl::StrongType<std::uint32_t, struct MeshTraceIdTag>;
 
 }  // namespace tt::tt_metal::distributed

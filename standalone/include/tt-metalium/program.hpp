@@ -19,7 +19,7 @@ using ProgramId = std::uint64_t;
 class Program {
   public:
     Program();
-    /// @throws std::runtime_error where one of the functions would that add parts to a program.
+    /// @throws std::runtime_error like the functions that add parts to a program.
     explicit Program(const ProgramDescriptor& descriptor);
     explicit Program(std::shared_ptr<detail::ProgramImpl> impl);
     ~Program() noexcept;

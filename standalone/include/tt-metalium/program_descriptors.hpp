@@ -19,7 +19,7 @@
 #include "tt_stl/small_vector.hpp"
 #include "umd/device/types/core_coordinates.hpp"
 
-// What a program is made of, described before there is one.
+// Declarative descriptions of programs.
 namespace tt::tt_metal {
 
 struct Tile;
@@ -43,7 +43,7 @@ struct TileDescriptor {
     }
 };
 
-/// One index of a circular buffer.
+/// The format of one index of a circular buffer.
 struct CBFormatDescriptor {
     std::uint8_t buffer_index = 0;
     tt::DataFormat data_format = tt::DataFormat::Float32;
@@ -60,7 +60,7 @@ struct CBDescriptor {
     FormatDescriptors format_descriptors;
     FormatDescriptors remote_format_descriptors;
 
-    /// The L1 buffer that it is in, if it has no memory of its own.
+    /// The L1 buffer that provides the memory, if it is not allocated for the circular buffer.
     Buffer* buffer = nullptr;
     std::uint32_t address_offset = 0;
     const experimental::GlobalCircularBuffer* global_circular_buffer = nullptr;
@@ -91,7 +91,7 @@ struct ComputeConfigDescriptor {
     bool math_approx_mode = false;
 };
 
-/// A run-time argument that is the address of a buffer.
+/// A runtime argument that is the address of a buffer.
 struct BufferBinding {
     CoreCoord core;
     std::uint32_t arg_idx;
@@ -134,7 +134,7 @@ struct KernelDescriptor {
     BufferBindings buffer_bindings;
     CommonBufferBindings common_buffer_bindings;
 
-    /// The run-time arguments of a core; a buffer is replaced by its address.
+    /// Sets the runtime arguments of a core; a buffer is replaced by its address.
     void emplace_runtime_args(const CoreCoord& core,
                               std::initializer_list<std::variant<std::uint32_t, Buffer*>> args);
     void emplace_runtime_args(const CoreCoord& core,
@@ -153,7 +153,7 @@ struct ProgramDescriptor {
     CBDescriptors cbs;
     std::optional<std::uint64_t> custom_program_hash;
 
-    /// The lowest id that no semaphore of this core has; nothing if all are taken.
+    /// The lowest unused semaphore id of the core; nothing if all are in use.
     std::optional<std::uint32_t> find_available_semaphore_id(const CoreCoord& core,
                                                              CoreType core_type) const;
 };

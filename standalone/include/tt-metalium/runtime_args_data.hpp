@@ -7,7 +7,7 @@
 
 namespace tt::tt_metal {
 
-/// Run-time arguments of a kernel, in place: what is changed here holds for the next run.
+/// Runtime arguments of a kernel, in place: writes apply to the next run.
 struct RuntimeArgsData {
     std::uint32_t* rt_args_data;
     std::size_t rt_args_count;

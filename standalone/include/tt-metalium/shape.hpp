@@ -10,7 +10,7 @@
 
 namespace tt::tt_metal {
 
-/// The sizes of a tensor, rank 0 to 8.
+/// The shape of a tensor, rank 0 to 8.
 class Shape final : protected ShapeBase {
   public:
     using ShapeBase::ShapeBase;

@@ -18,7 +18,7 @@ namespace detail {
 [[noreturn]] void normalized_index_out_of_range(std::int32_t index, std::int32_t full_size,
                                                 std::int32_t orig_size);
 
-/// Position of `index` in a container that holds `original_size` sizes after leading ones.
+/// Normalizes `index` for a container that holds `original_size` sizes after leading ones.
 inline std::int32_t normalized_index(std::int32_t index, std::size_t original_size,
                                      std::size_t container_size) {
     const auto rank = static_cast<std::int32_t>(original_size);
@@ -31,7 +31,7 @@ inline std::int32_t normalized_index(std::int32_t index, std::size_t original_si
 
 }  // namespace detail
 
-/// Sizes that take negative indices; ranks below 4 read ones before the first dimension.
+/// Sizes with negative indexing; ranks below 4 are extended with leading ones.
 class ShapeBase {
   public:
     using coord_type = std::uint32_t;

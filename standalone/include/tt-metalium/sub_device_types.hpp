@@ -6,7 +6,7 @@
 
 namespace tt::tt_metal {
 
-/// A part of a device's cores that runs programs of its own. The CPU backend has one, the device.
+/// A subset of a device's cores that runs its own programs. The CPU backend has one, the device.
 using SubDeviceId = ttsl::StrongType<std::uint8_t, struct SubDeviceIdTag>;
 
 }  // namespace tt::tt_metal

@@ -11,7 +11,7 @@
 
 namespace tt::tt_metal {
 
-/// The arguments from which a kernel makes a TensorAccessor for a buffer.
+/// The arguments from which a kernel constructs a TensorAccessor for a buffer.
 class TensorAccessorArgs {
   public:
     TensorAccessorArgs() = default;
@@ -35,7 +35,7 @@ class TensorAccessorArgs {
     static TensorAccessorArgs create_dram_interleaved();
     static TensorAccessorArgs create_l1_interleaved();
 
-    /// @throws std::runtime_error if some of the arguments come at run time.
+    /// @throws std::runtime_error if some of the arguments are passed at run time.
     void append_to(std::vector<std::uint32_t>& compile_time_args) const;
     void append_to(std::vector<std::uint32_t>& compile_time_args,
                    std::vector<std::uint32_t>& common_runtime_args) const;

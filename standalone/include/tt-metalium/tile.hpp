@@ -9,7 +9,7 @@
 
 namespace tt::tt_metal {
 
-/// The shape of a tile; 32x32 with four 16x16 faces unless said otherwise.
+/// The shape of a tile; by default 32x32 with four 16x16 faces.
 struct Tile {
     Tile(std::array<std::uint32_t, 2> tile_shape = {constants::TILE_HEIGHT, constants::TILE_WIDTH},
          bool transpose_tile = false);
@@ -24,7 +24,7 @@ struct Tile {
     bool get_transpose_within_face() const { return transpose_within_face; }
     bool get_transpose_of_faces() const { return transpose_of_faces; }
 
-    /// Bytes of one tile of `format`.
+    /// The size of a tile of `format` in bytes.
     std::uint32_t get_tile_size(const DataFormat& format) const;
 
     bool operator==(const Tile& other) const;

@@ -15,7 +15,7 @@ enum class TensorLayoutType {
 
 using PhysicalSize = std::array<std::uint32_t, 2>;
 
-/// Matrices of `shape` one after another, from one layout to another.
+/// Converts consecutive matrices of `shape` from one layout to another.
 /// @throws std::runtime_error if tiles do not divide the shape.
 template <typename T>
 std::vector<T> convert_layout(tt::stl::Span<const T> inp, const PhysicalSize& shape,
@@ -24,13 +24,13 @@ std::vector<T> convert_layout(tt::stl::Span<const T> inp, const PhysicalSize& sh
                               std::optional<PhysicalSize> face_shape = std::nullopt,
                               bool transpose_within_face = false, bool transpose_of_faces = false);
 
-/// Rows of an `m` x `n` matrix to 32x32 tiles with rows of elements, and back.
+/// Tilizes an `m` x `n` matrix as 32x32 tiles with row-major elements, and back.
 template <typename T>
 std::vector<T> tilize_swizzled(const std::vector<T>& input, std::uint32_t m, std::uint32_t n);
 template <typename T>
 std::vector<T> untilize_swizzled(const std::vector<T>& input, std::uint32_t m, std::uint32_t n);
 
-/// Rows of an `m` x `n` matrix to 32x32 tiles of four 16x16 faces, as the device has them, and
+/// Tilizes an `m` x `n` matrix as 32x32 tiles of four 16x16 faces, the layout of the device, and
 /// back.
 template <typename T>
 std::vector<T> tilize_nfaces(const std::vector<T>& input, std::uint32_t m, std::uint32_t n);

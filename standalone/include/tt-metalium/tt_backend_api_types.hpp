@@ -35,8 +35,8 @@ enum class DataFormat : std::uint8_t {
 };
 
 #ifndef KERNEL_BUILD
-/// Bytes of an element.
-/// @throws std::invalid_argument if elements share bytes.
+/// The size of an element in bytes.
+/// @throws std::invalid_argument if elements have no whole number of bytes.
 constexpr static std::uint32_t datum_size(const DataFormat& format) {
     switch (format) {
         case DataFormat::Fp8_e4m3:
@@ -61,7 +61,7 @@ constexpr static std::uint32_t datum_size(const DataFormat& format) {
     }
 }
 
-/// Bytes of a tile of 32x32 elements; block floats have an exponent for each 16 elements.
+/// The size in bytes of a 32x32 tile; block floats have an exponent for each 16 elements.
 /// @throws std::invalid_argument if the format has no tiles.
 constexpr static std::uint32_t tile_size(const DataFormat& format) {
     switch (format) {

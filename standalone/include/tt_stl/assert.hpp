@@ -18,7 +18,7 @@ std::string format_message(std::string_view format, std::initializer_list<std::s
 /// Throws std::runtime_error; `kind` is TT_FATAL or TT_THROW.
 [[noreturn]] void throw_failure(const char* kind, const std::string& message);
 
-/// The text of one message argument; types of tt-metal provide `describe` next to themselves.
+/// Formats one message argument; types of tt-metal provide an overload of `describe`.
 template <typename T>
 std::string text_of(const T& value) {
     if constexpr (std::is_convertible_v<const T&, std::string_view>) {

@@ -7,7 +7,7 @@
 
 namespace ttsl {
 
-/// A reference that may be absent; never owns what it refers to.
+/// A reference that may be absent; never owns its target.
 template <typename T>
 class optional_reference {
   public:

@@ -16,8 +16,8 @@ static constexpr std::size_t SMALL_VECTOR_SIZE = 8;
 
 /// A vector that keeps up to `PREALLOCATED_SIZE` elements inside the object.
 ///
-/// Only what shapes, dimension lists and padding specifications need: elements are trivially
-/// copyable, so growing and copying are plain byte copies.
+/// Limited to the needs of shapes, dimension lists and padding specifications: elements are
+/// trivially copyable, so growing and copying are plain byte copies.
 template <typename T, std::size_t PREALLOCATED_SIZE = SMALL_VECTOR_SIZE>
 struct SmallVector {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -196,7 +196,7 @@ struct SmallVector {
     size_type capacity_ = PREALLOCATED_SIZE;
 };
 
-/// Of elements that are more than their bytes, which no shape has: a vector.
+/// The specialisation for elements that are not trivially copyable, which no shape has: a vector.
 template <typename T, std::size_t PREALLOCATED_SIZE>
     requires(!std::is_trivially_copyable_v<T>)
 struct SmallVector<T, PREALLOCATED_SIZE> : public std::vector<T> {

@@ -5,7 +5,7 @@
 
 namespace ttsl {
 
-/// The release's spelling of std::span; it shows as std::span in mangled names.
+/// The release's alias of std::span; mangled names contain std::span.
 template <typename T, std::size_t Extent = std::dynamic_extent>
 using Span = std::span<T, Extent>;
 

@@ -5,7 +5,7 @@
 
 namespace ttsl {
 
-/// A value whose type cannot be mixed up with another one of the same representation.
+/// A value whose type is distinct from others with the same representation.
 template <typename T, typename Tag = decltype([]() {})>
 class StrongType {
   public:

@@ -22,7 +22,7 @@ using tt::tt_metal::MemoryConfig;
 using tt::tt_metal::ShardOrientation;
 using tt::tt_metal::TensorMemoryLayout;
 
-// Not `inline`, as in the release: the objects of each translation unit are its own.
+// Not `inline`, as in the release: each translation unit has its own objects.
 static const auto DRAM_MEMORY_CONFIG =
     MemoryConfig{TensorMemoryLayout::INTERLEAVED, BufferType::DRAM};
 static const auto L1_MEMORY_CONFIG = MemoryConfig{TensorMemoryLayout::INTERLEAVED, BufferType::L1};

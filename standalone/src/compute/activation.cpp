@@ -15,7 +15,7 @@ struct NamedActivation {
     std::optional<float> parameter;
 };
 
-// The names that fused activations go by in ttnn.
+// The names of fused activations in ttnn.
 constexpr std::array kNamedActivations{
     NamedActivation{"relu", UnaryOpType::RELU, {}},
     NamedActivation{"relu6", UnaryOpType::RELU6, {}},

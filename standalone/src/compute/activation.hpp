@@ -12,7 +12,7 @@ namespace ttcodegen::cpu {
 using ttnn::operations::unary::UnaryOpType;
 using ttnn::operations::unary::UnaryWithParam;
 
-/// The activation of this name; refuses the others with "Unknown unary op: <name>".
+/// The activation of a name; refuses unknown ones with "Unknown unary op: <name>".
 UnaryWithParam activation_of_name(const std::string& name);
 
 /// Applies an activation to floats in place; refuses an operation that cannot be fused.

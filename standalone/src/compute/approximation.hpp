@@ -1,7 +1,7 @@
 #pragma once
 
-// Functions of the vector engine as the kernels of tt-metal 0.70.1 compute them, where that is less
-// exact than a float. Source: ckernel_sfpu_exp.h and ckernel_sfpu_rsqrt_compat.h of tt-llk.
+// Functions of the vector engine as computed by the kernels of tt-metal 0.70.1, where these are
+// less accurate than float. Source: ckernel_sfpu_exp.h and ckernel_sfpu_rsqrt_compat.h of tt-llk.
 
 #include <algorithm>
 #include <bit>
@@ -11,8 +11,8 @@
 
 namespace ttcodegen::cpu {
 
-/// e^x of the approximate mode: a straight line between powers of two, in steps of 2^-8 of them.
-/// What is below -88.5 counts as that.
+/// e^x in approximate mode: linear interpolation between powers of two, in steps of 2^-8. Arguments
+/// are clamped at -88.5.
 inline float fast_exponential(float x) {
     constexpr float steps = 256.0F * 1.4426950408889634F;
     constexpr float bias = 32500.818359375F;  // 127 * 2^8, less what halves the largest error
@@ -24,8 +24,8 @@ inline float fast_exponential(float x) {
     return std::bit_cast<float>(static_cast<std::uint32_t>(clamped + 0.5F) << 15);
 }
 
-/// 1/x of positive numbers by Newton's iteration: one step of it (within 4 %) where it may be an
-/// approximation, two (within 0.15 %) elsewhere.
+/// 1/x of positive numbers by Newton's method: one step (within 4 %) if it may be approximate, two
+/// (within 0.15 %) otherwise.
 inline float iterated_reciprocal(float x, const Arithmetic& arithmetic) {
     constexpr float guess = 1.442695F;
     constexpr std::uint32_t mantissa = 0x007fffff;

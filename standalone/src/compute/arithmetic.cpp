@@ -9,13 +9,13 @@ namespace {
 
 constexpr int kTf32Bits = 10;
 constexpr int kBfloat16Bits = 7;
-// Passes of the multiplier take 4 + 5 bits of source A and 6 + 4 of source B; the last bit of TF32
-// in source A is part of no pass.
+// A pass of the multiplier covers 4 + 5 bits of source A and 6 + 4 of source B; the last bit of
+// TF32 in source A is in no pass.
 constexpr int kBothPassesOfA = 9;
 
 enum class Wide : std::uint8_t { ALWAYS, NEVER, OPERANDS, RESULT };
 
-/// In how many passes is multiplied; EXACT leaves it to the architecture.
+/// The number of multiplier passes; EXACT depends on the architecture.
 enum class Fidelity : std::uint8_t { LoFi, HiFi2, HiFi3, HiFi4, EXACT };
 
 struct Row {

@@ -1,7 +1,7 @@
 #pragma once
 
-// How exactly the engines of a core compute: what a compute kernel configuration leaves of operands
-// and sums. Source: SrcASrcB.md and MVMUL.md of tenstorrent/tt-isa-documentation.
+// Precision of a core's engines: operands and sums under a compute kernel config. Source:
+// SrcASrcB.md and MVMUL.md of tenstorrent/tt-isa-documentation.
 
 #include <array>
 #include <bit>
@@ -18,17 +18,17 @@ namespace ttcodegen::cpu {
 using tt::tt_metal::MathFidelity;
 using ttnn::DeviceComputeKernelConfig;
 
-/// Keeps sign, exponent and the first bits of the mantissa of numbers.
+/// Truncates mantissas: keeps sign, exponent and leading bits.
 class MantissaCut {
   public:
-    /// `bits` are those after the leading one; 23 keep a float as it is.
+    /// `bits` counts the bits after the leading one; 23 keep a float unchanged.
     explicit constexpr MantissaCut(int bits = 23)
         : mask_(~((std::uint32_t{1} << (23 - bits)) - 1)) {}
 
     float operator()(float value) const {
         return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & mask_);
     }
-    /// Of a bfloat16 by its bits.
+    /// The same for the bits of a bfloat16.
     std::uint16_t operator()(std::uint16_t value) const {
         return static_cast<std::uint16_t>(value & mask_ >> 16);
     }
@@ -38,23 +38,23 @@ class MantissaCut {
     std::uint32_t mask_;
 };
 
-/// Bits that the first pass of the multiplier takes of source A and source B.
+/// Mantissa bits of source A and source B in the first pass of the multiplier.
 inline constexpr int kFirstPassOfA = 4;
 inline constexpr int kFirstPassOfB = 6;
 
-/// What is left of numbers in the engines.
+/// Precision of operands and results in the engines.
 struct Arithmetic {
     /// Mantissa bits of a float in a source register: TF32, or bfloat16 where sums have 16 bits.
     int source_bits = 23;
-    /// Mantissa bits that are multiplied of source B, the first operand of a product of matrices.
+    /// Multiplied mantissa bits of source B, the first operand of a matmul.
     int first_bits = 23;
-    /// Mantissa bits that are multiplied of source A, the second one; what is reduced is there too.
+    /// Multiplied mantissa bits of source A, the second operand, and the operand of reductions.
     int second_bits = 23;
-    /// Whether a sum is rounded to bfloat16 whenever a tile was added to it.
+    /// Sums are rounded to bfloat16 whenever a tile is accumulated.
     bool narrow_sums = false;
-    /// Whether exponentials and reciprocals are approximations.
+    /// Exponentials and reciprocals are approximations.
     bool approximate = false;
-    /// Whether what the first pass leaves of either operand is not multiplied with each other.
+    /// The product of the bits that the first pass omits of both operands is dropped.
     bool drops_low_product = false;
 
     static Arithmetic of(const DeviceComputeKernelConfig& config);
@@ -72,11 +72,11 @@ struct Arithmetic {
         return left * right - (left - MantissaCut(kFirstPassOfA)(left)) *
                                   (right - MantissaCut(kFirstPassOfB)(right));
     }
-    /// A number on its way through the destination registers.
+    /// A number as stored in the destination registers.
     float in_destination(float value) const { return narrow_sums ? round_to_bf16(value) : value; }
 };
 
-/// What calls get that pass no configuration. The numpy run has the same table
+/// Defaults of calls without a compute kernel config. The numpy run uses the same table
 /// (ttcodegen/dialects/operations/arithmetic.py).
 enum class ComputeDefault : std::uint8_t {
 #define TTCODEGEN_COMPUTE_DEFAULT(name, fidelity, approximate, wide) name,
@@ -84,8 +84,8 @@ enum class ComputeDefault : std::uint8_t {
 #undef TTCODEGEN_COMPUTE_DEFAULT
 };
 
-/// The arithmetic of a call with these operands on the default architecture. `passed` is the
-/// configuration it was given.
+/// The arithmetic of a call with these operands on the default architecture. `passed` is the call's
+/// compute kernel config.
 Arithmetic arithmetic_of(const std::optional<DeviceComputeKernelConfig>& passed, ComputeDefault row,
                          std::span<const DataType> operands, bool result_is_float32);
 

@@ -9,16 +9,16 @@
 namespace ttcodegen::cpu {
 namespace {
 
-/// Queries that are attended at a time; their scores stay in the cache.
+/// Queries in a block, whose scores stay in the cache.
 constexpr std::int64_t kBlockQueries = 64;
 
-/// How many of `count` keys the queries [first, first + rows) of a group may see.
+/// The number of the `count` keys that queries [first, first + rows) of a group attend to.
 std::int64_t visible_keys(const Attention& attention, std::int64_t first, std::int64_t rows,
                           std::int64_t count) {
     if (!attention.causal_from) {
         return count;
     }
-    // Rows go through all queries of one head after the other.
+    // Rows are ordered by head, then by query.
     const std::int64_t last = first % attention.queries + rows - 1;
     const std::int64_t query = std::min(last, attention.queries - 1);
     constexpr std::int64_t unit = 32;  // keeps products in whole tiles and pairs
@@ -26,7 +26,7 @@ std::int64_t visible_keys(const Attention& attention, std::int64_t first, std::i
     return std::clamp<std::int64_t>((keys + unit - 1) / unit * unit, 0, count);
 }
 
-/// Elements of one user and head, one position after the other; gathered where they are paged.
+/// Rows of one user and head, ordered by position; gathered from pages in paged caches.
 class CacheRows {
   public:
     CacheRows(const Tensor& cache, const CacheLayout& layout, std::int64_t width, std::int64_t user,
@@ -69,7 +69,7 @@ class CacheRows {
     std::vector<std::byte> gathered_;
 };
 
-/// Rows of `tensor` from element `offset` on, as a left operand.
+/// Rows of `tensor`, starting at element `offset`, as a left operand.
 template <typename Element>
 LeftOperand<Element> rows_of(const Tensor& tensor, std::int64_t offset, std::int64_t width,
                              MantissaCut cut) {
@@ -80,7 +80,7 @@ LeftOperand<Element> rows_of(const Tensor& tensor, std::int64_t offset, std::int
     return left_operand<Element>(elements<float>(tensor).data() + offset, strides, cut);
 }
 
-/// All queries of the heads that share one head of the cache.
+/// All queries of the heads that share a KV head.
 template <typename Element>
 void attend_group(const Tensor& queries, const Tensor& keys, const Tensor& values,
                   const Attention& attention, const Arithmetic& arithmetic,

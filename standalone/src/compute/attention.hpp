@@ -1,6 +1,6 @@
 #pragma once
 
-// softmax(Q K^T) V for many users and heads, on the matrix product of this backend.
+// softmax(Q K^T) V for batches of users and heads, on the matmul of this backend.
 
 #include <cstdint>
 #include <functional>
@@ -12,8 +12,8 @@
 
 namespace ttcodegen::cpu {
 
-/// The layout of the keys or values of a user: (users, heads, positions, width), or, with page
-/// numbers, in blocks (pages, heads, positions of a page, width).
+/// The layout of keys or values: (users, heads, positions, width), or, if paged, blocks (pages,
+/// heads, positions of a page, width).
 struct CacheLayout {
     std::int64_t heads = 1;
     std::int64_t positions = 1;
@@ -25,22 +25,22 @@ struct CacheLayout {
 struct Attention {
     std::int64_t users = 1;
     std::int64_t query_heads = 1;
-    /// Queries of each user and head.
+    /// Queries per user and head.
     std::int64_t queries = 1;
     std::int64_t width = 1;
     CacheLayout cache;
-    /// How many keys each user has; none makes the user's output zero.
+    /// Number of keys of each user; with 0 the user's output is zero.
     std::vector<std::int64_t> keys;
-    /// Where set, query q sees no key after `causal_from` + q: what is hidden is not computed.
+    /// Causal offset: query q sees keys up to `causal_from` + q; hidden ones are not computed.
     std::optional<std::int64_t> causal_from = std::nullopt;
 };
 
-/// Turns the dot products of one query with `count` keys into weights, in place; gives what the sum
-/// of the weighted values is multiplied with.
+/// Converts the dot products of one query with `count` keys to weights, in place; returns the
+/// factor of the weighted sum of the values.
 using ScoreFunction = std::function<float(std::int64_t user, std::int64_t head, std::int64_t query,
                                           float* scores, std::size_t count)>;
 
-/// Attends from queries (users, heads, queries, width) to `keys` and `values`; `output` has the
+/// Attention of queries (users, heads, queries, width) over `keys` and `values`; `output` has the
 /// shape of the queries.
 void attend(const Tensor& queries, const Tensor& keys, const Tensor& values,
             const Attention& attention, const Arithmetic& arithmetic, const ScoreFunction& weigh,

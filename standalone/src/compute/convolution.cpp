@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kOutside = -1;
 
-/// The input that tap `tap` reads for output `output`, or kOutside.
+/// The input position of tap `tap` for output `output`, or kOutside.
 std::int64_t input_position(const ConvolutionAxis& axis, bool replicate, std::int64_t output,
                             std::int64_t tap) {
     const std::int64_t position = output * axis.stride - axis.padding + tap * axis.dilation;
@@ -25,11 +25,11 @@ std::int64_t input_position(const ConvolutionAxis& axis, bool replicate, std::in
     return position / axis.input_dilation;
 }
 
-/// Gathers rows of the left operand: for each output pixel its taps, each with the group's
+/// Gathers rows of the left operand (im2col): for each output pixel its taps, each with the group's
 /// channels.
 ///
-/// A line is what one row of the kernel reads: kernel width x channels elements, one run of the
-/// input where taps are neighbours.
+/// A line is the input of one row of the kernel: kernel width x channels elements, contiguous where
+/// taps are neighbours.
 template <typename Element, typename Source>
 class PixelGatherer {
   public:
@@ -124,7 +124,7 @@ class PixelGatherer {
     const bool lines_are_runs_;
 };
 
-/// Weights as one matrix (taps x input channels, output channels) for each group.
+/// Weights as one matrix (taps x input channels, output channels) per group.
 std::vector<float> weight_matrices(const Tensor& weights, const WeightStrides& strides,
                                    DataType dtype, const Convolution& convolution) {
     const FloatElements elements(weights);
@@ -198,7 +198,7 @@ struct DepthwiseWeights : Derived {
     std::vector<float> by_tap;
 };
 
-/// The weights of a depthwise convolution, tap by tap.
+/// The weights of a depthwise convolution, ordered by tap.
 std::shared_ptr<const DepthwiseWeights> depthwise_weights(const Tensor& weights,
                                                           const WeightStrides& strides,
                                                           DataType dtype,
@@ -217,7 +217,7 @@ std::shared_ptr<const DepthwiseWeights> depthwise_weights(const Tensor& weights,
     });
 }
 
-/// One input channel for each output channel: no product to speak of, so channels are the vectors.
+/// Depthwise convolution: not worth a matmul, so vectors run over channels.
 void convolve_depthwise(const Tensor& input, const Tensor& weights, const WeightStrides& strides,
                         DataType weights_dtype, const Convolution& convolution,
                         const Arithmetic& arithmetic, const ProductOutput& output) {

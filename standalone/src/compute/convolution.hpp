@@ -1,7 +1,7 @@
 #pragma once
 
-// Convolutions of channels-last pixels in up to three dimensions, as matrix products whose left
-// operand is gathered on the fly.
+// Convolutions of channels-last pixels in up to three dimensions, as matmuls whose left operand is
+// gathered on the fly.
 
 #include <array>
 #include <cstdint>
@@ -18,10 +18,10 @@ struct ConvolutionAxis {
     std::int64_t kernel = 1;
     std::int64_t stride = 1;
     std::int64_t dilation = 1;
-    /// Positions before the first input; negative ones are cut off.
+    /// Padding before the first input; negative padding crops.
     std::int64_t padding = 0;
-    /// Distance between inputs, with zeros between them: a transposed convolution's
-    /// stride.
+    /// Distance between inputs, with zeros between them: the stride of a transposed
+    /// convolution.
     std::int64_t input_dilation = 1;
 };
 
@@ -32,9 +32,9 @@ struct Convolution {
     std::int64_t in_channels = 1;
     std::int64_t out_channels = 1;
     std::int64_t groups = 1;
-    /// Whether the edge is repeated outside of the input, instead of zeros.
+    /// Pads with the edge of the input instead of zeros.
     bool replicate = false;
-    /// Channels that a pixel has in memory, more than `in_channels` where it is padded.
+    /// Channels of a pixel in memory, more than `in_channels` if it is padded.
     std::int64_t pixel_channels = in_channels;
 
     std::int64_t taps() const { return axes[0].kernel * axes[1].kernel * axes[2].kernel; }
@@ -44,7 +44,7 @@ struct Convolution {
     bool is_depthwise() const { return groups > 1 && group_in() == 1 && group_out() == 1; }
 };
 
-/// The layout of the weights of a convolution in memory, in elements.
+/// Strides of a convolution's weights in memory, in elements.
 struct WeightStrides {
     std::int64_t group = 0;
     std::int64_t out_channel = 0;
@@ -57,10 +57,10 @@ struct WeightStrides {
     std::int64_t block = 0;
 };
 
-/// Convolves and hands the sums to `output`, whose rows are pixels. Pixels are first operands of
-/// products, weights second ones.
+/// Convolves and stores the sums through `output`, whose rows are pixels. Pixels are the first
+/// operand of matmuls, weights the second one.
 ///
-/// Weights are rounded to `weights_dtype` and kept in packed form with their tensor.
+/// Weights are rounded to `weights_dtype` and cached in packed form with their tensor.
 void convolve(const Tensor& input, const Tensor& weights, const WeightStrides& strides,
               DataType weights_dtype, const Convolution& convolution, const Arithmetic& arithmetic,
               const ProductOutput& output);

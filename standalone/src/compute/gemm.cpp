@@ -18,7 +18,7 @@
 namespace ttcodegen::cpu {
 namespace {
 
-// The register tile: rows x (vectors * lanes) accumulators, leaving registers for one row of the
+// The register tile: rows x (vectors * lanes) accumulators, with registers left for one row of the
 // panel and a broadcast.
 #if defined(__AVX512F__)
 constexpr int kLanes = 16, kTileVectors = 2, kTileRows = 12;
@@ -37,7 +37,7 @@ using Words = std::uint32_t __attribute__((vector_size(kLanes * sizeof(float))))
 using UnalignedVector =
     float __attribute__((vector_size(kLanes * sizeof(float)), aligned(4), may_alias));
 
-// Depths that one instruction multiplies: bfloat16 come in pairs.
+// Depths per instruction: bfloat16 elements are multiplied in pairs.
 template <typename Element>
 constexpr std::int64_t kPairing = std::is_same_v<Element, float> ? 1 : 2;
 
@@ -47,10 +47,10 @@ constexpr std::int64_t kBlockRows = tt::round_up(128, kTileRows);
 constexpr std::int64_t kBlockColumns = 384 / kTileColumns * kTileColumns;
 template <typename Element>
 constexpr std::int64_t kBlockDepth = 1024 / static_cast<std::int64_t>(sizeof(Element));
-// Depths of a tile, after which sums of 16 bits are rounded; blocks begin with a tile.
+// Depth of a tile, after which sums of 16 bits are rounded; blocks begin at a tile.
 constexpr std::int64_t kTileDepth = 32;
 static_assert(kBlockDepth<float> % kTileDepth == 0);
-// Keeps rows of a left block out of each other's cache sets.
+// Padding that keeps the rows of a left block in different cache sets.
 constexpr std::int64_t kRowPadding = 16;
 
 inline void multiply_add(Vector (&sums)[kTileVectors], const float* left, const float* panel) {
@@ -76,8 +76,8 @@ inline void multiply_add(Vector (&sums)[kTileVectors], const Bfloat16Bits* left,
 }
 #endif
 
-/// Rounds to bfloat16, ties to even. What is added up is bfloat16 or a product of such numbers: no
-/// NaN among it has a mantissa that the carry could run through.
+/// Rounds to bfloat16, ties to even. The summands are bfloat16 or products of such numbers: no NaN
+/// among them has a mantissa that the carry could overflow.
 inline Vector rounded_to_bfloat16(Vector sums) {
     const Words bits = reinterpret_cast<Words>(sums);
     return reinterpret_cast<Vector>((bits + 0x7fffU + ((bits >> 16) & 1U)) & 0xffff0000U);
@@ -137,11 +137,11 @@ constexpr std::array<TileKernel<Element>, sizeof...(Index)> tile_kernels(
     return {&multiply_tile<Element, static_cast<int>(Index) + 1, Kept>...};
 }
 
-/// Kernels by number of rows - 1, so that no work is done for rows that are not there.
+/// Kernels indexed by number of rows - 1, so that partial blocks cost no extra work.
 template <typename Element, Sums Kept>
 constexpr auto kTileKernels = tile_kernels<Element, Kept>(std::make_index_sequence<kTileRows>{});
 
-/// Per-thread memory for blocks, kept between products.
+/// Per-thread memory for blocks, kept between matmuls.
 template <typename Element>
 struct Workspace {
     std::vector<Element> left;
@@ -153,8 +153,8 @@ struct Workspace {
     }
 };
 
-/// Calls `function(index)` for [0, count) over the thread pool, in ranges of at least so many
-/// indices that waking a thread pays: `work` is the number of elementary operations of one index.
+/// Calls `function(index)` for [0, count) on the thread pool, in ranges large enough to pay for
+/// waking a thread: `work` is the number of elementary operations of one index.
 template <typename Function>
 void for_each_index(std::int64_t count, std::int64_t work, const Function& function) {
     constexpr std::int64_t worthwhile = 1 << 17;
@@ -168,7 +168,7 @@ void for_each_index(std::int64_t count, std::int64_t work, const Function& funct
                  });
 }
 
-/// How a product is cut into independent blocks.
+/// Partition of a matmul into independent blocks.
 struct Blocking {
     std::int64_t rows;
     std::int64_t panels;
@@ -184,7 +184,7 @@ struct Blocking {
             blocking.depth =
                 right.padded_depth();  // one pass over each panel: memory is read in order
         }
-        // Too few blocks for the threads: cut columns first (cheap), then rows.
+        // With too few blocks for the threads, split columns first (cheap), then rows.
         const auto blocks = [&] {
             return batches * tt::div_up(rows, blocking.rows) *
                    tt::div_up(right.panels(), blocking.panels);
@@ -295,7 +295,7 @@ template <typename Source>
 void PackedMatrix<Element>::pack_panel(std::int64_t batch, std::int64_t panel, const Source* data,
                                        MatrixStrides strides, MantissaCut cut) {
     constexpr std::int64_t pairing = kPairing<Element>;
-    // Depths packed at a time: transposing them stays in the first-level cache.
+    // Depths packed at a time: the transposition stays in the first-level cache.
     constexpr std::int64_t chunk = 16;
     const std::int64_t first = panel * kTileColumns;
     const std::int64_t present = std::min(kTileColumns, columns_ - first);
@@ -395,7 +395,7 @@ void multiply(std::int64_t batches, std::int64_t rows, const LeftOperand<Element
         blocking.rows * blocking.panels * right.padded_depth();  // in steps of one vector
     for_each_index(batches * row_blocks * panel_blocks, work, [&](std::int64_t index) {
         const std::int64_t batch = index / (row_blocks * panel_blocks);
-        // Neighbouring indices share the panels, the larger operand as a rule.
+        // Neighbouring indices share panels, usually the larger operand.
         const std::int64_t row = index % row_blocks * blocking.rows;
         const std::int64_t panel = index / row_blocks % panel_blocks * blocking.panels;
         multiply_block(batch, row, std::min(blocking.rows, rows - row), panel,

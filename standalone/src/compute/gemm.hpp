@@ -10,11 +10,11 @@
 
 namespace ttcodegen::cpu {
 
-/// A bfloat16 by its bits: kernels want the raw 16 bits, not a class with arithmetic.
+/// The bits of a bfloat16: kernels need the raw 16 bits, not a class with arithmetic.
 using Bfloat16Bits = std::uint16_t;
 
-/// Element type in which products of bfloat16 (or narrower) operands are computed: bfloat16 pairs
-/// where the machine multiplies them directly, float elsewhere. Both accumulate in float.
+/// The element type of matmuls with bfloat16 (or narrower) operands: bfloat16 pairs if the machine
+/// multiplies them directly, else float. Both accumulate in float.
 #ifdef __AVX512BF16__
 using NarrowElement = Bfloat16Bits;
 #else
@@ -33,11 +33,11 @@ inline To convert_element(From value) {
     }
 }
 
-/// In what the sums of a product are kept: in float, or rounded to bfloat16 after every tile of the
-/// depth, as where destination registers have 16 bits.
+/// The precision of sums: float, or rounded to bfloat16 after every tile of the depth, as in 16-bit
+/// destination registers.
 enum class Sums : std::uint8_t { Float32, Bfloat16 };
 
-/// The sums that an arithmetic has.
+/// The precision of sums under an arithmetic.
 inline Sums sums_of(const Arithmetic& arithmetic) {
     return arithmetic.narrow_sums ? Sums::Bfloat16 : Sums::Float32;
 }
@@ -49,27 +49,27 @@ struct MatrixStrides {
     std::int64_t column = 1;
 };
 
-/// The right operand of a product, `batches` matrices of depth x columns, rearranged into column
-/// panels as wide as the register tile. Packing costs about as much as a product with one row, so
-/// packed constants are worth keeping.
+/// The right operand of a matmul, `batches` matrices of depth x columns, packed into column panels
+/// as wide as the register tile. Packing costs about as much as a matmul with one row, so packed
+/// constants are cached.
 template <typename Element>
 class PackedMatrix {
   public:
     PackedMatrix(std::int64_t batches, std::int64_t depth, std::int64_t columns);
 
-    /// Packs matrices with the given strides. Source is float or Bfloat16Bits;
-    /// `cut` is what is left of the elements.
+    /// Packs matrices with the given strides. Source is float or Bfloat16Bits; `cut` truncates the
+    /// elements.
     template <typename Source>
     static PackedMatrix pack(std::int64_t batches, std::int64_t depth, std::int64_t columns,
                              const Source* data, MatrixStrides strides, MantissaCut cut);
 
     /// Packs columns [first, first + columns) of one matrix on the calling thread, into memory that
-    /// the thread's next call uses again.
+    /// the thread's next call reuses.
     template <typename Source>
     static PackedMatrix pack_part(std::int64_t depth, std::int64_t first, std::int64_t columns,
                                   const Source* data, MatrixStrides strides, MantissaCut cut);
 
-    /// The first depths and columns, sharing the elements. `depth` is a multiple of 2.
+    /// The leading depths and columns, sharing the elements. `depth` is a multiple of 2.
     PackedMatrix leading(std::int64_t depth, std::int64_t columns) const;
 
     std::int64_t batches() const { return batches_; }
@@ -78,7 +78,7 @@ class PackedMatrix {
     std::int64_t padded_depth() const { return padded_depth_; }
     std::int64_t panels() const { return panels_; }
 
-    /// The panel holding columns [panel * width, (panel + 1) * width), from row `depth` on (a
+    /// The panel of columns [panel * width, (panel + 1) * width), starting at row `depth` (a
     /// multiple of the pairing).
     const Element* panel(std::int64_t batch, std::int64_t panel, std::int64_t depth) const;
 
@@ -102,39 +102,39 @@ class PackedMatrix {
 };
 
 /// Writes rows [row, row + rows) and depths [depth, depth + depths) of the left operand of batch
-/// `batch` to `out`, row after row at distance `stride`. Depths are within the operand; padding is
-/// the caller's business.
+/// `batch` to `out`, with a row stride of `stride`. Depths are within the operand; the caller
+/// handles padding.
 template <typename Element>
 using LeftOperand =
     std::function<void(std::int64_t batch, std::int64_t row, std::int64_t rows, std::int64_t depth,
                        std::int64_t depths, Element* out, std::int64_t stride)>;
 
-/// Takes a finished block of the product: rows [row, row + rows) x columns [column, column +
-/// columns). It may change the block. Blocks come from several threads and do not overlap.
+/// Consumes a finished block of the result: rows [row, row + rows) x columns [column, column +
+/// columns). It may modify the block. Blocks come from several threads and do not overlap.
 using BlockConsumer =
     std::function<void(std::int64_t batch, std::int64_t row, std::int64_t rows, std::int64_t column,
                        std::int64_t columns, float* block, std::int64_t stride)>;
 
-/// A left operand with the given strides. Source is float or Bfloat16Bits;
-/// `cut` is what is left of the elements.
+/// A left operand with the given strides. Source is float or Bfloat16Bits; `cut` truncates the
+/// elements.
 template <typename Element, typename Source>
 LeftOperand<Element> left_operand(const Source* data, MatrixStrides strides, MantissaCut cut);
 
-/// `batches` products of a (rows x depth) left operand with the packed right operand, block-wise
-/// over the thread pool. A right operand with one batch serves all batches.
+/// Batched matmul of a (rows x depth) left operand with the packed right operand, by blocks on the
+/// thread pool. A right operand with one batch serves all batches.
 template <typename Element>
 void multiply(std::int64_t batches, std::int64_t rows, const LeftOperand<Element>& left,
               const PackedMatrix<Element>& right, Sums sums, const BlockConsumer& consume);
 
-/// The product with a right operand that is used once: it is packed piece by piece, so that the
-/// pieces stay in the cache.
+/// Matmul with a right operand that is used once: it is packed in pieces, which stay in the
+/// cache.
 template <typename Element, typename Source>
 void multiply_unpacked(std::int64_t batches, std::int64_t rows, const LeftOperand<Element>& left,
                        std::int64_t right_batches, std::int64_t depth, std::int64_t columns,
                        const Source* right, MatrixStrides strides, MantissaCut cut, Sums sums,
                        const BlockConsumer& consume);
 
-/// The product with a packed operand on the calling thread only, for callers that are parallel
+/// Matmul with a packed operand on the calling thread only, for callers that are parallel
 /// themselves.
 template <typename Element>
 void multiply_serially(std::int64_t batch, std::int64_t rows, const LeftOperand<Element>& left,

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the products of tensors have in common: which element type to compute in, packed constant
-// operands kept with their storage, and the last step from float sums to a tensor.
+// Common parts of matmuls of tensors: the element type of the computation, packed constant operands
+// cached with their storage, and the epilogue from float sums to a tensor.
 
 #include <cstdint>
 #include <memory>
@@ -13,13 +13,13 @@
 
 namespace ttcodegen::cpu {
 
-/// Whether all values of the type are bfloat16 values too.
+/// Returns whether all values of the type are representable as bfloat16.
 constexpr bool fits_bfloat16(DataType dtype) {
     return dtype == DataType::BFLOAT16 || dtype == DataType::UINT8 || is_block(dtype);
 }
 
-/// Calls `function(pointer)` with the elements as `const Bfloat16Bits*` or, converted if need be,
-/// as `const float*`.
+/// Calls `function(pointer)` with the elements as `const Bfloat16Bits*` or, converted if needed, as
+/// `const float*`.
 template <typename Function>
 decltype(auto) visit_elements(const Tensor& tensor, const Function& function) {
     if (tensor.dtype() == DataType::BFLOAT16) {
@@ -34,31 +34,31 @@ constexpr std::uint64_t mix_key(std::uint64_t key, std::uint64_t value) {
     return (key ^ value) * 0x9e3779b97f4a7c15U + (value >> 7);
 }
 
-/// Whether this is the first use of a tensor as a weight. What is used once is an activation, and
-/// keeping a packed form of it would only take memory.
+/// Returns whether a tensor is used as a weight for the first time. A tensor that is used once is
+/// an activation, whose packed form would only take memory.
 inline bool is_first_use(const Tensor& tensor) { return buffer_of(tensor).weight_uses++ == 0; }
 
-/// What `make()` derives from a tensor's elements, kept with them from the second use on.
+/// Derives a form from a tensor's elements with `make()`, cached from the second use on.
 template <typename Form, typename Make>
 std::shared_ptr<const Form> derive(const Tensor& tensor, std::uint64_t key, const Make& make) {
     return is_first_use(tensor) ? make() : buffer_of(tensor).derived<Form>(key, make);
 }
 
-/// A packed right operand that can be kept with a buffer.
+/// A packed right operand that can be cached with a buffer.
 template <typename Element>
 struct PackedOperand : Derived {
     explicit PackedOperand(PackedMatrix<Element> matrix_) : matrix(std::move(matrix_)) {}
     PackedMatrix<Element> matrix;
 };
 
-/// What is left of the elements of `tensor`, as `batches` right operands of depth x columns stored
-/// with these strides; kept with its elements.
+/// The truncated elements of `tensor`, as `batches` right operands of depth x columns with these
+/// strides; cached with its elements.
 template <typename Element>
 std::shared_ptr<const PackedOperand<Element>> packed_operand(
     const Tensor& tensor, std::int64_t batches, std::int64_t depth, std::int64_t columns,
     MatrixStrides strides, MantissaCut cut);
 
-/// The sums of a product on their way to an output tensor: scale, bias, activation, rounding.
+/// The epilogue of a matmul: scale, bias, activation, rounding, and the store to a tensor.
 struct ProductOutput {
     std::byte* data = nullptr;
     DataType dtype = DataType::INVALID;
@@ -67,7 +67,7 @@ struct ProductOutput {
 
     /// Multiplies every sum.
     float scale = 1.0F;
-    /// Added to every sum after that: bias[row % bias_rows * bias_row_stride + column *
+    /// Added to every scaled sum: bias[row % bias_rows * bias_row_stride + column *
     /// bias_column_stride].
     const float* bias = nullptr;
     std::int64_t bias_rows = 1;
@@ -75,7 +75,7 @@ struct ProductOutput {
     std::int64_t bias_column_stride = 1;
     std::optional<UnaryWithParam> activation = std::nullopt;
 
-    /// Finishes a block of sums in place and stores it from (row, column) of the output on.
+    /// Applies the epilogue to a block of sums in place and stores it at (row, column).
     void store(std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns,
                float* block, std::int64_t block_stride) const;
 };

@@ -8,7 +8,7 @@ struct Dimension {
     std::size_t stride;
 };
 
-/// Offsets of all positions, the last dimension fastest.
+/// Offsets of all positions in row-major order.
 std::vector<std::size_t> offsets_of(const std::vector<Dimension>& dimensions) {
     std::vector<std::size_t> offsets{0};
     for (const auto& [size, stride] : dimensions) {

@@ -12,13 +12,13 @@
 
 namespace ttcodegen::cpu {
 
-/// How the elements of a tensor fall into the elements of its reduction.
+/// The mapping of a tensor's elements to the elements of its reduction.
 ///
-/// Dimensions that are walked as one are merged. The last merged one, the run, is contiguous; the
-/// others are offsets of runs.
+/// Adjacent dimensions of the same kind are merged. The last merged one, the run, is contiguous;
+/// the others are offsets of runs.
 class ReductionPlan {
   public:
-    /// `is_reduced` says for each dimension of `shape` whether it is reduced.
+    /// `is_reduced` has a flag for each dimension of `shape`.
     ReductionPlan(const Shape& shape, const std::vector<bool>& is_reduced);
 
     /// Offsets of the kept and of the reduced positions, without the run.
@@ -27,7 +27,7 @@ class ReductionPlan {
     std::size_t run() const { return run_; }
     bool run_is_reduced() const { return run_is_reduced_; }
     std::size_t outputs() const { return kept_.size() * (run_is_reduced_ ? 1 : run_); }
-    /// Elements that are reduced to one.
+    /// The number of elements that are reduced to one.
     std::size_t inputs_of_each() const { return reduced_.size() * (run_is_reduced_ ? run_ : 1); }
 
   private:
@@ -37,7 +37,7 @@ class ReductionPlan {
     bool run_is_reduced_ = false;
 };
 
-/// Reduces `input` to `output` as planned.
+/// Reduces `input` to `output` by a plan.
 ///
 /// `Operation` has a value `identity()`, `accumulate(sum, element, center)` and `merge(sum, sum)`;
 /// `centers` (may be null) holds one center for each output.
@@ -50,7 +50,7 @@ void reduce(const ReductionPlan& plan, const Value* input, const Value* centers,
     const std::size_t run = plan.run();
     const auto reduce_runs = [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i) {
-            // Independent partial results: the compiler may vectorise, and long sums lose less.
+            // Independent partial results: they vectorise, and long sums lose less precision.
             std::array<Value, lanes> sums;
             sums.fill(operation.identity());
             const Value center = centers != nullptr ? centers[i] : Value{};
@@ -103,7 +103,7 @@ void reduce(const ReductionPlan& plan, const Value* input, const Value* centers,
 }
 
 /// As `reduce`, without centers: elements are accumulated in groups of a tile's 32, and `round` is
-/// applied to what is there after each.
+/// applied to the partial result after each.
 template <typename Value, typename Operation, typename Round>
 void reduce_by_tiles(const ReductionPlan& plan, const Value* input, Value* output,
                      const Operation& operation, const Round& round) {
@@ -165,7 +165,7 @@ struct ProductOperation {
     static constexpr int identity() { return 1; }
 };
 
-/// The extreme in the order `Before`; NaN wins.
+/// The maximum or minimum in the order `Before`; NaN propagates.
 template <typename Value, bool IsMaximum>
 struct ExtremeOperation {
     static Value merge(Value a, Value b) {

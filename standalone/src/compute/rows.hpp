@@ -1,6 +1,6 @@
 #pragma once
 
-// Work on the rows of a tensor: a row is loaded as floats, changed in place and stored, rounded.
+// Row-wise kernels: a row is loaded as floats, changed in place and stored, rounded.
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace ttcodegen::cpu {
 
-/// Folds `count` values with `fold(sum, value)` in 16 independent lanes, which `merge` unites.
+/// Folds `count` values with `fold(sum, value)` in 16 independent lanes, combined with `merge`.
 template <typename Fold, typename Merge>
 float fold_lanes(const float* values, std::size_t count, float identity, const Fold& fold,
                  const Merge& merge) {

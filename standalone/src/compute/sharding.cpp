@@ -22,7 +22,7 @@ struct WorkerGrid {
     std::uint32_t height;
 };
 
-/// That of the card that is emulated.
+/// The worker grid of the emulated architecture.
 WorkerGrid worker_grid() {
     const CoreCoord grid = device::default_architecture().worker_grid;
     return {static_cast<std::uint32_t>(grid.x), static_cast<std::uint32_t>(grid.y)};
@@ -34,8 +34,8 @@ std::uint32_t parts(std::uint32_t size, std::uint32_t part) {
 
 std::uint32_t rounded(std::uint32_t size, std::uint32_t unit) { return parts(size, unit) * unit; }
 
-/// The most cores, up to `most`, of which none is left without parts where each takes a multiple of
-/// `at_once` of them.
+/// The maximum number of cores, up to `most`, none of which is idle if each takes a multiple of
+/// `at_once` parts.
 std::uint32_t filled_cores(std::uint32_t count, std::uint32_t most, std::uint32_t at_once = 1) {
     std::uint32_t cores = most;
     while (cores > 1) {
@@ -48,7 +48,7 @@ std::uint32_t filled_cores(std::uint32_t count, std::uint32_t most, std::uint32_
     return cores;
 }
 
-/// The most cores, up to `most`, that divide both counts.
+/// The largest number of cores, up to `most`, that divides both counts.
 std::uint32_t dividing_cores(std::uint32_t count, std::uint32_t other, std::uint32_t most) {
     std::uint32_t cores = most;
     while (count % cores != 0 || other % cores != 0) {
@@ -57,7 +57,7 @@ std::uint32_t dividing_cores(std::uint32_t count, std::uint32_t other, std::uint
     return cores;
 }
 
-/// The first `count` cores, row after row.
+/// The first `count` cores in row-major order.
 CoreRangeSet first_cores(std::uint32_t count) {
     std::vector<CoreRange> ranges;
     const std::uint32_t width = worker_grid().width;
@@ -71,7 +71,7 @@ CoreRangeSet first_cores(std::uint32_t count) {
     return CoreRangeSet(ranges);
 }
 
-/// The cores of blocks: those of the channels lie in a row, or in a column.
+/// The cores of a block-sharded tensor: those of the channels form a row or a column.
 CoreRangeSet block_of_cores(std::uint32_t row_cores, std::uint32_t channel_cores,
                             ShardOrientation orientation) {
     const bool is_turned = orientation == ShardOrientation::COL_MAJOR;

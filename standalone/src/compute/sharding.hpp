@@ -6,7 +6,7 @@
 
 namespace ttcodegen::cpu {
 
-/// How the rows and the channels of an image are divided among cores.
+/// The sharding of an image's rows and channels over cores.
 struct ImageDivision {
     TensorMemoryLayout scheme = TensorMemoryLayout::HEIGHT_SHARDED;
     tt::tt_metal::CoreRangeSet grid;
@@ -17,42 +17,42 @@ struct ImageDivision {
     bool operator==(const ImageDivision& other) const = default;
 };
 
-/// How many parts there are to divide, in units that must not be cut.
+/// Numbers of indivisible parts of an image.
 struct ImageParts {
     std::uint32_t rows;
-    /// Those of the image that is read, and those of the result.
+    /// Parts of the channels of the input and of the result.
     std::uint32_t channels;
     std::uint32_t result_channels;
     /// Rows that stay together on one core, in parts.
     std::uint32_t rows_at_once = 1;
-    /// Whether the last core may have fewer channels than the others.
+    /// The last core may have fewer channels than the others.
     bool pads_channels = false;
 };
 
-/// The division that the release works out for the worker cores of the card
-/// (conv::determine_parallel_config of 0.70.1): as many cores as divide the parts evenly, or leave
-/// none of them without work.
+/// The release's division over the worker cores of the device
+/// (conv::determine_parallel_config of 0.70.1): as many cores as divide the parts evenly, or
+/// leave none of them without work.
 ImageDivision divide_image(TensorMemoryLayout scheme, const ImageParts& parts,
                            tt::tt_metal::ShardOrientation orientation);
 
 /// The same image divided by rows, with the channels of a result on as many cores as they fill
-/// (conv::determine_output_parallel_config); `channel_cores` are the most that there are of them.
+/// (conv::determine_output_parallel_config), at most `channel_cores`.
 ImageDivision divide_result(const ImageDivision& image, std::uint32_t channel_parts,
                             std::uint32_t channel_cores);
 
-/// How a sharded tensor is divided.
+/// The division of a sharded tensor.
 ImageDivision division_of(const MemoryConfig& memory_config);
 
-/// L1 memory of rows x channels elements in shards of whole units.
+/// An L1 memory config for rows x channels elements in shards of whole units.
 MemoryConfig divided_l1(const ImageDivision& division, std::uint32_t rows, std::uint32_t channels,
                         std::uint32_t row_unit, std::uint32_t channel_unit);
 
-/// L1 memory of rows x columns elements distributed over the worker cores: by rows, by columns
-/// or by blocks. `unit` is the minimum height of a shard, 32 for tiles.
+/// An L1 memory config for rows x columns elements, sharded over the worker cores by height, by
+/// width or in blocks. `unit` is the minimum height of a shard, 32 for tiles.
 MemoryConfig sharded_l1(TensorMemoryLayout scheme, std::uint32_t rows, std::uint32_t columns,
                         std::uint32_t unit);
 
-/// Refuses windowed operations on a device that has no room for their configuration.
+/// Refuses sliding window operations on a device without L1_SMALL for their configuration.
 void require_l1_small(const MeshDevice* device);
 
 }  // namespace ttcodegen::cpu

@@ -12,8 +12,8 @@
 
 namespace ttcodegen::cpu {
 
-/// Looks for tensors and devices in the arguments and the results of operations: `Visitor` derives
-/// from this, and adds a `see` for what it looks for.
+/// Visits the tensors and devices among an operation's arguments and results: `Visitor` derives
+/// from this class, and adds an overload of `see` for its types.
 template <typename Visitor>
 class ArgumentVisitor {
   public:
@@ -53,7 +53,7 @@ class ArgumentVisitor {
     void see(const std::tuple<T...>& values) {
         std::apply([this](const auto&... each) { (self().see(each), ...); }, values);
     }
-    /// Numbers, configurations and the like.
+    /// Scalars, configs and the like are ignored.
     template <typename T>
     void see(const T& /*value*/) {}
 

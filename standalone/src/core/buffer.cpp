@@ -21,11 +21,11 @@ constexpr std::size_t kRetainedBytes = 0;  // a sanitizer must see every free
 constexpr std::size_t kRetainedBytes = std::size_t{512} << 20;
 #endif
 
-/// Keeps freed blocks for the next tensor: fresh pages from the system cost more than the
-/// arithmetic of an elementwise operation.
+/// Caches freed blocks for later tensors: fresh pages from the system cost more than the arithmetic
+/// of an elementwise operation.
 class BlockCache {
   public:
-    /// Sizes are rounded up to an eighth of their power of two, so that similar tensors share.
+    /// Rounds sizes up to an eighth of their power of two, so that similar tensors share blocks.
     static std::size_t block_size(std::size_t bytes) {
         const std::size_t step = std::max(std::bit_floor(bytes | 1) / 8, kAlignment);
         return std::max((bytes + step - 1) / step * step, kAlignment);

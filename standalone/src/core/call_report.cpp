@@ -20,7 +20,7 @@ namespace {
 
 thread_local bool inside_call = false;
 
-/// The value of a variable that is set and not empty.
+/// The value of an environment variable; null if it is unset or empty.
 const char* variable(const char* name) {
     const char* value = std::getenv(name);
     return value == nullptr || *value == '\0' ? nullptr : value;
@@ -31,7 +31,7 @@ std::int64_t wall_nanoseconds() {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
-/// Of all threads of the process.
+/// Processor time of all threads of the process.
 std::int64_t processor_nanoseconds() {
     timespec now{};
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
@@ -44,7 +44,7 @@ std::string microseconds(std::int64_t nanoseconds) {
     return text.data();
 }
 
-/// The tensors of the chips, or of the only one.
+/// The tensors of the devices of a mesh, or of a single device.
 std::vector<Tensor> parts_or_self(const Tensor& tensor) {
     const auto& parts = parts_of(tensor);
     return parts.empty() ? std::vector<Tensor>{tensor} : parts;
@@ -58,7 +58,7 @@ std::uint64_t bytes_of(const Tensor& tensor) {
     return bytes;
 }
 
-/// How numpy calls elements as they are written: floats of all widths as f32.
+/// The numpy name of elements as they are written: floats of all widths as f32.
 const char* element_type(DataType dtype) {
     switch (dtype) {
         case DataType::INT32:
@@ -87,8 +87,8 @@ std::vector<std::size_t> sizes_of(const Tensor& tensor) {
     return {view.begin(), view.end()};
 }
 
-/// Writes the elements in numpy's format, version 1.0; of a mesh, those of its devices one after
-/// the other.
+/// Writes the elements as a .npy file, version 1.0; for a mesh, those of its devices in
+/// order.
 ///
 /// Source: numpy.lib.format of numpy's documentation. The header ends at a multiple of 64 bytes.
 void write_elements(const Tensor& tensor, const std::string& path) {
@@ -122,7 +122,7 @@ void write_elements(const Tensor& tensor, const std::string& path) {
     TT_FATAL(file.good(), "Cannot write '{}' (TTCODEGEN_CALL_TENSORS)", path);
 }
 
-/// As `BFLOAT16`: without the name of the enumeration.
+/// The name without its enumeration, such as `BFLOAT16`.
 std::string name_of(DataType dtype) {
     const std::string text = describe(dtype);
     return text.substr(text.rfind(':') + 1);
@@ -141,8 +141,8 @@ std::string result_json(const Tensor& tensor, const std::string& file) {
     return text + "}";
 }
 
-/// Adds a line to the report. The file stays open until another one is named: opening it takes
-/// longer than many a call.
+/// Appends a line to the report. The file stays open until another one is named: opening it takes
+/// longer than many calls.
 void write_line(const std::string& line) {
     static std::mutex mutex;
     static std::string opened;

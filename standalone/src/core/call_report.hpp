@@ -1,8 +1,8 @@
 #pragma once
 
-// What a program calls of ttnn: how long each call took, what it read and what it gave. It is
-// reported to the file that TTCODEGEN_CALL_REPORT names, if it is set, a line of JSON for each
-// call. What an operation calls of others is part of it, and has no line of its own.
+// Reports of ttnn calls: time, operands and results. Reports are written to the file named by
+// TTCODEGEN_CALL_REPORT, if it is set, as a line of JSON per call. Calls that an operation makes
+// itself are part of its line.
 
 #include <cstdint>
 #include <utility>
@@ -13,14 +13,14 @@
 
 namespace ttcodegen::cpu {
 
-/// Whether the thread is in a call that is reported or recorded.
+/// Returns whether the thread is in a call that is reported or recorded.
 bool is_inside_call();
-/// Whether a call that begins now on this thread is one of the program, of all chips.
+/// Returns whether a call that begins now on this thread is the program's own, for all devices.
 bool is_outermost_call();
-/// Whether a call that begins now on this thread is one to report.
+/// Returns whether a call that begins now on this thread is to be reported.
 bool reports_calls();
 
-/// Makes calls part of the one that is under way, for as long as it lives.
+/// Attributes calls to the current outermost call while the object lives.
 class OutermostCall {
   public:
     OutermostCall();
@@ -31,7 +31,7 @@ class OutermostCall {
     OutermostCall& operator=(OutermostCall&&) = delete;
 };
 
-/// The tensors among arguments or results; those that are none, such as absent ones, left out.
+/// The tensors among arguments or results, without absent ones.
 class Tensors : public ArgumentVisitor<Tensors> {
   public:
     std::vector<tt::tt_metal::Tensor> found;
@@ -40,7 +40,7 @@ class Tensors : public ArgumentVisitor<Tensors> {
     void see(const tt::tt_metal::Tensor& tensor);
 };
 
-/// Measures a call for as long as it lives, or until it returned.
+/// Measures a call until it returns or the object is destroyed.
 class ReportedCall {
   public:
     ReportedCall(const char* name, std::uint64_t read_bytes);
@@ -56,15 +56,15 @@ class ReportedCall {
     std::int64_t processor_begin_;
 };
 
-/// Bytes of tensors as stored, on all chips.
+/// Bytes of tensors as stored, on all devices.
 std::uint64_t bytes_of(const Tensors& tensors);
 
-/// What `call` returns, which is reported as a call of `name` with these arguments.
+/// Returns the result of `call`, reported as a call of `name` with these arguments.
 template <typename Call, typename... Arguments>
 auto reported(const char* name, const Call& call, const Arguments&... arguments) {
     std::uint64_t read_bytes = 0;
     {
-        // The operation sees who else holds its operands: nobody does for the report.
+        // Operations check the owners of their operands, so the report must not hold any.
         Tensors operands;
         (operands.see(arguments), ...);
         read_bytes = bytes_of(operands);
@@ -79,11 +79,11 @@ auto reported(const char* name, const Call& call, const Arguments&... arguments)
 
 }  // namespace ttcodegen::cpu
 
-/// Where calls are reported, returns what the function gives and reports it. The arguments are all
-/// of the function's own, but for those at the end that it ignores.
+/// With reporting on, calls the function, reports it and returns its result. The arguments are all
+/// parameters of the function, except trailing ones that it ignores.
 #define TTCODEGEN_REPORTED(function, ...) TTCODEGEN_REPORTED_AS(#function, function, __VA_ARGS__)
 
-/// The same under the name of the function that called this one, which serves many operations.
+/// The same, named after the calling function, for functions that serve many operations.
 #define TTCODEGEN_REPORTED_AS(name, function, ...)                                                 \
     if (ttcodegen::cpu::reports_calls()) {                                                         \
         return ttcodegen::cpu::reported(name, [&] { return function(__VA_ARGS__); }, __VA_ARGS__); \

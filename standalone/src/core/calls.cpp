@@ -11,7 +11,7 @@ namespace ttcodegen::cpu {
 
 namespace {
 
-/// What the programs of a call depend on, as far as the operands say it.
+/// The key of a call's compiled programs, as far as the operands determine it.
 std::uint64_t signature_of(const char* name, const Tensors& operands) {
     std::uint64_t signature = std::hash<std::string_view>()(name);
     const auto add = [&signature](std::uint64_t value) {
@@ -48,7 +48,7 @@ bool was_called(const char* name, const Tensors& operands) {
     return all.signatures.contains(signature);
 }
 
-/// The tensors of the chips, or of the only one.
+/// The tensors of the devices of a mesh, or of a single device.
 std::vector<Tensor> single_tensors(const Tensors& tensors) {
     std::vector<Tensor> singles;
     for (const Tensor& tensor : tensors.found) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// How a call of an operation begins: it is recorded while a trace is captured, and reported if that
-// is requested.
+// The prologue of operations: calls are recorded while a trace is captured, and reported on
+// request.
 
 #include <cstddef>
 #include <functional>
@@ -21,11 +21,11 @@
 
 namespace ttcodegen::cpu {
 
-/// Remembers that an operation was called on these operands: its programs are compiled then.
+/// Notes that an operation was called with these operands: its programs are compiled from then on.
 void note_call(const char* name, const Tensors& operands);
 
-/// Refuses to capture an operation that was not called on such operands: its kernels would have to
-/// be sent to the device.
+/// Refuses to capture an operation that was not called with such operands: its kernels would have
+/// to be sent to the device.
 void require_called(const char* name, const Tensors& operands);
 
 template <typename... Arguments>
@@ -37,11 +37,11 @@ void noted(const char* name, const Arguments&... arguments) {
     }
 }
 
-/// A tensor on the same memory that does not count as one who holds it.
+/// A tensor on the same memory that does not count as its owner.
 Tensor unowned(const Tensor& tensor);
 
-// Arguments as a recorded call keeps them: nothing that they refer to ends before the trace does,
-// but for devices.
+// Storage of arguments in a recorded call: nothing that they refer to, except devices, is destroyed
+// before the trace.
 template <typename T>
 T kept_argument(const T& value) {
     return value;
@@ -50,7 +50,7 @@ inline Tensor kept_argument(const Tensor& tensor) { return unowned(tensor); }
 inline std::reference_wrapper<MeshDevice> kept_argument(const MeshDevice& device) {
     return const_cast<MeshDevice&>(device);
 }
-/// The elements of a span.
+/// Copies the elements of a span.
 template <typename T>
 struct KeptSpan {
     std::vector<std::remove_const_t<T>> elements;
@@ -90,7 +90,7 @@ std::variant<T...> kept_argument(const std::variant<T...>& value) {
                       value);
 }
 
-/// What a function takes for an argument that was kept.
+/// Converts a stored argument to the parameter of a function.
 template <typename T>
 T& as_argument(T& kept) {
     return kept;
@@ -105,11 +105,11 @@ class RecordedCall {
   public:
     RecordedCall(const char* name, const Tensors& operands, const Tensors& results);
 
-    /// Whether the call is one for the device, rather than for the host.
+    /// Returns whether the call runs on the device rather than on the host.
     bool is_on_device() const { return is_on_device_; }
-    /// Refuses a call whose operands are gone, which on a card would read what others wrote there.
+    /// Refuses a call whose operands were freed: hardware would read what was stored there since.
     void require_operands() const;
-    /// Puts what the call returned now where it returned it when it was recorded.
+    /// Moves results of a replay to the buffers of the recorded call's results.
     void store(const Tensors& results) const;
 
   private:
@@ -118,12 +118,12 @@ class RecordedCall {
     };
     const char* name_;
     bool is_on_device_ = false;
-    /// What was there before the capture; null for what the trace makes itself.
+    /// Buffers from before the capture; null for those that the trace allocates itself.
     std::vector<Operand> operands_;
     std::vector<std::shared_ptr<Buffer>> results_;
 };
 
-/// What `call` returns for these arguments, recorded for the trace that is captured.
+/// Returns the result of `call` for these arguments, recorded in the captured trace.
 template <typename Call, typename... Arguments>
 auto recorded(const char* name, const Call& call, Arguments&&... arguments) {
     const OutermostCall outermost;
@@ -149,17 +149,17 @@ auto recorded(const char* name, const Call& call, Arguments&&... arguments) {
     return result;
 }
 
-/// Whether a call that begins now is one to record.
+/// Returns whether a call that begins now is to be recorded.
 inline bool records_calls() { return current_capture() != nullptr && is_outermost_call(); }
 
 }  // namespace ttcodegen::cpu
 
-/// Begins an operation: while a trace is captured, and where calls are reported, returns what the
-/// function gives. The arguments are all of the function's own, but for those at the end that it
+/// Prologue of an operation: during a capture, and with reporting on, returns the result of the
+/// function. The arguments are all parameters of the function, except trailing ones that it
 /// ignores.
 #define TTCODEGEN_CALL(function, ...) TTCODEGEN_CALL_AS(#function, function, __VA_ARGS__)
 
-/// The same under the name of the function that called this one, which serves many operations.
+/// The same, named after the calling function, for functions that serve many operations.
 #define TTCODEGEN_CALL_AS(name, function, ...)                                    \
     if (ttcodegen::cpu::records_calls()) {                                        \
         return ttcodegen::cpu::recorded(                                          \

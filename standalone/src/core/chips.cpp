@@ -98,7 +98,7 @@ void Participants::see(const Tensor& tensor) {
         count = parts.size();
     }
     MeshDevice* device = tensor.tensor_attributes->device;
-    // Parts on the host are held against the mesh that is known.
+    // Parts on the host are matched with the known mesh.
     see(device == nullptr ? mesh : device);
 }
 

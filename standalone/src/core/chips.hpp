@@ -1,8 +1,8 @@
 #pragma once
 
-// Meshes of several chips. A tensor of a mesh has a part on each chip, all of one specification; an
-// operation computes on each chip what it has there, in any order. Operations begin with
-// TTCODEGEN_ON_EACH_CHIP; one that does not is refused where it would touch the elements.
+// Meshes of several devices (chips). A tensor of a mesh has a part on each chip, all of the same
+// specification; an operation computes each chip's part, in any order. Operations begin with
+// TTCODEGEN_ON_EACH_CHIP; one that does not is refused where it would access the elements.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,10 +20,10 @@
 
 namespace ttcodegen::cpu {
 
-/// The chip that the calling thread computes on; none while it has the whole mesh before it.
+/// The chip that the calling thread computes on; none if it works on the whole mesh.
 std::optional<std::size_t> current_chip();
 
-/// Makes the calling thread compute on a chip for as long as it lives.
+/// Binds the calling thread to a chip while the object lives.
 class OnChip {
   public:
     explicit OnChip(std::optional<std::size_t> chip);
@@ -37,16 +37,16 @@ class OnChip {
     std::optional<std::size_t> previous_;
 };
 
-/// The chip of a mesh that the calling thread computes on; the device itself if it has no parts.
+/// The chip of a mesh that the calling thread computes on; the device itself if it is no mesh.
 MeshDevice* chip_device(MeshDevice* device);
 
 /// The parts of a tensor of a mesh; none of any other tensor.
 const std::vector<Tensor>& parts_of(const Tensor& tensor);
 
-/// One tensor of the parts of the chips of `mesh`; of parts on the host if that is null.
+/// Joins the parts of the chips of `mesh`, or parts on the host if it is null, to one tensor.
 Tensor joined(const std::vector<Tensor>& parts, MeshDevice* mesh);
 
-/// What the arguments of an operation say of the mesh that it runs on.
+/// The mesh of an operation, derived from its arguments.
 class Participants : public ArgumentVisitor<Participants> {
   public:
     std::size_t count = 0;
@@ -73,7 +73,7 @@ std::tuple<T...> join(std::vector<std::tuple<T...>> results, MeshDevice* mesh);
 template <typename... T>
 std::variant<T...> join(std::vector<std::variant<T...>> results, MeshDevice* mesh);
 
-/// Numbers that an operation returns besides are the same on all chips.
+/// Scalars that an operation also returns are the same on all chips.
 template <typename T>
 T join(std::vector<T> results, MeshDevice* /*mesh*/) {
     return std::move(results.front());
@@ -131,18 +131,18 @@ std::variant<T...> join(std::vector<std::variant<T...>> results, MeshDevice* mes
         results.front());
 }
 
-/// Whether what an operation computes on one chip may depend on what it did on others before.
+/// Execution order of the chips of an operation.
 enum class ChipOrder : std::uint8_t { Any, InTurn };
 
-/// Calls `compute` for each of `count` chips, on a thread that computes on that chip.
+/// Calls `compute` for each of `count` chips, on a thread that is bound to that chip.
 ///
-/// Where every thread gets a chip, chips run side by side with one thread each; fewer chips, and
-/// those of an operation that is not to run in any order, run in turn with all threads. What is
-/// computed is the same. If it fails on several chips, the failure of the first of them is thrown.
+/// If every thread gets a chip, chips run in parallel with one thread each; fewer chips, and those
+/// of an operation that needs an order, run in sequence with all threads. The results are the same.
+/// If several chips fail, the failure of the first of them is thrown.
 void for_each_chip(std::size_t count, ChipOrder order,
                    const std::function<void(std::size_t)>& compute);
 
-/// Runs an operation on each chip, and gives what it gives there as one.
+/// Runs an operation on each chip and joins the results.
 template <typename Operation>
 std::invoke_result_t<Operation> on_each_chip(const Participants& mesh, const Operation& operation,
                                              ChipOrder order = ChipOrder::Any) {
@@ -153,19 +153,19 @@ std::invoke_result_t<Operation> on_each_chip(const Participants& mesh, const Ope
 
 }  // namespace ttcodegen::cpu
 
-/// Begins an operation: records or reports the call where that is requested, and where an argument
-/// is of a mesh of several chips, returns what the function gives on each. The arguments are all of
-/// the function's own.
+/// Prologue of an operation: records or reports the call on request, and for arguments on a mesh of
+/// several chips returns the joined results of the function on each. The arguments are all
+/// parameters of the function.
 #define TTCODEGEN_ON_EACH_CHIP(function, ...) \
     TTCODEGEN_CALL(function, __VA_ARGS__);    \
     TTCODEGEN_ON_CHIPS(Any, function, __VA_ARGS__)
 
-/// The same for a function that takes from a sequence which all chips share, such as one of seeds.
+/// The same for a function that draws from a sequence shared by all chips, such as seeds.
 #define TTCODEGEN_ON_EACH_CHIP_IN_TURN(function, ...) \
     TTCODEGEN_CALL(function, __VA_ARGS__);            \
     TTCODEGEN_ON_CHIPS(InTurn, function, __VA_ARGS__)
 
-/// The same for a function that is no operation itself, or is reported by another name.
+/// The same for a function that is no operation itself, or is reported under another name.
 #define TTCODEGEN_ON_CHIPS(order, function, ...)                                            \
     if (const auto mesh = ttcodegen::cpu::participants(__VA_ARGS__); mesh.count > 0) {      \
         return ttcodegen::cpu::on_each_chip(                                                \

@@ -1,6 +1,6 @@
 #pragma once
 
-// Element-by-element conversions between what is stored and what kernels compute with.
+// Elementwise conversions between stored elements and the values that kernels compute with.
 
 #include <cmath>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace ttcodegen::cpu {
 
-/// How elements of a data type are stored (`Stored`) and converted from and to floats.
+/// Storage (`Stored`) of a data type's elements, and conversion from and to floats.
 struct Bfloat16Element {
     using Stored = std::uint16_t;
     static float load(Stored stored) { return bf16_value(stored); }

@@ -12,8 +12,8 @@ namespace {
 constexpr std::size_t kChunk = 1024;
 constexpr std::size_t kGrain = 32 * kChunk;
 
-/// Integers that 16 bits cannot hold become the nearest that they can, as on the vector engine
-/// (tt-llk, ckernel_sfpu_typecast.h).
+/// Saturates integers to the range of 16 bits, as the vector engine does (tt-llk,
+/// ckernel_sfpu_typecast.h).
 void saturate(std::int64_t* values, std::size_t count) {
     std::transform(values, values + count, values,
                    [](std::int64_t value) { return std::clamp<std::int64_t>(value, 0, 0xffff); });

@@ -8,7 +8,7 @@
 
 namespace tt::tt_metal {
 
-// The texts of messages; found by argument-dependent lookup from TT_FATAL and TT_THROW.
+// Texts of messages; found by argument-dependent lookup from TT_FATAL and TT_THROW.
 std::string describe(DataType dtype);
 std::string describe(Layout layout);
 std::string describe(StorageType storage);

@@ -42,7 +42,7 @@ bool MeshDeviceImpl::close() {
     if (open && chips.empty()) {
         memory_use->report();
     }
-    // Of a mesh the first device reports: operations take as much on each.
+    // For a mesh the first device reports: operations allocate the same on each.
     for (const auto& chip : std::views::reverse(chips)) {
         chip->close();
     }
@@ -166,7 +166,7 @@ MeshCommandQueue& MeshDevice::mesh_command_queue(std::optional<std::uint8_t> cq_
 
 bool MeshDevice::close() { return pimpl_->close(); }
 
-// Kernels are cached on disk by content, whatever a program requests.
+// Kernels are cached on disk by content in any case.
 void MeshDevice::enable_program_cache() {}
 void MeshDevice::clear_program_cache() {}
 void MeshDevice::disable_and_clear_program_cache() {}

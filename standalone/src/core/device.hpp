@@ -27,12 +27,12 @@ class MeshDeviceImpl {
   public:
     /// @param worker_l1_size Bytes of each L1 for tensors, circular buffers and L1_SMALL; 0 for
     /// all.
-    /// @param trace_region_size Bytes of DRAM that are set aside for traces.
+    /// @param trace_region_size Bytes of DRAM that are reserved for traces.
     MeshDeviceImpl(MeshShape shape_, std::size_t l1_small_size_, std::size_t trace_region_size,
                    std::size_t num_command_queues, std::size_t worker_l1_size);
     ~MeshDeviceImpl();
 
-    /// As many devices as the largest mesh of one machine has: a Galaxy.
+    /// The number of devices of the largest mesh of one machine: a Galaxy.
     static constexpr std::size_t kMostChips = 32;
     /// A mesh of several devices.
     static std::shared_ptr<MeshDevice> create_mesh(const MeshShape& shape,
@@ -42,27 +42,27 @@ class MeshDeviceImpl {
                                                    std::size_t worker_l1_size);
 
     MeshShape shape;
-    /// Bytes a core sets aside for L1_SMALL buffers, which windowed operations need.
+    /// L1_SMALL of each core in bytes, which sliding window operations need.
     std::size_t l1_small_size;
     std::size_t num_command_queues;
     bool open = true;
     const ttcodegen::device::Architecture& architecture;
 
-    /// What tensors take of the L1 of the cores; they may outlive the device.
+    /// L1 allocations of tensors, which may outlive the device.
     std::shared_ptr<ttcodegen::cpu::L1Banks> l1;
-    /// What tensors take of DRAM and L1 in all; they may outlive the device.
+    /// Total DRAM and L1 use of tensors, which may outlive the device.
     std::shared_ptr<ttcodegen::cpu::MemoryUse> memory_use;
 
-    /// The devices of a mesh of several, row by row; empty for a single one.
+    /// The devices of a mesh of several, in row-major order; empty for a single one.
     std::vector<std::shared_ptr<MeshDevice>> chips;
     /// The links between the devices of a mesh; null for a single one.
     std::unique_ptr<ttcodegen::cpu::Fabric> fabric;
 
-    /// Memories and registers, of all devices of a mesh, which programs of the ttnn library never
+    /// Memories and registers of all devices of a mesh, which programs with ttnn calls only never
     /// need.
     ttcodegen::device::EmulatedDevice& emulated();
     bool has_emulated() const { return emulated_ != nullptr; }
-    /// Gives up the memories: buffers of the device are void from then on.
+    /// Frees the memories: buffers of the device are invalid from then on.
     bool close();
     std::vector<std::unique_ptr<MeshCommandQueue>> command_queues;
     ttcodegen::cpu::Traces traces;

@@ -19,7 +19,7 @@ constexpr std::size_t kRowAlignment = 16;
 
 std::optional<std::size_t> L1Banks::allocate(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
-    // From the highest part down: what is free above it.
+    // Searches the free gaps from the highest allocation down.
     std::size_t end = top_;
     for (auto part = taken_.rbegin(); part != taken_.rend(); ++part) {
         if (end - (part->first + part->second) >= bytes) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// How many bytes of DRAM and L1 the tensors of a device take, as on a card.
+// DRAM and L1 use of a device's tensors in bytes, as on hardware.
 
 #include <cstddef>
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace ttcodegen::cpu {
 
-/// What the tensors of one device take, and the most that they took at a time.
+/// Current and peak memory use of the tensors of one device.
 class MemoryUse {
   public:
     void take(tt::tt_metal::BufferType memory, std::size_t bytes);
@@ -31,7 +31,7 @@ class MemoryUse {
     Bytes l1_;
 };
 
-/// The bytes that a tensor and its views take together, for as long as one of them has memory.
+/// Memory use of a tensor and its views, until the last of them is freed.
 class MemoryShare {
   public:
     MemoryShare(std::shared_ptr<MemoryUse> use, const tt::tt_metal::TensorSpec& spec);
@@ -47,7 +47,7 @@ class MemoryShare {
     std::size_t bytes_;
 };
 
-/// Bytes of a tensor in its memory: whole tiles in tile layout, the shards of all cores if it is
+/// Bytes of a tensor in device memory: whole tiles in tile layout, the shards of all cores if it is
 /// sharded.
 std::size_t bytes_on_device(const tt::tt_metal::TensorSpec& spec);
 

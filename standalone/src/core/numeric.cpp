@@ -25,8 +25,8 @@ float block_value(bool negative, std::uint32_t mantissa, std::uint32_t shared_ex
 
 std::uint32_t full_mantissa(std::uint32_t bits) { return (bits & 0x7fffffU) | 0x800000U; }
 
-/// The mantissa, of `mantissa_bits` with the leading one, that the host gives a value under a
-/// shared exponent.
+/// The mantissa of a value under a shared exponent as rounded by the host, with `mantissa_bits`
+/// bits including the leading one.
 std::uint32_t mantissa_of_host(float value, std::uint32_t shared_exponent,
                                std::uint32_t mantissa_bits) {
     const std::uint32_t exponent = exponent_of(value);
@@ -46,7 +46,7 @@ std::uint32_t mantissa_of_host(float value, std::uint32_t shared_exponent,
     return std::min(mantissa, (1U << mantissa_bits) - 1);
 }
 
-/// What the packer takes of a value: seven bits with the leading one, ties away from zero.
+/// The packer's early conversion of a value: seven bits with the leading one, ties away from zero.
 float taken_by_packer(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t magnitude = bits & 0x7fffffffU;
@@ -54,8 +54,8 @@ float taken_by_packer(float value) {
     return std::bit_cast<float>((bits & 0x80000000U) | kept);
 }
 
-/// The same of the packer: to seven bits, ties away from zero, of which narrower formats get the
-/// first ones.
+/// The same for the packer: rounded to seven bits, ties away from zero, and truncated for narrower
+/// formats.
 std::uint32_t mantissa_of_packer(float value, std::uint32_t shared_exponent,
                                  std::uint32_t mantissa_bits) {
     const std::uint32_t exponent = exponent_of(value);

@@ -10,7 +10,7 @@ namespace ttcodegen::cpu {
 
 using tt::tt_metal::DataType;
 
-/// bfloat16 bits of `value`, ties to even; NaN stays NaN. No branch, so that loops vectorise.
+/// bfloat16 bits of `value`, ties to even; NaN stays NaN. Branch-free, so that loops vectorise.
 inline std::uint16_t bf16_bits(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
@@ -25,12 +25,12 @@ inline float bf16_value(std::uint16_t bits) {
 /// `value` rounded to bfloat16.
 inline float round_to_bf16(float value) { return bf16_value(bf16_bits(value)); }
 
-/// How floats become block floats.
+/// Rounding of floats to block floats.
 ///
-/// Host: cut where they are shifted to the shared exponent, then rounded to nearest, ties to even
-/// (`convert_u32_to_bfp` in blockfloat_common.cpp of tt-metal 0.70.1).
-/// Packer: as the cores of the device write the results of operations, rounded twice, ties away
-/// from zero (Packers/FormatConversion.md of tenstorrent/tt-isa-documentation).
+/// Host: truncated by the shift to the shared exponent, then rounded to nearest, ties to even
+/// (`convert_u32_to_bfp` in blockfloat_common.cpp of tt-metal 0.70.1). Packer: as cores of the
+/// device write results, rounded twice, ties away from zero (Packers/FormatConversion.md of
+/// tenstorrent/tt-isa-documentation).
 enum class BlockRounding : std::uint8_t { Host, Packer };
 
 /// Quantises rows of `width` floats in place: every 16 neighbours along a row share an exponent.

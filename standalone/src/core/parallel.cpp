@@ -27,7 +27,7 @@ std::size_t configured_thread_count() {
     return std::max(1U, std::thread::hardware_concurrency());
 }
 
-/// Ranges of one `parallel_for` that threads take in turn.
+/// The ranges of one `parallel_for`, which threads take in turn.
 struct Job {
     Job(std::size_t count_, std::size_t chunk_, RangeFunction function_)
         : count(count_), chunk(chunk_), function(function_) {}
@@ -150,7 +150,7 @@ void parallel_for(std::size_t count, std::size_t grain, RangeFunction function) 
         function(0, count);
         return;
     }
-    // Four chunks a thread even out uneven work without much contention.
+    // Four chunks per thread balance uneven work without much contention.
     const std::size_t chunk = std::max(grain, (count + 4 * threads - 1) / (4 * threads));
     Job job(count, chunk, function);
     thread_pool().run(job);

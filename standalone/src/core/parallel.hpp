@@ -4,7 +4,7 @@
 
 namespace ttcodegen::cpu {
 
-/// A callable `void(begin, end)` by reference; lives only for the call it is passed to.
+/// A reference to a callable `void(begin, end)`; valid only for the call it is passed to.
 class RangeFunction {
   public:
     template <typename Function>
@@ -19,13 +19,13 @@ class RangeFunction {
     void (*call_)(const void*, std::size_t, std::size_t);
 };
 
-/// How many threads `parallel_for` uses: TTCODEGEN_THREADS, else the number of hardware threads.
+/// The number of threads of `parallel_for`: TTCODEGEN_THREADS, else the number of hardware threads.
 std::size_t thread_count();
 
 /// Calls `function` on disjoint ranges that cover [0, count), from several threads.
 ///
-/// No range is smaller than `grain` but the last; a count up to `grain`, or a call from inside
-/// another `parallel_for`, runs on the calling thread. The first exception is rethrown.
+/// Only the last range may be smaller than `grain`; a count up to `grain`, or a call inside another
+/// `parallel_for`, runs on the calling thread. The first exception is rethrown.
 void parallel_for(std::size_t count, std::size_t grain, RangeFunction function);
 
 }  // namespace ttcodegen::cpu

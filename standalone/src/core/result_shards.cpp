@@ -19,7 +19,7 @@ struct Extent {
     std::size_t width;
 };
 
-/// Rows and columns of a tensor in interleaved memory, with the padding of its tiles.
+/// Rows and columns of a tensor in interleaved memory, including the padding of tiles.
 Extent extent_of(const Shape& shape, Layout layout) {
     const TensorSpec spec = make_spec(shape, DataType::BFLOAT16, layout, MemoryConfig{});
     return {spec.physical_shape().height(), spec.physical_shape().width()};
@@ -82,7 +82,7 @@ MemoryConfig elementwise_memory(std::span<const Tensor* const> operands, const S
     const Tensor& first = *operands.front();
     const Tensor* widest = nullptr;
     std::size_t most = 0;
-    // A kind without shards is ignored where an operand has some: the first one's are taken.
+    // A sharding without shard spec is ignored if an operand has one: the first one's is used.
     if (is_bare(asked) && has_shards(first)) {
         operands = operands.first(1);
     }

@@ -17,7 +17,7 @@ void normalized_index_out_of_range(std::int32_t index, std::int32_t full_size,
 
 }  // namespace detail
 
-// Ranks below 4 get leading ones, so that shape[-4] can be read of any shape.
+// Ranks below 4 get leading ones, so that shape[-4] is valid for any shape.
 void ShapeBase::init() {
     constexpr std::size_t kReadableRank = 4;
     original_size_ = value_.size();

@@ -99,7 +99,7 @@ void check_whole_rows(const Tensor& input) {
 }
 
 void check_row_pages(const MemoryConfig& shards, DataType dtype) {
-    // The unit of access of the L1, on all cards.
+    // The access granularity of L1, on all architectures.
     constexpr std::size_t alignment = 16;
     if (!shards.shard_spec()) {
         return;

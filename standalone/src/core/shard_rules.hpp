@@ -5,15 +5,15 @@
 namespace ttcodegen::cpu {
 
 /// Refuses shards that tt-metal 0.70.1 does not allocate: that are not whole tiles, do not cover
-/// the tensor, or are more than there are cores (measured; docs/library-rules.md).
+/// the tensor, or exceed the number of cores (measured; docs/library-rules.md).
 void check_shards(const TensorSpec& spec);
 
-/// Refuses shards of an input whose rows are not whole, or whose heights are not even, for
-/// operations that take what a core holds as whole rows.
+/// Refuses an input whose shards do not hold whole rows, or have uneven heights, for operations on
+/// whole rows per core.
 void check_whole_rows(const Tensor& input);
 
-/// Refuses shards of rows of which one row, a page of the L1, is not aligned, for operations that
-/// move whole pages.
+/// Refuses row-major shards whose row, a page of the L1, is not aligned, for operations that move
+/// whole pages.
 void check_row_pages(const MemoryConfig& shards, DataType dtype);
 
 }  // namespace ttcodegen::cpu

@@ -33,7 +33,7 @@ void Tensor::deallocate_impl(bool force) {
         }
         return;
     }
-    // The attributes hold two references to their own allocation where the tensor is no view.
+    // The attributes hold two references to their own allocation if the tensor is not a view.
     const bool is_view = self.root != self.allocation;
     const bool sole_owner =
         tensor_attributes.use_count() == 1 && !is_view && self.allocation->buffer.use_count() <= 1;

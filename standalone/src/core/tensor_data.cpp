@@ -17,7 +17,7 @@ using tt::tt_metal::TensorAttributes;
 
 namespace {
 
-// Elements a thread converts at least; below that, waking threads costs more.
+// Minimum elements per thread of a conversion; below that, waking threads costs more.
 constexpr std::size_t kGrain = std::size_t{1} << 15;
 
 std::int64_t truncate_to_int64(float value) {
@@ -25,7 +25,7 @@ std::int64_t truncate_to_int64(float value) {
     return value == value ? static_cast<std::int64_t>(std::clamp(value, -kLimit, kLimit)) : 0;
 }
 
-/// Shards that a height-sharded tensor is divided into; 0 for others.
+/// The number of shards of a height-sharded tensor; 0 for others.
 std::size_t shards_along_height(const TensorSpec& spec) {
     const MemoryConfig& memory_config = spec.memory_config();
     if (memory_config.memory_layout() != TensorMemoryLayout::HEIGHT_SHARDED ||
@@ -110,7 +110,7 @@ Buffer& buffer_of(const Tensor& tensor) {
     const TensorAttributes& self = attributes(tensor);
     TT_FATAL(self.parts.empty(), "The CPU backend has this operation on one chip only");
     TT_FATAL(self.allocation->allocated, "Tensor is not allocated");
-    // On a card this would read memory that may belong to another tensor by now.
+    // On hardware this would read memory that may belong to another tensor by now.
     TT_FATAL(self.root->allocated,
              "Tensor is a view of a tensor that has been deallocated, so its memory is gone");
     return *self.allocation->buffer;

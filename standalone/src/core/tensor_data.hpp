@@ -1,6 +1,6 @@
 #pragma once
 
-// What a tensor of the CPU backend is made of. Kernels include this header; programs never do.
+// Storage and attributes of CPU backend tensors. Kernels include this header; programs never do.
 //
 // Elements are stored in the tensor's data type, in row-major order of the LOGICAL shape: the
 // padding of tiles exists in padded_shape() only. BFLOAT8_B and BFLOAT4_B are stored as floats that
@@ -38,7 +38,7 @@ using tt::tt_metal::distributed::MeshDevice;
 
 inline constexpr std::uint32_t kTileSide = 32;
 
-/// Bytes of one stored element.
+/// The size of a stored element in bytes.
 constexpr std::size_t stored_size(DataType dtype) {
     switch (dtype) {
         case DataType::UINT8:
@@ -58,18 +58,18 @@ constexpr bool is_integer(DataType dtype) {
 constexpr bool is_block(DataType dtype) {
     return dtype == DataType::BFLOAT8_B || dtype == DataType::BFLOAT4_B;
 }
-/// Whether elements are stored as floats (f32 and the block floats).
+/// Returns whether elements are stored as floats (f32 and the block floats).
 constexpr bool is_stored_as_float(DataType dtype) {
     return dtype == DataType::FLOAT32 || is_block(dtype);
 }
 
-/// Something a kernel derived from a buffer's elements and keeps with them, such as a packed
+/// A form that a kernel derived from a buffer's elements and caches with them, such as a packed
 /// weight.
 struct Derived {
     virtual ~Derived() = default;
 };
 
-/// Elements shared by all tensors that see the same memory.
+/// Elements shared by all tensors on the same memory.
 class Buffer {
   public:
     explicit Buffer(std::size_t bytes);
@@ -77,16 +77,16 @@ class Buffer {
     std::byte* data() { return memory_.get(); }
     const std::byte* data() const { return memory_.get(); }
     std::size_t bytes() const { return bytes_; }
-    /// How many buffers were made before this one.
+    /// The number of buffers created before this one.
     std::uint64_t number() const { return number_; }
     static std::uint64_t made_so_far();
     /// Exchanges the elements with those of a buffer of the same size.
     void swap_elements(Buffer& other);
 
-    /// What was derived from the elements under `key`, made by `make()` the first time.
+    /// The form derived from the elements under `key`, created by `make()` the first time.
     ///
-    /// `key` distinguishes forms (a transposed weight is not a plain one). Writing to the buffer
-    /// (`Tensor` access through `mutable_elements`) forgets what was derived.
+    /// `key` distinguishes forms (a transposed weight from a plain one). Writing to the buffer
+    /// (`Tensor` access through `mutable_elements`) drops the derived forms.
     template <typename Form, typename Make>
     std::shared_ptr<const Form> derived(std::uint64_t key, const Make& make) const {
         const std::lock_guard lock(derived_mutex_);
@@ -96,13 +96,13 @@ class Buffer {
         }
         return std::static_pointer_cast<const Form>(derived_);
     }
-    /// Comes before elements are written.
+    /// Must be called before elements are written.
     void forget_derived();
-    /// Whether nothing has been written since the tensor was made without values.
+    /// Returns whether nothing was written since the tensor was created uninitialised.
     bool is_empty() const { return is_empty_; }
     void mark_empty() { is_empty_ = true; }
 
-    /// How many times a kernel read the whole buffer as a weight; packing pays from the second on.
+    /// Number of reads of the whole buffer as a weight; packing pays from the second on.
     mutable std::atomic<std::size_t> weight_uses = 0;
 
   private:
@@ -118,14 +118,14 @@ class Buffer {
 class L1Part;
 class MemoryShare;
 
-/// The allocation of a tensor or of a view; `Tensor::deallocate` ends it.
+/// The allocation of a tensor or a view; `Tensor::deallocate` ends it.
 struct Allocation {
     std::shared_ptr<Buffer> buffer;
-    /// What the tensor takes of the L1 banks; null in DRAM, on the host and for views.
+    /// The allocation in the L1 banks; null in DRAM, on the host and for views.
     std::shared_ptr<L1Part> l1;
-    /// What it takes of the device in all, which views share; null on the host.
+    /// The share in the device's memory use, common to all views; null on the host.
     std::shared_ptr<const MemoryShare> share;
-    /// Its place on the emulated device; null until a program of kernels is to read or write it.
+    /// The buffer on the emulated device; null until a device program uses the tensor.
     std::shared_ptr<tt::tt_metal::Buffer> memory;
     bool allocated = true;
 };
@@ -148,9 +148,9 @@ class TensorAttributes {
     /// Null for a tensor on the host.
     distributed::MeshDevice* device;
     std::shared_ptr<ttcodegen::cpu::Allocation> allocation;
-    /// The allocation this tensor is a view of; its own where it is no view.
+    /// The allocation this tensor is a view of; its own if it is not a view.
     std::shared_ptr<ttcodegen::cpu::Allocation> root;
-    /// The tensors of the single chips of a mesh; empty for a tensor of one device.
+    /// The tensors of the devices of a mesh; empty for a tensor of one device.
     std::vector<Tensor> parts;
 };
 
@@ -158,23 +158,23 @@ class TensorAttributes {
 
 namespace ttcodegen::cpu {
 
-/// A specification with the layout's usual alignment.
+/// A tensor spec with the default alignment of the layout.
 TensorSpec make_spec(const Shape& shape, DataType dtype, Layout layout,
                      const MemoryConfig& memory_config);
 
-/// A new tensor with uninitialised elements; on the host where `device` is null.
+/// A new tensor with uninitialised elements; on the host if `device` is null.
 Tensor allocate(const TensorSpec& spec, MeshDevice* device);
-/// A new device tensor next to `like`, with uninitialised elements.
+/// A new tensor on the device of `like`, with uninitialised elements.
 Tensor allocate_like(const Tensor& like, const Shape& shape, DataType dtype, Layout layout,
                      const MemoryConfig& memory_config);
 
-/// A tensor of another shape or layout on the same elements; shares the buffer.
+/// A view with another shape or layout that shares the buffer.
 Tensor make_view(const Tensor& tensor, const TensorSpec& spec);
 
-/// The attributes, those of its part on the chip that the thread computes on (core/chips.hpp);
+/// The attributes, or those of the part on the chip that the thread is bound to (core/chips.hpp);
 /// refuses a default-constructed tensor.
 tt::tt_metal::TensorAttributes& attributes(const Tensor& tensor);
-/// The buffer; refuses a tensor that is deallocated.
+/// The buffer; refuses a deallocated tensor.
 Buffer& buffer_of(const Tensor& tensor);
 bool on_device(const Tensor& tensor);
 /// The device of the tensor, null on the host.
@@ -205,14 +205,14 @@ std::span<T> mutable_elements(const Tensor& tensor) {
 /// Converts `count` stored elements to float.
 void load_floats(const std::byte* stored, DataType dtype, std::size_t count, float* values);
 /// Rounds floats to `dtype` (ties to even; integers truncate and saturate) without the shared
-/// exponents of block floats: `finish_block_float` adds those.
+/// exponents of block floats: `finish_block_float` applies those.
 void store_floats(const float* values, std::size_t count, DataType dtype, std::byte* stored);
-/// Quantises the elements of a block-float tensor; does nothing for other types. Without a
-/// rounding, the packer does it on the device, and the host where it has the tensor.
+/// Quantises the elements of a block float tensor; does nothing for other types. By default with
+/// the rounding of the packer on the device, and of the host for host tensors.
 void finish_block_float(const Tensor& tensor);
 void finish_block_float(const Tensor& tensor, BlockRounding rounding);
 
-/// All elements as floats: the stored ones where they are floats already, else `scratch`'s.
+/// All elements as floats: the stored ones if they are floats already, else converted to `scratch`.
 class FloatElements {
   public:
     explicit FloatElements(const Tensor& tensor);
@@ -238,18 +238,18 @@ void store_integers(const std::int64_t* values, std::size_t count, DataType dtyp
 Tensor tensor_from_floats(const Tensor& like, const Shape& shape, DataType dtype, Layout layout,
                           const MemoryConfig& memory_config, std::span<const float> values);
 
-/// `memory_config` where given, else the tensor's own; the rule of most operations.
+/// `memory_config` if given, else the tensor's own; the rule of most operations.
 const MemoryConfig& output_memory_config(const Tensor& input,
                                          const std::optional<MemoryConfig>& memory_config);
 
-/// The memory config with shards that are high enough for a tensor of this shape to fit on its
+/// The memory config with shards high enough for a tensor of this shape to fit on its
 /// cores.
 MemoryConfig with_fitting_shards(const MemoryConfig& memory_config, const Shape& shape,
                                  Layout layout);
 
 /// Row-major strides in elements.
 ttsl::SmallVector<std::size_t> element_strides(const Shape& shape);
-/// `dim` in [-rank, rank) as a position; refuses others.
+/// Normalizes `dim` in [-rank, rank); refuses others.
 std::size_t normalize_dim(std::int64_t dim, std::size_t rank);
 
 }  // namespace ttcodegen::cpu

@@ -65,7 +65,7 @@ BufferShardingArgs sharding_of(const TensorSpec& spec) {
     return {distribution, ShardSpecBuffer(shards, page, pages), memory.memory_layout()};
 }
 
-/// How the elements of a tensor are divided into tiles.
+/// The tiles of a tensor's matrices.
 struct Matrices {
     explicit Matrices(const Shape& shape)
         : columns(shape.rank() > 0 ? shape[-1] : 1), rows(shape.rank() > 1 ? shape[-2] : 1) {
@@ -78,7 +78,7 @@ struct Matrices {
     std::size_t tiles() const { return count * tiles_down * tiles_across; }
 
     /// Calls `copy(element, place, count)` for each row of each face of a tile that holds elements:
-    /// `count` elements from `element` on are stored from `place` of the tile on.
+    /// `count` elements, starting at `element`, are stored at `place` of the tile.
     template <typename Copy>
     void for_each_row(std::size_t tile, const Copy& copy) const {
         const std::size_t matrix = tile / (tiles_down * tiles_across);
@@ -103,7 +103,7 @@ struct Matrices {
     std::size_t tiles_down = 0;
 };
 
-/// A stored element as the registers of the device have it: floats as such, integers in 32 bits.
+/// A stored element in the representation of device registers: floats as such, integers in 32 bits.
 std::uint32_t word_of(const std::byte* stored, DataType dtype) {
     std::uint32_t word = 0;
     std::memcpy(&word, stored, stored_size(dtype));

@@ -1,8 +1,8 @@
 #pragma once
 
-// Tensors in the memories of the emulated device. Operations of the library compute on elements in
-// row-major order; programs of kernels read and write pages, which are made of the elements before
-// such a program runs, and become elements again afterwards.
+// Tensors in the memories of the emulated device. ttnn operations compute on elements in row-major
+// order; device programs read and write pages, which are packed from the elements before such a
+// program runs, and unpacked afterwards.
 
 #include <cstddef>
 #include <memory>
@@ -13,16 +13,16 @@
 
 namespace ttcodegen::cpu {
 
-/// The memory of a tensor on all devices of its mesh; allocated on first use.
+/// The device memory of a tensor on all devices of its mesh; allocated on first use.
 tt::tt_metal::Buffer& memory_of(const Tensor& tensor);
 
-/// The same memory, which this does not hold: its addresses stay when the tensor is gone.
+/// The same memory without ownership of the tensor: its addresses stay when the tensor is freed.
 std::shared_ptr<tt::tt_metal::Buffer> lasting_memory_of(const Tensor& tensor);
 
-/// What a tensor of one device holds, page by page.
+/// Packs the elements of a tensor of one device as pages.
 std::vector<std::byte> pages_of(const Tensor& tensor);
 
-/// Gives a tensor of one device the elements that its pages hold.
+/// Unpacks pages to the elements of a tensor of one device.
 void store_pages(const Tensor& tensor, const std::vector<std::byte>& pages);
 
 }  // namespace ttcodegen::cpu

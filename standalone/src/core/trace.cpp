@@ -21,13 +21,13 @@ namespace {
 std::unique_ptr<Capture> capture_under_way;
 std::atomic<bool> replaying = false;
 
-/// What the dispatcher reads for a program at minimum: a wait, run-time arguments, the launch
-/// message and the signal to go, each a command of one aligned line.
+/// The minimum that the dispatcher reads for a program: a wait, runtime arguments, the launch
+/// message and the go signal, each a command of one aligned line.
 constexpr std::size_t kLeastProgramBytes = 4 * 64;
-/// Pages of a trace are no smaller.
+/// The minimum size of a page of a trace.
 constexpr std::size_t kLeastPageBytes = 1024;
 
-/// All bits: not a number as a float, and no index of anything.
+/// All bits set: NaN as a float, and no valid index.
 constexpr int kNoValue = 0xff;
 
 }  // namespace
@@ -148,7 +148,7 @@ void Traces::replay(MeshTraceId id) const {
     TT_FATAL(current_capture() == nullptr, "A trace cannot be replayed during trace capture.");
     const Trace& trace = traces_.at(id);
     std::optional<Addresses> addresses = trace.addresses;
-    // Whatever a step throws, memory belongs to those who hold it afterwards.
+    // If a step throws, the memory must be back with its owners.
     struct Replay {
         Replay(MeshDeviceImpl& device, std::optional<Addresses>& addresses)
             : device(device), addresses(addresses) {

@@ -1,13 +1,13 @@
 #pragma once
 
-// Traces of a device: what it is given between the begin and the end of a capture is recorded and
-// does not take place; each replay does it again, on the memory that it had.
+// Traces of a device: commands between the begin and the end of a capture are recorded and not
+// executed; each replay executes them on the captured memory.
 //
-// An operation of ttnn is computed once while it is recorded, since that determines what it
-// returns. What it changed is undone at the end of the capture, and what it returned has no values
-// then: on a card nothing of it has run.
+// A ttnn operation is computed once while it is recorded, since this determines its result. Its
+// side effects are undone at the end of the capture, and its results are then without values: on
+// hardware nothing of it has run.
 //
-// Source of what is refused, and of the messages: tt_metal/distributed of tt-metal 0.70.1,
+// Source of the refusals and their messages: tt_metal/distributed of tt-metal 0.70.1,
 // mesh_device.cpp, mesh_trace.cpp and fd_mesh_command_queue.cpp.
 
 #include <cstddef>
@@ -35,7 +35,7 @@ namespace ttcodegen::cpu {
 
 class Buffer;
 
-/// Who has which addresses of the emulated memories.
+/// Ownership of addresses of the emulated memories.
 struct Addresses {
     explicit Addresses(device::EmulatedDevice& device);
     /// Exchanges them with those of the device.
@@ -46,18 +46,18 @@ struct Addresses {
     device::Allocator l1_small;
 };
 
-/// What a replay does.
+/// The recorded steps of a replay.
 struct Trace {
     std::vector<std::function<void()>> steps;
     std::size_t programs = 0;
-    /// As they were when the capture began; none if the device had no memories then.
+    /// Address ownership at the begin of the capture; none if the device had no memories then.
     std::optional<Addresses> addresses;
 
-    /// The minimum that the trace takes on a card.
+    /// The minimum size of the trace on hardware.
     std::size_t bytes() const;
 };
 
-/// A capture that is under way.
+/// A capture in progress.
 class Capture {
   public:
     Capture(tt::tt_metal::distributed::MeshDeviceImpl& device, std::uint8_t queue,
@@ -71,16 +71,16 @@ class Capture {
 
     /// Records programs that the device runs together.
     void add_programs(std::size_t count, std::function<void()> run);
-    /// Records what happens between programs.
+    /// Records a step between programs.
     void add(std::function<void()> step);
-    /// Keeps what a buffer holds before it is written; does nothing if it was made since the begin.
+    /// Saves a buffer's content before a write; does nothing if the capture created the buffer.
     void keep(Buffer& buffer);
-    /// Whether a buffer was made since the begin.
+    /// Returns whether a buffer was created during the capture.
     bool made(const Buffer& buffer) const;
-    /// A buffer that nothing has been written to when the capture ends.
+    /// Registers a buffer that has no values when the capture ends.
     void add_result(std::shared_ptr<Buffer> buffer);
 
-    /// Undoes what was computed, and gives what was recorded.
+    /// Undoes the computation and returns the recorded steps.
     Trace end();
 
   private:
@@ -94,22 +94,22 @@ class Capture {
     std::unordered_map<Buffer*, std::vector<std::byte>> kept_;
 };
 
-/// The capture that is under way; null if there is none.
+/// The capture in progress; null if there is none.
 Capture* current_capture();
 
-/// Refuse what the host may not do between begin and end; nothing otherwise, nor as part of an
-/// operation.
+/// Refuse host accesses during a capture; no effect outside of captures and within
+/// operations.
 void refuse_write_in_capture();
 void refuse_read_in_capture();
 void refuse_event_in_capture();
 
-/// Whether a trace is being replayed: what its steps allocate is allocated already.
+/// Returns whether a trace is being replayed, in which case its steps allocate nothing.
 bool is_replaying();
 
 /// The traces of a device.
 class Traces {
   public:
-    /// @param region_bytes What the device has set aside for them; 0 takes it of free DRAM.
+    /// @param region_bytes The device's trace region; 0 allocates traces in free DRAM.
     Traces(tt::tt_metal::distributed::MeshDeviceImpl& device, std::size_t region_bytes)
         : device_(device), region_bytes_(region_bytes) {}
     ~Traces();

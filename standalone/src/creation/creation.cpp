@@ -30,7 +30,7 @@ void fill(const Tensor& tensor, double value) {
                  [&](std::size_t begin, std::size_t end) {
                      std::byte* first = buffer.data() + begin * stored_size(dtype);
                      if (is_integer(dtype)) {
-                         // One element by way of 64 bits: a float does not hold every integer.
+                         // Through 64-bit integers: floats do not represent every integer.
                          for (std::size_t i = 0; i < end - begin; ++i) {
                              store_integers(&whole, 1, dtype, first + i * stored_size(dtype));
                          }
@@ -38,11 +38,11 @@ void fill(const Tensor& tensor, double value) {
                          fill_elements(first, end - begin, dtype, static_cast<float>(value));
                      }
                  });
-    // The host makes the values.
+    // The host computes the values.
     finish_block_float(tensor, BlockRounding::Host);
 }
 
-/// Refuses a call that a trace cannot capture: the host makes the values and writes them.
+/// Refuses a call that a trace cannot capture: the host computes the values and writes them.
 void refuse_host_values(const OptionalDevice& device) {
     if (device) {
         refuse_write_in_capture();
@@ -72,7 +72,7 @@ Tensor full_like(const Tensor& like, double value, const std::optional<DataType>
     const bool filled = data_type == DataType::BFLOAT16 || data_type == DataType::FLOAT32 ||
                         data_type == DataType::BFLOAT8_B;
     if (on_device(like) && both_tiles && filled) {
-        // The release fills a tensor like the first one here and forgets the data type.
+        // The release fills a tensor like the first one here and ignores the data type.
         data_type = like.dtype();
     }
     MeshDevice* target = device ? &device->get() : device_of(like);
@@ -237,7 +237,7 @@ Tensor rand(const Shape& shape, MeshDevice& device, DataType dtype, Layout layou
                                    seed, mesh_mapper);
     TT_FATAL(from < to, "from must be lower than to, but {} and {} were given", from, to);
     TT_FATAL(dtype != DataType::UINT8, "Unsupported dtype {}", dtype);
-    // Without a seed every call has to differ, from run to run the values stay the same.
+    // Without a seed every call must differ, while the values stay the same from run to run.
     static std::atomic<std::uint32_t> next_seed = 1;
     std::mt19937 generator(seed != 0 ? seed : next_seed.fetch_add(1));
     std::uniform_real_distribution<float> distribution(from, to);
@@ -245,7 +245,7 @@ Tensor rand(const Shape& shape, MeshDevice& device, DataType dtype, Layout layou
     for (float& value : values) {
         value = distribution(generator);
     }
-    // The values are drawn in tiles; bf8 tiles become rows of bf16.
+    // The values are drawn in tiles; bf8 tiles are converted to bf16 rows.
     const bool widens = dtype == DataType::BFLOAT8_B && layout == Layout::ROW_MAJOR;
     const DataType stored = widens ? DataType::BFLOAT16 : dtype;
     const Tensor tensor =

@@ -19,7 +19,7 @@ bool fits_tiles(const std::vector<Tensor>& tensors, std::size_t axis) {
     });
 }
 
-/// Where tiles do not fit together, the tensors are joined row by row: bf8 by way of bf16.
+/// Unaligned tiles are concatenated as rows, block floats through bf16.
 DataType joined_type(const std::vector<Tensor>& tensors, std::size_t axis) {
     const DataType dtype = tensors.front().dtype();
     if (tensors.front().layout() == Layout::ROW_MAJOR || fits_tiles(tensors, axis)) {
@@ -82,7 +82,7 @@ Tensor concat(const std::vector<Tensor>& tensors, std::size_t axis,
     return output;
 }
 
-/// Which shards can be joined (measured; docs/library-rules.md).
+/// Checks that shards can be concatenated (measured; docs/library-rules.md).
 void check_placement(const std::vector<Tensor>& tensors, std::size_t axis,
                      const MemoryConfig& output) {
     const MemoryConfig& first = tensors.front().memory_config();

@@ -1,4 +1,4 @@
-// Copies, and moves between layouts that are requested by name.
+// Copies, and conversions between explicitly named layouts.
 
 #include "ttnn/operations/data_movement/copy/copy.hpp"
 

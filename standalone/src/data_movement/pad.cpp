@@ -13,7 +13,7 @@ namespace {
 using ttnn::operations::data_movement::PadSpecDim;
 using Padding = ttsl::SmallVector<PadSpecDim>;
 
-/// One entry for each dimension: shorter lists are about the last ones.
+/// Extends the widths to all dimensions: shorter lists apply to the last ones.
 Padding widths_of_all(const Shape& shape, const Padding& padding) {
     TT_FATAL(padding.size() <= shape.rank(), "ttnn.pad: {} padding widths for a tensor of rank {}",
              padding.size(), shape.rank());
@@ -32,7 +32,7 @@ void check_rank(const Padding& padding) {
     }
 }
 
-/// Whether the result fits into the tiles that the input has already: nothing is moved then.
+/// Returns whether the result fits into the tiles of the input: nothing is moved then.
 bool fills_own_tiles(const Tensor& input, const Padding& padding) {
     const std::size_t rank = padding.size();
     if (input.layout() != Layout::TILE || rank < 2) {
@@ -61,7 +61,7 @@ void check_on_device(const Tensor& input, const Padding& padding) {
              "Cannot pad {} tensor with specified format: {}", tiles ? "tilized" : "RM", dtype);
 }
 
-/// A sharded tensor that grows in width is divided by height.
+/// A sharded tensor that grows in width becomes height-sharded.
 MemoryConfig padded_memory(const Tensor& input, const Shape& result,
                            const std::optional<MemoryConfig>& asked) {
     const MemoryConfig& own = input.memory_config();
@@ -97,7 +97,7 @@ Tensor pad(const Tensor& input, const Padding& requested, float value,
             "Pad the tensor on the device: ttnn.pad leaves a host tensor of tiles or of rank 4 "
             "as it is");
     }
-    // Block floats of more than two dimensions, unless whole tiles, are padded row by row as bf16.
+    // Block floats of more than two dimensions, unless whole tiles, are padded as bf16 rows.
     const bool whole_tiles = shape[-1] % 32 == 0 && shape[-2] % 32 == 0;
     const bool by_rows = input.dtype() == DataType::BFLOAT8_B && shape.rank() > 2 && !whole_tiles;
     const DataType dtype = by_rows ? DataType::BFLOAT16 : input.dtype();

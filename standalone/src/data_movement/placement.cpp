@@ -1,4 +1,4 @@
-// Where tensors live and how they are laid out: device and host, memory configurations, layouts.
+// Placement and layout of tensors: device and host, memory configs, page layouts.
 
 #include <algorithm>
 
@@ -18,7 +18,7 @@ namespace {
 
 bool can_be_tilized(DataType dtype) { return !is_block(dtype) && dtype != DataType::UINT8; }
 
-/// The operation that moves between interleaved memories takes only these.
+/// Returns whether the copy between interleaved memories supports the data type.
 bool can_be_copied(DataType dtype) { return dtype != DataType::UINT16 && dtype != DataType::UINT8; }
 
 Tensor host_to_layout(const Tensor& tensor, Layout layout) {
@@ -41,7 +41,7 @@ bool is_by(const MemoryConfig& memory, TensorMemoryLayout kind) {
     return memory.memory_layout() == kind;
 }
 
-/// Refuses what cannot be brought into rows while padding is cut off
+/// Refuses tensors that cannot be untilized with unpadding
 /// (untilize_with_unpadding_device_operation.cpp of tt-metal 0.70.1).
 void check_unpadded(const Tensor& tensor, const MemoryConfig& target) {
     const MemoryConfig& source = tensor.memory_config();
@@ -83,7 +83,7 @@ void check_unpadded(const Tensor& tensor, const MemoryConfig& target) {
     }
 }
 
-/// Refuses shards that are not brought into rows (untilize_device_operation.cpp of tt-metal
+/// Refuses shards that cannot be untilized (untilize_device_operation.cpp of tt-metal
 /// 0.70.1).
 void check_untilized(const Tensor& tensor, DataType dtype, const MemoryConfig& target) {
     const MemoryConfig& source = tensor.memory_config();
@@ -103,8 +103,8 @@ void check_untilized(const Tensor& tensor, DataType dtype, const MemoryConfig& t
              "We don't support DRAM block sharding");
 }
 
-/// Refuses sharded rows that are not brought into tiles (to_layout_op.cpp, tilize_device_operation
-/// .cpp of tt-metal 0.70.1).
+/// Refuses row-major shards that cannot be tilized (to_layout_op.cpp, tilize_device_operation.cpp
+/// of tt-metal 0.70.1).
 void check_tilized(const Tensor& tensor) {
     if (!tensor.is_sharded()) {
         return;
@@ -183,7 +183,7 @@ void copy_to_device(const Tensor& host_tensor, Tensor& device_tensor,
         cpu::convert_into(host_tensor, device_tensor);
         return;
     }
-    // One tensor goes to all devices of a mesh.
+    // A single tensor is replicated to all devices of a mesh.
     const auto& host_parts = cpu::parts_of(host_tensor);
     TT_FATAL(host_parts.empty() || host_parts.size() == parts.size(),
              "A tensor of {} parts is not for a mesh of {} devices", host_parts.size(),
@@ -310,7 +310,7 @@ Tensor bitcast(const Tensor& input, const DataType& output_dtype,
         !optional_output_tensor || optional_output_tensor->logical_shape() == input.logical_shape(),
         "The output tensor must have the input's shape");
     cpu::require_on_device(input, "Input tensor");
-    // Elements of block floats share exponents: they have no bits of their own.
+    // Elements of block floats share exponents, so their bits cannot be reinterpreted.
     const auto has_size = [&input](DataType dtype) {
         return !cpu::is_block(dtype) && cpu::stored_size(dtype) == cpu::stored_size(input.dtype());
     };

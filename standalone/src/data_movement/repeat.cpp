@@ -15,7 +15,7 @@ namespace ttcodegen::cpu {
 
 namespace {
 
-/// `counts[i]` copies along dimension i; between them, each element is repeated `inner[i]` times.
+/// Repeats dimension i `counts[i]` times, and each of its elements `inner[i]` times.
 Tensor repeated(const Tensor& input, const Extents& counts, const Extents& inner,
                 const std::optional<MemoryConfig>& memory_config) {
     const Shape& shape = input.logical_shape();
@@ -109,7 +109,7 @@ Tensor repeat_interleave(const Tensor& input, std::uint32_t repeats, std::int32_
     cpu::Extents inner(rank, 1);
     inner[axis] = repeats;
     // The result is in DRAM whatever is requested, like the result of a concatenation without a
-    // memory configuration.
+    // memory config.
     return cpu::repeated(input, cpu::Extents(rank, 1), inner, MemoryConfig{});
 }
 

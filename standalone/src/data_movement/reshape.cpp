@@ -14,7 +14,7 @@ namespace ttcodegen::cpu {
 
 namespace {
 
-/// Whether the new shape describes the same memory: rows stay rows and tiles stay tiles.
+/// Returns whether the new shape describes the same memory: rows stay rows and tiles stay tiles.
 bool is_view(const Tensor& tensor, const Shape& shape) {
     const Shape& own = tensor.logical_shape();
     if (own[-1] != shape[-1]) {
@@ -67,7 +67,7 @@ Tensor reshape(const Tensor& tensor, const Shape& shape,
              "Can only work with bfloat16/float32 or int32/uint32 tensors, not {}", tensor.dtype());
     const Tensor output = allocate(spec, device_of(tensor));
     convert_into(tensor, output);
-    // Shared exponents belong to rows, which are others now.
+    // Shared exponents depend on rows, which have changed.
     finish_block_float(output);
     return output;
 }

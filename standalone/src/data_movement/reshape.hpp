@@ -7,10 +7,10 @@
 
 namespace ttcodegen::cpu {
 
-/// The same elements under another shape, on the same buffer where the real library shares it.
+/// Reshapes a tensor, on the same buffer if ttnn shares it.
 Tensor reshape(const Tensor& tensor, const Shape& shape,
                const std::optional<MemoryConfig>& memory_config);
-/// Sizes of which one may be -1.
+/// Infers a size of -1.
 Shape infer_shape(const Tensor& tensor, ttsl::Span<const std::int32_t> sizes);
 
 }  // namespace ttcodegen::cpu

@@ -16,10 +16,10 @@ namespace {
 
 constexpr std::size_t kTileEdge = 32;
 
-/// Whether the part begins at a tile: then whole tiles are moved and the rest becomes padding.
+/// Returns whether the slice begins at a tile: whole tiles are moved then, and the rest is padding.
 bool begins_at_tile(const Shape& shape, const Extents& begins, const Extents& steps) {
     const std::size_t rank = shape.rank();
-    // A vector is in the first row of its tiles, which is no whole tile.
+    // A vector is in the first row of its tiles, which is not a whole tile.
     if (rank < 2) {
         return false;
     }
@@ -35,7 +35,7 @@ bool is_strided(const Extents& steps) {
     return std::any_of(steps.begin(), steps.end(), [](std::size_t step) { return step != 1; });
 }
 
-/// The data type of the result; refuses what the device cannot cut.
+/// The data type of the result; refuses slices that the device does not support.
 DataType sliced_type(const Tensor& input, const Extents& begins, const Extents& steps,
                      bool is_empty) {
     const DataType dtype = input.dtype();
@@ -128,7 +128,7 @@ Tensor slice_along(const Tensor& input, std::size_t dim, std::size_t begin, std:
 
 namespace {
 
-/// Bounds as the caller wrote them, in range; negative ones count from the end.
+/// The caller's bounds, clamped to the shape; negative ones count from the end.
 template <typename T>
 Tensor slice_with_bounds(const Tensor& input, ttsl::Span<const T> begins, ttsl::Span<const T> ends,
                          ttsl::Span<const T> steps,

@@ -12,7 +12,7 @@ Tensor slice(const Tensor& input, const Extents& begins, const Extents& ends, co
              const std::optional<MemoryConfig>& memory_config = std::nullopt,
              const std::optional<Tensor>& output_tensor = std::nullopt);
 
-/// The part [begin, end) along one dimension.
+/// The slice [begin, end) along one dimension.
 Tensor slice_along(const Tensor& input, std::size_t dim, std::size_t begin, std::size_t end,
                    const std::optional<MemoryConfig>& memory_config = std::nullopt);
 

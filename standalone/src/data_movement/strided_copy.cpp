@@ -10,9 +10,9 @@ namespace ttcodegen::cpu {
 
 namespace {
 
-// Elements a thread moves at least.
+// Minimum elements per thread.
 constexpr std::size_t kGrain = std::size_t{1} << 14;
-// Edge of the square blocks that a transposition moves, so that both sides stay in the cache.
+// Edge of the square blocks of a transposition, so that both sides stay in the cache.
 constexpr std::size_t kBlock = 64;
 
 struct Loop {
@@ -22,7 +22,7 @@ struct Loop {
 };
 using Loops = ttsl::SmallVector<Loop>;
 
-/// The loops without dimensions of size 1, neighbours merged where both sides walk on.
+/// Merges contiguous dimensions of the loops and removes those of size 1.
 Loops merged_loops(const StridedSource& source, const StridedTarget& target, const Extents& sizes) {
     Loops loops;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -58,10 +58,10 @@ void copy_run(const Element* source, Element* target, const Loop& loop) {
     }
 }
 
-/// Transposes where the source is contiguous along `column` and the target, as a rule, along `row`.
+/// Transposes: the source is contiguous along `column`, the target usually along `row`.
 ///
-/// Each block goes through a buffer: source rows a power of two apart would otherwise drive each
-/// other out of the cache before their next element is read.
+/// Each block goes through a buffer: source rows a power of two apart would otherwise evict each
+/// other from the cache before their next element is read.
 template <typename Element>
 void copy_block(const Element* source, Element* target, const Loop& column, const Loop& row) {
     Element block[kBlock][kBlock];
@@ -118,7 +118,7 @@ void for_each_outer(const Element* source, Element* target, const Loops& outer, 
     });
 }
 
-/// Cuts a long loop in pieces, so that several threads can share it.
+/// Splits a long loop, so that several threads can share it.
 void split(Loops& loops, std::size_t index, std::size_t piece) {
     const Loop loop = loops[index];
     if (loop.size >= 2 * piece && loop.size % piece == 0) {

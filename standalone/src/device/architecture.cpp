@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t kGiB = std::uint32_t{1} << 30;
 
 // soc_descriptors/wormhole_b0_80_arch.yaml: six channels of two banks, with the port that workers
-// use. Ports have physical coordinates, which NoC 1 counts from the other corner of 10x12 nodes.
+// use. Ports have physical coordinates, which NoC 1 counts from the opposite corner of 10x12 nodes.
 constexpr DramBank wormhole_bank(std::size_t x, std::size_t y, std::uint32_t channel,
                                  std::uint32_t half) {
     return {{{x, y}, {9 - x, 11 - y}}, channel, half * kGiB};
@@ -26,8 +26,8 @@ constexpr std::array kWormholeBanks{
     wormhole_bank(5, 3, 4, 1),  wormhole_bank(5, 5, 5, 0), wormhole_bank(5, 7, 5, 1),
 };
 
-// Blackhole translates the coordinates of DRAM: columns 17 and 18, three ports a bank from row 12
-// on; soc_descriptors/blackhole_140_arch.yaml names the port for each NoC.
+// Blackhole translates DRAM coordinates: columns 17 and 18, three ports per bank from row 12 on;
+// soc_descriptors/blackhole_140_arch.yaml names the port for each NoC.
 constexpr DramBank blackhole_bank(std::uint32_t channel, std::size_t port0, std::size_t port1) {
     const std::size_t x = channel < 4 ? 17 : 18;
     const std::size_t y = 12 + std::size_t{3} * (channel % 4);
@@ -81,7 +81,7 @@ constexpr Architecture kBlackhole{
     .most_workers = {14, 10},
 };
 
-/// The number that a text begins with, which is taken from it.
+/// Parses and removes a leading number of a text.
 std::size_t leading_number(std::string_view& text) {
     std::size_t number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -89,7 +89,7 @@ std::size_t leading_number(std::string_view& text) {
     return error == std::errc() ? number : 0;
 }
 
-/// Takes a character from the beginning of a text, if it is there.
+/// Removes a leading character of a text and returns whether it was there.
 bool skip(std::string_view& text, char character) {
     const bool found = text.starts_with(character);
     text.remove_prefix(found ? 1 : 0);
@@ -158,7 +158,7 @@ std::optional<std::uint32_t> Architecture::bank_from_noc(CoreCoord noc, std::uin
         if (dram_banks[port].noc[noc_index] != noc) {
             continue;
         }
-        // A port reaches its whole channel, so the address decides which bank of it is meant.
+        // A port reaches its whole channel, so the address selects the bank.
         for (std::size_t bank = 0; bank < dram_banks.size(); ++bank) {
             const std::uint64_t start = dram_banks[bank].address_offset;
             if (dram_banks[bank].channel == dram_banks[port].channel && offset >= start &&

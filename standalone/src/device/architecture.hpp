@@ -1,4 +1,4 @@
-/// The figures of the devices that are emulated, as tt-metal 0.70.1 has them.
+/// Parameters of the emulated architectures, as in tt-metal 0.70.1.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace ttcodegen::device {
 
 using tt::tt_metal::CoreCoord;
 
-/// Where a DRAM bank answers on each NoC, and where in its channel the bank begins.
+/// NoC coordinates of a DRAM bank on each NoC, and its offset in its channel.
 struct DramBank {
     CoreCoord noc[2];
     std::uint32_t channel;
@@ -20,13 +20,13 @@ struct DramBank {
 };
 
 /// The memory map of a core comes from dev_mem_map.h: firmware and mailboxes, then a ring buffer of
-/// 69 KiB for kernels, run-time arguments and semaphores, then what programs may use.
+/// 69 KiB for kernels, runtime arguments and semaphores, then the memory of programs.
 struct Architecture {
     tt::ARCH arch;
     const char* name;
     CoreCoord worker_grid;        ///< Of the card that is emulated.
     CoreCoord worker_noc_origin;  ///< Virtual coordinates of worker (0,0).
-    /// Columns of the NoC, in virtual coordinates, that hold no workers.
+    /// NoC columns, in virtual coordinates, without workers.
     CoreCoord skipped_columns;
     std::uint32_t l1_size;
     std::uint32_t zeros_base;
@@ -46,8 +46,8 @@ struct Architecture {
     CoreCoord worker_to_noc(CoreCoord logical) const;
     /// The worker at virtual NoC coordinates, if there is one.
     std::optional<CoreCoord> worker_from_noc(CoreCoord noc) const;
-    /// The banks that answer at these coordinates: on Wormhole two banks share a channel.
-    /// @param offset Address at these coordinates; on return the offset in the bank.
+    /// The bank at these coordinates: on Wormhole two banks share a channel.
+    /// @param offset Address at these coordinates; on return, the offset in the bank.
     std::optional<std::uint32_t> bank_from_noc(CoreCoord noc, std::uint8_t noc_index,
                                                std::uint64_t& offset) const;
     std::uint32_t num_workers() const {
@@ -59,12 +59,12 @@ inline constexpr std::uint32_t kZerosSize = 512;
 inline constexpr std::uint32_t kMaxSemaphores = 16;
 inline constexpr std::uint32_t kMaxRuntimeArguments = 341;
 
-/// @throws std::runtime_error for another architecture than Wormhole B0 and Blackhole.
+/// @throws std::runtime_error for architectures other than Wormhole B0 and Blackhole.
 const Architecture& architecture(tt::ARCH arch);
-/// The card that the environment variable TTCODEGEN_ARCH describes, else an n150: an architecture,
-/// after which a grid of workers and a number of DRAM banks may follow, as in "blackhole:11x10:7".
+/// The architecture that the environment variable TTCODEGEN_ARCH describes, else an n150: a name,
+/// optionally followed by the worker grid and the number of DRAM banks, as in "blackhole:11x10:7".
 /// It is read once.
-/// @throws std::runtime_error if it describes no card.
+/// @throws std::runtime_error for an invalid description.
 const Architecture& default_architecture();
 
 }  // namespace ttcodegen::device

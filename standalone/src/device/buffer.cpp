@@ -17,7 +17,7 @@ using tt::tt_metal::BufferType;
 
 namespace {
 
-/// The address of page `page` of a buffer in this process; null for a buffer without that page.
+/// Addresses of a buffer's pages in this process; null for pages that do not exist.
 class PagePlaces {
   public:
     PagePlaces(const Buffer& buffer, std::size_t chip)
@@ -83,7 +83,7 @@ void write_pages(const Buffer& buffer, std::size_t chip, const std::byte* data, 
         std::byte* place = places[page];
         TT_FATAL(place != nullptr, "Page {} of the buffer is in none of its shards", page);
         std::memcpy(place, data + page * page_size - offset, page_size);
-        // What pads a page is moved with it, and is nobody's data.
+        // The padding of a page is transferred with it, and has no owner.
         std::memset(place + page_size, 0, buffer.aligned_page_size() - page_size);
     }
 }
@@ -210,7 +210,7 @@ std::shared_ptr<Buffer> Buffer::create(IDevice* device, DeviceAddr address, Devi
                                            bottom_up, sub_device_id, false, Private());
     EmulatedDevice& emulated = emulated_device(device);
     Allocator& allocator = allocator_of(emulated, buffer_type);
-    // The owner of this memory keeps it; without an owner it is taken from here on.
+    // Memory that is allocated already stays its owner's; otherwise it is claimed here.
     if (!allocator.end_of(address)) {
         allocator.claim(address, buffer->aligned_size_per_bank());
     }

@@ -1,4 +1,4 @@
-/// Which page of a sharded buffer is on which core.
+/// Mapping of the pages of a sharded buffer to cores.
 #include <algorithm>
 #include <numeric>
 #include <tuple>
@@ -87,8 +87,8 @@ std::vector<CoreCoord> grid_cores(const Shape& tensor, const Shape& shard,
     return cores_in_order(CoreRangeSet(used), orientation);
 }
 
-/// Dimensions that no shard divides are folded into the one after them, as the release does: what
-/// kernels are given is the folded shapes.
+/// Dimensions that no shard divides are folded into the following one, as in the release: kernels
+/// are passed the folded shapes.
 std::pair<Shape, Shape> fold_shapes(const Shape& tensor_shape, const Shape& shard_shape) {
     TT_FATAL(tensor_shape.rank() >= 1, "Tensor rank must be at least 1!");
     TT_FATAL(shard_shape.rank() >= 1, "Shard rank must be at least 1!");
@@ -131,7 +131,7 @@ std::pair<Shape, Shape> fold_shapes(const Shape& tensor_shape, const Shape& shar
     return {Shape(std::move(tensor)), Shape(std::move(shard))};
 }
 
-/// Pages of a two-dimensional tensor, shard by shard, as the layouts of ttnn deal them out.
+/// Pages of a two-dimensional tensor, shard by shard, in the order of ttnn's layouts.
 class ShardedPages {
   public:
     explicit ShardedPages(const Buffer& buffer)
@@ -144,7 +144,7 @@ class ShardedPages {
         std::vector<std::uint32_t> pages(std::size_t{shard_[0]} * shard_[1],
                                          UncompressedBufferPageMapping::PADDING);
         if (by_height_) {
-            // Shards take whole runs of pages, whatever the width of the tensor.
+            // Shards take whole runs of pages, independent of the tensor's width.
             const std::size_t total = std::size_t{tensor_[0]} * tensor_[1];
             for (std::size_t i = 0; i < pages.size() && index * pages.size() + i < total; ++i) {
                 pages[i] = static_cast<std::uint32_t>(index * pages.size() + i);

@@ -1,4 +1,4 @@
-/// The circular buffers of a core, as its processors use them.
+/// The circular buffers of a core, as accessed by its processors.
 #include <algorithm>
 
 #include "device/diagnostics.hpp"
@@ -28,8 +28,8 @@ std::uint32_t held_pages(const CircularBuffer& buffer) {
     return buffer.pages_received - buffer.pages_acked;
 }
 
-/// The processor's own pointer must be where the buffer's counter says, or another processor has
-/// moved the buffer on without it.
+/// Checks the processor's own pointer against the buffer's counter: they differ if another
+/// processor has moved the buffer's pages.
 void check_pointer(Processor& processor, std::uint32_t cb, const CircularBuffer& buffer,
                    std::uint32_t offset, std::uint32_t count, const char* action, Location here) {
     if (offset != count % buffer.num_pages * buffer.page_size) {
@@ -49,7 +49,7 @@ void check_count(Processor& processor, std::uint32_t cb, const CircularBuffer& b
     }
 }
 
-/// Pages of one call are contiguous; `how` says what is done to them so.
+/// Checks that the pages of one call are contiguous; `how` names the access in messages.
 void check_before_end(Processor& processor, std::uint32_t cb, const CircularBuffer& buffer,
                       std::uint32_t offset, std::uint32_t pages, const char* action,
                       const char* how, Location here) {
@@ -62,7 +62,7 @@ void check_before_end(Processor& processor, std::uint32_t cb, const CircularBuff
     }
 }
 
-/// The offset of a page, counted from the processor's pointer; `bytes` of it are used.
+/// The address of a page relative to the processor's pointer; `bytes` of it are accessed.
 std::byte* page_at(Processor& processor, std::uint32_t cb, const CircularBuffer& buffer,
                    std::uint32_t pointer, std::uint32_t page, std::uint32_t bytes,
                    const char* action, const char* how, Location here) {
@@ -83,14 +83,14 @@ void advance(std::uint32_t& pointer, std::uint32_t bytes, const CircularBuffer& 
     }
 }
 
-/// What is wrong with a byte that cannot be read.
+/// The error of reading a marked byte.
 const char* describe_mark(Written written) {
     return written == Written::Never
                ? "nobody wrote"
                : "a read has not brought yet: noc_async_read_barrier is missing";
 }
 
-/// Pages that are pushed hold what reads brought: all must have arrived.
+/// Checks that pushed pages are complete: all reads into them must have arrived.
 void check_reads_arrived(Processor& processor, std::uint32_t cb, const std::byte* begin,
                          const std::byte* end, Location here) {
     const ProcessorState& state = ProcessorState::of(processor);
@@ -104,7 +104,7 @@ void check_reads_arrived(Processor& processor, std::uint32_t cb, const std::byte
     }
 }
 
-/// Pages that are popped may be overwritten: writes from them must have left.
+/// Checks that popped pages may be overwritten: all writes from them must have left.
 void check_writes_left(Processor& processor, std::uint32_t cb, const std::byte* begin,
                        const std::byte* end, Location here) {
     const ProcessorState& state = ProcessorState::of(processor);
@@ -136,7 +136,7 @@ void cb_push_back(Processor& processor, std::uint32_t cb, std::uint32_t pages, L
     CircularBuffer& buffer = buffer_at(processor, cb, here);
     CircularBufferView& view = processor.views[cb];
     check_count(processor, cb, buffer, pages, "pushes", here);
-    // Data that is in place already, in an L1 buffer, is often pushed without a reservation.
+    // Data that is already in place, in an L1 buffer, is often pushed without a reservation.
     const std::uint32_t free = buffer.num_pages - held_pages(buffer);
     const std::uint32_t allowed = buffer.borrowed ? std::max(view.reserved, free) : view.reserved;
     if (pages > allowed) {
@@ -185,7 +185,7 @@ void cb_pop_front(Processor& processor, std::uint32_t cb, std::uint32_t pages, L
         check_writes_left(processor, cb, begin, begin + bytes, here);
     }
     if (buffer.exclusive) {
-        // Who reads them now, or pushes them again as they are, uses what may be gone.
+        // Later readers, or a push of the same pages, would use data that may be overwritten.
         mark_never_written(begin, bytes);
     }
     buffer.pages_acked += pages;

@@ -18,9 +18,9 @@ namespace tt::tt_metal::distributed {
 class MeshWorkloadImpl {
   public:
     std::unordered_map<MeshCoordinateRange, Program> programs;
-    /// Whether the device has the kernels: they are sent with the first run.
+    /// Set once the device has the kernels: they are sent with the first run.
     bool is_loaded = false;
-    /// Ends with the workload, and with it what the device has of it.
+    /// Expires with the workload, and with it the device's copies of it.
     std::shared_ptr<const char> life = std::make_shared<char>();
 };
 
@@ -62,8 +62,8 @@ using namespace tt::tt_metal::distributed;
 
 namespace {
 
-/// What a program is given at each run: run-time arguments, and circular buffers, whose place may
-/// be a buffer's.
+/// The arguments of a program for a run: runtime arguments, and circular buffers, which may be in
+/// the memory of buffers.
 class ProgramArguments {
   public:
     explicit ProgramArguments(const tt::tt_metal::detail::ProgramImpl& program) {
@@ -75,7 +75,7 @@ class ProgramArguments {
         }
     }
 
-    /// Gives them to the program for as long as it lives.
+    /// Sets the program's arguments while the object lives.
     class Set {
       public:
         Set(ProgramArguments& arguments, tt::tt_metal::detail::ProgramImpl& program)
@@ -99,7 +99,7 @@ class ProgramArguments {
         std::vector<std::uint32_t> common;
     };
 
-    /// Views that the host has of its arguments stay on them: vectors move as a whole.
+    /// The host's views of its arguments stay valid: vectors are moved as a whole.
     void swap(tt::tt_metal::detail::ProgramImpl& program) {
         for (std::size_t i = 0; i < kernels_.size(); ++i) {
             std::swap(kernels_[i].by_core, program.kernels[i]->arguments);
@@ -186,7 +186,7 @@ class ImmediateCommandQueue final : public MeshCommandQueue {
         return programs;
     }
 
-    /// Records the programs of a workload, with the run-time arguments that they have now.
+    /// Records the programs of a workload with their current runtime arguments.
     void record(MeshWorkload& mesh_workload, bool blocking) const {
         TT_FATAL(!blocking, "Blocking is not supported when recording a trace.");
         if (!mesh_workload.impl().is_loaded) {
@@ -212,7 +212,7 @@ class ImmediateCommandQueue final : public MeshCommandQueue {
             });
     }
 
-    /// The index of a device in the mesh, row by row.
+    /// The row-major index of a device in the mesh.
     std::size_t chip_at(const MeshCoordinate& place) const {
         return place[0] * mesh_device_->num_cols() + place[1];
     }

@@ -7,7 +7,7 @@
 
 namespace ttcodegen::device {
 
-/// A queue that does what it is given at once, on the calling thread.
+/// A queue that executes commands immediately, on the calling thread.
 std::unique_ptr<tt::tt_metal::distributed::MeshCommandQueue> make_command_queue(
     tt::tt_metal::distributed::MeshDevice* device, std::uint32_t id);
 

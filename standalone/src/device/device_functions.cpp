@@ -1,4 +1,4 @@
-/// The table that kernels call through, and what belongs to neither circular buffers nor transfers.
+/// The function table of kernels, and functions for neither circular buffers nor transfers.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -2,7 +2,7 @@
 
 namespace ttcodegen::device {
 
-/// A header of the kernel API, as it was when the backend was built.
+/// A header of the kernel API, embedded when the backend is built.
 struct DeviceHeader {
     const char* path;  ///< As kernels include it; null after the last.
     const char* text;

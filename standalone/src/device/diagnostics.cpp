@@ -57,7 +57,7 @@ std::string describe_cores(std::vector<CoreCoord> cores) {
             runs.emplace_back(core);
         }
     }
-    // Runs below each other that begin and end alike are a rectangle.
+    // Stacked runs with the same begin and end form a rectangle.
     std::vector<CoreRange> rectangles;
     for (const CoreRange& run : runs) {
         const auto above =
@@ -84,7 +84,7 @@ std::string describe_cores(std::vector<CoreCoord> cores) {
 std::string describe_line(const ProcessorState& state, const Location& here) {
     const std::string_view file = here.file_name();
     const auto& source = state.kernel->source;
-    // Lines of the kernel itself carry the name that the program used; headers keep theirs.
+    // Lines of the kernel itself have the name that the program used; headers keep theirs.
     const bool in_kernel = file == source.path.native() || file == source.name;
     const std::string shown = in_kernel ? source.name : std::string(file);
     return shown + ":" + std::to_string(here.line());

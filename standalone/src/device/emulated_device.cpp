@@ -19,7 +19,7 @@ EmulatedDevice::EmulatedDevice(const Architecture& architecture, std::size_t l1_
         memories_.push_back(std::make_unique<Memory>(architecture));
     }
     const L1Addresses::Turn turn = this->turn();
-    // Those of the others are zero where nobody wrote.
+    // Fresh memory of the other chips is zero already.
     for (std::uint32_t worker = 0; worker < architecture.num_workers(); ++worker) {
         std::memset(memory(0).l1(worker) + architecture.zeros_base, 0, kZerosSize);
     }

@@ -1,4 +1,4 @@
-// What the host gives programs for packets between the devices of a mesh.
+// Host functions that give programs connections for packets between the devices of a mesh.
 
 #include <vector>
 
@@ -62,7 +62,7 @@ GlobalSemaphore::GlobalSemaphore(IDevice* device, const CoreRangeSet& cores,
     : device_(device), cores_(cores) {
     auto* mesh = dynamic_cast<MeshDevice*>(device);
     TT_FATAL(mesh != nullptr, "A global semaphore is on a mesh of devices");
-    // A page for each core, so that it is at one address of all.
+    // One page per core, so that it has the same address on all of them.
     const CoreCoord grid = mesh->compute_with_storage_grid_size();
     buffer_ = MeshBuffer::create(ReplicatedBufferConfig{.size = kSemaphoreBytes * grid.x * grid.y},
                                  {.page_size = kSemaphoreBytes, .buffer_type = buffer_type}, mesh);

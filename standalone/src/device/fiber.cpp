@@ -12,8 +12,8 @@
 #include "ttcodegen/device/processor.hpp"
 
 #if defined(__x86_64__)
-// Saves what a function must preserve, swaps stacks, restores. First argument: where to keep the
-// stack pointer that is left; second: the stack pointer to go on with.
+// Saves callee-saved registers, switches stacks, restores. First argument: where to store the
+// current stack pointer; second: the stack pointer to continue with.
 asm(R"(
 .text
 .p2align 4
@@ -97,7 +97,7 @@ namespace {
 
 constexpr std::size_t kGuardBytes = 4096;
 
-/// Stacks of fibers that ended; a program needs some hundreds, and the next one the same.
+/// Free stacks of fibers: a program needs several hundreds, and the next one as many.
 class StackPool {
   public:
     std::byte* take() {
@@ -125,7 +125,7 @@ class StackPool {
         const std::uintptr_t first = (start + kStackBytes - 1) & ~(kStackBytes - 1);
         for (std::size_t i = kBatch; i-- > 0;) {
             auto* stack = reinterpret_cast<std::byte*>(first + i * kStackBytes);
-            // A kernel that takes too much stack shall fail, not write to its neighbour's.
+            // A stack overflow must fault instead of writing to the stack of another fiber.
             mprotect(stack, kGuardBytes, PROT_NONE);
             free_.push_back(stack);
         }

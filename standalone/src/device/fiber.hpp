@@ -1,4 +1,4 @@
-/// Cooperative fibers: each kernel runs on a stack of its own and gives way when it waits.
+/// Cooperative fibers: each kernel runs on its own stack and yields when it waits.
 #pragma once
 
 #include <cstddef>
@@ -6,12 +6,12 @@
 
 namespace ttcodegen::device {
 
-/// A function on a stack of its own. A fiber runs on the thread that resumes it, until it suspends.
+/// A function on its own stack. A fiber runs on the thread that resumes it, until it suspends.
 class Fiber {
   public:
     using Entry = void (*)(void* argument);
 
-    /// @param slot What `current()` of the kernel headers finds at the top of the stack.
+    /// @param slot The value at the top of the stack, for `current()` of the kernel headers.
     Fiber(Entry entry, void* argument, void* slot);
     ~Fiber();
     Fiber(const Fiber&) = delete;
@@ -19,18 +19,18 @@ class Fiber {
 
     /// Runs the fiber until it suspends or ends. Called from outside of fibers.
     void resume();
-    /// Goes back to where the fiber was resumed. Called on the fiber.
+    /// Returns to the caller of `resume`. Called on the fiber.
     void suspend();
-    /// Goes back for good; what is on the stack is given up. Called on the fiber.
+    /// Returns for good; the stack's content is discarded. Called on the fiber.
     [[noreturn]] void abandon();
 
-    /// Gives up what is on the stack, so that its top can be used anew. Called on a signal's stack.
+    /// Discards the stack's content, so that its top can be reused. Called on a signal stack.
     void discard_frames() const;
 
     bool finished() const { return finished_; }
-    /// Whether an address is on this fiber's stack or on the guard page below it.
+    /// Returns whether an address is on this fiber's stack or on the guard page below it.
     bool owns(std::uintptr_t address) const;
-    /// The top of the stack, aligned as a function entry needs it.
+    /// The top of the stack, aligned for a function entry.
     std::uintptr_t top() const;
 
   private:
@@ -43,7 +43,7 @@ class Fiber {
     Entry entry_;
     void* argument_;
     bool finished_ = false;
-    // For AddressSanitizer, which must know the bounds of the stack that runs.
+    // For AddressSanitizer, which must know the bounds of the current stack.
     void* fiber_fake_stack_ = nullptr;
     void* caller_fake_stack_ = nullptr;
     const void* caller_bottom_ = nullptr;

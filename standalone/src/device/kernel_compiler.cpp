@@ -30,12 +30,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What stays in the cache: kernels are some ten kilobytes each, headers half a megabyte.
+/// Limits of the cache: kernels are about ten kilobytes each, headers half a megabyte.
 constexpr std::size_t kKeptKernels = 4000;
 constexpr std::size_t kKeptHeaders = 4;
 const std::string kHeadersPrefix = "device-headers-";
 
-/// 128 bits of FNV-1a, as two runs with different starts: names of files in the cache.
+/// 128 bits of FNV-1a, as two hashes with different seeds: names of files in the cache.
 class ContentHash {
   public:
     void add(std::string_view text) {
@@ -95,7 +95,7 @@ std::string read_file(const fs::path& path) {
     return text.str();
 }
 
-/// A name next to `path` that no other process uses.
+/// A name next to `path` that is unique to this process.
 fs::path scratch_name(const fs::path& path) {
     static std::atomic<unsigned> count = 0;
     return path.string() + "." + std::to_string(getpid()) + "." + std::to_string(count++);
@@ -126,8 +126,8 @@ int run_compiler(const std::vector<std::string>& command, const fs::path& log) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-/// Whether the compiler is Clang. One that does not start is taken for GCC: what it has compiled
-/// before is used without it.
+/// Returns whether the compiler is Clang. One that cannot be started is assumed to be GCC: cached
+/// kernels need no compiler.
 bool compiler_is_clang() {
     const fs::path log = scratch_name(own_cache_folder() / "compiler");
     std::error_code error;
@@ -142,8 +142,8 @@ bool compiler_is_clang() {
     }
 }
 
-/// What makes a call of each store, wherever it goes to; see ttcodegen/device/kernel_stores.hpp.
-/// What is there takes precedence over the functions of the same names that the process has.
+/// Flags that instrument each store; see ttcodegen/device/kernel_stores.hpp. The functions there
+/// take precedence over functions of the same names in the process.
 std::vector<std::string> store_check_flags() {
     std::vector<std::string> flags{"-DTTCODEGEN_CHECK_STORES", "-fsanitize=kernel-address",
                                    "-Wl,-Bsymbolic-functions"};
@@ -158,8 +158,8 @@ std::vector<std::string> store_check_flags() {
 }
 
 const std::vector<std::string>& compiler_flags() {
-    // Kernels were written for 32-bit RISC-V: addresses are integers, and memory is read as what
-    // the pointer says. Warnings would be of that only.
+    // Kernels are written for 32-bit RISC-V: they use addresses as integers and pun types through
+    // pointers. Warnings would concern only that.
     static const std::vector<std::string> flags = [] {
         std::vector<std::string> all{"-std=c++20",
                                      "-O2",
@@ -198,7 +198,7 @@ const std::string& headers_hash() {
     return hash;
 }
 
-/// Whether a folder has all headers, none of them cut off or written by others.
+/// Returns whether a folder has all headers, complete and owned by the user.
 bool has_headers(const fs::path& folder) {
     std::error_code error;
     for (const DeviceHeader* header = kDeviceHeaders; header->path != nullptr; ++header) {
@@ -211,11 +211,11 @@ bool has_headers(const fs::path& folder) {
     return true;
 }
 
-/// The folder with the headers of the kernel API, written when it is not there or damaged.
+/// The folder with the headers of the kernel API, written if it is missing or damaged.
 fs::path headers_folder() {
     const fs::path wanted = own_cache_folder() / (kHeadersPrefix + headers_hash());
     std::error_code error;
-    // The folder that is in use is the newest.
+    // Marks the folder in use as the most recent one.
     fs::last_write_time(wanted, fs::file_time_type::clock::now(), error);
     if (!error && has_headers(wanted)) {
         return wanted;
@@ -235,16 +235,16 @@ fs::path headers_folder() {
     return wanted;
 }
 
-/// The header that the unit of a kernel begins with.
+/// The precompiled header of a kernel's translation unit.
 const char* precompiled_header(const KernelSource& source) {
     return source.text.find("#include <algorithm>") != std::string::npos
                ? "ttcodegen/device/precompiled_algorithm.hpp"
                : "ttcodegen/device/precompiled.hpp";
 }
 
-/// Compiles a header with the flags of kernels, where GCC looks for it. Kernels compile without it
-/// too, only slower, so a failure is not reported. Clang takes it only for `-include`, and refuses
-/// a kernel whose flags differ.
+/// Precompiles a header with the flags of kernels, where GCC searches for it. Kernels compile
+/// without it too, only slower, so a failure is not reported. Clang supports it only for
+/// `-include`, and refuses a kernel whose flags differ.
 void precompile(const fs::path& header) {
     static const bool is_clang = compiler_is_clang();
     ContentHash flags;
@@ -277,7 +277,7 @@ void precompile(const fs::path& header) {
     fs::remove(scratch, error);
 }
 
-/// The files that a kernel includes from its own folder: their content belongs to the kernel.
+/// Hashes the files that a kernel includes from its own folder: they are part of its content.
 void add_local_includes(ContentHash& hash, const fs::path& folder, const std::string& text,
                         std::set<fs::path>& seen) {
     std::istringstream lines(text);
@@ -330,10 +330,10 @@ std::string processor_defines(const KernelRequest& request) {
     }
 }
 
-/// The unit that is compiled: definitions, prologue, the kernel, the entry point.
+/// The translation unit: definitions, prologue, the kernel, the entry point.
 std::string unit_text(const KernelRequest& request) {
     const KernelSource& source = *request.source;
-    // Before everything else: GCC takes a precompiled header only as the first thing of a unit.
+    // First of all: GCC uses a precompiled header only at the begin of a translation unit.
     std::string text = "#include \"" + std::string(precompiled_header(source)) + "\"\n";
     text += processor_defines(request);
     std::string arguments;
@@ -361,8 +361,8 @@ std::string unit_text(const KernelRequest& request) {
     return text + "#include \"ttcodegen/device/kernel_entry.hpp\"\n";
 }
 
-/// Keeps the newest entries of a folder whose names begin with `prefix`; who uses an older one has
-/// loaded it already, or makes it again.
+/// Keeps the most recent entries of a folder whose names begin with `prefix`; users of older ones
+/// have loaded them already, or recreate them.
 void prune(const fs::path& folder, std::string_view prefix, std::size_t kept) {
     std::vector<std::pair<fs::file_time_type, fs::path>> entries;
     std::error_code error;
@@ -391,7 +391,7 @@ void compile(const KernelRequest& request, const std::string& unit, const fs::pa
     command.insert(command.end(), compiler_flags().begin(), compiler_flags().end());
     command.insert(command.end(),
                    {"-I", headers_folder().string(), source.string(), "-o", scratch.string()});
-    // Linking with the C++ library takes as long as parsing, and few kernels need it.
+    // Linking the C++ library takes as long as parsing, and few kernels need it.
     std::vector<std::string> narrow = command;
     narrow.insert(narrow.end(), {"-nodefaultlibs", "-lc", "-lm", "-lgcc", "-Wl,-z,defs"});
     int status = run_compiler(kAddressSanitizer ? command : narrow, log);
@@ -411,8 +411,8 @@ void compile(const KernelRequest& request, const std::string& unit, const fs::pa
     fs::rename(scratch, object);
 }
 
-/// Whether a shared object ends where it says. One that a full disk or a crash cut off is compiled
-/// again; loading it would end the process.
+/// Returns whether a shared object is complete. One that was truncated by a full disk or a crash is
+/// recompiled; loading it would end the process.
 bool is_whole(const fs::path& object) {
     std::ifstream file(object, std::ios::binary);
     Elf64_Ehdr header{};

@@ -26,7 +26,7 @@ T read_at(const std::vector<char>& file, std::size_t offset) {
 KernelGlobals KernelGlobals::find([[maybe_unused]] const std::filesystem::path& object,
                                   [[maybe_unused]] std::byte* base) {
 #ifdef TTCODEGEN_SANITIZE
-    // The sanitizers surround variables with memory that must not be touched.
+    // The sanitizers surround variables with redzones that must not be touched.
     return {};
 #else
     std::ifstream stream(object, std::ios::binary);
@@ -42,7 +42,7 @@ KernelGlobals KernelGlobals::find([[maybe_unused]] const std::filesystem::path& 
         const Elf64_Shdr found = section(i);
         const std::size_t at = names.sh_offset + found.sh_name;
         const std::string_view name = at < file.size() ? file.data() + at : "";
-        // Kernels are linked without start files, so that nothing else is in these sections.
+        // Kernels are linked without start files, so these sections hold only their variables.
         if ((name == ".data" || name == ".bss") && found.sh_size != 0) {
             begin = std::min(begin, found.sh_addr);
             end = std::max(end, found.sh_addr + found.sh_size);

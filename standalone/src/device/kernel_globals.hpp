@@ -1,5 +1,5 @@
-/// Variables that a kernel has outside of its functions: each processor has its own on the device,
-/// while processors that run the same kernel here share one shared object.
+/// Global variables of a kernel: each processor has its own on the device, while processors that
+/// run the same kernel here share one shared object.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace ttcodegen::device {
 
-/// The memory of a loaded kernel's variables, and what it holds before the kernel runs.
+/// The memory of a loaded kernel's variables, and their initial values.
 struct KernelGlobals {
     std::byte* memory = nullptr;
     std::vector<std::byte> initial;  ///< Empty if the kernel has no such variables.

@@ -15,7 +15,7 @@
 
 namespace ttcodegen::device {
 
-/// What the handlers see; one run at a time is on a thread.
+/// State for the signal handlers; a thread has one run at a time.
 struct SignalAccess {
     static thread_local KernelSignals* current;
     static thread_local int fault;
@@ -34,7 +34,7 @@ thread_local std::uintptr_t SignalAccess::fault_address = 0;
 
 namespace {
 
-/// Offsets below it cannot be mapped (vm.mmap_min_addr); no program has memory of its own there.
+/// Offsets below it cannot be mapped (vm.mmap_min_addr); programs have no memory there.
 constexpr std::uintptr_t kLowestMapped = 0x10000;
 
 constexpr int kFaults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
@@ -42,7 +42,7 @@ struct sigaction old_actions[64];
 
 int timer_signal() { return SIGRTMIN + 5; }
 
-/// A register in what the kernel saved, whatever integer type the system's headers give it there.
+/// A register in the saved context, whatever integer type the system's headers use.
 using Register __attribute__((may_alias)) = std::uintptr_t;
 
 Register& instruction(ucontext_t& context) {
@@ -61,7 +61,7 @@ Register& stack_pointer(ucontext_t& context) {
 #endif
 }
 
-/// Lets the fiber go on in `give_up`, on the fresh top of its stack.
+/// Resumes the fiber in `give_up`, at the top of its stack.
 void divert(ucontext_t& context, const Fiber& fiber) {
     fiber.discard_frames();
     instruction(context) = reinterpret_cast<std::uintptr_t>(&SignalAccess::give_up);
@@ -111,7 +111,7 @@ void handle_timer(int, siginfo_t*, void* raw_context) {
     divert(context, *state->fiber);
 }
 
-/// Handlers need a stack of their own, since a fiber's may be what ran out.
+/// Handlers need a separate stack, since the overflow of a fiber's stack may be the fault.
 void provide_signal_stack() {
     static thread_local bool provided = false;
     if (provided) {
@@ -156,7 +156,7 @@ unsigned allowed_seconds() {
     return seconds > 0 ? static_cast<unsigned>(seconds) : kDefault;
 }
 
-// Runs on several threads share the handlers of the process.
+// Runs on several threads share the process's handlers.
 std::mutex handlers_mutex;
 int handlers_users = 0;
 
@@ -216,7 +216,7 @@ std::string SignalAccess::describe_fault() {
 }
 
 void SignalAccess::give_up() {
-    // Nothing on this stack is destroyed any more, so nothing may be left on it.
+    // No destructors run for this stack any more, so no object may be left on it.
     Run& run = current->run_;
     run.record_failure(describe_fault());
     run.running()->fiber->abandon();

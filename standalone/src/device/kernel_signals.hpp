@@ -1,16 +1,16 @@
-/// Faults of kernels: what a kernel does to memory that is not there must not end the process.
+/// Handling of faults in kernels: an invalid memory access must not end the process.
 #pragma once
 
 #include "device/run.hpp"
 
 namespace ttcodegen::device {
 
-/// While it lives, a fault on a fiber of the run ends the run with a message, and so does a kernel
-/// that computes for some seconds of processor time without calling the kernel API: ten, or what
-/// the environment variable TTCODEGEN_KERNEL_SECONDS says.
+/// Ends the run with a message on a fault on one of its fibers, and on a kernel that computes for
+/// some seconds of processor time without calling the kernel API: ten, or the value of the
+/// environment variable TTCODEGEN_KERNEL_SECONDS. Active while the object lives.
 ///
-/// A kernel that dereferences the plain offset of its own L1, which the host knows but this process
-/// has at another address, is served: the core's L1 is mapped at its offsets until another core
+/// Plain offsets in a core's own L1, as known to the host, are unmapped addresses in this process;
+/// a kernel that dereferences one gets the core's L1 mapped at its offsets until another core
 /// runs.
 class KernelSignals {
   public:
@@ -19,7 +19,7 @@ class KernelSignals {
     KernelSignals(const KernelSignals&) = delete;
     KernelSignals& operator=(const KernelSignals&) = delete;
 
-    /// Called before a fiber of this core goes on.
+    /// Called before a fiber of this core is resumed.
     void enter(const CoreState& core);
 
   private:

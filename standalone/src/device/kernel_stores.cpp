@@ -10,13 +10,13 @@ namespace ttcodegen::device {
 
 namespace {
 
-/// Run-time arguments, which are in L1 as well; kernels may overwrite them.
+/// The runtime arguments, which are in L1 as well; kernels may overwrite them.
 Region arguments_of(const Architecture& architecture) {
     const std::uint32_t first = architecture.kernel_config_base + 16 * kMaxSemaphores;
     return {first, first + 6 * 4 * kMaxRuntimeArguments, Region::Kind::Arguments, 0};
 }
 
-/// Calls `visit(region)` for what a kernel on this core may store to.
+/// Calls `visit(region)` for each region that a kernel on this core may store to.
 template <typename Visit>
 void for_each_region(const CoreState& core, const Architecture& architecture, Visit visit) {
     for (const Region& region : core.regions) {
@@ -40,7 +40,7 @@ std::string describe_region(const ProcessorState& state, const Region& region) {
     }
 }
 
-/// The position of a range relative to the memory that is nearest to it.
+/// The position of a range relative to the nearest allocation.
 std::string describe_place(const ProcessorState& state, std::uint64_t begin, std::uint64_t end) {
     std::uint64_t nearest = std::numeric_limits<std::uint64_t>::max();
     std::string text;
@@ -115,8 +115,8 @@ namespace {
 
 thread_local Run* poisoned_run = nullptr;
 
-/// AddressSanitizer has reported where in the kernel; this adds which core, and what was next to
-/// it.
+/// AddressSanitizer reports the location in the kernel; this adds the core, and the adjacent
+/// allocation.
 void tell_who(const char*) {
     if (poisoned_run == nullptr || poisoned_run->running() == nullptr) {
         return;

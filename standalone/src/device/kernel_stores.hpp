@@ -1,4 +1,4 @@
-/// What kernels' own stores may reach: memory that the program has on the core itself.
+/// Checks of kernels' own stores: the memory of the program on the core itself.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 
 namespace ttcodegen::device {
 
-/// What is wrong with an access to L1 through a pointer; `action` is "stores" or "reads".
+/// The error of an access to L1 through a pointer; `action` is "stores" or "reads".
 std::string describe_stray(const ProcessorState& state, std::uintptr_t address, std::size_t bytes,
                            const char* action);
 
-/// Under AddressSanitizer: lets kernels' reads and stores end the process with a report, which
-/// says the core and the kernel too, where the program has nothing; until it is destroyed.
-/// Otherwise it does nothing: stores are checked one by one.
+/// Under AddressSanitizer: poisons L1 outside of the program's memory until it is destroyed, so
+/// that kernels' reads and stores there end the process with a report of core and kernel. Otherwise
+/// without effect: stores are checked one by one.
 class PoisonedMemory {
   public:
     explicit PoisonedMemory(Run& run);

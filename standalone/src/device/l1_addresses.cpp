@@ -14,8 +14,8 @@
 
 namespace ttcodegen::device {
 
-/// What the copies of the backend in a process share: a page at a fixed address, in the words of
-/// one version of this structure.
+/// State shared by the copies of the backend in a process: a page at a fixed address, in the layout
+/// of one version of this structure.
 struct L1Addresses::Shared {
     enum State : std::uint32_t { New = 0, Ready = 1, Failed = 2 };
     std::atomic<std::uint32_t> state;
@@ -26,14 +26,14 @@ struct L1Addresses::Shared {
 
 namespace {
 
-/// Where the range may be: above what executables take that are not position independent, and
-/// below the shadow that AddressSanitizer keeps from 0x7fff8000 on.
+/// Bounds of the range: above executables that are not position independent, and below the shadow
+/// memory of AddressSanitizer, which starts at 0x7fff8000.
 constexpr std::uint64_t kFirst = 0x10000000;
 constexpr std::uint64_t kLast = 0x60000000;
 constexpr std::uint64_t kStep = 0x4000000;
-/// The L1 of the largest device, with some to spare.
+/// The L1 of the largest device, with a margin.
 constexpr std::size_t kBytes = 0x14000000;
-/// The shared page is before all of that. Its name, which /proc shows, says whose it is.
+/// The shared page precedes the range. Its name, which /proc shows, identifies its owner.
 constexpr std::uint64_t kSharedPage = 0xff00000;
 constexpr std::size_t kPageBytes = 4096;
 constexpr const char* kSharedName = "ttcodegen-l1-addresses-1";
@@ -50,7 +50,7 @@ bool is_shared_page() {
     return false;
 }
 
-/// Private, so that a process that is forked off goes its own way.
+/// Private, so that a forked process has its own.
 void* map_shared_page(bool& is_new) {
     const int file = memfd_create(kSharedName, MFD_CLOEXEC);
     TT_FATAL(file >= 0 && ftruncate(file, kPageBytes) == 0,

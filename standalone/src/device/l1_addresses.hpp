@@ -6,16 +6,16 @@
 
 namespace ttcodegen::device {
 
-/// One range of addresses below 2 GiB for a whole process. Each library that holds a model has a
-/// copy of the backend, and each device an L1 of its own; they take turns at these addresses, as
-/// models take turns on a card.
+/// One range of addresses below 2 GiB for a whole process. Each library that contains a model has a
+/// copy of the backend, and each device an L1; they take turns at these addresses, as models take
+/// turns on hardware.
 class L1Addresses {
   public:
-    /// The range of this process, made by whichever copy of the backend comes first.
+    /// The range of this process, created by the first copy of the backend.
     /// @throws std::runtime_error if it is not free, or `bytes` do not fit it.
     static L1Addresses& of_process(std::size_t bytes);
 
-    /// Holds the range: no other device is mapped meanwhile, in no copy of the backend. A thread
+    /// Locks the range: no other device is mapped meanwhile, by any copy of the backend. A thread
     /// may hold it more than once.
     class Turn {
       public:
@@ -31,13 +31,13 @@ class L1Addresses {
     };
 
     std::byte* begin() const;
-    /// Puts the memory of a file there, in place of what was there.
-    /// @return A number that `mapped` grows beyond when another file is put there.
+    /// Maps the memory of a file to the range, replacing an earlier mapping.
+    /// @return A number that differs from `mapped` once another file is mapped.
     /// @throws std::runtime_error if the system refuses.
     std::uint64_t map(int file, std::size_t bytes);
-    /// The number of what is there now.
+    /// The number of the current mapping.
     std::uint64_t mapped() const;
-    /// Takes away what has the number, if it is still there.
+    /// Unmaps the file with this number, if it is still mapped.
     void unmap(std::uint64_t number);
 
   private:

@@ -15,8 +15,8 @@ namespace ttcodegen::device {
 
 namespace {
 
-/// A file in memory, since a core's L1 may have to be mapped a second time, and the L1 of all
-/// chips, one after the other, at one place.
+/// An in-memory file, since a core's L1 may have to be mapped a second time, and the L1 of all
+/// chips, one after the other, at one address.
 int l1_file(std::size_t bytes) {
     const int file = memfd_create("ttcodegen-l1", MFD_CLOEXEC);
     TT_FATAL(file >= 0 && ftruncate(file, static_cast<off_t>(bytes)) == 0,
@@ -35,7 +35,7 @@ Mapping map_dram(std::size_t bytes) {
 }
 
 void fill_words(std::byte* memory, std::size_t bytes, std::uint64_t mark) {
-    // Marks are at multiples of eight, whatever range is marked.
+    // Marks are at multiples of eight, whatever the alignment of the range.
     const auto address = reinterpret_cast<std::uintptr_t>(memory);
     std::byte* first = memory + (tt::round_up(address, 8) - address);
     const std::size_t skipped = static_cast<std::size_t>(first - memory);
@@ -165,7 +165,7 @@ Written find_mark(const std::byte* memory, std::size_t bytes, std::size_t& offse
     }
     const std::byte* words = memory + skipped;
     const std::size_t count = (bytes - skipped) / 8;
-    // Blocks first, without a branch for each word, so that the compiler vectorizes.
+    // Whole blocks first, without a branch per word, so that the compiler vectorizes.
     constexpr std::size_t kBlock = 32;
     for (std::size_t begin = 0; begin < count; begin += kBlock) {
         const std::size_t end = std::min(begin + kBlock, count);

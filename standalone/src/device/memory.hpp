@@ -1,4 +1,4 @@
-/// The memories of an emulated device, and who holds which part of them.
+/// The memories of an emulated device and their allocators.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,11 @@
 
 namespace ttcodegen::device {
 
-/// Pages that the system gives when they are touched; freed with the object.
+/// Pages that the system allocates on first access; freed with the object.
 class Mapping {
   public:
     Mapping() = default;
-    /// @param holds_address Whether the addresses are free again when the object ends.
+    /// @param holds_address The object owns the address range and frees it at its end.
     Mapping(std::byte* memory, std::size_t bytes, int file = -1, bool holds_address = true)
         : memory_(memory), bytes_(bytes), file_(file), holds_address_(holds_address) {}
     Mapping(Mapping&& other) noexcept;
@@ -25,7 +25,7 @@ class Mapping {
 
     std::byte* data() const { return memory_; }
     std::size_t size() const { return bytes_; }
-    /// The file that backs a shared mapping, so that it can be mapped a second time; -1 if there is
+    /// The file of a shared mapping, so that it can be mapped a second time; -1 if there is
     /// none.
     int file() const { return file_; }
 
@@ -39,7 +39,7 @@ class Mapping {
 /// L1 of all workers, below 2 GiB so that kernels can hold addresses in 32 bits, and DRAM.
 class Memory {
   public:
-    /// @throws std::runtime_error if the system has no such room.
+    /// @throws std::runtime_error if the system has not enough memory.
     explicit Memory(const Architecture& architecture);
     ~Memory();
     Memory(const Memory&) = delete;
@@ -47,10 +47,10 @@ class Memory {
     Memory(Memory&&) = delete;
     Memory& operator=(Memory&&) = delete;
 
-    /// The addresses of L1, which all chips of the process share. Each user of L1 takes its turn
+    /// The addresses of L1, which all chips of the process share. Users of L1 take turns
     /// there.
     L1Addresses& addresses() const { return addresses_; }
-    /// Puts this L1 there, if that of another chip is.
+    /// Maps this L1 to the addresses, if that of another chip is mapped.
     /// @throws std::runtime_error if the system refuses.
     void map_l1() {
         if (addresses_.mapped() != mapped_) {
@@ -70,7 +70,7 @@ class Memory {
     Mapping dram_;
 };
 
-/// Hands out addresses of one kind of memory; an allocation takes the same addresses in every bank.
+/// Allocates addresses of one kind of memory; an allocation has the same addresses in every bank.
 class Allocator {
   public:
     enum class Direction { Up, Down };
@@ -80,10 +80,10 @@ class Allocator {
 
     /// First fit from the bottom or the top.
     /// @param bytes In each bank; rounded up to the alignment.
-    /// @return Nothing if there is no room.
+    /// @return Nothing if no gap is large enough.
     std::optional<std::uint64_t> allocate(std::uint64_t bytes);
     std::optional<std::uint64_t> allocate(std::uint64_t bytes, Direction direction);
-    /// Takes addresses that the caller chose, whether they overlap others or not.
+    /// Allocates addresses chosen by the caller, even if they overlap others.
     void claim(std::uint64_t address, std::uint64_t bytes);
     void release(std::uint64_t address);
 
@@ -92,9 +92,9 @@ class Allocator {
     std::uint64_t largest_free() const;
     /// The lowest address in use, if any is.
     std::optional<std::uint64_t> lowest_used() const;
-    /// End of the allocation that holds `address`; nothing if none does.
+    /// The end of the allocation that contains `address`; nothing if none does.
     std::optional<std::uint64_t> end_of(std::uint64_t address) const;
-    /// Calls `visit(begin, end)` for each allocation, by address.
+    /// Calls `visit(begin, end)` for each allocation, in ascending order.
     template <typename Visit>
     void for_each(Visit visit) const {
         for (const auto& [begin, end] : used_) {
@@ -115,8 +115,8 @@ void mark_never_written(std::byte* memory, std::size_t bytes);
 void mark_in_flight(std::byte* memory, std::size_t bytes);
 
 enum class Written { Yes, Never, InFlight };
-/// Whether any eight bytes of this memory, counted from multiples of eight, carry a mark.
-/// @param offset On return the first byte that does.
+/// Searches for a mark in any eight bytes of this memory at a multiple of eight.
+/// @param offset On return the first marked byte.
 Written find_mark(const std::byte* memory, std::size_t bytes, std::size_t& offset);
 
 }  // namespace ttcodegen::device

@@ -16,7 +16,7 @@ CoreCoord node_at(std::uint64_t address, unsigned first_bit) {
             (address >> (first_bit + kNocNodeBits)) & kNodeMask};
 }
 
-/// Whether the bytes are in one region of the core that may be accessed like this.
+/// Returns whether the bytes are in one region of the core that allows this access.
 bool lies_in_region(const CoreState& core, std::uint32_t offset, std::uint32_t bytes,
                     Access access) {
     for (const Region& region : core.regions) {
@@ -27,8 +27,8 @@ bool lies_in_region(const CoreState& core, std::uint32_t offset, std::uint32_t b
     return false;
 }
 
-/// Offset in L1 of an address in a packet to a worker: kernels use offsets, and addresses that they
-/// got for their own core, which mean the same offset on another.
+/// Offset in L1 of an address in a packet to a worker: kernels use offsets, or addresses on their
+/// own core, which mean the same offset on another.
 std::uint32_t l1_offset(Run& run, std::uint64_t local) {
     const auto arena = reinterpret_cast<std::uintptr_t>(run.memory().l1_arena().data());
     const std::size_t size = run.memory().l1_arena().size();
@@ -105,7 +105,7 @@ std::vector<NocTarget> resolve_multicast(Processor& processor, std::uint64_t add
     const Architecture& architecture = ProcessorState::of(processor).run->architecture();
     CoreCoord end = node_at(address, kNocAddressBits);
     CoreCoord start = node_at(address, kNocAddressBits + 2 * kNocNodeBits);
-    // NoC 1 runs the other way, so that what is the end for NoC 0 is the start for it.
+    // NoC 1 runs in the opposite direction, so start and end are exchanged.
     if (noc == 1) {
         std::swap(start, end);
     }

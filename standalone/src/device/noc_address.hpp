@@ -1,4 +1,4 @@
-/// What a NoC address means, and whether a program may use the memory there.
+/// Resolution of NoC addresses, and checks of the memory there.
 #pragma once
 
 #include <span>
@@ -18,16 +18,16 @@ struct NocTarget {
 };
 
 /// The memory of `bytes` bytes at a NoC address.
-/// @throws KernelFailure for coordinates where nothing is, and for memory that is not allocated.
+/// @throws KernelFailure for coordinates without a node, and for memory that is not allocated.
 NocTarget resolve(Processor& processor, std::uint64_t address, std::uint32_t bytes,
                   std::uint8_t noc, Access access, Location here);
 
-/// The memory of a rectangle of cores, row by row.
-/// @throws KernelFailure besides for a rectangle that is the wrong way round for its NoC.
+/// The memory of a rectangle of cores, in row-major order.
+/// @throws KernelFailure also for a rectangle whose corners are exchanged for its NoC.
 std::vector<NocTarget> resolve_multicast(Processor& processor, std::uint64_t address,
                                          std::uint32_t bytes, std::uint8_t noc, Location here);
 
-/// Offset in L1 of an address that a kernel gives for its own core.
+/// Offset in L1 of an address on the kernel's own core.
 /// @throws KernelFailure if the bytes there are not all in a circular buffer, a buffer, the
 /// semaphores or the zeros.
 std::uint32_t own_memory(Processor& processor, std::uint32_t address, std::uint32_t bytes,

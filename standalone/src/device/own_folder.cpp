@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The owner, inside of a user namespace, of what belongs to users outside of it.
+/// The user id, inside of a user namespace, of users outside of it.
 constexpr uid_t kNobody = 65534;
 constexpr mode_t kOthers = S_IWGRP | S_IWOTH;
 
@@ -53,9 +53,9 @@ std::string foreign(const struct stat& status) {
     return (status.st_mode & kOthers) != 0 ? "other users can write to it" : "";
 }
 
-/// Who owns a folder on the way or may write to it could replace what is in it. In a sticky folder,
-/// such as /tmp, entries can be replaced by their owners only; a group of the user's own number has
-/// no other members by convention.
+/// The reason not to trust a parent folder: its owner and users who may write to it can replace its
+/// content. In a sticky folder, such as /tmp, entries can be replaced by their owners only; a group
+/// with the user's own number has no other members by convention.
 std::string foreign_above(const struct stat& status, const fs::path& place) {
     if (status.st_uid != 0 && status.st_uid != geteuid() && status.st_uid != kNobody) {
         return "'" + place.string() + "' belongs to user " + std::to_string(status.st_uid);
@@ -65,12 +65,12 @@ std::string foreign_above(const struct stat& status, const fs::path& place) {
     return open ? "other users can write to '" + place.string() + "'" : "";
 }
 
-/// Why a folder cannot be used, empty if it can. It is opened step by step from the root, so that
-/// what was checked is what is opened; what is missing is made.
+/// The reason not to use a folder, empty if there is none. It is opened step by step from the root,
+/// so that the checked folder is the opened one; missing folders are created.
 std::string distrust(const fs::path& folder) {
     constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     std::error_code error;
-    // Links above it are resolved first; the folders that they lead to are checked.
+    // Links above it are resolved first; their targets are checked.
     const fs::path path =
         fs::weakly_canonical(fs::absolute(folder).parent_path(), error) / folder.filename();
     Descriptor current(open("/", kFlags));
@@ -105,7 +105,7 @@ std::string environment(const char* name) {
     return value == nullptr ? "" : value;
 }
 
-/// The home folder of the user database, empty if it has none.
+/// The home folder in the user database, empty if there is none.
 fs::path home_of_user() {
     std::vector<char> text(1 << 14);
     passwd entry{};
@@ -114,7 +114,7 @@ fs::path home_of_user() {
     return failed == 0 && found != nullptr ? fs::path(entry.pw_dir) : fs::path();
 }
 
-/// The folder that the environment names; empty if it names none and the user has no home.
+/// The configured folder; empty if the environment names none and the user has no home.
 fs::path wanted_folder() {
     for (const char* variable : {"TTCODEGEN_CACHE", "XDG_CACHE_HOME"}) {
         if (const std::string folder = environment(variable); !folder.empty()) {
@@ -126,7 +126,7 @@ fs::path wanted_folder() {
     return folder.empty() ? folder : folder / ".cache" / "ttcodegen";
 }
 
-/// A folder of this process, removed when it ends.
+/// A temporary folder of this process, removed at its end.
 class PrivateFolder {
   public:
     PrivateFolder() {

@@ -4,17 +4,17 @@
 
 namespace ttcodegen::device {
 
-/// The folder of compiled kernels and their headers, beside what the ttcodegen command keeps.
+/// The folder of compiled kernels and their headers, beside the cache of the ttcodegen command.
 ///
-/// What is in it is loaded into the process, so it has to be the user's own: nobody else owns it,
-/// may write to it or may replace it. Where the folder that the environment names is not, one line
-/// says so, and the process has a folder of its own that goes with it.
+/// Its content is loaded into the process, so it must be the user's own: no one else may own it,
+/// write to it or replace it. If the configured folder is not, a warning is printed, and the
+/// process uses a temporary folder of its own.
 std::filesystem::path own_cache_folder();
 
-/// Whether `path` is a regular file, no link, that the user owns and nobody else may write to.
+/// Returns whether `path` is a regular file, no link, owned and writable by the user only.
 bool is_own_file(const std::filesystem::path& path);
 
-/// Takes other users' right to write to a file or folder, which the umask may give.
+/// Removes other users' permission to write to a file or folder, which the umask may grant.
 void close_to_others(const std::filesystem::path& path);
 
 }  // namespace ttcodegen::device

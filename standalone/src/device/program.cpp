@@ -36,7 +36,7 @@ const std::unordered_map<std::string, std::uint32_t>& Kernel::named_arguments() 
 std::string Kernel::circular_buffer_name(std::uint32_t index) const {
     std::string found;
     for (const auto& [name, value] : named_arguments()) {
-        // Several names of one buffer are possible, so the order must not decide.
+        // Several names of one buffer are possible, so the choice must not depend on the order.
         const bool names_buffer = value == index && name.find("cb") != std::string::npos &&
                                   name.find("num") == std::string::npos;
         if (names_buffer && (found.empty() || name < found)) {
@@ -122,7 +122,7 @@ void check_grid(const CoreRangeSet& cores, const char* what) {
     }
 }
 
-/// Two kernels of a core need a processor each, and each data movement kernel a NoC of its own.
+/// Checks that two kernels of a core have different processors and, for data movement, NoCs.
 void check_overlap(const Kernel& other, const Kernel& added) {
     const bool same_processor = other.processor() == added.processor();
     const auto* first = std::get_if<DataMovementConfig>(&other.config);
@@ -160,7 +160,7 @@ KernelHandle add_kernel(Program& program, KernelSource source, const CoreRangeSe
     for (const auto& other : kernels) {
         check_overlap(*other, *kernel);
     }
-    // As the API has it: one entry for each core of the grid, up to the last that has the kernel.
+    // As in the API: one entry for each core of the grid, up to the last with the kernel.
     const CoreCoord last = cores.bounding_box().end_coord;
     kernel->argument_views.assign(
         last.x + 1, std::vector<RuntimeArgsData>(last.y + 1, RuntimeArgsData{nullptr, 0}));
@@ -192,7 +192,7 @@ void set_arguments(Kernel& kernel, const CoreCoord& core, ttsl::Span<const std::
 }
 
 detail::ProgramImpl& impl_of(const Program& program) {
-    // The API changes arguments of programs that it takes as const.
+    // The API modifies arguments of programs that it takes as const.
     return const_cast<Program&>(program).impl();
 }
 

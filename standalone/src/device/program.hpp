@@ -1,4 +1,4 @@
-/// What a program of the host API is made of.
+/// Implementation of programs of the host API.
 #pragma once
 
 #include <cstdint>
@@ -38,15 +38,15 @@ struct Kernel {
     ProcessorKind processor() const;
     std::uint8_t noc() const;
     const std::unordered_map<std::string, std::uint32_t>& named_arguments() const;
-    /// What diagnostics call circular buffer `index`: a named argument of that value with "cb" in
-    /// its name; empty if there is none.
+    /// The name of circular buffer `index` in diagnostics: a named argument of that value with "cb"
+    /// in its name; empty if there is none.
     std::string circular_buffer_name(std::uint32_t index) const;
 };
 
-/// All cores of a specification as the API takes it.
+/// The cores of an API specification.
 tt::tt_metal::CoreRangeSet core_range_set(
     const std::variant<CoreCoord, tt::tt_metal::CoreRange, tt::tt_metal::CoreRangeSet>& cores);
-/// Each core of a set, row by row within its ranges.
+/// The cores of a set, in row-major order within its ranges.
 std::vector<CoreCoord> cores_of(const tt::tt_metal::CoreRangeSet& cores);
 
 }  // namespace ttcodegen::device
@@ -83,7 +83,7 @@ class ProgramImpl {
     std::vector<ProgramSemaphore> semaphores;
     std::vector<std::shared_ptr<Buffer>> owned_buffers;
     ProgramId runtime_id = 0;
-    /// What the last run did; see ttcodegen/device/report.hpp.
+    /// Report of the last run; see ttcodegen/device/report.hpp.
     ttcodegen::device::ProgramReport report;
 
     /// @throws std::runtime_error if there is no such kernel or circular buffer.

@@ -58,7 +58,7 @@ void add_semaphore(Program& program, const SemaphoreDescriptor& descriptor) {
     semaphores.push_back({descriptor.core_ranges, descriptor.id, descriptor.initial_value});
 }
 
-/// The arguments of a configuration that kernels of all kinds have.
+/// The arguments that configs of all kernel kinds have.
 template <typename Config>
 Config with_arguments(Config config, const KernelDescriptor& kernel) {
     config.compile_args = kernel.compile_time_args;
@@ -107,7 +107,7 @@ void add_kernel(Program& program, const KernelDescriptor& descriptor) {
     SetCommonRuntimeArgs(program, kernel, descriptor.common_runtime_args);
 }
 
-/// The arguments, with addresses for buffers, each of which `bind` gets with its index.
+/// The arguments with addresses for buffers; `bind` is called with each buffer and its index.
 template <typename Arguments, typename Bind>
 std::vector<std::uint32_t> bound(const Arguments& arguments, const Bind& bind) {
     std::vector<std::uint32_t> values;

@@ -14,12 +14,12 @@ using tt::tt_metal::ComputeConfig;
 
 namespace {
 
-/// Guard bytes after each circular buffer that belong to nothing, so that stores beyond its end are
-/// found; fewer where L1 is nearly full.
+/// Unowned guard bytes after each circular buffer, which detect stores beyond its end; fewer if L1
+/// is nearly full.
 constexpr std::uint32_t kGuardBytes = 1024;
 
-/// Lays out circular buffers one after another from the start of the free L1 on, `guard` bytes
-/// apart; one that is on several cores is at the same address on all of them.
+/// Places circular buffers one after another from the start of the free L1, `guard` bytes apart;
+/// one that is on several cores has the same address on all of them.
 /// @return The end of the last one.
 std::uint32_t place_circular_buffers(EmulatedDevice& device,
                                      tt::tt_metal::detail::ProgramImpl& program,
@@ -51,8 +51,8 @@ std::uint32_t place_circular_buffers(EmulatedDevice& device,
     return *std::max_element(end.begin(), end.end());
 }
 
-/// Places circular buffers as the release does, which decides whether there is room for them, and
-/// then again with what room is left between them.
+/// Places circular buffers as the release does, which decides whether they fit, and then again with
+/// the remaining memory as gaps between them.
 void place_circular_buffers(EmulatedDevice& device, tt::tt_metal::detail::ProgramImpl& program) {
     const Architecture& architecture = device.architecture();
     const auto lowest = device.l1().lowest_used();
@@ -79,7 +79,7 @@ std::string list(const char* type, const char* name, const std::vector<std::uint
     return text + "};\n";
 }
 
-/// What the generated header chlkc_descriptors.h gives kernels: formats and tiles by index.
+/// The generated header chlkc_descriptors.h of kernels: formats and tiles by index.
 std::string descriptors(const tt::tt_metal::detail::ProgramImpl& program, const Kernel& kernel,
                         std::uint32_t count) {
     std::vector<std::uint32_t> formats(count, 255);
@@ -151,7 +151,7 @@ KernelRequest request_for(EmulatedDevice& device, const tt::tt_metal::detail::Pr
     return request;
 }
 
-/// Gives the circular buffers their places and compiles the kernels.
+/// Places the circular buffers and compiles the kernels.
 void prepare(EmulatedDevice& device, tt::tt_metal::detail::ProgramImpl& program) {
     place_circular_buffers(device, program);
     const auto begin = std::chrono::steady_clock::now();
@@ -174,7 +174,7 @@ void run_programs(EmulatedDevice& device, const std::vector<ChipProgram>& progra
         prepare(device, *program);
     }
     const L1Addresses::Turn turn = device.turn();
-    // One chip after the other, each as far as it gets without the others.
+    // One chip after the other, each until it waits for others.
     std::vector<std::unique_ptr<Run>> waiting;
     for (const auto& [chip, program] : programs) {
         auto run = std::make_unique<Run>(device, chip, *program);

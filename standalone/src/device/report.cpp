@@ -52,7 +52,7 @@ std::string quoted(const std::string& text) {
     return result + "\"";
 }
 
-/// The counters, or those that are not 0.
+/// The counters as JSON: all, or those that are not 0.
 std::string counters_json(const Counters& counters, bool all = true) {
     std::string text = "{";
     for (const auto& [name, field] : kFields) {
@@ -160,7 +160,7 @@ void write_report(const ProgramReport& report) {
     if (path == nullptr || *path == '\0') {
         return;
     }
-    // The file is whole after each program, and holds all programs that the process ran.
+    // The file is complete after each program, and contains all programs of the process.
     static std::mutex mutex;
     static std::string reports;
     const std::lock_guard lock(mutex);

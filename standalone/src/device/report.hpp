@@ -1,11 +1,11 @@
-/// Reports of programs, kept for the process and written as JSON on request.
+/// Reports of programs, collected for the process and written as JSON on request.
 #pragma once
 
 #include "device/program.hpp"
 
 namespace ttcodegen::device {
 
-/// Adds to the file that TTCODEGEN_DEVICE_REPORT names, if it is set.
+/// Appends to the file that TTCODEGEN_DEVICE_REPORT names, if it is set.
 void write_report(const ProgramReport& report);
 
 }  // namespace ttcodegen::device

@@ -18,10 +18,10 @@ using tt::tt_metal::ComputeConfig;
 
 namespace {
 
-/// So many turns of processors that only poll, without anything else happening, are in vain.
+/// Polling turns without progress after which the run counts as deadlocked.
 constexpr std::uint64_t kIdleYields = 100'000;
 
-/// Messages name so many groups of processors that are stuck alike.
+/// The maximum number of groups of stuck processors in a message.
 constexpr std::size_t kReportedWaits = 24;
 
 void set_compute(ProcessorState& state, EmulatedDevice& device, const ComputeConfig& config) {
@@ -75,7 +75,7 @@ CoreState& Run::core_at(CoreCoord logical) {
 }
 
 void Run::place_cores() {
-    // Interleaved L1 buffers are on all cores, whatever the program runs on.
+    // Interleaved L1 buffers are on all cores, even those without kernels of the program.
     const CoreCoord grid = architecture().worker_grid;
     const std::uint32_t zeros = architecture().zeros_base;
     const std::uint32_t semaphores = architecture().kernel_config_base;
@@ -185,7 +185,7 @@ void Run::place_processors() {
 }
 
 void Run::place_arguments(ProcessorState& state) {
-    // They are in L1, as on the device, so that their address fits what kernels keep addresses in.
+    // They are in L1, as on the device, so that kernels' address types can hold their addresses.
     Processor& processor = state.processor;
     constexpr std::uint32_t kBytes = 4 * kMaxRuntimeArguments;
     const std::uint32_t first = architecture().kernel_config_base + 16 * kMaxSemaphores;
@@ -317,7 +317,7 @@ void Run::wake(CoreState& core) {
 }
 
 bool Run::wake_polled() {
-    // A kernel may store to its L1 without a call, so that nobody was woken.
+    // A kernel may store to its L1 without a call, which wakes no one.
     for (const auto& state : processors_) {
         if (state->wait.kind == Wait::Kind::Word && is_satisfied(*state)) {
             enqueue(*state);
@@ -417,8 +417,8 @@ bool Run::computes() const {
 void Run::fail_in_deadlock() const { throw std::runtime_error(deadlock_report()); }
 
 std::string Run::deadlock_report() const {
-    // Most cores run the same kernels and are stuck alike: who waits for the same at the same line
-    // is reported once, in the order of the first of them.
+    // Most cores run the same kernels and are stuck alike: processors that wait for the same at the
+    // same line are reported once, in the order of the first of them.
     struct Group {
         const ProcessorState* first;
         std::string wait;

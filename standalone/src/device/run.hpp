@@ -17,13 +17,13 @@
 
 namespace ttcodegen::device {
 
-/// Thrown on a kernel's fiber; the message is complete.
+/// Thrown on a kernel's fiber, with the complete message.
 class KernelFailure : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };
 
-/// A part of a core's L1 that the program may use.
+/// A region of a core's L1 that the program may access.
 struct Region {
     enum class Kind { Zeros, Semaphores, CircularBuffer, Buffer, Arguments };
     std::uint32_t begin;
@@ -45,7 +45,7 @@ struct CoreState {
     std::uint32_t num_semaphores = 0;
 };
 
-/// A read that was issued and takes effect at the next barrier.
+/// An issued read, which takes effect at the next barrier.
 struct PendingRead {
     const std::byte* source;
     std::byte* destination;
@@ -55,7 +55,7 @@ struct PendingRead {
     Location here;
 };
 
-/// A write whose source must stay as it is until a barrier or flush.
+/// A write whose source must not change until a barrier or flush.
 struct PendingWrite {
     std::uint32_t begin;  ///< Of the source, in the core's L1.
     std::uint32_t end;
@@ -65,7 +65,7 @@ struct PendingWrite {
     Location here;
 };
 
-/// What a suspended processor waits for.
+/// The condition that a suspended processor waits for.
 struct Wait {
     enum class Kind { None, Front, Back, Word, Yield };
     Kind kind = Kind::None;
@@ -101,7 +101,7 @@ struct ProcessorState {
     bool is_compute() const { return processor.kind == ProcessorKind::Compute; }
 };
 
-/// Runs the kernels of a program on a chip to their end.
+/// Runs the kernels of a program on a chip to completion.
 class Run {
   public:
     Run(EmulatedDevice& device, std::size_t chip, tt::tt_metal::detail::ProgramImpl& program);
@@ -109,33 +109,33 @@ class Run {
     Run(const Run&) = delete;
     Run& operator=(const Run&) = delete;
 
-    /// Runs until all kernels are done, or wait for what only another chip could do.
+    /// Runs until all kernels are done, or wait for other chips.
     /// @return Whether they are done.
     /// @throws std::runtime_error with a report if a kernel fails.
     bool advance();
-    /// Whether any kernel computes; the registers of the cores are those of all chips.
+    /// Returns whether any kernel computes; the registers of the cores are shared by all chips.
     bool computes() const;
-    /// @throws std::runtime_error that says who waits for what.
+    /// @throws std::runtime_error with the conditions that processors wait for.
     [[noreturn]] void fail_in_deadlock() const;
 
     EmulatedDevice& device() { return device_; }
     std::size_t chip() const { return chip_; }
-    /// That of the chip.
+    /// The memory of the chip.
     Memory& memory() { return device_.memory(chip_); }
     const Architecture& architecture() const { return device_.architecture(); }
-    /// The core of a worker; null if the program has nothing there.
+    /// The core of a worker; null if the program does not use it.
     CoreState* core(std::uint32_t worker) { return by_worker_[worker]; }
     const std::vector<std::unique_ptr<ProcessorState>>& processors() const { return processors_; }
 
-    /// Suspends the fiber that calls until what it waits for may have come.
+    /// Suspends the calling fiber until its condition may hold.
     void wait(ProcessorState& state, const Wait& wait);
-    /// Lets those go on who wait for memory of this core, or for circular buffers of it.
+    /// Wakes processors that wait for memory or circular buffers of this core.
     void wake(CoreState& core);
     /// Ends the run with this message; called on a fiber, or in place of one that crashed.
     void record_failure(std::string message);
 
     ProcessorState* running() const { return running_; }
-    /// Grows while processors do something that others can see.
+    /// Grows with each action of a processor that is visible to others.
     std::uint64_t progress() const;
 
   private:
@@ -165,7 +165,7 @@ class Run {
     std::vector<std::unique_ptr<ProcessorState>> processors_;
     std::deque<ProcessorState*> queue_;
     ProcessorState* running_ = nullptr;
-    /// Whose variables are in a loaded kernel's memory, of those that have any.
+    /// The current owner of the variables of each loaded kernel that has any.
     std::map<const LoadedKernel*, ProcessorState*> globals_owner_;
     std::string failure_;
     std::uint64_t unfinished_ = 0;
@@ -174,13 +174,13 @@ class Run {
     double seconds_ = 0;
 };
 
-/// Whether what a processor waits for is there.
+/// Returns whether the condition of a processor holds.
 bool is_satisfied(const ProcessorState& state);
 
 /// The functions that kernels reach through Processor::functions.
 const DeviceFunctions& device_functions();
 
-// What the table holds, by the file that defines it.
+// The functions of the table, by the file that defines them.
 void cb_reserve_back(Processor&, std::uint32_t cb, std::uint32_t pages, Location);
 void cb_push_back(Processor&, std::uint32_t cb, std::uint32_t pages, Location);
 void cb_wait_front(Processor&, std::uint32_t cb, std::uint32_t pages, Location);

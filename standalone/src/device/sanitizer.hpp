@@ -1,4 +1,4 @@
-/// Whether AddressSanitizer is on, for the compiler and the preprocessor, and what goes with it.
+/// Detection of AddressSanitizer for compiler and preprocessor, and related declarations.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__)

@@ -10,7 +10,7 @@ using tensor_accessor::ArgsConfig;
 
 namespace {
 
-/// Coordinates of two banks in a word: 8 bits of x above 8 bits of y, the first bank below.
+/// Coordinates of two banks per word: 8 bits of x above 8 bits of y, the first bank low.
 void append_bank_coordinates(const Buffer& buffer, std::vector<std::uint32_t>& args) {
     const auto& cores = buffer.buffer_distribution_spec()->cores();
     std::vector<std::uint32_t> halves;
@@ -25,7 +25,7 @@ void append_bank_coordinates(const Buffer& buffer, std::vector<std::uint32_t>& a
     }
 }
 
-/// What of the description of a sharded buffer comes at run time, or what comes before.
+/// Appends the runtime part of a sharded buffer's description, or the compile-time part.
 void append_shards(const Buffer& buffer, ArgsConfig config, bool at_run_time,
                    std::vector<std::uint32_t>& args) {
     const auto& spec = *buffer.buffer_distribution_spec();

@@ -10,12 +10,12 @@ namespace ttcodegen::device {
 
 namespace {
 
-/// Both ends of a transfer must have the same alignment within the unit that the memory at the far
-/// end has.
+/// Checks that both ends of a transfer have the same alignment within the alignment unit of the far
+/// memory.
 void check_alignment(Processor& processor, const NocTarget& far, std::uint32_t own, Access access,
                      Location here) {
     const Architecture& architecture = ProcessorState::of(processor).run->architecture();
-    // Writes to DRAM ask for no more than L1 does (noc_parameters.h).
+    // Writes to DRAM have the alignment requirement of L1 (noc_parameters.h).
     const std::uint32_t unit = far.dram && access == Access::Read ? architecture.dram_read_alignment
                                                                   : architecture.l1_alignment;
     if (far.offset % unit != own % unit) {
@@ -56,8 +56,8 @@ void check_data(Processor& processor, const std::byte* memory, std::uint32_t byt
              : "a read has not brought yet: noc_async_read_barrier is missing");
 }
 
-/// Pages that a core has received and not popped yet are not for others to overwrite: who sends
-/// to another core must know that it has room.
+/// Checks that a write does not overwrite pages that a core has received and not popped yet: the
+/// sender must know that the receiver has space.
 void check_room(Processor& processor, const NocTarget& far, std::uint32_t bytes, Location here) {
     const ProcessorState& state = ProcessorState::of(processor);
     if (far.core == nullptr || far.core == state.core) {
@@ -163,7 +163,7 @@ void noc_write(Processor& processor, std::uint32_t source, std::uint64_t destina
     check_alignment(processor, far, own, Access::Write, here);
     check_data(processor, processor.l1 + own, bytes, nullptr, own, here);
     check_room(processor, far, bytes, here);
-    // Data arrives at once: what follows on the same NoC, as a semaphore, comes after it.
+    // Data arrives at once: later commands on the same NoC, such as semaphores, follow it.
     std::memmove(far.memory, processor.l1 + own, bytes);
     ProcessorState& state = ProcessorState::of(processor);
     state.writes.push_back({own, own + bytes, transaction, noc, posted, here});
@@ -197,7 +197,7 @@ void fabric_send(Processor& processor, const FabricPacket& packet, Location here
         own_memory(processor, packet.header, packet.header_bytes, Access::Read, here);
     state.writes.push_back({header, header + packet.header_bytes, kNoTransaction, processor.noc,
                             /*posted=*/false, here});
-    // The same addresses mean the same on all chips, so that this one's say whether they are there.
+    // Addresses are the same on all chips, so this chip's allocations can be checked.
     const std::uint32_t bytes = packet.bytes == 0 ? 4 : packet.bytes;
     const NocTarget far = resolve(processor, packet.address, bytes, 0, Access::Write, here);
     if (packet.bytes == 0) {
@@ -266,7 +266,7 @@ void noc_write_word(Processor& processor, std::uint64_t destination, std::uint32
     }
     ProcessorState& state = ProcessorState::of(processor);
     processor.counters.noc_written_bytes += 4;
-    // Nothing to keep in place: the value travels in the packet. It only has to have left.
+    // The value travels in the packet, so no source has to stay unchanged; it only has to leave.
     state.writes.push_back({0, 0, kNoTransaction, noc, false, here});
     state.run->wake(*far.core);
 }

@@ -1,4 +1,4 @@
-/// Transfers over the NoC, as the functions of the kernel API ask for them.
+/// NoC transfers, as requested by the kernel API.
 #pragma once
 
 #include "device/run.hpp"
@@ -29,11 +29,11 @@ std::uint64_t bank_address(Processor&, bool dram, std::uint32_t bank, std::uint3
 
 void fabric_send(Processor&, const FabricPacket&, Location);
 
-/// A processor's own store to L1 must not change what it is sending.
+/// Checks that a processor's own store to L1 does not change data that is being sent.
 void check_not_sending(Processor&, std::uint32_t begin, std::uint32_t end, const char* action,
                        Location);
 
-// How a NoC address is put together: 36 bits of address, then 6 bits each of x and y.
+// Layout of a NoC address: 36 bits of address, then 6 bits each of x and y.
 inline constexpr unsigned kNocAddressBits = 36;
 inline constexpr unsigned kNocNodeBits = 6;
 

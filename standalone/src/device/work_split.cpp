@@ -6,7 +6,7 @@ namespace tt::tt_metal {
 
 namespace {
 
-/// Runs of cores in an order that goes fast along one axis of the grid.
+/// Cores in an order that runs fastest along one axis of the grid.
 class CoreOrder {
   public:
     CoreOrder(CoreCoord grid, bool row_wise)
@@ -19,7 +19,7 @@ class CoreOrder {
         return row_wise_ ? core.y * fast_ + core.x : core.x * fast_ + core.y;
     }
 
-    /// Up to three rectangles: what is left of the first line, whole lines, the start of the last.
+    /// Up to three rectangles: the rest of the first line, whole lines, the start of the last.
     CoreRangeSet range(std::size_t first, std::size_t count) const {
         std::vector<CoreRange> ranges;
         if (first % fast_ != 0 && count > fast_ - first % fast_) {
@@ -57,7 +57,7 @@ class CoreOrder {
 }  // namespace
 
 int find_max_divisor(std::uint32_t val, std::uint32_t start_max_div) {
-    // The release leaves 5 and 7 out.
+    // The release omits 5 and 7.
     for (std::uint32_t divisor = start_max_div; divisor >= 1; --divisor) {
         if (divisor != 7 && divisor != 5 && val % divisor == 0) {
             return static_cast<int>(divisor);

@@ -1,4 +1,4 @@
-/// Zones of the profiler: parts of kernels that have names.
+/// Zones of the profiler: named parts of kernels.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace ttcodegen::device {
 
-/// Zones that a processor keeps for each run of a program, as on the card: 250 markers, two for
-/// each (tt-metal 0.70.1, hostdevcommon/profiler_common.h, PROFILER_L1_OPTIONAL_MARKER_COUNT).
+/// Zones that are kept for each processor and run, as on hardware: 250 markers, two per zone
+/// (tt-metal 0.70.1, hostdevcommon/profiler_common.h, PROFILER_L1_OPTIONAL_MARKER_COUNT).
 inline constexpr std::size_t kMaxZones = 125;
 
-/// Notes the zones of one processor.
+/// Records the zones of one processor.
 class ZoneRecorder {
   public:
     void begin(const char* name, std::uint32_t line, const Counters& counters);
@@ -21,7 +21,7 @@ class ZoneRecorder {
 
     /// In the order in which they began.
     const std::vector<ZoneReport>& zones() const { return zones_; }
-    /// How many zones there was no room for.
+    /// The number of zones that exceeded the limit.
     std::uint64_t lost() const { return lost_; }
 
   private:

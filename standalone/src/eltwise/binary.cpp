@@ -237,7 +237,7 @@ Tensor pow(const Tensor& lhs, const Tensor& rhs, IGNORED_TYPE, ACTIVATIONS, std:
 
 namespace {
 
-/// The division of `div`: which of the three, and the result's data type.
+/// The operation of `div` for a rounding mode, and the result's data type.
 Tensor rounded_quotient(const Tensor& lhs, const cpu::Operand& rhs,
                         const std::optional<std::string>& rounding_mode, cpu::BinaryOptions options,
                         const char* name = __builtin_FUNCTION()) {
@@ -248,7 +248,7 @@ Tensor rounded_quotient(const Tensor& lhs, const cpu::Operand& rhs,
             *rounding_mode == "floor" ? BinaryOpType::DIV_FLOOR : BinaryOpType::DIV_TRUNC;
         return cpu::binary_operation(lhs, rhs, type, options, name);
     }
-    // Of the requested data types, only the one of an integer division counts.
+    // A requested data type is used for integer division only.
     options.dtype =
         quotient_type(lhs, std::get_if<Tensor>(&rhs),
                       lhs.dtype() == DataType::INT32 ? std::optional<const DataType>(options.dtype)

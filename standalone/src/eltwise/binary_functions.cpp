@@ -17,7 +17,7 @@ namespace {
 
 using Int = std::int64_t;
 
-// Sums and products of 32-bit numbers wrap like the device's; unsigned arithmetic has no overflow.
+// Sums and products of 32-bit integers wrap as on the device; unsigned arithmetic never overflows.
 constexpr Int wrapping_add(Int a, Int b) {
     return static_cast<Int>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
@@ -106,7 +106,7 @@ constexpr std::array kFunctions = {
     ROW(REMAINDER, kAny, remainder_of(a, b), remainder_of(a, b)),
     ROW(FMOD, kAny, std::fmod(a, b), b == 0 ? 0 : a % b),
     ROW(POWER, kAny, std::pow(a, b), power(a, b)),
-    // NaN passes through, from either operand.
+    // NaN propagates from either operand.
     SAME(MAXIMUM, a > b || a != a ? a : b),
     SAME(MINIMUM, a < b || a != a ? a : b),
     ROW(SQUARED_DIFFERENCE, kAny, (a - b) * (a - b), wrapping_multiply(a - b, a - b)),
@@ -147,7 +147,7 @@ bool is_bits(DataType dtype) {
     return dtype == DataType::INT32 || dtype == DataType::UINT32 || dtype == DataType::UINT16;
 }
 
-/// A number takes the other operand's data type.
+/// Checks the data types; a scalar takes the other operand's.
 void check_types(const BinaryFunction& function, DataType a, DataType b) {
     bool valid = true;
     switch (function.types) {
@@ -186,7 +186,7 @@ bool is_whole(const Operand& operand) {
     return value == std::trunc(value) && std::fabs(value) < 9.0e18;
 }
 
-/// `values` after `activations`; in `scratch` if there are any.
+/// The `values` after `activations`; in `scratch` if there are any.
 const float* activated(std::span<const EltwiseUnaryWithParam> activations, const float* values,
                        float* scratch, std::size_t count) {
     if (activations.empty()) {
@@ -236,7 +236,7 @@ Tensor binary_output(const Tensor& first, const Tensor* second, const Shape& sha
         const MemoryConfig memory_config =
             elementwise_memory(std::span(operands).first(second != nullptr ? 2 : 1), shape, layout,
                                options.memory_config);
-        // Rows are computed in tiles, which become rows again where the result is.
+        // Rows are computed in tiles, and untilized again for a row-major result.
         TT_FATAL(
             !row_major || second == nullptr || !memory_config.is_sharded() || memory_config.is_l1(),
             "Multicore implementation doesn't support DRAM sharding");
@@ -267,7 +267,7 @@ const BinaryFunction& binary_function(BinaryOpType type) {
 
 namespace {
 
-/// A call that can be made when the options are gone.
+/// A call that stores its options, so that it can be replayed.
 auto call_binary(const BinaryOptions& options) {
     const auto held = [](std::span<const EltwiseUnaryWithParam> activations) {
         return std::vector<EltwiseUnaryWithParam>(activations.begin(), activations.end());
@@ -288,7 +288,7 @@ auto call_binary(const BinaryOptions& options) {
 Tensor binary_operation(const Operand& lhs, const Operand& rhs, BinaryOpType type,
                         const BinaryOptions& options, const char* name) {
     if (records_calls()) {
-        // What the options refer to ends with the call.
+        // References in the options end with the call.
         return recorded(name, call_binary(options), lhs, rhs, type, options.dtype,
                         options.memory_config, options.output);
     }

@@ -14,10 +14,10 @@ namespace ttcodegen::cpu {
 
 using ttnn::operations::binary::BinaryOpType;
 
-/// Which data types the operands may have.
+/// Supported data types of the operands.
 enum class OperandTypes {
     kAny,
-    /// Both of one type out of i32, u32 and u16.
+    /// Both of the same type: i32, u32 or u16.
     kSameBits,
     /// Any of i32, u32 and u16.
     kBits,
@@ -40,7 +40,7 @@ struct BinaryFunction {
 
 const BinaryFunction& binary_function(BinaryOpType type);
 
-/// What goes into and comes out of a binary operation besides its operands.
+/// Options of a binary operation.
 struct BinaryOptions {
     std::optional<DataType> dtype = std::nullopt;
     std::optional<MemoryConfig> memory_config = std::nullopt;
@@ -52,8 +52,8 @@ struct BinaryOptions {
 
 using Operand = std::variant<Tensor, double>;
 
-/// Evaluates `type`; at least one operand is a tensor, whose data type the result has by default
-/// (the first one's, where both are). Reported as a call of the operation that calls it.
+/// Evaluates `type`; at least one operand is a tensor, whose data type (the first one's, if both
+/// are) is the default of the result. Reported as a call of the calling operation.
 Tensor binary_operation(const Operand& lhs, const Operand& rhs, BinaryOpType type,
                         const BinaryOptions& options, const char* name = __builtin_FUNCTION());
 

@@ -1,8 +1,8 @@
 #pragma once
 
-// Evaluates elementwise functions chunk by chunk: operands are read and broadcast into floats (or
-// 64-bit integers), the function runs over a chunk that stays in the cache, the result is rounded
-// to the output's data type.
+// Evaluation of elementwise functions in chunks: operands are read and broadcast as floats (or
+// 64-bit integers), the function runs over a chunk that stays in the cache, and the result is
+// rounded to the output's data type.
 
 #include <algorithm>
 #include <array>
@@ -15,16 +15,16 @@
 namespace ttcodegen::cpu {
 
 constexpr std::size_t kChunk = 1024;
-// Elements a thread evaluates at least.
+// Minimum elements per thread.
 constexpr std::size_t kElementwiseGrain = 16 * kChunk;
 
-/// An operand as the result sees it, in the flat order of the result's elements.
+/// Reads an operand in the flat order of the result's elements, broadcasting it.
 template <typename Value>
 class OperandReader {
     static_assert(std::is_same_v<Value, float> || std::is_same_v<Value, std::int64_t>);
 
   public:
-    /// A number.
+    /// A scalar.
     explicit OperandReader(Value scalar) : scalar_(scalar) {}
     /// A tensor whose shape broadcasts to `result`.
     OperandReader(const Tensor& tensor, const Shape& result)
@@ -32,7 +32,7 @@ class OperandReader {
         collapse(tensor.logical_shape(), result);
     }
 
-    /// Elements [begin, begin + count) of the result's order; in `scratch`, or where they are
+    /// Elements [begin, begin + count) in the result's order; in `scratch`, or where they are
     /// stored.
     const Value* read(std::size_t begin, std::size_t count, Value* scratch) const {
         if (stored_ == nullptr) {
@@ -60,7 +60,7 @@ class OperandReader {
         }
     }
 
-    /// Merges dimensions that are walked as one; broadcast dimensions have stride 0.
+    /// Merges contiguous dimensions; broadcast dimensions have stride 0.
     void collapse(const Shape& shape, const Shape& result) {
         const auto own = element_strides(shape);
         const std::size_t missing = result.rank() - shape.rank();
@@ -134,7 +134,7 @@ class OperandReader {
     ttsl::SmallVector<std::size_t> strides_;
 };
 
-/// Stores chunk after chunk `function(inputs, output, count)` to all elements of `output`.
+/// Stores `function(inputs, output, count)`, chunk by chunk, to all elements of `output`.
 ///
 /// `inputs` points to `count` values of each operand; `output` may be one of the operands' buffers
 /// where both are floats.
@@ -146,7 +146,7 @@ void evaluate(const std::array<OperandReader<Value>, Operands>& operands, const 
     const DataType dtype = output.dtype();
     const bool in_place = std::is_same_v<Value, float> && is_stored_as_float(dtype);
     const auto evaluate_range = [&](std::size_t range_begin, std::size_t range_end) {
-        // Rows 4096 bytes apart would make the processor take stores for loads of the same address.
+        // Padded: buffers 4096 bytes apart would cause false store-to-load conflicts (4K aliasing).
         alignas(64) Value scratch[Operands + 1][kChunk + 16];
         for (std::size_t begin = range_begin; begin < range_end; begin += kChunk) {
             const std::size_t count = std::min(kChunk, range_end - begin);
@@ -168,18 +168,18 @@ void evaluate(const std::array<OperandReader<Value>, Operands>& operands, const 
     finish_block_float(output);
 }
 
-/// Dimensions, from the last one, in which the kernels of tt-metal 0.70.1 broadcast.
+/// The number of last dimensions in which the kernels of tt-metal 0.70.1 broadcast.
 inline constexpr std::size_t kMostBroadcastDims = 6;
 
-/// The shape that two shapes broadcast to.
-/// @throws std::runtime_error if they do not.
+/// The broadcast shape of two shapes.
+/// @throws std::runtime_error if they are incompatible.
 inline Shape broadcast_shape(const Shape& a, const Shape& b) {
     const std::size_t rank = std::max(a.rank(), b.rank());
     ttsl::SmallVector<std::uint32_t> sizes(rank, 1);
     for (std::size_t i = 1; i <= rank; ++i) {
         const std::uint32_t left = i <= a.rank() ? a.view()[a.rank() - i] : 1;
         const std::uint32_t right = i <= b.rank() ? b.view()[b.rank() - i] : 1;
-        // A dimension of size 0 broadcasts with nothing else, not even with 1.
+        // A dimension of size 0 broadcasts with itself only, not even with 1.
         TT_FATAL(left == right || (left == 1 && right != 0) || (right == 1 && left != 0),
                  "Invalid subtile broadcast type: {} does not broadcast with {}", a, b);
         TT_FATAL(i <= kMostBroadcastDims || left == right,

@@ -13,7 +13,7 @@ namespace {
 using Scale = std::variant<Tensor, float>;
 using ZeroPoint = std::variant<Tensor, std::int32_t>;
 
-/// A scale or zero point as the input's elements see it.
+/// Reads a scale or zero point for each of the input's elements.
 template <typename Number>
 OperandReader<float> reader(const std::variant<Tensor, Number>& value, const Shape& shape,
                             std::optional<std::int32_t> axis, const char* what) {

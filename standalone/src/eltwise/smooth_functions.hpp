@@ -1,6 +1,6 @@
 #pragma once
 
-// Functions without branches or library calls, so that loops over them vectorise.
+// Branch-free functions without library calls, so that loops over them vectorise.
 
 #include <cmath>
 
@@ -8,8 +8,8 @@
 
 namespace ttcodegen::cpu {
 
-/// tanh within a few units in the last place: a polynomial near 0, where 1 - 2 / (e^2x + 1)
-/// cancels.
+/// tanh within a few units in the last place: a polynomial near 0, where 1 - 2 / (e^2x + 1) suffers
+/// from cancellation.
 inline float hyperbolic_tangent(float x) {
     const float magnitude = std::fabs(x);
     const float square = x * x;
@@ -40,7 +40,7 @@ inline float complementary_error(float x) {
     return t * exponential(fit - x * x);
 }
 
-/// x times the normal distribution function, as accurate for very negative x as for others.
+/// x times the normal cumulative distribution, as accurate for very negative x as for others.
 inline float gelu_of(float x) {
     constexpr float kHalfSqrt2 = 0.70710678F;
     const float tail = 0.5F * complementary_error(std::fabs(x) * kHalfSqrt2);

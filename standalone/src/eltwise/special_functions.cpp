@@ -33,7 +33,7 @@ float inverse_error_function(float x) {
         return std::fabs(x) == 1.0F ? std::copysign(std::numeric_limits<float>::infinity(), x)
                                     : std::numeric_limits<float>::quiet_NaN();
     }
-    // A rough start (Winitzki), then Newton steps on erf(y) - x.
+    // Winitzki's approximation, refined by Newton steps on erf(y) - x.
     const double target = x;
     const double logarithm = std::log1p(-target * target);
     const double half = 2.0 / (std::numbers::pi * 0.147) + logarithm / 2.0;
@@ -55,7 +55,7 @@ float digamma(float x) {
         value -= std::numbers::pi / std::tan(std::numbers::pi * argument);
         argument = 1.0 - argument;
     }
-    // The recurrence moves the argument to where the asymptotic series is exact enough.
+    // The recurrence increases the argument until the asymptotic series is accurate enough.
     for (; argument < 8.0; argument += 1.0) {
         value -= 1.0 / argument;
     }

@@ -4,7 +4,7 @@ namespace ttcodegen::cpu {
 
 /// `x` rounded to `decimals` decimal places, ties to even.
 float round_to_decimals(float x, int decimals);
-/// The y with erf(y) = x.
+/// The inverse error function.
 float inverse_error_function(float x);
 /// The derivative of lgamma.
 float digamma(float x);

@@ -35,7 +35,7 @@ OperandReader<Value> reader(const TensorScalarVariant& value, const Shape& shape
     return OperandReader<Value>(static_cast<Value>(number_of(value)));
 }
 
-/// The release looks at the first operand only; it tilizes the others.
+/// Requires tiles of the first operand only; the release tilizes the others.
 void require_tiles(const Tensor& first) {
     TT_FATAL(first.layout() == Layout::TILE || first.memory_config().is_sharded(),
              "Ternary operation requires tensor to be in Tile layout when working with "
@@ -43,7 +43,7 @@ void require_tiles(const Tensor& first) {
              first.layout());
 }
 
-/// Integers are interpolated by binary operations, which take rows as well.
+/// Requires tiles for floats; integers are interpolated by binary operations, which take rows too.
 void require_lerp_tiles(const Tensor& first) {
     if (first.dtype() != DataType::INT32) {
         require_tiles(first);
@@ -110,7 +110,7 @@ Tensor where(const Tensor& predicate, const TensorScalarVariant& value_true,
     if (on_true != nullptr && on_false != nullptr) {
         require_tiles(predicate);
     }
-    // With one tensor of values, that alone decides where the result is placed.
+    // With one tensor of values, it alone determines the memory config of the result.
     std::vector<const Tensor*> placing;
     for (const Tensor* value : {on_true, on_false}) {
         if (value != nullptr) {
@@ -124,7 +124,7 @@ Tensor where(const Tensor& predicate, const TensorScalarVariant& value_true,
         ternary_output(placing, shape, where_type(predicate, on_true, on_false),
                        row_major ? Layout::ROW_MAJOR : Layout::TILE, memory_config, output_tensor);
     if (is_integer(output.dtype()) && is_whole(value_true) && is_whole(value_false)) {
-        // A fraction is true, too: it must not be truncated to 0.
+        // A fraction is true as well: it must not be truncated to 0.
         const Tensor truth =
             is_integer(predicate.dtype())
                 ? predicate
@@ -136,7 +136,7 @@ Tensor where(const Tensor& predicate, const TensorScalarVariant& value_true,
     return output;
 }
 
-/// Evaluates `function(a, b, c)`, a function of such values, on three tensors in tiles.
+/// Evaluates `function(a, b, c)` on three tensors in tiles, in the type `Value`.
 template <typename Value, typename Function>
 Tensor ternary_operation(const Tensor& a, const Tensor& b, const Tensor& c,
                          const std::optional<MemoryConfig>& memory_config,
@@ -159,7 +159,7 @@ Tensor ternary_operation(const Tensor& a, const Tensor& b, const Tensor& c,
     return output;
 }
 
-/// Clamps with tensors as bounds, of which one may be missing.
+/// Clamps with tensors as bounds, one of which may be absent.
 Tensor clamp_tensors(const Tensor& input, const std::optional<Tensor>& min,
                      const std::optional<Tensor>& max,
                      const std::optional<MemoryConfig>& memory_config,
@@ -204,7 +204,7 @@ Tensor clamp_numbers(const Tensor& input, double min, double max, bool whole,
     return unary_operation(input, UnaryOpType::CLAMP_TSS, {min, max}, memory_config, output);
 }
 
-/// Keeps the elements of each matrix for which `keep(row, column)`.
+/// Keeps the elements of each matrix for which `keep(row, column)` holds, and zeroes the others.
 template <typename Keep>
 Tensor masked_matrix(const Tensor& input, const std::optional<MemoryConfig>& memory_config,
                      const Keep& keep) {

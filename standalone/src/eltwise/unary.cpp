@@ -19,10 +19,10 @@ namespace {
 
 using Table = std::array<std::uint16_t, 65536>;
 
-// From this many elements on, evaluating all 65536 bfloat16 values once is cheaper.
+// Minimum elements for which a table of all 65536 bfloat16 results is cheaper.
 constexpr std::size_t kTableThreshold = 65536;
 
-/// The results of a costly function for every bfloat16; made at the first use.
+/// The table of a costly function for all bfloat16 values; created on first use.
 const Table& bf16_table(const UnaryFunction& function, UnaryParameters parameters) {
     using Key = std::tuple<UnaryOpType, double, double>;
     static std::mutex mutex;
@@ -73,7 +73,7 @@ void evaluate_unary(const Tensor& input, const Tensor& output, const UnaryFuncti
     }
 }
 
-/// The tensor that receives the result: the given one, or a new one like the input.
+/// The tensor for the result: the given one, or a new one like the input.
 Tensor unary_output(const Tensor& input, const std::optional<MemoryConfig>& memory_config,
                     const std::optional<Tensor>& output_tensor) {
     require_on_device(input, "Unary: Input tensor");

@@ -22,7 +22,7 @@ using P = UnaryParameters;
 float first(P parameters) { return static_cast<float>(parameters.first); }
 float second(P parameters) { return static_cast<float>(parameters.second); }
 float truth(bool value) { return value ? 1.0F : 0.0F; }
-/// Of what is no number the sign of its sign bit (tt-llk, ckernel_sfpu_sign.h).
+/// The sign; of a NaN, its sign bit (tt-llk, ckernel_sfpu_sign.h).
 float sign_of(float x) {
     return std::isnan(x) ? std::copysign(1.0F, x) : static_cast<float>((x > 0) - (x < 0));
 }
@@ -31,8 +31,8 @@ float clamp(float x, float low, float high) {
     const float raised = x < low ? low : x;
     return raised > high ? high : raised;
 }
-/// What is no number counts as greater than all numbers or less, by its sign bit: the vector engine
-/// compares signs and magnitudes. Infinite bounds are none.
+/// Clamps like the vector engine, which compares signs and magnitudes: NaN is beyond the infinity
+/// of its sign. Infinite bounds do not clamp.
 float clamp_by_sign(float x, float low, float high) {
     const bool is_negative = std::signbit(x);
     if (std::isnan(x) && std::isfinite(is_negative ? low : high)) {
@@ -40,12 +40,12 @@ float clamp_by_sign(float x, float low, float high) {
     }
     return clamp(x, low, high);
 }
-/// Numbers beyond 64 bits, such as a missing bound, become the nearest that fits.
+/// Converts to an integer, saturating at 64 bits, which also covers absent bounds.
 std::int64_t whole(double value) {
     return static_cast<std::int64_t>(std::clamp(value, -9.0e18, 9.0e18));
 }
 std::int64_t whole_of(float value) { return value == value ? whole(value) : 0; }
-/// Python's remainder: the sign is the divisor's.
+/// Floored modulo: the result has the sign of the divisor.
 float remainder_of(float x, float divisor) {
     const float rest = std::fmod(x, divisor);
     return rest != 0.0F && (rest < 0.0F) != (divisor < 0.0F) ? rest + divisor : rest;
@@ -143,7 +143,7 @@ constexpr std::array kFunctions = {
     INTEGER(BITWISE_OR, x | whole(p.first)),
     INTEGER(BITWISE_XOR, x ^ whole(p.first)),
 
-    // Arithmetic with a number
+    // Arithmetic with a scalar
     UnaryFunction{UnaryOpType::FILL, false, floats<([](float, P p) -> float { return first(p); })>,
                   integers<([](std::int64_t, P p) -> std::int64_t { return whole(p.first); })>},
     CHEAP(ADD_UNARY_SFPU, x + first(p)),
@@ -245,7 +245,7 @@ const UnaryFunction& unary_function(UnaryOpType type) {
 }
 
 UnaryParameters parameters_of(const EltwiseUnaryWithParam& operation) {
-    // Without parameters an activation means what the function of its name does by default.
+    // Without parameters an activation has the defaults of the ttnn function of its name.
     UnaryParameters parameters;
     switch (operation.type()) {
         case UnaryOpType::LEAKY_RELU:
@@ -283,7 +283,7 @@ UnaryParameters parameters_of(const EltwiseUnaryWithParam& operation) {
 void apply_activations(std::span<const EltwiseUnaryWithParam> activations, float* values,
                        std::size_t count) {
     for (const EltwiseUnaryWithParam& activation : activations) {
-        // The parameter of these chooses an approximation, which the CPU backend does not make.
+        // The parameter of these selects an approximation, which the CPU backend does not make.
         unary_function(activation.type()).floats(values, values, count, parameters_of(activation));
     }
 }

@@ -13,7 +13,7 @@ namespace ttcodegen::cpu {
 using ttnn::operations::unary::EltwiseUnaryWithParam;
 using ttnn::operations::unary::UnaryOpType;
 
-/// The numbers an elementwise operation takes besides its tensor.
+/// The scalar parameters of an elementwise operation.
 struct UnaryParameters {
     double first = 0.0;
     double second = 0.0;
@@ -22,7 +22,7 @@ struct UnaryParameters {
 /// An elementwise operation of one operand over runs of values; `input` may be `output`.
 struct UnaryFunction {
     UnaryOpType type;
-    /// Whether a table of all bfloat16 results beats computing.
+    /// Set if a table of all bfloat16 results is faster than computing each element.
     bool costly;
     void (*floats)(const float* input, float* output, std::size_t count, UnaryParameters);
     /// Null where integers are computed with floats.
@@ -30,7 +30,7 @@ struct UnaryFunction {
                      UnaryParameters);
 };
 
-/// @throws std::runtime_error for an operation that the CPU backend does not have.
+/// @throws std::runtime_error for an operation that the CPU backend does not support.
 const UnaryFunction& unary_function(UnaryOpType type);
 
 UnaryParameters parameters_of(const EltwiseUnaryWithParam& operation);
@@ -39,8 +39,8 @@ UnaryParameters parameters_of(const EltwiseUnaryWithParam& operation);
 void apply_activations(std::span<const EltwiseUnaryWithParam> activations, float* values,
                        std::size_t count);
 
-/// What most unary operations do: refuse what they refuse, evaluate, return the result. Reported as
-/// a call of the operation that calls it.
+/// The common part of unary operations: checks, evaluation, result. Reported as a call of the
+/// calling operation.
 Tensor unary_operation(const Tensor& input, UnaryOpType type, UnaryParameters parameters,
                        const std::optional<MemoryConfig>& memory_config,
                        const std::optional<Tensor>& output_tensor,

@@ -20,7 +20,7 @@ Tensor accumulation_output(const Tensor& input, int dim, std::optional<DataType>
              rank);
     TT_FATAL(input.layout() == Layout::TILE || rank == 0 || shape.volume() == 0,
              "The provided input tensor has a non-tile layout: {}.", input.layout());
-    // The dimension becomes the first on the way, which the shards do not survive.
+    // The dimension is transposed to the first one on the way, which loses the sharding.
     TT_FATAL(!input.is_sharded(), "A sharded tensor cannot be accumulated");
     if (output) {
         TT_FATAL(output->logical_shape() == shape,
@@ -34,7 +34,7 @@ Tensor accumulation_output(const Tensor& input, int dim, std::optional<DataType>
                          output_memory_config(input, memory_config));
 }
 
-/// Accumulates along the lanes, `inner` of which are side by side.
+/// Accumulates along lanes; `inner` of them are adjacent.
 template <typename Value, typename Combine>
 void accumulate(const Lanes& lanes, bool reverse, Value* values, const Combine& combine) {
     for (std::size_t outer = 0; outer < lanes.outer; ++outer) {

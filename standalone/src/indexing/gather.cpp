@@ -18,7 +18,7 @@ void check_dim(const char* operation, int dim, std::size_t rank) {
              "{}: dim {} is out of range for tensor rank {}", operation, dim, rank);
 }
 
-/// What to do with an index that names no place; the release's scatter leaves it out.
+/// Handling of indices out of range; the release's scatter skips them.
 enum class Outside { kRefuse, kSkip };
 
 /// Iterates over the elements of `index`: `body(position in index, position in a tensor of
@@ -52,7 +52,7 @@ void for_each_indexed(const Tensor& index, const Shape& shape, std::size_t axis,
     }
 }
 
-/// Every dimension but `axis` of `index` is within `shape`.
+/// Checks that `index` is within `shape` in each dimension but `axis`.
 void check_extent(const Shape& index, const Shape& shape, std::size_t axis, const char* what) {
     for (std::size_t i = 0; i < index.rank(); ++i) {
         TT_FATAL(i == axis || index.view()[i] <= shape.view()[i],
@@ -110,7 +110,7 @@ void check_scatter(const Tensor& input, int dim, const Tensor& index, const Tens
              "input_rank must be equal to source_rank (input_rank == {}, source_rank == {})",
              shape.rank(), source.logical_shape().rank());
     const std::size_t axis = normalize_dim(dim, shape.rank());
-    // The rows of int32 tiles that are scattered are in L1 as a whole.
+    // The scattered rows of int32 tiles are in L1 as a whole.
     TT_FATAL(
         !tiles || (dtype != DataType::INT32 && index.dtype() != DataType::INT32) ||
             index.logical_shape().view()[axis] <= 256,

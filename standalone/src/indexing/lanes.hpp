@@ -7,7 +7,7 @@
 
 namespace ttcodegen::cpu {
 
-/// A tensor as lanes along one dimension: `outer` x `size` x `inner` elements.
+/// A tensor seen as lanes along one dimension: `outer` x `size` x `inner` elements.
 struct Lanes {
     Lanes(const Shape& shape, std::size_t dim) {
         for (std::size_t i = 0; i < shape.rank(); ++i) {
@@ -21,7 +21,7 @@ struct Lanes {
     std::size_t inner = 1;
 
     std::size_t count() const { return outer * inner; }
-    /// The offset of the first element of a lane; the others follow `inner` apart.
+    /// The offset of the first element of a lane; the stride is `inner`.
     std::size_t first(std::size_t lane) const { return lane / inner * size * inner + lane % inner; }
 };
 
@@ -37,7 +37,7 @@ void for_each_lane(const Lanes& lanes, const Body& body) {
     });
 }
 
-/// The shape with another size of one dimension.
+/// The shape with the size of one dimension replaced.
 inline Shape with_size(const Shape& shape, std::size_t dim, std::size_t size) {
     ttsl::SmallVector<std::uint32_t> sizes(shape.begin(), shape.end());
     sizes[dim] = static_cast<std::uint32_t>(size);

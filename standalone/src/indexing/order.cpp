@@ -16,7 +16,7 @@ namespace ttcodegen::cpu {
 
 namespace {
 
-/// u16 holds the indices of a dimension below this size.
+/// Dimensions below this size have u16 indices.
 constexpr std::size_t kWideIndices = 65536;
 
 DataType index_type(std::size_t size) {
@@ -29,11 +29,11 @@ void store_index(const Tensor& indices, std::size_t position, std::size_t index)
     store_integers(&wide, 1, dtype, buffer_of(indices).data() + position * stored_size(dtype));
 }
 
-/// NaN counts as the greatest value.
+/// Compares floats; NaN is the greatest value.
 bool less(float a, float b) { return a < b || (std::isnan(b) && !std::isnan(a)); }
 
-/// The first `count` values of each lane in order, and their positions. Equal values keep their
-/// order.
+/// The first `count` values of each lane in sorted order, and their indices. The sort is
+/// stable.
 std::vector<Tensor> ordered(const Tensor& input, std::size_t dim, std::size_t count,
                             bool descending, const std::optional<MemoryConfig>& memory_config,
                             const std::optional<std::tuple<Tensor&, Tensor&>>& outputs) {
@@ -102,7 +102,7 @@ Tensor argmax_output(const Tensor& input, const Shape& shape,
                      const std::optional<MemoryConfig>& memory_config,
                      const std::optional<Tensor>& output) {
     if (!output) {
-        // A scalar or nothing is not computed: it is made like the input.
+        // Scalars and empty tensors are not computed: the result is made like the input.
         const bool is_trivial = input.logical_shape().rank() == 0 || input.logical_volume() == 0;
         TT_FATAL(!input.is_sharded() || memory_config,
                  "The shards of the input are none of the result, whose memory must be given");
@@ -127,8 +127,8 @@ bool is_nan(Value value) {
     }
 }
 
-/// The first position of the largest of `count` values. Of bfloat16 the kernel compares bits, for
-/// which what is no number is greater than all numbers; of f32 it is never the largest.
+/// The first position of the maximum of `count` values. For bfloat16 the kernel compares bits, so
+/// NaN is greater than all numbers; for f32 it is never the maximum.
 template <typename Value>
 std::uint32_t largest(const Value* values, std::size_t count, bool prefers_nan) {
     std::size_t best = 0;
@@ -156,7 +156,7 @@ Tensor argmax(const Tensor& input, const std::optional<int>& dim, bool keepdim,
     const std::size_t rank = shape.rank();
     std::size_t size = shape.volume();
     ttsl::SmallVector<std::uint32_t> sizes;
-    // A scalar has no dimension to be wrong about.
+    // A scalar has no dimension to be out of range.
     if (dim && rank > 0) {
         const auto signed_rank = static_cast<int>(rank);
         TT_FATAL(*dim >= -signed_rank && *dim < signed_rank,

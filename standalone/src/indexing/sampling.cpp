@@ -60,7 +60,7 @@ Tensor output_for(const Tensor& values, const std::optional<Tensor>& output_tens
                  "Only UINT32 & INT32 dtypes are supported for outputs, got {}", dtype);
         TT_FATAL(output_tensor->memory_config().memory_layout() == TensorMemoryLayout::INTERLEAVED,
                  "Only INTERLEAVED memory layout is supported for outputs!");
-        // The card would write the indices as a row into a tile.
+        // Hardware would write the indices as a row into a tile.
         TT_FATAL(output_tensor->layout() == Layout::ROW_MAJOR,
                  "Only ROW_MAJOR layout is supported for outputs, got {}", output_tensor->layout());
     }
@@ -68,7 +68,7 @@ Tensor output_for(const Tensor& values, const std::optional<Tensor>& output_tens
         output_tensor ? *output_tensor
                       : allocate_like(values, Shape({1, 1, 1, values.logical_shape()[2]}),
                                       DataType::UINT32, Layout::ROW_MAJOR, values.memory_config());
-    // The card would write the other users' indices past the end.
+    // Hardware would write the other users' indices past the end.
     TT_FATAL(output.logical_volume() == kUsers,
              "The output must have one element for each of the {} users, got shape {}", kUsers,
              output.logical_shape());
@@ -77,7 +77,7 @@ Tensor output_for(const Tensor& values, const std::optional<Tensor>& output_tens
 
 /// One number in [0, 1) for each user.
 std::array<double, kUsers> draw_numbers(std::uint32_t seed) {
-    // Without a seed every call has to differ, from run to run the numbers stay the same. They
+    // Without a seed every call must differ, while the numbers stay the same from run to run. They
     // start far from 1, 2, ..., with which programs seed other groups of users.
     static std::atomic<std::uint32_t> next_seed = 0x80000000U;
     std::mt19937 generator(seed != 0 ? seed : next_seed.fetch_add(1));
@@ -88,7 +88,7 @@ std::array<double, kUsers> draw_numbers(std::uint32_t seed) {
     return numbers;
 }
 
-/// What one user draws by.
+/// Sampling parameters of one user.
 struct Settings {
     std::size_t k;
     double p;
@@ -97,12 +97,12 @@ struct Settings {
     double number;
 };
 
-/// The index of the drawn one of `count` values.
+/// Draws the index of one of `count` values.
 std::size_t draw(const float* values, std::size_t count, const Settings& settings) {
     std::vector<double> scaled(count);
     for (std::size_t i = 0; i < count; ++i) {
         const double value = values[i] * settings.temp;
-        // NaN counts as the greatest value.
+        // NaN is the greatest value.
         scaled[i] = std::isnan(value) ? std::numeric_limits<double>::infinity() : value;
     }
     std::vector<std::size_t> places(count);
@@ -122,7 +122,7 @@ std::size_t draw(const float* values, std::size_t count, const Settings& setting
     while (kept < most && kept_sum < settings.p * sum) {
         kept_sum += weights[kept++];
     }
-    // The last one that has a probability is drawn if rounding leaves nothing above the number.
+    // The last value with a probability is drawn if rounding leaves none above the number.
     std::size_t drawn = 0;
     double reached = 0;
     for (std::size_t i = 0; i < kept && weights[i] > 0 && reached <= settings.number * kept_sum;
@@ -163,7 +163,7 @@ Tensor sampling(const Tensor& input_values_tensor, const Tensor& input_indices_t
     const cpu::FloatElements probabilities(p);
     const cpu::FloatElements factors(temp);
     const auto numbers = cpu::draw_numbers(seed.value_or(0));
-    // u32 and s32 store an index in the same bits.
+    // u32 and s32 store indices in the same bits.
     const auto drawn = cpu::mutable_elements<std::uint32_t>(output);
     const cpu::Lanes users(input_values_tensor.logical_shape(), 3);
     cpu::for_each_lane(users, [&](std::size_t user) {

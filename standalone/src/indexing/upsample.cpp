@@ -18,7 +18,7 @@ namespace {
 
 using ScaleFactor = std::variant<int, std::array<int, 2>, float, std::array<float, 2>>;
 
-/// Height and width factors.
+/// Scale factors of height and width.
 std::array<float, 2> factors(const ScaleFactor& scale_factor) {
     return std::visit(
         [](const auto& scale) -> std::array<float, 2> {
@@ -94,7 +94,7 @@ void nearest(const Tensor& input, const Tensor& output, const std::array<float, 
     });
 }
 
-/// The two source positions of a result position, and the weight of the second.
+/// The two source positions of a result position, and the weight of the second one.
 struct Neighbours {
     Neighbours(std::size_t position, float scale, std::uint32_t size) {
         const float centre = (static_cast<float>(position) + 0.5F) / scale - 0.5F;
@@ -107,7 +107,7 @@ struct Neighbours {
     std::size_t high;
     float weight;
 
-    /// The shares of both as fixed-point numbers, in which the kernel computes.
+    /// The weights of both as fixed-point numbers, as in the kernel.
     std::array<std::uint32_t, 2> shares() const {
         const auto second = static_cast<std::uint32_t>(weight * kOne);
         return {kOne - second, second};
@@ -116,7 +116,7 @@ struct Neighbours {
     static constexpr std::uint32_t kOne = 1U << kFraction;
 };
 
-/// What a neighbour is multiplied with, cut to bfloat16.
+/// The product of a row and a column weight, truncated to bfloat16.
 float weight_of(std::uint32_t row, std::uint32_t column) {
     const auto share = std::uint64_t{row} * column >> Neighbours::kFraction;
     return MantissaCut(7)(static_cast<float>(share) / static_cast<float>(Neighbours::kOne));
@@ -165,7 +165,7 @@ namespace {
 
 using tt::tt_metal::ShardSpec;
 
-/// The same shards with as many more rows as the image has pixels more.
+/// The same sharding with shards higher by the factor of pixels.
 MemoryConfig with_more_rows(const MemoryConfig& memory, const Shape& shape, const Shape& result) {
     ShardSpec shards = memory.shard_spec().value();
     const auto pixels = [](const Shape& image) { return image[0] * image[1] * image[2]; };
@@ -173,15 +173,15 @@ MemoryConfig with_more_rows(const MemoryConfig& memory, const Shape& shape, cons
     return memory.with_shard_spec(shards);
 }
 
-/// A bilinear result of an image without shards: the image's pixels are divided among all cores.
+/// The memory config of a bilinear result without shard spec: pixels are sharded over all cores.
 MemoryConfig autosharded(const Shape& shape, const Shape& result) {
     return with_more_rows(cpu::sharded_l1(TensorMemoryLayout::HEIGHT_SHARDED,
                                           shape[0] * shape[1] * shape[2], shape[3], 1),
                           shape, result);
 }
 
-/// The result's place: a sharded image keeps its cores, and a kind of sharding without shards is
-/// ignored then.
+/// The memory config of the result: a sharded image keeps its cores, and a requested sharding
+/// without shard spec is ignored then.
 MemoryConfig enlarged_memory(const Tensor& input, const Shape& result,
                              const std::optional<MemoryConfig>& asked) {
     if (!input.is_sharded()) {
@@ -213,7 +213,7 @@ Tensor upsample(const Tensor& input,
     const Shape result = cpu::enlarged(shape, scales);
     if (mode == "nearest") {
         cpu::check_nearest(input, scales);
-        // Tiles of bf8 become rows of bf16.
+        // bf8 tiles become bf16 rows.
         const DataType dtype =
             input.dtype() == DataType::BFLOAT8_B ? DataType::BFLOAT16 : input.dtype();
         const Tensor output = cpu::allocate_like(input, result, dtype, Layout::ROW_MAJOR,

@@ -1,4 +1,4 @@
-// Operations that join the devices of a mesh.
+// Collective operations.
 
 #include <array>
 
@@ -22,7 +22,7 @@ namespace ttcodegen::cpu {
 
 namespace {
 
-/// Elements a thread adds up at least.
+/// Minimum elements per thread of a reduction.
 constexpr std::size_t kGrain = std::size_t{1} << 14;
 
 void require_rows(const Tensor& tensor, const char* name) {
@@ -42,7 +42,7 @@ Tensor gathered(const Mesh& mesh, const Tensor& tensor, std::size_t dim, std::si
     });
 }
 
-/// The sum of tensors of one shape, added up in their order and rounded once; on the device of the
+/// Sums tensors of one shape in their order and rounds once; on the device of the
 /// first.
 Tensor sum(const std::vector<Tensor>& tensors, const MemoryConfig& memory_config) {
     const Tensor& first = tensors.front();
@@ -74,7 +74,7 @@ Tensor sum(const std::vector<Tensor>& tensors, const MemoryConfig& memory_config
     return result;
 }
 
-/// The sums along an axis, on each device of it.
+/// Sums along an axis, on each device of it.
 Tensor reduced(const Mesh& mesh, const Tensor& tensor, std::size_t axis,
                const std::optional<MemoryConfig>& memory_config) {
     const std::vector<Tensor>& parts = parts_of(tensor);
@@ -98,7 +98,7 @@ std::uint64_t share_bytes(const Mesh& mesh, const Tensor& tensor, std::size_t ax
     return bytes_on_device(tensor.tensor_spec()) / mesh.fabric.size(axis);
 }
 
-/// The share of each device of what it has, by its position along an axis.
+/// Slices the tensor of each device by the device's position along an axis.
 Tensor shared_out(const Mesh& mesh, const Tensor& whole, std::size_t dim, std::size_t axis,
                   const std::optional<MemoryConfig>& memory_config) {
     const std::vector<Tensor>& wholes = parts_of(whole);
@@ -113,7 +113,7 @@ Tensor shared_out(const Mesh& mesh, const Tensor& whole, std::size_t dim, std::s
     });
 }
 
-/// Counts what goes over the links between two devices of one row or one column.
+/// Counts the traffic between two devices of one row or one column.
 void count_sent(const Mesh& mesh, std::size_t sender, std::size_t receiver, std::uint64_t bytes) {
     for (const std::size_t axis : {1, 0}) {
         if (mesh.fabric.line_of(sender, axis)[mesh.fabric.place_of(receiver, axis)] == receiver) {
@@ -126,7 +126,7 @@ void count_sent(const Mesh& mesh, std::size_t sender, std::size_t receiver, std:
 }
 
 /// Refuses shards that the kernels of `all_to_all_async_generic` cannot divide: the dimension of
-/// rows goes in halves of tiles, that of columns in whole ones.
+/// rows is divided in half tiles, that of columns in whole ones.
 void require_divisible(const Tensor& tensor, std::size_t joined, std::size_t divided,
                        std::size_t devices) {
     const auto& shape = tensor.logical_shape().view();
@@ -246,7 +246,7 @@ Tensor mesh_partition(const Tensor& input_tensor, std::int32_t dim,
     }
     const std::size_t divided = cpu::normalize_dim(dim, input_tensor.logical_shape().rank());
     Tensor result = input_tensor;
-    // Among all devices row by row: first among the rows of the mesh, then within each.
+    // Over all devices in row-major order: first over the rows of the mesh, then within each.
     for (const std::size_t axis : cpu::axes(*mesh, cluster_axis, 0)) {
         result = cpu::shared_out(*mesh, result, divided, axis,
                                  cpu::output_memory_config(result, memory_config));
@@ -311,7 +311,7 @@ Tensor broadcast(const Tensor& input_tensor, const MeshCoordinate& sender_coord,
     const std::uint64_t bytes = cpu::bytes_on_device(input_tensor.tensor_spec());
     const std::size_t count = parts.size();
     const bool round = mesh.fabric.goes_round(along.front(), topology);
-    // One packet passes all devices of a direction.
+    // A single packet visits all devices of a direction.
     const std::array<std::size_t, 2> ends = {
         round ? (sender + count / 2) % count : count - 1,
         round ? (sender + count - (count - 1) / 2) % count : 0};

@@ -1,4 +1,4 @@
-// Between a tensor of the host and its parts on the devices of a mesh.
+// Distribution of host tensors over the devices of a mesh, and composition.
 
 #include "core/chips.hpp"
 #include "core/device.hpp"
@@ -12,7 +12,7 @@ namespace {
 
 using tt::tt_metal::distributed::MeshShape;
 
-/// Where a dimension of the tensor is divided or put together, along an axis of the mesh.
+/// The tensor dimension that is sharded or concatenated along an axis of the mesh.
 struct Division {
     std::size_t axis;
     std::size_t dim;
@@ -35,8 +35,8 @@ std::size_t index_in(const MeshShape& shape, const std::vector<std::size_t>& pla
     return index;
 }
 
-/// The device of the mesh for a position of another shape: the same position if that shape
-/// fits into the mesh, else as many devices on, row by row.
+/// The device for a position of another mesh shape: the same position if that shape fits into the
+/// mesh, else the one with the same row-major index.
 std::size_t device_at(const MeshShape& mesh, const MeshShape& shape, std::size_t index) {
     bool fits = shape.dims() == mesh.dims();
     for (std::size_t axis = 0; fits && axis < shape.dims(); ++axis) {
@@ -54,7 +54,7 @@ void check_shape(const MeshShape& mesh, const MeshShape& shape, std::size_t give
              "The number of dimensions in the mesh shape, {}, does not match the number of {} in "
              "the config, {}",
              shape.dims(), what, given);
-    // A line as long as the mesh is high or less is taken for positions of the mesh, which have
+    // A line no longer than the mesh is high would be taken for positions of the mesh, which have
     // more dimensions.
     TT_FATAL(shape.dims() == mesh.dims() || shape[0] > mesh[0],
              "A mesh shape of {} dimensions fits into the mesh, whose devices have {} coordinates",
@@ -69,7 +69,7 @@ void check_unique(const std::vector<Division>& divisions) {
     }
 }
 
-/// A box of elements between tensors of the host.
+/// Copies a box of elements between host tensors.
 void copy_box(const Tensor& from, std::size_t from_offset, const Tensor& to, std::size_t to_offset,
               const Shape& box) {
     const std::size_t element = stored_size(from.dtype());
@@ -79,7 +79,7 @@ void copy_box(const Tensor& from, std::size_t from_offset, const Tensor& to, std
         extents(box), element);
 }
 
-/// The offset of the part at a place in the whole tensor.
+/// The offset of a shard in the whole tensor.
 std::size_t offset_in(const Shape& whole, const Shape& part, const std::vector<Division>& divisions,
                       const std::vector<std::size_t>& place) {
     const auto strides = element_strides(whole);

@@ -1,4 +1,4 @@
-// Tokens travel to the devices of their experts, and what those made of them travels back.
+// Mixture of experts: all-to-all dispatch and combine of tokens.
 
 #include <algorithm>
 #include <memory>
@@ -14,7 +14,7 @@ namespace ttcodegen::cpu {
 
 namespace {
 
-/// Which devices have which experts, by the table that each device of a mesh is given.
+/// The assignment of experts to devices, from the mapping table of a device.
 class ExpertHomes {
   public:
     explicit ExpertHomes(const Tensor& mapping)
@@ -66,7 +66,7 @@ std::size_t rows_of(const Tensor& tensor) {
     return tensor.logical_shape().volume() / tensor.logical_shape()[-1];
 }
 
-/// The rows that the devices of a line have, one device after the other, on each of them.
+/// Concatenates the rows of the devices of a line, on each of them.
 Tensor joined_rows(const Mesh& mesh, const Tensor& tensor, const Shape& shape, std::size_t axis,
                    const MemoryConfig& memory) {
     const std::vector<Tensor>& parts = parts_of(tensor);
@@ -82,7 +82,7 @@ Tensor joined_rows(const Mesh& mesh, const Tensor& tensor, const Shape& shape, s
     });
 }
 
-/// Counts what tokens take to the devices of their experts: a token goes to each of them once.
+/// Counts the traffic of a dispatch: a token is sent once to each device with one of its experts.
 void count_tokens(const Mesh& mesh, const Tensor& tokens, const Tensor& experts,
                   const Tensor& mapping, std::size_t axis, bool round) {
     const std::size_t k = experts.logical_shape()[-1];
@@ -104,7 +104,7 @@ void count_tokens(const Mesh& mesh, const Tensor& tokens, const Tensor& experts,
     }
 }
 
-/// The only axis along which tokens travel.
+/// The axis of dispatch and combine, which must be given.
 std::size_t travel_axis(const std::optional<std::uint32_t>& axis) {
     TT_FATAL(axis.has_value(), "Axis must be specified at the moment");
     return *axis;
@@ -146,7 +146,7 @@ std::array<Tensor, 2> all_to_all_dispatch(
     }
     const std::uint32_t dim = output_concat_dim.value_or(1);
     TT_FATAL(dim == 1 || dim == 2, "Output concat dimension must be 1 or 2, got {}", dim);
-    // The kernels put the tokens of one device after those of the other in either case.
+    // The kernels write the tokens of one device after those of the previous one in either case.
     TT_FATAL(dim == 1 || tokens[0] == 1,
              "Tokens of batches of {} are not joined along their sequences", tokens[0]);
     const MemoryConfig& memory = cpu::output_memory_config(input_tensor, memory_config);
@@ -209,7 +209,7 @@ Tensor all_to_all_combine(const Tensor& input_tensor, const Tensor& expert_mappi
     const Shape shape({named[-1], named[1] / (dim == 1 ? devices : 1),
                        named[2] / (dim == 2 ? devices : 1), made[-1]});
     const std::vector<Tensor>& parts = cpu::parts_of(input_tensor);
-    // Which rows a device sends where is counted in turn: links are shared.
+    // Traffic is counted in sequence, since the devices share links.
     std::vector<Tensor> results;
     for (const Tensor& part : parts) {
         results.push_back(

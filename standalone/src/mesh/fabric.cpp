@@ -65,7 +65,7 @@ std::vector<std::vector<std::size_t>> Fabric::lines(std::size_t axis) const {
 
 bool Fabric::goes_round(std::size_t axis, std::optional<Topology> asked) const {
     const bool ring = asked == Topology::Ring || asked == Topology::Torus;
-    // Of two devices the library makes a line, whatever is requested.
+    // Of two devices ttnn makes a line, whatever is requested.
     if (size(axis) <= 2 || (asked && !ring)) {
         return false;
     }
@@ -85,11 +85,11 @@ void Fabric::count(std::size_t axis, std::uint64_t bytes, bool sums, bool round)
             std::uint64_t& forward = forward_[axis][line[place]];
             std::uint64_t& backward = backward_[axis][line[before % length]];
             if (round) {
-                // Half of the line goes round the one way, half the other.
+                // Half of the line is sent in one direction of the ring, half in the other.
                 forward += bytes * (length / 2);
                 backward += bytes * ((length - 1) / 2);
             } else if (after > 0) {
-                // Data of each device on the one side, or a sum for each on the other.
+                // Data of each device on one side, or a sum for each device on the other.
                 forward += bytes * (sums ? after : before);
                 backward += bytes * (sums ? before : after);
             }

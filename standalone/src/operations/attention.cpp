@@ -39,7 +39,7 @@ float Weighting::operator()(int64_t user, int64_t head, int64_t query, float* sc
     std::fill(scores, scores + first, kMinusInfinity);
     std::fill(scores + last, scores + count, kMinusInfinity);
     float maximum = maximum_of(scores, count);
-    // The kernels scale a sink like the scores next to it.
+    // The kernels scale a sink like a score.
     const float sink =
         sinks ? (*sinks)[static_cast<std::size_t>(head * sink_stride)] : kMinusInfinity;
     maximum = std::max(maximum, sink);
@@ -57,7 +57,7 @@ float Weighting::operator()(int64_t user, int64_t head, int64_t query, float* sc
 
 float Weighting::power(float score, float maximum) const {
     const float difference = arithmetic.in_destination(score - maximum) * scale;
-    // The packer turns what the approximation makes of large negative numbers into zero.
+    // The packer flushes the approximation of large negative numbers to zero.
     return difference < -88.0F ? 0.0F : round_to_bf16(fast_exponential(difference));
 }
 
@@ -96,7 +96,7 @@ void set_pages(CacheLayout& layout, const Tensor& page_table, int64_t users, int
     layout.pages.assign(table.begin(), table.end());
     layout.pages_per_user = shape[1];
     for (const int64_t page : layout.pages) {
-        // Entries after a user's last page are often -1; they are looked at when they are used.
+        // Entries after a user's last page are often -1; they are checked when they are used.
         TT_FATAL(page < pages, "Page {} is outside of a cache of {} pages", page, pages);
     }
 }

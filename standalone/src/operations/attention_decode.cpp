@@ -31,7 +31,7 @@ struct DecodeArguments {
     const std::optional<DeviceComputeKernelConfig>& compute;
 };
 
-/// Queries are in DRAM or sharded by height, everything else is in DRAM.
+/// Checks that queries are in DRAM or height-sharded, and everything else is in DRAM.
 void check_decode_memory(const DecodeArguments& arguments) {
     const MemoryConfig& q = arguments.q.memory_config();
     const auto is_by_height = [](const MemoryConfig& memory) {
@@ -88,14 +88,14 @@ void check_decode_operands(const DecodeArguments& arguments) {
              "GQA expects Q to have a multiple of K heads, but got {} and {}", shape[2], keys[1]);
 }
 
-/// Halvings of the partial results of a head that the kernels can make.
+/// The maximum number of tree reduction rounds of a head's partial results in the kernels.
 constexpr std::size_t kMostRounds = 6;
-/// Arguments of the writer besides those of cores.
+/// Arguments of the writer kernel besides those of cores.
 constexpr std::size_t kWriterArguments = 16 + kMostRounds;
 
-/// Refuses a grid that cannot be divided among users and heads (sdpa_decode_program_factory.cpp of
-/// tt-metal 0.70.1), and one of which the kernels would need to know more cores than there is room
-/// for in their arguments (kernel.cpp).
+/// Refuses a grid that cannot be divided among users and heads (sdpa_decode_program_factory.cpp
+/// of tt-metal 0.70.1), and one with more cores than the kernels' arguments can hold
+/// (kernel.cpp).
 void check_decode_cores(const Tensor& q, const Tensor& k,
                         const std::optional<SDPAProgramConfig>& config) {
     const CoreCoord all = q.device()->compute_with_storage_grid_size();
@@ -168,7 +168,7 @@ void set_decode_sink(Weighting& weighting, const DecodeArguments& arguments) {
     weighting.sink_stride = shape[1];
 }
 
-/// How many keys each user has: up to and including its position, or all.
+/// The number of keys of each user: up to and including its position, or all.
 std::vector<int64_t> keys_of_users(const std::vector<int64_t>& positions, bool is_causal,
                                    int64_t users, int64_t limit) {
     std::vector<int64_t> keys(static_cast<std::size_t>(users), limit);
@@ -193,7 +193,7 @@ std::vector<int64_t> positions_of(const Tensor& tensor) {
     return {values.get(), values.get() + tensor.logical_volume()};
 }
 
-/// `length`: of the sequence of keys, where they are not in pages.
+/// Checks chunk sizes; `length` is the length of the key sequence, unless the cache is paged.
 void check_key_chunks(const std::optional<SDPAProgramConfig>& program_config, uint32_t length = 0) {
     const std::size_t size = program_config ? program_config->k_chunk_size : 0;
     TT_FATAL((size & (size - 1)) == 0, "User provided k_chunk_size must be power of 2, got: {}",

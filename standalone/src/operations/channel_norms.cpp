@@ -1,4 +1,4 @@
-// Normalisations of channels or groups of channels.
+// Normalizations of channels or groups of channels.
 
 #include <array>
 #include <cmath>
@@ -59,7 +59,7 @@ void check_batch_norm_input(const Tensor& input) {
     TT_FATAL(!input.is_sharded(), "Input tensor must be interleaved");
 }
 
-/// One value for each image and channel; `fallback` where there is no tensor.
+/// One value for each image and channel; `fallback` if there is no tensor.
 std::vector<float> per_channel(const std::optional<Tensor>& tensor, const Shape& shape,
                                float fallback) {
     const std::size_t count = std::size_t{shape[0]} * shape[1];
@@ -91,8 +91,8 @@ void update_running(const std::optional<Tensor>& running, const std::vector<floa
 
 /// The steps of ttnn's kernels for (x - mean) / deviation * scale + offset.
 ///
-/// The vector engine computes where sums have 32 bits or anything is Float32, the matrix engine
-/// elsewhere. What goes from step to step through memory is Float32 if anything is, else bfloat16.
+/// They run in the vector engine if sums have 32 bits or any tensor is Float32, else in the matrix
+/// engine. Intermediate values in memory are Float32 if any tensor is, else bfloat16.
 struct ChannelSteps {
     Arithmetic arithmetic;
     bool has_float32 = false;
@@ -185,7 +185,7 @@ Tensor batch_norm(const Tensor& input, std::optional<Tensor> running_mean,
 namespace {
 
 /// The steps of ttnn's kernel for (x - mean) / deviation * scale + offset: all in the matrix
-/// engine, and each through bfloat16.
+/// engine, with bfloat16 intermediate values.
 struct GroupSteps {
     Arithmetic arithmetic;
 

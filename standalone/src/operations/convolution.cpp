@@ -22,13 +22,13 @@ using tt::tt_metal::Tensor;
 using Pair = std::array<uint32_t, 2>;
 using Padding = std::variant<Pair, std::array<uint32_t, 4>>;
 
-/// Arguments that all convolutions have in common.
+/// Common arguments of all convolutions.
 struct ConvolutionArguments {
     const Tensor& input;
     const Tensor& weights;
     MeshDevice* device;
     Convolution convolution;
-    /// (out_channels, in_channels / groups), or the other way round for a transposed convolution.
+    /// (out_channels, in_channels / groups), exchanged for a transposed convolution.
     bool is_transposed = false;
     bool mirror_kernel = false;
     std::optional<DataType> dtype;
@@ -83,7 +83,7 @@ void check_weights(const ConvolutionArguments& arguments) {
              convolution.in_channels, convolution.out_channels, convolution.groups);
     TT_FATAL(weights.layout() == Layout::ROW_MAJOR,
              "Host conv weights layout should be in row_major layout");
-    // Weights on the device count as prepared, but those of a transposed convolution are not.
+    // Weights on the device count as prepared, except those of a transposed convolution.
     TT_FATAL(!arguments.is_transposed || !on_device(weights), "Weights should be in TILE layout.");
     const DataType dtype = weights.dtype();
     if (dtype != DataType::BFLOAT16 && dtype != DataType::FLOAT32) {
@@ -149,13 +149,13 @@ WeightStrides weight_strides(const ConvolutionArguments& arguments) {
     if (!arguments.is_transposed) {
         return {outputs * channels * taps, channels * taps, taps, 1, 0};
     }
-    // A transposed convolution reads its kernel backwards, unless it is turned already.
+    // A transposed convolution reads its kernel backwards, unless it is mirrored already.
     const int64_t direction = arguments.mirror_kernel ? -1 : 1;
     return {channels * outputs * taps, taps, outputs * taps, direction,
             arguments.mirror_kernel ? taps - 1 : 0};
 }
 
-/// Whether stride and kernel of an axis are the same, and cut the image without a rest.
+/// Returns whether stride and kernel of an axis are equal, and divide the image.
 bool can_fold(const ConvolutionAxis& axis) {
     return axis.stride == axis.kernel && axis.dilation == 1 && axis.padding == 0 &&
            axis.input == axis.output * axis.stride;
@@ -225,7 +225,7 @@ Tensor run(const ConvolutionArguments& arguments) {
     return result;
 }
 
-/// What return_weights_and_bias gives: weights that the same call takes next time, on the device.
+/// The result of return_weights_and_bias: device weights for later calls.
 std::tuple<Tensor, std::optional<Tensor>> device_parameters(const ConvolutionArguments& arguments) {
     const auto placed = [&](const Tensor& tensor) {
         if (on_device(tensor)) {
@@ -239,7 +239,7 @@ std::tuple<Tensor, std::optional<Tensor>> device_parameters(const ConvolutionArg
             arguments.bias ? std::optional(placed(*arguments.bias)) : std::nullopt};
 }
 
-/// Conv2dResultWithOptions and its like, by what was requested.
+/// The requested alternative of Conv2dResultWithOptions and similar types.
 template <typename Result, typename Size>
 Result with_options(const ConvolutionArguments& arguments, const Tensor& output, const Size& size,
                     bool return_size, bool return_parameters) {
@@ -321,7 +321,7 @@ Conv1dResult conv1d(const Tensor& input_tensor, const Tensor& weight_tensor, Mes
              "conv1d weights must have the shape (out_channels, in_channels / groups, kernel), got "
              "{}",
              shape);
-    // The same elements as weights of height 1; whatever is derived from them stays with them.
+    // A view as weights of height 1; forms derived from them are cached with them.
     const Tensor weights =
         shape.rank() == 4
             ? weight_tensor

@@ -61,7 +61,7 @@ ConvolutionAxis axis_of(uint32_t input, uint32_t kernel, uint32_t stride, uint32
     return {input, room / stride + 1, kernel, stride, dilation, padding, 1};
 }
 
-/// Weights as torch has them, on the host: (out, in / groups, depth, height, width).
+/// Strides of weights in torch's layout on the host: (out, in / groups, depth, height, width).
 WeightStrides plain_strides(const Tensor& weights, Convolution& convolution) {
     const Shape& shape = weights.logical_shape();
     const int64_t channels = int64_t{shape[1]} * convolution.groups;
@@ -79,7 +79,7 @@ WeightStrides plain_strides(const Tensor& weights, Convolution& convolution) {
     return {convolution.group_out() * shape[1] * taps, shape[1] * taps, taps, 1, 0};
 }
 
-/// Weights from prepare_conv3d_weights: (blocks x taps x channels of a block, out).
+/// Strides of weights from prepare_conv3d_weights: (blocks x taps x channels of a block, out).
 WeightStrides prepared_strides(const Tensor& weights, Convolution& convolution, int64_t block) {
     const Shape& shape = weights.logical_shape();
     const int64_t taps = convolution.taps();

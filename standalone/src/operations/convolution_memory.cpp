@@ -14,7 +14,7 @@ using tt::tt_metal::ShardOrientation;
 using ttnn::Conv2dConfig;
 using ttnn::Conv2dSliceConfig;
 
-/// What the channels of a core are a multiple of (get_input_channels_alignment).
+/// Alignment of the channels of a core (get_input_channels_alignment).
 std::uint32_t channel_alignment(const Tensor& input, bool is_product) {
     const MemoryConfig& memory = input.memory_config();
     if (is_product || input.layout() == Layout::TILE ||
@@ -33,7 +33,7 @@ std::uint32_t channel_alignment(const Tensor& input, bool is_product) {
     return kTileSide;
 }
 
-/// Whether shards cannot be read as they are, whatever the configuration asks for.
+/// Returns whether the input must be resharded, regardless of the config.
 bool must_move(const Tensor& input, const ConvolvedImage& image, bool is_product,
                std::uint32_t alignment) {
     const ImageDivision own = division_of(input.memory_config());
@@ -46,7 +46,7 @@ bool must_move(const Tensor& input, const ConvolvedImage& image, bool is_product
                                            image.in_channels != own.channel_cores() * shape[1])));
 }
 
-/// Whether the configuration asks for other cores than those of the input.
+/// Returns whether the config requests other cores than those of the input.
 bool asks_to_move(const ImageDivision& own, const Conv2dConfig& config) {
     if (!config.override_sharding_config) {
         return false;
@@ -61,7 +61,7 @@ bool asks_to_move(const ImageDivision& own, const Conv2dConfig& config) {
             config.transpose_shards != is_turned);
 }
 
-/// How the image is divided that is brought into shards, or into other ones.
+/// The division of the image that is sharded or resharded for the convolution.
 ImageDivision new_division(TensorMemoryLayout scheme, const ConvolvedImage& image, bool is_product,
                            std::uint32_t alignment, const Conv2dConfig& config) {
     const auto orientation =
@@ -80,7 +80,7 @@ ImageDivision new_division(TensorMemoryLayout scheme, const ConvolvedImage& imag
     return {scheme, *config.core_grid, best.orientation};
 }
 
-/// How the image is divided that the convolution reads.
+/// The division of the image that the convolution reads.
 ImageDivision division_of_input(const Tensor& input, const ConvolvedImage& image, bool is_product,
                                 TensorMemoryLayout scheme, const Conv2dConfig& config) {
     const std::uint32_t alignment = channel_alignment(input, is_product);
@@ -98,14 +98,14 @@ ImageDivision division_of_input(const Tensor& input, const ConvolvedImage& image
         new_division(keeps_blocks ? own.scheme : scheme, image, is_product, alignment, config);
     const auto& shape = input.memory_config().shard_spec()->shape;
     const bool has_whole_tiles = shape[0] % kTileSide == 0 && shape[1] % kTileSide == 0;
-    // Rows become tiles before they are brought to other cores than those of rows.
+    // Rows are tilized before they are resharded, except to height shards.
     TT_FATAL(!is_product || other == own || input.layout() == Layout::TILE || has_whole_tiles ||
                  other.scheme == TensorMemoryLayout::HEIGHT_SHARDED,
              "Physical shard shape ({}, {}) must be tile {{32, 32}} sized!", shape[0], shape[1]);
     return other;
 }
 
-/// The most cores that the channels of a result in blocks are divided among.
+/// The maximum number of cores that share the channels of a result.
 std::uint32_t most_channel_cores(const ImageDivision& division, const Conv2dConfig& config) {
     constexpr std::uint32_t side = 8;
     if (division.scheme == TensorMemoryLayout::WIDTH_SHARDED) {
@@ -127,7 +127,7 @@ std::uint32_t most_channel_cores(const ImageDivision& division, const Conv2dConf
     return static_cast<std::uint32_t>(is_turned ? grid.y : grid.x);
 }
 
-/// The release folds an image in DRAM or in shards by height, and multiplies it then.
+/// Returns whether the release folds the image: by default in DRAM or height-sharded.
 bool folds(const Tensor& input, const ConvolvedImage& image, const Conv2dConfig& config) {
     const MemoryConfig& memory = input.memory_config();
     const bool folds_itself = !on_device(input) || memory.is_dram() ||
@@ -136,7 +136,7 @@ bool folds(const Tensor& input, const ConvolvedImage& image, const Conv2dConfig&
 }
 
 void check_config(const ConvolvedImage& image, const Conv2dConfig& config) {
-    // The release counts it in whole tiles, and divides by them.
+    // The release converts it to whole tiles, and divides by them.
     TT_FATAL(config.act_block_h_override == 0 || config.act_block_h_override >= kTileSide,
              "act_block_h_override must be at least 32, got {}", config.act_block_h_override);
     if (config.shard_layout == TensorMemoryLayout::INTERLEAVED) {
@@ -152,7 +152,7 @@ void check_config(const ConvolvedImage& image, const Conv2dConfig& config) {
              "Conv output can't be in Row Major if output dtype is BFloat8_B.");
 }
 
-/// An image in DRAM is cut into slices of whole rows, or of whole tiles of columns.
+/// Checks the slices of an image in DRAM: whole rows, or whole tiles of columns.
 void check_slices(const ConvolvedImage& image, const Conv2dConfig& config,
                   const Conv2dSliceConfig& slices) {
     const bool is_by_height = slices.slice_type == Conv2dSliceConfig::SliceType::DRAM_HEIGHT;

@@ -8,29 +8,29 @@
 
 namespace ttcodegen::cpu {
 
-/// What the place of a convolution's result is worked out from.
+/// Properties of a convolution that determine the memory config of its result.
 struct ConvolvedImage {
-    /// Pixels of the result in all and in each direction, and the channels of both images.
+    /// Pixels of the result in total and per direction, and the channels of both images.
     std::uint32_t rows = 0;
     std::uint32_t height = 0;
     std::uint32_t width = 0;
     std::uint32_t in_channels = 0;
     std::uint32_t out_channels = 0;
-    /// Whether it is a product of matrices: one pixel of the input for one of the result.
+    /// A 1x1 convolution as matmul: one pixel of the input for one of the result.
     bool is_product = false;
-    /// Whether stride and kernel are the same, so that it becomes a product once it is folded.
+    /// Stride and kernel are equal, so that the convolution is a matmul after folding.
     bool can_fold = false;
     bool is_transposed = false;
     bool is_one_dimensional = false;
     tt::tt_metal::DataType dtype = tt::tt_metal::DataType::BFLOAT16;
 };
 
-/// Where ttnn leaves the result of a convolution: interleaved in DRAM, or in shards of L1 that
-/// follow from those of the input, or from what the configuration asks for.
+/// Memory config of a convolution's result in ttnn: interleaved DRAM, or L1 shards that follow from
+/// those of the input, or from the config.
 ///
-/// Source: conv2d_L1, conv2d_DRAM and conv2d_utils.cpp of tt-metal 0.70.1. Which scheme it
-/// chooses itself for an image in L1 without shards depends on what halos take of L1, which is not
-/// worked out here: rows of tiles are divided by height, others into blocks.
+/// Source: conv2d_L1, conv2d_DRAM and conv2d_utils.cpp of tt-metal 0.70.1. Its automatic scheme for
+/// an interleaved image in L1 depends on the L1 size of halos, which is not modelled here: tiled
+/// rows are height-sharded, others block-sharded.
 ///
 /// Raises:
 ///     std::runtime_error: what the release refuses.

@@ -18,7 +18,7 @@ using tt::tt_metal::MemoryConfig;
 using tt::tt_metal::Shape;
 using tt::tt_metal::Tensor;
 
-/// The indices, each below `limit`: a card would read past the table.
+/// The indices, checked to be below `limit`: hardware would read past the table.
 std::unique_ptr<int64_t[]> checked_indices(const Tensor& indices, std::size_t limit) {
     TT_FATAL(indices.dtype() == DataType::UINT32 || indices.dtype() == DataType::BFLOAT16,
              "Input must be UINT32 or BFLOAT16");
@@ -43,8 +43,8 @@ void check_table(const Tensor& table) {
              "Weights tensor must have BFLOAT16 dtype");
 }
 
-/// Refuses shards of a result that the library writes in tiles: each holds whole rows of indices
-/// and an equal part of the columns of the table.
+/// Refuses shards of a result that is written in tiles, unless each holds whole rows of indices and
+/// an equal part of the table's columns.
 void check_tile_shards(const Tensor& indices, const Tensor& table, Layout layout,
                        const std::optional<MemoryConfig>& memory_config) {
     const bool is_in_tiles = layout == Layout::TILE &&
@@ -105,7 +105,7 @@ Tensor embedding(const Tensor& input_tensor, const Tensor& weight_arg,
     const auto indices = checked_indices(input_tensor, rows);
     const Shape shape = embedded_shape(input_tensor.logical_shape(), static_cast<uint32_t>(width));
     const Layout result_layout = layout.value_or(weight_arg.layout());
-    // The type is honoured where the result is made of tiles.
+    // The data type is applied if the result is tiled.
     const DataType result_type =
         result_layout == Layout::TILE ? dtype.value_or(DataType::BFLOAT16) : DataType::BFLOAT16;
     if (optional_output_tensor) {

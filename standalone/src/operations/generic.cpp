@@ -29,7 +29,7 @@ using tt::tt_metal::distributed::MeshCoordinateRange;
 using tt::tt_metal::distributed::MeshDevice;
 using tt::tt_metal::experimental::MeshProgramDescriptor;
 
-/// What a chip has of a tensor, and the pages that it was given.
+/// The part of a tensor on a chip, and the pages that were written for it.
 struct GivenPart {
     Tensor part;
     tt::tt_metal::Buffer* memory;
@@ -42,13 +42,13 @@ std::vector<Tensor> parts_of(const Tensor& tensor) {
     return parts.empty() ? std::vector<Tensor>{tensor} : parts;
 }
 
-/// A tensor and its place on the device.
+/// A tensor and its device memory.
 struct PlacedTensor {
     Tensor tensor;
     tt::tt_metal::Buffer* memory;
 };
 
-/// Tensors, each place once.
+/// Tensors without duplicate memory.
 std::vector<PlacedTensor> placed(const std::vector<Tensor>& tensors) {
     std::vector<PlacedTensor> found;
     for (const Tensor& tensor : tensors) {
@@ -60,9 +60,9 @@ std::vector<PlacedTensor> placed(const std::vector<Tensor>& tensors) {
     return found;
 }
 
-/// Brings tensors to the memories of all chips.
+/// Writes tensors to the memories of all chips.
 ///
-/// Memory that nobody wrote stays such, so that a program that reads it is found out.
+/// Uninitialised memory stays marked, so that a program that reads it is detected.
 std::vector<GivenPart> written(const std::vector<PlacedTensor>& tensors) {
     std::vector<GivenPart> given;
     for (const auto& [tensor, memory] : tensors) {
@@ -78,7 +78,7 @@ std::vector<GivenPart> written(const std::vector<PlacedTensor>& tensors) {
     return given;
 }
 
-/// Takes back what programs have written.
+/// Reads back the pages that programs have written.
 void read_back(const std::vector<GivenPart>& given) {
     for (const GivenPart& each : given) {
         std::vector<std::byte> pages(each.memory->size());
@@ -89,7 +89,7 @@ void read_back(const std::vector<GivenPart>& given) {
     }
 }
 
-/// Refuses circular buffers that reach into tensors in L1.
+/// Refuses circular buffers that overlap tensors in L1.
 void require_room(const ProgramDescriptor& program, MeshDevice* mesh) {
     std::map<tt::tt_metal::CoreCoord, std::size_t> bytes;
     std::size_t most = 0;
@@ -101,7 +101,7 @@ void require_room(const ProgramDescriptor& program, MeshDevice* mesh) {
             most = std::max(most, bytes[core] += buffer.total_size);
         }
     }
-    // Tensors take the same of each chip.
+    // Tensors are allocated alike on each chip.
     const cpu::OnChip first(0);
     cpu::require_circular_buffers(mesh, most);
 }
@@ -156,7 +156,7 @@ class MeshPrograms {
     std::vector<device::ChipProgram> runs_;
 };
 
-/// What programs are compiled from, which with the tensors identifies what the device has of them.
+/// The kernel sources, which with the tensors identify what is cached on the device.
 std::string sources_of(const MeshProgramDescriptor& descriptor) {
     std::string sources = "generic_op";
     for (const auto& [range, program] : descriptor.mesh_programs) {
@@ -179,7 +179,7 @@ cpu::Tensors operands_of(const std::vector<Tensor>& io_tensors) {
     return operands;
 }
 
-/// Records a call: the programs run with each replay, at the addresses that the tensors have now.
+/// Records a call: the programs run with each replay, at the current addresses of the tensors.
 void record(const std::vector<Tensor>& io_tensors, const MeshProgramDescriptor& descriptor) {
     const auto operands = operands_of(io_tensors);
     cpu::require_called(sources_of(descriptor).c_str(), operands);

@@ -11,7 +11,7 @@ using tt::tt_metal::Shape;
 using tt::tt_metal::ShardOrientation;
 using ttnn::CoreGrid;
 
-/// The columns of cores among which the channels of an interleaved tensor are divided: as many as
+/// The number of core columns that share the channels of an interleaved tensor: the most that
 /// divide the groups and leave each whole tiles; 0 if there are none.
 std::uint32_t channel_columns(std::uint32_t width, std::uint32_t groups, std::uint32_t channels) {
     std::uint32_t columns = std::min(width, groups);
@@ -21,7 +21,7 @@ std::uint32_t channel_columns(std::uint32_t width, std::uint32_t groups, std::ui
     return columns;
 }
 
-/// An interleaved tensor as its program divides it.
+/// The division of an interleaved tensor by its program.
 struct Division {
     std::uint32_t channels;
     std::uint32_t groups;
@@ -39,7 +39,7 @@ struct Division {
         const std::uint32_t rows = width / columns(width) * static_cast<std::uint32_t>(grid.y);
         return rows > 0 && row_tiles % rows == 0 && (rows < images || rows % images == 0);
     }
-    /// The largest grid that fits, wide before high; one that uses all its columns before others.
+    /// The largest grid that fits, wide before high; grids with all columns first.
     std::optional<CoreGrid> largest(const CoreGrid& device) const {
         std::optional<CoreGrid> partly_used;
         for (std::size_t width = device.x; width > 0; --width) {
@@ -86,7 +86,7 @@ CoreGrid cores_of(const Tensor& input, const GroupNormCall& call) {
     return *grid;
 }
 
-/// The cores among which the mask that the call makes divides the groups.
+/// The number of cores that share the groups of the call's own mask.
 std::uint32_t mask_columns(const Tensor& input, const CoreGrid& grid, int groups) {
     const MemoryConfig& memory = input.memory_config();
     if (memory.buffer_type() != BufferType::L1) {

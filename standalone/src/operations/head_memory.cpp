@@ -17,7 +17,7 @@ using tt::tt_metal::CoreRangeSet;
 using tt::tt_metal::ShardOrientation;
 using tt::tt_metal::ShardSpec;
 
-/// The workers of the device that a tensor is on.
+/// The worker grid of a tensor's device.
 CoreCoord grid_of(const Tensor& tensor) {
     return tensor.device()->compute_with_storage_grid_size();
 }
@@ -28,7 +28,7 @@ bool is_kind(const MemoryConfig& memory, TensorMemoryLayout kind) {
     return memory.memory_layout() == kind;
 }
 
-/// Rows of cores, those of equal ends below each other as one range.
+/// Merges stacked rows of cores with equal ends to one range each.
 std::vector<CoreRange> stacked(const std::vector<CoreRange>& rows) {
     std::vector<CoreRange> ranges;
     for (const CoreRange& row : rows) {
@@ -44,7 +44,7 @@ std::vector<CoreRange> stacked(const std::vector<CoreRange>& rows) {
     return ranges;
 }
 
-/// `count` cores of a grid, row by row, after the first `skipped`.
+/// `count` cores of a grid in row-major order, after the first `skipped`.
 CoreRangeSet cores_of(const CoreRangeSet& grid, std::uint32_t skipped, std::uint32_t count) {
     std::vector<CoreCoord> all;
     for (const CoreRange& range : grid.ranges()) {

@@ -1,4 +1,4 @@
-// Splitting a hidden dimension into attention heads, and putting heads together again.
+// Split of a hidden dimension into attention heads, and concatenation of heads.
 
 #include <algorithm>
 #include <cstring>
@@ -24,7 +24,7 @@ using tt::tt_metal::MemoryConfig;
 using tt::tt_metal::Shape;
 using tt::tt_metal::Tensor;
 
-/// Where some heads are in the rows of a tensor (users x positions, hidden).
+/// The columns of a group of heads in a tensor (users x positions, hidden).
 struct HeadColumns {
     std::size_t first = 0;
     std::size_t heads = 0;
@@ -43,8 +43,8 @@ void check_input(const Tensor& input) {
         "Unsupported data format {}", dtype);
 }
 
-/// Heads of rows (users, positions) as (users, heads, positions, width), or with the last two
-/// dimensions swapped.
+/// Copies heads of rows (users, positions) to (users, heads, positions, width), or with the last
+/// two dimensions transposed.
 void copy_heads(const Tensor& input, std::size_t users, std::size_t positions,
                 const HeadColumns& columns, bool transpose, const Tensor& output) {
     const std::size_t hidden = input.logical_volume() / (users * positions);
@@ -62,7 +62,7 @@ void copy_heads(const Tensor& input, std::size_t users, std::size_t positions,
     finish_block_float(output);
 }
 
-/// (users, heads, positions, width) as rows (users, positions) of heads x width.
+/// Concatenates (users, heads, positions, width) to rows (users, positions) of heads x width.
 void join_heads(const Tensor& input, const Tensor& output) {
     const Shape& shape = input.logical_shape();
     const std::size_t heads = shape[1];
@@ -76,7 +76,7 @@ void join_heads(const Tensor& input, const Tensor& output) {
     finish_block_float(output);
 }
 
-/// What a fused projection holds.
+/// The heads of a fused projection.
 struct Projection {
     const Tensor& queries;
     const std::optional<Tensor>& keys_and_values;
@@ -131,7 +131,7 @@ Tensor concatenate_heads(const Tensor& input_tensor,
              "Head size must be a multiple of 32 but was found to be {}. Update the matmul that "
              "uses the output of this operation to include padding in the weights.",
              shape[3]);
-    // What is sharded goes by way of an interleaved tensor where the result is one.
+    // Sharded heads are gathered to an interleaved tensor if the result is interleaved.
     const bool is_gathered = memory_config && !memory_config->is_sharded();
     const MemoryConfig memory =
         is_gathered ? *memory_config : joined_heads_memory(input_tensor, memory_config);

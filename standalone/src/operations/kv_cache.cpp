@@ -52,8 +52,8 @@ class RowWriter {
         }
     }
 
-    /// Writes one row to a position of a head whose rows begin at `head`. The tiles that hold the
-    /// position go through the source registers, and all of their rows with them.
+    /// Writes one row to a position of a head whose rows begin at `head`. The tile row with the
+    /// position is read and rewritten through the source registers, with all its other rows.
     void update(std::size_t source_row, std::size_t head, std::size_t position,
                 std::size_t positions, const Arithmetic& arithmetic) {
         if (source_type_ == DataType::FLOAT32 && target_type_ == DataType::BFLOAT16) {
@@ -75,7 +75,7 @@ class RowWriter {
     }
 
   private:
-    /// Stores a row of floats in the type of the target, cut as `keep` does.
+    /// Stores a row of floats in the type of the target, truncated by `keep`.
     void cut_row(const std::byte* from, std::byte* to, MantissaCut keep) {
         load_floats(from, DataType::FLOAT32, width_, values_.data());
         std::transform(values_.begin(), values_.end(), values_.begin(), keep);
@@ -166,7 +166,7 @@ Tensor update_cache(const Tensor& cache, const Tensor& input, uint32_t update_id
     TT_FATAL(batch_offset + shape[0] <= users,
              "The input has tokens of {} users, {} from user {} on are requested", users, shape[0],
              batch_offset);
-    // The card would write beyond the end of the cache.
+    // Hardware would write beyond the end of the cache.
     TT_FATAL(update_idx < shape[2], "Update index {} is outside of a cache of {} positions",
              update_idx, shape[2]);
     const Arithmetic arithmetic = arithmetic_of_update(compute_kernel_config, cache);
@@ -216,7 +216,7 @@ class PageTable {
     std::size_t users() const { return users_; }
     std::size_t pages_per_user() const { return pages_per_user_; }
 
-    /// The page that holds a user's position.
+    /// The page of a user's position.
     std::size_t page(std::size_t user, std::size_t position) const {
         const std::size_t index = position / positions_;
         TT_FATAL(user < users_ && index < pages_per_user_,

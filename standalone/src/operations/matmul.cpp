@@ -27,7 +27,7 @@ struct Matrices {
     std::int64_t columns = 1;
     MatrixStrides strides;
 
-    /// A vector is one row, or one column where `vector_is_column`.
+    /// A vector is one row, or one column if `vector_is_column`.
     static Matrices of(const Shape& shape, bool vector_is_column, bool transpose) {
         const auto rank = static_cast<std::int64_t>(shape.rank());
         Matrices result;
@@ -49,14 +49,14 @@ struct Matrices {
     }
 };
 
-/// What a product is computed with and what comes out of it.
+/// Operands and result shape of a matmul.
 struct Product {
     Matrices left;
     Matrices right;
     Shape shape;
 };
 
-/// Batch dimensions: equal, or all 1 in b, or none in b.
+/// Checks batch dimensions: equal, or all 1 in b, or none in b.
 void check_batch_dimensions(const Shape& a, const Shape& b) {
     const auto rank_a = static_cast<std::int64_t>(a.rank());
     const auto rank_b = static_cast<std::int64_t>(b.rank());
@@ -111,7 +111,7 @@ Product plan(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose_
              "The width of the first tensor must be equal to the height of the second tensor. "
              "Mismatch: width={} height={}",
              product.left.columns, product.right.rows);
-    // Transposed vectors: their product is a matrix, for which the result has no dimensions.
+    // Transposed vectors: their matmul is a matrix, for which the result has no dimensions.
     TT_FATAL((shape_a.rank() > 1 || product.left.rows == 1) &&
                  (shape_b.rank() > 1 || product.right.columns == 1),
              "Attempting to reshape between two shapes with different volumes");
@@ -130,7 +130,7 @@ void check_operands(const Tensor& a, const Tensor& b) {
     }
 }
 
-/// Refuses the biases that ttnn cannot add, and says how to read the others.
+/// Refuses biases that ttnn cannot add, and sets the strides of the others.
 void plan_bias(const Tensor& bias, const Product& product, ProductOutput& output) {
     TT_FATAL(on_device(bias), "Expected Tensor with DeviceStorage, got {}", bias.storage_type());
     TT_FATAL(product.right.batches == 1,
@@ -196,7 +196,7 @@ template <typename Element>
 void multiply_into(const Tensor& a, const Tensor& b, const Product& product,
                    const Arithmetic& arithmetic, const ProductOutput& output) {
     const auto& [left, right, shape] = product;
-    // One right operand for all batches: they are just more rows, where they are stored like rows.
+    // With one right operand for all batches, contiguous batches are folded into rows.
     const bool fold = right.batches == 1 && left.strides.batch == left.rows * left.strides.row;
     const std::int64_t batches = fold ? 1 : left.batches;
     const std::int64_t rows = fold ? left.batches * left.rows : left.rows;
@@ -221,10 +221,10 @@ void multiply_into(const Tensor& a, const Tensor& b, const Product& product,
     });
 }
 
-/// Everything the products share after their arguments are checked.
+/// Common options of matmul calls, after their arguments are checked.
 struct ProductOptions {
     std::optional<UnaryWithParam> activation;
-    /// Whether it is an argument of the call, and not of its program.
+    /// The activation is an argument of the call, not of its program.
     bool activation_is_apart = false;
     std::optional<MemoryConfig> memory_config;
     std::optional<DataType> dtype;
@@ -234,7 +234,7 @@ struct ProductOptions {
     const MatmulProgramConfig* program = nullptr;
     bool transpose_a = false;
     bool transpose_b = false;
-    /// Which lowers the fidelity of the default.
+    /// A program or grid lowers the default fidelity.
     bool has_program() const { return program != nullptr || grid; }
 };
 
@@ -246,7 +246,7 @@ Arithmetic arithmetic_of_product(const Tensor& a, const Tensor& b, DataType resu
         std::array{a.dtype(), b.dtype()}, result == DataType::FLOAT32);
 }
 
-/// Where the result is placed, in which layout, and what its program takes of each L1.
+/// Memory config and layout of the result, and the L1 size of the circular buffers.
 struct Placed {
     MemoryConfig memory_config;
     Layout layout;
@@ -278,7 +278,7 @@ Placed place(const Tensor& a, const Tensor& b, const Tensor* bias, DataType dtyp
     call.config = options.program;
     const MatmulProgramConfig config = program_of(call);
     check_program(call, config);
-    // These programs read shards in place, by circular buffers on them.
+    // These programs read shards in place, with circular buffers on them.
     TT_FATAL(!std::holds_alternative<MatmulMultiCoreReuseMultiCast1DProgramConfig>(config) ||
                  (!is_sharded_in_dram(a) && !is_sharded_in_dram(b)),
              "Only L1 buffers can have an associated circular buffer!");
@@ -286,7 +286,7 @@ Placed place(const Tensor& a, const Tensor& b, const Tensor* bias, DataType dtyp
             circular_buffer_bytes(call, config)};
 }
 
-/// `finish` sets bias and activation of the output.
+/// Computes a matmul; `finish` sets bias and activation of the output.
 Tensor compute(const Tensor& a, const Tensor& b, const Product& product, const Shape& shape,
                const ProductOptions& options, ProductOutput output, const Tensor* bias = nullptr) {
     if (options.output) {
@@ -304,7 +304,7 @@ Tensor compute(const Tensor& a, const Tensor& b, const Product& product, const S
         check_operands(a, b);
         placed = place(a, b, bias, dtype, asked, options);
     }
-    // If the caller gives the output, this is copied to it, and must take nothing of L1 itself.
+    // A given output is copied to, so this one must allocate no L1 itself.
     const Tensor result = allocate_like(a, shape, dtype, placed.layout,
                                         options.output ? MemoryConfig{} : placed.memory_config);
     require_circular_buffers(a.device(), placed.circular_buffers);
@@ -386,7 +386,7 @@ Tensor linear(const Tensor& input_tensor_a, const Tensor& input_tensor_b,
     plan_bias(*bias, product, output);
     const FloatElements bias_values(*bias);
     output.bias = bias_values.data();
-    // Leading ones of the bias stay: the sum has the rank of the longer operand.
+    // Leading ones of the bias are kept: the sum has the rank of the longer operand.
     const std::size_t rank = std::max(product.shape.rank(), bias->logical_shape().rank());
     return compute(input_tensor_a, input_tensor_b, product, product.shape.to_rank(rank), options,
                    output, &*bias);

@@ -31,9 +31,9 @@ struct Window {
     int64_t begin;
     int64_t end;
     int64_t dilation;
-    /// Positions that the window has within input and padding, for averages.
+    /// Positions of the window within input and padding, for averages.
     int64_t padded_size;
-    /// The size of the kernel, and which of its elements is at `begin`.
+    /// The size of the kernel, and the index of its element at `begin`.
     int64_t kernel;
     int64_t first = 0;
 };
@@ -46,14 +46,14 @@ struct PoolAxis {
     int64_t after = 0;
     int64_t dilation = 1;
 
-    /// The windows of all outputs, cut to the input.
+    /// The windows of all outputs, clipped to the input.
     std::vector<Window> windows(bool ceil_mode) const {
         const int64_t reach = dilation * (kernel - 1) + 1;
         const int64_t room = input + before + after - reach;
         TT_FATAL(room >= 0, "The window of size {} is larger than the padded input of size {}",
                  reach, input + before + after);
         int64_t count = room / stride + 1;
-        // Rounded up, the last window still starts inside of the input or the padding before it.
+        // With ceil mode, the last window must start inside of the input or the padding before it.
         if (ceil_mode && room % stride != 0 && count * stride < input + before) {
             ++count;
         }
@@ -68,7 +68,7 @@ struct PoolAxis {
     }
 };
 
-/// Arguments of a pool once they are checked.
+/// Checked arguments of a pool.
 struct Pool {
     uint32_t batch;
     uint32_t channels;
@@ -159,7 +159,7 @@ int64_t kernel_size(const Pool& pool) {
     return largest(pool.rows) * largest(pool.columns);
 }
 
-/// The image that comes out of a pool which computes maxima.
+/// The result image of a max pool.
 PooledImage pooled_image(const Pool& pool, const PoolOptions& options) {
     PooledImage image;
     image.rows = static_cast<uint32_t>(pool.batch * pool.rows.size() * pool.columns.size());
@@ -173,7 +173,7 @@ PooledImage pooled_image(const Pool& pool, const PoolOptions& options) {
 
 Tensor make_output(const Tensor& input, const PooledImage& image, const PoolOptions& options,
                    DataType dtype) {
-    // The pool itself leaves its result in shards, which must be possible wherever it goes then.
+    // The pool itself leaves its result in shards, which must be valid whatever its final memory.
     const MemoryConfig own = pooled_memory(input, image, options.scheme);
     return allocate_like(input, Shape({1, 1, image.rows, image.channels}), dtype, options.layout,
                          options.memory_config.value_or(own));
@@ -206,7 +206,7 @@ void for_each_input(const Pool& pool, const Window& row, const Window& column,
     }
 }
 
-/// Writes the greatest element of each window, and its place in the image as an Index.
+/// Writes the maximum of each window, and its position in the image as an Index.
 template <typename Index>
 void find_maxima(const Tensor& input, const Pool& pool, const Tensor& output,
                  const std::optional<Tensor>& indices) {
@@ -262,14 +262,14 @@ std::vector<Tensor> run_max_pool(const Tensor& input, const Pool& pool, const Po
         find_maxima<uint16_t>(input, pool, output, indices);
     }
     finish_block_float(output);
-    // What is not sharded is brought into shards first, and those are deallocated.
+    // An interleaved input is sharded first, and only that copy is deallocated.
     if (options.deallocate_input && input.is_sharded()) {
         Tensor(input).deallocate(true);
     }
     return indices ? std::vector<Tensor>{output, *indices} : std::vector<Tensor>{output};
 }
 
-/// What each element of a window is multiplied with: one by their number, cut to bfloat16.
+/// The factor of each element of a window: the reciprocal of its size, truncated to bfloat16.
 float share_of(const Window& row, const Window& column, bool count_include_pad,
                std::optional<int32_t> divisor_override) {
     int64_t count =
@@ -282,7 +282,7 @@ float share_of(const Window& row, const Window& column, bool count_include_pad,
     return count == 0 ? 0.0F : MantissaCut(7)(1.0F / static_cast<float>(count));
 }
 
-/// Whether all windows are multiplied with the same number.
+/// Returns whether all windows have the same factor.
 bool has_one_share(const Pool& pool, bool count_include_pad) {
     const auto are_equal = [&](const std::vector<Window>& windows) {
         return std::all_of(windows.begin(), windows.end(), [&](const Window& window) {
@@ -353,7 +353,7 @@ void check_options(const Tensor& input, const PoolOptions& options) {
     }
 }
 
-/// Windows [floor(i * input / output), ceil((i + 1) * input / output)), which only some sizes have
+/// Windows [floor(i * input / output), ceil((i + 1) * input / output)), which only some sizes make
 /// uniform up to padding.
 std::vector<Window> adaptive_windows(uint32_t input, uint32_t output) {
     TT_FATAL(output > 0, "Adaptive pooling to size 0");
@@ -473,7 +473,7 @@ Tensor global_avg_pool2d(const Tensor& input, const std::optional<MemoryConfig>&
     const Tensor pixels =
         make_view(input, make_spec(image, input.dtype(), input.layout(), input.memory_config()));
     const Tensor result = mean(pixels, SmallVector<int>{1, 2}, true, memory_config_arg);
-    // Unlike other reductions this one keeps bf8 whatever the size.
+    // Unlike other reductions, this one keeps bf8 for all sizes.
     return result.dtype() == input.dtype() ? result : typecast(result, input.dtype());
 }
 

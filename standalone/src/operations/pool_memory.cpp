@@ -18,13 +18,13 @@ using tt::tt_metal::ShardOrientation;
 constexpr std::uint32_t kFace = 16;
 constexpr std::uint64_t kTileElements = kTileSide * kTileSide;
 
-/// Pools divide pixels where nothing is in tiles, and channels in halves of tiles.
+/// The division of a pool: into single pixels if nothing is tiled, channels into half tiles.
 ImageDivision division(TensorMemoryLayout scheme, const PooledImage& image, Layout input,
                        std::uint32_t alignment) {
     const bool has_tiles = image.layout == Layout::TILE;
     const std::uint32_t width = has_tiles || input == Layout::TILE ? kTileSide : kFace;
     const std::uint32_t channels = tt::div_up(image.channels, width);
-    // Blocks must divide the input by its alignment as well; columns are of the same parts.
+    // Block shards must divide the input by its alignment as well; columns have the same parts.
     const std::uint32_t read = scheme == TensorMemoryLayout::BLOCK_SHARDED
                                    ? tt::div_up(image.channels, alignment)
                                    : channels;
@@ -32,8 +32,8 @@ ImageDivision division(TensorMemoryLayout scheme, const PooledImage& image, Layo
                         ShardOrientation::ROW_MAJOR);
 }
 
-/// What of a pool's circular buffers depends on how the image is divided, in bytes
-/// (calculate_pool_cb_sizes); elements are of two bytes, block floats are unpacked.
+/// Bytes of a pool's circular buffers that depend on the division of the image
+/// (calculate_pool_cb_sizes); elements have two bytes, block floats are unpacked.
 std::uint64_t circular_buffers(const ImageDivision& division, const PooledImage& image) {
     constexpr std::uint64_t bytes = 2;
     const std::uint32_t shards = division.channel_cores();
@@ -54,7 +54,7 @@ std::uint64_t circular_buffers(const ImageDivision& division, const PooledImage&
             .shard_spec()
             .value()
             .shape;
-    // Circular buffers begin at multiples of it, in bytes.
+    // Circular buffers are aligned to it, in bytes.
     const std::uint64_t alignment = device::default_architecture().dram_alignment;
     std::uint64_t total = 4 * read;
     if (has_tiles) {
@@ -74,7 +74,7 @@ std::uint64_t circular_buffers(const ImageDivision& division, const PooledImage&
     return total;
 }
 
-/// The scheme with the smallest circular buffers; of equal ones by rows, then by columns.
+/// The scheme with the smallest circular buffers; among equal ones height before width.
 ImageDivision least_division(const PooledImage& image, Layout input) {
     const auto candidate = [&](TensorMemoryLayout scheme) {
         return division(scheme, image, input, kTileSide);
@@ -108,7 +108,7 @@ std::int64_t reduced_at_once(std::uint32_t channels) {
 MemoryConfig pooled_memory(const Tensor& input, const PooledImage& image,
                            std::optional<TensorMemoryLayout> scheme) {
     const bool has_tiles = image.layout == Layout::TILE;
-    // Channels of rows are aligned to 16 bytes.
+    // Channels of row-major shards are aligned to 16 bytes.
     const std::uint32_t alignment = input.layout() == Layout::TILE ? kTileSide : 8;
     const ImageDivision chosen = input.memory_config().shard_spec()
                                      ? division_of_input(input, scheme)

@@ -7,7 +7,7 @@
 
 namespace ttcodegen::cpu {
 
-/// What the shards of a pool's result are worked out from.
+/// Properties of a pool that determine the shards of its result.
 struct PooledImage {
     /// Pixels of the result.
     std::uint32_t rows = 0;
@@ -18,17 +18,17 @@ struct PooledImage {
     tt::tt_metal::Layout layout = tt::tt_metal::Layout::ROW_MAJOR;
     bool is_average = false;
     bool returns_indices = false;
-    /// Whether each window is multiplied with the same number.
+    /// Each window has the same factor.
     bool has_one_scalar = true;
     bool config_in_dram = false;
 };
 
-/// How many elements of a window ttnn reduces at a time, for so many channels of a core.
+/// The number of window elements that ttnn reduces at a time, by channels per core.
 std::int64_t reduced_at_once(std::uint32_t channels);
 
-/// Where ttnn leaves the result of a pool: in the shards of its input, with as many rows as there
-/// are; for an input that has none, in those of `scheme`, or of the scheme whose circular buffers
-/// take the minimum of L1.
+/// Memory config of a pool's result in ttnn: the input's sharding with rows of the result's height;
+/// for an interleaved input the sharding of `scheme`, or of the scheme with the smallest circular
+/// buffers.
 ///
 /// Source: pool2d_L1 and determine_pool_config_for_auto_shard of tt-metal 0.70.1.
 MemoryConfig pooled_memory(const Tensor& input, const PooledImage& image,

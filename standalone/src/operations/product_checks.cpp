@@ -7,10 +7,10 @@ namespace {
 using namespace ttnn::operations::matmul;
 using tt::tt_metal::ShardOrientation;
 
-/// Tiles of 16 bits in half of the registers.
+/// Tiles of 16 bits in half of the destination register.
 constexpr std::size_t kRegisterTiles = 8;
 
-/// The program of one call, with what its checks look at.
+/// Checks of the program config of one call.
 class ProgramCheck {
   public:
     explicit ProgramCheck(const ProductCall& call)

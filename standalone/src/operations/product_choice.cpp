@@ -14,11 +14,11 @@ namespace {
 using namespace ttnn::operations::matmul;
 
 constexpr std::size_t kNarrow = 8;
-/// Blocks of the factors are read while others are computed with.
+/// Double buffering: blocks of the operands are read during the computation of others.
 constexpr std::size_t kBuffers = 2;
 constexpr std::size_t kMostWideTiles = 4;
 
-/// Rows and columns of what the registers hold, the best first.
+/// Rows and columns of subblocks, in order of preference.
 constexpr std::array<std::array<std::size_t, 2>, 20> kSubblocks{{
     {4, 2}, {2, 4}, {8, 1}, {1, 8}, {7, 1}, {1, 7}, {3, 2}, {2, 3}, {6, 1}, {1, 6},
     {5, 1}, {1, 5}, {2, 2}, {4, 1}, {1, 4}, {3, 1}, {1, 3}, {2, 1}, {1, 2}, {1, 1},
@@ -34,7 +34,7 @@ struct BlockWithInner {
     std::size_t inner;
 };
 
-/// The automatic choice for one call.
+/// The automatic program config of one call.
 class Choice {
   public:
     explicit Choice(const ProductCall& call)
@@ -54,9 +54,9 @@ class Choice {
   private:
     bool fits(Block block, std::size_t inner) const;
     BlockWithInner fitting(Block most, std::size_t inner, bool smaller_inner) const;
-    /// The part of a block that the registers hold; `whole_rows` for results in shards.
+    /// The subblock of a block; `whole_rows` for sharded results.
     Block subblock(Block block, bool whole_rows) const;
-    /// The same, wide ones first, where the caller gives the grid.
+    /// The same, wide ones first, for a grid given by the caller.
     Block wide_subblock(Block block) const;
 
     MatmulProgramConfig along_one_side(bool shares_left) const;
@@ -76,7 +76,7 @@ class Choice {
     std::size_t bias_bytes_;
 };
 
-/// tt-metal's estimate for this choice, which is not what the buffers take in the end.
+/// tt-metal's estimate for this choice, which differs from the buffers' final size.
 bool Choice::fits(Block block, std::size_t inner) const {
     const std::size_t shard = call_.a.is_sharded() ? shard_tiles(call_.a).x : 0;
     const std::size_t left = block.height * inner * kBuffers * left_bytes_;
@@ -164,7 +164,7 @@ bool is_narrow(std::size_t height, std::size_t width, bool in_dram) {
 
 bool interleaved(const MemoryConfig& memory) { return !memory.is_sharded(); }
 
-/// Sets what the kinds that divide the result into blocks have in common.
+/// Sets the common fields of configs that divide the result into blocks.
 template <typename Config>
 void set_blocks(Config& config, CoreCoord grid, std::size_t inner, Block per_core, Block block,
                 Block subblock) {

@@ -16,7 +16,7 @@ using tt::tt_metal::CoreRangeSet;
 using tt::tt_metal::ShardOrientation;
 using tt::tt_metal::ShardSpec;
 
-/// What the senders of a multicast of shards keep.
+/// Bytes of the semaphores of senders that multicast shards.
 constexpr std::size_t kShardSignals = 64;
 
 std::size_t in_tiles(std::size_t size) { return div_up(size, kTileSide); }
@@ -45,7 +45,7 @@ MemoryConfig with_shards(const ProductCall& call, const Config& config, const Co
     return call.memory_config.with_shard_spec(ShardSpec(cores, shape, orientation));
 }
 
-/// The placement of a sharded result.
+/// The memory config of a sharded result.
 struct ResultShards {
     const ProductCall& call;
     ProductTiles tiles;
@@ -98,7 +98,7 @@ struct ResultShards {
     }
 };
 
-/// What the blocks of a program take; those kinds that have others are not counted.
+/// Circular buffer sizes of a program's blocks; kinds with other buffers are not counted.
 struct BufferBytes {
     const ProductCall& call;
     ProductTiles tiles;

@@ -1,8 +1,8 @@
 #pragma once
 
-// How tt-metal divides a matrix product among the cores, by its own choice or by a given program
-// configuration: which programs it refuses, where the result is placed, and how much of each core's
-// L1 the circular buffers take.
+// tt-metal's division of a matmul among the cores, automatic or by a program config:
+// refused programs, memory config of the result, and L1 size of the circular
+// buffers.
 
 #include <cstddef>
 #include <optional>
@@ -17,7 +17,7 @@ using tt::div_up;
 using tt::tt_metal::CoreCoord;
 using ttnn::operations::matmul::MatmulProgramConfig;
 
-/// A call of ttnn::matmul or linear as far as it concerns the placement of its parts.
+/// A call of ttnn::matmul or linear, as far as it determines program and placement.
 struct ProductCall {
     ProductCall(const Tensor& left, const Tensor& right) : a(left), b(right) {}
 
@@ -28,15 +28,15 @@ struct ProductCall {
     const Tensor* bias = nullptr;
     MemoryConfig memory_config;
     DataType dtype = DataType::BFLOAT16;
-    /// Whether sums have 32 bits in the registers, and whether these are used as a whole.
+    /// Sums have 32 bits in the destination register, and the register is used as a whole.
     bool wide_sums = false;
     bool full_sync = false;
-    /// The grid that the caller requests, and the program.
+    /// The grid that the caller requests, and the program config.
     std::optional<CoreCoord> grid;
     const MatmulProgramConfig* config = nullptr;
 };
 
-/// The sizes of a product in tiles.
+/// The sizes of a matmul in tiles.
 struct ProductTiles {
     explicit ProductTiles(const ProductCall& call);
 
@@ -46,34 +46,34 @@ struct ProductTiles {
     std::size_t width;
     std::size_t batch_b;
 
-    /// Rows of tiles, those of all batches one after the other.
+    /// Rows of tiles of all batches.
     std::size_t rows() const { return batch * height; }
-    /// Those that a program divides among the cores: of all batches if it fuses them, else of one.
+    /// Rows that a program divides among the cores: of all batches if it fuses them, else of one.
     std::size_t divided_rows(bool fuse_batch) const { return fuse_batch ? rows() : height; }
 };
 
-/// The part of a tensor that each core has, in tiles.
+/// The shard of a tensor in tiles.
 CoreCoord shard_tiles(const Tensor& tensor);
 
-/// The program that the call requests, else that which tt-metal 0.70.1 chooses
+/// The program config of the call, else the automatic choice of tt-metal 0.70.1
 /// (matmul_program_config.cpp).
 MatmulProgramConfig program_of(const ProductCall& call);
 
-/// Refuses a sharded result that is not divided as the first input is.
+/// Refuses a sharded result whose sharding differs from the first input's.
 void check_result_kind(const ProductCall& call);
 
-/// Refuses what tt-metal 0.70.1 refuses of a program (matmul_device_operation.cpp).
+/// Refuses program configs that tt-metal 0.70.1 refuses (matmul_device_operation.cpp).
 void check_program(const ProductCall& call, const MatmulProgramConfig& config);
 
-/// The placement of the result of the program: a requested shard specification is replaced by
-/// that of the program.
+/// The memory config of the program's result: a requested shard spec is replaced by that of the
+/// program.
 MemoryConfig result_memory(const ProductCall& call, const MatmulProgramConfig& config);
 
-/// Refuses a program that divides the product into blocks of no tiles.
+/// Refuses a program that divides the matmul into blocks without tiles.
 void check_sizes(
     const ttnn::operations::matmul::MatmulMultiCoreReuseMultiCast1DProgramConfig& config);
 
-/// Bytes of the circular buffers of the program, in each L1.
+/// Bytes of the program's circular buffers in each L1.
 std::size_t circular_buffer_bytes(const ProductCall& call, const MatmulProgramConfig& config);
 
 }  // namespace ttcodegen::cpu

@@ -27,7 +27,7 @@ using DimArgument = std::optional<std::variant<int, int64_t, SmallVector<int>>>;
 
 enum class Kind { sum, mean, max, min, deviation, variance, product };
 
-/// Which dimensions are reduced; no argument and an empty list mean all.
+/// Flags of the reduced dimensions; no argument and an empty list mean all.
 std::vector<bool> reduced_dimensions(const DimArgument& argument, std::size_t rank) {
     SmallVector<int64_t> dims;
     if (argument) {
@@ -49,7 +49,7 @@ std::vector<bool> reduced_dimensions(const DimArgument& argument, std::size_t ra
                  "Unsupported dim {} at index {}. After possible adjustment, needs to be at least "
                  "0 and less than rank {}, or exactly 0 for a rank 0 tensor.",
                  dim, i, rank);
-        // A repeated dimension reduces once; only rank 1 trips over it.
+        // A repeated dimension is reduced once; only rank 1 fails on it.
         TT_FATAL(rank > 1 || !is_reduced[static_cast<std::size_t>(dim)],
                  "Dimension {} is reduced twice", dim);
         is_reduced[static_cast<std::size_t>(dim)] = true;
@@ -69,7 +69,7 @@ Shape reduced_shape(const Shape& shape, const std::vector<bool>& is_reduced, boo
     return Shape(sizes);
 }
 
-/// What is added up of an element in the engine.
+/// Sums of truncated elements, as in the engine.
 struct CutSumOperation : SumOperation {
     float accumulate(float sum, float element, float /*center*/) const {
         return sum + cut(element);
@@ -77,7 +77,7 @@ struct CutSumOperation : SumOperation {
     MantissaCut cut;
 };
 
-/// Sums, means and extremes of floats: elements are in source A, what they are multiplied with is
+/// Sums, means and extremes of floats in the matrix engine: elements are in source A, the scaler is
 /// in source B.
 void run_in_engine(Kind kind, const ReductionPlan& plan, const float* input, float* output,
                    float scalar, const Arithmetic& arithmetic, bool is_float32) {
@@ -89,7 +89,7 @@ void run_in_engine(Kind kind, const ReductionPlan& plan, const float* input, flo
             reduce(plan, input, no_centers, output, ExtremeOperation<float, false>{});
         }
         for (std::size_t i = 0; i < plan.outputs(); ++i) {
-            // Extremes know no passes, and the order of numbers survives the cut.
+            // Extremes have no multiplier passes, and truncation keeps the order of numbers.
             output[i] = arithmetic.source()(output[i]) * scalar;
         }
         return;
@@ -159,7 +159,7 @@ MemoryConfig reduced_memory_of(const Tensor& input, const std::vector<bool>& is_
                           memory_config);
 }
 
-/// `arithmetic` is the matrix engine's, for what it computes.
+/// Reduces a tensor; `arithmetic` is the matrix engine's, if it computes the result.
 Tensor reduce_tensor(Kind kind, const Tensor& input, const std::vector<bool>& is_reduced,
                      bool keepdim, const std::optional<MemoryConfig>& memory_config, float scalar,
                      bool correction, const std::optional<Arithmetic>& arithmetic) {
@@ -169,7 +169,7 @@ Tensor reduce_tensor(Kind kind, const Tensor& input, const std::vector<bool>& is
         TT_FATAL(plan.inputs_of_each() > 0 || plan.outputs() == 0,
                  "Expected reduction dim to have non-zero size");
     }
-    // Padding for unaligned tiles turns bfp8 into bf16 on the way.
+    // Padding for unaligned tiles converts bfp8 to bf16 on the way.
     const bool is_generic = kind != Kind::deviation && kind != Kind::variance;
     const bool is_aligned = input.padded_shape() == shape;
     const DataType dtype = input.dtype() == DataType::BFLOAT8_B && is_generic && !is_aligned
@@ -200,7 +200,7 @@ Tensor reduce_tensor(Kind kind, const Tensor& input, const std::vector<bool>& is
     return result;
 }
 
-/// The result of maxima and means that reduce dimensions before the last two as well: tt-metal
+/// The memory config of maxima and means that also reduce dimensions before the last two: tt-metal
 /// 0.70.1 reduces one dimension after the other, with the shards of the input for each.
 std::optional<MemoryConfig> outer_memory(const Tensor& input, const std::vector<bool>& is_reduced,
                                          const std::optional<MemoryConfig>& asked) {
@@ -300,7 +300,7 @@ Tensor prod(const Tensor& input, std::optional<int64_t> dim, bool keepdim,
     if (dim && rank > 0) {
         is_reduced[normalize_dim(*dim, input.logical_shape().rank())] = true;
     }
-    // Products of the last dimensions are those of a transposed tensor, with the same shards.
+    // Products over the last dimensions are computed on a transposed tensor, with the same shards.
     const bool is_turned = rank > 1 && (is_reduced[static_cast<std::size_t>(rank) - 1] ||
                                         is_reduced[static_cast<std::size_t>(rank) - 2]);
     TT_FATAL(!is_turned || !input.is_sharded(), "The shards {} cannot hold the transposed tensor",

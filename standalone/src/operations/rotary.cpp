@@ -30,8 +30,8 @@ void check_tables(const Tensor& cosines, const Tensor& sines) {
              cosines.dtype(), sines.dtype());
 }
 
-/// Turns a row of x by its angles: x * cos + rotated * sin, `rotated` given. The products go
-/// through memory in the type of the angles.
+/// Rotates a row of x: x * cos + rotated * sin, with `rotated` given. The products are stored in
+/// the data type of cos and sin.
 class Turn {
   public:
     Turn(const std::optional<const ttnn::DeviceComputeKernelConfig>& config, const Tensor& input,
@@ -61,7 +61,7 @@ class Turn {
     bool is_wide_;
 };
 
-/// The placement of the rotated rows: shards by height stay; rows that are interleaved go to as
+/// The memory config of rotated rows: height shards are kept; interleaved rows are sharded over as
 /// many cores as divide their tiles.
 MemoryConfig rotary_memory(const Tensor& input, const std::optional<MemoryConfig>& asked) {
     const MemoryConfig memory = asked.value_or(input.memory_config());
@@ -88,7 +88,7 @@ MemoryConfig rotary_memory(const Tensor& input, const std::optional<MemoryConfig
                   std::array<uint32_t, 2>{blocks / cores * tile, padded[-1]}));
 }
 
-/// In prefill mode each table and the matrix is interleaved, or holds a tile's rows on each core.
+/// In prefill mode the tables and the matrix are interleaved, or hold one tile's rows per core.
 void check_prefill_tables(const Tensor& input, const std::array<const Tensor*, 2>& tables,
                           const Tensor& matrix) {
     constexpr uint32_t tile = 32;
@@ -117,7 +117,7 @@ void check_prefill_tables(const Tensor& input, const std::array<const Tensor*, 2
     check(matrix, tile, "Transformation matrix");
 }
 
-/// Refuses tables and matrices that are not placed as the program of a mode reads them.
+/// Refuses tables and matrices that are not sharded as the program of a mode reads them.
 void check_llama_memory(const Tensor& input, const std::array<const Tensor*, 2>& tables,
                         const Tensor& matrix, bool is_decode_mode, const MemoryConfig& memory) {
     constexpr uint32_t tile = 32;
@@ -170,7 +170,7 @@ Tensor rotary_embedding(
              token_index ? *token_index : shape[2] - 1);
     const std::size_t width = shape[3];
     const std::size_t positions = shape[2];
-    // ttnn gives the sequence back padded to whole tiles; here the padding holds zeros.
+    // ttnn returns the sequence padded to whole tiles; here the padding holds zeros.
     const std::size_t padded = (positions + 31) / 32 * 32;
     const Tensor output = allocate_like(
         input_tensor, Shape({shape[0], shape[1], static_cast<uint32_t>(padded), shape[3]}),
@@ -260,7 +260,7 @@ Tensor rotary_embedding_llama(
         std::array<float, 256> rotated{};
         for (std::size_t i = 0; i < width; ++i) {
             for (std::size_t k = 0; k < 32; ++k) {
-                // Of a product of matrices, the first operand is in source B.
+                // In a matmul the first operand is in source B.
                 rotated[i] +=
                     turn.arithmetic().product(transform[k * 32 + i % 32], values[i / 32 * 32 + k]);
             }

@@ -1,4 +1,4 @@
-// Normalisations of the last dimension.
+// Normalizations of the last dimension.
 
 #include <array>
 #include <cmath>
@@ -23,7 +23,7 @@ using tt::tt_metal::Tensor;
 
 using OptionalTensor = std::optional<const Tensor>;
 
-/// Checks the scale or the offset of a row: one row of tiles, or row-major in pieces of 32.
+/// Checks the scale or offset of rows: one row of tiles, or row-major in pieces of 32.
 void check_row_parameter(const Tensor& input, const Tensor& parameter, std::string_view name) {
     require_on_device(parameter, name);
     const uint32_t width = input.logical_shape()[-1];
@@ -77,7 +77,7 @@ void check_arguments(const Tensor& input, const OptionalTensor& weight, const Op
     }
 }
 
-/// The first row of a scale or an offset, where there is one.
+/// The first row of a scale or offset, if given.
 struct RowParameter {
     explicit RowParameter(const OptionalTensor& tensor) {
         if (tensor) {
@@ -89,7 +89,7 @@ struct RowParameter {
 };
 
 /// (value - mean) / deviation, step by step through the registers of the matrix engine: operands
-/// are cut before it, and results pass the destination.
+/// are truncated, and results pass through the destination register.
 void normalize_row(float* values, std::size_t width, float epsilon, bool subtract_mean,
                    const Arithmetic& arithmetic) {
     const MantissaCut second = arithmetic.second();
@@ -118,7 +118,7 @@ void normalize_row(float* values, std::size_t width, float epsilon, bool subtrac
 
 using NormProgram = std::optional<const ttnn::prim::LayerNormProgramConfig>;
 
-/// Whether a program writes its result over its input, wherever it is wanted.
+/// Returns whether a program writes its result over its input, whatever memory is requested.
 bool runs_in_place(const NormProgram& program) {
     const auto* config =
         program ? std::get_if<ttnn::prim::LayerNormShardedMultiCoreProgramConfig>(&*program)
@@ -126,7 +126,7 @@ bool runs_in_place(const NormProgram& program) {
     return config != nullptr && config->inplace;
 }
 
-/// A kind of sharding without shards takes those of the input.
+/// The memory config of the result; a sharding without shard spec uses the input's.
 MemoryConfig normalized_memory(const Tensor& input, const std::optional<MemoryConfig>& asked) {
     if (is_bare(asked) && input.is_sharded()) {
         return asked->with_shard_spec(input.memory_config().shard_spec());
@@ -134,7 +134,7 @@ MemoryConfig normalized_memory(const Tensor& input, const std::optional<MemoryCo
     return output_memory_config(input, asked);
 }
 
-/// Refuses what tt-metal 0.70.1 refuses of a program of sharded rows
+/// Refuses sharded programs that tt-metal 0.70.1 refuses
 /// (layernorm_device_operation.cpp).
 void check_norm_program(const Tensor& input,
                         const ttnn::prim::LayerNormShardedMultiCoreProgramConfig& config,
@@ -144,7 +144,7 @@ void check_norm_program(const Tensor& input,
     TT_FATAL(config.block_h > 0 && config.block_w > 0 && config.subblock_w > 0,
              "block_h, block_w and subblock_w must be greater than 0");
     TT_FATAL(config.block_w % config.subblock_w == 0, "block_w must be divisible by subblock_w.");
-    // The destination registers hold four tiles of 32 bits, or eight of 16.
+    // The destination register holds four tiles of 32 bits, or eight of 16.
     const std::size_t most = has_narrow_sums ? 8 : 4;
     TT_FATAL(config.subblock_w <= most,
              "subblock_wt={}, but the destination registers hold {} tiles", config.subblock_w,

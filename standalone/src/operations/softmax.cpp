@@ -28,7 +28,7 @@ std::size_t checked_dim(int dim, std::size_t rank) {
     return static_cast<std::size_t>(position);
 }
 
-/// `takes_rows` says that ttnn lets a row-major input of this shape through.
+/// Checks the input; `takes_rows` if ttnn accepts a row-major input of this shape.
 void check_input(const Tensor& input, bool takes_rows) {
     TT_FATAL(on_device(input),
              "input_tensor.device() == nullptr, No device found, move input_tensor to device");
@@ -40,11 +40,11 @@ void check_input(const Tensor& input, bool takes_rows) {
              "Inputs to softmax must be tilized");
 }
 
-/// The steps of a softmax between the registers of the engines.
+/// The steps of a softmax in the registers of the engines.
 struct SoftmaxSteps {
     Arithmetic arithmetic;
-    /// Whether the kernel is the one for attention, for the last dimension of rank 4: it computes
-    /// the exponential where the difference is, and lets it be an approximation.
+    /// The kernel is the one for attention, for the last dimension of rank 4: it computes the
+    /// exponential together with the difference, as an approximation.
     bool is_fused = false;
 
     static SoftmaxSteps of(const Tensor& input,
@@ -98,7 +98,7 @@ struct SoftmaxSteps {
     static constexpr std::size_t kTile = 32;
 };
 
-/// softmax along a dimension with a stride of `stride` elements.
+/// Softmax along a dimension with a stride of `stride` elements.
 void softmax_columns(const Tensor& input, const Tensor& output, std::size_t size,
                      std::size_t stride, const SoftmaxSteps& steps) {
     constexpr std::size_t chunk = 64;
@@ -132,17 +132,17 @@ void softmax_columns(const Tensor& input, const Tensor& output, std::size_t size
     finish_block_float(output);
 }
 
-/// Which row of a mask is added to a row of the input.
+/// The mask row that is added to a row of the input.
 enum class MaskRows : std::uint8_t {
-    /// The first one of its batch.
+    /// The first row of its batch.
     first,
-    /// The one at its height in the mask of its batch.
+    /// The row at the same height in the mask of its batch.
     same_height,
-    /// The one at its place.
+    /// The row with the same index.
     own,
 };
 
-/// How the call adds its mask.
+/// Use of a mask by a call.
 struct MaskUse {
     bool is_causal = false;
     bool has_sharded_program = false;
@@ -164,8 +164,8 @@ void check_interleaved_mask(const Shape& shape, const Shape& mask_shape, bool is
     TT_FATAL(mask_shape[3] == shape[3], "Mask width must be {}, got: {}", shape[3], mask_shape[3]);
 }
 
-/// Refuses the masks that the release refuses, and those whose elements its kernels read beyond
-/// the end or in other places.
+/// Refuses masks that the release refuses, and those whose elements its kernels read beyond the end
+/// or at other positions.
 ///
 /// Source: softmax_device_operation.cpp and the kernels of tt-metal 0.70.1, which add the first row
 /// of a mask that is not causal to all rows.
@@ -237,7 +237,7 @@ void scale_mask_softmax_into(const Tensor& input, const Tensor& output, std::opt
     });
 }
 
-/// Refuses what tt-metal 0.70.1 refuses of a program of sharded rows
+/// Refuses sharded programs that tt-metal 0.70.1 refuses
 /// (softmax_device_operation.cpp).
 void check_softmax_program(const Tensor& input, const SoftmaxProgramConfig& program,
                            const std::optional<const Tensor>& mask = std::nullopt) {
@@ -291,7 +291,7 @@ Tensor softmax(const Tensor& input_tensor, int dim,
                       output_memory_config(input_tensor, memory_config));
     const std::size_t size = shape.view()[position];
     const std::size_t stride = element_strides(shape)[position];
-    // The library compares the dimension of the tensor of rank 4 with that of the tensor itself.
+    // ttnn compares the dimension at rank 4 with the dimension of the tensor itself.
     const bool is_fused = rank <= 4 && position + (4 - rank) + 1 == rank;
     const SoftmaxSteps steps = SoftmaxSteps::of(input_tensor, compute_kernel_config, is_fused);
     if (input_tensor.logical_volume() == 0) {

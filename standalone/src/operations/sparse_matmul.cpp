@@ -1,5 +1,5 @@
-// Products of which flags say whether they are wanted (sparse_matmul_device_operation.cpp and its
-// program factory in tt-metal 0.70.1).
+// Matmuls of the pairs that flags select (sparse_matmul_device_operation.cpp and its program
+// factory in tt-metal 0.70.1).
 
 #include <cmath>
 #include <cstring>
@@ -21,7 +21,7 @@ using tt::tt_metal::Shape;
 using tt::tt_metal::Tensor;
 using Program = MatmulMultiCoreReuseMultiCast1DProgramConfig;
 
-/// Bytes that each row of flags is filled up to.
+/// Alignment of rows of flags in bytes.
 constexpr std::size_t kFlagsAlignment = 32;
 
 std::int64_t batches_of(const Shape& shape) {
@@ -32,11 +32,11 @@ std::int64_t batches_of(const Shape& shape) {
     return batches;
 }
 
-/// Which matrices of a and b are multiplied with each other.
+/// The pairs of matrices of a and b that are multiplied.
 struct Pairs {
     std::int64_t left = 1;
     std::int64_t right = 1;
-    /// Whether each matrix of a is multiplied with each of b, not with that of its own place.
+    /// Each matrix of a is multiplied by each of b, not only by the one with its index.
     bool each_with_all = false;
 
     static Pairs of(const Shape& a, const Shape& b, bool sparse_a, bool sparse_b) {
@@ -54,7 +54,7 @@ struct Pairs {
     std::int64_t right_of(std::int64_t pair) const { return pair % right; }
 };
 
-/// The batch dimensions of a, then those of b; those that they share once.
+/// The batch dimensions of a, then those of b; common ones once.
 Shape result_shape(const Shape& a, const Shape& b, bool sparse_a, bool sparse_b) {
     ttsl::SmallVector<std::uint32_t> sizes;
     if (a.rank() > 2 && !(sparse_a && sparse_b)) {
@@ -119,7 +119,7 @@ std::vector<bool> flags_of(const Tensor& sparsity, const Pairs& pairs,
     return flags;
 }
 
-/// Refuses what the factory of the program refuses.
+/// Refuses program configs that the program factory refuses.
 void check_sparse_program(const MatmulProgramConfig& config, const Shape& a, const Shape& b) {
     const auto* program = std::get_if<Program>(&config);
     TT_FATAL(program != nullptr && program->mcast_in0,
@@ -175,7 +175,7 @@ void multiply_wanted(const Tensor& a, const Tensor& b, const Pairs& pairs,
     });
 }
 
-/// What the program takes of each L1: blocks of a product, and two rows of flags.
+/// The L1 size of the program's circular buffers: blocks of a matmul, and two rows of flags.
 std::size_t buffer_bytes(const Tensor& a, const Tensor& b, const Tensor& sparsity, DataType dtype,
                          const std::optional<const DeviceComputeKernelConfig>& compute,
                          const MatmulProgramConfig& config) {

@@ -44,7 +44,7 @@ Tensor output_for(const Tensor& input, const std::optional<Tensor>& output,
     return *output;
 }
 
-/// A number in [0, 1) that depends on seed and position only (the finaliser of MurmurHash3).
+/// A number in [0, 1) from seed and position (the finaliser of MurmurHash3).
 float uniform(uint32_t seed, std::size_t position) {
     uint64_t bits = (position + 1) * 0x9e3779b97f4a7c15U + seed;
     bits = (bits ^ (bits >> 33)) * 0xff51afd7ed558ccdU;
@@ -53,7 +53,7 @@ float uniform(uint32_t seed, std::size_t position) {
     return static_cast<float>(bits >> 40) * 0x1p-24F;
 }
 
-/// Derivative of x * Phi(x), Phi the normal distribution.
+/// The derivative of x * Phi(x), with the normal cumulative distribution Phi.
 float exact_slope(float x) {
     const float phi = 0.5F * (1.0F + std::erf(x * (std::numbers::sqrt2_v<float> / 2)));
     const float density = std::exp(-0.5F * x * x) *
@@ -61,7 +61,7 @@ float exact_slope(float x) {
     return phi + x * density;
 }
 
-/// Derivative of the approximation by tanh.
+/// The derivative of the tanh approximation.
 float approximate_slope(float x) {
     constexpr float factor = std::numbers::sqrt2_v<float> * std::numbers::inv_sqrtpi_v<float>;
     constexpr float cubic = 0.044715F;

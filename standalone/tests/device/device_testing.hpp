@@ -1,6 +1,6 @@
 #pragma once
 
-// What the tests of the device share: a device, buffers with data, programs of one or two kernels,
+// Common parts of the device tests: a device, buffers with data, programs of one or two kernels,
 // and expected diagnostics. A failed expectation prints its line and ends the test program.
 
 #include <cstdint>
@@ -93,7 +93,7 @@ inline KernelHandle add_writer(Program& program, const CoreRange& cores, const s
                                   WriterDataMovementConfig(compile_args, {}, names));
 }
 
-/// Runs a program, and gives it back with its report.
+/// Runs a program and returns it with its report.
 inline Program run(Program program) {
     distributed::MeshWorkload workload;
     const distributed::MeshCoordinateRange all(device().shape());
@@ -103,7 +103,7 @@ inline Program run(Program program) {
     return std::move(workload.get_programs().begin()->second);
 }
 
-/// Calls `action`, which must throw with each of `parts` in its message.
+/// Calls `action` and expects an exception with each of `parts` in its message.
 template <typename Action>
 void expect_diagnosis(Action action, const std::vector<std::string>& parts,
                       std::source_location where = std::source_location::current()) {

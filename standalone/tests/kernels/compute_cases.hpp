@@ -1,5 +1,5 @@
-// What kernels/compute_cases.cpp and kernels/compute_misuses.cpp can do: run-time argument 0 is one
-// of these. Shared by the kernels and the tests that run them.
+// Cases of kernels/compute_cases.cpp and kernels/compute_misuses.cpp: runtime argument 0 selects
+// one of these. Shared by the kernels and the tests that run them.
 #pragma once
 
 #include <cstdint>

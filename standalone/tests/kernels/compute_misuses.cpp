@@ -1,5 +1,5 @@
-// Mistakes of compute kernels, one for each value of Misuse. On the device each gives garbage or
-// hangs.
+// Misuses of the compute kernel API, one for each value of Misuse. On the device each gives wrong
+// results or hangs.
 
 #include "api/compute/add_int_sfpu.h"
 #include "api/compute/bcast.h"
@@ -91,7 +91,7 @@ void misuse_destination(Misuse which) {
     }
 }
 
-/// Initialisations that do not belong to the operation after them.
+/// Initialisations that do not match the following operation.
 void misuse_init(Misuse which) {
     binary_op_init_common(kCbA, kCbB, kCbOut);
     tile_regs_acquire();

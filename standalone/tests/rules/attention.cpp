@@ -33,7 +33,7 @@ Results attention(Call& call) {
     if (call.take("attention_sink")) {
         sink = call.input(3);
     }
-    // Where the variant has a mask and says nothing about causality, it was off.
+    // A variant with a mask that does not mention causality was not causal.
     bool is_causal = is_default || !mask;
     is_causal = call.flag("is_causal", is_causal);
     for (const char* words : {"cross", "GQA", "seq 100"}) {

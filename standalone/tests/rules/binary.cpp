@@ -1,4 +1,4 @@
-// Elementwise operations of two tensors, or of a tensor and a number.
+// Elementwise operations of two tensors, or of a tensor and a scalar.
 
 #include "ttnn/operations/eltwise/binary/binary.hpp"
 
@@ -14,7 +14,7 @@ namespace {
 using ttnn::operations::unary::EltwiseUnaryWithParam;
 using ttnn::operations::unary::UnaryOpType;
 
-/// What a binary operation takes besides its operands.
+/// Arguments of a binary operation besides its operands.
 struct Arguments {
     explicit Arguments(Call& call) : memory_config(call.memory_config()), dtype(call.dtype()) {
         call.take(kWideRows);
@@ -63,7 +63,7 @@ void plain(Operations& operations, const char* name, Function function) {
     };
 }
 
-/// The first operand is where the result goes.
+/// In-place operations: the first operand receives the result.
 template <typename Function>
 void in_place(Operations& operations, const char* name, Function function) {
     operations[name] = [function](Call& call) -> Results {
@@ -73,7 +73,7 @@ void in_place(Operations& operations, const char* name, Function function) {
     };
 }
 
-/// Operations of bits take integers, and no dtype.
+/// Bitwise operations take integers, and no dtype.
 template <typename Function>
 void of_bits(Operations& operations, const char* name, Function function) {
     operations[name] = [function](Call& call) -> Results {

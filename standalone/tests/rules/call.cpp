@@ -303,7 +303,7 @@ Tensor Call::input(std::size_t i) {
     if (row_.variant == kWideRows) {
         i = 0;
     }
-    // Where rows give shards, a call whose columns have one value has as many such inputs as it
+    // In rows with shards, a call whose columns have one value has as many such inputs as it
     // takes.
     if (row_.tells_shards && inputs() == 1 && i > 0) {
         inputs_.resize(std::max(inputs_.size(), i + 1));

@@ -34,7 +34,7 @@ Padding padding_of(const std::string& text) {
     return sides;
 }
 
-/// What the variants of convolutions name; 3x3 windows with a padding of 1 otherwise.
+/// The window of a variant; by default 3x3 with a padding of 1.
 struct Window {
     explicit Window(Call& call) {
         if (call.take("device opened without l1_small_size: 3x3")) {
@@ -168,7 +168,7 @@ std::optional<const ttnn::DeviceComputeKernelConfig> compute_config_of(Call& cal
     return config;
 }
 
-/// What differs in its inputs alone.
+/// Skips remarks on differences of the inputs.
 void take_remarks(Call& call) {
     for (const char* words :
          {"bias dtype/layout/storage", "weight dtype/layout/storage", "bias shape", "weight shape",

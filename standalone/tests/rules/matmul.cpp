@@ -1,4 +1,4 @@
-// Matrix products.
+// Matmuls.
 
 #include "ttnn/operations/matmul/matmul.hpp"
 

@@ -17,7 +17,7 @@ namespace {
 using ttnn::operations::unary::EltwiseUnaryWithParam;
 using ttnn::operations::unary::UnaryOpType;
 
-/// Remarks about how a row came about, and the tensor that is in L1 while the call runs.
+/// Remarks on the origin of a row, and the tensor that is in L1 during the call.
 struct Surroundings {
     explicit Surroundings(Call& call) : resident(call.take_resident()) {
         for (const char* remark : {"size", "1-core shard growth", "same tensor twice",
@@ -56,7 +56,7 @@ void of_two(Operations& operations, const char* name, Function function) {
             first.emplace_back(UnaryOpType::SILU);
         }
         const Tensor a = call.input(0);
-        // What is left is a number.
+        // The rest is a scalar.
         if (const std::string number = call.unread(); !number.empty()) {
             call.rest();
             return function(a, std::stof(number), dtype, memory_config, output,

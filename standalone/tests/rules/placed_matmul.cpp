@@ -1,4 +1,4 @@
-// Products of placed matrices, with the program configurations that the table names.
+// Matmuls of sharded tensors, with the program configs of the table.
 
 #include <regex>
 
@@ -73,7 +73,7 @@ std::optional<ttnn::UnaryWithParam> activation_of(const Fields& fields) {
                                                  : ttnn::UnaryOpType::SILU);
 }
 
-/// Those of the blocks, which three kinds have alike.
+/// The block fields, which are common to three kinds.
 template <typename Config>
 void set_blocks(Config& config, const Fields& fields) {
     config.compute_with_storage_grid_size = fields.grid();

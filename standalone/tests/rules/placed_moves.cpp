@@ -1,4 +1,4 @@
-// Tensors that are brought to other places and layouts.
+// Moves of tensors to other memories and layouts.
 
 #include "call.hpp"
 #include "ttnn/operations/core/core.hpp"

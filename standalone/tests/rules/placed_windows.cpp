@@ -1,4 +1,4 @@
-// Convolutions, pools and what else works on images, on placed tensors.
+// Convolutions, pools and other image operations on sharded tensors.
 
 #include <array>
 #include <cctype>
@@ -59,7 +59,7 @@ std::optional<TensorMemoryLayout> kind_of(const std::optional<std::string>& name
                            : TensorMemoryLayout::INTERLEAVED;
 }
 
-/// What the table says of the first input after the shape.
+/// Adds whether the call freed its first input.
 void tell_input(Call& call, Results& results) {
     results.add(call.input(0).is_allocated() ? "input kept" : "input freed");
 }

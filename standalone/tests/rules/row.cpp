@@ -9,7 +9,7 @@ namespace rules {
 namespace {
 
 constexpr std::size_t kColumns = 12;
-/// Those of sharded tensors also say what a call took of L1.
+/// Rows of sharded tensors also have the L1 use of a call.
 constexpr std::size_t kColumnsWithShards = 15;
 
 /// The value of the i-th input: a column with one value holds for all inputs.

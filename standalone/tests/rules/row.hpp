@@ -8,7 +8,7 @@
 
 namespace rules {
 
-/// What one input tensor of a call is.
+/// One input tensor of a call.
 struct Input {
     /// "2x3x32x64", or "scalar()" for rank 0.
     std::string shape;
@@ -43,7 +43,7 @@ struct Row {
     std::string status;
     Result result;
     std::string message;
-    /// Whether the table gives shards in full: that of sharded tensors does.
+    /// The table includes shard specs, as that of sharded tensors does.
     bool tells_shards = false;
 
     bool accepted() const { return status == "ok"; }

@@ -3,7 +3,7 @@
 //
 //     rules_replay <table> <differences> [--selection] [<operation>...]
 //
-// Where $RULES_REFUSALS names a file, the messages of all refusals that agree are written to it.
+// If $RULES_REFUSALS names a file, the messages of all matching refusals are written to it.
 //
 // Ends with status 1 if a row differs that <differences> does not list, or if a line there matches
 // no row that differs, which is not asked of a selection of rows or operations.
@@ -25,7 +25,7 @@ namespace rules {
 
 namespace {
 
-/// A line of the file of differences: rows that are not the same on purpose.
+/// A line of the file of differences: rows that differ on purpose.
 struct Difference {
     std::regex operation;
     /// Matches "<variant> | <inputs> | <status>", where the inputs are written as in describe().
@@ -121,7 +121,7 @@ Operations all_operations() {
     return operations;
 }
 
-/// Rows that say nothing about C++: why, or nothing.
+/// The reason to skip a row that does not apply to C++, or nothing.
 std::string reason_to_skip(const Row& row) {
     if (row.message.starts_with("TypeError: no such overload")) {
         return "the Python binding has no such overload";

@@ -123,7 +123,7 @@ const std::map<std::string, Function>& uses() {
     return calls;
 }
 
-/// Deallocating a result kills the input exactly if both are the same memory.
+/// Deallocating a result frees the input exactly if both share memory.
 Results aliasing(Call& call) {
     const std::string name = call.rest();
     const auto conversion = conversions().find(name);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr float kSoftplusThreshold = 20.0F;
 
-/// What every unary operation takes besides its own parameters.
+/// Common arguments of unary operations.
 struct Common {
     explicit Common(Call& call) : memory_config(call.memory_config()) {
         call.take(kWideRows);
@@ -30,7 +30,7 @@ struct Common {
     std::optional<Tensor> output;
 };
 
-/// Of the input alone.
+/// Operations of the input alone.
 template <typename Function>
 void plain(Operations& operations, const char* name, Function function) {
     operations[name] = [function](Call& call) -> Results {
@@ -49,7 +49,7 @@ void approximate(Operations& operations, const char* name, Function function) {
     };
 }
 
-/// With one number, args=(x,) or alpha=x, or `otherwise`.
+/// With one scalar, args=(x,) or alpha=x, or `otherwise`.
 template <typename Function>
 void with_number(Operations& operations, const char* name, float otherwise, Function function) {
     operations[name] = [function, otherwise](Call& call) -> Results {
@@ -159,7 +159,7 @@ void add_with_parameters(Operations& operations) {
         });
 }
 
-/// With two numbers, args=(x, y) or the words `named`, or `otherwise`.
+/// With two scalars, args=(x, y) or the words `named`, or `otherwise`.
 template <typename Function>
 void with_numbers(Operations& operations, const char* name, const char* named,
                   std::pair<float, float> otherwise, Function function) {

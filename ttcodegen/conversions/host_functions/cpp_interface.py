@@ -184,7 +184,7 @@ def _declare(header: EmitCBuilder, entry: Entry, types: HostTypes) -> None:
             header.struct(entry.struct(suffix), fields, comment, shares.get(suffix, {}))
             header.blank()
     if entry.has_constants or types.has_prepare:
-        header.comment("To be called once, before the first inference.")
+        header.comment("Evaluates constants; to be called once, before the first inference.")
         header.declare(
             prepare_name(entry.cpp_name),
             prepare_parameters(entry, types),

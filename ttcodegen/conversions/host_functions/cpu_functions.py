@@ -126,7 +126,7 @@ def _write_header(
     header.include(f"support/cpu/{MESH_ON_CPU if joining else 'tensor'}.hpp", standard=False)
     header.blank()
     with header.namespace(namespace):
-        header.comment("What no program of the device computes, on the CPU.")
+        header.comment("Ops that run on the CPU, since no device program supports them.")
         for function in functions:
             cpp = named[function.sym_name.data]
             header.blank()

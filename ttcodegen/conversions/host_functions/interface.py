@@ -286,7 +286,7 @@ def uniform_name(entry: Entry) -> str:
 def declare_uniform(header: EmitCBuilder, entry: Entry) -> None:
     """Declares the function in the header of the module."""
     header.comment(
-        f"{entry.cpp_name} for callers that know no structures: all arguments in order, all "
+        f"{entry.cpp_name} for callers without the structs: all arguments in order, all "
         "results in order."
     )
     header.declare(uniform_name(entry), _PARAMETERS, _TENSORS)

@@ -172,12 +172,12 @@ class _Undecided:
 
 
 _WEIGHTS_COMMENT = (
-    "Data type of weights that only matrix products use: ttnn::DataType::FLOAT32, BFLOAT16, or the "
-    "block floats BFLOAT8_B and BFLOAT4_B, which take about a half and a quarter of the memory of "
+    "Data type of weights that only matmuls use: ttnn::DataType::FLOAT32, BFLOAT16, or the block "
+    "floats BFLOAT8_B and BFLOAT4_B, which take about a half and a quarter of the memory of "
     "BFLOAT16, at less precision."
 )
 _COMPUTE_CHOICES = (
-    "std::nullopt: the library's default. Example: ttnn::DeviceComputeKernelConfig{"
+    "std::nullopt: the default of ttnn. Example: ttnn::DeviceComputeKernelConfig{"
     ".math_fidelity = MathFidelity::HiFi2, .fp32_dest_acc_en = true, .packer_l1_acc = true}.",
     _COMPUTE_ALTERNATIVES,
 )
@@ -186,8 +186,8 @@ _UNDECIDED = {
         "ttnn::MemoryConfig",
         "ttnn/types.hpp",
         (
-            "Memory of the results of matrix products (matmul, linear): std::nullopt for the "
-            "library's default, ttnn::DRAM_MEMORY_CONFIG or ttnn::L1_MEMORY_CONFIG.",
+            "Memory config of the results of matmul and linear: std::nullopt for the default of "
+            "ttnn, ttnn::DRAM_MEMORY_CONFIG or ttnn::L1_MEMORY_CONFIG.",
             "A single call is tuned by its options, {.memory_config = ...}; likewise for the two "
             "constants below.",
         ),
@@ -196,20 +196,20 @@ _UNDECIDED = {
         _MATMUL_CONFIG,
         _MATMUL_HEADER,
         (
-            "Program configuration of matrix products: std::nullopt for the library's choice, or "
+            "Program config of matmuls: std::nullopt for the automatic choice of ttnn, or "
             "ttnn::operations::matmul::MatmulMultiCoreReuseProgramConfig, "
             "MatmulMultiCoreReuseMultiCastProgramConfig or "
             "MatmulMultiCoreReuseMultiCast1DProgramConfig, with blocks that divide the shapes.",
         ),
     ),
     PRODUCT_COMPUTE: _Undecided(
-        _COMPUTE_TYPE, "", ("Compute kernel configuration of matrix products.", *_COMPUTE_CHOICES)
+        _COMPUTE_TYPE, "", ("Compute kernel config of matmuls.", *_COMPUTE_CHOICES)
     ),
     CONVOLUTION_CONFIG: _Undecided(
         "ttnn::prim::Conv2dConfig",
         "ttnn/operations/conv/conv2d/device/conv2d_device_operation_types.hpp",
         (
-            "Configuration of convolutions. std::nullopt: the library's default. Example: "
+            "Config of convolutions. std::nullopt: the default of ttnn. Example: "
             "ttnn::prim::Conv2dConfig{.weights_dtype = ttnn::DataType::BFLOAT8_B, "
             ".act_block_h_override = 64, "
             ".shard_layout = ttnn::TensorMemoryLayout::HEIGHT_SHARDED}.",
@@ -217,7 +217,7 @@ _UNDECIDED = {
         ),
     ),
     CONVOLUTION_COMPUTE: _Undecided(
-        _COMPUTE_TYPE, "", ("Compute kernel configuration of convolutions.", *_COMPUTE_CHOICES)
+        _COMPUTE_TYPE, "", ("Compute kernel config of convolutions.", *_COMPUTE_CHOICES)
     ),
 }
 """In the order of the file."""
@@ -405,7 +405,7 @@ class Tuning:
             is_first = False
             op = self._program_ops[name]
             sizes = " by ".join(map(str, op.result_shape))
-            file.comment(f"Program configuration of {name_or_kind(op)} with a result of {sizes}.")
+            file.comment(f"Program config of {name_or_kind(op)} with a result of {sizes}.")
             file.global_constant(name, config.cpp, program_initializer(config))
 
 

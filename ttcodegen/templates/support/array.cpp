@@ -74,7 +74,7 @@ float float_of_bfloat16(std::uint16_t bits) {
     return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-// Elements whose C++ type does not say how they are stored.
+// Storage types of elements whose C++ type does not determine their encoding.
 
 struct Boolean {
     std::uint8_t bits;
@@ -113,7 +113,7 @@ struct TypeOfElements {
     std::size_t size;
     double (*load)(const void* data, std::uint64_t index);
     void (*store)(std::byte* data, std::uint64_t index, double value);
-    /// The smallest and the largest value of an integer type.
+    /// The minimum and maximum of an integer type.
     double smallest = 0;
     double largest = 0;
 };
@@ -131,7 +131,7 @@ constexpr TypeOfElements described(const char* name) {
     return type;
 }
 
-/// By ElementType.
+/// Indexed by ElementType.
 constexpr TypeOfElements element_types[] = {
     described<Boolean>("bool"),         described<std::int8_t>("int8"),
     described<std::int16_t>("int16"),   described<std::int32_t>("int32"),
@@ -199,7 +199,7 @@ std::vector<std::byte> converted(const ArrayView& array, ElementType type) {
                                  " cannot become " + element_name(type));
     }
     std::vector<std::byte> result(count * element_size(type));
-    // The files of bfloat16 weights and outputs hold float32: worth loops of their own.
+    // Weights and outputs in bfloat16 have float32 files: worth loops of their own.
     if (array.type == ElementType::float32 && type == ElementType::bfloat16) {
         for (std::uint64_t i = 0; i < count; ++i) {
             write(result.data(), i, bfloat16_of_float(read<float>(bytes, i)));

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-// Declared, not included: arrays need no more of the library.
+// Declared, not included: arrays need only these declarations of the library.
 namespace tt::tt_metal {
 
 enum class DataType;
@@ -16,7 +16,7 @@ enum class DataType;
 
 namespace support {
 
-/// The types that elements of an array on the host can have. The numbers are part of the C API.
+/// Element types of arrays on the host. The numbers are part of the C API.
 enum class ElementType : std::int32_t {
     boolean = 0,
     int8 = 1,
@@ -33,13 +33,13 @@ enum class ElementType : std::int32_t {
     float64 = 12,
 };
 
-/// Bytes of one element.
+/// The size of one element in bytes.
 std::size_t element_size(ElementType type);
 
-/// The type on the host of the elements of tensors of that data type.
+/// The element type on the host of tensors of that data type.
 ElementType element_type(tt::tt_metal::DataType data_type);
 
-/// The name that numpy (with ml_dtypes) has for the type, "float32" for instance.
+/// The name of the type in numpy (with ml_dtypes), "float32" for instance.
 const char* element_name(ElementType type);
 
 /// The name of the data type, "bfloat16" or "bfloat8_b" for instance.
@@ -60,8 +60,8 @@ struct Array {
     ElementType type = ElementType::float32;
     std::vector<std::uint64_t> shape;
     std::vector<std::byte> bytes;
-    /// The elements in a mapped file, which is unmapped with the last array that has it; null where
-    /// `bytes` has them.
+    /// The elements in a mapped file, which is unmapped with the last array that uses it; null
+    /// where `bytes` holds them.
     std::shared_ptr<const std::byte> mapped = nullptr;
 
     ArrayView view() const {
@@ -69,20 +69,20 @@ struct Array {
     }
 };
 
-/// The number of elements of that shape.
+/// The number of elements of a shape.
 /// @throws std::runtime_error if it does not fit 64 bits.
 std::uint64_t element_count(std::span<const std::uint64_t> shape);
 
-/// "(1, 784)", as numpy writes it.
+/// The shape as numpy prints it: "(1, 784)".
 std::string shape_text(std::span<const std::uint64_t> shape);
 
-/// The elements as another type: floats are rounded to nearest even.
+/// Converts elements to another type; floats are rounded to nearest even.
 ///
-/// Integers and booleans become anything that can hold their values, floats only floats.
+/// Integers and booleans convert to any type that can hold their values, floats to floats only.
 /// @throws std::runtime_error if the types do not allow it or a value is out of range.
 std::vector<std::byte> converted(const ArrayView& array, ElementType type);
 
-/// Values as elements of a type: rounded to nearest even for floats, towards zero for integers.
+/// Converts doubles to a type: rounded to nearest even for floats, towards zero for integers.
 std::vector<std::byte> stored(std::span<const double> values, ElementType type);
 
 /// The element at `index` of row-major `data`, as a double.

@@ -1,10 +1,10 @@
-# Makes the target ttcodegen_backend: what the operations of the module run on.
+# Defines the target ttcodegen_backend: the library that runs the module's operations.
 set(TTCODEGEN_BACKEND "cpu" CACHE STRING "What the operations run on: cpu or tt-metal")
 set_property(CACHE TTCODEGEN_BACKEND PROPERTY STRINGS cpu tt-metal)
 set(TTCODEGEN_CPU_DIR "" CACHE PATH "The folder of the CPU backend, as installed by ttcodegen")
 
-# Sets `result` to the folder in which ttcodegen keeps what it built for this compiler; to nothing if
-# others than the user can write it.
+# Sets `result` to the cache folder of ttcodegen's builds for this compiler; to nothing if users other
+# than the owner can write to it.
 function(ttcodegen_cached_cpu_dir result)
   set(cache "$ENV{HOME}/.cache")
   foreach(variable XDG_CACHE_HOME TTCODEGEN_CACHE)
@@ -25,7 +25,7 @@ function(ttcodegen_cached_cpu_dir result)
   )
 endfunction()
 
-# Lets a ttcodegen on PATH build the CPU backend; sets `result` to its folder, or to nothing.
+# Builds the CPU backend with a ttcodegen on PATH; sets `result` to its folder, or to nothing.
 function(ttcodegen_build_cpu_dir result)
   find_program(TTCODEGEN_PROGRAM ttcodegen)
   mark_as_advanced(TTCODEGEN_PROGRAM)
@@ -72,15 +72,15 @@ function(ttcodegen_find_cpu_backend)
     )
   endif()
   message(STATUS "CPU backend: ${TTCodegenCPU_DIR}")
-  # CMake before 3.24 does not know CMAKE_FIND_PACKAGE_TARGETS_GLOBAL. What was there before belongs to
-  # another folder, which sees it anyway.
+  # CMake before 3.24 does not know CMAKE_FIND_PACKAGE_TARGETS_GLOBAL. Targets from before belong to
+  # another folder, which sees them anyway.
   foreach(target ${unknown_targets})
     set_target_properties(${target} PROPERTIES IMPORTED_GLOBAL TRUE)
   endforeach()
   target_link_libraries(ttcodegen_backend INTERFACE ttcodegen::cpu)
 endfunction()
 
-# A source tree of tt-metal that was built in place: headers are in the tree, and those of its
+# A source tree of tt-metal, built in place: its headers are in the tree, those of its
 # dependencies in the cache of its package manager.
 function(ttcodegen_use_tt_metal_tree home)
   foreach(candidate build/lib build_Release/lib lib)

@@ -14,8 +14,8 @@
 
 namespace support::capi {
 
-/// The binary layout of models and tensors of a library. Those of libraries with another layout
-/// cannot be used.
+/// The binary layout of a library's models and tensors; libraries with another layout are
+/// rejected.
 struct Build {
     const char* compiler = __VERSION__;
     std::uint32_t api_version = TTCODEGEN_API_VERSION;
@@ -32,8 +32,8 @@ struct Build {
 
 }  // namespace support::capi
 
-/// The opaque types of the C API. They may come from another library, so the build comes first and
-/// is checked before anything else is read.
+/// The opaque types of the C API. They may come from another library, so the build is the first
+/// member and is checked before any other is read.
 struct ttcodegen_model {
     support::capi::Build build;
     support::Model model;
@@ -62,7 +62,7 @@ void remember(const char* message) noexcept {
     std::snprintf(error_message, sizeof error_message, "%s", message);
 }
 
-/// Runs `action`; what it throws becomes a status and a message.
+/// Runs `action` and converts exceptions to a status and a message.
 template <typename Action>
 int guarded(Action action) noexcept {
     try {
@@ -99,12 +99,12 @@ const Function& function_of(const ttcodegen_model* model, std::size_t function) 
     return model->model.function(function);
 }
 
-/// The array as a view, if it fits the description: shape, type and size of the buffer.
+/// A view of the array, checked against the description: shape, type and size of the buffer.
 ArrayView checked(const ttcodegen_array& array, const TensorDescription& description) {
     const std::string subject = std::string("'") + description.name + "': ";
     require(is_element_type(array.dtype),
             subject + "there is no element type " + std::to_string(array.dtype));
-    // Before the sizes are looked at: a wrong rank says nothing of how many there are.
+    // Checked before the sizes: with a wrong rank their number is unknown.
     require(array.rank == description.rank, subject + "expected " +
                                                 std::to_string(description.rank) +
                                                 " dimensions, found " + std::to_string(array.rank));
@@ -154,7 +154,7 @@ const ttcodegen_device_tensor& checked(const ttcodegen_device_tensor* tensor) {
     return *tensor;
 }
 
-/// A tensor on the device of the model, or on the host.
+/// Checks that a tensor is on the device of the model, or on the host.
 const Tensor& usable(const ttcodegen_device_tensor* tensor, const Model& model) {
     const ttcodegen_device_tensor& found = checked(tensor);
     require(memory_of(found.tensor) == Memory::host || found.device == model.device(),

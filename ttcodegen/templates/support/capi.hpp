@@ -10,10 +10,10 @@ namespace support {
 struct Module;
 }  // namespace support
 
-/// The implementation of the C API of all modules, whose functions have the name of the module as
-/// prefix.
+/// The implementation of the C API of all modules; the module's functions prefix its names with the
+/// name of the module.
 ///
-/// Nothing here throws: errors are returned as a status, with a message for `last_error`.
+/// Nothing here throws: errors are returned as a status, with a message from `last_error`.
 namespace support::capi {
 
 int open(const Module& module, std::uint32_t api_version, const char* data, int device,
@@ -27,9 +27,9 @@ const char* last_error() noexcept;
 enum class Group { inputs, weights, outputs };
 
 std::size_t function_count(const Module& module) noexcept;
-/// Null if there is no such function.
+/// The name of a function; null if there is no such function.
 const char* function_name(const Module& module, std::size_t function) noexcept;
-/// 0 if there is no such function.
+/// The number of tensors of a group; 0 if there is no such function.
 std::size_t count(const Module& module, std::size_t function, Group group) noexcept;
 int describe(const Module& module, std::size_t function, Group group, std::size_t index,
              ttcodegen_tensor* result) noexcept;

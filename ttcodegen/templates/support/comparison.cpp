@@ -11,9 +11,9 @@ namespace support {
 
 namespace {
 
-/// How far an array is from the expected one.
+/// The difference of an array from the expected one.
 struct Comparison {
-    /// Pearson correlation of the finite elements; 1 where it says nothing: one element, or all
+    /// Pearson correlation of the finite elements; 1 where it is undefined: one element, or all
     /// expected elements equal.
     double correlation = 1;
     double max_error = 0;
@@ -70,7 +70,7 @@ Comparison compare(const ArrayView& actual, const ArrayView& expected, const Tol
         const double deviations = std::sqrt(moments.xx) * std::sqrt(moments.yy);
         result.correlation = deviations > 0 ? std::min(1.0, moments.xy / deviations) : 0;
     }
-    // Without variation the error is taken relative to the value itself.
+    // For constant values the error is relative to the value itself.
     double range = varied ? greatest - least : std::fabs(greatest);
     if (moments.count == 0 || range == 0) {
         range = 1;

@@ -6,7 +6,7 @@ namespace support {
 
 /// Compares arrays of one shape element by element, in double precision, and prints the result.
 ///
-/// NaNs have to meet NaNs and infinities equal infinities.
+/// NaNs must match NaNs, and infinities equal infinities.
 /// @return whether the difference is within the tolerance.
 /// @throws std::runtime_error if the shapes differ.
 bool print_comparison(const ArrayView& actual, const ArrayView& expected,

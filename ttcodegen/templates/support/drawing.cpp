@@ -34,7 +34,7 @@ class Generator {
             case Distribution::uniform:
                 return drawing.low + (drawing.high - drawing.low) * unit();
             case Distribution::normal: {
-                // Box and Muller; 1 - unit() is never zero.
+                // Box-Muller transform; 1 - unit() is never zero.
                 const double radius = std::sqrt(-2 * std::log(1 - unit()));
                 return drawing.low +
                        drawing.high * radius * std::cos(2 * std::numbers::pi * unit());
@@ -70,7 +70,7 @@ Array draw(const TensorDescription& tensor, std::uint64_t seed) {
     array.bytes.reserve(count * element_size(type));
     Generator generator(seed ^ hash(tensor.name));
     std::vector<double> values;
-    // In pieces: as doubles, a large weight would take several times its memory.
+    // In chunks: as doubles, a large weight would need several times its memory.
     for (std::uint64_t done = 0; done < count; done += values.size()) {
         values.resize(std::min(count - done, piece));
         for (double& value : values) {

@@ -7,10 +7,10 @@
 
 namespace support {
 
-/// Random values for an input or weight. They depend on nothing but its description and the seed.
+/// Random values for an input or weight; a function of its description and the seed alone.
 Array draw(const TensorDescription& tensor, std::uint64_t seed);
 
-/// Gives random values to the weights of a function that have none: no file, and none set.
+/// Sets random values for those weights of a function that have no file and are not set.
 void draw_missing_weights(Model& model, std::size_t function, std::uint64_t seed);
 
 }  // namespace support

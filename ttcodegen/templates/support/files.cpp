@@ -54,7 +54,7 @@ constexpr struct {
     {"V2", ElementType::bfloat16},
 };
 
-/// What the header of a file says.
+/// The fields of a .npy header.
 struct Header {
     ElementType type = ElementType::float32;
     bool big_endian = false;
@@ -62,7 +62,7 @@ struct Header {
     std::vector<std::uint64_t> shape;
 };
 
-/// Reads the Python dictionary of a header: quoted keys; a string, a boolean or a tuple as value.
+/// Parses the Python dictionary of a header: quoted keys; a string, a boolean or a tuple as value.
 class HeaderReader {
   public:
     HeaderReader(const std::string& path, std::string_view text) : path_(path), text_(text) {}
@@ -200,7 +200,7 @@ void swap_bytes(std::vector<std::byte>& bytes, std::size_t size) {
     }
 }
 
-/// Elements whose first index runs fastest, reordered so that the last one does.
+/// Converts elements from column-major to row-major order.
 std::vector<std::byte> row_major(const std::vector<std::byte>& bytes,
                                  std::span<const std::uint64_t> shape, std::size_t size) {
     std::vector<std::byte> result(bytes.size());
@@ -252,7 +252,7 @@ Header read_header(const std::string& path, std::FILE* file) {
     return HeaderReader(path, text).read();
 }
 
-/// Bytes from the current position to the end.
+/// The number of bytes from the current position to the end.
 std::uint64_t remaining_bytes(const std::string& path, std::FILE* file) {
     struct stat status{};
     const long position = std::ftell(file);
@@ -262,7 +262,7 @@ std::uint64_t remaining_bytes(const std::string& path, std::FILE* file) {
     return static_cast<std::uint64_t>(std::max<long>(0, status.st_size - position));
 }
 
-/// The bytes from the current position to the end, mapped; null if the file cannot be mapped or
+/// Maps the bytes from the current position to the end; null if the file cannot be mapped or
 /// elements of `size` bytes would not be aligned.
 std::shared_ptr<const std::byte> map_rest(std::FILE* file, std::uint64_t bytes, std::size_t size) {
     const long position = std::ftell(file);
@@ -279,8 +279,8 @@ std::shared_ptr<const std::byte> map_rest(std::FILE* file, std::uint64_t bytes, 
             [memory, length](const std::byte*) { munmap(memory, length); }};
 }
 
-/// Writes elements as another type; in pieces, for a copy of a large array would take as much
-/// memory.
+/// Writes elements as another type; in chunks, since a converted copy of a large array would need
+/// as much memory again.
 bool write_elements(const ArrayView& array, ElementType type, std::FILE* file) {
     const std::uint64_t count = element_count(array.shape);
     if (array.type == type) {
@@ -305,14 +305,14 @@ bool is_directory(const std::string& path) {
     return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-/// The folder of the executable or shared object that holds this code; empty if it is not known.
+/// The folder of the executable or shared object that contains this code; empty if unknown.
 std::string own_directory() {
     Dl_info info{};
     const char* path = nullptr;
     if (dladdr(reinterpret_cast<const void*>(&own_directory), &info) != 0) {
         path = info.dli_fname;
     }
-    // An executable that was found on PATH is known to the loader without its folder.
+    // The loader knows an executable that was found on PATH without its folder.
     if (path == nullptr || std::string(path).find('/') == std::string::npos) {
         path = "/proc/self/exe";
     }
@@ -327,7 +327,7 @@ std::string own_directory() {
 }  // namespace
 
 Array read_npy(const std::string& path) {
-    // Opening a pipe would wait for someone who writes into it.
+    // Opening a pipe would block until someone writes to it.
     const File file = file_exists(path) ? open(path, "rb") : nullptr;
     if (file == nullptr) {
         fail(path, std::strerror(ENOENT));
@@ -341,7 +341,7 @@ Array read_npy(const std::string& path) {
         }
     }
     const std::uint64_t present = remaining_bytes(path, file.get());
-    // Looked at before memory is allocated: a damaged header must not take all of it.
+    // Checked before memory is allocated: a damaged header must not exhaust it.
     if (wanted != present) {
         fail(path, "the file holds " + std::to_string(present) + " bytes of elements, its shape " +
                        shape_text(header.shape) + " needs " + std::to_string(wanted));
@@ -385,7 +385,7 @@ void write_npy(const std::string& path, const ArrayView& array) {
         std::fwrite(start, 1, sizeof start, file.get()) == sizeof start &&
         std::fwrite(header.data(), 1, header.size(), file.get()) == header.size() &&
         write_elements(array, type, file.get());
-    // Only closing shows whether the last block reached the disk.
+    // Only fclose reports whether the last block reached the disk.
     if (!written || std::fclose(file.release()) != 0) {
         fail(path, std::string("cannot write: ") + std::strerror(errno));
     }

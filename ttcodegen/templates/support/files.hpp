@@ -9,8 +9,8 @@ namespace support {
 /// Reads a .npy file (versions 1 to 3) of booleans, integers or floats of any byte order.
 ///
 /// bfloat16 arrays of ml_dtypes, which numpy stores as two-byte records, are read as such. Elements
-/// that are as they should be are mapped: the file must not shrink as long as the array is used.
-/// @throws std::runtime_error, with the path, if the file cannot be read or is not such a file.
+/// that need no conversion are mapped: the file must not shrink while the array is in use.
+/// @throws std::runtime_error, with the path, if the file cannot be read or is no valid .npy file.
 Array read_npy(const std::string& path);
 
 /// Writes a .npy file of version 1; bfloat16 is stored as float32, which loses nothing.
@@ -24,16 +24,16 @@ bool file_exists(const std::string& path);
 
 /// The folder with the files of weights and constants.
 ///
-/// That is what `DataDirectory` says; else the environment variable TTCODEGEN_DATA; else `data`
-/// next to the executable or shared object that this function is part of, or in the folder above
-/// it. Empty if there is none.
+/// It is the folder of `DataDirectory`; else the environment variable TTCODEGEN_DATA; else `data`
+/// next to the executable or shared object that contains this function, or in the folder above it.
+/// Empty if there is none.
 std::string data_directory();
 
 /// The folder that the environment variable names; else `name` next to the executable or shared
-/// object that this function is part of, or in the folder above it. Empty if there is none.
+/// object that contains this function, or in the folder above it. Empty if there is none.
 std::string installed_directory(const char* variable, const std::string& name);
 
-/// Makes `data_directory` name another folder for the calling thread, for as long as it lives.
+/// Overrides `data_directory` for the calling thread while the object lives.
 class DataDirectory {
   public:
     explicit DataDirectory(std::string path);

@@ -11,26 +11,26 @@
 
 namespace support {
 
-/// The share of a core in some linear work: `count` units from `first` on.
+/// A core's part of a work split: `count` units, starting at `first`.
 struct CoreWork {
     tt::tt_metal::CoreCoord core;
     std::uint32_t first;
     std::uint32_t count;
 };
 
-/// Divides `units` among cores as evenly as whole units allow: row by row, the first cores get one
-/// more. Each core is there, with a count of 0 if nothing is left for it.
+/// Splits `units` among cores as evenly as possible, in row-major order; the first cores get one
+/// more. Every core has an entry, with a count of 0 if no units are left for it.
 std::vector<CoreWork> split_work(const tt::tt_metal::CoreRange& cores, std::uint32_t units);
 
-/// The cores of a rectangle, row by row.
+/// The cores of a rectangle, in row-major order.
 std::vector<tt::tt_metal::CoreCoord> each_core(const tt::tt_metal::CoreRange& cores);
 
-/// For ComputeConfig::unpack_to_dest_mode: the 32-bit values of these circular buffers reach the
-/// destination registers unshortened.
+/// ComputeConfig::unpack_to_dest_mode for which the 32-bit values of these circular buffers reach
+/// the destination registers at full precision.
 std::vector<tt::tt_metal::UnpackToDestMode> unpack_to_fp32(
     std::initializer_list<std::uint8_t> circular_buffers);
 
-/// The coordinates on the NoC of the core in that column and row.
+/// NoC coordinates of the core in that column and row.
 std::uint32_t noc_x(const tt::tt_metal::distributed::MeshDevice& device, std::size_t column,
                     std::size_t row);
 std::uint32_t noc_y(const tt::tt_metal::distributed::MeshDevice& device, std::size_t column,

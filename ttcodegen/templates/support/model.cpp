@@ -14,7 +14,7 @@ double seconds() {
     return std::chrono::duration<double>(now).count();
 }
 
-/// What `action` returns; errors say which argument it is about.
+/// Returns the result of `action`; names the argument in the messages of its errors.
 template <typename Action>
 auto for_argument(const TensorDescription& description, Action action) {
     try {
@@ -25,7 +25,7 @@ auto for_argument(const TensorDescription& description, Action action) {
     }
 }
 
-/// Calls that are enqueued op by op.
+/// Calls whose ops are enqueued one by one.
 class EnqueuedCalls : public Calls {
   public:
     EnqueuedCalls(const Function& function, const void* prepared,
@@ -54,12 +54,12 @@ std::string chosen_data(const Module& module, std::string data) {
 
 }  // namespace
 
-/// What is kept for a function between runs.
+/// State of a function that is kept between runs.
 struct Model::State {
     std::vector<std::optional<Tensor>> weights;
     bool is_prepared = false;
     std::shared_ptr<const void> prepared;
-    /// Made with the first call that is to be replayed.
+    /// Created by the first call that is to be replayed.
     std::unique_ptr<Calls> traced;
 };
 
@@ -74,7 +74,7 @@ Model::Model(const Module& module, std::string data)
     : Model(module, std::move(data), open_device(0, module.mesh, module.trace_region_bytes)) {}
 
 Model::~Model() {
-    // Tensors go before the device that holds them.
+    // Tensors are destroyed before the device that holds them.
     states_.clear();
 }
 
@@ -159,7 +159,7 @@ Calls* Model::traced_calls(std::size_t function) {
     }
     State& state = states_[function];
     if (state.traced == nullptr) {
-        // Its first call takes memory for inputs and kernels.
+        // The first traced call allocates memory for inputs and kernels.
         release_traces();
         state.traced = module_.traced_calls(module_.functions[function], state.prepared, *device_);
     }

@@ -13,7 +13,7 @@
 
 namespace support {
 
-/// An entry function of a module, and how to call it with tensors in the order of its descriptions.
+/// An entry function of a module, with tensors passed in the order of its descriptions.
 struct Function {
     /// The name in the source model.
     const char* name;
@@ -22,20 +22,20 @@ struct Function {
     std::span<const TensorDescription> inputs;
     std::span<const TensorDescription> weights;
     std::span<const TensorDescription> outputs;
-    /// Evaluates what depends on weights alone; the result is for `run`.
+    /// Evaluates the part of the function that depends on weights alone, for `run`.
     std::shared_ptr<const void> (*prepare)(std::span<const Tensor> weights,
                                            tt::tt_metal::distributed::MeshDevice& device);
     std::vector<Tensor> (*run)(std::span<const Tensor> inputs, const void* prepared,
                                tt::tt_metal::distributed::MeshDevice& device);
 };
 
-/// Calls of one function with the same weights, on inputs of the host.
+/// Calls of one function with the same weights on host inputs.
 class Calls {
   public:
     virtual ~Calls() = default;
-    /// Brings an input of the next call to where the function reads it.
+    /// Writes an input of the next call to the tensor that the function reads.
     virtual void upload(std::size_t input, const ArrayView& values) = 0;
-    /// Runs the function. The next call may overwrite what it returns.
+    /// Runs the function. The next call may overwrite the returned tensors.
     virtual std::vector<Tensor> run() = 0;
     /// Frees memory that the device may reallocate while a trace still writes to it.
     virtual void release() = 0;
@@ -44,35 +44,35 @@ class Calls {
 struct Module {
     const char* name;
     std::span<const Function> functions;
-    /// Where the build found the data; used if the folder is not found near the binary.
+    /// The data folder at build time; used if there is none near the binary.
     const char* build_data_directory;
-    /// Rows and columns of the mesh of devices that the functions run on.
+    /// Rows and columns of the mesh that the functions run on.
     std::array<std::uint32_t, 2> mesh = {1, 1};
-    /// Makes calls that the device replays; null where each call is enqueued op by op.
+    /// Creates calls that are replayed as a trace; null where each call is enqueued op by op.
     std::unique_ptr<Calls> (*traced_calls)(const Function& function,
                                            std::shared_ptr<const void> prepared,
                                            tt::tt_metal::distributed::MeshDevice& device) = nullptr;
-    /// Bytes that each device sets aside for traces; 0 leaves it to the library.
+    /// Size in bytes of each device's trace region; 0 is the library's default.
     std::size_t trace_region_bytes = 0;
 };
 
-/// Seconds of the parts of one run.
+/// Seconds of the phases of one run.
 struct RunTimes {
     double upload = 0;
     double run = 0;
     double download = 0;
 };
 
-/// A module on a device, with its weights. Several models may share a device; what one of them
-/// leaves there another one can take.
+/// A module on a device, with its weights. Several models may share a device and pass tensors on it
+/// to each other.
 ///
 /// One thread at a time may use a model.
 class Model {
   public:
-    /// The weights are read from `data` (the folder is looked for if that is empty) when they are
-    /// first needed.
+    /// Weights are read from `data` (if that is empty, from `data_directory()`) when they are first
+    /// needed.
     Model(const Module& module, std::string data, Device device);
-    /// On a device or a mesh of its own.
+    /// Opens a device or mesh of its own.
     Model(const Module& module, std::string data);
     Model(const Model&) = delete;
     Model& operator=(const Model&) = delete;
@@ -82,20 +82,20 @@ class Model {
     const Function& function(std::size_t index) const { return module_.functions[index]; }
     const Device& device() const { return device_; }
 
-    /// Whether the values of a weight are known: set, or in the data folder.
+    /// Returns whether a weight has values: set, or in the data folder.
     bool has_weight(std::size_t function, std::size_t weight) const;
 
-    /// Sets the values of a weight, instead of those of its file.
+    /// Sets the values of a weight, overriding its file.
     /// @throws std::runtime_error if shape or type do not fit.
     void set_weight(std::size_t function, std::size_t weight, const ArrayView& values);
 
-    /// Evaluates what depends on weights alone; `run` does it when it is needed.
+    /// Evaluates the part of a function that depends on weights alone; `run` does it on demand.
     /// @throws std::runtime_error if a weight is missing.
     void prepare(std::size_t function);
 
     /// Runs a function. Arrays are in the order of its descriptions; outputs have the element type
-    /// of the tensors. Calls of a traced module are replayed only while this model is the sole
-    /// owner of the device: a replay could overwrite the tensors of others.
+    /// of the tensors. Traced modules are replayed only while this model is the sole owner of the
+    /// device: a replay could overwrite the tensors of other owners.
     /// @throws std::runtime_error if number, shapes or types of the inputs do not fit, or the
     /// library refuses an operation.
     std::vector<Array> run(std::size_t function, std::span<const ArrayView> inputs,
@@ -112,9 +112,9 @@ class Model {
 
     std::string weight_path(const TensorDescription& weight) const;
     void require_input_count(std::size_t function, std::size_t count) const;
-    /// The calls of a function that the device replays; null if they have to be enqueued.
+    /// The traced calls of a function; null if its ops have to be enqueued.
     Calls* traced_calls(std::size_t function);
-    /// Ends all traces, before memory is taken that stays.
+    /// Releases all traces before persistent memory is allocated.
     void release_traces();
 
     const Module& module_;

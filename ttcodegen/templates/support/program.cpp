@@ -105,7 +105,7 @@ void set_option(Options& options, std::string_view name, const std::string& valu
     }
 }
 
-/// Reads the arguments; values follow their option or a '='.
+/// Parses the arguments; values follow their option or a '='.
 Options read_options(std::span<char*> arguments) {
     Options options;
     for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -138,7 +138,7 @@ bool is_called(const Function& function, const std::string& name) {
     return name == function.name || name == function.cpp_name;
 }
 
-/// Folders that are read: a name that was mistyped must not read as one without files.
+/// Checks an input folder: a mistyped name must not read as an empty folder.
 void require_directory(std::string_view option, const std::string& path) {
     struct stat status{};
     if (!path.empty() && (stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))) {
@@ -157,7 +157,7 @@ const char* kind_name(Kind kind) {
     return names[static_cast<std::size_t>(kind)];
 }
 
-/// The text with '?' for control characters and marks of direction, which a terminal obeys.
+/// Replaces control characters and bidirectional marks, which terminals interpret, with '?'.
 std::string printable(std::string text) {
     for (std::size_t i = 0; i < text.size(); ++i) {
         const auto byte = [&](std::size_t k) {
@@ -191,7 +191,7 @@ void list_functions(const Module& module) {
     }
 }
 
-/// Runs functions of a module as the options say.
+/// Runs functions of a module as the options request.
 class Program {
   public:
     Program(const Module& module, const ProgramParts& parts, const Options& options)
@@ -226,7 +226,7 @@ class Program {
                });
     }
 
-    /// A folder that is given has at least one file that is looked for.
+    /// Checks that a given folder contains at least one expected file.
     void require_some_input() const {
         if (options_.input_directory.empty()) {
             return;
@@ -245,7 +245,7 @@ class Program {
                          "' has no <function>/<name>.npy of an input or weight");
     }
 
-    /// The file that the options name for a tensor, if there is one.
+    /// The file of a tensor in the folder that the options name, if there is one.
     std::optional<std::string> given_file(const Function& function,
                                           const TensorDescription& tensor) {
         std::optional<std::string> file;
@@ -267,7 +267,7 @@ class Program {
 
     std::string drawn() const { return "drawn, seed " + std::to_string(options_.seed.value_or(0)); }
 
-    /// Values for an input or weight that has none.
+    /// Random values for an input or weight without a file.
     Array draw(const Function& function, const TensorDescription& tensor) const {
         if (parts_.draw == nullptr) {
             const std::string name = tensor.field;
@@ -318,7 +318,7 @@ class Program {
         std::vector<Array> outputs;
         RunTimes total;
         double fastest = std::numeric_limits<double>::infinity();
-        // The first call compiles, the second captures: only the third one replays alone.
+        // The first call compiles, the second captures: only the third one is purely a replay.
         const bool is_replayed = model_.module().traced_calls != nullptr;
         const std::uint64_t loops = options_.loops.value_or(is_replayed ? 3 : 1);
         for (std::uint64_t loop = 0; loop < loops; ++loop) {
@@ -382,8 +382,8 @@ void check_functions(const Module& module, const Options& options) {
     }
 }
 
-/// Ends the process without destructors: after a failure on the device, or while kernels for it
-/// were built, the library crashes when devices and its threads are torn down.
+/// Ends the process without running destructors: after a failure on the device, or during kernel
+/// compilation, the library crashes when devices and its threads are torn down.
 [[noreturn]] void leave(const char* message) {
     std::fflush(stdout);
     std::fprintf(stderr, "error: %s\n", printable(message).c_str());
@@ -391,7 +391,7 @@ void check_functions(const Module& module, const Options& options) {
     std::_Exit(failure);
 }
 
-/// Refuses options that need a part that the executable does without.
+/// Rejects options whose part is not linked into the executable.
 void check_parts(const ProgramParts& parts, const Options& options) {
     const bool compares = !options.golden_directory.empty() || options.correlation.has_value() ||
                           options.max_error.has_value();

@@ -8,9 +8,9 @@ namespace support {
 
 struct Module;
 
-/// What an executable may do without. Options that need a part that is null are refused.
+/// Optional parts of an executable. Options that need a part that is null are rejected.
 struct ProgramParts {
-    /// Values for inputs and weights without a file: see support/drawing.hpp.
+    /// Random values for inputs and weights without a file: see support/drawing.hpp.
     Array (*draw)(const TensorDescription& tensor, std::uint64_t seed) = nullptr;
     /// Compares outputs with golden ones: see support/comparison.hpp.
     bool (*compare)(const ArrayView& actual, const ArrayView& expected,

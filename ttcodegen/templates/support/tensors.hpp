@@ -19,19 +19,19 @@ namespace support {
 
 enum class Distribution : std::int32_t { uniform, normal, integer, boolean };
 
-/// How random values of a tensor are distributed: uniform in [low, high), normal with mean `low`
-/// and standard deviation `high`, whole numbers from `low` to `high` inclusive, or zeros and ones.
+/// Distribution of random values: uniform in [low, high), normal with mean `low` and standard
+/// deviation `high`, integers from `low` to `high` inclusive, or zeros and ones.
 struct Drawing {
     Distribution distribution;
     double low;
     double high;
 };
 
-/// How far an array may be from the expected one.
+/// Tolerance of a comparison with expected values.
 struct Tolerance {
     /// The lowest accepted Pearson correlation.
     double correlation;
-    /// The greatest error, as a part of the range of the expected values.
+    /// The largest accepted error, relative to the range of the expected values.
     double error;
 };
 
@@ -55,28 +55,28 @@ struct TensorDescription {
     tt::tt_metal::Layout layout;
     Memory memory;
     Drawing drawing;
-    /// How closely a card can reproduce an output.
+    /// Tolerance of an output, given the data types of the computation.
     Tolerance tolerance = {1, 0};
     /// Only inputs and outputs of custom device programs are sharded.
     Shards shards = {};
-    /// Of device programs on a mesh: how the host divides the tensor among the chips.
+    /// Of device programs on a mesh: the sharding of the tensor among its devices.
     Division division = undivided;
 
     std::span<const std::uint64_t> shape() const { return {sizes.data(), rank}; }
-    /// Parameters and constants are weights: they stay from one run to the next.
+    /// Parameters and constants are weights: they persist from one run to the next.
     bool is_weight() const { return kind == Kind::parameter || kind == Kind::constant; }
 };
 
 using Device = std::shared_ptr<tt::tt_metal::distributed::MeshDevice>;
 
-/// A device, or a mesh of several. It is closed with the last model or tensor of the C API that
-/// uses it.
-/// @param trace_region_bytes what each device sets aside for traces; 0 leaves it to the library.
+/// A device, or a mesh of several. It is closed when the last model or tensor of the C API that
+/// uses it is destroyed.
+/// @param trace_region_bytes each device's trace region; 0 is the library's default.
 /// @throws std::runtime_error if there is no such device.
 Device open_device(int device_id = 0, const std::array<std::uint32_t, 2>& mesh = {1, 1},
                    std::size_t trace_region_bytes = 0);
 
-/// Makes a tensor of the elements, in the data type, layout and memory of the description.
+/// Creates a tensor in the data type, layout and memory of the description.
 /// @throws std::runtime_error if shape or elements do not fit the description.
 Tensor to_tensor(const ArrayView& array, const TensorDescription& description,
                  tt::tt_metal::distributed::MeshDevice& device);
@@ -88,20 +88,20 @@ tt::tt_metal::DataType data_type_of(const Tensor& tensor);
 
 tt::tt_metal::Layout layout_of(const Tensor& tensor);
 
-/// The memory that a tensor is in.
+/// The memory that holds a tensor.
 Memory memory_of(const Tensor& tensor);
 
 /// Checks that shape, data type, layout and memory of a tensor are those of the description.
 /// @throws std::runtime_error, with the difference.
 void require_layout(const Tensor& tensor, const TensorDescription& description);
 
-/// Converts a tensor to the layout of the description; a tensor that has it already is returned
+/// Converts a tensor to the layout of the description; a tensor in that layout is returned
 /// unchanged, sharing its memory. Tensors on the device are converted there if the library can.
 /// @throws std::runtime_error if it has another shape, or the library refuses the conversion.
 Tensor to_layout(const Tensor& tensor, const TensorDescription& description,
                  tt::tt_metal::distributed::MeshDevice& device);
 
-/// The elements of a tensor on the host or on a device; block floats become float32.
+/// Copies the elements of a tensor on the host or a device; block floats become float32.
 Array to_array(const Tensor& tensor);
 
 /// The tensors of `members` of a struct, in order.
@@ -116,7 +116,7 @@ std::vector<Tensor> members_of(Struct&& tensors,
     return result;
 }
 
-/// A struct with its `members` taken from `tensors`, in order.
+/// A struct whose `members` are initialised from `tensors`, in order.
 template <typename Struct, std::size_t count>
 Struct with_members(Tensor Struct::* const (&members)[count], std::span<const Tensor> tensors) {
     Struct result;

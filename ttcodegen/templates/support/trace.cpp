@@ -9,7 +9,7 @@ using tt::tt_metal::distributed::MeshDevice;
 
 namespace {
 
-/// Calls of the library use it as well, unless a thread says otherwise.
+/// The default queue of ttnn calls, unless a thread selects another.
 constexpr std::uint8_t queue = 0;
 
 }  // namespace
@@ -22,7 +22,7 @@ Trace::Trace(MeshDevice& device, const std::function<void()>& enqueue)
     } catch (...) {
         failure = std::current_exception();
     }
-    // Whatever failed, the device has to leave the capture.
+    // The capture must end whatever failed.
     try {
         device_.end_mesh_trace(queue, id_);
     } catch (...) {
@@ -38,7 +38,7 @@ Trace::~Trace() {
     try {
         device_.release_mesh_trace(id_);
     } catch (const std::exception&) {
-        // Nobody could act on it: a device that is closed has no traces.
+        // A destructor cannot report it: a closed device has no traces.
     }
 }
 

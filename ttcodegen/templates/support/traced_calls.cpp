@@ -51,9 +51,9 @@ class TracedCalls : public Calls {
     const Function& function_;
     std::shared_ptr<const void> prepared_;
     tt::tt_metal::distributed::MeshDevice& device_;
-    /// Whether the function ran with the inputs before, so that its programs are compiled.
+    /// Set once the function has run with inputs, so that its programs are compiled.
     bool has_run_ = false;
-    /// Where the trace reads its inputs and leaves its outputs.
+    /// The tensors that the trace reads and writes.
     std::vector<Tensor> inputs_;
     std::vector<Tensor> outputs_;
     std::optional<Trace> trace_;

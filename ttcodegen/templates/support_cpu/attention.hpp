@@ -7,14 +7,14 @@ namespace support::cpu {
 struct Attention {
     double scale = 1;
     bool is_causal = true;
-    /// How many keys up to the current one are seen; 0 for all.
+    /// Window of keys up to the current one that a query sees; 0 for all.
     std::size_t sliding_window_size = 0;
-    /// Of paged_flash_multi_latent_attention_decode: how much of a key is its value.
+    /// Of paged_flash_multi_latent_attention_decode: elements of a key that are its value.
     std::size_t head_dim_v = 0;
 };
 
-/// Keys or values (users, heads, positions, size) out of pages (pages, heads, positions of a page,
-/// size): those that the table (users, pages of each) names.
+/// Gathers keys or values (users, heads, positions, size) from pages (pages, heads, positions of a
+/// page, size) by the page table (users, pages of each).
 inline Tensor unpaged(const Tensor& pages, const Tensor& table) {
     const std::size_t users = table.shape[0];
     const std::size_t heads = pages.shape[1];
@@ -37,8 +37,8 @@ inline Tensor unpaged(const Tensor& pages, const Tensor& table) {
     return result;
 }
 
-/// The mean of values (keys, size), each as heavy as the exponential of its score; `sink` is the
-/// score of a value that is 0.
+/// The mean of values (keys, size), weighted by the softmax of the scores; `sink_score` is the
+/// score of an attention sink, whose value is 0.
 inline void attend(std::vector<double>& scores, const Optional& sink, double sink_score,
                    const double* values, std::size_t size, double* result) {
     double top = sink ? sink_score : -std::numeric_limits<double>::infinity();
@@ -57,7 +57,7 @@ inline void attend(std::vector<double>& scores, const Optional& sink, double sin
     }
 }
 
-/// `x . y` of as many elements.
+/// The dot product of two vectors.
 inline double dot(const double* x, const double* y, std::size_t size) {
     double sum = 0;
     for (std::size_t i = 0; i < size; ++i) {
@@ -117,7 +117,7 @@ inline Tensor scaled_dot_product_attention_decode(const Type& type, const Tensor
     return rounded(type, std::move(values));
 }
 
-/// The same with keys and values in pages.
+/// The same with a paged KV cache.
 inline Tensor paged_scaled_dot_product_attention_decode(
     const Type& type, const Tensor& query, const Tensor& key, const Tensor& value,
     const Tensor& page_table, const Optional& attention_mask, const Optional& cur_pos_tensor,
@@ -127,7 +127,7 @@ inline Tensor paged_scaled_dot_product_attention_decode(
                                                cur_pos_tensor, attention_sink, attributes);
 }
 
-/// The same with values that may be the beginnings of the keys.
+/// The same; without separate values, they are the first `head_dim_v` elements of the keys.
 inline Tensor paged_flash_multi_latent_attention_decode(
     const Type& type, const Tensor& query, const Tensor& key, const Optional& value,
     const Tensor& page_table, const Optional& attention_mask, const Optional& cur_pos_tensor,
@@ -150,7 +150,7 @@ inline Tensor paged_flash_multi_latent_attention_decode(
                                                cur_pos_tensor, attention_sink, attributes);
 }
 
-/// Attention of queries (users, heads, queries, size) that begin at a position of what is in pages.
+/// Attention of queries (users, heads, queries, size), starting at a position of a paged KV cache.
 inline Tensor chunked_scaled_dot_product_attention(const Type& type, const Tensor& query,
                                                    const Tensor& key, const Tensor& value,
                                                    const Tensor& page_table,

@@ -4,17 +4,17 @@
 
 namespace support::cpu {
 
-/// The device writes whole tiles of this many rows.
+/// Rows of a tile: the device writes whole tiles.
 constexpr std::size_t tile_rows = 32;
-/// In place of a position or page: leave this one out.
+/// A position or page with this value is skipped.
 constexpr double skipped = -1;
 
 struct FillCache {
     std::size_t batch_offset = 0;
 };
 
-/// Copies rows of keys or values to the beginning of rows of a cache, `size` elements each, and
-/// clears the rest of the last tile.
+/// Copies rows of keys or values, of `size` elements each, to the first rows of a cache and zeroes
+/// the rest of the last tile.
 inline void fill_rows(const double* source, std::size_t rows, double* cache, std::size_t capacity,
                       std::size_t size) {
     const std::size_t cleared = (rows + tile_rows - 1) / tile_rows * tile_rows;
@@ -22,7 +22,7 @@ inline void fill_rows(const double* source, std::size_t rows, double* cache, std
     std::fill(cache + rows * size, cache + std::min(cleared, capacity) * size, 0.0);
 }
 
-/// Puts entries (users, heads, positions, size) at the beginning of a cache of more positions.
+/// Writes entries (users, heads, positions, size) to the first positions of a cache.
 inline void fill_cache(Tensor& cache, const Tensor& entry, const FillCache& attributes) {
     const std::size_t rows = entry.shape[2];
     const std::size_t capacity = cache.shape[2];
@@ -40,8 +40,8 @@ struct UpdateCache {
     std::size_t batch_offset = 0;
 };
 
-/// Puts an entry (1, heads, users, size) at a position of a cache (users, heads, positions, size):
-/// one for all users, or one for each.
+/// Writes an entry (1, heads, users, size) to a position of a cache (users, heads, positions,
+/// size): one position for all users, or one for each.
 inline void update_cache(Tensor& cache, const Tensor& entry, const Tensor& positions,
                          const UpdateCache& attributes) {
     const std::size_t heads = entry.shape[1];
@@ -63,8 +63,8 @@ inline void update_cache(Tensor& cache, const Tensor& entry, const Tensor& posit
     }
 }
 
-/// Puts entries (users, heads, positions, size) into the pages (pages, heads, positions of a page,
-/// size) that the table has for each user; `users` are their numbers.
+/// Writes entries (users, heads, positions, size) to the pages (pages, heads, positions of a page,
+/// size) that the page table assigns to each user; `users` are indices of its rows.
 inline void paged_fill_cache(Tensor& cache, const Tensor& entry, const Tensor& table,
                              const Optional& users) {
     const std::size_t heads = entry.shape[1];
@@ -93,8 +93,8 @@ struct PagedUpdateCache {
     bool share_cache = false;
 };
 
-/// Puts an entry (1, users, heads, size) at a position for each user; in its own part of the cache,
-/// or in the page that the table has for that position.
+/// Writes an entry (1, users, heads, size) to a position of each user, in the user's own cache or
+/// in the page that the page table assigns to that position.
 inline void paged_update_cache(Tensor& cache, const Tensor& entry, const Tensor& positions,
                                const Optional& table, const PagedUpdateCache& attributes) {
     const std::size_t heads = cache.shape[1];

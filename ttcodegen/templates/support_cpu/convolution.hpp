@@ -4,17 +4,17 @@
 
 namespace support::cpu {
 
-/// Numbers for each dimension of the image; the padding is before and after it.
+/// Parameters for each dimension of the image; the padding is before and after it.
 struct Convolution {
     Sizes stride = {};
     Sizes before = {};
     Sizes after = {};
     Sizes dilation = {};
-    /// What a transposed convolution adds to its result after each dimension.
+    /// Elements that a transposed convolution appends to each dimension of its result.
     Sizes output_padding = {};
     std::size_t groups = 1;
     Order order = {};
-    /// The shape of the image if the tensor holds it row by row.
+    /// The shape of the image where the tensor has it flattened to rows.
     Shape rows = {};
     bool replicate = false;
 
@@ -28,7 +28,7 @@ struct Convolution {
     }
 };
 
-/// A weight (a, b, kernel...) as (kernel..., a, b): what one tap multiplies with is contiguous.
+/// A weight (a, b, kernel...) as (kernel..., a, b): the factors of a tap are contiguous.
 inline std::vector<double> tap_by_tap(const Tensor& weight) {
     const std::size_t rows = weight.shape[0] * weight.shape[1];
     const std::size_t taps = weight.elements.size() / std::max<std::size_t>(rows, 1);
@@ -39,7 +39,7 @@ inline std::vector<double> tap_by_tap(const Tensor& weight) {
     return result;
 }
 
-/// The image with the bias of each channel.
+/// An image that is initialised with the bias of each channel.
 inline Image image_of(std::size_t batch, const Extent& size, std::size_t channels,
                       const Optional& bias) {
     Image image{batch, size, channels, {}};
@@ -50,8 +50,8 @@ inline Image image_of(std::size_t batch, const Extent& size, std::size_t channel
     return image;
 }
 
-/// The cross-correlation of images and a weight (channels of the result, those of the image in each
-/// group, kernel...).
+/// Cross-correlation of images and a weight (output channels, input channels of each group,
+/// kernel...).
 inline Tensor convolution(const Type& type, const Tensor& input, const Tensor& weight,
                           const Optional& bias, const Convolution& attributes) {
     const Image image = to_image(input, attributes.order, attributes.rows);
@@ -64,7 +64,7 @@ inline Tensor convolution(const Type& type, const Tensor& input, const Tensor& w
     const std::size_t width = weight.shape[1];
     const std::size_t outputs = result.channels / attributes.groups;
     const std::vector<double> factors = tap_by_tap(weight);
-    // (tap, group, channel of the image, channel of the result): sums of neighbours are neighbours.
+    // (tap, group, input channel, output channel): the inner loop runs over contiguous sums.
     std::vector<double> ordered_factors(factors.size());
     for (std::size_t i = 0; i < factors.size(); ++i) {
         const std::size_t channel = i / width % outputs;
@@ -91,8 +91,8 @@ inline Tensor convolution(const Type& type, const Tensor& input, const Tensor& w
     return from_image(type, result, attributes.order);
 }
 
-/// The transposed one, with a weight (channels of the image, those of the result in each group,
-/// kernel...): every element adds its multiple of the kernel to the result.
+/// Transposed convolution with a weight (input channels, output channels of each group, kernel...):
+/// every element adds its multiple of the kernel to the result.
 inline Tensor transposed_convolution(const Type& type, const Tensor& input, const Tensor& weight,
                                      const Optional& bias, const Convolution& attributes) {
     const Image image = to_image(input, attributes.order, attributes.rows);
@@ -110,7 +110,7 @@ inline Tensor transposed_convolution(const Type& type, const Tensor& input, cons
     for (std::size_t n = 0; n < image.batch; ++n) {
         const double* const given = image.elements.data() + n * image.positions() * image.channels;
         double* const sums = result.elements.data() + n * result.positions() * result.channels;
-        // The windows of the result are at the positions of the image.
+        // The windows of the result are at the positions of the input image.
         for_each_tap(window, size, image.size,
                      [&](std::size_t position, std::size_t tap, std::size_t place) {
                          for (std::size_t channel = 0; channel < image.channels; ++channel) {

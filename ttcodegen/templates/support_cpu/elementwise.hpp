@@ -6,7 +6,7 @@
 
 namespace support::cpu {
 
-/// The tensor of `function` of the elements of some operands, which are broadcast.
+/// Applies `function` to the elements of some operands, which are broadcast.
 template <typename Function, typename... Tensors>
 Tensor map(const Type& type, Function function, const Tensors&... operands) {
     std::vector<double> values(count_of(type.shape));
@@ -27,7 +27,7 @@ Tensor map(const Type& type, Function function, const Tensors&... operands) {
     return rounded(type, std::move(values));
 }
 
-/// As `map`; integers are computed with modulo a power of two, as their type has bits.
+/// As `map`, with integer arithmetic modulo two to the power of the type's bits.
 template <typename Function, typename... Tensors>
 Tensor map_wrapping(const Type& type, Function function, const Tensors&... operands) {
     if (!is_integer(type.element)) {
@@ -39,7 +39,7 @@ Tensor map_wrapping(const Type& type, Function function, const Tensors&... opera
     return map(type, on_bits, operands...);
 }
 
-/// As `map`; integers are computed with as f32 has them, whose digits decide what is cut off.
+/// As `map`, with integers rounded to float32 as on the device: its precision decides the result.
 template <typename Function, typename... Tensors>
 Tensor map_in_floats(const Type& type, Function function, const Tensors&... operands) {
     if (!is_integer(type.element)) {
@@ -51,19 +51,19 @@ Tensor map_in_floats(const Type& type, Function function, const Tensors&... oper
     return map(type, in_floats, operands...);
 }
 
-// Of one tensor.
+// Unary operations.
 
 inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 inline double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
 
-/// The normal distribution function.
+/// The cumulative distribution function of the standard normal distribution.
 inline double phi(double x) { return std::erfc(-x / std::numbers::sqrt2) / 2; }
 
-/// The greater one, NaN if one of them is.
+/// The maximum; NaN if either operand is.
 inline double greater(double a, double b) { return a > b || std::isnan(a) ? a : b; }
 
-/// The lesser one, NaN if one of them is.
+/// The minimum; NaN if either operand is.
 inline double lesser(double a, double b) { return a < b || std::isnan(a) ? a : b; }
 
 inline Tensor abs(const Type& type, const Tensor& input) {
@@ -225,7 +225,7 @@ inline Tensor square(const Type& type, const Tensor& input) {
     return map_wrapping(type, [](auto x) { return x * x; }, input);
 }
 
-/// Integers become integers of fewer bits by their lower bits; of 16 bits, the nearest of them.
+/// Integers are truncated to the low bits of a narrower type; to 16 bits, they saturate.
 inline Tensor typecast(const Type& type, const Tensor& input) {
     if (is_integer(input.element) && is_integer(type.element) &&
         type.element != ElementType::uint16) {
@@ -255,7 +255,7 @@ inline Tensor selu(const Type& type, const Tensor& input, const Selu& attributes
         input);
 }
 
-/// Bounds of any float type; those of integers are cut off.
+/// Bounds as floats; for integers they are truncated.
 struct Bounds {
     double min = -std::numeric_limits<double>::infinity();
     double max = std::numeric_limits<double>::infinity();
@@ -267,7 +267,7 @@ inline Tensor clamp_scalar(const Type& type, const Tensor& input, const Bounds& 
     return map(type, [&](double x) { return lesser(greater(x, least), greatest); }, input);
 }
 
-/// The bits of the elements as those of another type of as many bits.
+/// Reinterprets the bits of the elements as another type of the same width.
 inline Tensor bitcast_convert(const Type& type, const Tensor& input) {
     const std::vector<std::byte> bytes = stored(input.elements, input.element);
     std::vector<double> values(input.elements.size());
@@ -277,7 +277,7 @@ inline Tensor bitcast_convert(const Type& type, const Tensor& input) {
     return {type.element, type.shape, std::move(values)};
 }
 
-// Of several tensors, which broadcast.
+// Operations of several operands, which broadcast.
 
 inline Tensor atan2(const Type& type, const Tensor& lhs, const Tensor& rhs) {
     return map_in_floats(
@@ -362,13 +362,13 @@ inline Tensor bitwise_xor(const Type& type, const Tensor& lhs, const Tensor& rhs
         lhs, rhs);
 }
 
-/// Of integers the quotient without its fraction; by 0, the dividend.
+/// Integer division truncates; division by 0 returns the dividend.
 inline Tensor div(const Type& type, const Tensor& lhs, const Tensor& rhs) {
     const bool integers = is_integer(lhs.element);
     return map(type, [&](double a, double b) { return integers && b == 0 ? a : a / b; }, lhs, rhs);
 }
 
-/// With the sign of the divisor; of integers by 0, it is 0.
+/// The remainder with the sign of the divisor; 0 for integers divided by 0.
 inline Tensor remainder(const Type& type, const Tensor& lhs, const Tensor& rhs) {
     const bool integers = is_integer(lhs.element);
     return map(
@@ -386,12 +386,12 @@ inline Tensor remainder(const Type& type, const Tensor& lhs, const Tensor& rhs) 
         lhs, rhs);
 }
 
-/// Bits of an element of an integer type.
+/// The width of an integer type in bits.
 inline double width_of(ElementType element) {
     return 8.0 * static_cast<double>(element_size(element));
 }
 
-/// By fewer than 0 places, or by as many as there are bits or more, everything is shifted out.
+/// A negative shift, or one by at least the width of the type, gives 0.
 inline Tensor logical_left_shift(const Type& type, const Tensor& lhs, const Tensor& rhs) {
     const double width = width_of(type.element);
     return map(
@@ -415,7 +415,7 @@ inline Tensor logical_right_shift(const Type& type, const Tensor& lhs, const Ten
         lhs, rhs);
 }
 
-/// Copies of the sign come in from the left.
+/// Arithmetic shift: the sign bit is copied in from the left.
 inline Tensor right_shift(const Type& type, const Tensor& lhs, const Tensor& rhs) {
     const double width = width_of(type.element);
     return map(
@@ -441,7 +441,7 @@ inline Tensor clamp_tensor(const Type& type, const Tensor& input, const Tensor& 
         input, min, max);
 }
 
-/// What gelu changes by, times the gradient of its result.
+/// The derivative of gelu, times the gradient of its result.
 inline Tensor gelu_bw(const Type& type, const Tensor& gradient, const Tensor& input) {
     return map(
         type,
@@ -452,7 +452,7 @@ inline Tensor gelu_bw(const Type& type, const Tensor& gradient, const Tensor& in
         gradient, input);
 }
 
-/// The same of `0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))`.
+/// The same for `0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))`.
 inline Tensor gelu_tanh_bw(const Type& type, const Tensor& gradient, const Tensor& input) {
     return map(
         type,

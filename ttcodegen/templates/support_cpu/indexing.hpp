@@ -7,8 +7,8 @@
 
 namespace support::cpu {
 
-/// The position that an index names, which counts from the end if it is negative.
-/// @throws std::out_of_range if there is none.
+/// Normalizes an index: negative ones count from the end.
+/// @throws std::out_of_range if there is no such position.
 inline std::size_t place_of(double index, std::size_t size) {
     const auto found = static_cast<std::int64_t>(index) +
                        (index < 0 ? static_cast<std::int64_t>(size) : std::int64_t{0});
@@ -19,13 +19,13 @@ inline std::size_t place_of(double index, std::size_t size) {
     return static_cast<std::size_t>(found);
 }
 
-/// The dimension that indices count along.
+/// The dimension that indices refer to.
 struct Along {
     std::size_t dim = 0;
 };
 
-/// For each index the element at its own position, but for the dimension, where it says the
-/// position.
+/// Takes for each index the element at the index's own coordinates, with the index in place of the
+/// coordinate of the dimension.
 inline Tensor gather(const Type& type, const Tensor& input, const Tensor& index,
                      const Along& attributes) {
     return from_coordinates(type, [&](Shape coordinates) {
@@ -37,13 +37,13 @@ inline Tensor gather(const Type& type, const Tensor& input, const Tensor& index,
 
 struct Scattering {
     std::size_t dim = 0;
-    /// What becomes of an element and what is put there: "sum", "prod", "min", "max"; the latter,
-    /// if it is none of them.
+    /// Combines the old element and the scattered one: "sum", "prod", "min", "max"; any other value
+    /// replaces the old one.
     std::string reduce = {};
 };
 
-/// The reverse of `gather`: elements of `source` are put where `index` says. An index that names no
-/// place is passed over.
+/// Inverse of `gather`: writes elements of `source` to the positions in `index`. Indices out of
+/// range are skipped.
 inline Tensor scatter(const Type& type, const Tensor& input, const Tensor& index,
                       const Tensor& source, const Scattering& attributes) {
     std::vector<double> values = input.elements;
@@ -78,7 +78,7 @@ struct Steps {
     std::vector<std::int64_t> step = {};
 };
 
-/// A part that begins where `begins` says, which counts from the end if it is negative.
+/// A slice that begins at `begins`; negative positions count from the end.
 inline Tensor slice_dynamic(const Type& type, const Tensor& input, const Tensor& begins,
                             const Tensor& /*ends*/, const Steps& attributes) {
     Slice slice{{}, attributes.step};
@@ -93,7 +93,7 @@ inline Tensor slice_dynamic(const Type& type, const Tensor& input, const Tensor&
     return slice_static(type, input, slice);
 }
 
-/// Rows of a table.
+/// Looks up rows of a table.
 inline Tensor embedding(const Type& type, const Tensor& indices, const Tensor& table) {
     const std::size_t columns = table.shape.back();
     std::vector<double> values;
@@ -106,7 +106,7 @@ inline Tensor embedding(const Type& type, const Tensor& indices, const Tensor& t
     return rounded(type, std::move(values));
 }
 
-/// What the rows of the table change by: the sums of the gradients of where each was taken.
+/// The gradient of an embedding table: sums of the rows of `gradient` by index.
 inline Tensor embedding_backward(const Type& type, const Tensor& indices, const Tensor& /*table*/,
                                  const Tensor& gradient) {
     const std::size_t columns = gradient.shape.back();

@@ -9,8 +9,8 @@ struct Matmul {
     bool transpose_b = false;
 };
 
-/// The product of matrices, whose leading dimensions are broadcast; a vector is one row on the left
-/// and one column on the right.
+/// Matmul; leading dimensions are broadcast. A vector is one row as the left operand and one column
+/// as the right one.
 inline Tensor matmul(const Type& type, const Tensor& a, const Tensor& b, const Matmul& attributes) {
     Shape left = a.shape;
     Shape right = b.shape;

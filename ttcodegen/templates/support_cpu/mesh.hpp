@@ -4,19 +4,19 @@
 
 #include "support/cpu/tensor.hpp"
 
-/// Ops between the chips of a mesh: each takes what all chips have of a tensor and gives what all
-/// of them get, of the type that one of them gets.
+/// Collectives of a mesh: each takes the shards of a tensor on all devices and returns those of the
+/// result; `Type` is the type of a shard of the result.
 namespace support::cpu {
 
-/// What the chips of a mesh have of a tensor, row by row.
+/// The shards of a tensor on the devices of a mesh, in row-major order.
 using Parts = std::vector<Tensor>;
 
-/// Rows and columns of chips.
+/// Numbers of rows and columns of devices.
 using MeshSizes = std::array<std::size_t, 2>;
 
 using ChipGroups = std::vector<std::vector<std::size_t>>;
 
-/// The chips of each column, for axis 0, or of each row, for axis 1.
+/// The devices of each column, for axis 0, or of each row, for axis 1.
 inline ChipGroups groups_along(const MeshSizes& mesh, std::size_t axis) {
     ChipGroups groups(mesh[1 - axis]);
     for (std::size_t chip = 0; chip < mesh[0] * mesh[1]; ++chip) {
@@ -25,8 +25,8 @@ inline ChipGroups groups_along(const MeshSizes& mesh, std::size_t axis) {
     return groups;
 }
 
-/// Of a tensor as rows of elements along a dimension: how many there are before it, and how many
-/// elements belong to each index along it.
+/// A tensor as rows along a dimension: `count`, the product of the dimensions before it, and
+/// `step`, the product of those after it.
 struct Rows {
     std::size_t count = 1;
     std::size_t step = 1;
@@ -38,7 +38,7 @@ struct Rows {
     }
 };
 
-/// Tensors of one shape side by side along a dimension.
+/// Concatenates tensors of one shape along a dimension.
 inline Tensor joined(const std::vector<const Tensor*>& parts, std::size_t dim) {
     Tensor whole = {parts.front()->element, parts.front()->shape, {}};
     const Rows rows(whole.shape, dim);
@@ -55,7 +55,7 @@ inline Tensor joined(const std::vector<const Tensor*>& parts, std::size_t dim) {
     return whole;
 }
 
-/// One of `count` equal parts of a tensor along a dimension.
+/// Slices part `place` of `count` equal parts of a tensor along a dimension.
 inline Tensor share(const Tensor& whole, std::size_t dim, std::size_t count, std::size_t place) {
     Tensor part = {whole.element, whole.shape, {}};
     part.shape[dim] /= count;
@@ -71,16 +71,16 @@ inline Tensor share(const Tensor& whole, std::size_t dim, std::size_t count, std
     return part;
 }
 
-/// What chips exchange along axes of the mesh, one after the other, and where in a tensor.
+/// A collective along axes of the mesh, applied in order, on a dimension of a tensor.
 struct Exchange {
     MeshSizes mesh = {1, 1};
     std::vector<std::size_t> axes = {};
     std::size_t dim = 0;
-    /// How the values of several chips become one: sum, max, min, mean or prod.
+    /// The reduction of the values of several devices: sum, max, min, mean or prod.
     std::string_view reduction = "sum";
 };
 
-/// Replaces what the chips of each group along an axis have by what `join(group)` gives, for all.
+/// Replaces the shards of each group of devices along an axis by `join(group)`.
 template <typename Join>
 void join_along(Parts& parts, const MeshSizes& mesh, std::size_t axis, Join join) {
     for (const std::vector<std::size_t>& group : groups_along(mesh, axis)) {
@@ -95,7 +95,7 @@ void join_along(Parts& parts, const MeshSizes& mesh, std::size_t axis, Join join
     }
 }
 
-/// Leaves each chip along an axis its share of what it has.
+/// Leaves each device along an axis its slice of its tensor.
 inline void split_along(Parts& parts, const MeshSizes& mesh, std::size_t axis, std::size_t dim) {
     for (const std::vector<std::size_t>& group : groups_along(mesh, axis)) {
         for (std::size_t place = 0; place < group.size(); ++place) {
@@ -104,7 +104,7 @@ inline void split_along(Parts& parts, const MeshSizes& mesh, std::size_t axis, s
     }
 }
 
-/// Several values as one, added up in the order of the chips.
+/// Reduces several tensors elementwise, in the order of the devices.
 inline Tensor reduced(const std::vector<const Tensor*>& tensors, std::string_view how) {
     Tensor result = *tensors.front();
     for (std::size_t chip = 1; chip < tensors.size(); ++chip) {
@@ -164,13 +164,13 @@ inline Parts mesh_partition(const Type& type, Parts parts, const Exchange& excha
     return rounded(type, std::move(parts));
 }
 
-/// For each axis of the mesh the dimension that is divided along it, -1 for none.
+/// For each axis of the mesh, the dimension that is sharded along it; -1 for none.
 struct Placements {
     MeshSizes mesh = {1, 1};
     std::array<int, 2> dims = {-1, -1};
 };
 
-/// To each chip its part of the whole, which is what the first chip has.
+/// Shards a tensor, taken from the first device, over the mesh.
 inline Parts distribute(const Type& type, Parts parts, const Placements& placements) {
     const Tensor whole = parts.front();
     std::fill(parts.begin(), parts.end(), whole);
@@ -183,7 +183,7 @@ inline Parts distribute(const Type& type, Parts parts, const Placements& placeme
     return rounded(type, std::move(parts));
 }
 
-/// To each chip the whole of the parts; along an axis that divides nothing, what the first has.
+/// Concatenates shards on each device; an axis without sharding takes the first replica.
 inline Parts compose(const Type& type, Parts parts, const Placements& placements) {
     for (const std::size_t axis : {1, 0}) {
         join_along(parts, placements.mesh, axis, [&](const auto& group) {
@@ -194,10 +194,10 @@ inline Parts compose(const Type& type, Parts parts, const Placements& placements
     return rounded(type, std::move(parts));
 }
 
-/// Chips that exchange among themselves.
+/// Groups of devices that exchange shards with each other.
 struct Grouping {
     ChipGroups groups = {};
-    /// The dimension that is divided among them, and the one that is put together of their parts.
+    /// The dimension that is split among them, and the one along which parts are concatenated.
     std::size_t split = 0;
     std::size_t concat = 0;
 };
@@ -219,8 +219,8 @@ inline Parts all_to_all(const Type& type, const Parts& parts, const Grouping& gr
     return rounded(type, std::move(result));
 }
 
-/// For each pair what the first chip of it has goes to the second; zeros to chips that are no
-/// second.
+/// Sends the shard of each pair's first device to the second; devices that are no pair's second get
+/// zeros.
 struct Sendings {
     std::vector<std::array<std::size_t, 2>> pairs = {};
 };

@@ -9,7 +9,7 @@
 
 namespace support::cpu {
 
-/// Where the chips of a mesh are, row by row.
+/// The coordinates of the devices of a mesh, in row-major order.
 inline std::vector<tt::tt_metal::distributed::MeshCoordinate> places_of(
     const tt::tt_metal::distributed::MeshDevice& mesh) {
     std::vector<tt::tt_metal::distributed::MeshCoordinate> places;
@@ -21,7 +21,7 @@ inline std::vector<tt::tt_metal::distributed::MeshCoordinate> places_of(
     return places;
 }
 
-/// What each chip has of a tensor, once all programs that it waits for have run.
+/// Reads the shard of each device after the programs that write it have run.
 inline Parts parts_from_device(const DeviceTensor& tensor) {
     Parts parts;
     for (const auto& place : places_of(*tensor.buffer->device())) {
@@ -30,13 +30,13 @@ inline Parts parts_from_device(const DeviceTensor& tensor) {
     return parts;
 }
 
-/// Overwrites what each chip has of a tensor.
+/// Overwrites the shard of each device.
 inline void to_device(const Parts& parts, const DeviceTensor& target) {
     auto& queue = target.buffer->device()->mesh_command_queue();
     const auto places = places_of(*target.buffer->device());
     for (std::size_t chip = 0; chip < parts.size(); ++chip) {
         std::vector<std::byte> pages = pages_for(parts[chip], target);
-        // The pages end with this turn, so the transfer has to.
+        // The source is freed at the end of this iteration, so the transfer is blocking.
         queue.enqueue_write_shards(
             target.buffer,
             {tt::tt_metal::distributed::ShardDataTransfer(places[chip]).host_data(pages.data())},
@@ -44,7 +44,7 @@ inline void to_device(const Parts& parts, const DeviceTensor& target) {
     }
 }
 
-/// What a function gives for what each chip has of its operands.
+/// Applies a function to the shards of its operands on each device.
 template <typename Function, typename First, typename... Others>
 auto on_each_chip(Function function, First&& first, Others&&... others) {
     using Result = decltype(function(first[0], others[0]...));
@@ -71,7 +71,7 @@ auto on_each_chip(Function function, First&& first, Others&&... others) {
     }
 }
 
-/// What a function without operands gives for each chip.
+/// Applies a function without operands for each device.
 template <typename Function>
 auto on_each_chip(Function function, tt::tt_metal::distributed::MeshDevice& mesh) {
     return on_each_chip([&](auto&) { return function(); }, places_of(mesh));

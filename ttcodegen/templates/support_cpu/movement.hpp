@@ -14,7 +14,7 @@ inline Tensor full(const Type& type, const Fill& attributes) {
     return rounded(type, std::vector<double>(count_of(type.shape), attributes.value));
 }
 
-/// The tensor whose elements `element` gives for their coordinates.
+/// A tensor whose elements are computed from their coordinates by `element`.
 template <typename Element>
 Tensor from_coordinates(const Type& type, Element element) {
     std::vector<double> values;
@@ -30,7 +30,7 @@ Tensor from_coordinates(const Type& type, Element element) {
     return rounded(type, std::move(values));
 }
 
-/// The element at some coordinates.
+/// The element at these coordinates.
 inline double element_at(const Tensor& tensor, std::span<const std::uint64_t> coordinates) {
     std::size_t place = 0;
     for (std::size_t axis = 0; axis < coordinates.size(); ++axis) {
@@ -53,7 +53,7 @@ inline Tensor broadcast(const Type& type, const Tensor& input) {
 }
 
 struct Permutation {
-    /// The dimension of the operand that each dimension of the result is.
+    /// For each dimension of the result, the dimension of the operand.
     std::vector<std::size_t> permutation = {};
 };
 
@@ -67,7 +67,7 @@ inline Tensor permute(const Type& type, const Tensor& input, const Permutation& 
     });
 }
 
-/// Every how manieth element is taken, from which one on; backwards if the step is negative.
+/// Begin and step of each dimension; a negative step reads backwards.
 struct Slice {
     std::vector<std::int64_t> begins = {};
     std::vector<std::int64_t> step = {};
@@ -97,7 +97,7 @@ inline Tensor reverse(const Type& type, const Tensor& input, const Reversal& att
     });
 }
 
-/// The whole tensor again and again.
+/// Tiles a tensor along its dimensions.
 inline Tensor repeat(const Type& type, const Tensor& input) {
     const std::size_t added = type.shape.size() - input.shape.size();
     Shape place(input.shape.size());
@@ -114,7 +114,7 @@ struct Interleaving {
     std::size_t dim = 0;
 };
 
-/// Each element of a dimension several times in a row.
+/// Repeats each index of a dimension consecutively.
 inline Tensor repeat_interleave(const Type& type, const Tensor& input,
                                 const Interleaving& attributes) {
     return from_coordinates(type, [&](Shape coordinates) {
@@ -124,7 +124,7 @@ inline Tensor repeat_interleave(const Type& type, const Tensor& input,
 }
 
 struct Padding {
-    /// What is added before each dimension; cut off, if negative.
+    /// Elements of padding before each dimension; negative values crop.
     std::vector<std::int64_t> before = {};
     double value = 0;
 };
@@ -133,7 +133,7 @@ inline Tensor pad(const Type& type, const Tensor& input, const Padding& attribut
     Shape place(input.shape.size());
     return from_coordinates(type, [&](const Shape& coordinates) {
         for (std::size_t axis = 0; axis < place.size(); ++axis) {
-            // Before the first element, the number wraps around and is too large as well.
+            // Before the first element, the unsigned coordinate wraps around: out of range too.
             place[axis] = coordinates[axis] - static_cast<std::uint64_t>(attributes.before[axis]);
             if (place[axis] >= input.shape[axis]) {
                 return attributes.value;

@@ -6,13 +6,13 @@
 
 namespace support::cpu {
 
-/// The order of rows along a dimension, of which the first `count` elements are kept.
+/// A sort along a dimension, of whose result the first `count` elements are kept.
 struct Ordering {
     std::size_t dim = 0;
     bool descending = false;
 };
 
-/// Whether a number comes before another one; NaN is greater than all.
+/// The order of sorting; NaN is greater than all numbers.
 inline bool comes_before(double a, double b, bool descending) {
     if (std::isnan(a) || std::isnan(b)) {
         return descending ? std::isnan(a) && !std::isnan(b) : !std::isnan(a) && std::isnan(b);
@@ -20,8 +20,8 @@ inline bool comes_before(double a, double b, bool descending) {
     return descending ? a > b : a < b;
 }
 
-/// The elements in order, and their indices; of equal ones the first comes first. As many of
-/// them as the result has.
+/// Sorts elements stably and returns them with their indices, as many as the result has along the
+/// dimension.
 inline std::array<Tensor, 2> sort(const Type& type, const Type& place_type, const Tensor& input,
                                   const Ordering& attributes) {
     const std::size_t size = input.shape[attributes.dim];
@@ -47,7 +47,7 @@ inline std::array<Tensor, 2> sort(const Type& type, const Type& place_type, cons
     return {rounded(type, std::move(values)), rounded(place_type, std::move(places))};
 }
 
-/// The greatest elements, or the smallest ones, in order.
+/// The largest or smallest elements in sorted order, with their indices.
 inline std::array<Tensor, 2> topk(const Type& type, const Type& place_type, const Tensor& input,
                                   const Ordering& attributes) {
     return sort(type, place_type, input, attributes);

@@ -4,18 +4,18 @@
 
 namespace support::cpu {
 
-/// Numbers for height and width; the padding is before and after the image.
+/// Parameters for height and width; the padding is before and after the image.
 struct Pooling {
     Sizes kernel = {};
     Sizes stride = {};
     Sizes before = {};
     Sizes after = {};
     Sizes dilation = {};
-    /// The positions of the window.
+    /// Numbers of windows in each dimension.
     Sizes outputs = {};
-    /// The shape of the image if the tensor holds it row by row.
+    /// The shape of the image where the tensor has it flattened to rows.
     Shape rows = {};
-    /// Whether the padding counts in means. What windows see after it never does.
+    /// Counts the padding in means. Elements past the padding are never counted.
     bool count_padding = false;
 
     Window window() const {
@@ -24,8 +24,8 @@ struct Pooling {
     }
 };
 
-/// For each image: calls `visit(element of the result, element of the image, number of the
-/// element's place in the image)` for all that windows see.
+/// Calls `visit(element of the result, element of the image, index of the element in the image)`
+/// for all elements of all windows of each image.
 template <typename Visit>
 void pool(const Image& image, const Pooling& attributes, Visit visit) {
     const Extent outputs = extent(attributes.outputs, 1);
@@ -42,8 +42,8 @@ void pool(const Image& image, const Pooling& attributes, Visit visit) {
     }
 }
 
-/// The greatest elements of images (batch, height, width, channels), NaN if there is one, and the
-/// places of the first of them: row times width plus column.
+/// Maxima of the windows of images (batch, height, width, channels), NaN if a window has one, and
+/// the indices of their first occurrence: row times width plus column.
 inline std::array<Tensor, 2> max_pool2d_with_indices(const Type& type, const Type& place_type,
                                                      const Tensor& input,
                                                      const Pooling& attributes) {
@@ -62,7 +62,7 @@ inline std::array<Tensor, 2> max_pool2d_with_indices(const Type& type, const Typ
     return {rounded(type, std::move(values)), rounded(place_type, std::move(places))};
 }
 
-/// The greatest element that each window sees, NaN if there is one.
+/// The maximum of each window, NaN if it has one.
 inline Tensor max_pool2d(const Type& type, const Tensor& input, const Pooling& attributes) {
     const Image image = to_image(input, {}, attributes.rows);
     std::vector<double> values(count_of(type.shape), -std::numeric_limits<double>::infinity());
@@ -72,7 +72,7 @@ inline Tensor max_pool2d(const Type& type, const Tensor& input, const Pooling& a
     return rounded(type, std::move(values));
 }
 
-/// How many places of a padded dimension a window sees.
+/// The number of elements of a window that lie in a padded dimension.
 inline std::size_t counted(const Window& window, std::size_t axis, std::size_t position,
                            std::size_t size) {
     std::size_t count = 0;
@@ -83,7 +83,7 @@ inline std::size_t counted(const Window& window, std::size_t axis, std::size_t p
     return count;
 }
 
-/// The mean of what each window sees; 0 if that is nothing.
+/// The mean of each window; 0 if it is empty.
 inline Tensor avg_pool2d(const Type& type, const Tensor& input, const Pooling& attributes) {
     const Image image = to_image(input, {}, attributes.rows);
     const std::size_t count = count_of(type.shape);
@@ -108,19 +108,19 @@ inline Tensor avg_pool2d(const Type& type, const Tensor& input, const Pooling& a
 }
 
 struct Upsampling {
-    /// Of height and width.
+    /// Scale factors of height and width.
     Sizes factors = {};
     bool bilinear = false;
 };
 
-/// A position between two of an image: its neighbours, and how much the second one counts.
+/// A position between two pixels: both neighbours, and the weight of the second one.
 struct Between {
     std::size_t below;
     std::size_t above;
     double share;
 };
 
-/// The centre of a pixel of the enlarged image; beyond the outer centres, at them.
+/// The source position of an upscaled pixel's centre, clamped to the outer centres.
 inline Between between(std::size_t place, std::size_t factor, std::size_t size, bool bilinear) {
     if (!bilinear) {
         return {place / factor, place / factor, 0};
@@ -135,8 +135,8 @@ inline double mixed(double below, double above, double share) {
     return share == 0 ? below : below * (1 - share) + above * share;
 }
 
-/// Images (batch, height, width, channels), enlarged: elements become blocks, or go over into their
-/// neighbours.
+/// Upsampled images (batch, height, width, channels), by nearest neighbour or bilinear
+/// interpolation.
 inline Tensor upsample2d(const Type& type, const Tensor& input, const Upsampling& attributes) {
     const std::size_t channels = type.shape[3];
     const std::size_t width = input.shape[2];

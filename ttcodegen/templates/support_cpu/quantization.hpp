@@ -4,22 +4,22 @@
 
 namespace support::cpu {
 
-/// How integers represent numbers: `scale * (integer - zero_point)`.
+/// Parameters of affine quantization: `scale * (integer - zero_point)`.
 struct Quantization {
-    /// One for all, or one for each index along the axis.
+    /// One value per tensor, or one per index along the axis.
     std::vector<double> scale = {};
     std::vector<double> zero_point = {};
 };
 
-/// The dimension that has a scale for each index, and what integers are kept within.
+/// The axis of per-axis parameters, and the range that integers are clamped to.
 struct Storage {
     std::size_t axis = 0;
     std::optional<double> min = {};
     std::optional<double> max = {};
 };
 
-/// `convert` of each element with the numbers of its index along the axis. It computes with floats
-/// of 32 bits, as the device does: what is rounded to an integer then depends on it.
+/// Applies `convert` to each element with the parameters of its index along the axis. It computes
+/// in float32, as the device does, so that rounding to integers agrees.
 template <typename Convert>
 Tensor with_numbers(const Type& type, const Tensor& input, const Storage& storage,
                     Convert convert) {
@@ -60,7 +60,7 @@ inline Tensor requantize(const Type& type, const Tensor& input, const Quantizati
     });
 }
 
-// The same with numbers that are tensors.
+// The same with parameters that are tensors.
 
 inline Tensor quantize_unrolled(const Type& type, const Tensor& input, const Tensor& scale,
                                 const Tensor& zero_point, const Storage& storage) {

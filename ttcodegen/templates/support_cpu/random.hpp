@@ -7,13 +7,13 @@
 
 namespace support::cpu {
 
-/// A number from 0 to below 1. The distributions of the standard library differ from one to
-/// another.
+/// A uniform number in [0, 1). The distributions of the standard library differ between
+/// implementations.
 inline double drawn(std::mt19937_64& generator) {
     return static_cast<double>(generator() >> 11) * 0x1p-53;
 }
 
-/// A generator of 32 random bits for each element of a tile.
+/// Generator of 32 random bits for each element of a tile.
 class TileGenerator {
   public:
     explicit TileGenerator(std::uint32_t seed) : state_(seed) {}
@@ -29,8 +29,8 @@ class TileGenerator {
     std::uint32_t state_;
 };
 
-/// Random bits for the elements of a tensor: those of device programs, which draw a tile at a time,
-/// face by face, with a seed that is `seed` plus the number of the tile.
+/// Random bits for the elements of a tensor: those of the device programs, which draw a tile at a
+/// time, face by face, with `seed` plus the index of the tile as its seed.
 inline std::vector<std::uint32_t> random_bits(const Shape& shape, std::uint64_t seed) {
     constexpr std::size_t side = 32;
     constexpr std::size_t face = side / 2;
@@ -63,7 +63,7 @@ struct Rand {
     std::uint64_t seed = 0;
 };
 
-/// Uniformly distributed numbers from `low` to below `low + scale`.
+/// Uniformly distributed numbers in [low, low + scale).
 inline Tensor rand(const Type& type, const Rand& attributes) {
     const auto low = static_cast<float>(attributes.low);
     const auto scale = static_cast<float>(attributes.scale);
@@ -81,7 +81,7 @@ struct Dropout {
     std::uint64_t seed = 0;
 };
 
-/// Elements become 0 with a probability, the others are scaled.
+/// Zeroes elements with a probability and scales the others.
 inline Tensor dropout(const Type& type, const Tensor& input, const Dropout& attributes) {
     const auto threshold = static_cast<std::uint32_t>(0x7fffffff * attributes.prob);
     const std::vector<std::uint32_t> bits = random_bits(input.shape, attributes.seed);
@@ -96,8 +96,8 @@ struct Sampling {
     std::uint64_t seed = 0;
 };
 
-/// For each row the index of one of its values, by its probability: that of the exponential of
-/// value times `temp` among the `k` greatest ones, as few of them as have the probability `p`.
+/// Samples the index of a value of each row by softmax of value times `temp`, among the `k` largest
+/// values (top-k) and of those the fewest whose probability reaches `p` (top-p).
 inline Tensor sampling(const Type& type, const Tensor& input_values, const Tensor& input_indices,
                        const Tensor& k, const Tensor& p, const Tensor& temp,
                        const Sampling& attributes) {

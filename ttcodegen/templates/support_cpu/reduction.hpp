@@ -6,12 +6,12 @@
 
 namespace support::cpu {
 
-/// The dimensions that go, counted from 0, in order.
+/// The reduced dimensions, counted from 0, in ascending order.
 struct Reduction {
     std::vector<std::size_t> dims = {};
 };
 
-/// How far a step along each dimension of a shape leads in what is left of it.
+/// Strides of each dimension of a shape in the reduced result; 0 for reduced ones.
 inline Shape kept_strides(const Shape& shape, std::span<const std::size_t> dims) {
     Shape strides(shape.size(), 0);
     std::size_t stride = 1;
@@ -24,7 +24,7 @@ inline Shape kept_strides(const Shape& shape, std::span<const std::size_t> dims)
     return strides;
 }
 
-/// For each element of the result, `add` of `start` and one element after the other.
+/// Folds the elements of each result with `add`, starting with `start`.
 template <typename Value, typename Add, typename Read>
 std::vector<Value> reduced(const Type& type, const Tensor& input, const Reduction& attributes,
                            Value start, Add add, Read read) {
@@ -37,7 +37,7 @@ std::vector<Value> reduced(const Type& type, const Tensor& input, const Reductio
     return values;
 }
 
-/// As `reduced`, with integers modulo a power of two.
+/// As `reduced`, with integer arithmetic modulo a power of two.
 template <typename Add>
 Tensor accumulated(const Type& type, const Tensor& input, const Reduction& attributes, int start,
                    Add add) {
@@ -94,8 +94,8 @@ inline Tensor min(const Type& type, const Tensor& input, const Reduction& attrib
     return extreme(type, input, attributes, infinity, [](double a, double b) { return a < b; });
 }
 
-/// The index of the first of the largest elements, NaN being greater than all; along several
-/// dimensions, in the row that they make up.
+/// The index of the first maximum, NaN being greater than all numbers; over several dimensions, in
+/// row-major order of these.
 inline Tensor argmax(const Type& type, const Tensor& input, const Reduction& attributes) {
     const std::size_t count = count_of(type.shape);
     std::vector<double> best(count);
@@ -115,12 +115,12 @@ inline Tensor argmax(const Type& type, const Tensor& input, const Reduction& att
     return rounded(type, std::move(places));
 }
 
-/// The dimension along which elements add up.
+/// The dimension of a scan.
 struct Scan {
     std::size_t dim = 0;
 };
 
-/// `add` of all elements up to each one, along a dimension.
+/// Inclusive scan with `add` along a dimension.
 template <typename Value, typename Add, typename Read>
 std::vector<Value> scanned(const Tensor& input, const Scan& attributes, Value start, Add add,
                            Read read) {

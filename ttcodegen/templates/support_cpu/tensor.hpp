@@ -13,21 +13,21 @@
 
 #include "support/array.hpp"
 
-/// Ops in plain C++, for what no program of the device computes.
+/// Ops in plain C++, for computations that no device program supports.
 ///
-/// Each takes the type of its result, its operands and its attributes. It computes with doubles and
-/// rounds each element of the result once, to what its type can hold.
+/// Each takes the type of its result, its operands and its attributes. It computes in double
+/// precision and rounds each element of the result once, to its type.
 namespace support::cpu {
 
 using Shape = std::vector<std::uint64_t>;
 
-/// What a tensor is, without its elements.
+/// The element type and shape of a tensor.
 struct Type {
     ElementType element = ElementType::float32;
     Shape shape = {};
 };
 
-/// A tensor of the host. Doubles hold every value of the types that tensors of the device have.
+/// A host tensor. Doubles represent every value of the data types of device tensors.
 struct Tensor {
     ElementType element = ElementType::float32;
     Shape shape = {};
@@ -51,7 +51,7 @@ class Optional {
 
 inline bool is_integer(ElementType element) { return !is_floating(element); }
 
-/// The smallest and the largest value of an integer type of up to 32 bits.
+/// The minimum and maximum of an integer type of up to 32 bits.
 inline std::pair<double, double> limits_of(ElementType element) {
     switch (element) {
         case ElementType::boolean:
@@ -80,9 +80,9 @@ inline double to_bfloat16(double value) {
     return std::bit_cast<float>((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000);
 }
 
-/// A value as an element of that type holds it: floats are rounded to nearest, ties to even; on the
-/// way to an integer fractions are cut off, and what is out of range becomes the nearest that is
-/// not.
+/// Rounds a value to an element type: floats to nearest, ties to even;
+/// conversion to integers truncates fractions, and values out of range
+/// saturate.
 inline double rounded(double value, ElementType element) {
     if (element == ElementType::bfloat16) {
         return to_bfloat16(value);
@@ -94,7 +94,7 @@ inline double rounded(double value, ElementType element) {
     return std::isnan(value) ? 0.0 : std::clamp(std::trunc(value), least, greatest);
 }
 
-/// The lower bits of an integer as an element of that type.
+/// The low bits of an integer as an element of that type.
 inline double wrapped(std::uint64_t value, ElementType element) {
     switch (element) {
         case ElementType::boolean:
@@ -114,12 +114,12 @@ inline double wrapped(std::uint64_t value, ElementType element) {
     }
 }
 
-/// An element that is an integer, with the bits that it has.
+/// The bits of an element that is an integer.
 inline std::uint64_t bits_of(double integer) {
     return static_cast<std::uint64_t>(static_cast<std::int64_t>(integer));
 }
 
-/// The tensor of that type that is nearest to some values.
+/// Rounds values to the element type of a tensor.
 inline Tensor rounded(const Type& type, std::vector<double> values) {
     for (double& value : values) {
         value = rounded(value, type.element);
@@ -129,7 +129,7 @@ inline Tensor rounded(const Type& type, std::vector<double> values) {
 
 inline std::size_t count_of(const Shape& shape) { return element_count(shape); }
 
-/// How far apart neighbours along each dimension of a row-major tensor are.
+/// Row-major strides of a shape.
 inline Shape strides_of(const Shape& shape) {
     Shape strides(shape.size(), 1);
     for (std::size_t axis = shape.size(); axis-- > 1;) {
@@ -138,8 +138,8 @@ inline Shape strides_of(const Shape& shape) {
     return strides;
 }
 
-/// How far to move in a tensor for a step along each dimension of what it is broadcast to: not at
-/// all along dimensions that it lacks or has one element of.
+/// Strides of a tensor that is broadcast to a shape: 0 along dimensions that it lacks or in which
+/// its size is one.
 inline Shape broadcast_strides(const Shape& shape, const Shape& to) {
     const Shape own = strides_of(shape);
     Shape strides(to.size(), 0);
@@ -150,8 +150,8 @@ inline Shape broadcast_strides(const Shape& shape, const Shape& to) {
     return strides;
 }
 
-/// Goes through a shape in row-major order. Calls `visit(place, offsets)` with the number of the
-/// place, and for each row of strides with how far it leads from the beginning.
+/// Iterates over a shape in row-major order. Calls `visit(place, offsets)` with the linear index
+/// and, for each set of strides, the offset of the position.
 template <std::size_t Count, typename Visit>
 void walk(const Shape& shape, const std::array<Shape, Count>& strides, Visit visit) {
     const std::size_t total = count_of(shape);

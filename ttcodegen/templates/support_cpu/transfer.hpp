@@ -18,26 +18,26 @@ inline Tensor from_array(const Array& array) {
     return result;
 }
 
-/// The elements of a tensor of the device, once all programs that it waits for have run.
+/// Reads a device tensor after the programs that write it have run.
 inline Tensor from_device(const DeviceTensor& tensor) { return from_array(to_array(tensor)); }
 
-/// The pages that a tensor of the device has of these elements.
+/// Elements as the pages of a device tensor.
 inline std::vector<std::byte> pages_for(const Tensor& tensor, const DeviceTensor& target) {
     const std::vector<std::byte> elements = stored(tensor.elements, tensor.element);
     return to_pages({tensor.element, tensor.shape, elements.data()}, target.data_type,
                     target.layout);
 }
 
-/// Overwrites a tensor of the device.
+/// Overwrites a device tensor.
 inline void to_device(const Tensor& tensor, const DeviceTensor& target) {
     const std::vector<std::byte> pages = pages_for(tensor, target);
-    // The pages end with this function, so the transfer has to.
+    // The source is freed at the end of this function, so the transfer is blocking.
     target.buffer->device()->mesh_command_queue().enqueue_write_mesh_buffer(
         target.buffer, pages.data(), /*blocking=*/true);
 }
 
-/// A new tensor of the device with the elements of one on the host, or of one for each chip of a
-/// mesh; the arguments are those of `create_tensor`.
+/// Creates a device tensor from a host tensor, or from one for each device of a mesh; the arguments
+/// are those of `create_tensor`.
 template <typename Host, typename... Placement>
 DeviceTensor copy_to_device(const Host& host, std::vector<std::uint64_t> shape,
                             Placement&&... placement) {

@@ -7,31 +7,31 @@ namespace support::cpu {
 /// Depth, height and width; the depth of images is 1.
 using Extent = std::array<std::size_t, 3>;
 
-/// One number for each dimension of an image: two, or three.
+/// One number for each dimension of an image: two or three.
 using Sizes = std::vector<std::size_t>;
 
-/// `{2, 3}` as the last entries of an extent.
+/// Extends sizes to three dimensions with `filler` in front.
 inline Extent extent(const Sizes& sizes, std::size_t filler) {
     Extent result{filler, filler, filler};
     std::ranges::copy_backward(sizes, result.end());
     return result;
 }
 
-/// What moves over an image: the distances between its positions and between its taps, and how much
-/// is around the image.
+/// A sliding window: kernel size, stride, dilation and the padding before and after the
+/// image.
 struct Window {
     Extent kernel;
     Extent stride;
     Extent dilation;
     Extent before;
     Extent after;
-    /// What is around the image has the elements of its edge; else they are zeros, or do not count.
+    /// Pads with the elements of the edge; else padding is zero, or is ignored.
     bool replicate = false;
 
-    /// How far the taps reach.
+    /// The extent of a dilated kernel along an axis.
     std::size_t reach(std::size_t axis) const { return dilation[axis] * (kernel[axis] - 1) + 1; }
 
-    /// How many positions there are along a dimension.
+    /// The number of windows along an axis.
     std::size_t outputs(std::size_t axis, std::size_t size) const {
         return (size + before[axis] + after[axis] - reach(axis)) / stride[axis] + 1;
     }
@@ -44,12 +44,12 @@ struct Image {
     std::size_t channels = 1;
     std::vector<double> elements;
 
-    /// The positions of one image.
+    /// The number of positions of an image.
     std::size_t positions() const { return size[0] * size[1] * size[2]; }
 };
 
-/// Which dimension of a tensor is the batch, which lead through the image, and which holds the
-/// channels; nothing for this order itself.
+/// The order of a tensor's dimensions: batch, spatial dimensions, channels. Empty for the
+/// identity.
 using Order = std::vector<std::size_t>;
 
 /// Shape and strides of a tensor in the order of an image.
@@ -63,7 +63,7 @@ inline std::pair<Shape, Shape> ordered(const Shape& shape, const Order& order) {
     return result;
 }
 
-/// A tensor as an image; `rows` is its shape if the tensor holds it row by row, else it is empty.
+/// A tensor as an image; `rows` is its shape if the tensor is flattened to rows, else empty.
 inline Image to_image(const Tensor& tensor, const Order& order, const Shape& rows) {
     const auto [shape, strides] = ordered(rows.empty() ? tensor.shape : rows, order);
     Image image{shape.front(), extent({shape.begin() + 1, shape.end() - 1}, 1), shape.back(),
@@ -74,7 +74,7 @@ inline Image to_image(const Tensor& tensor, const Order& order, const Shape& row
     return image;
 }
 
-/// An image as a tensor, which may hold it row by row.
+/// An image as a tensor, which may be flattened to rows.
 inline Tensor from_image(const Type& type, const Image& image, const Order& order) {
     if (order.empty()) {
         return rounded(type, image.elements);
@@ -87,13 +87,13 @@ inline Tensor from_image(const Type& type, const Image& image, const Order& orde
     return rounded(type, std::move(values));
 }
 
-/// A position of a window, and the position of the image that one of its taps sees from there.
+/// A window's position, and the position in the image that one of its taps reads.
 struct Seen {
     std::size_t position;
     std::size_t place;
 };
 
-/// What a tap sees of a dimension of an image.
+/// The positions of the image that a tap reads along an axis.
 inline std::vector<Seen> seen_by(const Window& window, std::size_t axis, std::size_t tap,
                                  std::size_t positions, std::size_t size) {
     std::vector<Seen> result;
@@ -110,9 +110,9 @@ inline std::vector<Seen> seen_by(const Window& window, std::size_t axis, std::si
     return result;
 }
 
-/// For each tap of a window, and for each position from which it sees the image: calls
-/// `visit(position, tap, place)` with their numbers, row by row. Tap by tap, so that what weights
-/// have for one stays in the cache.
+/// Calls `visit(position, tap, place)`, with row-major indices, for each tap of a window and each
+/// position at which it is within the image. Taps are the outer loop, so that the weights of one
+/// stay in the cache.
 template <typename Visit>
 void for_each_tap(const Window& window, const Extent& image, const Extent& outputs, Visit visit) {
     std::array<std::vector<std::vector<Seen>>, 3> seen;

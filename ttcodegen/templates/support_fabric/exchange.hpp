@@ -21,36 +21,36 @@
 
 namespace support {
 
-/// What chips along an axis of the mesh give each other, and themselves.
+/// Pages that the devices along a mesh axis send to each other and to themselves.
 struct Sharing {
-    /// 0 for the chips of a column, 1 for those of a row.
+    /// 0 for the devices of a column, 1 for those of a row.
     std::uint32_t axis;
-    /// Of each share.
+    /// The number of pages of each share.
     std::uint32_t pages;
-    /// The number of consecutive pages of a share in the source, and in the target.
+    /// The number of consecutive pages of a share in the source and in the target.
     std::uint32_t source_run;
     std::uint32_t target_run;
-    /// Whether each chip gets another part of the source; else all get all of it.
+    /// Each device gets another part of the source; else all get the whole source.
     bool divides;
-    /// Whether the target is put together of what all chips give; else each keeps its own part, or
-    /// gets what `pairs` say.
+    /// The target concatenates the shares of all devices; else each device keeps its own share, or
+    /// gets the one that `pairs` assign.
     bool joins;
-    /// Chips that give all that they have, each with one that gets it, counted row by row; a chip
-    /// that is the second of none gets zeros.
+    /// Pairs of sender and receiver of a whole source, as row-major indices of devices; a device
+    /// that is no receiver gets zeros.
     std::vector<std::array<std::uint32_t, 2>> pairs = {};
 
-    /// Whether anything goes over links.
+    /// Returns whether any page is sent over links.
     bool connects() const {
         return joins ||
                std::ranges::any_of(pairs, [](const auto& pair) { return pair[0] != pair[1]; });
     }
 };
 
-/// Programs that let chips exchange pages over their ethernet links, one for each chip: each sends
+/// Programs that exchange pages of devices over their ethernet links, one for each device: it sends
 /// packets to others of its row or column, and waits for theirs. Built once and kept.
 class Exchange {
   public:
-    /// Fills `target` with what chips have of `source`.
+    /// Fills `target` with the shares of `source` of all devices.
     /// @param kernel the path of exchange_pages.cpp.
     void run(const DeviceTensor& source, const DeviceTensor& target, const Sharing& sharing,
              const std::string& kernel, tt::tt_metal::distributed::MeshDevice& device) {
@@ -140,8 +140,8 @@ class Exchange {
         workload_->add_program(range, std::move(program));
     }
 
-    /// The chips along the axis that a chip gives to, with `side` 0, or that give to it, with 1: a
-    /// bit for the place of each.
+    /// The devices along the axis that a device sends to (`side` 0) or receives from (1), as a bit
+    /// for the position of each.
     static std::uint32_t chips_given(const Sharing& sharing,
                                      const tt::tt_metal::distributed::MeshDevice& device,
                                      const tt::tt_metal::distributed::MeshCoordinate& chip,
@@ -164,7 +164,7 @@ class Exchange {
         return chips;
     }
 
-    /// Appends whether there is a neighbour in that direction, and the connection to it.
+    /// Appends a flag for a neighbour in that direction, and the connection to it.
     static void connect(tt::tt_metal::distributed::MeshDevice& device,
                         const tt::tt_metal::distributed::MeshCoordinate& chip, std::uint32_t axis,
                         int step, tt::tt_metal::Program& program,
@@ -188,7 +188,7 @@ class Exchange {
     }
 
     std::optional<tt::tt_metal::distributed::MeshWorkload> workload_;
-    /// Row by row.
+    /// In row-major order.
     std::vector<Chip> chips_;
     std::uint32_t columns_ = 0;
     std::optional<tt::tt_metal::GlobalSemaphore> ready_;

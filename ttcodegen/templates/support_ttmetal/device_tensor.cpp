@@ -36,11 +36,11 @@ using tt::tt_metal::distributed::ShardDataTransfer;
 
 namespace {
 
-/// The placement of the pages of a sharded tensor.
+/// The sharding of a buffer.
 BufferShardingArgs sharding(const Pages& pages, std::uint64_t width, Layout layout,
                             const Shards& shards) {
     const bool is_tiled = layout == Layout::TILE;
-    // Rows of a tensor without tiles are one page each.
+    // A page of a row-major tensor is a row of a shard.
     const auto page_height = is_tiled ? std::uint32_t{tt::constants::TILE_HEIGHT} : 1U;
     const auto page_width = is_tiled ? std::uint32_t{tt::constants::TILE_WIDTH} : shards.shape[1];
     const auto columns = static_cast<std::uint32_t>((width + page_width - 1) / page_width);
@@ -75,7 +75,7 @@ DeviceTensor upload(const ArrayView& array, DataType data_type, Layout layout, M
     const std::vector<std::byte> pages = to_pages(array, data_type, layout);
     DeviceTensor tensor = create_tensor({array.shape.begin(), array.shape.end()}, data_type, layout,
                                         device, memory, shards);
-    // The pages end with this function, so the transfer has to.
+    // The source is freed at the end of this function, so the transfer is blocking.
     device.mesh_command_queue().enqueue_write_mesh_buffer(tensor.buffer, pages.data(),
                                                           /*blocking=*/true);
     return tensor;

@@ -16,44 +16,44 @@
 
 namespace support {
 
-/// A tensor in the DRAM of a device, or in the L1 of its cores, its pages interleaved over the
-/// banks or in shards; on a mesh each device has one, at the same address. Copies and views share
-/// the memory, which is free when the last of them goes; what is enqueued already still finds it.
+/// A tensor in DRAM or in the L1 of the cores, interleaved over the banks or sharded; on a mesh
+/// each device has one, at the same address. Copies and views share the memory, which is freed with
+/// the last of them; commands that are enqueued already still find it.
 struct DeviceTensor {
     std::shared_ptr<tt::tt_metal::distributed::MeshBuffer> buffer;
-    /// Logical, without padding; of a divided tensor that of the part which each device has.
+    /// The logical shape; of a sharded tensor, the shape of each device's shard.
     std::vector<std::uint64_t> shape;
     tt::tt_metal::DataType data_type{};
     tt::tt_metal::Layout layout{};
-    /// Whether the devices of a mesh have parts of one tensor.
+    /// The mesh sharding of the tensor.
     Division division = undivided;
 
-    /// Where the buffer begins in each bank.
+    /// The address of the buffer in each bank.
     std::uint32_t address() const { return static_cast<std::uint32_t>(buffer->address()); }
 };
 
-/// A tensor with room for its elements, which are not set.
-/// @throws std::runtime_error if there is no room.
+/// Allocates a tensor without initialising its elements.
+/// @throws std::runtime_error if there is not enough memory.
 DeviceTensor create_tensor(std::vector<std::uint64_t> shape, tt::tt_metal::DataType data_type,
                            tt::tt_metal::Layout layout,
                            tt::tt_metal::distributed::MeshDevice& device,
                            tt::tt_metal::BufferType memory = tt::tt_metal::BufferType::DRAM,
                            const Shards& shards = {});
 
-/// A tensor with the elements, converted to its data type.
-/// @throws std::runtime_error if they do not fit it.
+/// Creates a tensor from elements, converted to its data type.
+/// @throws std::runtime_error if elements do not fit it.
 DeviceTensor upload(const ArrayView& array, tt::tt_metal::DataType data_type,
                     tt::tt_metal::Layout layout, tt::tt_metal::distributed::MeshDevice& device,
                     tt::tt_metal::BufferType memory = tt::tt_metal::BufferType::DRAM,
                     const Shards& shards = {});
 
-/// What a device of the mesh has of a tensor.
+/// Copies the shard of one device of the mesh.
 Array to_array(const DeviceTensor& tensor, const tt::tt_metal::distributed::MeshCoordinate& device);
 
-/// The same memory as a tensor of another shape, whose elements have the same order.
+/// A reshaped view of the same memory; the order of the elements stays.
 DeviceTensor view(const DeviceTensor& tensor, std::vector<std::uint64_t> shape);
 
-/// A tensor with the elements of `name`.npy of the data folder.
+/// Creates a tensor with the elements of `name`.npy in the data folder.
 /// @throws std::runtime_error if the file cannot be read, or holds another shape, or elements that
 /// do not fit.
 DeviceTensor load_tensor(const std::string& name, const std::vector<std::uint64_t>& shape,

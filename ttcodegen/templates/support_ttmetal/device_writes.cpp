@@ -23,7 +23,7 @@ void write(const ArrayView& array, const TensorDescription& description, Tensor&
         return;
     }
     const std::vector<std::byte> pages = to_pages(array, description.data_type, description.layout);
-    // The pages end with this function, so the transfer has to.
+    // The source is freed at the end of this function, so the transfer is blocking.
     tensor.buffer->device()->mesh_command_queue().enqueue_write_mesh_buffer(
         tensor.buffer, pages.data(), /*blocking=*/true);
 }

@@ -25,13 +25,13 @@ namespace {
 using Sizes = std::vector<std::uint64_t>;
 using Place = std::array<std::uint32_t, 2>;
 
-/// How many parts there are along each axis of a mesh.
+/// The number of shards along each axis of a mesh.
 Place parts_along(const Division& division, const MeshDevice& mesh) {
     return {division[0] >= 0 ? static_cast<std::uint32_t>(mesh.num_rows()) : 1,
             division[1] >= 0 ? static_cast<std::uint32_t>(mesh.num_cols()) : 1};
 }
 
-/// The devices that have the part at a place.
+/// The devices that hold the shard at a place.
 std::vector<MeshCoordinate> devices_at(const Place& place, const Division& division,
                                        const MeshDevice& mesh) {
     std::vector<MeshCoordinate> devices;
@@ -45,7 +45,7 @@ std::vector<MeshCoordinate> devices_at(const Place& place, const Division& divis
     return devices;
 }
 
-/// Multiplies the divided dimensions by the number of their parts.
+/// Multiplies the sharded dimensions by the number of their shards.
 Sizes whole_of(Sizes part, const Division& division, const Place& along) {
     for (const std::size_t axis : {0, 1}) {
         if (division[axis] >= 0) {
@@ -55,13 +55,13 @@ Sizes whole_of(Sizes part, const Division& division, const Place& along) {
     return part;
 }
 
-/// Calls `copy(element of the whole, element of the part, count)` for all that is consecutive in
-/// both of them.
+/// Calls `copy(element of the whole, element of the part, count)` for each run of elements that is
+/// contiguous in both.
 template <typename Copy>
 void for_each_run(const Sizes& part, const Division& division, const Place& along,
                   const Place& place, Copy copy) {
     const Sizes whole = whole_of(part, division, along);
-    // Where the part begins.
+    // The first coordinates of the shard.
     Sizes first(part.size(), 0);
     for (const std::size_t axis : {0, 1}) {
         if (division[axis] >= 0) {
@@ -86,7 +86,7 @@ void for_each_run(const Sizes& part, const Division& division, const Place& alon
     }
 }
 
-/// Calls `visit(place)` for each part.
+/// Calls `visit(place)` for each shard.
 template <typename Visit>
 void for_each_part(const Place& along, Visit visit) {
     for (std::uint32_t row = 0; row < along[0]; ++row) {
@@ -130,7 +130,7 @@ void write_parts(const ArrayView& array, const DeviceTensor& tensor) {
         for (const MeshCoordinate& device : devices_at(place, tensor.division, mesh)) {
             transfers.push_back(ShardDataTransfer(device).host_data(pages.data()));
         }
-        // The pages end with this part, so the transfer has to.
+        // The source is freed at the end of this iteration, so the transfer is blocking.
         mesh.mesh_command_queue().enqueue_write_shards(tensor.buffer, transfers,
                                                        /*blocking=*/true);
     });

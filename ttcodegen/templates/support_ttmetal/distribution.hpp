@@ -12,24 +12,24 @@
 
 namespace support {
 
-/// A tensor of which each device of a mesh has its part: the host sends no more than that to it.
-/// Where both axes divide a dimension, the first of them takes the larger parts.
+/// Distributes a tensor over the devices of a mesh; each device gets its shard only. Where both
+/// axes shard one dimension, the first axis is the outer one.
 /// @throws std::runtime_error if the elements do not fit the data type.
 DeviceTensor distribute(const ArrayView& array, tt::tt_metal::DataType data_type,
                         tt::tt_metal::Layout layout, const Division& division,
                         tt::tt_metal::distributed::MeshDevice& device);
 
-/// Overwrites the parts of a divided tensor.
+/// Overwrites the shards of a distributed tensor.
 /// @throws std::runtime_error if the elements do not fit its data type.
 void write_parts(const ArrayView& array, const DeviceTensor& tensor);
 
-/// The whole of a divided tensor, put together of the parts.
+/// Concatenates the shards of a distributed tensor.
 Array composed(const DeviceTensor& tensor);
 
-/// The shape of a tensor as a whole.
+/// The shape of a distributed tensor as a whole.
 std::vector<std::uint64_t> whole_shape(const DeviceTensor& tensor);
 
-/// Tensors of functions, each with the division that its description has.
+/// Tensors of functions, each with the mesh sharding of its description.
 template <typename Descriptions>
 std::vector<DeviceTensor> divided_as(std::vector<DeviceTensor> tensors,
                                      const Descriptions& descriptions) {

@@ -18,11 +18,11 @@ using tt::tt_metal::Layout;
 constexpr std::size_t tile_side = 32;
 constexpr std::size_t face_side = 16;
 constexpr std::size_t tile_elements = tile_side * tile_side;
-/// The elements of a block float that share an exponent: a row of a face.
+/// The elements of a block float block, which share an exponent: a row of a face.
 constexpr std::size_t block_elements = face_side;
 constexpr std::size_t tile_exponents = tile_elements / block_elements;
 
-/// The bits of a block float's elements, sign included; 0 for other data types.
+/// The bits of a block float element, sign included; 0 for other data types.
 std::size_t block_bits(DataType data_type) {
     switch (data_type) {
         case DataType::BFLOAT8_B:
@@ -40,7 +40,7 @@ std::size_t tile_bytes(DataType data_type) {
                      : tile_elements * element_size(element_type(data_type));
 }
 
-/// The matrices that a tensor consists of.
+/// The matrices of a tensor.
 struct Matrices {
     std::size_t count = 1;
     std::size_t rows = 1;
@@ -58,7 +58,7 @@ struct Matrices {
 };
 
 /// Calls `copy(element, tile, offset, count)` for each row of each face that holds elements:
-/// `count` elements from `element` of the array on are at `offset` of the tile.
+/// `count` elements, starting at `element` of the array, are at `offset` of the tile.
 template <typename Copy>
 void for_each_face_row(const Matrices& matrices, Copy copy) {
     const std::size_t tiles_across = matrices.tile_columns();
@@ -81,8 +81,8 @@ void for_each_face_row(const Matrices& matrices, Copy copy) {
 }
 
 /// The magnitude of a float in `bits` bits below a shared exponent, rounded to nearest, ties to
-/// even. Bits that the shift to the shared exponent loses are not part of the rounding, as in
-/// the packing of tt-metal.
+/// even. Bits that are shifted out by the alignment to the shared exponent do not affect the
+/// rounding, as in tt-metal's packing.
 std::uint32_t block_mantissa(std::uint32_t value, std::uint32_t shared_exponent, std::size_t bits) {
     const std::uint32_t exponent = value >> 23 & 0xff;
     if (exponent == 0) {
@@ -97,11 +97,11 @@ std::uint32_t block_mantissa(std::uint32_t value, std::uint32_t shared_exponent,
     if (lost > half || (lost == half && (kept & 1) != 0)) {
         ++kept;
     }
-    // A mantissa that would round up into the next exponent stays the largest one.
+    // A mantissa that would round up into the next exponent saturates.
     return std::min(kept, (std::uint32_t{1} << bits) - 1);
 }
 
-/// Packs a tile of floats: the exponents of all blocks, then the elements.
+/// Packs a tile of floats as block floats: all shared exponents, then the elements.
 void pack_tile(const float* elements, std::size_t bits, std::byte* tile) {
     std::byte* const packed = tile + tile_exponents;
     for (std::size_t block = 0; block < tile_exponents; ++block) {
@@ -130,7 +130,7 @@ void unpack_tile(const std::byte* tile, std::size_t bits, float* elements) {
         const std::uint32_t element =
             static_cast<std::uint32_t>(packed[i * bits / 8]) >> i * bits % 8;
         const std::uint32_t mantissa = element & largest;
-        // With the exponent of infinity, more than the leading one means not a number.
+        // NaN: the exponent of infinity and mantissa bits below the leading one.
         const bool is_nan = exponent == 0xff && mantissa > (largest + 1) / 2;
         const float magnitude = is_nan ? std::numeric_limits<float>::quiet_NaN()
                                        : std::ldexp(static_cast<float>(mantissa),
@@ -139,7 +139,7 @@ void unpack_tile(const std::byte* tile, std::size_t bits, float* elements) {
     }
 }
 
-/// Tiles of elements that need no packing.
+/// Tilizes elements that need no packing.
 std::vector<std::byte> tilized(const Matrices& matrices, const std::byte* elements,
                                std::size_t size) {
     const std::size_t tiles = matrices.count * matrices.tile_rows() * matrices.tile_columns();
@@ -212,7 +212,7 @@ Pages pages_of(std::span<const std::uint64_t> shape, DataType data_type, Layout 
 std::vector<std::byte> to_pages(const ArrayView& array, DataType data_type, Layout layout) {
     const ElementType type = element_type(data_type);
     const Pages pages = pages_of(array.shape, data_type, layout);
-    // Arrays of weights are large: nothing is copied that need not be converted.
+    // Weights are large: elements are copied only if they need conversion.
     const std::vector<std::byte> converted_elements =
         array.type == type ? std::vector<std::byte>{} : converted(array, type);
     const auto* const elements =

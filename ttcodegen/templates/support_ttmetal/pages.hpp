@@ -11,31 +11,31 @@
 
 namespace support {
 
-/// How a tensor is divided into the pages of a buffer.
+/// The pages of a tensor's buffer.
 ///
-/// TILE: a page is a tile of 32x32 elements, stored as four faces of 16x16, each of them row by
-/// row; the last two dimensions are padded with zeros, tiles follow each other row by row, batch by
-/// batch. ROW_MAJOR: a page is a row of the last dimension, padded to `row_alignment` bytes.
+/// TILE: a page is a tile of 32x32 elements, stored as four row-major faces of 16x16; the last two
+/// dimensions are padded with zeros, and tiles are in row-major order, batch by batch. ROW_MAJOR: a
+/// page is a row of the last dimension, padded to `row_alignment` bytes.
 struct Pages {
     std::uint32_t count;
-    /// Bytes.
+    /// In bytes.
     std::uint32_t size;
 };
 
-/// Bytes that rows are padded to: what transfers between DRAM and L1 need on Wormhole.
+/// Alignment of rows in bytes: the requirement of DRAM and L1 transfers on Wormhole.
 constexpr std::uint32_t row_alignment = 32;
 
-/// The pages of a tensor; at least one, since no buffer is empty.
-/// @throws std::runtime_error if they do not fit 32 bits, or rows of that data type do not exist.
+/// The pages of a tensor; at least one, since buffers are not empty.
+/// @throws std::runtime_error if they exceed 32 bits, or the data type has no row-major layout.
 Pages pages_of(std::span<const std::uint64_t> shape, tt::tt_metal::DataType data_type,
                tt::tt_metal::Layout layout);
 
-/// The elements, converted to the data type, as the bytes of the pages.
+/// Converts elements to the data type and packs them as pages.
 /// @throws std::runtime_error if the elements do not fit the data type.
 std::vector<std::byte> to_pages(const ArrayView& array, tt::tt_metal::DataType data_type,
                                 tt::tt_metal::Layout layout);
 
-/// The elements of a tensor with those pages; of block floats as float32.
+/// Unpacks pages to elements; block floats become float32.
 Array from_pages(std::span<const std::byte> pages, std::span<const std::uint64_t> shape,
                  tt::tt_metal::DataType data_type, tt::tt_metal::Layout layout);
 

@@ -4,7 +4,7 @@
 
 namespace support {
 
-/// The tensors that functions of modules take and return.
+/// The tensor type of the modules' functions.
 using Tensor = DeviceTensor;
 
 }  // namespace support

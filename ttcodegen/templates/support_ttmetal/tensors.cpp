@@ -53,7 +53,7 @@ Device open_device(int device_id, const std::array<std::uint32_t, 2>& mesh,
         throw std::runtime_error("a mesh of several devices begins with device 0");
     }
     if (has_several) {
-        // What the chips exchange goes through it.
+        // Collectives need the fabric.
         tt::tt_fabric::SetFabricConfig(tt::tt_fabric::FabricConfig::FABRIC_1D);
     }
     const auto device =
@@ -61,7 +61,7 @@ Device open_device(int device_id, const std::array<std::uint32_t, 2>& mesh,
             ? MeshDevice::create(MeshDeviceConfig(MeshShape(mesh[0], mesh[1])),
                                  DEFAULT_L1_SMALL_SIZE, trace_region_bytes)
             : MeshDevice::create_unit_mesh(device_id, DEFAULT_L1_SMALL_SIZE, trace_region_bytes);
-    // Closed when its last owner goes away.
+    // Closed when its last owner is destroyed.
     return {device.get(), [device, has_several](auto*) {
                 try {
                     device->close();
@@ -69,7 +69,7 @@ Device open_device(int device_id, const std::array<std::uint32_t, 2>& mesh,
                         tt::tt_fabric::SetFabricConfig(tt::tt_fabric::FabricConfig::DISABLED);
                     }
                 } catch (const std::exception&) {
-                    // Nothing can be done about it: the results have been read.
+                    // A destructor cannot report it, and the results have been read already.
                 }
             }};
 }
@@ -124,7 +124,7 @@ Array to_array(const Tensor& tensor) {
     if (tensor.division != undivided) {
         return composed(tensor);
     }
-    // Of a mesh: a result that is not put together is what the first device has.
+    // On a mesh, a result without sharding is read from the first device.
     return to_array(tensor, MeshCoordinate(0, 0));
 }
 

@@ -19,14 +19,14 @@
 
 namespace support {
 
-/// A program of the device that is kept for further runs. It is built once; its run-time arguments
-/// are set for each run, since the addresses of tensors may change.
+/// A device program that is built once and kept for further runs. Its runtime arguments are set for
+/// each run, since the addresses of tensors may change.
 class Workload {
   public:
-    /// One that is not built yet.
+    /// A workload that is not built yet.
     Workload() = default;
-    /// @param kernels the kernels of the program, in an order that the caller knows.
-    /// @param circular_buffers those that lie in tensors, likewise.
+    /// @param kernels the kernels of the program, in an order known to the caller.
+    /// @param circular_buffers those in the memory of tensors, likewise.
     Workload(const tt::tt_metal::distributed::MeshDevice& device, tt::tt_metal::Program&& program,
              std::vector<tt::tt_metal::KernelHandle> kernels,
              std::vector<tt::tt_metal::CBHandle> circular_buffers = {});
@@ -48,34 +48,34 @@ class Workload {
     std::vector<tt::tt_metal::CBHandle> circular_buffers_;
 };
 
-/// Checks that the device has the cores of a program.
-/// @throws std::runtime_error with both grids if it has not.
+/// Checks that the device has the cores that a program needs.
+/// @throws std::runtime_error with both grids otherwise.
 void require_cores(const tt::tt_metal::distributed::MeshDevice& device, const std::string& program,
                    const tt::tt_metal::CoreRange& cores);
 
-/// Checks that a core's L1 has room for the circular buffers of a program.
-/// @throws std::runtime_error with both figures if they are too large.
+/// Checks that the circular buffers of a program fit into a core's L1.
+/// @throws std::runtime_error with both sizes otherwise.
 void require_l1(const tt::tt_metal::distributed::MeshDevice& device, const std::string& program,
                 std::uint64_t bytes);
 
-/// Gives each of the cores a circular buffer; none if it has no pages.
+/// Creates a circular buffer on each of the cores; none if it has no pages.
 void create_circular_buffer(tt::tt_metal::Program& program, const tt::tt_metal::CoreRange& cores,
                             std::uint8_t index, tt::DataFormat data_format, std::uint32_t pages,
                             std::uint32_t page_size);
 
-/// Gives each of the cores a circular buffer whose pages are those of its shard of a tensor in L1.
+/// Creates a circular buffer on each of the cores in the core's shard of an L1 tensor.
 tt::tt_metal::CBHandle create_circular_buffer_in(const DeviceTensor& tensor,
                                                  tt::tt_metal::Program& program,
                                                  const tt::tt_metal::CoreRange& cores,
                                                  std::uint8_t index, tt::DataFormat data_format,
                                                  std::uint32_t pages, std::uint32_t page_size);
 
-/// Lets a circular buffer lie in the shards of another tensor of the same kind.
+/// Moves a circular buffer to the shards of another tensor of the same layout.
 void move_circular_buffer(tt::tt_metal::Program& program, tt::tt_metal::CBHandle circular_buffer,
                           const DeviceTensor& tensor);
 
-/// The compile-time arguments that give a kernel's TensorAccessorArgs where the pages of tensors
-/// are, one tensor after the other.
+/// The compile-time arguments of a kernel's TensorAccessorArgs, one tensor after the
+/// other.
 std::vector<std::uint32_t> accessor_args(std::initializer_list<const DeviceTensor*> tensors);
 
 }  // namespace support

@@ -19,8 +19,8 @@ tt::tt_metal::CBDescriptor circular_buffer(const tt::tt_metal::CoreRange& cores,
 tt::tt_metal::SemaphoreDescriptor semaphore(const tt::tt_metal::CoreRange& cores, std::uint32_t id,
                                             std::uint32_t initial_value);
 
-/// The compile-time arguments that give a kernel's TensorAccessorArgs where the pages of tensors
-/// are, one tensor after the other.
+/// The compile-time arguments of a kernel's TensorAccessorArgs, one tensor after the
+/// other.
 std::vector<std::uint32_t> accessor_args(std::initializer_list<const ttnn::Tensor*> tensors);
 
 }  // namespace support

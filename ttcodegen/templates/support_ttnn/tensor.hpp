@@ -7,17 +7,17 @@
 
 namespace support {
 
-/// The tensors that functions of modules take and return.
+/// The tensor type of the modules' functions.
 using Tensor = tt::tt_metal::Tensor;
 
-/// A row-major tensor on the host (tiles for block floats) with the elements of `name`.npy of the
-/// data folder.
+/// A host tensor, row-major (tiled for block floats), with the elements of `name`.npy in the data
+/// folder.
 /// @throws std::runtime_error if the file cannot be read, or holds another shape, or elements that
 /// do not fit.
 ttnn::Tensor load_tensor(const std::string& name, const ttnn::Shape& shape,
                          tt::tt_metal::DataType data_type);
 
-/// The first element of a tensor of 32-bit integers. Waits for the device.
+/// Reads the first element of a tensor of 32-bit integers. Waits for the device.
 /// @throws std::runtime_error if it is negative or of another type.
 std::uint32_t read_index(const ttnn::Tensor& tensor);
 

@@ -33,7 +33,7 @@ using tt::tt_metal::TensorMemoryLayout;
 using tt::tt_metal::TensorSpec;
 using tt::tt_metal::distributed::MeshDevice;
 
-// Convolutions and pooling keep their halo tables there.
+// Convolutions and pools keep their halo tables there.
 constexpr std::size_t l1_small_bytes = 32 * 1024;
 
 template <typename T>
@@ -41,7 +41,7 @@ ttnn::Tensor tensor_of(const ArrayView& array, const TensorSpec& spec, MeshDevic
     const ElementType type = element_type(spec.data_type());
     const std::uint64_t count = element_count(array.shape);
     const bool aligned = reinterpret_cast<std::uintptr_t>(array.data) % alignof(T) == 0;
-    // Arrays of weights are large: nothing is copied that need not be converted.
+    // Weights are large: elements are copied only if they need conversion.
     if (count == 0 || (array.type == type && aligned)) {
         const ttsl::Span<const T> elements(static_cast<const T*>(array.data), count);
         return ttnn::Tensor::from_span(elements, spec, device);
@@ -127,7 +127,7 @@ std::string layout_text(DataType data_type, Layout layout, Memory memory) {
            (layout == Layout::TILE ? " in tiles " : " in rows ") + places[static_cast<int>(memory)];
 }
 
-/// A mesh of several devices; collectives between them need the fabric.
+/// Opens a mesh of several devices and the fabric that its collectives need.
 Device open_mesh(int device_id, const std::array<std::uint32_t, 2>& mesh,
                  std::size_t trace_region_bytes) {
     if (device_id != 0) {
@@ -142,17 +142,17 @@ Device open_mesh(int device_id, const std::array<std::uint32_t, 2>& mesh,
                     ttnn::distributed::close_mesh_device(device);
                     tt::tt_fabric::SetFabricConfig(tt::tt_fabric::FabricConfig::DISABLED);
                 } catch (const std::exception&) {
-                    // Nothing can be done about it: the results have been read.
+                    // A destructor cannot report it, and the results have been read already.
                 }
             }};
 }
 
-/// What the first device has of a tensor of a mesh; the tensor itself of a single device.
+/// The first device's shard of a mesh tensor; the tensor itself of a single device.
 ttnn::Tensor on_first_device(const ttnn::Tensor& tensor) {
     return ttnn::distributed::get_device_tensors(tensor).front();
 }
 
-/// A tensor on the device in another data type; as tiles, in which all of them convert.
+/// Typecasts a tensor on the device; in tile layout, which supports all conversions.
 ttnn::Tensor with_data_type(const ttnn::Tensor& tensor, DataType data_type) {
     if (tensor.dtype() == data_type) {
         return tensor;
@@ -216,7 +216,7 @@ ttnn::Tensor to_layout(const ttnn::Tensor& tensor, const TensorDescription& desc
         result = result.to_device(&device, memory_config_of(description));
     }
     if (description.memory == Memory::host && memory_of(result) != Memory::host) {
-        // Data types are converted where that is fast.
+        // Typecasts where that is fastest: on the device.
         result = with_data_type(result, description.data_type).cpu();
     }
     if (memory_of(result) == Memory::host) {
@@ -265,12 +265,12 @@ Device open_device(int device_id, const std::array<std::uint32_t, 2>& mesh,
     }
     const auto device =
         ttnn::device::open_mesh_device(device_id, l1_small_bytes, trace_region_bytes);
-    // Closed when its last owner goes away.
+    // Closed when its last owner is destroyed.
     return {device.get(), [device](auto*) {
                 try {
                     ttnn::device::close_device(*device);
                 } catch (const std::exception&) {
-                    // Nothing can be done about it: the results have been read.
+                    // A destructor cannot report it, and the results have been read already.
                 }
             }};
 }

@@ -29,7 +29,7 @@ ALWI void unary_bcast_uninit(std::uint32_t, TTCODEGEN_HERE) {
     prepare_fpu(fpu_mode(FpuOperation::None), "unary_bcast_uninit", here);
 }
 
-/// Only what changed between the two is set up: with the same buffers twice, unpacking and math.
+/// Sets up only the state that differs; for the same buffers twice, unpacking and math.
 template <BroadcastType old_bcast_type, BroadcastType new_bcast_type>
 void reconfigure_unary_bcast(std::uint32_t old_icb, std::uint32_t new_icb, std::uint32_t old_ocb,
                              std::uint32_t new_ocb, TTCODEGEN_HERE) {
@@ -41,7 +41,7 @@ void reconfigure_unary_bcast(std::uint32_t old_icb, std::uint32_t new_icb, std::
                 here);
 }
 
-/// Sets everything up for an operation that repeats a column, a row or an element of its second
+/// Full initialisation for an operation that broadcasts a column, a row or an element of its second
 /// operand.
 template <EltwiseBinaryType tBcastOp, BroadcastType tBcastDim>
 void init_bcast(std::uint32_t icb0, std::uint32_t icb1, std::uint32_t ocb,

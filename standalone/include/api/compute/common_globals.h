@@ -5,7 +5,7 @@
 #include "hostdevcommon/kernel_structs.h"
 #include "ttcodegen/device/compute_calls.hpp"
 
-// One fiber plays the three processors of the compute engine, so code for each of them is kept.
+// One fiber runs all three processors of the compute engine, so code for each of them is kept.
 #define MATH(x) x
 #define PACK(x) x
 #define UNPACK(x) x
@@ -13,7 +13,7 @@
 // Kernels use these names without their namespace.
 using namespace ckernel;
 
-// What a ComputeConfig sets, for code that is chosen when the kernel is compiled.
+// Settings of the ComputeConfig, for code that is selected when the kernel is compiled.
 #ifndef TTCODEGEN_FP32_DEST_ACC_EN
 #define TTCODEGEN_FP32_DEST_ACC_EN false
 #endif

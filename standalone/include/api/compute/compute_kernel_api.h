@@ -43,11 +43,11 @@ TTCODEGEN_SFPU_UNARY_PAIR(sign);
 TTCODEGEN_SFPU_UNARY_PAIR(square);
 TTCODEGEN_SFPU_UNARY_PAIR(exp2);
 TTCODEGEN_SFPU_UNARY_PAIR(silu);
-/// Elements at even columns and the ones after them become the product with the imaginary
-/// unit.
+/// Multiplies complex numbers, whose parts are the elements at even columns and the next ones, by
+/// the imaginary unit.
 TTCODEGEN_SFPU_UNARY_PAIR(alt_complex_rotate90);
 
-// The parameters are the bits of floats, or integers where the name says so.
+// The parameters are the bits of floats, or integers for operations so named.
 TTCODEGEN_SFPU_UNARY_PAIR_1(power);
 /// The exponent is an unsigned integer.
 TTCODEGEN_SFPU_UNARY_PAIR_1(power_iterative);

@@ -44,7 +44,7 @@ ALWI void sub_tiles_init(std::uint32_t icb0, std::uint32_t icb1, bool acc_to_des
     binary_tiles_init<true, ELWSUB>(icb0, icb1, acc_to_dest, call_line, here);
 }
 
-/// The product is added to what the tile of DST holds since it was acquired.
+/// Accumulates the product in the tile of DST.
 ALWI void mul_tiles(std::uint32_t icb0, std::uint32_t icb1, std::uint32_t itile0,
                     std::uint32_t itile1, std::uint32_t idst, TTCODEGEN_HERE) {
     using namespace ttcodegen::device;

@@ -4,7 +4,7 @@
 
 namespace ckernel {
 
-/// The second operand is e^-x of the first, which the device computes apart.
+/// The second operand is e^-x of the first, which the device computes separately.
 TTCODEGEN_SFPU_BINARY_PAIR(logsigmoid);
 
 }  // namespace ckernel

@@ -13,7 +13,7 @@ ALWI void mask_tile(std::uint32_t idst_data, std::uint32_t idst2_mask,
                        {static_cast<std::uint32_t>(data_format)});
 }
 
-/// Makes the elements whose mask is 0 infinite. The mask is the tile after the data.
+/// Sets the elements whose mask is 0 to infinity. The mask is the tile after the data.
 ALWI void mask_posinf_tile(std::uint32_t idst_data, std::uint32_t idst2_mask, TTCODEGEN_HERE) {
     TTCODEGEN_SFPU_RUN(mask_posinf, {idst_data, idst2_mask, idst_data});
 }

@@ -22,7 +22,7 @@ ALWI void mm_block_init(std::uint32_t in0_cb_id, std::uint32_t in1_cb_id, std::u
                         const std::uint32_t transpose = 0, std::uint32_t ct_dim = 1,
                         std::uint32_t rt_dim = 1, std::uint32_t kt_dim = 1,
                         std::uint32_t call_line = __builtin_LINE(), TTCODEGEN_HERE) {
-    // The second operand of a product is in source A.
+    // In a matmul the second operand is in source A.
     ttcodegen::device::configure_formats(in1_cb_id, in0_cb_id, out_cb_id, "mm_block_init", here);
     mm_block_init_short(in0_cb_id, in1_cb_id, transpose, ct_dim, rt_dim, kt_dim, call_line, here);
 }
@@ -69,7 +69,7 @@ ALWI void mm_block_init_short_with_both_dt(std::uint32_t in0_cb_id, std::uint32_
     mm_block_init_short(in0_cb_id, in1_cb_id, transpose, ct_dim, rt_dim, kt_dim, 0, here);
 }
 
-/// The product is added to what the tile of DST holds since it was acquired.
+/// Accumulates the matmul of two tiles in the tile of DST.
 ALWI void matmul_tiles(std::uint32_t in0_cb_id, std::uint32_t in1_cb_id,
                        std::uint32_t in0_tile_index, std::uint32_t in1_tile_index,
                        std::uint32_t idst, TTCODEGEN_HERE) {
@@ -78,7 +78,7 @@ ALWI void matmul_tiles(std::uint32_t in0_cb_id, std::uint32_t in1_cb_id,
                                  idst, 1, 1, 1, here);
 }
 
-/// `rt_dim` x `ct_dim` products of a column of tiles, `kt_dim` apart, and a row of tiles.
+/// Matmuls of a column of `rt_dim` tiles, `kt_dim` apart, and a row of `ct_dim` tiles.
 ALWI void matmul_block(std::uint32_t in0_cb_id, std::uint32_t in1_cb_id,
                        std::uint32_t in0_tile_index, std::uint32_t in1_tile_index,
                        std::uint32_t idst, const std::uint32_t, std::uint32_t ct_dim,

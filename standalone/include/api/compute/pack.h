@@ -32,7 +32,7 @@ ALWI void pack_reconfig_data_format(const std::uint32_t old_cb_id, const std::ui
     reconfigure_format(FormatRegister::Pack, old_cb_id, new_cb_id, here);
 }
 
-/// Whether packed values are added to what the circular buffer's pages hold.
+/// Enables accumulation of packed values in the pages of the circular buffer.
 ALWI void pack_reconfig_l1_acc(const std::uint32_t l1_acc_en, TTCODEGEN_HERE) {
     auto& processor = ttcodegen::device::current();
     compute_of(processor).pack_l1_accumulate(processor, l1_acc_en != 0, here);

@@ -22,7 +22,7 @@ ALWI void pack_untilize_init(std::uint32_t icb, std::uint32_t ocb,
     pack_untilize_dest_init<block_ct_dim, full_ct_dim>(ocb, 16, 4, call_line, here);
 }
 
-/// Writes tiles of DST next to each other as rows of the output's page.
+/// Packs adjacent tiles of DST as row-major rows of the output's page.
 template <std::uint32_t block_ct_dim = 8, std::uint32_t full_ct_dim = block_ct_dim,
           bool diagonal = false, bool narrow_row = false, std::uint32_t row_num_datums = 32,
           std::uint32_t tile_dst_ct_offset = 0, bool dense = false>

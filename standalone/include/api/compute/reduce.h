@@ -5,7 +5,7 @@
 
 namespace ckernel {
 
-/// Also makes packing keep only the results, until reduce_uninit.
+/// Also masks packing to the reduced values, until reduce_uninit.
 template <PoolType reduce_type, ReduceDim reduce_dim, bool enforce_fp32_accumulation = false>
 ALWI void reduce_init(std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t = __builtin_LINE(),
                       TTCODEGEN_HERE) {
@@ -22,7 +22,7 @@ ALWI void reduce_uninit(std::uint32_t = 0, TTCODEGEN_HERE) {
     compute_of(processor).reduce_mask(processor, false, Reduction::Row, here);
 }
 
-/// The first row of each face of the scaler tile multiplies what is reduced.
+/// The first row of each face of the scaler tile multiplies the operand.
 template <PoolType reduce_type, ReduceDim reduce_dim, bool enforce_fp32_accumulation = false>
 ALWI void reduce_tile(std::uint32_t icb, std::uint32_t icb_scaler, std::uint32_t itile,
                       std::uint32_t itile_scaler, std::uint32_t idst, TTCODEGEN_HERE) {

@@ -20,8 +20,8 @@ ALWI void reduce_block_max_row_init(TTCODEGEN_HERE) {
     reduce_block_max_row_init_runtime(block_ct_dim, respect_trigger, here);
 }
 
-/// The maxima of the rows of a block of tiles that follow each other. As many tiles as the
-/// initialisation named.
+/// Row maxima of a block of consecutive tiles, as many as the initialisation was
+/// given.
 ALWI void reduce_block_max_row_runtime(std::uint32_t icb, std::uint32_t icb_scaler,
                                        std::uint32_t row_start_index, std::uint32_t idst,
                                        bool = false, TTCODEGEN_HERE) {

@@ -6,7 +6,7 @@
 
 namespace ckernel {
 
-/// `transpose` exchanges the faces off the diagonal, `transpose_within_16x16_face` transposes each.
+/// `transpose` exchanges the off-diagonal faces, `transpose_within_16x16_face` transposes each.
 ALWI void copy_tile_to_dst_init_short(std::uint32_t, std::uint32_t transpose = 0,
                                       std::uint32_t transpose_within_16x16_face = false,
                                       std::uint32_t = __builtin_LINE(), TTCODEGEN_HERE) {

@@ -5,7 +5,7 @@
 
 namespace ckernel {
 
-/// `block` tiles next to each other are made of 32 rows of the input.
+/// Makes `block` adjacent tiles of 32 rows of the input.
 ALWI void tilize_init(std::uint32_t, std::uint32_t block, std::uint32_t,
                       std::uint32_t = __builtin_LINE(), TTCODEGEN_HERE) {
     using namespace ttcodegen::device;

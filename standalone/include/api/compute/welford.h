@@ -6,7 +6,7 @@
 
 namespace ttcodegen::device {
 
-/// The running means, then the running sums of squares, which become variances with a factor.
+/// Stores the running means, then the running sums of squares or, `scaled` by a factor, variances.
 inline void store_welford(SfpuOperation operation, std::uint32_t mean_tile, std::uint32_t group,
                           float factor, bool scaled, Location here) {
     for (const std::uint32_t which : {0U, 1U}) {
@@ -18,7 +18,7 @@ inline void store_welford(SfpuOperation operation, std::uint32_t mean_tile, std:
     }
 }
 
-/// 1 / (index + 1), from the kernel's table where it reaches so far.
+/// 1 / (index + 1), from the kernel's reciprocal table as far as it reaches.
 template <std::size_t size>
 float welford_reciprocal(std::uint32_t index, const std::array<std::uint32_t, size>& table) {
     return index < size ? __builtin_bit_cast(float, table.data()[index])
@@ -30,7 +30,7 @@ float welford_reciprocal(std::uint32_t index, const std::array<std::uint32_t, si
 namespace ckernel {
 
 TTCODEGEN_SFPU_INIT(welford_init, welford_update);
-/// Forgets the means and sums so far.
+/// Resets the running means and sums.
 TTCODEGEN_SFPU_INIT(welford_clear, welford_update);
 
 ALWI void welford_reinit(std::uint32_t cbid, std::uint32_t call_line = __builtin_LINE(),
@@ -41,8 +41,8 @@ ALWI void welford_reinit(std::uint32_t cbid, std::uint32_t call_line = __builtin
     prepare_fpu(fpu_mode(FpuOperation::Copy), "welford_reinit", here);
 }
 
-/// Takes each column's `num_rows` values from row `start_row` on as the samples from number
-/// `start_idx` on.
+/// Adds `num_rows` values of each column, starting at row `start_row`, as samples that are numbered
+/// from `start_idx`.
 template <std::uint32_t reciprocal_size>
 ALWI void welford_update_rows(std::uint32_t input_dst_idx, std::uint32_t start_idx,
                               std::uint32_t start_row, std::uint32_t num_rows,
@@ -84,7 +84,7 @@ ALWI void welford_restore_state(std::uint32_t mean_dst_idx, TTCODEGEN_HERE) {
     welford_restore_state(mean_dst_idx, 0, here);
 }
 
-/// Means and variances into the first rows of two tiles.
+/// Packs means and variances into the first rows of two tiles.
 template <std::size_t reciprocal_size>
 ALWI void welford_finalize_to_row(std::uint32_t mean_dst_idx, std::uint32_t scale_idx,
                                   const std::array<std::uint32_t, reciprocal_size>& reciprocal_lut,
@@ -94,7 +94,7 @@ ALWI void welford_finalize_to_row(std::uint32_t mean_dst_idx, std::uint32_t scal
                   welford_reciprocal(scale_idx, reciprocal_lut), true, here);
 }
 
-/// Means and variances as welford_save_state lays them out.
+/// Packs means and variances in the layout of welford_save_state.
 template <std::size_t reciprocal_size>
 ALWI void welford_finalize_to_face(std::uint32_t mean_dst_idx, std::uint32_t group_id,
                                    std::uint32_t scale_idx,

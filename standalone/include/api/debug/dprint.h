@@ -1,7 +1,7 @@
 #pragma once
 
-// As the build of kernels defines it on a card where TT_METAL_DPRINT_CORES is set; here output is
-// there in any build.
+// As the build of kernels defines it on hardware with TT_METAL_DPRINT_CORES set; here output is
+// available in any build.
 #ifndef DEBUG_PRINT_ENABLED
 #define DEBUG_PRINT_ENABLED
 #endif
@@ -40,8 +40,8 @@ struct U32 {
     constexpr U32(std::uint32_t value) : val(value) {}
 };
 
-/// Collects one line of output and prints it, with the core and the processor, at ENDL or when it
-/// goes. Only with TT_METAL_DPRINT_CORES set, as on the card.
+/// Collects one line of output and prints it, with the core and the processor, at ENDL or on
+/// destruction. Only with TT_METAL_DPRINT_CORES set, as on hardware.
 class DebugPrinter {
   public:
     DebugPrinter() = default;

@@ -1,4 +1,4 @@
 #pragma once
 
-// The card writes these for a debugger to see; diagnostics here name source lines instead.
+// On hardware these are read by a debugger; diagnostics here name source lines instead.
 #define WAYPOINT(text)

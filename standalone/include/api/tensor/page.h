@@ -4,7 +4,7 @@
 
 namespace tensor_accessor {
 
-/// A page that an accessor was asked to go through.
+/// A page in an iteration over the pages of an accessor.
 class Page {
   public:
     Page(std::uint64_t noc_addr, std::uint32_t page_id) : noc_addr_(noc_addr), page_id_(page_id) {}
@@ -16,7 +16,7 @@ class Page {
     std::uint32_t page_id_;
 };
 
-/// The pages from one to before another, for range-based loops.
+/// The pages of a half-open interval, for range-based loops.
 template <typename Accessor>
 class Pages {
   public:

@@ -8,13 +8,13 @@
 
 namespace tensor_accessor {
 
-/// Pages dealt out to the banks one by one.
+/// Pages interleaved over the banks.
 template <bool IsDram>
 struct InterleavedSpec {
     static constexpr bool is_dram = IsDram;
 };
 
-/// Shards assigned to the banks in turn, each with its pages one after another.
+/// Shards assigned to the banks round-robin, each with contiguous pages.
 template <bool IsDram>
 class DistributionSpec {
   public:
@@ -53,7 +53,7 @@ class DistributionSpec {
     const auto& shard_grid_strides() const { return shard_grid_strides_; }
     std::uint32_t tensor_volume() const { return tensor_volume_; }
     std::uint32_t shard_volume() const { return shard_volume_; }
-    /// 8 bits of x above 8 bits of y.
+    /// Packed coordinates: 8 bits of x above 8 bits of y.
     std::uint32_t bank_coordinates(std::uint32_t bank) const {
         return coordinates_[bank / 2] >> (bank % 2 == 0 ? 0 : 16) & 0xffff;
     }
@@ -95,7 +95,7 @@ using SpecOf = std::conditional_t<Args::is_sharded, DistributionSpec<Args::is_dr
 
 }  // namespace tensor_accessor
 
-/// Turns pages of a tensor into NoC addresses, however the tensor is distributed.
+/// Maps pages of a tensor to NoC addresses, for interleaved and sharded tensors.
 template <typename DSpecT>
 struct TensorAccessor {
     using DSpec = DSpecT;
@@ -126,7 +126,7 @@ struct TensorAccessor {
         return address(shard, page, offset, noc, here);
     }
 
-    /// The page at coordinates, in pages.
+    /// The page at these page coordinates.
     template <typename Coordinates>
         requires requires(const Coordinates& at) { at[0]; }
     std::uint64_t get_noc_addr(const Coordinates& page_coord, std::uint32_t offset = 0,
@@ -206,7 +206,7 @@ struct TensorAccessor<tensor_accessor::InterleavedSpec<IsDram>>
               {.bank_base_address = static_cast<std::uint32_t>(bank_base_address_in),
                .page_size = page_size_in}) {}
 
-    /// What a transfer of a page moves: as much as the accessor was made for.
+    /// The size of a page transfer: the page size that the accessor was constructed with.
     std::uint32_t get_aligned_page_size() const { return this->page_size; }
 
     tensor_accessor::Pages<TensorAccessor> pages(std::uint32_t start_page_id,

@@ -14,11 +14,11 @@ constexpr std::uint32_t MAX_RANK = 8;
 
 }  // namespace tensor_accessor
 
-/// The offset of the arguments of an accessor, which the host appended with its TensorAccessorArgs.
+/// The offset of the arguments that the host's TensorAccessorArgs appended for an accessor.
 ///
-/// After the configuration and the aligned page size come, each at compile time or at run time:
-/// rank, number of banks, shape of the tensor, shape of a shard (both in pages), coordinates of the
-/// banks (two in a word).
+/// The configuration and the aligned page size are followed, each at compile time or run time, by
+/// rank, number of banks, shape of the tensor and of a shard (both in pages), and coordinates of
+/// the banks (two per word).
 template <std::size_t CTA_OFFSET, std::size_t CRTA_OFFSET = tensor_accessor::UNKNOWN>
 struct TensorAccessorArgs {
     static constexpr auto args_config = tensor_accessor::ArgsConfig(

@@ -6,7 +6,7 @@
 
 namespace tensor_accessor {
 
-/// What the arguments of a TensorAccessor say, and which of them come at run time.
+/// Flags of a TensorAccessor's arguments: kind of memory, and which of them are passed at run time.
 enum class ArgConfig : std::uint8_t {
     None = 0,
     Sharded = 1 << 0,

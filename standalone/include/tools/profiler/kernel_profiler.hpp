@@ -1,5 +1,5 @@
-/// The macros of the device profiler with which kernels name parts of themselves. There is no
-/// clock: the report of the emulated device says what was counted when a zone began and ended.
+/// The macros of the device profiler that name zones of a kernel. There is no clock: the report of
+/// the emulated device has the counters at the begin and end of each zone.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace ttcodegen::device {
 
-/// A zone that lasts as long as the scope that it is declared in.
+/// A zone that ends with its enclosing scope.
 class Zone {
   public:
     explicit Zone(const char* name, Location here = Location::current()) {

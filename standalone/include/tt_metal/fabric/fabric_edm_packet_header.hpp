@@ -1,4 +1,4 @@
-/// The header of a packet that goes over ethernet links: how far, and what to do there.
+/// The header of a fabric packet: its route and its command at the destination.
 #pragma once
 
 #include <cstddef>
@@ -20,15 +20,15 @@ struct NocUnicastAtomicIncCommandHeader {
     bool flush;
 };
 
-/// The header before the payload where packets go along a line.
+/// The header that precedes the payload on a line of devices.
 class alignas(16) LowLatencyPacketHeader {
   public:
-    /// For the device that many links away.
+    /// Routes the packet to the device that many links away.
     volatile LowLatencyPacketHeader* to_chip_unicast(std::uint8_t distance_in_hops) volatile {
         hops_ = distance_in_hops;
         return this;
     }
-    /// Its payload is written to an address of the device; `payload_size_bytes` of it.
+    /// Writes the payload of `payload_size_bytes` to an address of the device.
     volatile LowLatencyPacketHeader* to_noc_unicast_write(
         const NocUnicastCommandHeader& noc_unicast_command_header,
         std::size_t payload_size_bytes) volatile {
@@ -37,7 +37,7 @@ class alignas(16) LowLatencyPacketHeader {
         increment_ = 0;
         return this;
     }
-    /// It has no payload: a word of the device grows.
+    /// Increments a word of the device; the packet has no payload.
     volatile LowLatencyPacketHeader* to_noc_unicast_atomic_inc(
         const NocUnicastAtomicIncCommandHeader& noc_unicast_atomic_inc_command_header) volatile {
         address_ = noc_unicast_atomic_inc_command_header.noc_address;

@@ -1,12 +1,12 @@
-/// Run-time arguments and coordinates, for kernels of all kinds.
+/// Runtime arguments and coordinates, for all kinds of kernels.
 #pragma once
 
 #include "ttcodegen/device/processor.hpp"
 
 namespace ttcodegen::device {
 
-/// The run-time argument `index` of the core, or of the kernel if `common`.
-/// @throws what `fail` throws, if there are not so many.
+/// Runtime argument `index` of the core or, if `common`, of the kernel.
+/// @throws the error of `fail`, if there are fewer arguments.
 inline const std::uint32_t* argument(int index, bool common, Location here) {
     Processor& processor = current();
     const std::uint32_t count = common ? processor.num_common_arguments : processor.num_arguments;

@@ -1,5 +1,5 @@
-/// How the headers of api/compute reach the backend: shorthands for calls through the table, and
-/// for the many functions of the vector engine that differ in nothing but their names.
+/// Macros for the headers of api/compute: calls through the backend's function table, and
+/// definitions of the vector engine functions that differ in name only.
 #pragma once
 
 #include <initializer_list>
@@ -9,7 +9,7 @@
 
 #define ALWI inline __attribute__((always_inline))
 
-/// The last parameter of each function of the kernel API: where it is called.
+/// The last parameter of each function of the kernel API: the location of the call.
 #define TTCODEGEN_HERE ::ttcodegen::device::Location here = ::ttcodegen::device::Location::current()
 
 namespace ttcodegen::device {
@@ -47,7 +47,7 @@ inline void prepare_fpu(const FpuMode& mode, const char* function, Location here
     compute_of(processor).prepare(processor, mode, parameters, parts, function, here);
 }
 
-/// What full initialisations begin with; `function` is the one that the kernel calls.
+/// The first step of full initialisations; `function` is the one that the kernel calls.
 inline void configure_formats(std::uint32_t source_a, std::uint32_t source_b, std::uint32_t output,
                               const char* function, Location here) {
     Processor& processor = current();
@@ -122,7 +122,7 @@ inline SfpuCall sfpu_call(std::initializer_list<std::uint32_t> tiles,
         TTCODEGEN_SFPU_RUN(operation, {idst0, idst1, odst},                          \
                            {static_cast<std::uint32_t>(data_format)});               \
     }
-/// A function of one tile with its initialisation, named as the operation.
+/// A function of one tile and its initialisation, both named after the operation.
 #define TTCODEGEN_SFPU_UNARY_PAIR(operation)              \
     TTCODEGEN_SFPU_INIT(operation##_tile_init, operation) \
     TTCODEGEN_SFPU_UNARY(operation##_tile, operation)

@@ -1,7 +1,7 @@
-/// What api/compute, the compute side of the kernel API, calls in the backend.
+/// The backend functions that api/compute, the compute side of the kernel API, calls.
 ///
 /// The headers of api/compute turn each call of tt-metal's API into one call through this table;
-/// tiles, registers and all checks are its implementation. See processor.hpp for how kernels run.
+/// tiles, registers and all checks are in its implementation. See processor.hpp for execution.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace ttcodegen::device {
 
-/// Means "no circular buffer" where an initialisation names one only sometimes.
+/// "No circular buffer", for optional arguments of initialisations.
 inline constexpr std::uint32_t kNoCircularBuffer = 0xffffffffU;
 
-/// What the unpackers and the matrix engine are set up for.
+/// The operation that the unpackers and the matrix engine are set up for.
 enum class FpuOperation : std::uint8_t {
     None,
     Copy,            ///< A tile of a circular buffer into DST.
@@ -39,7 +39,7 @@ enum class Pool : std::uint8_t { Sum, Average, Maximum, Minimum };
 /// Values as ckernel::ReduceDim.
 enum class Reduction : std::uint8_t { Row, Column, Scalar };
 
-/// The part of an initialisation that the operation after it has to agree with.
+/// The part of an initialisation that the following operation has to match.
 struct FpuMode {
     FpuOperation operation = FpuOperation::None;
     Broadcast broadcast = Broadcast::None;
@@ -50,7 +50,7 @@ struct FpuMode {
     bool operator==(const FpuMode&) const = default;
 };
 
-/// The part of an initialisation that the operation takes over.
+/// The parameters that the operation takes from its initialisation.
 struct FpuParameters {
     bool accumulate = false;  ///< Sums and differences are added to DST.
     bool transpose_faces = false;
@@ -59,13 +59,13 @@ struct FpuParameters {
     std::uint32_t block_rows = 1;
 };
 
-/// Which of the three processors an initialisation is for.
+/// The processors that an initialisation is for.
 struct FpuParts {
     bool unpack = true;
     bool math = true;
 };
 
-/// The registers that hold a data format.
+/// Registers that are configured with a data format.
 enum class FormatRegister : std::uint8_t { SourceA, SourceB, Pack };
 
 enum class SfpuOperation : std::uint16_t {
@@ -74,19 +74,19 @@ enum class SfpuOperation : std::uint16_t {
 #undef TTCODEGEN_SFPU_OPERATION
 };
 
-/// The tiles of DST and the numbers that an operation of the vector engine takes.
+/// The DST tiles and parameters of a vector engine operation.
 struct SfpuCall {
     std::uint32_t tiles[4] = {};  ///< As the API lists them; the result's is the last.
     std::uint32_t num_tiles = 0;
     std::uint32_t parameters[4] = {};  ///< Bits of floats or integers, as the operation says.
     std::uint32_t num_parameters = 0;
-    /// A ckernel::VectorMode: 1 works on the upper faces, 2 on the left ones, others on all.
+    /// A ckernel::VectorMode: 1 selects the upper faces, 2 the left ones, others all.
     std::uint32_t vector_mode = 4;
     std::uint32_t iterations = 8;  ///< Pairs of rows of each face; 8 is all of a face.
     const void* data = nullptr;    ///< A table that an operation reads, such as reciprocals.
 };
 
-/// The layout of packed tiles in the circular buffer where they do not follow each other as tiles.
+/// The layout of packed tiles in the circular buffer where they are not stored tile by tile.
 struct PackRows {
     std::uint32_t block_columns = 1;  ///< Tiles of DST next to each other.
     std::uint32_t full_columns = 1;   ///< Tiles in a row of the circular buffer's page.
@@ -106,8 +106,8 @@ struct ComputeFunctions {
     void (*wait)(Processor&, Location);
     void (*release)(Processor&, Location);
 
-    // Circular buffers. Only packing waits for reserved pages: on the device it is a processor of
-    // its own, and unpacking goes on in the meantime.
+    // Circular buffers. Only packing waits for reserved pages: on the device it runs on its own
+    // processor, concurrently with unpacking.
     void (*reserve_back)(Processor&, std::uint32_t cb, std::uint32_t pages, Location);
     void (*push_back)(Processor&, std::uint32_t cb, std::uint32_t pages, Location);
     /// The L1 address of a page that was waited for.
@@ -116,11 +116,11 @@ struct ComputeFunctions {
                                Location);
 
     // Data formats.
-    /// A full initialisation, `function`: sets the formats of the source registers and of packing,
-    /// where given, and gives DST and its semaphores back. Refused while DST is in use.
+    /// Full initialisation by `function`: sets the formats of the source registers and of packing,
+    /// where given, and resets DST and its semaphores. Refused while DST is in use.
     void (*configure)(Processor&, std::uint32_t source_a, std::uint32_t source_b,
                       std::uint32_t output, const char* function, Location);
-    /// Changes one format. With `old_cb` given, only if the formats of the two buffers differ.
+    /// Changes one format. If `old_cb` is given, only if the formats of the two buffers differ.
     void (*reconfigure)(Processor&, FormatRegister, std::uint32_t old_cb, std::uint32_t new_cb,
                         Location);
 
@@ -131,23 +131,23 @@ struct ComputeFunctions {
     void (*copy)(Processor&, const FpuMode&, std::uint32_t cb, std::uint32_t tile,
                  std::uint32_t destination, Location);
     void (*transpose_destination)(Processor&, std::uint32_t destination, Location);
-    /// `row` is the one that is repeated where the mode repeats a row.
+    /// `row` is the row that is broadcast by row broadcast modes.
     void (*binary)(Processor&, const FpuMode&, std::uint32_t cb_a, std::uint32_t cb_b,
                    std::uint32_t tile_a, std::uint32_t tile_b, std::uint32_t destination,
                    std::uint32_t row, Location);
     void (*binary_reuse)(Processor&, const FpuMode&, std::uint32_t cb, std::uint32_t tile,
                          std::uint32_t destination, Location);
-    /// A block of `rows` x `columns` products, the first operand's rows `inner` tiles apart.
+    /// Matmul of a block of `rows` x `columns` tiles; rows of the first operand are `inner` apart.
     void (*matmul)(Processor&, std::uint32_t cb_0, std::uint32_t cb_1, std::uint32_t tile_0,
                    std::uint32_t tile_1, std::uint32_t destination, std::uint32_t columns,
                    std::uint32_t rows, std::uint32_t inner, Location);
     void (*reduce)(Processor&, const FpuMode&, std::uint32_t cb, std::uint32_t cb_scaler,
                    std::uint32_t tile, std::uint32_t tile_scaler, std::uint32_t destination,
                    Location);
-    /// The row maxima of as many tiles that follow each other as the initialisation named.
+    /// Row maxima of consecutive tiles, as many as the initialisation was given.
     void (*reduce_block_max_row)(Processor&, std::uint32_t cb, std::uint32_t cb_scaler,
                                  std::uint32_t tile, std::uint32_t destination, Location);
-    /// What packing keeps of a tile: the result of a reduction, or all.
+    /// Masks packing to the result of a reduction, or resets the mask.
     void (*reduce_mask)(Processor&, bool on, Reduction, Location);
 
     // The vector engine.
@@ -160,21 +160,21 @@ struct ComputeFunctions {
                  std::uint32_t tile, Location);
     void (*pack_l1_accumulate)(Processor&, bool on, Location);
     void (*pack_relu)(Processor&, std::uint32_t config, Location);
-    /// Whether packing is set to rows instead of tiles, and how many rows.
+    /// Switches packing between `rows` rows and tiles.
     void (*pack_rows_mode)(Processor&, bool on, std::uint32_t rows, Location);
     void (*pack_rows)(Processor&, std::uint32_t destination, std::uint32_t cb, std::uint32_t page,
                       Location);
     void (*pack_untilize_mode)(Processor&, bool on, Location);
     void (*pack_untilize)(Processor&, std::uint32_t cb, const PackRows&, Location);
 
-    // Layouts. One call copies a row of tiles from buffer to buffer through DST.
+    // Layout conversions. One call copies a row of tiles from buffer to buffer through DST.
     void (*tilize)(Processor&, std::uint32_t cb, std::uint32_t columns, std::uint32_t output,
                    std::uint32_t input_tile, std::uint32_t output_tile, Location);
     void (*untilize)(Processor&, std::uint32_t cb, std::uint32_t columns, std::uint32_t output,
                      Location);
 };
 
-/// The table of the processor that runs the caller; `processor` is it.
+/// The table of `processor`, which runs the caller.
 inline const ComputeFunctions& compute_of(const Processor& processor) {
     return *processor.compute_functions;
 }

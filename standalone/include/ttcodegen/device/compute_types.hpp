@@ -5,12 +5,12 @@
 
 #include "tt-metalium/tt_backend_api_types.hpp"
 
-/// Device code names the formats of circular buffers without a namespace.
+/// Device code uses the formats of circular buffers without a namespace.
 using DataFormat = tt::DataFormat;
 
 namespace ckernel {
 
-/// Which faces of a tile an operation of the vector engine works on: the upper, the left, all.
+/// The faces of a tile that a vector engine operation applies to: the upper, the left, all.
 enum VectorMode { None = 0, R = 1, C = 2, RC = 4, RC_custom = 6, Invalid = 0xFF };
 
 enum ReduceDim { REDUCE_ROW, REDUCE_COL, REDUCE_SCALAR };

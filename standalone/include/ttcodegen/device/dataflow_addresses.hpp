@@ -1,4 +1,4 @@
-/// NoC addresses, and the generators of addresses of interleaved buffers.
+/// NoC addresses, and address generators of interleaved buffers.
 #pragma once
 
 #include <type_traits>
@@ -26,7 +26,7 @@ FORCE_INLINE std::uint64_t get_noc_addr(std::uint32_t addr, std::uint8_t noc = n
     return NOC_XY_ADDR(my_x[noc], my_y[noc], addr);
 }
 
-/// The corners that NoC 0 takes first have the smaller coordinates; NoC 1 takes the larger first.
+/// On NoC 0 the first corner has the smaller coordinates, on NoC 1 the larger ones.
 FORCE_INLINE std::uint64_t get_noc_multicast_addr(std::uint32_t noc_x_start,
                                                   std::uint32_t noc_y_start,
                                                   std::uint32_t noc_x_end, std::uint32_t noc_y_end,
@@ -39,7 +39,7 @@ FORCE_INLINE std::uint64_t get_noc_addr_helper(std::uint32_t noc_xy, std::uint32
     return (std::uint64_t{noc_xy} << NOC_ADDR_LOCAL_BITS) | addr;
 }
 
-/// An address in a bank, counted from its beginning.
+/// An offset in a bank as a NoC address.
 template <bool DRAM>
 std::uint64_t get_noc_addr_from_bank_id(std::uint32_t bank_id, std::uint32_t bank_address_offset,
                                         std::uint8_t noc = noc_index, TTCODEGEN_HERE) {
@@ -70,7 +70,7 @@ constexpr std::uint32_t get_bank_index(std::uint32_t id, std::uint32_t bank_offs
     return id - bank_offset_index * num_banks<DRAM>();
 }
 
-/// Pages are dealt out to the banks one by one.
+/// Pages are interleaved over the banks.
 template <bool DRAM>
 std::uint64_t page_address(std::uint32_t id, std::uint32_t aligned_page_size,
                            std::uint32_t bank_base_address, std::uint32_t offset, std::uint8_t noc,
@@ -130,7 +130,7 @@ struct InterleavedPow2AddrGen {
 template <bool DRAM>
 struct InterleavedPow2AddrGenFast : InterleavedPow2AddrGen<DRAM> {};
 
-/// Bytes of `index` tiles of `tile_hw` elements in a format.
+/// The size in bytes of `index` tiles of `tile_hw` elements in a format.
 template <std::uint32_t tile_hw = 1024>
 constexpr std::uint32_t MUL_WITH_TILE_SIZE(std::uint32_t format, std::uint32_t index) {
     constexpr std::uint32_t kExponents = tile_hw / 16 < 16 ? 16 : tile_hw / 16;
@@ -192,7 +192,7 @@ namespace ttcodegen::device {
 template <typename T>
 concept AddressGenerator = requires(const T& generator) { generator.get_noc_addr(0U, 0U); };
 
-/// Bytes of a page, aligned where the generator knows of an alignment.
+/// The size of a page in bytes, aligned if the generator specifies an alignment.
 template <AddressGenerator T>
 std::uint32_t page_bytes(const T& generator) {
     if constexpr (requires { generator.get_aligned_page_size(); }) {

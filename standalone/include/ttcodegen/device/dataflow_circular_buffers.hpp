@@ -1,11 +1,11 @@
-/// Circular buffers, as data movement kernels use them.
+/// The circular buffer API of data movement kernels.
 #pragma once
 
 #include "ttcodegen/device/dataflow_types.hpp"
 
 namespace ttcodegen::device {
 
-/// @throws what `fail` throws, if the core has no such circular buffer.
+/// @throws the error of `fail`, if the core has no such circular buffer.
 inline const CircularBuffer& circular_buffer(Processor& processor, std::uint32_t cb,
                                              Location here) {
     if (cb >= processor.num_circular_buffers || processor.circular_buffers[cb].pages == nullptr) {
@@ -45,7 +45,7 @@ FORCE_INLINE void cb_pop_front(std::int32_t operand, std::int32_t num_pages, TTC
                                       static_cast<std::uint32_t>(num_pages), here);
 }
 
-/// Whether so many pages are free. Lets others run, since kernels ask again and again.
+/// Returns whether so many pages are free. Yields to other processors, since kernels poll it.
 inline bool cb_pages_reservable_at_back(std::int32_t operand, std::int32_t num_pages,
                                         TTCODEGEN_HERE) {
     auto& processor = ttcodegen::device::current();
@@ -72,14 +72,14 @@ inline std::uint32_t get_write_ptr(std::uint32_t operand, TTCODEGEN_HERE) {
     return ttcodegen::device::address_in(buffer, processor.views[operand].write_offset);
 }
 
-/// The address of the first waited page.
+/// The address of the first page that was waited for.
 inline std::uint32_t get_read_ptr(std::uint32_t operand, TTCODEGEN_HERE) {
     auto& processor = ttcodegen::device::current();
     const auto& buffer = ttcodegen::device::circular_buffer(processor, operand, here);
     return ttcodegen::device::address_in(buffer, processor.views[operand].read_offset);
 }
 
-/// What a processor knows of a circular buffer; bytes.
+/// A processor's state of a circular buffer, in bytes.
 struct LocalCBInterface {
     std::uint32_t fifo_size;
     std::uint32_t fifo_limit;
@@ -89,7 +89,7 @@ struct LocalCBInterface {
     std::uint32_t fifo_wr_ptr;
 };
 
-/// A copy: the pointers move with cb_push_back and cb_pop_front only.
+/// A copy: only cb_push_back and cb_pop_front move the pointers.
 inline LocalCBInterface get_local_cb_interface(std::uint32_t cb_id, TTCODEGEN_HERE) {
     auto& processor = ttcodegen::device::current();
     const auto& buffer = ttcodegen::device::circular_buffer(processor, cb_id, here);
@@ -101,7 +101,7 @@ inline LocalCBInterface get_local_cb_interface(std::uint32_t cb_id, TTCODEGEN_HE
             get_write_ptr(cb_id, here)};
 }
 
-/// Bytes of a tile in the format of a circular buffer.
+/// The size in bytes of a tile in the format of a circular buffer.
 constexpr std::int32_t get_tile_size(std::int32_t operand) {
     return static_cast<std::int32_t>(unpack_tile_size[operand]);
 }

@@ -86,7 +86,7 @@ void noc_semaphore_inc_multicast(std::uint64_t addr, std::uint32_t incr, std::ui
                                                  here);
 }
 
-/// Writes a word that travels in the packet itself.
+/// Writes a word inline: it travels in the packet itself.
 template <InlineWriteDst dst_type = InlineWriteDst::DEFAULT, bool posted = false, bool flush = true>
 void noc_inline_dw_write(std::uint64_t addr, std::uint32_t val, std::uint8_t be = 0xF,
                          std::uint8_t noc = noc_index, std::uint8_t /*vc*/ = NOC_UNICAST_WRITE_VC,

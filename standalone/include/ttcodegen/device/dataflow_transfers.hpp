@@ -31,7 +31,7 @@ inline void start_multicast(std::uint32_t source, std::uint64_t destination, std
                                        with_source, noc, here);
 }
 
-/// A packet carries no more; longer transfers take the functions without "one_packet".
+/// The maximum size of a packet; longer transfers use the functions without "one_packet".
 inline void check_packet(std::uint32_t bytes, Location here) {
     if (bytes > NOC_MAX_BURST_SIZE) {
         Processor& processor = current();
@@ -41,7 +41,7 @@ inline void check_packet(std::uint32_t bytes, Location here) {
     }
 }
 
-/// An address given as 32 bits, with the coordinates that were set before.
+/// A 32-bit address, combined with the coordinates of the state that was set before.
 inline std::uint64_t with_local(std::uint64_t state, std::uint32_t local) {
     return (state & ~((std::uint64_t{1} << NOC_ADDR_LOCAL_BITS) - 1)) | local;
 }
@@ -246,7 +246,7 @@ inline void noc_async_write_barrier(std::uint8_t noc = noc_index, TTCODEGEN_HERE
     processor.functions->noc_write_barrier(processor, noc, false, here);
 }
 
-/// Waits until the writes have left: their sources may change from then on.
+/// Waits until the writes have left the core: afterwards their sources may be overwritten.
 inline void noc_async_writes_flushed(std::uint8_t noc = noc_index, TTCODEGEN_HERE) {
     noc_async_write_barrier(noc, here);
 }

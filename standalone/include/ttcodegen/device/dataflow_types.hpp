@@ -11,12 +11,12 @@
 #include "ttcodegen/device/arguments.hpp"
 #include "ttcodegen/device/processor.hpp"
 
-/// The last parameter of each function of the kernel API: where it is called.
+/// The last parameter of each function of the kernel API: the location of the call.
 #ifndef TTCODEGEN_HERE
 #define TTCODEGEN_HERE ::ttcodegen::device::Location here = ::ttcodegen::device::Location::current()
 #endif
 
-/// Device code names the formats of circular buffers without a namespace.
+/// Device code uses the formats of circular buffers without a namespace.
 using DataFormat = tt::DataFormat;
 
 enum class ProgrammableCoreType { TENSIX = 0, ACTIVE_ETH = 1, IDLE_ETH = 2, DRAM = 3, COUNT = 4 };
@@ -52,12 +52,12 @@ constexpr std::uint8_t noc_mode = NOC_MODE;
 #define TTCODEGEN_ZEROS_OFFSET 12928
 #endif
 
-/// Memory of each core that holds zeros.
+/// A region of each core's L1 that holds zeros.
 #define MEM_ZEROS_BASE \
     (::ttcodegen::device::l1_address(::ttcodegen::device::current(), TTCODEGEN_ZEROS_OFFSET))
 #define MEM_ZEROS_SIZE 512
 
-// Command buffers, which transfers may name, are of one kind here.
+// Command buffers, which transfers may select, are not distinguished here.
 constexpr std::uint8_t read_cmd_buf = 0;
 constexpr std::uint8_t write_cmd_buf = 1;
 constexpr std::uint8_t write_reg_cmd_buf = 2;
@@ -65,7 +65,7 @@ constexpr std::uint8_t write_at_cmd_buf = 3;
 
 namespace ttcodegen::device {
 
-/// The core's coordinates, which are virtual and so the same on both NoCs.
+/// The core's coordinates, which are virtual and therefore the same on both NoCs.
 struct CoreX {
     std::uint8_t operator[](unsigned) const { return current().noc_x; }
 };
@@ -78,7 +78,7 @@ struct CoreY {
 inline constexpr ttcodegen::device::CoreX my_x{};
 inline constexpr ttcodegen::device::CoreY my_y{};
 
-/// Blackhole caches L1; a loop that polls memory must call this, and lets others run by it.
+/// Blackhole caches L1, so loops that poll memory must call this; it yields to other processors.
 inline void invalidate_l1_cache(TTCODEGEN_HERE) {
     auto& processor = ttcodegen::device::current();
     processor.functions->yield(processor, here);

@@ -1,4 +1,4 @@
-/// The last line of each kernel: what the backend looks for in the shared object.
+/// The last include of each kernel: the entry point that the backend loads from the shared object.
 #pragma once
 
 #include "ttcodegen/device/kernel_stores.hpp"

@@ -1,8 +1,8 @@
-/// What a kernel's own stores go through, so that those beyond its memory are found.
+/// Instrumentation of a kernel's own stores, which detects those outside of its memory.
 ///
 /// The backend compiles kernels with -fsanitize=kernel-address: GCC and Clang make each store call
-/// one of the functions below, which replace the runtime of the kernel that the option is
-/// meant for. Stores to what is no L1, the stack mostly, are let through.
+/// one of the functions below, which replace the sanitizer's runtime. Stores outside of L1, mostly
+/// to the stack, are allowed.
 #pragma once
 
 #ifdef TTCODEGEN_CHECK_STORES
@@ -18,7 +18,7 @@
 namespace ttcodegen::device {
 
 TTCODEGEN_UNCHECKED inline Processor& storing_processor() {
-    // As current(), which is instrumented itself.
+    // Same as current(), which is itself instrumented.
     const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
     return **reinterpret_cast<Processor**>((frame | (kStackBytes - 1)) - (sizeof(Processor*) - 1));
 }
@@ -57,7 +57,7 @@ TTCODEGEN_UNCHECKED void __asan_storeN_noabort(std::uintptr_t address, std::size
 TTCODEGEN_UNCHECKED void __asan_loadN_noabort(std::uintptr_t, std::size_t) {}
 TTCODEGEN_UNCHECKED void __asan_handle_no_return() {}
 
-// Calls of these are left to the runtime, too.
+// These are left to the runtime as well.
 TTCODEGEN_UNCHECKED void* memcpy(void* to, const void* from, std::size_t bytes) noexcept {
     ttcodegen::device::check_store(reinterpret_cast<std::uintptr_t>(to), bytes);
     return ttcodegen::device::storing_processor().functions->move_memory(to, from, bytes);

@@ -1,11 +1,11 @@
-/// Initialisations of the low-level kernels that kernels call by themselves, with the names and
-/// parameters of tt-metal 0.70.1 (tt_metal/hw/ckernels/*/metal/llk_api). Those here set up one
-/// processor for one operation: short initialisations in two halves.
+/// Initialisations of low-level kernels (LLK) that compute kernels call directly, with the names
+/// and parameters of tt-metal 0.70.1 (tt_metal/hw/ckernels/*/metal/llk_api). Each sets up one
+/// processor for one operation: half of a short initialisation.
 #pragma once
 
 #include "api/compute/common_globals.h"
 
-/// The data format of a circular buffer's elements once they are unpacked, as a DataFormat.
+/// The unpacked data format of a circular buffer's elements, as a DataFormat.
 inline std::uint32_t get_operand_dst_format(const std::uint32_t operand) {
     const ttcodegen::device::Processor& processor = ttcodegen::device::current();
     const auto format = static_cast<DataFormat>(processor.circular_buffers[operand].data_format);
@@ -14,7 +14,7 @@ inline std::uint32_t get_operand_dst_format(const std::uint32_t operand) {
     return static_cast<std::uint32_t>(cut ? DataFormat::Tf32 : format);
 }
 
-/// Unpacking for a copy, transposed or with a row, column or element repeated.
+/// Sets up unpacking of a copy, optionally transposed or with a row, column or element broadcast.
 template <ckernel::BroadcastType type = ckernel::BroadcastType::NONE, bool acc_to_dest = false,
           ckernel::EltwiseBinaryReuseDestType reuse = ckernel::EltwiseBinaryReuseDestType::NONE,
           bool unpack_to_dest = false>
@@ -33,7 +33,7 @@ inline void llk_unpack_A_init(const std::uint32_t transpose_of_faces = 0,
                 {.unpack = true, .math = false});
 }
 
-/// Math for the same.
+/// Sets up math for the same.
 template <ckernel::DataCopyType source, bool fp32_dest_acc_en,
           ckernel::BroadcastType type = ckernel::BroadcastType::NONE>
 inline void llk_math_eltwise_unary_datacopy_init(const std::uint32_t = 0, TTCODEGEN_HERE) {

@@ -1,8 +1,8 @@
-/// The first line of each kernel: standard headers, which take most of the time of parsing and
-/// are compiled once for all kernels.
+/// The first include of each kernel: standard headers, which dominate the time of parsing and are
+/// precompiled once for all kernels.
 ///
-/// A kernel sees no more of the standard library than it does without this header: the prologue
-/// includes the same, and `<algorithm>` is there only for kernels that include it themselves.
+/// Kernels get no other names of the standard library than without it: the prologue includes the
+/// same headers, and `<algorithm>` is included only for kernels that include it themselves.
 #pragma once
 
 #include <array>

@@ -1,26 +1,26 @@
-/// What a device kernel, compiled natively at run time, and the device of the CPU backend agree on.
+/// The interface between natively compiled device kernels and the device of the CPU backend.
 ///
-/// A kernel runs as a fiber on a stack of its own, one fiber for each core and kind of processor.
-/// Headers of the kernel API (api/dataflow/..., api/compute/...) are thin: they find the processor
-/// that runs them with `current()`, and call what the backend compiled once through the tables of
-/// functions that hang on it. A kernel's shared object therefore has no undefined symbol of ours,
-/// so it can be loaded into an executable, a shared object or an interpreter alike.
+/// A kernel runs as a fiber on its own stack, one fiber for each core and kind of processor.
+/// Headers of the kernel API (api/dataflow/..., api/compute/...) are thin: they obtain their
+/// processor with `current()` and call the precompiled backend through its function tables. A
+/// kernel's shared object therefore has no undefined symbol of the backend, so it can be loaded
+/// into an executable, a shared object or an interpreter alike.
 ///
-/// Each function of the kernel API ends in a parameter `Location here = Location::current()`, which
-/// is how a diagnostic knows the line of the kernel. A failure is `fail(...)`: it throws, and the
+/// Each function of the kernel API ends in a parameter `Location here = Location::current()`, the
+/// source of the kernel lines in diagnostics. A failure is `fail(...)`: it throws, and the
 /// exception passes through the kernel, so nothing of the kernel API may be noexcept.
 ///
 /// A kernel is compiled as one unit: `#define`s of the program (KernelConfig::defines, the macros
 /// of compile-time arguments), kernel_prologue.hpp, the kernel's source, and an entry point that
 /// calls `kernel_main()`. Data movement kernels see COMPILE_FOR_BRISC or COMPILE_FOR_NCRISC;
 /// compute kernels see COMPILE_FOR_TRISC with TRISC_UNPACK, TRISC_MATH and TRISC_PACK all defined,
-/// since one fiber plays the three processors: unpacking, math and packing happen in the order of
+/// since one fiber runs the three processors: unpacking, math and packing happen in the order of
 /// the source.
 ///
-/// Addresses: the L1 of all cores is below 2 GiB in this process, in one arena. What the kernel
-/// API hands out as an L1 address (get_write_ptr, get_semaphore, ...) is the address in this
-/// process, as 32 bits, so that kernels may dereference it. What a kernel hands in may be that, or
-/// the plain offset in L1 that the host knows (Buffer::address()): `l1_pointer` takes both.
+/// Addresses: the L1 of all cores is below 2 GiB in this process, in one arena. L1 addresses that
+/// the kernel API returns (get_write_ptr, get_semaphore, ...) are addresses in this process, as 32
+/// bits, so that kernels may dereference them. Addresses that kernels pass may be these, or plain
+/// offsets in L1 as known to the host (Buffer::address()): `l1_pointer` accepts both.
 #pragma once
 
 #include <cstddef>
@@ -31,22 +31,22 @@ namespace ttcodegen::device {
 
 using Location = std::source_location;
 
-/// The most circular buffers a core of any architecture has; Wormhole has 32.
+/// The maximum number of circular buffers of a core; Wormhole has 32.
 inline constexpr std::uint32_t kMaxCircularBuffers = 64;
 
-/// Stacks of fibers are as large as they are aligned; `current()` depends on it.
+/// Stacks of fibers are aligned to their size; `current()` depends on it.
 inline constexpr std::size_t kStackBytes = std::size_t{1} << 18;
 
-/// Each core's part of the arena starts at a multiple of this.
+/// The alignment of each core's part of the arena.
 inline constexpr std::uint32_t kL1Window = std::uint32_t{1} << 21;
 
-/// Eight bytes of memory that nobody wrote since the program started (circular buffers) or since it
-/// was allocated (buffers). Copies over the NoC refuse it, and so do consumers of a tile.
+/// Marks eight bytes that were not written since the program started (circular buffers) or since
+/// the allocation (buffers). NoC copies and consumers of tiles reject it.
 inline constexpr std::uint64_t kNeverWritten = 0x7fa1'7fa3'7fa5'7fa7;
-/// Eight bytes that an asynchronous read will fill at the next barrier.
+/// Marks eight bytes that an asynchronous read will fill at the next barrier.
 inline constexpr std::uint64_t kInFlight = 0x7fb1'7fb3'7fb5'7fb7;
 
-/// The transaction of transfers that have none.
+/// The transaction id of transfers without one.
 inline constexpr std::uint32_t kNoTransaction = 0xffffffff;
 
 enum class ProcessorKind : std::uint8_t { DataMovement0, DataMovement1, Compute };
@@ -65,13 +65,13 @@ struct CircularBuffer {
     std::uint8_t num_faces = 4;
     bool borrowed = false;   ///< Its memory is an L1 buffer (set_globally_allocated_address).
     bool exclusive = false;  ///< No other circular buffer and no buffer shares its memory.
-    /// Pages pushed and popped since the program started, as the counters of the device.
+    /// Pages pushed and popped since the program started, like the counters of the device.
     std::uint32_t pages_received = 0;
     std::uint32_t pages_acked = 0;
 };
 
-/// What one processor knows of a circular buffer. The pointers are local, as on the device: the
-/// read pointer moves only where pages are popped, the write pointer only where they are pushed.
+/// One processor's state of a circular buffer. The pointers are local, as on the device: the read
+/// pointer moves only where pages are popped, the write pointer only where they are pushed.
 struct CircularBufferView {
     std::uint32_t read_offset = 0;   ///< Bytes from `CircularBuffer::pages`.
     std::uint32_t write_offset = 0;  ///< Bytes from `CircularBuffer::pages`.
@@ -86,11 +86,11 @@ struct ComputeSettings {
     bool dst_full_sync_en = false;
     bool bfp8_pack_precise = false;
     bool math_approx_mode = false;
-    /// For each circular buffer whether its f32 tiles go to DST unrounded (UnpackToDestFp32).
+    /// Flags by circular buffer: f32 tiles go to DST unrounded (UnpackToDestFp32).
     bool unpack_to_dest_fp32[kMaxCircularBuffers] = {};
 };
 
-/// What a processor did; summed over all processors for the report of a program.
+/// Activity of a processor; summed over all processors for the report of a program.
 struct Counters {
     std::uint64_t noc_read_bytes = 0;     ///< By asynchronous reads, from L1 and DRAM.
     std::uint64_t noc_written_bytes = 0;  ///< By asynchronous writes; once for each receiver.
@@ -104,7 +104,7 @@ struct Counters {
     std::uint64_t sfpu_tiles = 0;  ///< Results of the vector engine.
 };
 
-/// Where a kernel's pointers lead to L1; see kernel_stores.hpp.
+/// Bounds of the L1 that a kernel's pointers may refer to; see kernel_stores.hpp.
 struct StoreBounds {
     std::uintptr_t arena = 0;  ///< The L1 of all cores.
     std::size_t arena_bytes = 0;
@@ -114,7 +114,7 @@ struct StoreBounds {
 
 struct Processor;
 struct DeviceFunctions;
-/// The compute side's own table and state (DST, what pack and unpack are set to); defined in
+/// The compute side's function table and state (DST, unpack and pack settings); defined in
 /// ttcodegen/device/compute_functions.hpp and src/device/compute.
 struct ComputeFunctions;
 struct ComputeState;
@@ -149,7 +149,7 @@ struct Processor {
     CircularBuffer* circular_buffers = nullptr;  ///< Of the core, by index.
     CircularBufferView views[kMaxCircularBuffers];
 
-    /// What the functions that end in _set_state and _set_trid leave for the calls after them.
+    /// State that functions ending in _set_state and _set_trid set for the following calls.
     struct NocState {
         std::uint64_t read_address = 0;
         std::uint32_t read_bytes = 0;
@@ -167,7 +167,7 @@ struct Processor {
     void* run = nullptr;  ///< Of the backend only.
 };
 
-/// A packet for another device, as its header says.
+/// A packet for another device, with the fields of its header.
 struct FabricPacket {
     std::uint32_t next;  ///< The neighbour that it is sent to first.
     std::uint32_t hops;  ///< Links that it goes over.
@@ -179,7 +179,7 @@ struct FabricPacket {
     std::uint32_t increment;  ///< By how much the word at the address grows.
 };
 
-/// What the backend does for data movement and compute kernels alike.
+/// Backend functions that are common to data movement and compute kernels.
 ///
 /// Each function reports misuse with `fail`. Waiting functions suspend the fiber.
 struct DeviceFunctions {
@@ -191,25 +191,25 @@ struct DeviceFunctions {
     void (*cb_wait_front)(Processor&, std::uint32_t cb, std::uint32_t pages, Location);
     void (*cb_pop_front)(Processor&, std::uint32_t cb, std::uint32_t pages, Location);
 
-    /// The page `page` pages after the read pointer, for reading `bytes` from it.
-    /// Refused: pages not waited for, memory beyond the buffer's end, no such buffer, and bytes
-    /// that nobody wrote or a read has not brought yet.
+    /// The page `page` pages after the read pointer, for reading `bytes` from it. Refused: pages
+    /// not waited for, memory beyond the buffer's end, no such buffer, and bytes that were not
+    /// written or that a read has not completed yet.
     const std::byte* (*front_page)(Processor&, std::uint32_t cb, std::uint32_t page,
                                    std::uint32_t bytes, Location);
     /// The page `page` pages after the write pointer, for writing `bytes` to it.
     /// Refused: pages not reserved, memory beyond the buffer's end, no such buffer.
     std::byte* (*back_page)(Processor&, std::uint32_t cb, std::uint32_t page, std::uint32_t bytes,
                             Location);
-    /// Refuses memory that holds kNeverWritten or kInFlight; `what` names it in the message.
+    /// Refuses memory that contains kNeverWritten or kInFlight; `what` names it in the message.
     void (*check_written)(Processor&, const void* memory, std::size_t bytes, const char* what,
                           Location);
 
-    /// Lets the other processors run; for loops that poll memory.
+    /// Yields to the other processors; for loops that poll memory.
     void (*yield)(Processor&, Location);
     /// Waits until the 32-bit word at an L1 address is `value`, or at least `value`.
     void (*wait_word)(Processor&, std::uint32_t address, std::uint32_t value, bool at_least,
                       Location);
-    /// Stores a word in the core's own L1, for all of its processors to see.
+    /// Stores a word in the core's own L1, visible to all of its processors.
     void (*store_word)(Processor&, std::uint32_t address, std::uint32_t value, Location);
 
     void (*noc_read)(Processor&, std::uint64_t source, std::uint32_t destination,
@@ -228,50 +228,50 @@ struct DeviceFunctions {
                                     std::uint32_t receivers, std::uint8_t noc, bool posted,
                                     Location);
     void (*noc_read_barrier)(Processor&, std::uint8_t noc, Location);
-    /// Of writes that are acknowledged, or of posted ones.
+    /// Waits for acknowledged writes, or for posted ones.
     void (*noc_write_barrier)(Processor&, std::uint8_t noc, bool posted, Location);
     void (*noc_atomic_barrier)(Processor&, std::uint8_t noc, Location);
     void (*noc_read_barrier_transaction)(Processor&, std::uint8_t noc, std::uint32_t transaction,
                                          Location);
     void (*noc_write_barrier_transaction)(Processor&, std::uint8_t noc, std::uint32_t transaction,
                                           Location);
-    /// The NoC address of offset `offset` in a bank of DRAM, or of L1 (one bank a worker, row by
-    /// row).
+    /// The NoC address of an offset in a bank of DRAM, or of L1 (one bank per worker core, in
+    /// row-major order).
     std::uint64_t (*bank_address)(Processor&, bool dram, std::uint32_t bank, std::uint32_t offset,
                                   std::uint8_t noc, Location);
 
     /// Sends a packet over ethernet links.
-    /// Refused: no link or the end of the line on the way, and what noc_write refuses.
+    /// Refused: a missing link or the end of the line on the route, and the errors of noc_write.
     void (*fabric_send)(Processor&, const FabricPacket&, Location);
 
-    /// Refuses a store through a pointer to L1 that the program does not have on this core.
+    /// Refuses a store through a pointer to L1 outside of the program's memory on this core.
     void (*check_store)(Processor&, std::uintptr_t address, std::size_t bytes);
-    /// The memmove and memset of the C library: a kernel's own calls of them are checked first.
+    /// The memmove and memset of the C library: a kernel's own calls are checked first.
     void* (*move_memory)(void* to, const void* from, std::size_t bytes);
     void* (*fill_memory)(void* to, int value, std::size_t bytes);
 
     /// Prints for DPRINT; lines are prefixed with the core and the processor.
     void (*print)(Processor&, const char* text, std::size_t length);
 
-    /// A zone of the profiler begins, and the one that began last ends.
+    /// Begins a zone of the profiler; `end_zone` ends the one that began last.
     void (*begin_zone)(Processor&, const char* name, Location);
     void (*end_zone)(Processor&);
 };
 
-/// The processor that runs the caller. Found at the top of the fiber's stack, so it costs a load
-/// and is right on any thread.
+/// The processor that runs the caller. Stored at the top of the fiber's stack, so the lookup costs
+/// one load and is valid on any thread.
 inline Processor& current() {
     const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
     return **reinterpret_cast<Processor**>((frame | (kStackBytes - 1)) - (sizeof(Processor*) - 1));
 }
 
-/// The address of offset `offset` of the core's L1, as kernels hold it.
+/// The address of an offset in the core's L1, as kernels hold it.
 inline std::uint32_t l1_address(const Processor& processor, std::uint32_t offset) {
     return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(processor.l1)) + offset;
 }
 
-/// The memory at an L1 address of the core's own, given as address or as offset.
-/// @throws what `fail` throws, if `bytes` from there on are not in the core's L1.
+/// The memory at an L1 address of the core itself, given as address or as offset.
+/// @throws the error of `fail`, if the `bytes` from there are not all in the core's L1.
 inline std::byte* l1_pointer(Processor& processor, std::uint32_t address, std::size_t bytes,
                              Location here) {
     const auto base = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(processor.l1));

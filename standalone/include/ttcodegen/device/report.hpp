@@ -1,5 +1,5 @@
-/// What the emulated device did for a program. Ours, not tt-metal's: with the real library there is
-/// no such header, so programs include it only in tests.
+/// Report of the emulated device for a program. Specific to this backend: tt-metal has no such
+/// header, so programs include it only in tests.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ class Program;
 
 namespace ttcodegen::device {
 
-/// A part of a kernel that DeviceZoneScopedN names.
+/// A zone of a kernel, named by DeviceZoneScopedN.
 struct ZoneReport {
     std::string name;
     std::uint32_t line = 0;  ///< Of the kernel's source.
@@ -23,7 +23,7 @@ struct ZoneReport {
     Counters end;
 };
 
-/// What one core did for a kernel.
+/// Activity of one core for a kernel.
 struct CoreReport {
     std::uint32_t noc_x = 0;
     std::uint32_t noc_y = 0;
@@ -50,8 +50,8 @@ struct ProgramReport {
     std::vector<KernelReport> kernels;
 };
 
-/// The report of the program's last run; also written for all programs of the process to the file
-/// that the environment variable TTCODEGEN_DEVICE_REPORT names, as JSON.
+/// The report of the program's last run; also written as JSON, for all programs of the process, to
+/// the file that the environment variable TTCODEGEN_DEVICE_REPORT names.
 const ProgramReport& program_report(const tt::tt_metal::Program& program);
 
 }  // namespace ttcodegen::device

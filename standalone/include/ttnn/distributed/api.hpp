@@ -9,9 +9,9 @@
 
 namespace ttnn::distributed {
 
-/// A mesh of devices, each with memories of its own.
-/// @throws std::runtime_error for a mesh of more devices than the CPU backend has, or of more than
-/// two dimensions.
+/// Opens a mesh of devices with separate memories.
+/// @throws std::runtime_error for more devices than the CPU backend has, or for more than two
+/// dimensions.
 std::shared_ptr<MeshDevice> open_mesh_device(
     const MeshShape& mesh_shape, size_t l1_small_size, size_t trace_region_size,
     size_t num_command_queues, const tt::tt_metal::DispatchCoreConfig& dispatch_core_config,
@@ -21,10 +21,10 @@ std::shared_ptr<MeshDevice> open_mesh_device(
 
 void close_mesh_device(const std::shared_ptr<MeshDevice>& mesh_device);
 
-/// The tensors of the single devices; the tensor itself if there is one device.
+/// The tensors of the devices; the tensor itself for a single device.
 std::vector<Tensor> get_device_tensors(const Tensor& tensor);
 
-/// One tensor of parts on the host, which have the same shape, layout and data type.
+/// Combines host shards of the same shape, layout and data type into one tensor.
 Tensor from_host_shards(const std::vector<Tensor>& tensor_shards, const MeshShape& mesh_shape,
                         int shard_dim = 0);
 

@@ -9,28 +9,28 @@
 
 namespace tt::tt_metal::distributed {
 
-/// How a tensor is distributed over the devices of a mesh.
+/// The distribution of a tensor over the devices of a mesh.
 struct MeshMapperConfig {
-    /// All devices along a dimension of the mesh have the same.
+    /// All devices along a mesh dimension hold the same data.
     struct Replicate {
         bool operator==(const Replicate&) const = default;
     };
-    /// A dimension of the tensor is divided among the devices along a dimension of the mesh.
+    /// A dimension of the tensor is sharded along a mesh dimension.
     struct Shard {
         int dim = 0;
         bool operator==(const Shard&) const = default;
     };
     using Placement = std::variant<Replicate, Shard>;
 
-    /// For each dimension of the mesh.
+    /// One placement for each dimension of the mesh.
     ttsl::SmallVector<Placement> placements;
-    /// Another shape that the mesh is seen in: row by row, or its first devices if it fits.
+    /// A shape to reinterpret the mesh in, row-major, or a submesh at its origin if it fits.
     std::optional<MeshShape> mesh_shape_override = std::nullopt;
 };
 
-/// How the parts of a tensor on the devices of a mesh are put together.
+/// The composition of a tensor from the shards of the devices of a mesh.
 struct MeshComposerConfig {
-    /// For each dimension of the mesh the dimension of the tensor that is divided.
+    /// For each dimension of the mesh, the dimension of the tensor to concatenate along.
     ttsl::SmallVector<int> dims;
     /// As in `MeshMapperConfig`.
     std::optional<MeshShape> mesh_shape_override = std::nullopt;

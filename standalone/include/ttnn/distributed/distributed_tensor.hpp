@@ -14,7 +14,7 @@ namespace ttnn::distributed {
 using MeshMapperConfig = tt::tt_metal::distributed::MeshMapperConfig;
 using MeshComposerConfig = tt::tt_metal::distributed::MeshComposerConfig;
 
-/// Divides a tensor of the host among the devices of a mesh.
+/// Distributes a host tensor over the devices of a mesh.
 class TensorToMesh {
   public:
     ~TensorToMesh();
@@ -26,8 +26,8 @@ class TensorToMesh {
     /// @throws std::runtime_error if the config does not fit the mesh.
     static TensorToMesh create(const MeshDevice& mesh_device, const MeshMapperConfig& config);
 
-    /// The parts of the devices, on the host.
-    /// @throws std::runtime_error if the tensor does not divide so.
+    /// The shards of the devices, on the host.
+    /// @throws std::runtime_error if the tensor cannot be sharded as configured.
     Tensor operator()(const Tensor& tensor) const;
 
     const MeshMapperConfig& config() const;
@@ -41,11 +41,11 @@ class TensorToMesh {
 std::unique_ptr<TensorToMesh> create_mesh_mapper(MeshDevice& mesh_device,
                                                  const MeshMapperConfig& config);
 std::unique_ptr<TensorToMesh> replicate_tensor_to_mesh_mapper(MeshDevice& mesh_device);
-/// Divides along one axis of the mesh; without an axis among all of its devices.
+/// Shards along one axis of the mesh; without an axis, over all of its devices.
 std::unique_ptr<TensorToMesh> shard_tensor_to_mesh_mapper(
     MeshDevice& mesh_device, int dim, std::optional<int> cluster_axis = std::nullopt);
 
-/// Puts the parts that the devices of a mesh have of a tensor together.
+/// Composes a tensor from its shards on the devices of a mesh.
 class MeshToTensor {
   public:
     ~MeshToTensor();
@@ -70,13 +70,13 @@ std::unique_ptr<MeshToTensor> create_mesh_composer(MeshDevice& mesh_device,
                                                    const MeshComposerConfig& config);
 std::unique_ptr<MeshToTensor> concat_mesh_to_tensor_composer(MeshDevice& mesh_device, int dim);
 
-/// The parts of a tensor of the host, on the devices if there are any given.
+/// Distributes a host tensor; the shards are on the devices if any are given.
 Tensor distribute_tensor(
     const Tensor& tensor, const TensorToMesh& mapper,
     std::optional<std::reference_wrapper<MeshDevice>> mesh_device = std::nullopt,
     std::optional<ttnn::QueueId> cq_id = std::nullopt);
 
-/// The whole of a tensor of which the devices have parts, on the host.
+/// Composes a tensor from the shards of the devices, on the host.
 Tensor aggregate_tensor(const Tensor& tensor, const MeshToTensor& composer);
 
 }  // namespace ttnn::distributed

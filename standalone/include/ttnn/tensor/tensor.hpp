@@ -21,7 +21,7 @@ namespace distributed {
 class MeshDevice;
 }  // namespace distributed
 
-/// The backend's part of a tensor: specification, storage and data.
+/// The backend's state of a tensor: specification, storage and data.
 class TensorAttributes;
 
 /// A tensor on the host or on a device. Copies share the data.
@@ -39,9 +39,9 @@ class Tensor {
     Tensor& operator=(Tensor&& other) noexcept;
     ~Tensor();
 
-    /// A tensor of the row-major elements of `buffer`: on the host, or on `device` if there is one.
+    /// Creates a tensor from row-major elements of `buffer`: on the host, or on `device` if given.
     ///
-    /// Block floats take `T` = float; otherwise `T` is the element type of `spec`.
+    /// For block floats `T` is float; otherwise it is the element type of `spec`.
     /// @throws std::runtime_error if the number or the type of the elements does not fit `spec`.
     template <typename T>
     [[nodiscard]] static Tensor from_span(ttsl::Span<const T> buffer, const TensorSpec& spec,

@@ -7,7 +7,7 @@
 
 namespace tt::tt_metal {
 
-/// Host memory or a device's.
+/// Storage on the host or on a device.
 enum class StorageType {
     HOST = 0,
     DEVICE = 1,

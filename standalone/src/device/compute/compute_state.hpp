@@ -1,6 +1,6 @@
 #pragma once
 
-// The registers of a compute processor and what it is set to. Each part knows how to refuse misuse.
+// Registers and settings of a compute processor. Each part detects its own misuse.
 
 #include <bitset>
 #include <cstdint>
@@ -13,29 +13,29 @@
 
 namespace ttcodegen::device::compute {
 
-/// What is known of a tile of the destination register besides its words.
+/// The state of a destination register tile besides its words.
 struct TileNote {
     bool written = false;  ///< Since the register was acquired.
     Domain domain = Domain::Float;
     bool reduced = false;  ///< Holds the result of a reduction, in `reduction`'s places.
     Reduction reduction = Reduction::Row;
-    /// Packed, in the order of the source, before math gave the section away. On the device packing
-    /// starts only then, so it would see what math does to the tile in between.
+    /// Packed, in the order of the source, before math committed the section. On the device packing
+    /// starts only then, so it would see later writes of math to the tile.
     bool packed_early = false;
 };
 
 constexpr std::uint32_t kDestinationTiles = 16;
 
-/// What math works on between acquire and commit, and packing between wait and release.
+/// The part of DST that math uses between acquire and commit, and packing between wait and release.
 struct DestinationSection {
     Tile tiles[kDestinationTiles];
     TileNote notes[kDestinationTiles];
 };
 
-/// The destination register: sections that go round from math to packing.
+/// The destination register: sections that cycle from math to packing.
 ///
-/// Math may be sections ahead of packing: on the device they are processors of their own, and math
-/// waits where the register is full. Here it goes on, in a register that is larger.
+/// Math may be sections ahead of packing: on the device they run on separate processors, and math
+/// waits while the register is full. Here it continues, in a larger register.
 class Destination {
   public:
     void acquire(Processor& processor, Location here);
@@ -43,7 +43,7 @@ class Destination {
     void wait(Processor& processor, Location here);
     void release(Processor& processor, Location here);
 
-    /// Refuses a kernel that ends with the register in use; `begin` forgets an earlier kernel.
+    /// Refuses a kernel that ends with the register in use; `begin` resets earlier kernels' state.
     void end(Processor& processor);
     void begin();
 
@@ -51,22 +51,22 @@ class Destination {
     /// Refuses a full initialisation, `function`, while DST is in use.
     void check_idle(Processor& processor, const char* function, Location here) const;
 
-    /// A tile that math writes, named by `function` in messages.
-    /// Refused: a register that is not acquired, a tile that it does not have, and one that was
-    /// packed before it is finished.
+    /// A tile that math writes, for `function` in messages. Refused: a register that is not
+    /// acquired, a tile that it does not have, and one that was packed before it is
+    /// finished.
     Tile& math_tile(Processor& processor, std::uint32_t index, const char* function, Location here);
     TileNote& math_note(std::uint32_t index) { return sections_[math_].notes[index]; }
-    /// A tile that math reads. Refused besides: a tile that nothing was written to.
+    /// A tile that math reads. Also refused: a tile that was never written.
     Tile& written_math_tile(Processor& processor, std::uint32_t index, const char* function,
                             Location here);
 
     /// A tile that is packed. Refused: packing without waiting for math, a tile that the register
-    /// does not have, and one that nothing was written to.
+    /// does not have, and one that was never written.
     const Tile& packed_tile(Processor& processor, std::uint32_t index, const char* function,
                             Location here);
     const TileNote& packed_note(std::uint32_t index) const { return sections_[pack_].notes[index]; }
 
-    /// After a tile was computed: rounds floats where the register has 16 bits.
+    /// Completes a computed tile: rounds floats if the register has 16 bits.
     void finish(Processor& processor, std::uint32_t index, Domain domain);
 
   private:
@@ -87,7 +87,7 @@ class Destination {
     Location waited_at_;
 };
 
-/// How a part of the matrix engine was set up last.
+/// The last setup of a part of the matrix engine.
 struct FpuSetting {
     FpuMode mode;
     FpuParameters parameters;
@@ -95,17 +95,17 @@ struct FpuSetting {
     Location here;
 };
 
-/// A format that a register is set to, and where.
+/// The data format of a register, and the location of its setup.
 struct FormatSetting {
     std::optional<DataFormat> format;
     Location here;
 };
 
-/// What packing is set to besides the format.
+/// Settings of packing besides the format.
 struct PackSetting {
     bool mask = false;
     Reduction mask_reduction = Reduction::Row;
-    /// DST was given back since: what was reduced is packed, and the mask has to go.
+    /// DST was released since the reduction: its result is packed, and the mask must be reset.
     bool mask_is_old = false;
     bool l1_accumulate = false;
     std::uint32_t relu = 0;
@@ -114,7 +114,7 @@ struct PackSetting {
     Location set_at;
 };
 
-/// Pages that packing is to wait for before it writes to a circular buffer.
+/// Pages that packing waits for before it writes to a circular buffer.
 struct PendingReserve {
     std::uint32_t pages = 0;
     Location here;
@@ -143,13 +143,13 @@ struct ComputeState {
     compute::PackSetting pack;
     compute::SfpuState sfpu;
     compute::PendingReserve reserves[kMaxCircularBuffers];
-    /// The page after the write pointer that the next tile goes to.
+    /// Offset of the next packed tile from the write pointer, in pages.
     std::uint32_t next_page[kMaxCircularBuffers] = {};
-    /// Operands on their way through the source registers.
+    /// Operands in the source registers.
     compute::FloatTile source_a;
     compute::FloatTile source_b;
     compute::FloatTile scratch[2];
-    /// Operands of a block of matrix products.
+    /// Operands of a block of matmuls.
     compute::FloatTile block[compute::kDestinationTiles];
     compute::Tile packed;  ///< What packing makes of a tile before it writes it.
     compute::Tile moved;   ///< A tile that changes its layout or its address.

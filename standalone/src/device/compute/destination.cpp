@@ -1,4 +1,4 @@
-// The destination register: who may use it when, and what its tiles hold.
+// The destination register: ownership by math and packing, and the state of its tiles.
 
 #include <algorithm>
 #include <string>
@@ -18,8 +18,8 @@ std::uint32_t capacity_of(const ComputeSettings& settings) {
     return settings.fp32_dest_acc_en ? tiles / 2 : tiles;
 }
 
-/// What sets up the same operation and leaves DST and the data formats as they are.
-/// Which initialisations are full and which are short: tt_metal/hw/inc/api/compute of 0.70.1.
+/// The initialisation of the same operation that leaves DST and the data formats unchanged. Source
+/// of full and short ones: tt_metal/hw/inc/api/compute of 0.70.1.
 std::string short_initialisation(std::string_view full) {
     struct Row {
         std::string_view full;

@@ -1,6 +1,6 @@
 #pragma once
 
-// The implementation of ComputeFunctions, by the engine that they belong to.
+// The implementation of ComputeFunctions, by engine.
 
 #include "device/compute/operands.hpp"
 
@@ -9,7 +9,7 @@ namespace ttcodegen::device::compute {
 // matrix_engine.cpp
 void prepare(Processor& processor, const FpuMode& mode, const FpuParameters& parameters,
              FpuParts parts, const char* function, Location here);
-/// Refuses another operation while packing still keeps only the results of a reduction.
+/// Refuses another operation while packing is still masked for a reduction.
 void check_mask_gone(Processor& processor, const char* function, Location here);
 /// Refuses an operation that the matrix engine or the unpackers are not set up for.
 void check_prepared(Processor& processor, const FpuMode& mode, const char* function, Location here);
@@ -40,16 +40,16 @@ void sfpu(Processor& processor, SfpuOperation operation, const SfpuCall& call, L
 // packer.cpp
 void reserve_back(Processor& processor, std::uint32_t cb, std::uint32_t pages, Location here);
 void push_back(Processor& processor, std::uint32_t cb, std::uint32_t pages, Location here);
-/// Waits for the pages that the kernel waited for since it last packed to the buffer.
+/// Waits for the pages that the kernel reserved since it last packed to the buffer.
 void finish_reserve(Processor& processor, std::uint32_t cb);
 void pack(Processor& processor, std::uint32_t destination, std::uint32_t cb, bool out_of_order,
           std::uint32_t tile, Location here);
-/// Writes a tile, as packing does, to page `page` after the write pointer.
+/// Packs a tile to page `page` after the write pointer.
 void pack_to_page(Processor& processor, const Tile& tile, Domain domain, std::uint32_t cb,
                   std::uint32_t page, const char* function, Location here);
 void pack_rows(Processor& processor, std::uint32_t destination, std::uint32_t cb,
                std::uint32_t page, Location here);
-/// Refuses words of one kind for a buffer of the other.
+/// Refuses words of one domain in a buffer of the other.
 void check_domain(Processor& processor, Domain domain, std::uint32_t cb, const char* function,
                   Location here);
 

@@ -1,4 +1,4 @@
-// The table of the compute kernel API, and the registers' life from kernel to kernel.
+// The function table of the compute kernel API, and the registers' lifetime across kernels.
 
 #include <cstring>
 
@@ -15,16 +15,16 @@ FormatSetting& format_setting(Processor& processor, FormatRegister target) {
     return processor.compute_state->formats[static_cast<std::size_t>(target)];
 }
 
-/// A full initialisation takes DST back: math starts again at the first section of DST once the
-/// packer is done (`llk_math_pack_sync_init`), the packer at once (`llk_pack_dest_init`).
+/// A full initialisation resets DST: math starts at its first section once the packer is done
+/// (`llk_math_pack_sync_init`), the packer immediately (`llk_pack_dest_init`).
 void configure(Processor& processor, std::uint32_t source_a, std::uint32_t source_b,
                std::uint32_t output, const char* function, Location here) {
-    // With one section it starts where it was.
+    // With a single section the position is unchanged.
     if (!processor.compute_settings->dst_full_sync_en) {
         processor.compute_state->destination.check_idle(processor, function, here);
     }
     check_mask_gone(processor, function, here);
-    // The descriptors of tiles in the unpackers are written anew (`llk_unpack_hw_configure`).
+    // The unpackers' tile descriptors are rewritten (`llk_unpack_hw_configure`).
     processor.compute_state->unpack = {};
     format_setting(processor, FormatRegister::SourceA) = {format_of(processor, source_a), here};
     format_setting(processor, FormatRegister::SourceB) = {format_of(processor, source_b), here};
@@ -34,8 +34,8 @@ void configure(Processor& processor, std::uint32_t source_a, std::uint32_t sourc
     pack.untilize = false;
 }
 
-/// The variants that name the buffer before compare the formats of the two buffers, whatever the
-/// register is set to.
+/// Variants with an old buffer compare the formats of the two buffers, whatever format the register
+/// has.
 void reconfigure(Processor& processor, FormatRegister target, std::uint32_t old_cb,
                  std::uint32_t new_cb, Location here) {
     if (old_cb != kNoCircularBuffer &&

@@ -1,4 +1,4 @@
-/// What the compute side of the device gives to the side that runs programs.
+/// Interface of the compute side of the device to the program runner.
 #pragma once
 
 #include "ttcodegen/device/processor.hpp"
@@ -12,8 +12,8 @@ const ComputeFunctions* compute_functions();
 ComputeState* create_compute_state();
 void destroy_compute_state(ComputeState* state);
 
-/// Called on the fiber of a compute kernel before and after its main function: the first forgets
-/// what an earlier kernel left, the second refuses a kernel that ends with DST in use.
+/// Called on the fiber of a compute kernel before and after its main function: the first resets the
+/// state of an earlier kernel, the second refuses a kernel that ends with DST in use.
 void begin_compute_kernel(Processor& processor);
 void end_compute_kernel(Processor& processor);
 

@@ -1,5 +1,5 @@
-// Between tiles and rows: tilize and untilize, which copy from buffer to buffer, and packing of DST
-// as rows.
+// Layout conversions: tilize and untilize, which copy from buffer to buffer, and packing of DST as
+// rows.
 
 #include <algorithm>
 #include <vector>
@@ -10,7 +10,7 @@ namespace ttcodegen::device::compute {
 
 namespace {
 
-/// Between rows of 32 elements, `pitch` apart, and a tile.
+/// Gathers a tile from rows of 32 elements, `pitch` apart.
 void gather_tile(const std::uint32_t* rows, std::size_t pitch, Tile& tile) {
     for (std::size_t row = 0; row < kTileWidth; ++row) {
         for (std::size_t column = 0; column < kTileWidth; ++column) {
@@ -35,7 +35,7 @@ void check_free(Processor& processor, const char* function, Location here) {
     }
 }
 
-/// A format whose elements can be in rows.
+/// The format of a buffer with row-major elements; refuses formats that have no rows.
 DataFormat row_format(Processor& processor, std::uint32_t cb, const char* function, Location here) {
     const DataFormat format = format_of(tile_buffer(processor, cb, here));
     if (element_bytes(format) == 0) {
@@ -45,7 +45,7 @@ DataFormat row_format(Processor& processor, std::uint32_t cb, const char* functi
     return format;
 }
 
-/// Memory at the read pointer, over as many pages as it takes.
+/// Memory at the read pointer, checked for all pages that it spans.
 const std::byte* front_bytes(Processor& processor, std::uint32_t cb, std::size_t bytes,
                              const char* function, Location here) {
     const CircularBuffer& buffer = processor.circular_buffers[cb];
@@ -58,7 +58,7 @@ const std::byte* front_bytes(Processor& processor, std::uint32_t cb, std::size_t
                                            here);
 }
 
-/// Memory after the write pointer from page `page` on, over as many pages as it takes.
+/// Memory at page `page` after the write pointer, checked for all pages that it spans.
 std::byte* back_bytes(Processor& processor, std::uint32_t cb, std::uint32_t page, std::size_t bytes,
                       const char* function, Location here) {
     finish_reserve(processor, cb);

@@ -1,4 +1,4 @@
-// The matrix engine on tiles of circular buffers: copies, sums, differences, products of elements.
+// The matrix engine on tiles of circular buffers: copies, sums, differences, elementwise products.
 
 #include <algorithm>
 #include <string_view>
@@ -10,13 +10,13 @@ namespace ttcodegen::device::compute {
 
 namespace {
 
-/// What of a mode the unpackers have to be set up for.
+/// The part of a mode that the unpackers have to be set up for.
 FpuMode unpack_part(FpuMode mode) {
     switch (mode.operation) {
         case FpuOperation::Add:
         case FpuOperation::Subtract:
         case FpuOperation::Multiply:
-            // The operation itself does not matter; one tile or two do.
+            // Only the number of operands matters, not the operation.
             mode.operation = FpuOperation::Add;
             return mode;
         default:
@@ -24,13 +24,13 @@ FpuMode unpack_part(FpuMode mode) {
     }
 }
 
-/// What of a mode math has to be set up for.
+/// The part of a mode that math has to be set up for.
 FpuMode math_part(FpuMode mode) {
     switch (mode.operation) {
         case FpuOperation::Transpose:
         case FpuOperation::Tilize:
         case FpuOperation::Untilize:
-            // Unpacking does the work: math copies.
+            // The unpackers do the conversion: math copies.
             return FpuMode{.operation = FpuOperation::Copy};
         default:
             return mode;
@@ -62,7 +62,7 @@ const char* operation_name(FpuOperation operation) {
     }
 }
 
-/// The initialisation that a mode needs, as a kernel's author knows it.
+/// The initialisation that a mode requires, for messages.
 std::string initialisation_of(const FpuMode& mode) {
     switch (mode.operation) {
         case FpuOperation::Copy:
@@ -112,8 +112,8 @@ std::string initialisation_of(const FpuMode& mode) {
            needed.c_str());
 }
 
-/// What gives the unpackers back after an operation that changes how they walk over a tile; null
-/// after the others, whose initialisations write all that they change.
+/// The function that resets the unpackers after an operation that changes their access pattern;
+/// null for operations whose initialisations set all that they change.
 const char* undoing(FpuOperation operation) {
     switch (operation) {
         case FpuOperation::Tilize:
@@ -127,8 +127,8 @@ const char* undoing(FpuOperation operation) {
     }
 }
 
-/// Refuses the initialisation of another operation while the unpackers are set up for one that has
-/// to be undone.
+/// Refuses the initialisation of another operation while the unpackers need a
+/// reset.
 void check_undone(Processor& processor, const FpuMode& mode, FpuParts parts, const char* function,
                   Location here) {
     const FpuSetting& unpack = processor.compute_state->unpack;
@@ -167,7 +167,7 @@ const char* binary_name(const FpuMode& mode) {
     }
 }
 
-/// The product of elements at the fidelity of the kernel. `a` and `b` are in the source registers.
+/// Elementwise product at the fidelity of the kernel. `a` and `b` are in the source registers.
 void multiply_elements(std::uint8_t fidelity, FloatTile& a, FloatTile& b) {
     if (fidelity == 3) {
         FloatTile rest_a;
@@ -190,7 +190,7 @@ void multiply_elements(std::uint8_t fidelity, FloatTile& a, FloatTile& b) {
     }
 }
 
-/// Combines the source registers into a tile of DST. Products are added to what it holds.
+/// Combines the source registers into a tile of DST. Products are accumulated.
 void combine(const Processor& processor, FpuOperation operation, bool accumulate, FloatTile& a,
              FloatTile& b, float* output) {
     switch (operation) {
@@ -271,7 +271,7 @@ void copy(Processor& processor, const FpuMode& mode, std::uint32_t cb, std::uint
     const char* function = copy_name(mode);
     Tile& output = state.destination.math_tile(processor, destination, function, here);
     check_prepared(processor, mode, function, here);
-    // A repeated row, column or element comes through source B, unless it has 32 bits.
+    // A broadcast row, column or element goes through source B, unless it has 32 bits.
     const bool through_b =
         mode.operation == FpuOperation::UnaryBroadcast && mode.broadcast != Broadcast::None;
     check_format(processor, through_b ? FormatRegister::SourceB : FormatRegister::SourceA, cb,
@@ -346,7 +346,7 @@ void binary_reuse(Processor& processor, const FpuMode& mode, std::uint32_t cb, s
                  here);
     FloatTile& reused = as_a ? state.source_a : state.source_b;
     FloatTile& read = as_a ? state.source_b : state.source_a;
-    // On its way back to a source register a value keeps what such a register holds.
+    // A value that returns to a source register is truncated to the register's precision.
     cut_mantissas(output.floats(), processor.compute_settings->fp32_dest_acc_en ? 10 : 7,
                   reused.data());
     read_operand(processor, cb, tile, function, here, read.data());

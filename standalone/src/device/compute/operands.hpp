@@ -1,6 +1,6 @@
 #pragma once
 
-// Tiles of circular buffers as operands: what unpacking checks and does.
+// Tiles of circular buffers as operands: checks and conversions of unpacking.
 
 #include <string>
 
@@ -8,14 +8,14 @@
 
 namespace ttcodegen::device::compute {
 
-/// Throws; the arguments are those of printf.
+/// Throws; the arguments are as in printf.
 template <typename... Values>
 [[noreturn]] void refuse(Processor& processor, Location here, const char* format,
                          Values... values) {
     processor.functions->fail(processor, here, format, values...);
 }
 
-/// What messages call a circular buffer, such as "circular buffer 3 (cb_in)".
+/// The name of a circular buffer in messages, such as "circular buffer 3 (cb_in)".
 std::string buffer_name(Processor& processor, std::uint32_t cb);
 
 /// @throws through `refuse` if the core has no such circular buffer, or tiles of another size.
@@ -28,19 +28,19 @@ inline DataFormat format_of(const CircularBuffer& buffer) {
 /// The buffer's format, or none if the core has no such buffer.
 std::optional<DataFormat> format_of(const Processor& processor, std::uint32_t cb);
 
-/// Refuses a circular buffer of another format than the register is set to.
+/// Refuses a circular buffer whose format differs from the register's.
 void check_format(Processor& processor, FormatRegister target, std::uint32_t cb,
                   const char* function, Location here);
 
-/// How an operand of the buffer arrives in the source registers.
+/// The precision of operands in the source registers.
 SourcePrecision source_precision(const Processor& processor);
 
-/// Reads a tile as operand of the matrix engine. Refused besides what front_page refuses: integers,
-/// and buffers whose tiles go to the destination register past the source registers.
+/// Reads a tile as operand of the matrix engine. Refused in addition to front_page: integers, and
+/// buffers whose tiles are unpacked to the destination register directly.
 void read_operand(Processor& processor, std::uint32_t cb, std::uint32_t tile, const char* function,
                   Location here, float* values);
 
-/// Reads a tile on its way to the destination register.
+/// Reads a tile that is unpacked to the destination register.
 Domain read_words(Processor& processor, std::uint32_t cb, std::uint32_t tile, const char* function,
                   Location here, std::uint32_t* words);
 

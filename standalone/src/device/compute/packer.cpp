@@ -9,7 +9,7 @@ namespace ttcodegen::device::compute {
 
 namespace {
 
-/// Whether packing keeps an element under the mask of a reduction.
+/// Returns whether the mask of a reduction keeps an element.
 bool kept_by_mask(Reduction reduction, std::size_t row, std::size_t column) {
     switch (reduction) {
         case Reduction::Row:
@@ -32,7 +32,7 @@ void apply_mask(Reduction reduction, Tile& tile) {
     }
 }
 
-/// `config`: the mode, and in the high half the bits of a bfloat16 threshold.
+/// Applies a relu; `config` is the mode and, in the high half, a bfloat16 threshold.
 void apply_relu(std::uint32_t config, float* values) {
     constexpr std::uint32_t kMaximum = 3;
     const float threshold = cpu::bf16_value(static_cast<std::uint16_t>(config >> 16));
@@ -51,7 +51,7 @@ bool changes_values(const PackSetting& setting) {
     return setting.mask || setting.l1_accumulate || (setting.relu & 0xfU) != 0;
 }
 
-/// What is written in place of `tile`: masked, with a floor, or added to what the page holds.
+/// The tile to write in place of `tile`: masked, clamped, or accumulated with the page.
 void change_values(Processor& processor, const PackSetting& setting, DataFormat format,
                    const std::byte* page, Location here, Tile& tile) {
     if (setting.mask) {

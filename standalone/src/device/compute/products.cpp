@@ -1,5 +1,5 @@
-// The matrix engine on tiles of circular buffers: products of matrices, and reductions, which it
-// computes as products.
+// The matrix engine on tiles of circular buffers: matmuls, and reductions, which it computes as
+// matmuls.
 
 #include <algorithm>
 
@@ -14,7 +14,7 @@ const char* product_name(std::uint32_t columns, std::uint32_t rows) {
     return columns == 1 && rows == 1 ? "matmul_tiles" : "matmul_block";
 }
 
-/// One tile of the result. The first operand of a product is in source B, the second in source A.
+/// Accumulates one tile of a matmul. The first operand is in source B, the second in source A.
 void accumulate_product(ComputeState& state, std::uint8_t fidelity, const float* first,
                         const float* second, float* output) {
     multiply_matrices(first, second, output);
@@ -50,7 +50,7 @@ void read_second(Processor& processor, std::uint32_t cb, std::uint32_t tile, con
     }
 }
 
-/// A tile of DST that is added to; it starts from zero.
+/// A tile of DST that is accumulated to; it starts from zero.
 float* accumulator(Processor& processor, std::uint32_t index, const char* function, Location here) {
     Destination& destination = processor.compute_state->destination;
     Tile& tile = destination.math_tile(processor, index, function, here);

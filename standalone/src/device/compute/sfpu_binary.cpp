@@ -12,7 +12,7 @@ namespace {
 
 float truth(bool value) { return value ? 1.0F : 0.0F; }
 
-/// Python's remainder: the sign is the divisor's.
+/// Floored modulo: the result has the sign of the divisor.
 float remainder_of(float x, float divisor) {
     const float rest = std::fmod(x, divisor);
     return rest != 0.0F && (rest < 0.0F) != (divisor < 0.0F) ? rest + divisor : rest;
@@ -23,7 +23,7 @@ float saturated_to_byte(float value) {
     return rounded > 127.0F ? 127.0F : rounded < -127.0F ? -127.0F : rounded;
 }
 
-/// The number that the initialisation of a quantisation kept.
+/// The zero point that the initialisation of a quantization stored.
 float zero_point_of(const SfpuOperands& operands) {
     return std::bit_cast<float>(operands.memory->init_parameters[0]);
 }
@@ -47,7 +47,7 @@ void requantize(const SfpuOperands& operands) {
     }
 }
 
-/// The zero point that the initialisation kept is already negated.
+/// The zero point that the initialisation stored is already negated.
 void dequantize(const SfpuOperands& operands) {
     const float zero_point = zero_point_of(operands);
     for (std::size_t i = 0; i < kTileElements; ++i) {

@@ -18,13 +18,13 @@ Unsigned truth(bool value) { return value ? 1U : 0U; }
 Signed signed_of(Unsigned word) { return static_cast<Signed>(word); }
 Unsigned larger(Signed a, Signed b) { return static_cast<Unsigned>(a > b ? a : b); }
 Unsigned smaller(Signed a, Signed b) { return static_cast<Unsigned>(a < b ? a : b); }
-/// Shifts by 32 or more leave nothing; `fill` is the sign.
+/// Shifts by 32 or more give 0; `fill` is the sign.
 Unsigned shifted_left(Unsigned a, Unsigned by) { return by < 32 ? a << by : 0; }
 Unsigned shifted_right(Unsigned a, Unsigned by) { return by < 32 ? a >> by : 0; }
 Unsigned shifted_right_signed(Unsigned a, Unsigned by) {
     return static_cast<Unsigned>(signed_of(a) >> (by < 32 ? by : 31));
 }
-/// Quotients of 64 bits, so that the lowest integer over -1 is no trap.
+/// 64-bit quotients, so that the lowest integer over -1 does not overflow.
 std::int64_t quotient(Unsigned a, Unsigned b) {
     const std::int64_t divisor = signed_of(b);
     return divisor == 0 ? 0 : signed_of(a) / divisor;
@@ -45,7 +45,7 @@ Unsigned multiple_of(Unsigned a, Unsigned b) {
     return static_cast<Unsigned>(std::lcm(std::int64_t{signed_of(a)}, std::int64_t{signed_of(b)}));
 }
 
-/// Quotients of integers are floats where they are neither rounded down nor towards zero.
+/// Quotients of integers are floats unless they are rounded down or towards zero.
 void divide(const SfpuOperands& operands) {
     for (std::size_t i = 0; i < kTileElements; ++i) {
         const auto dividend = static_cast<float>(operands.inputs[0]->integers()[i]);

@@ -1,6 +1,6 @@
 #pragma once
 
-// The operations of the vector engine: one row of a table each, with what it computes.
+// The operations of the vector engine: a table with one row each and its computation.
 
 #include <algorithm>
 #include <bit>
@@ -12,7 +12,7 @@
 
 namespace ttcodegen::device::compute {
 
-/// What an operation takes its operands for, or what it makes of the result.
+/// The domain of an operation's operands or of its result.
 enum class SfpuDomain : std::uint8_t {
     None,  ///< No operand is read.
     Float,
@@ -23,19 +23,19 @@ enum class SfpuDomain : std::uint8_t {
     Second,   ///< As the second operand is.
 };
 
-/// What the vector engine keeps between operations.
+/// State of the vector engine between operations.
 struct SfpuMemory {
     std::uint32_t init_parameters[4] = {};
     std::uint32_t random = 1;
-    /// Sums of the columns so far, of cumsum.
+    /// Column sums of earlier tiles, for cumsum.
     float column_sums[kTileWidth] = {};
     /// Means and sums of squared differences of the columns so far, of Welford's algorithm.
     float means[kTileWidth] = {};
     float squares[kTileWidth] = {};
 };
 
-/// The order that the vector engine compares floats in (SFPSWAP): by sign and magnitude, so that
-/// -0 is less than 0, and a NaN beyond the infinity of its sign.
+/// The order of float comparisons in the vector engine (SFPSWAP): by sign and magnitude, so that -0
+/// is less than 0, and a NaN is beyond the infinity of its sign.
 inline bool comes_before(float a, float b) {
     const auto ordered = [](float value) {
         const auto bits = std::bit_cast<std::int32_t>(value);
@@ -57,7 +57,7 @@ struct SfpuOperands {
     std::uint32_t word(int i) const { return parameters[i]; }
     std::int32_t integer(int i) const { return static_cast<std::int32_t>(parameters[i]); }
 
-    /// Calls `body(begin, count)` for each run of elements that the operation works on.
+    /// Calls `body(begin, count)` for each run of elements that the vector mode selects.
     template <typename Body>
     void each_run(const Body& body) const {
         constexpr std::size_t kRowPair = 32;
@@ -95,7 +95,7 @@ struct SfpuRow {
     const char* name;
     /// The operation whose initialisation this one needs.
     SfpuOperation init;
-    /// Whether that initialisation loads constants, which initialising others may overwrite.
+    /// That initialisation loads constants, which other initialisations may overwrite.
     bool constants;
     SfpuDomain reads;
     SfpuDomain writes;
@@ -111,7 +111,7 @@ std::span<const SfpuRow> sfpu_welford_rows();
 /// The row of an operation.
 const SfpuRow& sfpu_row(SfpuOperation operation);
 
-/// Element by element, of one to three operands of a type.
+/// Elementwise application of a function of one to three operands of a type.
 template <typename Value, auto Function>
 void map_elements(const SfpuOperands& operands) {
     const SfpuNumbers p(operands);
@@ -134,8 +134,8 @@ void map_elements(const SfpuOperands& operands) {
 
 }  // namespace ttcodegen::device::compute
 
-// A row: operation, function of the API, operation whose initialisation it needs, whether that
-// loads constants, and an expression of the operands `a`, `b`, `c` and the parameters `p`.
+// A row: operation, function of the API, operation whose initialisation it needs, a flag for
+// constants of that, and an expression of the operands `a`, `b`, `c` and the parameters `p`.
 #define TTCODEGEN_SFPU_ROW(OPERATION, NAME, INIT, CONSTANTS, READS, WRITES, FUNCTION)      \
     SfpuRow {                                                                              \
         SfpuOperation::OPERATION, NAME, SfpuOperation::INIT, CONSTANTS, SfpuDomain::READS, \

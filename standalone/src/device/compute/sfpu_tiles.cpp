@@ -1,5 +1,5 @@
-// Operations of the vector engine that look at more than one element at a time, or at the format
-// of what they work on.
+// Operations of the vector engine that combine several elements, or depend on the data format of
+// their operands.
 
 #include <algorithm>
 #include <array>
@@ -16,9 +16,9 @@ namespace {
 
 DataFormat format_of(std::uint32_t parameter) { return static_cast<DataFormat>(parameter); }
 
-/// The next number of the engine's generator of random bits.
+/// The next value of the engine's random number generator.
 std::uint32_t next_random(SfpuMemory& memory) {
-    // A full-period 32-bit generator, then bits mixed so that the low ones are random too.
+    // A full-period 32-bit generator, then mixed so that the low bits are random too.
     memory.random = memory.random * 1664525U + 1013904223U;
     std::uint32_t bits = memory.random;
     bits = (bits ^ (bits >> 16)) * 0x7feb352dU;
@@ -43,7 +43,7 @@ void drop_out(const SfpuOperands& operands) {
     }
 }
 
-/// Rounds to bfloat16, up with the probability of what is cut off.
+/// Stochastic rounding to bfloat16: up with the probability of the truncated part.
 void round_stochastically(const SfpuOperands& operands) {
     for (std::size_t i = 0; i < kTileElements; ++i) {
         const std::uint32_t word = operands.inputs[0]->words[i];
@@ -55,7 +55,7 @@ void round_stochastically(const SfpuOperands& operands) {
 
 template <typename Integer>
 Integer integer_of(float value, float rounded) {
-    // Floats just below the highest integers are far from them, so compare before converting.
+    // Floats near the integer limits are coarse, so values are compared before the conversion.
     constexpr auto kLowest = static_cast<double>(std::numeric_limits<Integer>::lowest());
     constexpr auto kHighest = static_cast<double>(std::numeric_limits<Integer>::max());
     if (value != value) {
@@ -64,7 +64,7 @@ Integer integer_of(float value, float rounded) {
     return static_cast<Integer>(std::clamp(static_cast<double>(rounded), kLowest, kHighest));
 }
 
-/// A float as an integer of `format`: only 16-bit ones round to nearest, others cut the fraction.
+/// Converts a float to an integer of `format`: 16-bit formats round to nearest, others truncate.
 std::uint32_t integer_word(float value, DataFormat format) {
     switch (format) {
         case DataFormat::UInt32:
@@ -78,7 +78,7 @@ std::uint32_t integer_word(float value, DataFormat format) {
     }
 }
 
-/// An integer of format `from` as one of format `to`, saturated where `to` is narrower.
+/// Converts an integer between formats, saturating for narrower ones.
 std::uint32_t converted_integer(std::uint32_t word, DataFormat from, DataFormat to) {
     const std::int64_t value = from == DataFormat::Int32
                                    ? std::int64_t{static_cast<std::int32_t>(word)}
@@ -103,7 +103,7 @@ std::uint32_t converted(std::uint32_t word, DataFormat from, DataFormat to) {
                                 : static_cast<float>(word);
         return std::bit_cast<std::uint32_t>(value);
     }
-    // Between floats, packing rounds; a tile of the wide register keeps what it has until then.
+    // Packing rounds between float formats; until then a 32-bit register keeps full precision.
     return is_integer(to) ? integer_word(std::bit_cast<float>(word), to) : word;
 }
 
@@ -149,7 +149,7 @@ void negate_logically(const SfpuOperands& operands) {
     }
 }
 
-/// Keeps the elements whose mask is not zero, and puts `filler` in place of the others.
+/// Keeps the elements whose mask is not zero, and replaces the others by `filler`.
 template <std::uint32_t filler>
 void keep_masked(const SfpuOperands& operands) {
     for (std::size_t i = 0; i < kTileElements; ++i) {
@@ -160,7 +160,7 @@ void keep_masked(const SfpuOperands& operands) {
 
 void copy_words(const SfpuOperands& operands) { *operands.output = *operands.inputs[0]; }
 
-/// Elements at even columns become the negative of their right neighbours, which become them.
+/// Multiplies complex pairs by i: (even, odd) becomes (-odd, even).
 void rotate_pairs(const SfpuOperands& operands) {
     for (std::size_t i = 0; i < kTileElements; i += 2) {
         const float real = operands.inputs[0]->floats()[i];
@@ -204,7 +204,7 @@ Value folded(std::uint32_t pool, Value a, Value b) {
     }
 }
 
-/// Reduces along rows or columns. The first column or row holds the result; the rest stays.
+/// Reduces along rows or columns. The first column or row holds the result; the others are kept.
 template <typename Value>
 void reduce_lines(Value* values, std::uint32_t pool, bool rows) {
     for (std::size_t line = 0; line < kTileWidth; ++line) {
@@ -240,7 +240,7 @@ void sum_integers(const SfpuOperands& operands) {
     reduce_lines(operands.output->words.data(), static_cast<std::uint32_t>(Pool::Sum), rows);
 }
 
-/// The first rows of two tiles into the first row of the result.
+/// Adds the first rows of two tiles.
 void add_top_rows(const SfpuOperands& operands) {
     const bool integers = is_integer(format_of(operands.word(0)));
     for (std::size_t column = 0; column < kTileWidth; ++column) {
@@ -255,7 +255,7 @@ void add_top_rows(const SfpuOperands& operands) {
     }
 }
 
-/// The second operand's first column or first row, repeated.
+/// Applies a function with the second operand's first column or first row broadcast.
 template <auto Function, bool column>
 void with_repeated(const SfpuOperands& operands) {
     for (std::size_t row = 0; row < kTileWidth; ++row) {

@@ -16,7 +16,7 @@ namespace {
 
 using cpu::UnaryOpType;
 
-/// What the function of ttnn with the same meaning computes, from the same numbers.
+/// Computes the ttnn function with the same meaning, from the same parameters.
 template <UnaryOpType type>
 void as_in_ttnn(const SfpuOperands& operands) {
     static const cpu::UnaryFunction& function = cpu::unary_function(type);
@@ -44,8 +44,8 @@ float xielu(float x, float positive, float negative) {
                     : (std::expm1(std::fmin(x, kEpsilon)) - x) * negative + kBeta * x;
 }
 
-/// The derivative of order n of the digamma function, by its series with the tail of Euler and
-/// Maclaurin; `factor` is (-1)^(n+1) n!.
+/// The derivative of order n of the digamma function, by its series with an Euler-Maclaurin tail;
+/// `factor` is (-1)^(n+1) n!.
 float polygamma(float x, float order, float factor) {
     const double n = order;
     double sum = 0.0;
@@ -188,7 +188,7 @@ constexpr std::array kRows{
     AS_TTNN(frac, ceil, false, FRAC),
     FLOATS(round, ceil, false, cpu::round_to_decimals(a, p.i0)),
 
-    // Arithmetic with a number. The reciprocal of a divisor is computed on the host.
+    // Arithmetic with a scalar. The reciprocal of a divisor is computed on the host.
     AS_TTNN(add_unary, add_unary, false, ADD_UNARY_SFPU),
     AS_TTNN(sub_unary, add_unary, false, SUB_UNARY_SFPU),
     AS_TTNN(mul_unary, add_unary, false, MUL_UNARY_SFPU),

@@ -1,5 +1,5 @@
 // Welford's running mean and sum of squared differences of each column of a stream of tiles. They
-// stay in registers of the vector engine from tile to tile.
+// stay in vector engine registers from tile to tile.
 
 #include <array>
 
@@ -9,7 +9,7 @@ namespace ttcodegen::device::compute {
 
 namespace {
 
-/// 1 / (index + 1): from the kernel's table of `size` float bits, or divided where it has none.
+/// 1 / (index + 1): from the kernel's table of `size` float bits, or divided if it has no entry.
 float reciprocal_of(const void* table, std::uint32_t size, std::uint32_t index) {
     return index < size ? std::bit_cast<float>(static_cast<const std::uint32_t*>(table)[index])
                         : 1.0F / static_cast<float>(index + 1);
@@ -31,8 +31,8 @@ void update(const SfpuOperands& operands) {
     }
 }
 
-/// The layout of the engine's registers when they are stored as they are: column by column over
-/// every other column of four rows of the tile's memory, further down for each group.
+/// The raw layout of the engine's registers in memory: column by column over every other column of
+/// four rows of the tile's memory, further down for each group.
 std::size_t raw_offset(std::size_t column, std::uint32_t group) {
     const std::size_t lane_row = column / kFaceWidth * 2 + column % 2;
     const std::size_t lane_column = column % kFaceWidth / 2 * 2;
@@ -43,13 +43,13 @@ float* register_of(const SfpuOperands& operands) {
     return operands.word(0) == 0 ? operands.memory->means : operands.memory->squares;
 }
 
-/// What becomes of a register's value when it is stored for good: sums of squares to variances.
+/// The final value of a stored register: sums of squares become variances.
 float finished(const SfpuOperands& operands, float value) {
     const bool finish = operands.word(0) == 1 && operands.word(3) != 0;
     return finish ? value * operands.number(2) : value;
 }
 
-/// Parameters: which register, the group, a factor, whether it applies to sums of squares.
+/// Parameters: register, group, a factor, and whether it applies to sums of squares.
 void store_raw(const SfpuOperands& operands) {
     const float* values = register_of(operands);
     for (std::size_t column = 0; column < kTileWidth; ++column) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// A tile as the compute processor holds it: 1024 words of 32 bits in the order of the device, four
-// faces of 16 x 16, each row by row.
+// A tile in the compute processor: 1024 words of 32 bits in the order of the device, four row-major
+// faces of 16 x 16.
 
 #include <array>
 #include <bit>
@@ -16,15 +16,15 @@ constexpr std::size_t kFaceElements = 256;
 constexpr std::size_t kFaceWidth = 16;
 constexpr std::size_t kFaces = 4;
 
-/// What the words of a tile mean.
+/// The interpretation of the words of a tile.
 enum class Domain : std::uint8_t {
-    /// IEEE single precision, already rounded to what the register holds.
+    /// IEEE single precision, already rounded to the register's precision.
     Float,
-    /// Two's complement or unsigned integers, as the data format says.
+    /// Two's complement or unsigned integers, by data format.
     Integer,
 };
 
-/// Values of a tile, float by float.
+/// The values of a tile as floats.
 struct alignas(64) FloatTile {
     std::array<float, kTileElements> values;
 
@@ -32,7 +32,7 @@ struct alignas(64) FloatTile {
     const float* data() const { return values.data(); }
 };
 
-/// Words of a tile of the destination register.
+/// The words of a tile of the destination register.
 struct alignas(64) Tile {
     std::array<std::uint32_t, kTileElements> words;
 

@@ -67,7 +67,7 @@ std::uint16_t half_bits(float value) {
     return static_cast<std::uint16_t>(sign | magnitude);
 }
 
-/// What `value` keeps in a source register of this precision.
+/// Truncates `value` to a source register of this precision.
 template <SourcePrecision precision>
 std::uint32_t kept_bits(std::uint32_t bits) {
     if constexpr (precision == SourcePrecision::Tf32) {
@@ -89,7 +89,7 @@ void unpack_float32(const std::byte* source, std::size_t count, std::uint32_t* w
     }
 }
 
-/// Mantissas narrower than a byte are in a byte from its low bits on.
+/// Unpacks block floats; mantissas narrower than a byte fill each byte from its low bits.
 void unpack_block_float(const std::byte* source, std::uint32_t mantissa_bits, float* values) {
     const auto* exponents = reinterpret_cast<const std::uint8_t*>(source);
     const std::uint8_t* mantissas = exponents + kGroups;
@@ -120,8 +120,8 @@ std::uint32_t with_sign(std::uint32_t bits, std::uint32_t mantissa, std::uint32_
     return kept == 0 ? 0 : ((bits >> 31) << mantissa_bits) | kept;
 }
 
-/// As the host packs (tt-metal 0.70.1, `convert_u32_to_bfp` in blockfloat_common.cpp): the mantissa
-/// is cut where it is shifted to the shared exponent, and then rounded to nearest, ties to even.
+/// The host's rounding (tt-metal 0.70.1, `convert_u32_to_bfp` in blockfloat_common.cpp): truncated
+/// by the shift to the shared exponent, then rounded to nearest, ties to even.
 std::uint32_t rounded_by_host(std::uint32_t bits, std::uint32_t shared,
                               std::uint32_t mantissa_bits) {
     const std::uint32_t exponent = (bits >> 23) & 0xffU;
@@ -136,9 +136,9 @@ std::uint32_t rounded_by_host(std::uint32_t bits, std::uint32_t shared,
     return with_sign(bits, (aligned + half - 1 + odd) >> dropped, mantissa_bits);
 }
 
-/// As the packer rounds: to 7 bits under the shared exponent, ties away from zero, of which the
-/// narrower formats get the first ones. Source: Packers/FormatConversion.md ("Late format
-/// conversion") of tenstorrent/tt-isa-documentation.
+/// The packer's rounding: to 7 bits under the shared exponent, ties away from zero, truncated for
+/// narrower formats. Source: Packers/FormatConversion.md ("Late format conversion") of
+/// tenstorrent/tt-isa-documentation.
 std::uint32_t rounded_by_packer(std::uint32_t bits, std::uint32_t shared,
                                 std::uint32_t mantissa_bits) {
     const std::uint32_t exponent = (bits >> 23) & 0xffU;
@@ -319,7 +319,7 @@ void pack_destination(const std::uint32_t* words, DataFormat format, PackSource 
         if (source == PackSource::Precise) {
             return word & 0xffff0000U;
         }
-        // Seven bits with the leading one; a denormal is zero.
+        // Seven bits with the leading one; denormals are flushed to zero.
         const std::uint32_t magnitude = word & 0x7fffffffU;
         const std::uint32_t kept = magnitude < (1U << 23) ? 0 : (magnitude + 0x10000U) & ~0x1ffffU;
         return (word & 0x80000000U) | kept;

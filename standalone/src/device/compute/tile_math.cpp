@@ -14,7 +14,7 @@ namespace {
 using Row = float __attribute__((vector_size(64)));
 using Index = std::size_t;
 
-/// Rows of the result that are computed together: as many as the registers hold.
+/// Rows of the result that are computed together: as many as fit the registers.
 #ifdef __AVX512F__
 constexpr Index kRowsAtOnce = 8;
 #else
@@ -29,8 +29,8 @@ constexpr Index face_start(Index face_row, Index face_column) {
 /// convention.
 void load_row(Row& row, const float* from) { std::memcpy(&row, from, sizeof(Row)); }
 
-/// kRowsAtOnce rows of a face of the result: over both faces of `a` in the row and of `b` in the
-/// column.
+/// Computes kRowsAtOnce rows of a face of the result, over both faces of `a` in the row and of `b`
+/// in the column.
 template <bool negative>
 void multiply_rows(const float* a, const float* b, float* output) {
     Row sums[kRowsAtOnce];
@@ -150,7 +150,7 @@ void reduce_all(Pool pool, const float* input, const float* scaler, ReductionSta
     for (Index face = 0; face < kFaces; ++face) {
         pool_columns(pool, input + face * kFaceElements, scaler + face * kFaceElements, columns);
     }
-    // The sums of the columns go back to a source register before they are reduced themselves.
+    // The column sums return to a source register before they are reduced themselves.
     const float* last = scaler + (kFaces - 1) * kFaceElements;
     float result = start.continues ? output[0] : first_value(pool);
     for (Index column = 0; column < kFaceWidth; ++column) {

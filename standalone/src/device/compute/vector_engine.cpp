@@ -11,7 +11,7 @@ namespace {
 
 static_assert(static_cast<std::size_t>(SfpuOperation::xlogy_binary) < kSfpuOperations);
 
-/// Initialisations that are not called as their operation with "_init" after it.
+/// Initialisations that are not named after their operation with the suffix "_init".
 struct InitName {
     SfpuOperation operation;
     const char* name;
@@ -105,7 +105,7 @@ void check_read_domain(Processor& processor, const SfpuRow& row, const SfpuCall&
     }
 }
 
-/// The mask comes after the data, where the device looks for it.
+/// The mask follows the data, at the position that the device expects.
 void check_mask(Processor& processor, const SfpuRow& row, const SfpuCall& call, Location here) {
     if (row.init == SfpuOperation::mask && call.tiles[1] != call.tiles[0] + 1) {
         refuse(processor, here, "%s: the mask of tile %u has to be in tile %u, not %u", row.name,
@@ -165,7 +165,7 @@ void sfpu(Processor& processor, SfpuOperation operation, const SfpuCall& call, L
         output.words.fill(0);
     }
     const Domain domain = written_domain(processor, row, call);
-    // A result in a tile of its own is reduced if the first operand is.
+    // A result in a separate tile is marked as reduced if the first operand is.
     note.reduced = destination.math_note(call.tiles[0]).reduced;
     note.reduction = destination.math_note(call.tiles[0]).reduction;
     row.run(operands);

@@ -26,7 +26,7 @@ struct ForwardOutputs {
     support::DeviceTensor output;
 };
 
-// To be called once, before the first inference.
+// Evaluates constants; to be called once, before the first inference.
 ForwardConstants prepare_forward(tt::tt_metal::distributed::MeshDevice& device);
 
 ForwardOutputs forward(const ForwardInputs& inputs, const ForwardConstants& constants,

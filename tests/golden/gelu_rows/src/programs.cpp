@@ -20,7 +20,7 @@
 #include "support/device_tensor.hpp"
 #include "support/workload.hpp"
 
-// Set by the build; used if there is no folder of kernels next to the binary.
+// Set by the build; used if there is no kernel folder next to the binary.
 #ifndef TTCODEGEN_BUILD_KERNELS
 #define TTCODEGEN_BUILD_KERNELS ""
 #endif

@@ -11,7 +11,7 @@
 
 namespace gelu_rows {
 
-/// The programs built so far. Each is built on its first run and reused from then on.
+/// Programs built so far. Each is built on its first run and reused afterwards.
 struct Programs {
     support::Workload gelu_sum_multiply;
 };

@@ -17,9 +17,9 @@ using tt::tt_metal::MathFidelity;
 
 namespace mlp::tuning {
 
-// Data type of weights that only matrix products use: ttnn::DataType::FLOAT32, BFLOAT16, or the
-// block floats BFLOAT8_B and BFLOAT4_B, which take about a half and a quarter of the memory of
-// BFLOAT16, at less precision.
+// Data type of weights that only matmuls use: ttnn::DataType::FLOAT32, BFLOAT16, or the block
+// floats BFLOAT8_B and BFLOAT4_B, which take about a half and a quarter of the memory of BFLOAT16,
+// at less precision.
 const ttnn::DataType product_weights_type = ttnn::DataType::BFLOAT16;
 
 // Math fidelity HiFi4.
@@ -28,19 +28,19 @@ const ttnn::DataType product_weights_type = ttnn::DataType::BFLOAT16;
 const ttnn::DeviceComputeKernelConfig hifi4_compute{.math_fidelity = MathFidelity::HiFi4,
                                                     .math_approx_mode = false};
 
-// Memory of the results of matrix products (matmul, linear): std::nullopt for the library's
-// default, ttnn::DRAM_MEMORY_CONFIG or ttnn::L1_MEMORY_CONFIG. A single call is tuned by its
-// options, {.memory_config = ...}; likewise for the two constants below.
+// Memory config of the results of matmul and linear: std::nullopt for the default of ttnn,
+// ttnn::DRAM_MEMORY_CONFIG or ttnn::L1_MEMORY_CONFIG. A single call is tuned by its options,
+// {.memory_config = ...}; likewise for the two constants below.
 const std::optional<ttnn::MemoryConfig> product_memory = std::nullopt;
 
-// Program configuration of matrix products: std::nullopt for the library's choice, or
+// Program config of matmuls: std::nullopt for the automatic choice of ttnn, or
 // ttnn::operations::matmul::MatmulMultiCoreReuseProgramConfig,
 // MatmulMultiCoreReuseMultiCastProgramConfig or MatmulMultiCoreReuseMultiCast1DProgramConfig, with
 // blocks that divide the shapes.
 const std::optional<ttnn::operations::matmul::MatmulProgramConfig> product_program = std::nullopt;
 
-// Compute kernel configuration of matrix products.
-// std::nullopt: the library's default. Example: ttnn::DeviceComputeKernelConfig{.math_fidelity =
+// Compute kernel config of matmuls.
+// std::nullopt: the default of ttnn. Example: ttnn::DeviceComputeKernelConfig{.math_fidelity =
 // MathFidelity::HiFi2, .fp32_dest_acc_en = true, .packer_l1_acc = true}. math_fidelity: LoFi,
 // HiFi2, HiFi3 or HiFi4, from fast to precise. math_approx_mode, fp32_dest_acc_en, packer_l1_acc:
 // true or false.

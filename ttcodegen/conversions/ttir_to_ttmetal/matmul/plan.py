@@ -207,11 +207,11 @@ def _grid(parts: ProgramParts, blocking: Blocking, sizes: dict[str, Size]) -> No
 
 def _blocks(parts: ProgramParts, blocking: Blocking, sizes: dict[str, Size], subblock: int) -> None:
     remarks = {
-        "rows": "Rows of tiles in a block, which a core computes at a time. Larger blocks read the "
+        "rows": "Rows of tiles in a block, the unit that a core computes. Larger blocks read the "
         "operands less often, but need more L1.",
         "columns": "Columns of tiles in a block.",
         "inner": "Tiles of the inner dimension in a block. Larger blocks need fewer but longer "
-        "transfers, and more L1. The last block has what is left.",
+        "transfers, and more L1. The last block may be smaller.",
     }
     for line, remark in remarks.items():
         name = f"block_{line}"

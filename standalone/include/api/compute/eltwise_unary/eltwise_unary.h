@@ -5,7 +5,7 @@
 
 namespace ckernel {
 
-/// Sets everything up for copy_tile and packing; operations of the vector engine need their own.
+/// Full initialisation for copy_tile and packing; operations of the vector engine need their own.
 ALWI void unary_op_init_common(std::uint32_t icb, std::uint32_t ocb,
                                std::uint32_t = __builtin_LINE(), TTCODEGEN_HERE) {
     using namespace ttcodegen::device;

@@ -4,7 +4,7 @@
 
 namespace ckernel {
 
-/// The parameters are the bits of the threshold and of what replaces values up to it, floats.
+/// The parameters are the bits of the threshold and of the replacement of values up to it, floats.
 TTCODEGEN_SFPU_UNARY_PAIR_2(threshold);
 
 }  // namespace ckernel

@@ -2,8 +2,8 @@
 
 #include "api/compute/common_globals.h"
 
-// On the device these may insert format changes where the kernel forgot them. Here a forgotten
-// change is reported instead, so they do nothing.
+// On the device these may insert data format changes that the kernel omits. Here an omitted change
+// is reported instead, so they do nothing.
 template <ckernel::Operand operand = ckernel::Operand::SRCA>
 ALWI void state_configure(std::uint32_t, std::uint32_t = __builtin_LINE()) {}
 

@@ -13,13 +13,13 @@
 
 namespace tt::tt_fabric {
 
-/// What a packet takes of a worker's L1 before its payload.
+/// The size of a packet's header, which precedes its payload in a worker's L1.
 std::size_t get_tt_fabric_packet_header_size_bytes();
-/// The most that one packet carries.
+/// The maximum payload of a packet.
 std::size_t get_tt_fabric_max_payload_size_bytes();
 
-/// Appends the run-time arguments with which a kernel builds a connection to the ethernet core
-/// that sends to `dst_fabric_node_id`; adds semaphores for it to the program.
+/// Appends the runtime arguments from which a kernel builds a connection to the ethernet core that
+/// sends to `dst_fabric_node_id`; adds semaphores for it to the program.
 /// @throws std::runtime_error if the devices are no neighbours, or the fabric is not configured.
 template <typename ProgramOrDescriptor = tt::tt_metal::Program>
 void append_fabric_connection_rt_args(const FabricNodeId& src_fabric_node_id,
@@ -30,7 +30,7 @@ void append_fabric_connection_rt_args(const FabricNodeId& src_fabric_node_id,
                                       std::vector<std::uint32_t>& worker_args,
                                       CoreType core_type = CoreType::WORKER);
 
-/// Says how the devices of meshes that are opened after it are linked; collectives need it.
+/// Configures the links of the meshes that are opened after it; collectives need it.
 void SetFabricConfig(
     FabricConfig fabric_config,
     FabricReliabilityMode reliability_mode = FabricReliabilityMode::STRICT_SYSTEM_HEALTH_SETUP_MODE,

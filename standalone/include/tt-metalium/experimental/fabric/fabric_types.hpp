@@ -8,7 +8,7 @@
 
 namespace tt::tt_fabric {
 
-/// How packets find their way from device to device.
+/// Topology and routing of the fabric.
 enum class FabricConfig : std::uint32_t {
     DISABLED = 0,
     FABRIC_1D_NEIGHBOR_EXCHANGE = 1,
@@ -44,7 +44,7 @@ enum class FabricReliabilityMode : std::uint32_t {
 
 using MeshId = ttsl::StrongType<std::uint32_t, struct MeshIdTag>;
 
-/// A device among those that the fabric links.
+/// A device as a node of the fabric.
 class FabricNodeId {
   public:
     explicit FabricNodeId(MeshId mesh_id_val, std::uint32_t chip_id_val);

@@ -26,7 +26,7 @@ enum class DataType {
     INVALID = 8,
 };
 
-/// The data type whose elements are of the C++ type `T`.
+/// The data type of elements of the C++ type `T`.
 template <typename T>
 consteval DataType convert_to_data_type() {
     if constexpr (std::same_as<T, std::uint8_t>) {

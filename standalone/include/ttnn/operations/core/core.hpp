@@ -19,16 +19,16 @@ namespace operations::core {
 ttnn::Tensor unsqueeze_to_4D(const ttnn::Tensor& tensor);
 ttnn::Tensor squeeze_from_4D(const ttnn::Tensor& tensor, int rank);
 
-/// The tensor on the device; a device tensor is returned as it is.
+/// Moves a tensor to the device; a device tensor is returned unchanged.
 ttnn::Tensor to_device(const ttnn::Tensor& tensor, MeshDevice* mesh_device,
                        const std::optional<MemoryConfig>& memory_config,
                        std::optional<QueueId> queue_id = std::nullopt);
-/// The tensor on the host; a host tensor is returned as it is.
+/// Moves a tensor to the host; a host tensor is returned unchanged.
 ttnn::Tensor from_device(const ttnn::Tensor& tensor, bool blocking = true,
                          std::optional<QueueId> queue_id = std::nullopt);
-/// Frees the device memory, with `force` also where other tensors share it.
+/// Frees the device memory, with `force` even if other tensors share it.
 void deallocate(Tensor& tensor, bool force = true);
-/// The tensor, moved to another place in memory.
+/// Moves a tensor to another address.
 Tensor reallocate(const Tensor& input_tensor, const std::optional<MemoryConfig>& memory_config);
 
 }  // namespace operations::core

@@ -12,7 +12,7 @@
 #include "ttnn/tensor/types.hpp"
 #include "ttnn/types.hpp"
 
-// New tensors: on the host unless there is a device; bf16 and row-major unless said otherwise.
+// Creation of tensors: on the host unless given a device; bf16 and row-major by default.
 
 namespace ttnn {
 
@@ -35,7 +35,7 @@ Tensor full(const ttnn::Shape& shape, FillValueType fill_value,
             const std::optional<MemoryConfig>& memory_config = std::nullopt,
             const std::optional<Tensor>& optional_output_tensor = std::nullopt);
 
-/// Elements without a value; needs a device.
+/// Uninitialised elements; needs a device.
 Tensor empty(const ttnn::Shape& shape, const DataType& dtype, const Layout& layout,
              MeshDevice* device, const MemoryConfig& memory_config);
 

@@ -7,8 +7,8 @@
 
 namespace ttnn {
 
-/// Rows of `weight_arg` (V, D) chosen by u32 or bf16 indices (B, S): (B, S, D), in the weight's
-/// layout unless `layout` says otherwise.
+/// Looks up rows of `weight_arg` (V, D) by u32 or bf16 indices (B, S): (B, S, D), in the weight's
+/// layout unless `layout` is given.
 ttnn::Tensor embedding(
     const Tensor& input_tensor, const Tensor& weight_arg,
     const std::optional<int>& pad_token = std::nullopt,

@@ -7,7 +7,7 @@
 
 namespace ttnn {
 
-/// A device tensor with one value everywhere.
+/// A device tensor with all elements equal.
 ttnn::Tensor moreh_full(const ttnn::SmallVector<std::uint32_t>& shape,
                         std::variant<float, int> fill_value, ttnn::MeshDevice* mesh_device,
                         const DataType& dtype = DataType::BFLOAT16,

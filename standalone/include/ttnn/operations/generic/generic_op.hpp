@@ -6,13 +6,13 @@
 #include "tt-metalium/program_descriptors.hpp"
 #include "ttnn/types.hpp"
 
-// Programs of one's own among the operations of the library.
+// Custom device programs as ttnn operations.
 namespace ttnn {
 
 /// Runs programs on the devices of a mesh.
-/// @param io_tensors All tensors that the programs read or write; they are on the device. The last
-/// one is the output.
-/// @return The last one.
+/// @param io_tensors All tensors that the programs read or write, on the device. The last one is
+/// the output.
+/// @return The output.
 Tensor generic_op(const std::vector<Tensor>& io_tensors,
                   const tt::tt_metal::experimental::MeshProgramDescriptor& mesh_program_descriptor);
 

@@ -6,28 +6,28 @@
 #include "ttnn/operations/core/compute_kernel/compute_kernel_config.hpp"
 #include "ttnn/types.hpp"
 
-// Key and value caches (B, H, S, D), written in place; the result shares the cache's storage.
+// KV caches (B, H, S, D), written in place; the result shares the cache's storage.
 namespace ttnn {
 
-/// fill_cache under its older name.
+/// Older name of fill_cache.
 ttnn::Tensor fill_cache_for_user_(const ttnn::Tensor& cache, const ttnn::Tensor& input,
                                   uint32_t batch_index);
 
-/// update_cache under its older name.
+/// Older name of update_cache.
 ttnn::Tensor update_cache_for_token_(
     const ttnn::Tensor& cache, const ttnn::Tensor& input, uint32_t update_index,
     uint32_t batch_offset,
     std::optional<const DeviceComputeKernelConfig> compute_kernel_config = std::nullopt);
 
-/// Writes one token for each user of the cache: input (1, H, tokens, D), from token `batch_offset`
-/// on, to position `update_idx`.
+/// Writes one token for each user of the cache: input (1, H, tokens, D), starting at token
+/// `batch_offset`, to position `update_idx`.
 ttnn::Tensor update_cache(
     const ttnn::Tensor& cache, const ttnn::Tensor& input, uint32_t update_idx,
     uint32_t batch_offset = 0,
     std::optional<const DeviceComputeKernelConfig> compute_kernel_config = std::nullopt);
 
-/// Writes the first tokens of one user: input (1, H, S', D) to user `batch_idx`, from position 0
-/// on.
+/// Writes the first tokens of one user: input (1, H, S', D) to user `batch_idx`, starting at
+/// position 0.
 ttnn::Tensor fill_cache(const ttnn::Tensor& cache_tensor, const ttnn::Tensor& input_tensor,
                         uint32_t batch_idx);
 

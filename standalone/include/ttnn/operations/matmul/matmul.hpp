@@ -15,14 +15,14 @@ namespace ttnn {
 using ttnn::operations::unary::UnaryOpType;
 using ttnn::operations::unary::UnaryWithParam;
 
-/// An activation by its name ("relu", "gelu", ...) or by kind and parameters.
+/// An activation, by name ("relu", "gelu", ...) or by type and parameters.
 using Activation = std::variant<std::string, UnaryWithParam>;
 
 namespace operations::matmul {
 
-/// Matrix product of (..., M, K) and (..., K, N), both TILE and on the device; (..., M, N), TILE,
-/// of type `dtype` or that of `input_tensor_a`. Batch dimensions are equal, or all 1 in b; vectors
-/// as in numpy.matmul.
+/// Matmul of (..., M, K) and (..., K, N), both tiled and on the device, to (..., M, N) in tiles, of
+/// type `dtype` or that of `input_tensor_a`. Batch dimensions are equal, or all 1 in b; vectors as
+/// in numpy.matmul.
 Tensor matmul(const Tensor& input_tensor_a, const Tensor& input_tensor_b, bool transpose_a = false,
               bool transpose_b = false,
               const std::optional<const MemoryConfig>& memory_config = std::nullopt,
@@ -51,7 +51,7 @@ Tensor linear(const Tensor& input_tensor_a, const Tensor& input_tensor_b,
               const std::optional<const GlobalCircularBuffer>& global_cb = std::nullopt,
               const std::optional<tt::tt_metal::SubDeviceId>& sub_device_id = std::nullopt);
 
-/// beta * input_tensor + alpha * (mat1_tensor x mat2_tensor). The input has the product's shape.
+/// beta * input_tensor + alpha * (mat1_tensor x mat2_tensor). The input has the matmul's shape.
 Tensor addmm(const Tensor& input_tensor, const Tensor& mat1_tensor, const Tensor& mat2_tensor,
              float alpha = 1.0f, float beta = 1.0f,
              const std::optional<const MemoryConfig>& memory_config = std::nullopt,
@@ -62,9 +62,9 @@ Tensor addmm(const Tensor& input_tensor, const Tensor& mat1_tensor, const Tensor
              const std::optional<const tt::tt_metal::Tile>& output_tile = std::nullopt,
              std::optional<Tensor> optional_output_tensor = std::nullopt);
 
-/// Those products of matrices of a and b that `sparsity` has a flag for that is not zero; the
-/// others are zero. With a sparse, matrices of the same place, else each of a with each of b. The
-/// flags are 16 bits each, ROW_MAJOR, in rows as long as b's batch. `nnz` is how many are not zero;
+/// Matmuls of those pairs of matrices of a and b whose flag in `sparsity` is not zero; the others
+/// are zero. If a is sparse, matrices are paired by index, else each of a with each of b. The flags
+/// are 16 bits each, ROW_MAJOR, in rows as long as b's batch. `nnz` is the number of nonzero flags;
 /// without it they are counted.
 Tensor sparse_matmul(
     const Tensor& input_tensor_a, const Tensor& input_tensor_b, const Tensor& sparsity,

@@ -8,8 +8,8 @@
 
 namespace ttnn {
 
-/// What one device of a mesh has, on another one of its row or its column. All others have what
-/// they have of the output tensor, into which the call writes; without one it is undefined.
+/// Sends the tensor of one device to another one of its row or its column. Other devices keep their
+/// part of the output tensor, which is written in place; without one theirs is undefined.
 Tensor point_to_point(const Tensor& input_tensor, const MeshCoordinate& receiver_coord,
                       const MeshCoordinate& sender_coord,
                       ccl::Topology topology = ccl::Topology::Linear,

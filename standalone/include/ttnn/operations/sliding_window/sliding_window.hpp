@@ -4,7 +4,7 @@
 
 namespace ttnn::operations::sliding_window {
 
-/// What is outside of the input: zeros, or the nearest pixel of its edge.
+/// Padding of the input: zeros, or the nearest pixel of its edge.
 enum class PaddingMode : uint8_t {
     Zeros,
     Replicate,

@@ -8,7 +8,7 @@
 namespace ttnn::operations::transformer {
 
 /// Chunk sizes and cores of the attention kernels. The CPU backend checks the chunk rules and
-/// places work itself.
+/// schedules work itself.
 struct SDPAProgramConfig {
     tt::tt_metal::CoreCoord compute_with_storage_grid_size;
     std::optional<tt::tt_metal::CoreRangeSet> sub_core_grids;

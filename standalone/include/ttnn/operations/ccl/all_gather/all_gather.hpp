@@ -9,8 +9,8 @@
 
 namespace ttnn {
 
-/// What the devices along an axis of the mesh have, side by side along `dim`, on each of them;
-/// without `cluster_axis` of the whole mesh.
+/// Concatenates the shards of the devices along a mesh axis along `dim`, on each of them; without
+/// `cluster_axis` those of the whole mesh.
 Tensor all_gather(const Tensor& input_tensor, std::int32_t dim,
                   std::optional<std::uint32_t> cluster_axis = std::nullopt,
                   const std::optional<tt::tt_metal::SubDeviceId>& subdevice_id = std::nullopt,

@@ -9,7 +9,7 @@
 
 namespace ttnn {
 
-/// The sum of what the devices along an axis of the mesh have, on each of them.
+/// Sums the tensors of the devices along a mesh axis, on each of them.
 Tensor all_reduce(const Tensor& input_tensor,
                   std::optional<std::uint32_t> cluster_axis = std::nullopt,
                   const std::optional<tt::tt_metal::SubDeviceId>& subdevice_id = std::nullopt,

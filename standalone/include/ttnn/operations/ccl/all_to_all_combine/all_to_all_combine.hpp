@@ -9,10 +9,10 @@
 
 namespace ttnn {
 
-/// What the experts of the devices along `axis` made of all tokens (experts of the device, batch,
-/// sequence, hidden), for the tokens of each device: one row for each of the k experts of a token
-/// in `expert_metadata_tensor`, (1, batch, sequence, k). The row of an expert that none of these
-/// devices has is zero.
+/// Returns the results of experts to the devices of their tokens. The input has the results of each
+/// device's experts for all tokens along `axis` (experts of the device, batch, sequence, hidden),
+/// the output one row for each of the k experts of a token in `expert_metadata_tensor`, (1, batch,
+/// sequence, k), or zeros for an expert of none of these devices.
 /// @return (k, batch of the device, sequence, hidden).
 Tensor all_to_all_combine(
     const Tensor& input_tensor, const Tensor& expert_mapping_tensor,

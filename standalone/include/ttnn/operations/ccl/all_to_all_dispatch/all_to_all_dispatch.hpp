@@ -10,10 +10,10 @@
 
 namespace ttnn {
 
-/// The tokens (batch, sequence, 1, hidden) of the devices along `axis`, one device after the other,
-/// and the experts (batch, sequence, 1, k) of each. A device gets the tokens of the experts that it
-/// has by `expert_mapping_tensor`, (1, 1, experts, devices); the rows of others are undefined on a
-/// card, and hold those tokens here.
+/// Sends the tokens (batch, sequence, 1, hidden) of the devices along `axis`, in their order, and
+/// the experts (batch, sequence, 1, k) of each to the devices of these experts, which are given by
+/// `expert_mapping_tensor`, (1, 1, experts, devices). Rows of tokens for other devices are
+/// undefined on hardware, and hold those tokens here.
 /// @return (1, batch of all, sequence, hidden) and (1, batch of all, sequence, k).
 std::array<Tensor, 2> all_to_all_dispatch(
     const Tensor& input_tensor, const Tensor& expert_indices_tensor,

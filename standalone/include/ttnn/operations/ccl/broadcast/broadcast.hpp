@@ -10,8 +10,8 @@
 
 namespace ttnn {
 
-/// What one device of a line has, on all of them. Devices of other lines would wait for ever, as
-/// there is one sender: the mesh is a line.
+/// Copies the tensor of one device to all devices of its line. Devices of other lines would wait
+/// forever, as there is one sender: the mesh must be a line.
 Tensor broadcast(const Tensor& input_tensor, const MeshCoordinate& sender_coord,
                  std::optional<std::uint32_t> num_links = std::nullopt,
                  const std::optional<MemoryConfig>& memory_config = std::nullopt,

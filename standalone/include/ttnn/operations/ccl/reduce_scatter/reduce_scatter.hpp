@@ -10,7 +10,7 @@
 
 namespace ttnn {
 
-/// The sum of what the devices along an axis of the mesh have, divided among them along `dim`.
+/// Sums the tensors of the devices along a mesh axis and scatters the sum among them along `dim`.
 Tensor reduce_scatter(
     const Tensor& input_tensor, std::int32_t dim,
     std::optional<std::uint32_t> cluster_axis = std::nullopt,

@@ -25,8 +25,8 @@ using ConvTranspose2dResultWithOptions =
                  std::tuple<ttnn::Tensor, std::tuple<OutputHeight, OutputWidth>,
                             std::tuple<ttnn::Tensor, std::optional<ttnn::Tensor>>>>;
 
-/// The transpose of conv2d: weights are (in_channels, out_channels / groups, kernel height, kernel
-/// width), the rest as in conv2d. `mirror_kernel` false says that the kernel is already turned by
+/// Transposed convolution: weights are (in_channels, out_channels / groups, kernel height, kernel
+/// width), the rest as in conv2d. `mirror_kernel` false means that the kernel is already rotated by
 /// 180 degrees.
 ConvTranspose2dResultWithOptions conv_transpose2d(
     const ttnn::Tensor& input_tensor, const ttnn::Tensor& weight_tensor, MeshDevice* device,

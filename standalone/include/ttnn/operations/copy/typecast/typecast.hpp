@@ -7,7 +7,7 @@
 
 namespace ttnn {
 
-/// The tensor in another data type; a copy also where the data type stays.
+/// Converts a tensor to another data type; returns a copy if the data type is the same.
 Tensor typecast(const Tensor& input, const DataType& output_dtype,
                 const std::optional<MemoryConfig>& memory_config_arg = std::nullopt,
                 const std::optional<Tensor>& optional_output_tensor = std::nullopt,

@@ -5,7 +5,7 @@
 
 namespace ttnn {
 
-/// How precisely the compute engine works.
+/// Fidelity, accumulation and approximation modes of the compute engine.
 struct ComputeKernelConfig {
     tt::tt_metal::MathFidelity math_fidelity = tt::tt_metal::MathFidelity::LoFi;
     bool math_approx_mode = true;

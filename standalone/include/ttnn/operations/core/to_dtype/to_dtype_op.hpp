@@ -5,7 +5,7 @@
 
 namespace ttnn {
 
-/// A host tensor in another data type.
+/// Converts a host tensor to another data type.
 Tensor to_dtype(const Tensor& input_tensor, const DataType& dtype);
 
 }  // namespace ttnn

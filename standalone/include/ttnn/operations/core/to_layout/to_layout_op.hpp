@@ -8,8 +8,8 @@
 
 namespace ttnn {
 
-/// The tensor in `layout`, itself if it has that layout. `dtype` counts only for a row-major tensor
-/// on the device that becomes tiles.
+/// Converts a tensor to `layout`, or returns it unchanged. `dtype` is used only for tilizing a
+/// row-major tensor on the device.
 Tensor to_layout(const Tensor& tensor_arg, Layout layout,
                  const std::optional<DataType>& dtype = std::nullopt,
                  const std::optional<MemoryConfig>& memory_config = std::nullopt,

@@ -8,7 +8,7 @@
 
 namespace ttnn {
 
-/// A device tensor in another memory configuration, itself if it has that one.
+/// Converts a device tensor to another memory config, or returns it unchanged.
 Tensor to_memory_config(const Tensor& tensor, const MemoryConfig& memory_config,
                         std::optional<DataType> dtype = std::nullopt,
                         const std::optional<Tensor>& output_tensor = std::nullopt);

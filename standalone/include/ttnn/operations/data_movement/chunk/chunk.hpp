@@ -7,7 +7,7 @@
 
 namespace ttnn {
 
-/// At most `num_chunks` parts along `dim`, all but the last of one size.
+/// Splits along `dim` into at most `num_chunks` parts, all but the last of the same size.
 std::vector<ttnn::Tensor> chunk(const ttnn::Tensor& input_tensor, std::uint32_t num_chunks,
                                 int dim);
 

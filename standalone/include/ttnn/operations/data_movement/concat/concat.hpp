@@ -7,8 +7,8 @@
 
 namespace ttnn {
 
-/// The tensors one after the other along `dim`; the first one's layout, interleaved DRAM by
-/// default.
+/// Concatenates tensors along `dim`; in the first one's layout and, by default, interleaved
+/// DRAM.
 ttnn::Tensor concat(const std::vector<ttnn::Tensor>& input_tensors, int dim,
                     const std::optional<MemoryConfig>& memory_config = std::nullopt,
                     const std::optional<ttnn::Tensor>& optional_output_tensor = std::nullopt,

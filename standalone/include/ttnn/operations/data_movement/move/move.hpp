@@ -6,7 +6,7 @@
 
 namespace ttnn {
 
-/// The tensor at another place in memory; the input is freed.
+/// Moves a tensor to another address or memory config; the input is freed.
 Tensor move(const Tensor& input_tensor,
             const std::optional<MemoryConfig>& output_mem_config = std::nullopt);
 

@@ -17,7 +17,7 @@ struct PadSpecDim {
 
 }  // namespace operations::data_movement
 
-/// The tensor with `value` around it; widths for the last dimensions, one entry each.
+/// Pads a tensor with `value`; one entry of widths for each of the last dimensions.
 ttnn::Tensor pad(const ttnn::Tensor& input_tensor,
                  const ttnn::SmallVector<operations::data_movement::PadSpecDim>& padding,
                  float value, bool use_multicore,

@@ -7,7 +7,7 @@
 
 namespace ttnn {
 
-/// The tensor repeated repetition_vector[i] times along dimension i.
+/// Repeats a tensor repetition_vector[i] times along dimension i.
 ttnn::Tensor repeat(const ttnn::Tensor& input_tensor,
                     const ttnn::SmallVector<std::uint32_t>& repetition_vector,
                     const std::optional<MemoryConfig>& memory_config = std::nullopt);

@@ -17,14 +17,14 @@ enum class TileReshapeMapMode {
     RECREATE,
 };
 
-/// The same elements in row-major order under another shape. Shares the buffer where the last
-/// dimension stays and, in tiles, the one before stays or both are multiples of the tile's height.
+/// Reshapes a tensor in row-major order. Shares the buffer if the last dimension is unchanged and,
+/// for tiles, the one before is unchanged or both are multiples of the tile's height.
 ttnn::Tensor reshape(const ttnn::Tensor& input_tensor, const ttnn::Shape& logical_shape,
                      const std::optional<tt::tt_metal::MemoryConfig>& memory_config = std::nullopt,
                      const std::optional<PadValue>& pad_value = std::nullopt,
                      TileReshapeMapMode reshape_map_mode = TileReshapeMapMode::CACHE,
                      const std::optional<CoreRangeSet>& sub_core_grid = std::nullopt);
-/// One dimension of `shape_vector` may be -1: it is inferred.
+/// One dimension of `shape_vector` may be -1, which is inferred.
 ttnn::Tensor reshape(const ttnn::Tensor& input_tensor, ttsl::Span<const std::int32_t> shape_vector,
                      const std::optional<tt::tt_metal::MemoryConfig>& memory_config = std::nullopt,
                      const std::optional<PadValue>& pad_value = std::nullopt,

@@ -8,8 +8,8 @@
 
 namespace ttnn {
 
-/// The input with the source's elements stored at the indices along `dim`; with a reduction, "add"
-/// or "multiply", they are combined with what is there.
+/// Scatters the source's elements into a copy of the input at the indices along `dim`; with a
+/// reduction, "add" or "multiply", they are combined with the old elements.
 Tensor scatter(const Tensor& input_tensor, const std::int32_t& dim, const Tensor& index_tensor,
                const Tensor& source_tensor,
                const std::optional<MemoryConfig>& output_memory_config = std::nullopt,

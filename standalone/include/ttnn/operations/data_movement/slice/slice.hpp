@@ -40,7 +40,7 @@ ttnn::Tensor slice(const ttnn::Tensor& input_tensor, const std::array<T, N>& out
                    const std::optional<float>& pad_value = std::nullopt,
                    const std::optional<CoreRangeSet>& sub_core_grids = std::nullopt);
 
-/// Bounds in tensors; of tiles, with steps of 1, it needs `slice_dim` and `num_devices`.
+/// Bounds in tensors; for tiles, with steps of 1, `slice_dim` and `num_devices` are required.
 template <typename T>
 ttnn::Tensor slice(const ttnn::Tensor& input_tensor, const ttnn::Tensor& output_tensor_start,
                    const ttnn::Tensor& output_tensor_end,

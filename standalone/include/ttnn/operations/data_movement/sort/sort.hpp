@@ -9,7 +9,7 @@
 
 namespace ttnn {
 
-/// The sorted values and where they were: u16, or u32 for dimensions from 65536 on.
+/// The sorted values and their indices: u16, or u32 for dimensions of at least 65536.
 std::vector<Tensor> sort(
     const Tensor& input_tensor, std::int8_t dim = -1, bool descending = false, bool stable = false,
     const std::optional<MemoryConfig>& memory_config = std::nullopt,

@@ -8,7 +8,7 @@
 
 namespace ttnn {
 
-/// Parts of the given sizes along `dim`; with one size, the last part may be smaller.
+/// Splits along `dim` into parts of the given sizes; with one size, the last may be smaller.
 std::vector<ttnn::Tensor> split(
     const ttnn::Tensor& input_tensor, const ttnn::SmallVector<std::int64_t>& split_sizes,
     std::int64_t dim = 0, const std::optional<ttnn::MemoryConfig>& memory_config = std::nullopt);

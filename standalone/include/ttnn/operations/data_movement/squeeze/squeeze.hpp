@@ -4,7 +4,7 @@
 
 namespace ttnn {
 
-/// The tensor without the dimensions of size 1 that are named, by default without all.
+/// Removes the given dimensions of size 1, by default all.
 Tensor squeeze(const Tensor& input_tensor, const SmallVector<int>& dim);
 Tensor squeeze(const Tensor& input_tensor, int dim);
 Tensor squeeze(const Tensor& input_tensor);

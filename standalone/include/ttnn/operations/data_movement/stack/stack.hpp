@@ -6,7 +6,7 @@
 
 namespace ttnn {
 
-/// The tensors along a new dimension at `dim`.
+/// Stacks tensors along a new dimension at `dim`.
 Tensor stack(const std::vector<Tensor>& input_tensors, int dim);
 
 }  // namespace ttnn

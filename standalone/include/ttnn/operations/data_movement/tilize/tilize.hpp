@@ -6,7 +6,7 @@
 
 namespace ttnn {
 
-/// A row-major tensor, height and width multiples of 32, in tiles.
+/// Tilizes a row-major tensor whose height and width are multiples of 32.
 ttnn::Tensor tilize(const ttnn::Tensor& input_tensor,
                     const std::optional<MemoryConfig>& memory_config = std::nullopt,
                     std::optional<DataType> output_dtype = std::nullopt, bool use_multicore = true,

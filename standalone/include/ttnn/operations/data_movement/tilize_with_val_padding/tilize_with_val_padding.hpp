@@ -7,7 +7,7 @@
 
 namespace ttnn {
 
-/// A row-major tensor in tiles; the padding of its tiles has `pad_value`.
+/// Tilizes a row-major tensor; tiles are padded with `pad_value`.
 ttnn::Tensor tilize_with_val_padding(
     const ttnn::Tensor& input_tensor, const ttnn::SmallVector<std::uint32_t>& output_padded_shape,
     tt::tt_metal::PadValue pad_value,

@@ -7,7 +7,7 @@
 
 namespace ttnn {
 
-/// The tensor with two dimensions exchanged.
+/// Exchanges two dimensions of a tensor.
 ttnn::Tensor transpose(const ttnn::Tensor& input_tensor, std::int64_t dim1, std::int64_t dim2,
                        const std::optional<MemoryConfig>& memory_config_arg,
                        float pad_value = 0.0F);

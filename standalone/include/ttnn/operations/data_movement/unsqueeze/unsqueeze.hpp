@@ -4,7 +4,7 @@
 
 namespace ttnn {
 
-/// The tensor with a new dimension of size 1 at `dim`.
+/// Inserts a dimension of size 1 at `dim`.
 ttnn::Tensor unsqueeze(const ttnn::Tensor& input_tensor, int dim);
 
 }  // namespace ttnn

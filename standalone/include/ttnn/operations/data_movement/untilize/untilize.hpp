@@ -6,7 +6,7 @@
 
 namespace ttnn {
 
-/// A tensor of tiles in row-major layout.
+/// Converts a tensor of tiles to row-major layout.
 ttnn::Tensor untilize(const ttnn::Tensor& input_tensor,
                       const std::optional<MemoryConfig>& memory_config = std::nullopt,
                       bool use_multicore = true,

@@ -6,7 +6,7 @@
 
 namespace ttnn {
 
-/// A tensor of tiles in row-major layout, cut after the elements of index `output_tensor_end`.
+/// Converts tiles to row-major layout and slices up to index `output_tensor_end`, inclusive.
 Tensor untilize_with_unpadding(const Tensor& input_tensor, const Shape& output_tensor_end,
                                const std::optional<MemoryConfig>& memory_config = std::nullopt,
                                bool use_multicore = true,

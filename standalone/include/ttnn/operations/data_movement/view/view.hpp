@@ -7,7 +7,7 @@
 
 namespace ttnn {
 
-/// Another shape on the same buffer; refused where the elements would have to move.
+/// Reshapes without copying; refused if elements would have to move.
 ttnn::Tensor view(const ttnn::Tensor& input_tensor, const ttnn::Shape& logical_shape);
 ttnn::Tensor view(const ttnn::Tensor& input_tensor, ttsl::Span<const std::int32_t> shape_vector);
 

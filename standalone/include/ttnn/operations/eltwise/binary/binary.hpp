@@ -50,7 +50,7 @@ TTCODEGEN_BINARY(logical_right_shift)
 TTCODEGEN_BINARY(xlogy)
 #undef TTCODEGEN_BINARY
 
-/// Comparisons of a number with a tensor.
+/// Comparisons of a scalar with a tensor.
 #define TTCODEGEN_BINARY(name) Tensor name(float lhs, const Tensor& rhs, TTCODEGEN_RESULT);
 TTCODEGEN_BINARY(eq)
 TTCODEGEN_BINARY(ne)
@@ -120,7 +120,7 @@ Tensor subalpha(const Tensor& lhs, const Tensor& rhs, float alpha,
                 const std::optional<MemoryConfig>& memory_config = std::nullopt,
                 const std::optional<Tensor>& output = std::nullopt);
 
-/// Operations of bits: both operands of the same integer data type.
+/// Bitwise operations: both operands of the same integer data type.
 #define TTCODEGEN_BINARY(name)                                                             \
     Tensor name(const Tensor& lhs, const Tensor& rhs,                                      \
                 const std::optional<MemoryConfig>& memory_config = std::nullopt,           \

@@ -9,8 +9,8 @@
 
 namespace ttnn {
 
-/// round(x / scale) + zero_point in i32. Scales and zero points are numbers, tensors of one
-/// element, or with `axis` vectors along that dimension.
+/// round(x / scale) + zero_point as i32. Scales and zero points are scalars, tensors of one
+/// element, or, with `axis`, vectors along that dimension.
 Tensor quantize(const Tensor& input_tensor, const std::variant<Tensor, float>& scale,
                 const std::variant<Tensor, std::int32_t>& zero_point,
                 std::optional<std::int32_t> axis = std::nullopt,
@@ -18,7 +18,7 @@ Tensor quantize(const Tensor& input_tensor, const std::variant<Tensor, float>& s
                 const std::optional<MemoryConfig>& memory_config = std::nullopt,
                 std::optional<Tensor> optional_output_tensor = std::nullopt);
 
-/// From one scale and zero point to another.
+/// Converts from one scale and zero point to another.
 Tensor requantize(const Tensor& input_tensor, const std::variant<Tensor, float>& in_scale,
                   const std::variant<Tensor, std::int32_t>& in_zero_point,
                   const std::variant<Tensor, float>& out_scale,

@@ -8,7 +8,7 @@
 namespace ttnn {
 
 /// `value_true` where `predicate` is not zero, `value_false` elsewhere. The result has the data
-/// type of the first of them that is a tensor; with two numbers the predicate's (f32 for i32 and
+/// type of the first of them that is a tensor; with two scalars, the predicate's (f32 for i32 and
 /// u32).
 Tensor where(const Tensor& predicate, const operations::ternary::TensorScalarVariant& value_true,
              const operations::ternary::TensorScalarVariant& value_false,

@@ -88,7 +88,7 @@ TTCODEGEN_UNARY(deg2rad)
 TTCODEGEN_UNARY(rad2deg)
 #undef TTCODEGEN_UNARY
 
-// The CPU backend makes no approximations, so that the flag changes nothing.
+// The CPU backend makes no approximations, so the flag has no effect.
 #define TTCODEGEN_UNARY(name)                                                       \
     Tensor name(const Tensor& input_tensor, bool fast_and_approximate_mode = false, \
                 TTCODEGEN_UNARY_TAIL);
@@ -125,7 +125,7 @@ Tensor softshrink(const Tensor& input_tensor, float parameter = 0.5F, TTCODEGEN_
 /// `parameter_b` where the input is not greater than `parameter_a`.
 Tensor threshold(const Tensor& input_tensor, float parameter_a, float parameter_b,
                  TTCODEGEN_UNARY_TAIL);
-/// `parameter_a` is beta, `parameter_b` the threshold beyond which the function is the identity.
+/// `parameter_a` is beta, `parameter_b` the threshold above which the function is the identity.
 Tensor softplus(const Tensor& input_tensor, float parameter_a, float parameter_b,
                 TTCODEGEN_UNARY_TAIL);
 Tensor hardtanh(const Tensor& input_tensor, float parameter_a = -1.0F, float parameter_b = 1.0F,
@@ -146,7 +146,7 @@ TTCODEGEN_UNARY(ge_unary)
 TTCODEGEN_UNARY(le_unary)
 #undef TTCODEGEN_UNARY
 
-/// Rounds to `parameter` decimal places, by default to whole numbers.
+/// Rounds to `parameter` decimal places, by default to integers.
 Tensor round(const Tensor& input_tensor,
              const std::optional<std::int32_t>& parameter = std::nullopt, TTCODEGEN_UNARY_TAIL);
 Tensor logit(const Tensor& input_tensor, std::optional<float> eps = std::nullopt,
@@ -158,7 +158,7 @@ Tensor tanh(const Tensor& input,
             const std::optional<tt::tt_metal::MemoryConfig>& memory_config = std::nullopt,
             const std::optional<Tensor>& optional_output_tensor = std::nullopt, bool approx = false,
             const std::optional<CoreRangeSet>& sub_core_grids = std::nullopt);
-/// The same bits as elements of another type of the same size.
+/// Reinterprets the bits as another type of the same size.
 Tensor bitcast(const Tensor& input_tensor, const tt::tt_metal::DataType& output_dtype,
                TTCODEGEN_UNARY_TAIL);
 /// `value` / input; `rounding_mode` is "floor", "trunc" or none.
@@ -169,7 +169,7 @@ Tensor sigmoid(const Tensor& input,
                int vector_mode = static_cast<std::int32_t>(operations::unary::VecMode::RC),
                operations::unary::SigmoidMode mode = operations::unary::SigmoidMode::ACCURATE,
                TTCODEGEN_UNARY_TAIL);
-/// The operations one after the other, without rounding between them.
+/// Applies the operations in order, without rounding between them.
 Tensor unary_chain(const Tensor& input_tensor,
                    const std::vector<operations::unary::EltwiseUnaryWithParam>& ops_chain,
                    TTCODEGEN_UNARY_TAIL);

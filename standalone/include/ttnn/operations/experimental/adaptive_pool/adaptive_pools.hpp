@@ -9,8 +9,8 @@
 #include "ttnn/tensor/tensor.hpp"
 #include "ttnn/types.hpp"
 
-// Pools whose kernel and stride follow from the wanted output size; refused where no uniform kernel
-// gives it.
+// Pools whose kernel and stride are derived from the output size; refused if there is no uniform
+// kernel for it.
 namespace ttnn::operations::experimental::adaptive_pool {
 
 Tensor adaptive_avg_pool2d(

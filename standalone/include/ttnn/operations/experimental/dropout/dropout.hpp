@@ -8,8 +8,8 @@
 
 namespace ttnn::experimental {
 
-/// Zeroes elements with probability `prob` and multiplies the rest by `scale`. Which ones depends
-/// on the seed only; the card's own generator draws others.
+/// Zeroes elements with probability `prob` and multiplies the others by `scale`. The choice depends
+/// on the seed only; the hardware's random generator makes another one.
 Tensor dropout(const Tensor& input_tensor, float prob, float scale, uint32_t seed,
                bool use_per_device_seed = true,
                const std::optional<MemoryConfig>& memory_config = std::nullopt,

@@ -7,7 +7,7 @@
 
 namespace ttnn {
 
-/// Normalises each channel of an (N, C, H, W) tensor: with the running statistics, or, in training,
+/// Normalizes each channel of an (N, C, H, W) tensor: with the running statistics or, in training,
 /// with those of the batch, which then also update the running ones in place. Statistics, weight
 /// and bias are (N or 1, C, 1, 1).
 Tensor batch_norm(

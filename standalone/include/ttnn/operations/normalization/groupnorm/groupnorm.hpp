@@ -7,7 +7,7 @@
 
 namespace ttnn {
 
-/// Normalises groups of channels of an (N, 1, H*W, C) tensor; weight and bias are (1, 1, C/32, 32),
+/// Normalizes groups of channels of an (N, 1, H*W, C) tensor; weight and bias are (1, 1, C/32, 32),
 /// row-major.
 Tensor group_norm(const Tensor& input_tensor, int num_groups, float epsilon,
                   const std::optional<Tensor>& input_mask = std::nullopt,

@@ -8,7 +8,7 @@
 
 namespace ttnn {
 
-/// Normalises the last dimension of input (+ residual) to zero mean and unit variance, then *
+/// Normalizes the last dimension of input (+ residual) to zero mean and unit variance, then *
 /// weight + bias.
 Tensor layer_norm(
     const Tensor& input_tensor, float epsilon = 1e-12,

@@ -17,7 +17,7 @@ namespace ttnn::operations::pool {
 
 using op_slicing::Op2DSliceConfig;
 
-/// One tensor, or with `return_indices` a second one: the flat u16 position of each maximum in its
+/// One tensor or, with `return_indices`, a second one: the flat u16 index of each maximum in its
 /// image.
 std::vector<Tensor> max_pool2d(
     const Tensor& input_tensor, uint32_t batch_size, uint32_t input_h, uint32_t input_w,

@@ -12,7 +12,7 @@ namespace ttnn {
 
 namespace operations::upsample {
 
-/// An image (N, H, W, C) enlarged by `scale_factor`, one or (height, width); "nearest" or
+/// Upsamples an image (N, H, W, C) by `scale_factor`, one or (height, width); "nearest" or
 /// "bilinear".
 ttnn::Tensor upsample(
     const ttnn::Tensor& input_tensor,

@@ -6,7 +6,7 @@
 
 namespace ttnn {
 
-/// Where the largest value is along the last dimension, or among all elements; u32, row-major.
+/// Index of the maximum along the last dimension, or among all elements; u32, row-major.
 Tensor argmax(const Tensor& input_tensor, const std::optional<int>& dim = std::nullopt,
               bool keepdim = false,
               const std::optional<CoreRangeSet>& sub_core_grids = std::nullopt,

@@ -9,7 +9,7 @@
 
 namespace ttnn {
 
-/// The `k` largest or smallest values along `dim`, in order, and where they were.
+/// The `k` largest or smallest values along `dim`, sorted, and their indices.
 std::vector<Tensor> topk(
     const Tensor& input_tensor, std::uint32_t k, std::int8_t dim, bool largest, bool sorted,
     const std::optional<tt::tt_metal::MemoryConfig>& memory_config = std::nullopt,

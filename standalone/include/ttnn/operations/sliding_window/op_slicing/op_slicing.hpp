@@ -4,7 +4,7 @@
 
 namespace ttnn::operations::op_slicing {
 
-/// How a convolution or pool over a DRAM tensor is cut so that its pieces fit into L1. The result
+/// Slicing of a convolution or pool over a DRAM tensor into pieces that fit into L1. The result
 /// does not depend on it.
 struct Op2DSliceConfig {
     enum class SliceType : uint8_t { DRAM_HEIGHT, DRAM_WIDTH, L1_FULL };

@@ -22,9 +22,9 @@ ttnn::Tensor scaled_dot_product_attention(
     std::optional<DeviceComputeKernelConfig> compute_kernel_config = std::nullopt,
     const std::optional<ttnn::Tensor>& attention_sink = std::nullopt);
 
-/// Causal attention of a chunk of queries that starts at `chunk_start_idx`, over keys and values in
-/// a paged cache (blocks, Hkv, block size, D) found through `page_table_tensor` (B, blocks per
-/// user), i32.
+/// Causal attention of a chunk of queries that starts at `chunk_start_idx`, over a paged KV cache
+/// (blocks, Hkv, block size, D) that is addressed by `page_table_tensor` (B, blocks per user),
+/// i32.
 ttnn::Tensor chunked_scaled_dot_product_attention(
     const ttnn::Tensor& input_tensor_q, const ttnn::Tensor& input_tensor_k,
     const ttnn::Tensor& input_tensor_v, const ttnn::Tensor& page_table_tensor,

@@ -27,7 +27,7 @@ ttnn::Tensor scaled_dot_product_attention_decode(
     std::optional<DeviceComputeKernelConfig> compute_kernel_config = std::nullopt,
     std::optional<bool> share_cache = std::nullopt);
 
-/// The same over paged caches (blocks, Hkv, block size, D), found through `page_table_tensor` (B,
+/// The same over paged caches (blocks, Hkv, block size, D), addressed by `page_table_tensor` (B,
 /// blocks per user).
 ttnn::Tensor paged_scaled_dot_product_attention_decode(
     const ttnn::Tensor& input_tensor_q, const ttnn::Tensor& input_tensor_k,

@@ -6,7 +6,7 @@
 
 namespace tt::tt_metal {
 
-/// What each dimension of the physical shape is a multiple of.
+/// The factor that each dimension of the physical shape is a multiple of.
 class Alignment final : protected ShapeBase {
   public:
     using ShapeBase::ShapeBase;

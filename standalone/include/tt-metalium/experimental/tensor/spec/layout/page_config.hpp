@@ -29,7 +29,7 @@ class TilePageConfig {
     Tile tile_;
 };
 
-/// Rows or tiles: the unit in which a tensor is laid out.
+/// The page layout of a tensor: rows or tiles.
 class PageConfig {
   public:
     using Config = std::variant<RowMajorPageConfig, TilePageConfig>;

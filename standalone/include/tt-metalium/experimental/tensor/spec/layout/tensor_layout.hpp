@@ -11,7 +11,7 @@
 
 namespace tt::tt_metal {
 
-/// Data type, layout, memory configuration and alignment of a tensor of any shape.
+/// Data type, page layout, memory config and alignment, independent of the shape.
 class TensorLayout {
   public:
     TensorLayout(DataType dtype, const PageConfig& page_config, const MemoryConfig& memory_config,

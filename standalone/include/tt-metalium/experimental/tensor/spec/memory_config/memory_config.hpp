@@ -7,7 +7,7 @@
 
 namespace tt::tt_metal {
 
-/// Where a tensor is and how it is distributed; interleaved DRAM by default.
+/// Memory and sharding of a tensor; interleaved DRAM by default.
 class MemoryConfig final {
   public:
     MemoryConfig() = default;

@@ -8,7 +8,7 @@ namespace tt::tt_fabric {
 
 class WorkerToFabricEdmSender {
   public:
-    /// What append_fabric_connection_rt_args gives: the neighbour, and two semaphores.
+    /// Reads the arguments of append_fabric_connection_rt_args: the neighbour, and two semaphores.
     template <ProgrammableCoreType my_core_type>
     static WorkerToFabricEdmSender build_from_args(std::size_t& arg_idx) {
         WorkerToFabricEdmSender sender;
@@ -27,7 +27,7 @@ class WorkerToFabricEdmSender {
 
     void wait_for_empty_write_slot(TTCODEGEN_HERE) const { require_open(here); }
 
-    /// The payload of the packet whose header comes next.
+    /// Sends the payload of the packet whose header is sent next.
     void send_payload_without_header_non_blocking_from_address(std::uint32_t source_address,
                                                                std::size_t size_bytes,
                                                                TTCODEGEN_HERE) {
@@ -35,7 +35,7 @@ class WorkerToFabricEdmSender {
         payload_ = source_address;
         payload_bytes_ = static_cast<std::uint32_t>(size_bytes);
     }
-    /// The header, with which the packet leaves; it and the payload may be overwritten after it.
+    /// Sends the header, which completes the packet; afterwards both may be overwritten.
     void send_payload_flush_blocking_from_address(std::uint32_t source_address,
                                                   std::size_t size_bytes, TTCODEGEN_HERE) {
         send(source_address, size_bytes, here);

@@ -11,7 +11,7 @@ class FabricConnectionManager final {
         BUILD_AND_OPEN_CONNECTION_START_ONLY
     };
 
-    /// For each direction, forward first, whether there is a neighbour, and its connection.
+    /// Reads for each direction, forward first, a flag for the neighbour, and its connection.
     template <BuildFromArgsMode build_mode = BuildFromArgsMode::BUILD_ONLY>
     static FabricConnectionManager build_from_args(std::size_t& arg_idx) {
         FabricConnectionManager manager;

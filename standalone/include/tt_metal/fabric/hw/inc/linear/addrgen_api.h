@@ -7,8 +7,8 @@
 
 namespace tt::tt_fabric::linear {
 
-/// The payload becomes the page `id` of the tensor on the other device. Ethernet cores take
-/// addresses as NoC 0 has them.
+/// Writes the payload to page `id` of the tensor on the other device. Ethernet cores use NoC 0
+/// addresses.
 template <typename AddrGenType>
 void to_noc_unicast_write(std::uint32_t packet_payload_size, volatile PACKET_HEADER_TYPE* pkt_hdr,
                           const std::uint32_t id, const AddrGenType& d, std::uint32_t offset = 0) {

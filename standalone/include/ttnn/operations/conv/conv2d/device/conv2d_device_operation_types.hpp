@@ -15,8 +15,8 @@ namespace sliding_window = ttnn::operations::sliding_window;
 namespace op_slicing = ttnn::operations::op_slicing;
 using Conv2dSliceConfig = op_slicing::Op2DSliceConfig;
 
-/// Options of the convolutions. Results depend on weights_dtype, activation, shard_layout and
-/// output_layout; the rest tunes the card.
+/// Options of convolutions. Results depend on weights_dtype, activation, shard_layout and
+/// output_layout; the others tune performance on hardware.
 struct Conv2dConfig {
     std::optional<tt::tt_metal::DataType> weights_dtype = std::nullopt;
     std::optional<ttnn::operations::unary::UnaryWithParam> activation = std::nullopt;

@@ -11,7 +11,7 @@
 
 namespace ttnn::operations::unary {
 
-/// Elementwise operations that can be used alone or be fused into another one.
+/// Elementwise operations, alone or fused into other operations.
 enum class UnaryOpType {
     EXP,
     RECIP,

@@ -9,8 +9,8 @@
 
 namespace ttnn::experimental {
 
-/// Each device gets its share, along `out_dim`, of what every device along an axis of the mesh has,
-/// side by side along `in_dim`.
+/// All-to-all along a mesh axis: each device gets its slice along `out_dim` of the tensors of all
+/// devices, concatenated along `in_dim`.
 Tensor all_to_all_async_generic(
     const Tensor& input_tensor, std::int32_t in_dim, std::int32_t out_dim,
     const std::optional<Tensor>& persistent_output_buffer = std::nullopt,

@@ -8,8 +8,8 @@
 
 namespace ttnn::experimental::prim {
 
-/// Options of conv3d. C_in_block must agree with the one the weights were prepared with; the blocks
-/// tune the card.
+/// Options of conv3d. C_in_block must be the one that the weights were prepared with; the block
+/// sizes tune performance on hardware.
 struct Conv3dConfig {
     Conv3dConfig(tt::tt_metal::DataType weights_dtype_ = tt::tt_metal::DataType::BFLOAT16,
                  tt::tt_metal::Layout output_layout_ = tt::tt_metal::Layout::ROW_MAJOR,

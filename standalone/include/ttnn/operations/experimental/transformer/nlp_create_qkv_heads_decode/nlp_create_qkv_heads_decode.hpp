@@ -10,8 +10,8 @@
 
 namespace ttnn::experimental {
 
-/// One token for each of B users, (1, 1, B, (H + 2 Hkv) * D), into queries (1, B, H, D) and keys,
-/// values (1, B, Hkv, D), height-sharded with one user a core.
+/// Splits one token of each of B users, (1, 1, B, (H + 2 Hkv) * D), into queries (1, B, H, D) and
+/// keys and values (1, B, Hkv, D), height-sharded with one user per core.
 std::tuple<Tensor, Tensor, Tensor> nlp_create_qkv_heads_decode(
     const Tensor& input_tensor, uint32_t num_heads, std::optional<const uint32_t> num_kv_heads,
     std::optional<std::array<Tensor, 3>>& optional_output_tensors,

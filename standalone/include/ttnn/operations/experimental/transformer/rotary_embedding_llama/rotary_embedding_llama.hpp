@@ -9,7 +9,7 @@
 namespace ttnn::experimental {
 
 /// x * cos + (x T) * sin, where T is `trans_mat`, applied to each 32 columns. x is (1, H, S, D), or
-/// in decode mode (1, B, H, D) with one row of cos and sin a user.
+/// in decode mode (1, B, H, D) with one row of cos and sin per user.
 ttnn::Tensor rotary_embedding_llama(
     const Tensor& input_tensor, const Tensor& cos_cache, const Tensor& sin_cache,
     const Tensor& trans_mat, bool is_decode_mode = false,

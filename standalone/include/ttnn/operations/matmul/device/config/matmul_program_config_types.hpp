@@ -7,8 +7,8 @@
 
 #include "ttnn/operations/eltwise/unary/common/unary_op_types.hpp"
 
-// How a product is distributed over the card's cores. The CPU backend accepts these and places work
-// itself.
+// Program configs of matmul: the distribution over cores. The CPU backend accepts them and
+// schedules work itself.
 namespace ttnn::operations::matmul {
 
 struct MatmulMultiCoreReuseProgramConfig {

@@ -7,7 +7,7 @@
 
 namespace ttnn {
 
-/// The products of all elements up to each one along `dim`, from the end with `reverse_order`.
+/// Cumulative product along `dim`, from the end with `reverse_order`.
 Tensor cumprod(const Tensor& input_tensor, const std::int32_t& dim,
                std::optional<DataType> dtype = std::nullopt, const bool& reverse_order = false,
                std::optional<Tensor> optional_out = std::nullopt,

@@ -7,7 +7,7 @@
 
 namespace ttnn {
 
-/// The sums of all elements up to each one along `dim`, from the end with `reverse_order`.
+/// Cumulative sum along `dim`, from the end with `reverse_order`.
 Tensor cumsum(const Tensor& input, const std::int32_t& dim,
               std::optional<DataType> dtype = std::nullopt, const bool& reverse_order = false,
               std::optional<Tensor> optional_out = std::nullopt,

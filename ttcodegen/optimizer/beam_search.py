@@ -18,13 +18,14 @@ from ttcodegen.optimizer.call import LibraryCall, Way, call_of, interleaved
 from ttcodegen.optimizer.candidates import Ways
 from ttcodegen.optimizer.cost.calls import CallCost, CostModel, is_view
 
-# True if the calls of a function fit into L1 as the allocator lays their tensors out.
+# Simulation of the L1 allocator along the calls of a function.
 #
-# Tensors come and go and leave gaps: a call may find enough bytes free, but not in one piece.
+# L1 fragments as tensors are allocated and freed: a call may find enough free bytes in all, but no
+# block that is large enough.
 
 
 class _Tensors:
-    """The tensors that are in L1 at one time."""
+    """Tensors allocated in L1 at one point of a function."""
 
     def __init__(self, model: CostModel) -> None:
         self.bank = Bank(model.speed.usable_l1)
@@ -33,7 +34,7 @@ class _Tensors:
         self._sharers: dict[tuple[int, int], int] = {}
 
     def put(self, value: SSAValue, placement: TensorPlacement) -> None:
-        """Makes a tensor, in place of where it lay before."""
+        """Allocates a tensor, and frees the block that it had before."""
         size = self._model.bank_bytes(placement)
         block = self.bank.allocate(size) if size else None
         self.drop(value)
@@ -42,13 +43,13 @@ class _Tensors:
             self._sharers[block] = 1
 
     def share(self, value: SSAValue, source: SSAValue) -> None:
-        """Makes a tensor that is another one under a new shape."""
+        """Adds a view: `value` has the block of `source`, which is freed after both."""
         if (block := self._blocks.get(source)) is not None:
             self._blocks[value] = block
             self._sharers[block] += 1
 
     def drop(self, value: SSAValue) -> None:
-        """Lets go of a tensor."""
+        """Frees a tensor, unless a view of it is still alive."""
         block = self._blocks.pop(value, None)
         if block is not None:
             self._sharers[block] -= 1
@@ -62,12 +63,12 @@ def shortages(
     last_use: Mapping[SSAValue, int],
     model: CostModel,
 ) -> dict[Operation, int]:
-    """By call that does not fit, how many bytes of L1 are missing.
+    """Maps each call that does not fit to the bytes of L1 that it lacks.
 
     Args:
-        decisions: the ops of a function, how each is made, and what is moved before it.
-        last_use: by value the index of the last op that uses it.
-        model: of cost.
+        decisions: the ops of a function, each with its candidate and the moves before it.
+        last_use: index of the last op that uses a value.
+        model: the cost model.
     """
     tensors = _Tensors(model)
     missing: dict[Operation, int] = {}
@@ -85,7 +86,7 @@ def shortages(
 
 
 def _make(tensors: _Tensors, op: CatalogueOp, way: Way, model: CostModel) -> int:
-    """Puts the results of a call where they go; the bytes that are missing while it runs."""
+    """Allocates the results of a call; returns the bytes that it lacks, at most 0 if it fits."""
     declared = call_of(op)
     chosen = len(way.operands) == len(declared.operands)
     call = LibraryCall(
@@ -108,21 +109,21 @@ def _make(tensors: _Tensors, op: CatalogueOp, way: Way, model: CostModel) -> int
     return max(short, -tensors.bank.lowest)
 
 
-# Finds the best placements of the tensors of a function: a beam search along its calls.
+# Beam search for placements along the calls of a function.
 #
-# A state says where every tensor that is still used is, what the calls so far cost, and how they
-# are made. Each call continues each state in all ways that leave room in L1, with the conversions
-# that they need; tensors that take room and are used latest are brought to DRAM where there is
-# none. Of states that agree on placements, the cheapest is kept, and of all the best few.
+# A state holds the placement of every live tensor, and the decisions so far with their cost. Each
+# call extends each state by every candidate that fits into L1, with the conversions of layout that
+# it needs; if it does not fit, live tensors are spilled to DRAM, those with the latest last
+# use first. Of states with equal placements the cheapest is kept, and of these the best `BEAM`.
 
 BEAM = 8
 """Beam width: the number of states that are continued."""
 ATTEMPTS = 5
 """Upper bound on search restarts after calls did not fit beside other tensors."""
 L1_SHARE = 0.9
-"""The part of L1 that is filled at most."""
+"""Fraction of usable L1 that the search fills: the rest absorbs fragmentation."""
 UNKNOWN = frozenset({CallKind.CONVOLUTION, CallKind.POOLING, CallKind.INTERPOLATION})
-"""Calls whose programs take of L1 what is left: nothing else is there while they run."""
+"""Calls whose programs size their buffers by the free L1: no other tensor is there meanwhile."""
 
 Placements = dict[SSAValue, TensorPlacement]
 
@@ -138,9 +139,9 @@ class Decision:
     seconds: float
     """Estimated seconds of the call with its moves."""
     l1_bytes: int
-    """Bytes of each L1 while it runs."""
+    """Bytes of L1 per core while it runs."""
     next_best: tuple[float, Way] | None
-    """The cheapest other way from the same state, and what it takes."""
+    """Cheapest other candidate from the same state, after its seconds."""
 
 
 @dataclass(frozen=True)
@@ -161,45 +162,47 @@ class _State:
 
 
 class Choices(Protocol):
-    """Interface of choices given from outside."""
+    """Interface of overrides: candidates that are given from outside."""
 
     def concern(self, op: CatalogueOp) -> bool:
-        """True if anything is given for a call."""
+        """Returns whether an override names the call."""
         ...
 
     def ways(self, op: CatalogueOp, call: LibraryCall, fixed: Sequence[bool]) -> list[Way]:
-        """The ways that agree, from operands placed as `call` says; raises CompileError if
-        there are none."""
+        """Returns the candidates that agree, for operands with the placements of `call`.
+
+        Raises CompileError if there are none."""
         ...
 
     def left_alone(self, op: CatalogueOp, call: LibraryCall) -> None:
-        """Raises CompileError if something else is given for a call that stays as it is."""
+        """Raises CompileError if the override of a call without candidates would change it."""
         ...
 
     def no_room(self, op: CatalogueOp, room: int) -> CompileError:
-        """That these take more bytes of each L1 than there are."""
+        """Returns the error that the candidates of a call exceed `room` bytes of L1 per core."""
         ...
 
 
 @dataclass
 class Search:
-    """The search for one function."""
+    """Beam search over the calls of one function."""
 
     model: CostModel
     ways: Ways
     skipped: set[Operation]
-    """Ops that run once, whose results stay where they are."""
+    """Const-eval ops, whose results keep their placements."""
     constants: set[SSAValue]
-    """Values that are the same in each run: what is moved of them in DRAM is moved once."""
+    """Const-eval values: their moves within DRAM run once and cost nothing per run."""
     choices: Choices | None = None
     beam: int = BEAM
     _last_use: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     _costs: dict[object, float] = field(default_factory=dict[object, float])
     _arriving: dict[int, Placements] = field(default_factory=dict[int, Placements])
-    """By index of an op the values outside L1, made once or given, that it is the first to use:
-    states know them from there on, for all weights in all states took quadratic time."""
+    """Arguments and const-eval values outside L1, by the index of the op that first uses them.
+
+    States hold them from there on only: all weights in all states would take quadratic time."""
     _gaps: dict[Operation, int] = field(default_factory=dict[Operation, int])
-    """Bytes of L1 that a call cannot use, because they are free in pieces."""
+    """Bytes of L1 that a call loses to fragmentation."""
     _declared: dict[Operation, float] = field(default_factory=dict[Operation, float])
     _kinds: dict[Operation, object] = field(default_factory=dict[Operation, object])
     _ways_known: dict[object, list[tuple[Way, CallCost]]] = field(
@@ -207,7 +210,7 @@ class Search:
     )
 
     def run(self, arguments: Sequence[SSAValue], ops: Sequence[Operation]) -> list[Decision]:
-        """The decisions of the cheapest sequence of ways."""
+        """Returns the decisions of the cheapest sequence of candidates."""
         first_use: dict[SSAValue, int] = {}
         for index, op in enumerate(ops):
             for value in op.operands:
@@ -228,7 +231,8 @@ class Search:
             if not missing:
                 break
             for op, size in missing.items():
-                # What gaps take away; at last, calls that find no room leave L1.
+                # Reserve the bytes lost to fragmentation; in the last attempt reserve all of L1,
+                # which forces the call's tensors to DRAM.
                 more = self.room if attempt + 1 == ATTEMPTS else size
                 self._gaps[op] = self._gaps.get(op, 0) + more
             decisions = self._cheapest(start, ops)
@@ -249,7 +253,7 @@ class Search:
             try:
                 continued = self._following(state, index, op)
             except CompileError as error:
-                # What is requested may be possible from the placements of another state.
+                # An override may be possible from the placements of another state.
                 refused = error
                 continue
             for following in continued:
@@ -284,7 +288,7 @@ class Search:
             assert self.choices is not None
             raise self.choices.no_room(op, self.room)
         if not tried:
-            # What the source places in its own way fits none of ours.
+            # The source's own placements may fit none of the candidates.
             return [self._left_alone(state, index, op)]
         tried.sort(key=lambda entry: entry[0])
         return [self._explained(entry, tried) for entry in tried]
@@ -292,9 +296,9 @@ class Search:
     def _priced(
         self, op: CatalogueOp, call: LibraryCall, fixed: Sequence[bool], has_weights: bool
     ) -> list[tuple[Way, CallCost]]:
-        """The ways to make a call, with what they take: the same for all calls of its kind.
+        """Returns the candidates of a call with their costs, memoized over equal calls.
 
-        `has_weights`: whether its second operand is the same in each run.
+        `has_weights`: whether its second operand is a const-eval value.
         """
         if op not in self._kinds:
             self._kinds[op] = (op.name, str(op.properties), call.results)
@@ -332,7 +336,7 @@ class Search:
         return kept
 
     def _fixed(self, op: CatalogueOp, values: Sequence[SSAValue]) -> list[bool]:
-        """Mask of operands that cannot be moved: constants and overwritten values."""
+        """Mask of operands that cannot be moved: const-eval and overwritten values."""
         overwritten = op.definition.in_place
         target = op.optional_operand(overwritten) if overwritten is not None else None
         return [
@@ -351,7 +355,7 @@ class Search:
         return _State(state.seconds, state.placements, decision, state.before)
 
     def _left_alone(self, state: _State, index: int, op: Operation) -> _State:
-        """An op that is not chosen for: it finds everything in DRAM, or where it was declared."""
+        """Extends a state by an op without candidates: operands return to declared placements."""
         seconds = state.seconds
         placements = dict(state.placements)
         moves: list[tuple[SSAValue, TensorPlacement]] = []
@@ -373,7 +377,7 @@ class Search:
         return _State(seconds, placements, decision, state)
 
     def _declared_seconds(self, op: CatalogueOp) -> float:
-        """The seconds that a call takes whose tensors are placed as the source says."""
+        """Estimated seconds of a call with the placements that its types declare."""
         if op not in self._declared:
             self._declared[op] = self.model.cost(call_of(op)).seconds
         return self._declared[op]
@@ -399,11 +403,11 @@ class Search:
         if any(
             placements[value] != wanted for value, wanted in zip(values, way.operands, strict=True)
         ):
-            return None  # One value cannot be in two places.
+            return None  # An operand that occurs twice cannot have two placements.
         for result, placement in zip(op.results, way.results, strict=True):
             placements[result] = placement
         takes_all = _takes_all(op, way)
-        # Gaps take away no more than there is: a call whose tensors leave L1 can still be made.
+        # Fragmentation is capped at all of L1, so that a call without tensors in L1 still fits.
         with_gaps = min(cost.working_bytes + self._gaps.get(op, 0), self.room)
         buffers = self.room if takes_all else max(cost.working_bytes, with_gaps)
         spilled = self._spill(placements, index, {*values, *op.results}, buffers)
@@ -420,7 +424,7 @@ class Search:
 
     @property
     def room(self) -> int:
-        """Bytes of each L1 that may be taken."""
+        """Bytes of L1 per core that the search may fill."""
         return int(self.model.speed.usable_l1 * L1_SHARE)
 
     def _used(self, placements: Placements) -> int:
@@ -429,7 +433,10 @@ class Search:
     def _spill(
         self, placements: Placements, index: int, needed: set[SSAValue], buffers: int
     ) -> list[tuple[SSAValue, TensorPlacement]] | None:
-        """Tensors to spill to DRAM so that a call fits, or None if it cannot."""
+        """Tensors to spill to DRAM so that a call fits, or None if it cannot.
+
+        Those with the latest last use go first, because they would occupy L1 for the longest time.
+        """
         used = self._used(placements)
         if used + buffers <= self.room:
             return []
@@ -455,7 +462,7 @@ class Search:
                 del placements[value]
 
     def _moving(self, value: SSAValue, source: TensorPlacement, target: TensorPlacement) -> float:
-        """The seconds that a move takes in each run."""
+        """Seconds per run of a move: none for a const-eval value within DRAM."""
         in_dram = source.buffer_type == target.buffer_type == "dram"
         if in_dram and value in self.constants:
             return 0.0
@@ -474,7 +481,7 @@ def _results(ops: Iterable[Operation]) -> Iterator[SSAValue]:
 
 
 def _takes_all(op: CatalogueOp, way: Way) -> bool:
-    """True if a call takes what it finds of L1; with shards, it is known what it takes."""
+    """True if a call takes all free L1; with sharded results its footprint is known."""
     return call_kind(op.definition.short_name) in UNKNOWN and all(
         p.shards is None for p in way.results
     )

@@ -1,4 +1,4 @@
-"""Library call as the optimizer sees it, its candidates, and its L1 footprint."""
+"""ttnn call as the optimizer sees it, its candidates, and its L1 footprint."""
 
 from __future__ import annotations
 
@@ -19,27 +19,26 @@ from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import tile_bytes, tile_bytes_of
 from ttcodegen.systems.description import ChipDescription
 
-# A call of the library as the model of cost sees it.
-
 COMPUTE_CONFIG = "compute_config"
 
 
 @dataclass(frozen=True)
 class LibraryCall:
-    """Library call with the layouts of its tensors; device handles are not counted."""
+    """ttnn call with the placements of its tensors; device handles are not counted."""
 
     name: str
-    """Without the dialect."""
+    """Name of the op without its dialect."""
     operands: tuple[TensorPlacement, ...]
     results: tuple[TensorPlacement, ...]
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     demanded: tuple[TensorPlacement | None, ...] = ()
-    """By operand, the placement that it has to have whatever is decided: in the shards that the
-    library demands. Empty if it demands none."""
+    """Sharded placement that the library requires of each operand, or None.
+
+    Empty if it requires none at all."""
 
     @property
     def result(self) -> TensorPlacement:
-        """The first result, of a call that overwrites its operand that one."""
+        """The first result; of a call in place, the operand that it overwrites."""
         return self.results[0] if self.results else self.operands[0]
 
     @property
@@ -57,12 +56,12 @@ class LibraryCall:
 
     @property
     def is_on_host(self) -> bool:
-        """True if nothing of it concerns the device."""
+        """True if all operands and results are host tensors."""
         return all(p.memory is Memory.HOST for p in (*self.operands, *self.results))
 
 
 def call_of(op: CatalogueOp) -> LibraryCall:
-    """The call of an op with layouts."""
+    """Returns the call of an op whose types have layouts."""
     return LibraryCall(
         op.definition.short_name,
         _placements(value.type for value in op.operands),
@@ -89,7 +88,7 @@ def _placements(types: Any) -> tuple[TensorPlacement, ...]:
 
 
 def call_in_file(program: file.Program, operation: file.Operation) -> LibraryCall:
-    """The call of an operation of a flatbuffer."""
+    """Returns the call of an operation of a flatbuffer."""
     attributes: dict[str, Any] = {}
     for attribute in operation.attributes:
         value = attribute.value
@@ -107,54 +106,54 @@ def call_in_file(program: file.Program, operation: file.Operation) -> LibraryCal
     )
 
 
-# One way to make a call.
-
-
 @dataclass(frozen=True)
 class Way:
-    """One way to make a call."""
+    """Candidate of a call: placements of its tensors, and its configs."""
 
     operands: tuple[TensorPlacement, ...]
     results: tuple[TensorPlacement, ...]
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Changes of the call's attributes."""
+    """Attributes that replace those of the call."""
 
 
 def interleaved(placement: TensorPlacement, buffer: str) -> TensorPlacement:
-    """The same tensor, dealt out to all banks."""
+    """Returns the interleaved placement of the same tensor in `buffer`."""
     return placement.with_(buffer_type=buffer, memory_layout="interleaved", shards=None)
 
 
-# L1 footprint of tensors and programs, by measured rules of tt-metal.
+# L1 footprint of tensors and device programs, as measured with tt-metal.
 #
 # The allocator has one address space for all banks: a shard on one core costs its bytes in every
-# bank. Tensors grow down from the top, the circular buffers of a program up from the bottom; the
-# program runs if they do not meet.
+# bank. Tensors are allocated from the top down, the circular buffers of a program from the bottom
+# up; the program runs if the two regions do not overlap.
 
 ROW_ALIGNMENT = 16
 """Bytes that rows of row-major tensors are padded to."""
 STREAMED_AT_ONCE = 4
-"""Pages in the buffer that pages are streamed through into shards."""
+"""Pages of the circular buffer between DRAM and the shards of a conversion."""
 F32_TILE = tile_bytes_of(DataType.FLOAT32)
 BF16_TILE = tile_bytes_of(DataType.BFLOAT16)
 
 
 def bank_bytes(placement: TensorPlacement, chip: ChipDescription) -> int:
-    """Bytes of each L1 of a chip that a tensor takes; none if it is not in L1. The allocator rounds
-    them up to the alignment of DRAM: 32 bytes of wormhole_b0, 64 of blackhole."""
+    """Bytes of L1 per core that a tensor takes; 0 if it is not in L1.
+
+    The allocator rounds up to the alignment of DRAM: 32 bytes on wormhole_b0, 64 on blackhole."""
     return allocated_bytes(placement, chip.cores, chip.noc_dram_address_align_bytes)
 
 
 def allocated_bytes(placement: TensorPlacement, banks: int, alignment: int) -> int:
-    """The same for so many banks, whose allocator rounds up to `alignment` bytes."""
+    """Bytes per bank of a tensor in L1, rounded up to `alignment`; 0 if it is not in L1."""
     if placement.buffer_type != "l1":
         return 0
     return align_up(placements.bank_bytes(placement, banks, ROW_ALIGNMENT), alignment)
 
 
 def stream_bytes(page: int, chip: ChipDescription) -> int:
-    """Bytes of the buffer that pages are streamed through into shards: each has room to begin
-    where it does in DRAM (interleaved_to_sharded_program_factory.cpp of tt-metal)."""
+    """Bytes of the circular buffer between DRAM and the shards of a conversion.
+
+    Each page has room for its offset from the alignment of DRAM
+    (interleaved_to_sharded_program_factory.cpp of tt-metal)."""
     alignment = chip.noc_dram_address_align_bytes
     return STREAMED_AT_ONCE * align_up(page + alignment, alignment)
 
@@ -164,14 +163,14 @@ class Blocks:
     """Block sizes of a matmul per core, in tiles."""
 
     height: int
-    """Rows of tiles of the output that are computed at a time."""
+    """Rows of tiles of an output block."""
     width: int
     inner: int
-    """Tiles along the summed dimension that are taken at a time."""
+    """Tiles of a block along the contracted dimension (in0_block_w)."""
     whole_inner: bool
-    """True if these are all."""
+    """True if one block spans the contracted dimension: operands need no double buffering."""
     left_height: int = 0
-    """Rows of tiles of the left factor that are taken at a time; 0: as many as of the output."""
+    """Rows of tiles of a block of the left operand; 0: as many as of the output."""
 
 
 def product_buffers(
@@ -184,11 +183,20 @@ def product_buffers(
     multicast: bool = True,
     gathered_sums: bool = False,
 ) -> int:
-    """Bytes of the circular buffers of a product.
+    """Bytes of the circular buffers of a matmul.
 
-    `gathered_sums`: whether those of several steps are added up in L1.
-    A sharded result is computed in place, and a right factor in shards of L1 read there. The blocks
-    of the left factor stay where they are sharded and not multicast, if they are taken at once.
+    A sharded result aliases its buffer, as does a right operand that is sharded in L1. The left
+    operand needs no buffer either if it is sharded, not multicast, and read in a single block.
+
+    Args:
+        blocks: block sizes.
+        left: placement of the left operand.
+        right: placement of the right operand.
+        result: placement of the result.
+        wide_sums: whether partial sums are float32.
+        bias: placement of the bias, if there is one.
+        multicast: whether cores multicast the blocks of the left operand.
+        gathered_sums: whether the packer accumulates partial sums in L1.
     """
     times = 1 if blocks.whole_inner else 2
     size = 0
@@ -206,7 +214,7 @@ def product_buffers(
     if wide_sums and result.data_type.mlir != "f32":
         size += out * F32_TILE
     elif gathered_sums and result.data_type.mlir.startswith("bfp"):
-        # Block floats cannot be added to in L1.
+        # The packer cannot accumulate block floats in L1.
         size += out * BF16_TILE
     if bias is not None:
         size += blocks.width * tile_bytes(bias)
@@ -220,8 +228,10 @@ def banked_product_buffers(
     result: TensorPlacement,
     wide_sums: bool,
 ) -> int:
-    """Bytes of the circular buffers of a product whose weights are sharded over the banks of the
-    DRAM: `inner` tiles of each row and three blocks of those of a bank are taken at a time."""
+    """Bytes of the circular buffers of a matmul with DRAM-sharded weights.
+
+    A block is `inner` tiles deep; that of the left operand is double buffered, that of a bank's
+    weights triple buffered."""
     assert right.shards is not None
     width = right.shards.shape[1] // TILE_SIDE
     size = inner * (2 * tile_bytes(left) + 3 * width * tile_bytes(right))

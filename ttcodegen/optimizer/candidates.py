@@ -42,12 +42,13 @@ from ttcodegen.optimizer.rewrites import elementwise
 # Chunk sizes of attention in queries and keys.
 
 CHUNKS = (32, 64, 128, 256, 512)
-"""Rows of queries or keys that are taken at a time; larger chunks of both do not fit into L1."""
+"""Chunk sizes in rows of queries or keys; larger chunks of both do not fit into L1."""
 
 
 def cheapest_program(call: LibraryCall, model: CostModel, room: int) -> SDPA | None:
-    """The fastest chunks of those whose circular buffers fit into `room` bytes of
-    each L1, the smaller ones of equals; None if the library's own are as good."""
+    """Returns the fastest chunk sizes whose circular buffers fit into `room` bytes of L1.
+
+    Of equally fast ones the smaller; None if the library's default is as fast."""
     best, least = None, model.cost(call).seconds
     if call.name in DECODING and _needed(call, model.grid):
         least = inf
@@ -60,7 +61,7 @@ def cheapest_program(call: LibraryCall, model: CostModel, room: int) -> SDPA | N
 
 
 def _needed(call: LibraryCall, grid: CoreGrid) -> bool:
-    """True if the library refuses a call of one token on all cores of the device."""
+    """True if ttnn refuses the decode call on all cores of the device."""
     plan = DecodeAttention.of(call, grid.cores)
     return needed_program(plan.users, plan.key_heads, 0, grid) is not None
 
@@ -70,7 +71,7 @@ def _programs(call: LibraryCall, grid: CoreGrid) -> Iterator[SDPA]:
         plan = DecodeAttention.of(call, grid.cores)
         fitting = fitting_grid(plan.users, plan.key_heads, grid)
         if fitting is not None:
-            # The library takes powers of two, and chunks of queries of their own are none.
+            # ttnn requires power-of-two key chunks here, and no chunk of queries (0).
             yield from (SDPA(fitting, 0, size) for size in CHUNKS if plan.keys % size == 0)
         return
     for queries in _chunks(call.operands[0].shape[-2]):
@@ -80,22 +81,22 @@ def _programs(call: LibraryCall, grid: CoreGrid) -> Iterator[SDPA]:
 
 def _chunks(rows: int) -> Iterator[int]:
     whole = tiles_along(rows) * TILE_SIDE
-    # Parts of chunks are computed as if they were whole.
+    # Only divisors: the program computes a partial chunk as a full one.
     return (size for size in CHUNKS if whole % size == 0)
 
 
-# The ways to make a call: the placements of its operands and its result, and its configuration.
-#
-# Each way is one that tt-metal was measured to accept.
+# Candidates of a call: placements of operands and results, and configs. tt-metal was measured to
+# accept each of them.
 
 MOVED = frozenset({"permute", "slice_static", "concat", "reshape", "composite_to_layout"})
-"""Calls that move interleaved tensors and take the target."""
+"""Data movement calls of interleaved tensors that take a memory config."""
 ATTENTION = frozenset({"scaled_dot_product_attention"})
 ROOM_OF_ATTENTION = 0.75
-"""The part of L1 that its circular buffers may take."""
+"""Fraction of usable L1 for the circular buffers of attention."""
 NOT_COPIED = frozenset({"u16", "u8"})
-"""The data types of interleaved tensors that the library copies between DRAM and L1 neither way
-(copy.cpp: it supports floats and 32-bit integers): what is in L1 could not leave it."""
+"""Data types of interleaved tensors that ttnn cannot copy between DRAM and L1.
+
+copy.cpp supports floats and 32-bit integers only, so that a tensor in L1 could not be spilled."""
 NORMS = frozenset({"rms_norm", "layer_norm"})
 _RULES = {
     "product": "the result of a product is interleaved, or has the blocks that its program "
@@ -115,7 +116,7 @@ _RULES = {
     "the cores of those of its image, in tiles of the same data type",
     "plain": "the library decides where its result is",
 }
-"""By kind of call, what its result may be."""
+"""Rules for the placement of the result, by kind of call."""
 
 
 def sharded_as(
@@ -125,8 +126,9 @@ def sharded_as(
     grid: Sequence[int] | None = None,
     shape: Sequence[int] | None = None,
 ) -> TensorPlacement | None:
-    """The same tensor in shards of L1, over as many cores as it fills or over a grid of columns and
-    rows; None if it cannot be divided so."""
+    """Returns the placement of the same tensor sharded in L1, None if there is none.
+
+    The shards are on as many cores as the tensor fills, or on a grid of columns and rows."""
     if placement.layout is not Layout.TILE or placement.memory is Memory.HOST:
         return None
     height, width = placement.collapsed_shape()
@@ -151,19 +153,19 @@ def sharded_as(
 
 
 def _in_place_of(source: TensorPlacement, result: TensorPlacement) -> TensorPlacement:
-    """A result that is placed like an operand."""
+    """Returns the placement of a result in the memory and shards of an operand."""
     return result.with_(
         buffer_type=source.buffer_type, memory_layout=source.memory_layout, shards=source.shards
     )
 
 
 def is_interleaved(placement: TensorPlacement) -> bool:
-    """True if a tensor is on the device, dealt out to all banks."""
+    """True if a tensor is interleaved on the device."""
     return placement.memory is Memory.DEVICE and placement.shards is None
 
 
 class Ways:
-    """Enumerates the ways for one chip."""
+    """Generator of the candidates of calls on one chip."""
 
     def __init__(
         self,
@@ -174,16 +176,15 @@ class Ways:
     ) -> None:
         self.model = model
         self.grid = grid or model.grid
-        """The cores that products are distributed over."""
+        """Cores that matmuls are distributed over."""
         self.shards = shards
         """True if tensors may be sharded."""
         self.placed = placed
-        """The calls that take the memory configuration of their result."""
+        """Calls that take a memory config for their result."""
         self.products = ProductWays(model, shards, self.grid)
 
     def of(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Way]:
-        """The ways to make a call whose operands are placed as `call` says; fixed ones stay
-        there."""
+        """Yields the candidates of a call from its operands' placements; fixed ones keep them."""
         match self._kind(call):
             case "product":
                 yield from self.products.of(call)
@@ -207,21 +208,20 @@ class Ways:
                 yield from self._plain(call, fixed)
 
     def on(self, grid: CoreGrid) -> Ways:
-        """The ways of products that are distributed over these cores."""
+        """Returns a generator that distributes matmuls over these cores."""
         return Ways(self.model, self.shards, self.placed, grid)
 
     def rule(self, call: LibraryCall) -> str:
-        """Returns why a call has no alternative candidates."""
+        """Returns the rule for the placement of a call's result, as a message."""
         return _RULES[self._kind(call)]
 
     def configured(self, call: LibraryCall, config: MatmulProgramConfig) -> Iterator[Way]:
-        """The ways to make a product with this configuration; none if it cannot have it."""
+        """Yields the candidates of a matmul with this program config; none if it does not fit."""
         if self._kind(call) == "product" and self.misfit(call, config) is None:
             yield from self.products.configured(call, config)
 
     def from_banks(self, call: LibraryCall) -> Iterator[Way]:
-        """The ways to make a product whose weights are the same in each run, and are brought to the
-        banks of the DRAM once."""
+        """Yields the DRAM-sharded candidates of a matmul, whose constant weights move once."""
         if self._kind(call) == "product":
             yield from self.products.from_banks(call)
 
@@ -232,7 +232,7 @@ class Ways:
         return config_misfit(config, Product(call), self.model.grid, wide_sums(call))
 
     def keeps_configuration(self, call: LibraryCall) -> bool:
-        """True if a call has the program configuration that it was lowered with in all its ways."""
+        """True if all candidates of a call keep the program config that it was lowered with."""
         return self._kind(call) == "plain"
 
     def _kind(self, call: LibraryCall) -> str:
@@ -258,7 +258,7 @@ class Ways:
         return "moved" if name in MOVED else "plain"
 
     def _plain(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Way]:
-        """Everything in DRAM, as without an optimizer, but for what has to be sharded."""
+        """Yields the default candidate: all in DRAM, except operands that must be sharded."""
         demanded = call.demanded or (None,) * len(call.operands)
         yield Way(
             tuple(
@@ -269,7 +269,7 @@ class Ways:
         )
 
     def _convolved(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Way]:
-        """In DRAM, or in shards that stay on their cores."""
+        """Yields candidates of a convolution: in DRAM, or sharded on the cores of its image."""
         yield from self._plain(call, fixed)
         if not self.shards or fixed[0]:
             return
@@ -283,7 +283,7 @@ class Ways:
         return ("dram",) if stays else ("dram", "l1")
 
     def _unsharded(self, call: LibraryCall) -> tuple[TensorPlacement, ...]:
-        """The operands as they are, sharded ones in L1 without shards."""
+        """Returns the placements of the operands with sharded ones interleaved in L1."""
         return tuple(
             p
             if p.memory is Memory.HOST or p.shards is None
@@ -292,12 +292,13 @@ class Ways:
         )
 
     def _moved(self, call: LibraryCall) -> Iterator[Way]:
-        # What crosses tiles is made of rows of the whole operand, where the result is placed.
+        # A slice that is not aligned to tiles untilizes the whole operand in the memory of the
+        # result, which L1 may not hold.
         buffers = self._buffers(call) if _along_tiles(call) else ("dram",)
         for buffer in buffers:
             yield Way(self._unsharded(call), (interleaved(call.result, buffer),))
         if call.name == "composite_to_layout" and call.result.shards is not None:
-            # A call that follows demands these shards.
+            # The consumer requires these shards.
             yield Way(self._unsharded(call), (call.result,))
         if call.name == "reshape" and call.operands[0].shards is not None:
             kept = _in_place_of(call.operands[0], call.result)
@@ -305,13 +306,13 @@ class Ways:
                 yield Way(call.operands, (kept,))
 
     def _attended(self, call: LibraryCall) -> Iterator[Way]:
-        """Interleaved, with the fastest chunks."""
+        """Yields candidates of attention: interleaved, with the fastest chunk sizes."""
         operands = self._unsharded(call)
         attributes = self._chunked(replace(call, operands=operands))
         for buffer in self._buffers(call):
             yield Way(operands, (interleaved(call.result, buffer),), attributes)
         if attributes:
-            # Smaller chunks leave room for what else is in L1.
+            # The default's smaller chunks leave L1 to other live tensors.
             yield Way(operands, (interleaved(call.result, "dram"),))
 
     def _chunked(self, call: LibraryCall) -> dict[str, Any]:
@@ -323,7 +324,7 @@ class Ways:
         return {} if program is None else {"program_config": program}
 
     def _split(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Way]:
-        """Heads out of rows in DRAM, in L1, or in the shards of a product."""
+        """Yields candidates of the head split: of rows in DRAM, in L1, or sharded by a matmul."""
         yield from self._plain(call, fixed)
         (source,) = call.operands
         if source.buffer_type == "l1" and source.shards is None:
@@ -334,7 +335,9 @@ class Ways:
                 yield Way(call.operands, call.results)
 
     def _decoded(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Way]:
-        """With the queries of each user on a core of its own, if they are placed so, or in DRAM."""
+        """Yields candidates of decode attention: queries in DRAM, or sharded by user if they are.
+
+        With a single key head the result may be sharded by user as well."""
         (plain,) = self._plain(call, fixed)
         query, *others = plain.operands
         plan = DecodeAttention.of(call, self.model.chip.cores)
@@ -352,7 +355,7 @@ class Ways:
                 yield Way(operands, (result,), attributes)
 
     def _views(self, call: LibraryCall) -> Iterator[Way]:
-        """The result is placed like its operand."""
+        """Yields the candidate of a view: its result is where its operand is."""
         source = call.operands[0]
         if source.shards is not None and source.collapsed_shape() != call.result.collapsed_shape():
             source = interleaved(source, "l1")
@@ -390,7 +393,7 @@ class Ways:
         if source.shards is None:
             return
         if call.name == "softmax":
-            # Its program reads and writes pages wherever they are.
+            # The program of softmax addresses pages through accessors, so any shards are taken.
             yield Way(
                 call.operands, (call.result.sharded(source.memory_layout or "", source.shards),)
             )
@@ -411,7 +414,7 @@ def _in_tiles(call: LibraryCall) -> bool:
 
 
 def _along_tiles(call: LibraryCall) -> bool:
-    """True if a slice takes whole tiles; true of other calls."""
+    """True unless the call is a slice that is not aligned to tiles."""
     if call.name != "slice_static":
         return True
     begins, ends, steps = (call.attributes[name] for name in ("begins", "ends", "step"))

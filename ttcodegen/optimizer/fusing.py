@@ -31,15 +31,16 @@ from ttcodegen.optimizer.rewrites import RESHAPES
 from ttcodegen.transforms.const_eval import constant_values
 from ttcodegen.transforms.rewriting import body_of, erase_dead
 
-# Queries, keys and values of one input become one product, which the library splits into heads:
-# those of a sequence as matrices, those of one token of each user on a core for each user.
+# QKV projections of one input become one matmul, whose result ttnn splits into heads: in prefill
+# as matrices (split_query_key_value_and_split_heads), in decode on a core for each user
+# (nlp_create_qkv_heads_decode).
 
 HEADS_FIRST = [0, 2, 1, 3]
 
 
 @dataclass(frozen=True)
 class FuseProjections(ModulePass):
-    """Weights that are constant are put side by side once, and the input is read once."""
+    """Fuses three projections of one input to a matmul with concatenated constant weights."""
 
     name = "ttnn-fuse-projections"
 
@@ -58,19 +59,18 @@ class FuseProjections(ModulePass):
 
 @dataclass(frozen=True)
 class _Projection:
-    """`permute(reshape(linear(x, weight, bias)))`: heads of one input; without the permutation
-    those of one token of each user."""
+    """Projection to heads, `permute(reshape(linear(x, weight, bias)))`; no permute in decode."""
 
     heads: CatalogueOp
     product: CatalogueOp
     users: int
-    """Or sequences."""
+    """Number of users or sequences."""
     positions: int
-    """Of each of them; 0 of one token, whose heads are rows of a matrix."""
+    """Sequence length; 0 in decode, where the heads of a user are rows of a matrix."""
     count: int
     """Number of heads."""
     size: int
-    """The numbers of a head."""
+    """Head size."""
 
 
 def _projection(op: Operation, constants: set[SSAValue]) -> _Projection | None:
@@ -81,7 +81,7 @@ def _projection(op: Operation, constants: set[SSAValue]) -> _Projection | None:
         users, count, positions, size = op.result_shape
     elif (decoded := _heads_of_tokens(op)) is not None:
         if _heads_of_tokens(op.operands[0].owner) is not None:
-            return None  # The same heads, only once more.
+            return None  # Another reshape of the same heads, which was matched already.
         (users, count, size), positions = decoded, 0
     else:
         return None
@@ -106,8 +106,9 @@ def _projection(op: Operation, constants: set[SSAValue]) -> _Projection | None:
 
 
 def _heads_of_tokens(op: Operation | Block) -> tuple[int, int, int] | None:
-    """Users, heads and their size where a reshape makes heads (users, heads, size) of rows, with
-    dimensions of one element anywhere before; None of others."""
+    """Returns users, heads and head size of a reshape of rows to (users, heads, size).
+
+    Unit dimensions may be anywhere before the heads; None for other ops."""
     if not isinstance(op, CatalogueOp) or op.definition.short_name not in RESHAPES:
         return None
     shape = op.result_shape
@@ -122,7 +123,7 @@ def _heads_of_tokens(op: Operation | Block) -> tuple[int, int, int] | None:
 
 
 def _groups(function: FuncOp) -> Iterator[list[_Projection]]:
-    """Three projections each of one input: one of the query, two of as many heads."""
+    """Yields the Q, K and V projections of each input; K and V have equally many heads."""
     constants = constant_values(function)
     found: dict[object, list[_Projection]] = {}
     for op in body_of(function).ops:
@@ -181,7 +182,7 @@ def _fuse(block: Block, group: list[_Projection]) -> None:
 
 
 def _split(builder: OpBuilder, made: SSAValue, group: list[_Projection]) -> Sequence[SSAValue]:
-    """Queries, keys and values out of the rows of their product."""
+    """Splits the rows of the fused matmul into queries, keys and values."""
     query, key, _ = group
     width = shape_of(made.type)[-1]
     counts = {
@@ -217,7 +218,7 @@ def _index(block: Block, op: Operation) -> int:
 
 
 def _move_before(block: Block, value: SSAValue, anchor: Operation) -> None:
-    """Moves what makes a constant before an op."""
+    """Moves the producers of a constant before `anchor`."""
     op = value.owner
     if not isinstance(op, Operation) or _index(block, op) < _index(block, anchor):
         return
@@ -227,7 +228,7 @@ def _move_before(block: Block, value: SSAValue, anchor: Operation) -> None:
     block.insert_op_before(op, anchor)
 
 
-# Activations that only change what a product or a convolution gives become part of that call.
+# An activation that is the only use of a matmul or a convolution becomes a parameter of that call.
 
 PARAMETERS = {"gelu": (0.0,)}
 """Parameters that select the exact form of an activation."""
@@ -235,7 +236,7 @@ PARAMETERS = {"gelu": (0.0,)}
 
 @dataclass(frozen=True)
 class FuseActivations(ModulePass):
-    """`relu`, `gelu`, `silu` and `sigmoid` of the result of a call without other uses."""
+    """Fuses an activation into the matmul or convolution of which it is the only use."""
 
     name = "ttnn-fuse-activations"
 
@@ -268,7 +269,7 @@ def _fuse_activations(op: CatalogueOp, given: FunctionOverrides) -> None:
 
 
 def _take(op: CatalogueOp, name: str) -> bool:
-    """True if a call can apply the activation, which it then does."""
+    """Sets the activation of a call; returns False if the call cannot apply it."""
     kind = op.definition.short_name
     activation = FusedActivation(name, PARAMETERS.get(name, ()))
     if kind == "conv2d":

@@ -35,19 +35,18 @@ from ttcodegen.optimizer.programs.matmul import (
 from ttcodegen.systems.description import ChipDescription
 from ttcodegen.systems.performance import performance_of
 
-# Products of one row of tiles with weights that are sharded over the banks of the DRAM.
-#
-# Each bank is read by the core beside it, at more of its bandwidth than interleaved weights are.
+# Matmuls of one row of tiles with DRAM-sharded weights: each bank is read by its nearest core, at a
+# higher share of its bandwidth than interleaved weights are.
 
 MOST_DRAM_INNER = 8
-"""Tiles along the summed dimension that are taken at a time."""
+"""Maximum depth of a block in tiles (in0_block_w)."""
 ROOM = 0.4
-"""The part of L1 that the blocks of weights may take."""
+"""Fraction of usable L1 for the triple-buffered blocks of weights."""
 LEAST_WEIGHTS = 64
-"""Tiles of weights below which a program is launching more than reading."""
+"""Tiles of weights below which the launch takes longer than the reads."""
 
 Placed = tuple[TensorPlacement, TensorPlacement, TensorPlacement, MatmulDRAMSharded]
-"""Both factors, the result and the configuration."""
+"""Placements of both operands and the result, and the program config."""
 
 
 def dram_sharded(
@@ -56,12 +55,11 @@ def dram_sharded(
     given: MatmulDRAMSharded | None = None,
     on_rectangle: bool = False,
 ) -> Placed | None:
-    """Returns the DRAM-sharded candidate of a matmul, or None if the library has none.
+    """Returns the DRAM-sharded candidate of a matmul, or None if ttnn has none.
 
-    Weights are read from all banks at once, with the given config or one that fits (rules measured
-    with tt-metal).
+    The program config is `given` or one that fits. Rules are measured with tt-metal.
 
-    `on_rectangle`: the result fills its cores, and these a rectangle.
+    `on_rectangle`: the shards of the result fill a rectangle of cores without padding.
     """
     product = Product(call)
     left, right = call.operands[:2]
@@ -82,7 +80,7 @@ def dram_sharded(
         Shards((product.inner * TILE_SIDE, each * TILE_SIDE), (CoreRange(0, 0, banks - 1, 0),)),
         "dram",
     )
-    # Few large blocks: three of them are in L1 at a time.
+    # The deepest block that fits: blocks of weights are triple buffered.
     room = performance_of(chip).usable_l1 * ROOM // (3 * each * tile_bytes(right))
     inner = largest_divisor(product.inner, int(min(MOST_DRAM_INNER, max(1, room))))
     per_core = -(-product.width // chip.cores)
@@ -114,19 +112,16 @@ def dram_sharded(
     return taken, weights, made, config
 
 
-# The ways to make a product of matrices: its program configurations, and where its operands and
-# its result are placed with each.
-#
-# Each way is one that tt-metal was measured to accept.
+# Candidates of a matmul: program configs with the placements that tt-metal was measured to accept.
 
 MOST_INNER = 8
-"""Tiles along the summed dimension that a block has at most: more do not save time."""
+"""Maximum depth of a block in tiles (in0_block_w): deeper ones save no time."""
 APPROXIMATE = {"gelu": (0.0,)}
-"""Parameters of activations: the exact form of those that have an approximate one."""
+"""Parameters that select the exact form of activations with an approximate one."""
 
 
 class ProductWays:
-    """Enumerates them for products that are distributed over some cores."""
+    """Generator of the candidates of matmuls on a grid of cores."""
 
     def __init__(self, model: CostModel, shards: bool, grid: CoreGrid) -> None:
         self.model = model
@@ -146,9 +141,9 @@ class ProductWays:
         result = interleaved(call.result, "dram")
         takes_no_config = call.attributes.get("transpose_a") or product.inner == 0
         if bias and call.attributes.get("transpose_b"):
-            # A program without blocks gets the transposed operand, and tt-metal then checks
-            # the bias against the shape of the other one (matmul.cpp, bound_matmul); in DRAM the
-            # program that it chooses has blocks.
+            # For a config without blocks tt-metal transposes the operand first, and then checks the
+            # bias against the shape before it (matmul.cpp, bound_matmul); for operands in DRAM it
+            # chooses a config with blocks.
             yield Way(in_dram, (result,))
         else:
             yield Way((in_dram[0] if takes_no_config else plain, *rest), (result,))
@@ -161,8 +156,9 @@ class ProductWays:
     def _configured_results(
         self, call: LibraryCall, product: Product, left: TensorPlacement
     ) -> Iterator[tuple[MatmulProgramConfig, TensorPlacement]]:
-        """Configurations with the results that they can have: one with shards wants narrower
-        blocks of registers than others."""
+        """Yields program configs, each with the results it can have.
+
+        A sharded result allows other subblocks than an interleaved one."""
         for whole_rows in (False, True) if self.shards else (False,):
             for config in self._configs(call, product, left, whole_rows):
                 for result in self._product_results(call.result, config, product):
@@ -176,8 +172,9 @@ class ProductWays:
         result: TensorPlacement,
         config: MatmulProgramConfig,
     ) -> Way:
-        """A way with a program configuration, which the activation belongs into, and with the
-        fidelity that the library would not choose by itself then."""
+        """Returns the candidate with a program config, which takes over the activation.
+
+        It states the compute config, because ttnn's default differs with a program config."""
         attributes: dict[str, Any] = {"matmul_program_config": config}
         activation = call.attributes.get("activation")
         if activation is not None:
@@ -191,13 +188,13 @@ class ProductWays:
     def _configs(
         self, call: LibraryCall, product: Product, left: TensorPlacement, whole_rows: bool
     ) -> Iterator[MatmulProgramConfig]:
-        """The best configuration of each kind; `whole_rows`: for results in shards."""
+        """Yields the best program config of each kind; `whole_rows`: for sharded results."""
         grid = self.grid
         rows, width = product.rows, product.width
         shards = left.shards
         kind = left.memory_layout
         blocks = partial(self._blocks, call, product, left, whole_rows)
-        # Two-dimensional: rows of cores share rows, columns of cores columns.
+        # 2D multicast: a row of cores shares rows of the result, a column of cores columns.
         if kind in ("interleaved", "block_sharded"):
             per_m, per_n = -(-rows // grid.rows), -(-width // grid.columns)
             inner = product.inner
@@ -224,8 +221,9 @@ class ProductWays:
     def _on_rectangle(
         self, config: MatmulProgramConfig, width: int, left: TensorPlacement
     ) -> Iterator[MatmulProgramConfig]:
-        """The same on as many cores as a rectangle has, where it would leave a row of cores half
-        used: normalisations take no other shards."""
+        """Yields the config on a rectangle of cores, if its own cores do not fill one.
+
+        Normalizations take the shards of a rectangle only."""
         assert isinstance(config, MatmulMultiCast1D)
         grid = self.grid
         if fills_rectangle(-(-width // config.per_core_n), grid):
@@ -236,7 +234,7 @@ class ProductWays:
             box = rectangle(blocks, grid) if width % per_n == 0 else None
             if box is None:
                 continue
-            # The program's grid has the shards of the left factor too.
+            # The grid of the program includes the cores of the left operand's shards.
             if taken.last_column >= box.columns or taken.last_row >= box.rows:
                 continue
             sub_h, sub_w = subblock(
@@ -266,7 +264,7 @@ class ProductWays:
         inner: int,
         shares_left: bool | None,
     ) -> MatmulProgramConfig | None:
-        """A configuration with the largest blocks that fit into L1 beside the tensors."""
+        """Returns the program config with the largest blocks whose buffers fit into L1."""
         room = self.model.speed.usable_l1 * 6 // 10
         most = 4 if wide_sums(call) else 8
         for split in divisors(per_m):
@@ -318,7 +316,7 @@ class ProductWays:
             product.rows,
             product.width,
         ):
-            return  # The library drops the column of a product with a vector, and cannot of shards.
+            return  # ttnn squeezes the result of a matrix-vector product, but not a sharded one.
         per_m, per_n = getattr(config, "per_core_m", 1), getattr(config, "per_core_n", 1)
         shape = (per_m * TILE_SIDE, per_n * TILE_SIDE)
         down, across = -(-product.rows // per_m), -(-product.width // per_n)
@@ -335,7 +333,7 @@ class ProductWays:
             yield result.sharded("height_sharded", Shards(shape, ranges))
 
     def configured(self, call: LibraryCall, config: MatmulProgramConfig) -> Iterator[Way]:
-        """The ways to make a product with a configuration that it can have."""
+        """Yields the candidates of a matmul with a program config that fits it."""
         if isinstance(config, MatmulDRAMSharded):
             yield from self._banked(call, config)
             return
@@ -350,8 +348,7 @@ class ProductWays:
                 yield self._given_way(call, (source, *rest), result, config)
 
     def from_banks(self, call: LibraryCall) -> Iterator[Way]:
-        """The ways to make a product whose weights are the same in each run, and are brought to the
-        banks of the DRAM once."""
+        """Yields the DRAM-sharded candidates of a matmul, whose constant weights move once."""
         if self.shards:
             yield from self._banked(call, None)
 
@@ -362,7 +359,7 @@ class ProductWays:
         ways = [found]
         result = found[2]
         if given is None and result.shards is not None and not result.shards.is_rectangle:
-            # Normalisations take the shards of a rectangle alone.
+            # Normalizations take the shards of a rectangle only.
             other = dram_sharded(call, self.model.chip, on_rectangle=True)
             ways += [other] if other is not None else []
         for left, right, result, config in ways:

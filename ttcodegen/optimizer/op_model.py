@@ -1,6 +1,6 @@
-"""Op model: L1 and runtime of a single op with given layouts.
+"""Op model: L1 footprint and runtime of a single op with given layouts.
 
-The interface of op models that tt-mlir's compilers ask, `getOpConstraints` and `getOpRuntime`.
+Counterpart of tt-mlir's op model interface, `getOpConstraints` and `getOpRuntime`.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from ttcodegen.systems.description import ARCHITECTURES, DEFAULT_ARCHITECTURE
 
 @dataclass(frozen=True)
 class OpConstraints:
-    """Constraints of a call; bytes are per L1."""
+    """L1 constraints of a call; bytes are per core."""
 
     circular_buffers: int
-    """Of its programs."""
+    """Bytes of the circular buffers of its device programs."""
     tensors: int
-    """Of its operands and results."""
+    """Bytes of its operands and results."""
     output_bytes: int
-    """Of its results alone."""
+    """Bytes of its results alone."""
     output: TensorPlacement | None
-    """The placement of its first result; None if it has none."""
+    """Placement of its first result; None if it has none."""
 
 
 def ops_of(text: str) -> list[CatalogueOp]:
-    """The ops of a module of TTNN, in their order.
+    """Returns the ops of a TTNN module in program order.
 
     Raises:
         CompileError: if the text is no module.
@@ -53,13 +53,13 @@ def op_constraints(
     output: TensorPlacement | None = None,
     arch: str = DEFAULT_ARCHITECTURE,
 ) -> OpConstraints:
-    """Constraints of an op with operands and result of these placements.
+    """Returns the constraints of an op with operands and a result of these placements.
 
-    Placements are by default those of the types.
+    Placements default to those of the types.
 
     Raises:
-        CompileError: if the library makes no such call, if it does not fit into L1, if the op has
-            no layouts, or if there is no such architecture.
+        CompileError: if ttnn has no such call, if it does not fit into L1, if the op has no
+            layouts, or if there is no such architecture.
     """
     model = _model(arch)
     call = _call(op, model, inputs, output)
@@ -81,11 +81,11 @@ def op_runtime(
     output: TensorPlacement | None = None,
     arch: str = DEFAULT_ARCHITECTURE,
 ) -> float:
-    """The estimated nanoseconds of an op, with the launch of its programs.
+    """Returns the estimated nanoseconds of an op, launch overhead included.
 
     Raises:
-        CompileError: if the library makes no such call, if the op has no layouts, or if there is
-            no such architecture.
+        CompileError: if ttnn has no such call, if the op has no layouts, or if there is no such
+            architecture.
     """
     model = _model(arch)
     return model.cost(_call(op, model, inputs, output)).seconds * 1e9
@@ -105,8 +105,7 @@ def _call(
     inputs: Sequence[TensorPlacement] | None,
     output: TensorPlacement | None,
 ) -> LibraryCall:
-    """The call, with the program configuration of the cheapest way where tensors are placed
-    otherwise."""
+    """Returns the call; with other placements, the cheapest candidate that has them."""
     call = call_of(op)
     tensors = [value for value in (*op.operands, *op.results) if isinstance(value.type, TensorType)]
     if len(tensors) != len(call.operands) + len(call.results):

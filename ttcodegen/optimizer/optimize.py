@@ -47,7 +47,7 @@ HEADINGS = ("call", "op", "result", "program", "us", "bound", "L1 KiB", "why", "
 
 
 def placement_text(placement: TensorPlacement) -> str:
-    """The placement of a tensor, in a few words."""
+    """Short text of a placement, such as `l1 hs 8x8 [32x64]` with cores and shard shape."""
     if placement.shards is None or placement.memory_layout is None:
         return placement.buffer_type
     kind = {"height_sharded": "hs", "width_sharded": "ws", "block_sharded": "bs"}
@@ -71,7 +71,7 @@ def reason(decision: Decision, overridden: bool) -> str:
         return "override"
     if decision.next_best is None:
         return "only way"
-    # The search looks at what follows: a layout that costs more here may save more there.
+    # The search minimizes the whole function: a costlier candidate may save more in later calls.
     return "cheapest" if decision.seconds <= decision.next_best[0] else "saves later"
 
 
@@ -81,8 +81,7 @@ def table(
     model: CostModel,
     constants: Collection[Operation],
 ) -> str:
-    """A row for each call that runs on the device, how many others are computed once, ahead of all
-    runs, and the sum of the times."""
+    """Table of the decisions: a row per device call, the const-eval calls, and the total time."""
     rows: list[tuple[str, ...]] = [HEADINGS]
     total, names, once = 0.0, overrides.names, 0
     for decision in decisions:
@@ -123,20 +122,17 @@ def table(
     return "\n".join([*lines, f"estimated: {total * 1e6:.1f} us"]) + "\n"
 
 
-# Chooses how calls compute, how they are distributed over cores and where their tensors are
-# placed.
-
 DECISIONS = "ttcodegen.decisions"
 EXPLANATION = "ttcodegen.explanation"
-"""Attributes of a module that say what was decided."""
+"""Module attributes that hold the decisions and their explanation."""
 NO_OVERRIDES: Overrides = {}
 
 
 @dataclass(frozen=True)
 class Optimize(ModulePass):
-    """Level 1 keeps tensors interleaved, in L1 where that saves time; level 2 shards them as well.
+    """Chooses placements and configs: level 1 interleaved ones in L1 or DRAM, level 2 also shards.
 
-    Runs on layouts, before constants are hoisted; what depends on weights alone stays as it is.
+    Runs on layouts, before constants are hoisted; const-eval calls are unchanged.
     """
 
     name = "ttnn-optimize"
@@ -145,7 +141,7 @@ class Optimize(ModulePass):
     overrides: str = ""
     """The text of a file of overrides."""
     record: bool = False
-    """True if to leave what was decided in attributes of the module."""
+    """True to record the decisions as attributes of the module."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         system = system_of(op) or default_system(DEFAULT_ARCHITECTURE)
@@ -173,7 +169,7 @@ class Optimize(ModulePass):
 
 
 def placed_calls() -> frozenset[str]:
-    """The calls that take the memory configuration of their result."""
+    """Names of the calls that take a memory config for their result."""
     found: set[str] = set()
     for name, cls in ttnn_op_classes().items():
         definition = cls.definition
@@ -198,20 +194,20 @@ def decide(
 
     if level < 2:
         return found(False)
-    # Where shards leave too little room for what comes after them, none may be better.
+    # The beam may keep shards that leave too little L1 for later calls: try without any as well.
     return min(found(True), found(False), key=lambda each: sum(made.seconds for made in each))
 
 
 @dataclass
 class _Writer:
-    """Writes decisions into a function."""
+    """Writer of decisions into a function."""
 
     function: FuncOp
     current: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     """The replacement of a value after it was moved."""
 
     def write(self, decisions: Sequence[Decision]) -> None:
-        """Moves operands, sets the configurations of calls, and types results."""
+        """Moves operands, sets configs of calls, and updates the types of results."""
         block = body_of(self.function)
         classes = ttnn_op_classes()
         for decision in decisions:

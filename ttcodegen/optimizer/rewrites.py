@@ -42,32 +42,33 @@ from ttcodegen.optimizer.cost.calls import apply_if_faster
 from ttcodegen.transforms.const_eval import constant_values, is_const_eval
 from ttcodegen.transforms.rewriting import body_of, erase_dead, keep, rebuild
 
-# Computes on rows in a layout without padding, instead of reshaping tensors in between.
+# Dense rows: elementwise and rowwise ops run on a shape without tile padding, past reshapes.
 #
-# A tensor of 32x1x8192 takes 32 times as many tiles as its rows, 32x8192, do; one of 8x56x56x64
-# is not what a convolution gave, and bringing it there moves every element. What is computed
-# element by element, or row by row, gives the same for any arrangement of the rows.
+# A tensor of 32x1x8192 takes 32 times as many tiles as 32x8192, and the flattened result of a
+# convolution is moved element by element when it is reshaped to 8x56x56x64. Ops that are
+# elementwise or work along rows do not depend on how the rows are arranged in outer dimensions.
 
 Shape = tuple[int, ...]
 
 RESHAPES = ("reshape", "reshape_row_major")
 MUCH_PADDING = 4
-"""Ratio of tile bytes to row bytes above which a result is returned in rows."""
+"""Ratio of tiles after a reshape to those before from which a result is returned row-major."""
 ALONG_ROWS = frozenset({"concat", "slice_static"})
-"""Ops that work on each row alone if they work along the last dimension; so do normalizations."""
+"""Ops besides normalizations that are rowwise if they work along the last dimension."""
 
 
 @cache
 def elementwise() -> frozenset[str]:
-    """The calls that compute each element from those in its place."""
+    """Names of the elementwise calls."""
     rows = (*elementwise_unary.ROWS, *elementwise_binary.ROWS)
     return frozenset({*(row.ttnn or row.name for row in rows), "typecast"})
 
 
 @dataclass(frozen=True)
 class DenseRows(ModulePass):
-    """Moves reshapes after ops that work row by row, and cancels them, where that saves time: what
-    is won on some tensors is lost where others are reshaped to go with them."""
+    """Sinks reshapes below rowwise ops and cancels them, where the cost model gains by it.
+
+    It may lose: other operands of the ops have to be reshaped to match."""
 
     name = "ttnn-dense-rows"
 
@@ -85,7 +86,7 @@ def _arrange(function: FuncOp) -> None:
 
 
 def _return_rows(function: FuncOp) -> None:
-    """Results that would be little but padding in tiles are returned in rows."""
+    """Returns results row-major that would be mostly padding in tiles."""
     made = ttnn_op_classes()["reshape_row_major"]
     terminator = body_of(function).last_op
     for value in () if terminator is None else tuple(terminator.operands):
@@ -105,7 +106,7 @@ def _return_rows(function: FuncOp) -> None:
 
 
 def _join_reshapes(function: FuncOp) -> None:
-    """A reshape of what only it uses of another reshape is one of what that had."""
+    """Folds a reshape of a reshape that has no other use."""
     for op in body_of(function).ops:
         if not isinstance(op, CatalogueOp) or op.definition.short_name != "reshape":
             continue
@@ -120,10 +121,10 @@ def _join_reshapes(function: FuncOp) -> None:
 
 @dataclass
 class _Rows:
-    """Rewrites one function."""
+    """Rewriter of the rowwise ops of one function."""
 
     dense: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    """For values that were reshaped, what holds the same rows with less padding, or as little."""
+    """Maps a reshaped value to one with the same rows and no more padding."""
 
     def rewrite(self, builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
         name = op.definition.short_name
@@ -157,7 +158,7 @@ class _Rows:
         return result
 
     def _remember(self, value: SSAValue, source: SSAValue) -> None:
-        """`source` replaces `value` if it has the same rows and no more padding."""
+        """Records `source` for `value` if it has the same rows and no more padding."""
         shape, other = shape_of(value.type), shape_of(source.type)
         if len(shape) > 1 and len(other) > 1 and shape[-1] == other[-1]:
             if TiledShape(other).tiles <= TiledShape(shape).tiles:
@@ -187,7 +188,7 @@ class _Rows:
     def _computed(
         self, builder: OpBuilder, op: CatalogueOp, operands: Sequence[SSAValue]
     ) -> SSAValue | None:
-        """The result as a reshape of what was computed on dense rows; None if nothing is won."""
+        """Returns a reshape of the op on dense rows; None if that takes no fewer tiles."""
         shape = op.result_shape
         found = [self.dense[value] for value in operands if value in self.dense]
         found = [v for v in found if prod(shape_of(v.type)[:-1]) == prod(shape[:-1])]
@@ -221,8 +222,9 @@ class _Rows:
         return result
 
     def _row_of_each(self, builder: OpBuilder, op: CatalogueOp, value: SSAValue) -> SSAValue | None:
-        """One row of each matrix of a batch, as rows of the matrices one after the other that are
-        equally far apart; None if that is not what a slice takes."""
+        """Rewrites a slice of one row of each matrix to a strided slice of the flattened batch.
+
+        None for other slices."""
         shape, source = op.shape("input"), self.dense.get(value)
         if source is None or len(shape) != 3 or op.result_shape[1] != 1 or shape[1] == 1:
             return None
@@ -246,7 +248,7 @@ class _Rows:
     def _arranged(
         self, builder: OpBuilder, value: SSAValue, shape: Shape, rows: Shape
     ) -> SSAValue | None:
-        """An operand as it goes with these rows; None if it broadcasts along some of them."""
+        """Reshapes an operand to these rows; None if it broadcasts along some of them."""
         found = shape_of(value.type)
         if prod(found[:-1]) == 1:
             width = found[-1:] or (1,)
@@ -258,15 +260,14 @@ class _Rows:
 
 
 def _without_single_rows(shape: Shape) -> Shape | None:
-    """The shape of the same rows where each matrix has a single one, (users, heads, 1, size); None
-    of other shapes."""
+    """Returns (users, heads, size) for a shape (users, heads, 1, size); None for others."""
     if len(shape) < 3 or shape[-2] != 1 or shape[-3] == 1:
         return None
     return (*shape[:-2], shape[-1])
 
 
 def _on_rows(op: CatalogueOp, rank: int, source: SSAValue) -> dict[str, Attribute]:
-    """The attributes that name dimensions, for tensors of another rank."""
+    """Returns the attributes that name dimensions, adapted to another rank."""
     name = op.definition.short_name
     if name in ("softmax", "concat"):
         return {"dimension" if name == "softmax" else "dim": INTEGER.encode(rank - 1)}
@@ -281,23 +282,24 @@ def _on_rows(op: CatalogueOp, rank: int, source: SSAValue) -> dict[str, Attribut
     return {}
 
 
-# The forms that the library wants of programs that make a token at a time.
+# ttnn's forms of decode ops.
 #
-# Rows of caches are written from shards, a core for each user, at positions that stay on the
-# device; the heads of a user are put side by side from core to core; and what only moves
-# dimensions of one element is a reshape, of which there often need be none.
+# KV caches are updated from height-sharded rows, one core per user, at positions that stay on the
+# device; the heads of a user are concatenated from core to core; a permutation that moves only unit
+# dimensions is a reshape, which often folds away.
 
 Rule = Callable[[OpBuilder, CatalogueOp, Sequence[SSAValue]], Sequence[SSAValue] | None]
-"""The replacements for the results of a call with these operands; None where it stays."""
+"""Returns the replacements for the results of a call with these operands; None to keep it."""
 
 HEADS_LAST = [0, 2, 1, 3]
-"""From (1, heads, users, size) to (1, users, heads, size)."""
+"""Permutation from (1, heads, users, size) to (1, users, heads, size)."""
 
 
 @dataclass(frozen=True)
 class DecodeCaches(ModulePass):
-    """Caches are updated from shards, and movements of dimensions of one element are reshapes,
-    those by way of rows only where that saves time, for the calls around them want tiles."""
+    """Updates KV caches from shards, and replaces permutations of unit dimensions by reshapes.
+
+    A reshape through row-major form only where it saves time: the calls around it want tiles."""
 
     name = "ttnn-decode-caches"
 
@@ -309,7 +311,7 @@ class DecodeCaches(ModulePass):
 
 @dataclass(frozen=True)
 class DecodeHeads(ModulePass):
-    """Heads of a token of each user are put side by side in place."""
+    """Concatenates the heads of each user in decode by `nlp_concat_heads_decode`."""
 
     name = "ttnn-decode-heads"
 
@@ -338,11 +340,11 @@ def _rewrite(function: FuncOp, rule: Rule) -> None:
 
 
 class _Caches:
-    """Rewrites one function."""
+    """Rewriter of the cache updates and permutations of one function."""
 
     def __init__(self) -> None:
         self._positions: dict[tuple[SSAValue, int], SSAValue] = {}
-        """By position and users, the position of each of them."""
+        """Position tensors, repeated for each user, by scalar position and number of users."""
 
     def __call__(
         self, builder: OpBuilder, op: CatalogueOp, operands: Sequence[SSAValue]
@@ -363,7 +365,7 @@ class _Caches:
 
 
 def _updates_users(op: CatalogueOp) -> bool:
-    """True if the rows of an update are those that cores of their own can write."""
+    """True if the rows of a cache update can be written by one core per user."""
     cache, rows = op.operand("cache"), op.operand("input")
     users, heads, _, size = shape_of(cache.type)
     return (
@@ -387,9 +389,10 @@ def _reshaped_by_rows(
 def _permuted(
     builder: OpBuilder, value: SSAValue, permutation: Sequence[int], by_rows: bool = False
 ) -> SSAValue:
-    """A value with its dimensions in that order: what was done before is part of it, and a reshape
-    is enough where those of more than one element stay in theirs; one that goes by way of rows if
-    that is wanted."""
+    """Permutes a value, by a reshape if only unit dimensions move.
+
+    A permutation of a permutation is folded. `by_rows`: whether a reshape may go through row-major
+    form."""
     order = list(permutation)
     before = value.owner
     if isinstance(before, CatalogueOp) and before.definition.short_name == "permute":
@@ -406,8 +409,7 @@ def _permuted(
 def _joined(
     builder: OpBuilder, op: CatalogueOp, operands: Sequence[SSAValue]
 ) -> Sequence[SSAValue] | None:
-    """`reshape` of (users, heads, size) to (users, heads * size), whatever dimensions of one
-    element there are besides."""
+    """Rewrites a reshape of (users, heads, size) to (users, heads * size); units are ignored."""
     if op.definition.short_name not in RESHAPES:
         return None
     shape = shape_of(operands[0].type)
@@ -422,7 +424,7 @@ def _joined(
         or prod(rows[:-1]) != users
         or not 1 < count <= TILE_SIDE
         or size % TILE_SIDE
-        or users != MOST_USERS  # Others would have to be cut out of the rows of a tile.
+        or users != MOST_USERS  # The call returns a full tile: fewer users would need a slice.
         or element not in (bf16, f32)
     ):
         return None
@@ -432,14 +434,15 @@ def _joined(
     return [reshaped(builder, made, rows)]
 
 
-# Math fidelity by the precision of the operands.
+# Math fidelity of convolutions.
 
 _NARROW = (DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
 
 
 def choose_fidelities(function: FuncOp) -> None:
-    """Convolutions of numbers of 16 bits multiply as often as products of matrices do by default,
-    twice, and not four times; their partial sums add up in L1."""
+    """Sets HiFi2 with packer accumulation in L1 for convolutions of at most 16-bit operands.
+
+    These are the defaults of matmuls; without a config a convolution takes HiFi4."""
     name = COMPUTE_CONFIG_ATTRIBUTE.name
     config = ComputeConfigAttr(ComputeConfig(MathFidelity.HIFI2, packer_l1_acc=True))
     for op in function.walk():
@@ -452,7 +455,7 @@ def choose_fidelities(function: FuncOp) -> None:
             op.properties[name] = config
 
 
-# Weights of products as block floats: half or a quarter of the bytes that a run reads.
+# Weights of matmuls as block floats: half or a quarter of the bytes that a run reads.
 
 TYPES = {"bfp_bf8": DataType.BFLOAT8_B, "bfp_bf4": DataType.BFLOAT4_B}
 """Weight types that pipelines may convert to."""
@@ -461,7 +464,7 @@ _WIDER = (DataType.FLOAT32, DataType.BFLOAT16)
 
 @dataclass(frozen=True)
 class WeightTypes(ModulePass):
-    """Converts the right factors of products that depend on weights alone, once."""
+    """Converts constant right operands of matmuls to block floats, once."""
 
     name = "ttnn-weight-dtype-conversion"
 
@@ -490,16 +493,16 @@ def narrow(
     constants: Container[SSAValue],
     made: dict[SSAValue, SSAValue],
 ) -> bool:
-    """Makes the right factor of a product one of a narrower type, if it depends on weights alone.
+    """Converts the right operand of a matmul to a narrower type, if it is a const-eval value.
 
     Args:
-        op: the product.
-        data_type: what the factor becomes.
-        constants: the values that depend on weights alone.
-        made: the factors that were converted already, by what they were.
+        op: the matmul.
+        data_type: type of the converted operand.
+        constants: const-eval values.
+        made: converted operands by the original ones, so that each is converted once.
 
     Returns:
-        Whether the product has such a factor.
+        Whether the operand can have the type.
     """
     value = op.operands[1]
     if value not in constants:

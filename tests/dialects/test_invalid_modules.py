@@ -174,6 +174,103 @@ CASES = {
         ),
         "expected padding of at most half of the kernel 2x2, found 2, 2 for rows",
     ),
+    "a gathered dimension that there is not": (
+        function(
+            "ttnn.all_gather",
+            T,
+            T,
+            "all_gather_dim = 2 : si32, cluster_axis = 1 : ui32, num_links = 1 : ui32",
+        ),
+        "dimension 2 is out of range for a tensor of rank 2",
+    ),
+    "a reduction that the library has not": (
+        function(
+            "ttnn.reduce_scatter",
+            T,
+            T,
+            "scatter_dim = 1 : si32, cluster_axis = 1 : ui32, "
+            "reduce_type = #ttcore.reduce_type<max>",
+        ),
+        "expected a reduce_type of 'sum', as the library reduces",
+    ),
+    "a cast between chips": (
+        function(
+            "ttir.all_to_all",
+            "tensor<1x1x32x32xf32>",
+            "tensor<1x1x32x32xi32>",
+            "replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, concat_dim = 3 : si32, "
+            "split_count = 2 : si32, split_dim = 3 : si32",
+        ),
+        "expected a result of f32, as the operand 'input', found i32",
+    ),
+    "groups of groups": (
+        function(
+            "ttir.collective_broadcast",
+            T,
+            T,
+            "replica_groups = dense<[[[0], [1]]]> : tensor<1x2x1xi64>",
+        ),
+        "attribute 'replica_groups' should be rows of chips",
+    ),
+    "a cast in a slice": (
+        function(
+            "ttir.slice_dynamic",
+            f"{T}, tensor<2xi32>, tensor<2xi32>",
+            "tensor<2x16xbf16>",
+            "step = [1 : i32, 1 : i32]",
+        ),
+        "expected a result of f32, as the operand 'input', found bf16",
+    ),
+    "a zero point beyond its storage": (
+        function("ttir.dequantize", "tensor<4x32xi8>", T).replace(
+            "xi8>", "x!quant.uniform<i8:f32, 0.1:300>>"
+        ),
+        "the zero point 300 is not one of the stored integers, -128 to 127",
+    ),
+    "an axis that a mesh has not": (
+        "func.func @f(%q: tensor<1x8x32x64xbf16>, %k: tensor<1x1x32x64xbf16>, "
+        "%w: tensor<1x8x32x1xbf16>) -> tensor<1x1x32x32xbf16> {\n"
+        "  %0 = stablehlo.custom_call @tt.indexer_score_dsa(%q, %k, %w) {api_version = 0 : i32, "
+        'mhlo.frontend_attributes = {cluster_axis = "-1"}} : (tensor<1x8x32x64xbf16>, '
+        "tensor<1x1x32x64xbf16>, tensor<1x8x32x1xbf16>) -> tensor<1x1x32x32xbf16>\n"
+        "  return %0 : tensor<1x1x32x32xbf16>\n}\n",
+        "a mesh has the axes 0 and 1, found 'cluster_axis' -1",
+    ),
+    "an argument for a result": (
+        function("ttnn.clamp_scalar", f"{T}, {T}", T, "max = 3.0 : f32, min = 2.0 : f32"),
+        "found 2",
+    ),
+    "a volume without groups": (
+        function(
+            "ttnn.conv3d",
+            "tensor<1x4x8x8x32xbf16>, tensor<32x32x3x3x3xbf16>",
+            "tensor<1x2x6x6x32xbf16>",
+            "kernel_size = array<i32: 3, 3, 3>, groups = 0 : i32",
+        ),
+        "expected 1 or more groups, found 0",
+    ),
+    "a volume for an image": (
+        function(
+            "ttnn.conv2d",
+            f"tensor<8x8x32xbf16>, {FILTER}",
+            "tensor<1x1x36x32xbf16>",
+            "in_channels = 32 : i32, out_channels = 32 : i32, batch_size = 1 : i32, "
+            "input_height = 8 : i32, input_width = 8 : i32, kernel_size = array<i32: 3, 3>, "
+            + window("0, 0"),
+        ),
+        "expected input of rank 4, found (8, 8, 32)",
+    ),
+    "an image without its rank": (
+        function(
+            "ttnn.conv2d",
+            f"tensor<1x1x64x32xbf16>, {FILTER}",
+            "tensor<1x36x32xbf16>",
+            "in_channels = 32 : i32, out_channels = 32 : i32, batch_size = 1 : i32, "
+            "input_height = 8 : i32, input_width = 8 : i32, kernel_size = array<i32: 3, 3>, "
+            + window("0, 0"),
+        ),
+        "expected a result of rank 4, found (1, 36, 32)",
+    ),
 }
 
 
@@ -216,6 +313,70 @@ def test_a_tensor_is_deallocated_once() -> None:
         for way in (_compile, _read_for_passes, ttnn_to_flatbuffer):
             with pytest.raises(CompileError, match=expected):
                 way(Source("freed.mlir", text))
+
+
+def _placed(layout: str, op: str, attributes: str = "") -> str:
+    """A function of one operand that an op takes twice, with a layout of 64x64 elements."""
+    return (
+        f"#l = #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), {layout}>\n"
+        "func.func @f(%x: tensor<64x64xf32, #l>) -> tensor<64x64xf32, #l> {\n"
+        f'  %0 = "{op}"(%x) {attributes} : (tensor<64x64xf32, #l>) -> tensor<64x64xf32, #l>\n'
+        "  return %0 : tensor<64x64xf32, #l>\n}\n"
+    )
+
+
+TILES = "memref<{}x!ttcore.tile<32x32, f32>, #ttnn.buffer_type<{}>>"
+LAYOUTS = {
+    f"<2x2>, {TILES.format('1x1', 'dram')}, <interleaved>": (
+        "a tensor interleaved in DRAM has a grid of 1x1, found 2x2"
+    ),
+    f"<2x2>, {TILES.format('1x1', 'system_memory')}": (
+        "a tensor on the host has a grid of 1x1, found 2x2"
+    ),
+    f"<1x1>, {TILES.format('2x2', 'system_memory')}, <interleaved>": (
+        "a tensor on the host is not interleaved"
+    ),
+    f"<2x2>, {TILES.format('1x1', 'dram')}, <block_sharded>": (
+        "a tensor in DRAM is not block_sharded"
+    ),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("way", [_compile, _read_for_passes, ttnn_to_flatbuffer])
+def test_a_layout_that_no_memory_has(layout: str, way: Callable[[Source], object]) -> None:
+    with pytest.raises(CompileError) as error:
+        way(Source("placed.mlir", _placed(layout, "ttnn.relu")))
+    assert LAYOUTS[layout] in " ".join(each.message for each in error.value.diagnostics)
+
+
+def _convolved(buffer_type: str, after: str) -> str:
+    """A convolution that has its input deallocated, and one more op with that input."""
+    tile = f"!ttcore.tile<32x32, bf16>, #ttnn.buffer_type<{buffer_type}>>, <interleaved>>"
+    map_ = "(d0, d1, d2, d3) -> (d0 * 64 + d1 * 64 + d2, d3)"
+    filters = "tensor<64x64x1x1xbf16>"
+    image = "tensor<1x1x64x64xbf16, #l>"
+    return (
+        f"#l = #ttnn.ttnn_layout<{map_}, <1x1>, memref<2x2x{tile}\n"
+        f"func.func @f(%x: {image}, %w: {filters}) -> {image} {{\n"
+        f'  %y = "ttnn.relu"(%x) : ({image}) -> {image}\n'
+        '  %0 = "ttnn.conv2d"(%y, %w) <{in_channels = 64 : i32, out_channels = 64 : i32, '
+        "batch_size = 1 : i32, input_height = 8 : i32, input_width = 8 : i32, "
+        f"kernel_size = array<i32: 1, 1>, {window('0, 0')}, "
+        "conv2d_config = #ttnn.conv2d_config<deallocate_activation = true>}> : "
+        f"({image}, {filters}) -> {image}\n{after}  return %0 : {image}\n}}\n"
+    )
+
+
+def test_a_convolution_that_deallocates_its_input_is_the_last_to_read_it() -> None:
+    image = "tensor<1x1x64x64xbf16, #l>"
+    again = f'  %1 = "ttnn.add"(%y, %0) : ({image}, {image}) -> {image}\n'
+    free = f'  "ttnn.deallocate"(%y) <{{force = false}}> : ({image}) -> ()\n'
+    for way in (_compile, _read_for_passes, ttnn_to_flatbuffer):
+        with pytest.raises(CompileError, match=r"deallocated before, by the 'ttnn\.conv2d'"):
+            way(Source("freed.mlir", _convolved("l1", again)))
+        way(Source("kept.mlir", _convolved("dram", again)))
+        way(Source("freed.mlir", _convolved("l1", free)))
 
 
 def test_functions_of_numbers_are_refused_on_tensors() -> None:

@@ -34,7 +34,11 @@ from ttcodegen.foundation.diagnostics import (
     copy_source_offset,
     plural,
 )
-from ttcodegen.ops.collectives.collectives import collectives, is_local
+from ttcodegen.ops.collectives.collectives import (
+    collectives,
+    expect_collective,
+    is_local,
+)
 from ttcodegen.ops.core.builder import OpBuilder, builder_before
 from ttcodegen.ops.dialects import ttir_op_classes, ttnn_op_classes
 
@@ -177,9 +181,14 @@ def _keep_mesh(module: ModuleOp, function: FuncOp) -> None:
 
 
 def keep_local_collectives(function: FuncOp) -> None:
-    """Takes ops between devices out where there is one device only."""
+    """Takes ops between devices out where there is one device only.
+
+    Raises:
+        CompileError: at one that has a dimension or a reduction that there is not.
+    """
     for op in list(function.walk()):
         if name_of(op).removeprefix("ttnn.") in collectives() and is_local(op):
+            expect_collective(op)
             tensors = [value for value in op.operands if not is_device(value.type)]
             Rewriter.replace_op(op, [], tensors[:1])
 

@@ -88,12 +88,26 @@ def _express(op: CatalogueOp) -> None:
     results = [_quantization(value) for value in op.results]
     if not any(operands) and not any(results):
         return
+    for quantization in (*operands, *results):
+        if quantization is not None:
+            _expect_zero_points(op, quantization)
     name = op.definition.short_name
     if name.removesuffix("_unrolled") in _CONVERSIONS:
         if len(operands) >= 1 and len(results) == 1:
             _convert(op, operands[0], results[0])
     elif not _moves(op, operands, results) and not _is_stored(op):
         _compute_on_reals(op, operands, results)
+
+
+def _expect_zero_points(op: CatalogueOp, quantization: Quantization) -> None:
+    """Raises CompileError at an op if a zero point is no integer that is stored."""
+    for zero_point in quantization.zero_points:
+        if not quantization.low <= zero_point <= quantization.high:
+            raise CompileError(
+                f"{op.name}: the zero point {zero_point} is not one of the stored integers, "
+                f"{quantization.low} to {quantization.high}",
+                op,
+            )
 
 
 def _is_stored(op: CatalogueOp) -> bool:

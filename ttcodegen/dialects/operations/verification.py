@@ -22,6 +22,8 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.dialects.operations.functions import attributes_at
 from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.ttcore.dialect import ArgumentTypeAttr
+from ttcodegen.dialects.ttnn.placement import given_placement
+from ttcodegen.dialects.ttnn.program_configs import Conv2dConfig, ProgramConfigAttr
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, plural
 
 _WRAPPED = "Underlying verification failure: "
@@ -147,14 +149,30 @@ def verify_lifetimes(module: ModuleOp) -> None:
 
 def _faults_of_lifetimes(block: Block) -> Iterator[tuple[Operation, str]]:
     freed: dict[SSAValue, None] = {}
+    consumed: dict[SSAValue, None] = {}
     for op in block.ops:
         name = operation_name(op)
         deallocates = name.rpartition(".")[2] in _DEALLOCATIONS
         if freed and not freed.keys().isdisjoint(op.operands):
             what = "is deallocated twice" if deallocates else "was deallocated before"
             yield op, f"{name}: its operand {what}"
+        elif consumed and not deallocates and not consumed.keys().isdisjoint(op.operands):
+            yield op, f"{name}: its operand was deallocated before, by the 'ttnn.conv2d' it went to"
         if deallocates:
             freed.update(dict.fromkeys(op.operands))
+        elif name == "ttnn.conv2d" and _frees_its_input(op):
+            consumed[op.operands[0]] = None
+
+
+def _frees_its_input(convolution: Operation) -> bool:
+    """True if the configuration of a convolution has its input deallocated, which the library does
+    unless it is in DRAM (conv2d.cpp)."""
+    config = convolution.properties.get("conv2d_config")
+    given = config.data if isinstance(config, ProgramConfigAttr) else None
+    if not isinstance(given, Conv2dConfig) or not given.deallocate_activation:
+        return False
+    placement = given_placement(convolution.operands[0])
+    return placement is not None and placement.buffer_type == "l1"
 
 
 _DEALLOCATIONS = frozenset({"dealloc", "deallocate", "deallocate_buffer"})

@@ -242,12 +242,11 @@ def parse_layout_text(text: str, start: int = 0) -> tuple[TensorPlacement, int]:
         raise LayoutTextError("the layout is malformed, or of a form that is not supported")
     memory = match["memory"]
     buffer_type = _buffer_type(match["space"], text)
-    if memory == "none_layout" or buffer_type == "system_memory":
+    if memory == "none_layout":
         memory = None
     if memory not in (None, "interleaved", *SHARDED):
         raise LayoutTextError(f"tensors that are {memory} are not supported")
-    if memory is None and buffer_type != "system_memory":
-        raise LayoutTextError("a layout on the device says how the tensor is divided among banks")
+    _expect_divisible(buffer_type, memory, (int(match["rows"]), int(match["columns"])))
     layout = Layout.TILE if match["tile"] else Layout.ROW_MAJOR
     if match["tile"] and re.sub(r"\s", "", match["tile"]) != f"{TILE_SIDE}x{TILE_SIDE}":
         raise LayoutTextError(f"tiles of {match['tile']} are not supported")
@@ -265,6 +264,26 @@ def parse_layout_text(text: str, start: int = 0) -> tuple[TensorPlacement, int]:
     shape = _shape(match["dims"], match["map"], height, width)
     placement = TensorPlacement(shape, data_type, layout, buffer_type, memory, shards)
     return placement, match.end()
+
+
+def _expect_divisible(buffer_type: str, memory: str | None, grid: tuple[int, int]) -> None:
+    """Makes sure that a memory can hold tensors that are divided so (TTNNLayoutAttr::verify of
+    tt-mlir): those of the host are whole, and those of DRAM are not divided into blocks."""
+    if buffer_type == "system_memory":
+        if memory is not None:
+            raise LayoutTextError(f"a tensor on the host is not {memory}")
+    elif memory is None:
+        raise LayoutTextError("a layout on the device says how the tensor is divided among banks")
+    if buffer_type == "dram" and memory == "block_sharded":
+        raise LayoutTextError("a tensor in DRAM is not block_sharded")
+    if grid != (1, 1) and (buffer_type == "system_memory" or (buffer_type, memory) == _IN_BANKS):
+        where = "on the host" if buffer_type == "system_memory" else "interleaved in DRAM"
+        raise LayoutTextError(
+            f"a tensor {where} has a grid of 1x1, found {'x'.join(map(str, grid))}"
+        )
+
+
+_IN_BANKS = ("dram", "interleaved")
 
 
 def _shards(match: re.Match[str], memory: str, shape: tuple[int, int], text: str) -> Shards:

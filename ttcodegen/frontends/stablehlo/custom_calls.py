@@ -94,6 +94,9 @@ def indexer_score(
     start = integer(attributes, "chunk_start_idx", 0) or 0
     if start < 0:
         raise ValueError(f"'chunk_start_idx' is {start}, and the first key is number 0")
+    axis = integer(attributes, "cluster_axis")
+    if axis not in (None, 0, 1):
+        raise ValueError(f"a mesh has the axes 0 and 1, found 'cluster_axis' {axis}")
     rows = builder.reshape(query, [batch, 1, heads * queries, depth])
     products = builder.emit(
         "matmul",

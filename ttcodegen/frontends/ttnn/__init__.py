@@ -32,6 +32,7 @@ from ttcodegen.dialects.operations.attribute_kinds import INTEGERS, NUMBER
 from ttcodegen.dialects.operations.verification import verify_lifetimes
 from ttcodegen.dialects.ttcore.dialect import LoadCachedOp
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
+from ttcodegen.dialects.ttnn.placement import given_placement
 from ttcodegen.dialects.ttnn.program_configs import ProgramConfigAttr
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, copy_source_offset
 from ttcodegen.frontends.ttnn.arguments import (
@@ -310,6 +311,14 @@ def _declared_shape(op: Operation, properties: Properties, name: str) -> Attribu
     return INTEGERS.encode(list(shape))
 
 
+def _spell_constant(op: Operation, properties: Properties) -> None:
+    """A constant that names a device is made there."""
+    placement = given_placement(op.results[0])
+    is_on_host = placement is not None and placement.buffer_type == "system_memory"
+    if is_on_host and any(is_device(value.type) for value in op.operands):
+        raise CompileError(f"'{name_of(op)}' names a device, and its result is on the host", op)
+
+
 def _spell_rand(op: Operation, properties: Properties) -> None:
     properties["size"] = _declared_shape(op, properties, "size")
 
@@ -335,6 +344,7 @@ def _spell_upsample(op: Operation, properties: Properties) -> None:
 _COLLECTIVES = ("all_gather", "all_reduce", "reduce_scatter", "mesh_partition")
 
 _SPELLINGS: dict[str, Spell] = {
+    "constant": _spell_constant,
     "full": _spell_full,
     "rand": _spell_rand,
     "repeat": _spell_repeat,

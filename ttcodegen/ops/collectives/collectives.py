@@ -13,7 +13,12 @@ from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.core.datatypes import element_of, shape_of
 from ttcodegen.dialects.operations.attribute_kinds import ENUMERATOR, INTEGER, INTEGERS
-from ttcodegen.dialects.operations.operation import AttributeSpec, CatalogueOp, ChipsMeaning
+from ttcodegen.dialects.operations.operation import (
+    AttributeSpec,
+    CatalogueOp,
+    ChipsMeaning,
+    operation_name,
+)
 from ttcodegen.dialects.ttcore.device import (
     ONE_CHIP,
     MeshShape,
@@ -22,6 +27,7 @@ from ttcodegen.dialects.ttcore.device import (
     two_dimensional,
 )
 from ttcodegen.dialects.ttnn.placement import given_placement
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.lazy_numpy import Array, np
 from ttcodegen.ops.collectives import reference as mesh_values
 from ttcodegen.ops.collectives.device_calls import Chips
@@ -70,9 +76,15 @@ from ttcodegen.ops.core.definition import (
     register,
     with_trait,
 )
-from ttcodegen.ops.core.dimensions import expect_shape
+from ttcodegen.ops.core.dimensions import expect_element, expect_shape
 from ttcodegen.ops.core.lowering import CpuLowering, cpu_call
-from ttcodegen.ops.core.traits import CallKind, ChipMovement, ChipMovementRule, Trait
+from ttcodegen.ops.core.traits import (
+    CallKind,
+    ChipMovement,
+    ChipMovementRule,
+    Trait,
+    integer_of,
+)
 
 # Ops between the chips of a mesh. Types are those of one chip; on a mesh of one chip they give
 # what they take, as the reference system folds them.
@@ -162,6 +174,28 @@ def is_local(op: Operation) -> bool:
     if pairs is not None and any(INTEGERS.decode(pairs)):
         return False
     return _mesh_around(op) == ONE_CHIP
+
+
+def expect_collective(op: Operation) -> None:
+    """Makes sure that a call between chips names dimensions of its operand, and a reduction that
+    the library has, also where it gives what it takes.
+
+    Raises:
+        CompileError: if it does not.
+    """
+    name = operation_name(op)
+    rank = len(shape_of(op.operands[0].type))
+    for attribute_name in (*GATHER_DIMS, *SCATTER_DIMS):
+        dim = integer_of(op, attribute_name)
+        if dim is not None and not -rank <= dim < rank:
+            raise CompileError(
+                f"{name}: dimension {dim} is out of range for a tensor of rank {rank}", op
+            )
+    how = op.properties.get("reduce_type", op.attributes.get("reduce_type"))
+    if how is not None and ENUMERATOR.decode(how) != "sum":
+        raise CompileError(
+            f"{name}: expected a reduce_type of 'sum', as the library reduces, found {how}", op
+        )
 
 
 def _mesh_around(op: Operation) -> MeshShape:
@@ -342,12 +376,16 @@ def _register(
     between_chips: ChipMovementRule | None = None,
     decompose: PrimitiveLowering = _decompose,
 ) -> None:
+    def verify_all(op: CatalogueOp) -> None:
+        expect_element(op, "input")
+        verify(op)
+
     register(
         TTIRDefinition(
             f"ttir.{name}",
             (operand("input"),),
             (*attributes, MESH_SHAPE),
-            verify=verify,
+            verify=verify_all,
             numpy=same_values,
             chips=chips,
             decompose=decompose,

@@ -24,7 +24,7 @@ from ttcodegen.dialects.ttcore.device import (
 )
 from ttcodegen.foundation.lazy_numpy import Array, np
 from ttcodegen.ops.core.definition import Call, attribute
-from ttcodegen.ops.core.dimensions import expect_shape, normalized_dim
+from ttcodegen.ops.core.dimensions import expect_shape, normalized_dim, require
 from ttcodegen.ops.core.traits import NeededChips, integer_of, on_axis
 from ttcodegen.systems.machines import MOST_CHIPS
 
@@ -182,10 +182,11 @@ def _decode_groups(groups: Attribute) -> list[list[int]]:
     numbers = INTEGERS.decode(groups)
     size = len(numbers)
     if isinstance(groups, DenseIntOrFPElementsAttr):
-        *_, size = shape = shape_of(cast("Attribute", groups.type))  # pyright: ignore[reportUnknownMemberType]
-        if prod(shape) > 2 * MOST_CHIPS:
+        shape = shape_of(cast("Attribute", groups.type))  # pyright: ignore[reportUnknownMemberType]
+        if len(shape) != 2 or prod(shape) > 2 * MOST_CHIPS:
             # A list of groups names each chip once, one of sources and targets twice.
             raise ValueError
+        size = shape[1]
         # A splat has its number once.
         numbers *= prod(shape) // max(len(numbers), 1)
     return [numbers[start : start + size] for start in range(0, len(numbers), max(size, 1))]
@@ -343,6 +344,24 @@ def verify_reduction(op: CatalogueOp) -> None:
             f"{op.name}: chips reduce by {', '.join(REDUCTIONS)}, found "
             f"'{op.parameter('reduce_type')}'"
         )
+
+
+def _verify_sum(op: CatalogueOp) -> None:
+    """The library adds up the values of chips, and has no other reduction."""
+    how = op.parameter("reduce_type")
+    require(op, how == "sum", "a reduce_type of 'sum', as the library reduces", f"'{how}'")
+
+
+def verify_library_all_reduce(op: CatalogueOp) -> None:
+    """As `verify_all_reduce`; the values are added up."""
+    verify_all_reduce(op)
+    _verify_sum(op)
+
+
+def verify_library_reduce_scatter(op: CatalogueOp) -> None:
+    """As `verify_reduce_scatter`; the values are added up."""
+    verify_reduce_scatter(op)
+    _verify_sum(op)
 
 
 def verify_reduce_scatter(op: CatalogueOp) -> None:

@@ -36,9 +36,9 @@ from ttcodegen.ops.collectives.reference import (
     mesh_axis,
     mesh_of,
     verify_all_gather,
-    verify_all_reduce,
+    verify_library_all_reduce,
+    verify_library_reduce_scatter,
     verify_partition,
-    verify_reduce_scatter,
 )
 from ttcodegen.ops.core.calls import (
     Argument,
@@ -105,8 +105,8 @@ def _call(name: str, *rules: ArgumentRule, axis: ArgumentRule = _OPTIONAL_AXIS) 
 for _name, _attributes, _verify, _chips, _cpp, _layout in (
     ("all_gather", GATHER, verify_all_gather, all_gather,
      _call("all_gather", _first_attribute(*GATHER_DIMS)), Layout.TILE),
-    ("all_reduce", SUM, verify_all_reduce, all_reduce, _call("all_reduce"), Layout.TILE),
-    ("reduce_scatter", SCATTER, verify_reduce_scatter, reduce_scatter,
+    ("all_reduce", SUM, verify_library_all_reduce, all_reduce, _call("all_reduce"), Layout.TILE),
+    ("reduce_scatter", SCATTER, verify_library_reduce_scatter, reduce_scatter,
      _call("reduce_scatter", _first_attribute(*SCATTER_DIMS)), Layout.TILE),
     # In tiles the library divides whole tiles only.
     ("mesh_partition", PARTITION, verify_partition, mesh_partition,

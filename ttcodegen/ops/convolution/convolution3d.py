@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import TensorType
@@ -53,7 +52,7 @@ from ttcodegen.ops.core.definition import (
     attribute,
     register,
 )
-from ttcodegen.ops.core.dimensions import expect_rank, expect_result_volume, expect_shape, require
+from ttcodegen.ops.core.dimensions import expect_rank, expect_shape, require
 from ttcodegen.ops.core.lowering import cpu_call
 from ttcodegen.ops.core.traits import convolution_flops
 from ttcodegen.ops.movement.data_movement import inverse_permutation
@@ -231,7 +230,8 @@ def _verify_library_conv3d(op: CatalogueOp) -> None:
         )
     expect_rank(op, 5, "input")
     n, *sizes, channels = op.shape("input")
-    outputs, groups = shape[0], max(op.parameter("groups"), 1)
+    outputs, groups = shape[0], op.parameter("groups")
+    require(op, groups >= 1, "1 or more groups", groups)
     window = Window.of(op, kernel_of(op, 3), dilated=False)
     kernel = tuple(op.parameter("kernel_size"))
     require(op, kernel == window.kernel, f"a kernel_size of {window.kernel}", kernel)
@@ -241,8 +241,8 @@ def _verify_library_conv3d(op: CatalogueOp) -> None:
     bias = op.optional_operand("bias")
     if bias is not None:
         found = shape_of(bias.type)
-        require(op, prod(found) == outputs, f"a bias of {outputs} elements", found)
-    expect_result_volume(op, (n, *window.output_sizes(op, sizes), outputs))
+        require(op, found == (1, outputs), f"a bias of shape {(1, outputs)}", found)
+    expect_shape(op, (n, *window.output_sizes(op, sizes), outputs))
 
 
 def _cpp_conv3d(calls: CppCalls, op: CatalogueOp) -> None:

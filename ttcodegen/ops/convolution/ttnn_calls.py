@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.core.datatypes import DataType, shape_of
 from ttcodegen.dialects.operations.attribute_kinds import BOOLEAN, DATA_TYPE, INTEGER, INTEGERS
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.lazy_numpy import np
@@ -58,7 +58,12 @@ from ttcodegen.ops.core.definition import (
     attribute,
     register,
 )
-from ttcodegen.ops.core.dimensions import expect_result_volume, expect_volume, require
+from ttcodegen.ops.core.dimensions import (
+    expect_rank,
+    expect_result_volume,
+    expect_volume,
+    require,
+)
 from ttcodegen.ops.core.engine import cut, element_product, in_destination
 from ttcodegen.ops.core.traits import (
     CallKind,
@@ -125,18 +130,29 @@ def _verify_window(op: CatalogueOp) -> tuple[Window, tuple[int, int, int, int]]:
     return window, image
 
 
+def _expect_rows(op: CatalogueOp, image: Sequence[int]) -> None:
+    """Results are of rank 4, as (1, 1, N*H*W, C), whatever the shape of the operand; modules of
+    other years say (N, H, W, C). Raises VerifyException otherwise."""
+    bias = "bias" in {spec.name for spec in op.definition.operands} and op.optional_operand("bias")
+    expect_rank(op, 4, "input", *(["bias"] if bias else []))
+    for result in op.results:
+        shape = shape_of(result.type)
+        require(op, len(shape) == 4, "a result of rank 4", shape)
+    expect_result_volume(op, image)
+
+
 def _verify_conv2d(op: CatalogueOp) -> None:
     """The attributes say the sizes of image and weight; the result has a row for each window."""
     verify_activation(op)
     window, (images, *size, _) = _verify_window(op)
-    expect_result_volume(op, (images, *window.output_sizes(op, size), op.parameter("out_channels")))
+    _expect_rows(op, (images, *window.output_sizes(op, size), op.parameter("out_channels")))
 
 
 def _verify_transposed(op: CatalogueOp) -> None:
     """As for ordinary convolutions; the result has the positions that windows cover."""
     window, (images, *size, _) = _verify_window(op)
     covered = transposed_sizes(window, op, size)
-    expect_result_volume(op, (images, *covered, op.parameter("out_channels")))
+    _expect_rows(op, (images, *covered, op.parameter("out_channels")))
 
 
 def _library_conv2d(call: Call) -> numpy.ndarray:
@@ -302,7 +318,7 @@ def _verify_pool(op: CatalogueOp) -> None:
         f"{before}, {after} for rows and {left} for columns",
     )
     windows = window.output_sizes(op, (height, width))
-    expect_result_volume(op, (images, *windows, channels))
+    _expect_rows(op, (images, *windows, channels))
 
 
 def _pool_image(call: Call) -> numpy.ndarray:

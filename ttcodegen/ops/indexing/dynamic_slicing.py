@@ -150,6 +150,7 @@ def _verify_places(op: CatalogueOp, names: Sequence[str]) -> None:
             f"{op.name}: a result of shape {op.result_shape} with steps {steps} does not fit into "
             f"{shape}"
         )
+    expect_element(op, "input")
 
 
 def _dynamic(call: Call) -> Array:

@@ -32,10 +32,10 @@ from ttcodegen.transforms.const_eval import constant_calls
 from ttcodegen.transforms.rewriting import body_of
 from ttcodegen.transforms.ttnn.layout import TTNNLayout
 
-# Cost of a library call: L1, DRAM and NoC bytes, engine cycles, time.
+# Cost of a ttnn call: L1, DRAM and NoC bytes, engine cycles, time.
 #
-# The time of a program is the time of what takes longest, for data movement and computation
-# overlap, and what it takes to launch it. Figures of the chips: `ttcodegen.systems.performance`.
+# Data movement and computation overlap, so the time of a program is that of its slowest resource
+# plus its launch. Figures of the chips: `ttcodegen.systems.performance`.
 
 
 @dataclass(frozen=True)
@@ -44,22 +44,22 @@ class CallCost:
 
     cores: int = 0
     circular_buffers: int = 0
-    """Bytes of each L1."""
+    """Bytes of L1 per core of its largest program's circular buffers."""
     tensors: int = 0
-    """Bytes of each L1 that operands and results take."""
+    """Bytes of L1 per core of its operands and results."""
     intermediates: int = 0
-    """Bytes of each L1 that tensors between its programs take."""
+    """Bytes of L1 per core of the tensors between its programs."""
     dram_bytes: int = 0
     noc_bytes: int = 0
     engine_cycles: int = 0
-    """Of the matrix engine of each core, with what feeds it."""
+    """Cycles of the matrix engine of each core, unpacker and packer included."""
     vector_cycles: int = 0
-    """Of the vector engine of each core."""
+    """Cycles of the vector engine of each core."""
     seconds: float = 0.0
     bound: str = ""
-    """dram, noc, engine, vector, link or launch: what takes longest; empty if nothing runs."""
+    """Slowest resource: dram, noc, engine, vector, link or launch; empty if nothing runs."""
     link_bytes: int = 0
-    """Between the two neighbours that exchange most, in one direction."""
+    """Bytes over the busiest link between neighbours, in one direction."""
     link_seconds: float = 0.0
     """Seconds that the links between devices are busy."""
     chip_seconds: float = 0.0
@@ -67,17 +67,17 @@ class CallCost:
 
     @property
     def l1_bytes(self) -> int:
-        """Bytes of each L1 while it runs."""
+        """Bytes of L1 per core while it runs."""
         return self.working_bytes + self.tensors
 
     @property
     def working_bytes(self) -> int:
-        """Those that it needs besides operands and results."""
+        """Bytes of L1 per core that it needs besides operands and results."""
         return self.circular_buffers + self.intermediates
 
 
 class CostModel:
-    """The model for one chip."""
+    """Cost model of the calls on one chip."""
 
     def __init__(self, chip: ChipDescription) -> None:
         self.chip = chip
@@ -85,7 +85,7 @@ class CostModel:
         self.speed: Performance = self.machine.speed
         self.grid = self.machine.grid
         self._known: dict[object, CallCost] = {}
-        # The catalogue has the kind of each call, which loads with its classes.
+        # `call_kind` reads the catalogue, which is loaded with the op classes.
         ttnn_op_classes()
 
     def cost(self, call: LibraryCall) -> CallCost:
@@ -99,7 +99,7 @@ class CostModel:
         return self._finish(call, work)
 
     def bank_bytes(self, placement: TensorPlacement) -> int:
-        """Bytes of each L1 that a tensor takes."""
+        """Bytes of L1 per core that a tensor takes."""
         return call.bank_bytes(placement, self.chip)
 
     def movement(self, source: TensorPlacement, target: TensorPlacement) -> CallCost:
@@ -121,7 +121,7 @@ class CostModel:
             "engine": work.engine_cycles / speed.clock,
             "vector": work.vector_cycles / speed.clock,
         }
-        # Both engines belong to one thread of a core: they take turns.
+        # One thread of a core issues to both engines, so that their times add up.
         computing = times["engine"] + times["vector"]
         on_chip = max(times["dram"], times["noc"], computing)
         if work.links is not None:
@@ -168,12 +168,12 @@ _FREE = frozenset({"deallocate", "get_device"})
 
 
 def is_view(call: LibraryCall) -> bool:
-    """True if the library gives the same buffer back (rules)."""
+    """True if the result of the ttnn call shares the buffer of its operand, as measured."""
     if not call.operands or not call.results:
         return False
     source, target = call.operands[0], call.results[0]
     if call_has_trait(call.name, Trait.PLACES):
-        # A conversion copies what has the data type already.
+        # typecast copies even a tensor that has the data type already.
         return source == target and call.name != "typecast"
     if call.name == "permute":
         order = list(call.attributes.get("permutation", ()))
@@ -208,8 +208,9 @@ _RULES: dict[CallKind, WorkRule] = {
 def apply_if_faster(
     context: Context, module: ModuleOp, names: Collection[str], change: Callable[[FuncOp], None]
 ) -> None:
-    """Changes each function of a module that has calls of these names and in which the change saves
-    time by the model of cost, with all tensors where they are without an optimizer."""
+    """Applies a change to each function with calls of these names, unless it costs time.
+
+    Times are those of the cost model with the placements of level 0."""
     system = system_of(module) or default_system(DEFAULT_ARCHITECTURE)
     model = CostModel(system.chip)
     for function in list(module.walk()):
@@ -228,7 +229,7 @@ def _has_calls(function: FuncOp, names: Collection[str]) -> bool:
 
 
 def _seconds(context: Context, function: FuncOp, model: CostModel) -> float:
-    """The time of a function, which gets layouts; what is computed once is not counted."""
+    """Assigns layouts to a function and returns its estimated time without const-eval calls."""
     TTNNLayout().apply(context, ModuleOp([function]))
     once = constant_calls(function)
     return sum(

@@ -29,10 +29,7 @@ from ttcodegen.optimizer.programs.matmul import automatic_config
 # Work of the programs of matmul and attention.
 
 BLOCK_SYNC = 400
-"""Cycles in which senders and receivers of a multicast find each other (estimate)."""
-
-
-# Products
+"""Cycles in which senders and receivers of a multicast synchronize (estimate)."""
 
 
 def multiplied(chip: Machine, call: LibraryCall) -> Work:
@@ -50,14 +47,14 @@ def multiplied(chip: Machine, call: LibraryCall) -> Work:
     rows = min(getattr(config, "per_core_m", 1), product.rows)
     columns = min(getattr(config, "per_core_n", 1), product.width)
     if isinstance(config, MatmulDRAMSharded):
-        # The cores beside the banks compute, and send the others what these are to hold.
+        # Only the cores next to the banks compute; they send the others their result shards.
         cores = min(chip.description.num_dram_channels, product.width)
         columns = width = -(-product.width // cores)
         work.cores = cores
     repeats = 1 if getattr(config, "fuse_batch", True) else product.batch
     sub_h = getattr(config, "out_subblock_h", 1)
     sub_w = getattr(config, "out_subblock_w", min(8, columns))
-    # A tile of one side is unpacked for each product, of the other once for a subblock.
+    # A tile of one operand is unpacked for each tile multiplication, of the other once a subblock.
     unpack = tile_bytes(right) // chip.speed.unpacked_bytes
     feeding = unpack * (1 + 1 / max(sub_h, sub_w))
     each = max(chip.speed.tile_product * passes, feeding)
@@ -83,8 +80,9 @@ def multiplied(chip: Machine, call: LibraryCall) -> Work:
 
 
 def product_call_buffers(call: LibraryCall, grid: CoreGrid, l1: int) -> int:
-    """Bytes of the circular buffers of a product, in the configuration that it has or that the
-    library chooses with so many bytes of L1."""
+    """Bytes of the circular buffers of a matmul with its program config.
+
+    Without one, with the config that ttnn chooses if cores have `l1` bytes of L1."""
     config = call.program_config or automatic_config(call, grid, l1)
     if config is None:
         return _blockless_buffers(call)
@@ -96,7 +94,7 @@ def _blockless_buffers(call: LibraryCall) -> int:
 
 
 def _buffers(call: LibraryCall, config: ProgramConfig, product: products.Product) -> int:
-    """Bytes of the circular buffers of a product with blocks."""
+    """Bytes of the circular buffers of a matmul with blocks."""
     left, right, result = call.operands[0], call.operands[1], call.result
     wide_sums = products.wide_sums(call)
     k = min(getattr(config, "in0_block_w", 1), product.inner)
@@ -105,7 +103,7 @@ def _buffers(call: LibraryCall, config: ProgramConfig, product: products.Product
     bias = call.operands[2] if len(call.operands) > 2 else None
     high = getattr(config, "out_block_h", getattr(config, "per_core_m", 1))
     wide = getattr(config, "out_block_w", getattr(config, "per_core_n", 1))
-    # A core that has several batches takes one of them at a time.
+    # A core with several batches processes one at a time.
     of_batches = isinstance(config, MatmulReuse)
     left_high = min(high, product.height) if of_batches else high
     repeats = 1 if getattr(config, "fuse_batch", True) else product.batch
@@ -129,7 +127,7 @@ def _buffers(call: LibraryCall, config: ProgramConfig, product: products.Product
 def _blockless(
     chip: Machine, call: LibraryCall, product: products.Product, work: Work, passes: int
 ) -> Work:
-    """Tiles of the result one by one, for each of which a row and a column are read."""
+    """Work of a matmul without blocks: a row and a column of tiles are read per result tile."""
     left, right = call.operands[0], call.operands[1]
     out = product.rows * product.width
     count = out * product.inner
@@ -143,8 +141,9 @@ def _blockless(
 
 
 def attended(chip: Machine, call: LibraryCall) -> Work:
-    """Attention: scores and their product with the values, chunk by chunk, with a softmax. Each
-    chunk of queries reads all keys and values that it sees."""
+    """Work of attention with an online softmax over chunks.
+
+    Each chunk of queries reads all keys and values that its mask does not exclude."""
     query, key, value = call.operands[:3]
     passes = products.fidelity_passes(call)
     heads, rows = prod(query.shape[:-2]), tiles_along(query.shape[-2])
@@ -167,7 +166,7 @@ def attended(chip: Machine, call: LibraryCall) -> Work:
         work.noc_bytes += again
         work.dram_bytes += again if operand.buffer_type == "dram" else 0
     scores, steps = each * seen * q * keys, each * seen * -(-keys // k)
-    # What was summed up is scaled anew in each step.
+    # Online softmax: each step rescales the accumulated output and sums.
     corrected = steps * q * (depth + 3) * chip.pass_cycles([query])
     work.engine_cycles = int(
         scores * depth * 2 * max(chip.speed.tile_product * passes, 40)
@@ -180,8 +179,9 @@ def attended(chip: Machine, call: LibraryCall) -> Work:
 
 
 def attended_by_one(chip: Machine, call: LibraryCall) -> Work:
-    """Attention of one query of each user, whose keys are distributed over cores. Where in the
-    cache each user is, is not known before: all positions count."""
+    """Work of decode attention, with the keys of a user distributed over cores.
+
+    The positions of the users are not known at compile time: the whole cache counts."""
     plan = DecodeAttention.of(call, chip.description.cores)
     query, key, value, *others = call.operands
     work = Work(min(plan.active_cores, chip.description.cores))
@@ -203,13 +203,9 @@ def attended_by_one(chip: Machine, call: LibraryCall) -> Work:
 # Work of elementwise, data movement and row-wise programs.
 
 HOST_READ = 8
-"""The launches in whose time a number comes to the host, which waits for all that was launched
-before (estimate)."""
+"""Time of reading a number on the host, in launches: it drains the queue first (estimate)."""
 ROW_OF_FACE = 32
-"""Contiguous bytes of what crosses tiles, in a face of 16 bits an element."""
-
-
-# Elementwise
+"""Bytes of a row of a face of 16-bit elements: contiguous bytes in a move across tiles."""
 
 
 def elementwise(chip: Machine, call: LibraryCall) -> Work:
@@ -226,13 +222,13 @@ def elementwise(chip: Machine, call: LibraryCall) -> Work:
         work.vector_cycles = each * steps * vector_cycles(call.name)
     in_rows = any(p.layout is Layout.ROW_MAJOR for p in placements)
     if takes_two_tensors(call.name) and in_rows and any(p.shards for p in placements):
-        # Rows in shards become tiles, and tiles rows.
+        # ttnn tilizes row-major shards first, and untilizes the result.
         work.intermediates = sum(_in_tiles(chip, placement) for placement in placements)
     return work
 
 
 def _in_tiles(chip: Machine, placement: TensorPlacement) -> int:
-    """Bytes of each L1 of a copy in tiles, where the tensor is."""
+    """Bytes of L1 per core of a tilized copy with the same placement."""
     return bank_bytes(placement.with_(layout=Layout.TILE), chip.description)
 
 
@@ -240,7 +236,7 @@ def _in_tiles(chip: Machine, placement: TensorPlacement) -> int:
 
 
 def _moving(chip: Machine, call: LibraryCall, whole_pages: bool) -> Work:
-    """Tensors that are moved page by page, or in rows of faces where they cross tiles."""
+    """Work of moving a tensor by whole pages, or by rows of faces if it crosses tiles."""
     units = max(tiles(placement) for placement in (*call.operands, *call.results))
     cores = cores_of(chip, call, units)
     work = Work(cores, 4 * page_bytes(call.result))
@@ -259,8 +255,7 @@ def copied(chip: Machine, call: LibraryCall) -> Work:
 
 
 def _repeated_rows(chip: Machine, call: LibraryCall) -> int:
-    """Bytes of each L1 that `repeat` takes besides its tensors: rows are repeated, into which tiles
-    are taken apart before."""
+    """Bytes of L1 per core of the intermediates of `repeat`, which untilizes tiles first."""
     source, target = call.operands[0], call.result
     if source.layout is Layout.ROW_MAJOR:
         return 0 if source.shards is None else _gathered_in_l1(chip, source)
@@ -272,7 +267,7 @@ def _repeated_rows(chip: Machine, call: LibraryCall) -> int:
 
 
 def changed_layout(chip: Machine, call: LibraryCall) -> Work:
-    """Tilizing and untilizing: whole rows move, the registers sort them."""
+    """Work of tilize and untilize: whole rows move, unpacker or packer reorder them."""
     work = _moving(chip, call, whole_pages=True)
     rows = max(placement.collapsed_shape()[1] for placement in (*call.operands, *call.results))
     if call.operands[0].layout is not call.result.layout:
@@ -280,7 +275,7 @@ def changed_layout(chip: Machine, call: LibraryCall) -> Work:
         work.engine_cycles = -(-units // work.cores) * chip.pass_cycles(
             [*call.operands, *call.results]
         )
-        # Rows of tensors that are a single tile wide are small pieces, a tile has as many.
+        # Rows shorter than 512 bytes take more transactions per tile, up to one per row.
         narrow = min(max(1, 512 // max(1, rows * 2)), TILE_SIDE)
         work.movement_cycles *= narrow
     return work
@@ -290,7 +285,7 @@ def reshaped(chip: Machine, call: LibraryCall) -> Work:
     source, target = call.operands[0], call.result
     work = _moving(chip, call, whole_pages=source.layout is Layout.ROW_MAJOR)
     if source.layout is Layout.ROW_MAJOR or _is_cut_in_columns(target):
-        # Shards are gathered before, and distributed after it.
+        # ttnn converts shards to interleaved before, and back after the reshape.
         for sharded in (source, target):
             if sharded.shards is not None and sharded.buffer_type == "l1":
                 work.intermediates += _gathered_in_l1(chip, sharded)
@@ -298,12 +293,12 @@ def reshaped(chip: Machine, call: LibraryCall) -> Work:
 
 
 def _is_cut_in_columns(placement: TensorPlacement) -> bool:
-    """True if rows of a tensor are divided among cores."""
+    """True if the shards of a tensor hold parts of rows."""
     return placement.memory_layout in ("width_sharded", "block_sharded")
 
 
 def _gathered_in_l1(chip: Machine, placement: TensorPlacement) -> int:
-    """Bytes of each L1 of the same tensor without shards."""
+    """Bytes of L1 per core of the same tensor interleaved."""
     return bank_bytes(placement.interleaved().with_(buffer_type="l1"), chip.description)
 
 
@@ -318,7 +313,7 @@ def permuted(chip: Machine, call: LibraryCall) -> Work:
 
 
 def sliced(chip: Machine, call: LibraryCall) -> Work:
-    """Parts and compositions: page by page where their borders are those of tiles."""
+    """Work of slices and concatenations: by whole pages if they are aligned to tiles."""
     shapes = [(1, *placement.shape)[-2:] for placement in (*call.operands, *call.results)]
     full = call.result.shape[-2:]
     aligned = all(
@@ -328,13 +323,13 @@ def sliced(chip: Machine, call: LibraryCall) -> Work:
     )
     work = _moving(chip, call, whole_pages=aligned or call.result.layout is Layout.ROW_MAJOR)
     if call.name == "slice_static":
-        # What is not taken is not read.
+        # Only the slice is read.
         work.dram_bytes = min(work.dram_bytes, 2 * whole_bytes(call.result))
     return work
 
 
 def gathered(chip: Machine, call: LibraryCall) -> Work:
-    """Rows that are looked up: of the table only those that are named."""
+    """Work of a lookup: only the indexed rows of the table are read."""
     size = whole_bytes(call.result)
     cores = min(chip.description.cores, tiles(call.result))
     rows = prod(call.result.shape[:-1])
@@ -344,22 +339,22 @@ def gathered(chip: Machine, call: LibraryCall) -> Work:
 
 
 def written(chip: Machine, call: LibraryCall) -> Work:
-    """A cache of which only a part is overwritten."""
+    """Work of a cache update, which writes only a part of the cache."""
     taken = call.operands[1]
     cores = min(chip.description.cores, tiles(taken))
     size = whole_bytes(taken)
     work = Work(cores, 6 * page_bytes(taken), dram_bytes=3 * size, noc_bytes=3 * size)
     work.movement_cycles = -(-tiles(taken) // cores) * 4 * chip.speed.transaction
     if call.name == "update_cache":
-        work.launches += HOST_READ  # The position is an argument.
+        work.launches += HOST_READ  # The host reads the position, a runtime argument.
     return work
 
 
 def between_chips(chip: Machine, call: LibraryCall) -> Work:
-    """Tensors that go through the memories of each chip, and over the links between them."""
+    """Work of a collective: a copy on each device, and fabric traffic."""
     work = copied(chip, call)
     work.links = link_work(call)
-    # A sum is one program that scatters and one that gathers.
+    # all_reduce is a reduce-scatter program and an all-gather program.
     work.launches = 2 if call.name == "all_reduce" else 1
     return work
 
@@ -395,8 +390,10 @@ def reduced(chip: Machine, call: LibraryCall) -> Work:
 
 
 def _between_reductions(chip: Machine, call: LibraryCall) -> int:
-    """Bytes of each L1 that a reduction takes besides its operand and its result: a copy of rows in
-    tiles; what is reduced along rows before it is along columns; a result in another shape."""
+    """Bytes of L1 per core of the intermediates of a reduction.
+
+    They are a tilized copy of a row-major operand, the result along rows before the reduction along
+    columns, and the result before its last dimension is removed."""
     source, description = call.operands[0], chip.description
     rank = len(source.shape)
     dims = sorted(dim % rank for dim in call.attributes.get("dim_arg") or ())

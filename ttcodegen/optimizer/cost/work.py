@@ -33,17 +33,17 @@ class LinkWork:
 
 
 def _gathered(size: int, chips: int) -> LinkWork:
-    """The last chip of a line gets what all others have."""
+    """All-gather along a line: the last device receives the shards of all others."""
     return LinkWork((chips - 1) * size, chips - 1)
 
 
 def _scattered(size: int, chips: int) -> LinkWork:
-    """Sums of parts go along the line, each to the chip that it is for."""
+    """Reduce-scatter along a line: partial sums pass each link towards their device."""
     return LinkWork((chips - 1) * -(-size // chips), chips - 1)
 
 
 def _summed(size: int, chips: int) -> LinkWork:
-    """Parts are summed where they belong, then all gather them."""
+    """All-reduce along a line: a reduce-scatter and then an all-gather."""
     part = _scattered(size, chips)
     return LinkWork(2 * part.bytes, 2 * part.hops)
 
@@ -54,12 +54,12 @@ _Rule = Callable[[LibraryCall], LinkWork]
 def _along_axes(
     along: Callable[[int, int], LinkWork], first: int, after: Callable[[int, int], int]
 ) -> _Rule:
-    """The rule of a call that may go over both axes, one after the other.
+    """Returns the rule of a collective over one mesh axis, or over both in sequence.
 
     Args:
-        along: what goes over an axis, by the size of a tensor and the number of chips.
-        first: the axis that comes first where it goes over both.
-        after: the size of the tensor after it.
+        along: traffic along an axis, by bytes of the tensor and number of devices.
+        first: the axis that comes first if it runs over both.
+        after: bytes of the tensor after an axis.
     """
 
     def rule(call: LibraryCall) -> LinkWork:
@@ -76,13 +76,13 @@ def _along_axes(
 
 
 def _mesh(call: LibraryCall) -> Sequence[int]:
-    """Rows and columns of the mesh that a call runs on."""
+    """Rows and columns of the mesh of a call; 1x1 if it names none."""
     named: Sequence[int] = call.attributes.get("mesh_shape") or ()
     return (1, 1, *named)[-2:]
 
 
 def _sent(call: LibraryCall) -> LinkWork:
-    """One tensor, over the links between two chips of a line."""
+    """Point-to-point: the whole tensor passes each link from sender to receiver."""
     ends = [call.attributes[name] for name in ("send_coord", "receive_coord")]
     hops = sum(abs(sender - receiver) for sender, receiver in zip(*ends, strict=True))
     return LinkWork(whole_bytes(call.operands[0]), hops)
@@ -95,20 +95,21 @@ def _chips(call: LibraryCall) -> int:
 
 
 def _exchanged(call: LibraryCall) -> LinkWork:
-    """Between the halves of a line each chip of the one has a share for each of the other."""
+    """All-to-all along a line: the middle link carries a shard per pair of its two sides."""
     chips = _chips(call)
     share = -(-whole_bytes(call.operands[0]) // chips)
     return LinkWork((chips // 2) * -(-chips // 2) * share, chips - 1)
 
 
 def _broadcast(call: LibraryCall) -> LinkWork:
-    """One packet passes all chips of a line."""
+    """Broadcast along a line: each packet passes all devices."""
     return LinkWork(whole_bytes(call.operands[0]), _chips(call) - 1)
 
 
 def _dispatched(call: LibraryCall) -> LinkWork:
-    """All chips get the experts of all tokens, and the tokens of their own experts: of k experts
-    that are distributed evenly over n chips, k / n of the tokens."""
+    """All-to-all dispatch: every device receives all expert indices, and its experts' tokens.
+
+    With k of n devices' experts per token, distributed evenly, that is k / n of the tokens."""
     chips = _chips(call)
     tokens, experts = (whole_bytes(each) for each in call.operands[:2])
     reached = min(call.operands[1].shape[-1], chips)
@@ -116,8 +117,7 @@ def _dispatched(call: LibraryCall) -> LinkWork:
 
 
 def _combined(call: LibraryCall) -> LinkWork:
-    """Of each chip's results, which are a row for each expert of each of its tokens, all chips have
-    the same share."""
+    """All-to-all combine: every device holds an equal share of each device's result rows."""
     chips = _chips(call)
     share = -(-whole_bytes(call.result) // chips)
     return LinkWork((chips // 2) * -(-chips // 2) * share, chips - 1)
@@ -141,9 +141,6 @@ def link_work(call: LibraryCall) -> LinkWork | None:
     return None if rule is None or prod(_mesh(call)) <= 1 else rule(call)
 
 
-# Work of a call's programs, by rules per kind of call.
-
-
 @dataclass
 class Work:
     """Work of a call's programs; per core where noted."""
@@ -154,11 +151,11 @@ class Work:
     intermediates: int = 0
     dram_bytes: int = 0
     dram_share: float = 0.0
-    """The part of the DRAM bandwidth that it gets."""
+    """Fraction of the DRAM bandwidth that it reaches; 0: that of interleaved tensors."""
     noc_bytes: int = 0
-    """Over all cores."""
+    """Bytes over the NoC, summed over all cores."""
     movement_cycles: int = 0
-    """Of the data-movement processor of each core."""
+    """Cycles of the data movement processor of each core."""
     engine_cycles: int = 0
     vector_cycles: int = 0
     launches: int = 1
@@ -167,7 +164,7 @@ class Work:
 
 
 class Machine:
-    """A chip, and how fast it is."""
+    """Description of a chip with its performance figures and its grid."""
 
     def __init__(self, description: ChipDescription) -> None:
         self.description = description
@@ -175,21 +172,23 @@ class Machine:
         self.grid = CoreGrid(description.grid[1], description.grid[0])
 
     def pass_cycles(self, placements: list[TensorPlacement]) -> int:
-        """Cycles in which a core takes one tile of each of these through its registers."""
+        """Cycles in which a core unpacks and packs one tile of each tensor."""
         size = max((page_bytes(placement) for placement in placements), default=0)
         return size // self.speed.unpacked_bytes + self.speed.tile_overhead
 
 
 def page_bytes(placement: TensorPlacement) -> int:
-    """Bytes of a tile, or of as many elements in rows."""
+    """Bytes of a tile, or of as many row-major elements."""
     if placement.layout is Layout.TILE:
         return tile_bytes(placement)
     return TILE_SIDE * TILE_SIDE * element_bits(placement) // 8
 
 
 def traffic(work: Work, call: LibraryCall) -> None:
-    """Counts every tensor once: from DRAM, or over the NoC unless it is where it is used. No
-    program touches the padding of shards."""
+    """Adds the traffic of reading or writing every tensor once.
+
+    A tensor in DRAM takes DRAM bandwidth and NoC; one in L1 only the NoC, and nothing if its shards
+    are those of the result. Padding of shards is not moved."""
     home = call.result.shards
     for placement in (*call.operands, *call.results):
         size = whole_bytes(placement)
@@ -201,7 +200,7 @@ def traffic(work: Work, call: LibraryCall) -> None:
 
 
 def cores_of(chip: Machine, call: LibraryCall, units: int) -> int:
-    """The cores that a call runs on: those of its shards, else as many as it has units."""
+    """Number of cores of a call: those of its shards, else one per unit of work."""
     for placement in (*call.results, *call.operands):
         if placement.shards is not None and placement.buffer_type == "l1":
             return min(placement.shards.cores, chip.description.cores)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, reduce
+from functools import cache, reduce, wraps
 from math import prod
 from typing import Any
 
@@ -376,6 +376,7 @@ def _register(
     between_chips: ChipMovementRule | None = None,
     decompose: PrimitiveLowering = _decompose,
 ) -> None:
+    @wraps(verify)
     def verify_all(op: CatalogueOp) -> None:
         expect_element(op, "input")
         verify(op)

@@ -353,13 +353,13 @@ def _verify_sum(op: CatalogueOp) -> None:
 
 
 def verify_library_all_reduce(op: CatalogueOp) -> None:
-    """As `verify_all_reduce`; the values are added up."""
+    """The shape stays; the values are added up."""
     verify_all_reduce(op)
     _verify_sum(op)
 
 
 def verify_library_reduce_scatter(op: CatalogueOp) -> None:
-    """As `verify_reduce_scatter`; the values are added up."""
+    """The result is a part of the sum along one dimension: of one chip, all of it."""
     verify_reduce_scatter(op)
     _verify_sum(op)
 

@@ -34,8 +34,8 @@ from ttcodegen.transforms.ttnn.layout import TTNNLayout
 
 # Cost of a ttnn call: L1, DRAM and NoC bytes, engine cycles, time.
 #
-# Data movement and computation overlap, so the time of a program is that of its slowest resource
-# plus its launch. Figures of the chips: `ttcodegen.systems.performance`.
+# Data movement and computation overlap, so the slowest resource sets the time of a program, and
+# its launch adds to it. Figures of the chips: `ttcodegen.systems.performance`.
 
 
 @dataclass(frozen=True)

@@ -177,14 +177,27 @@ def _exported(torch: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, 
             remedy="put functions into the forward method of a module",
         )
     with _exporting(module), torch.no_grad():
-        args, kwargs = torch.utils._pytree.tree_map(_without_base, (args, kwargs))
+        args, kwargs = _of_their_own(torch, (args, kwargs))
         return torch.export.export(module, args, kwargs)
 
 
-def _without_base(argument: Any) -> Any:
-    """An example argument, copied if it is a view: guards of torch's on its base tensor fail
-    when operations are taken apart, where there is none."""
-    return argument if getattr(argument, "_base", None) is None else argument.clone()
+def _of_their_own(torch: Any, arguments: Any) -> Any:
+    """Example arguments, each of its own memory.
+
+    Views are copied: guards of torch's on their base tensor fail when operations are taken apart,
+    where there is none. So is a tensor that is given twice: torch.export would take the two for
+    one argument, for all values that the program is called with.
+    """
+    seen: set[int] = set()
+
+    def own(argument: Any) -> Any:
+        if not isinstance(argument, torch.Tensor):
+            return argument
+        copied = argument._base is not None or id(argument) in seen
+        seen.add(id(argument))
+        return argument.clone() if copied else argument
+
+    return torch.utils._pytree.tree_map(own, arguments)
 
 
 def _exporting(module: Any) -> AbstractContextManager[None]:

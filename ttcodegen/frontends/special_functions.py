@@ -238,7 +238,7 @@ SPECIAL_FUNCTIONS: Mapping[str, SpecialFunction] = {
 """By the names that they have in mathematics libraries."""
 
 
-# Quotients and remainders of integers, rounded as sources say: exact, whatever their size.
+# Quotients and remainders, rounded as sources say: exact, whatever their size.
 
 
 def truncated(build: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
@@ -258,7 +258,7 @@ def floored(build: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
     if is_unsigned(element_of(a.type)):
         return whole
     rest = rest_of(build, a, b, whole)
-    below = [_compared_integer_division(build, "lt", value) for value in (rest, b)]
+    below = [_compared_with_zero(build, "lt", value) for value in (rest, b)]
     return build.broadcasting("subtract", whole, _where_rest(build, rest, "ne", *below))
 
 
@@ -266,8 +266,34 @@ def raised(build: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
     """The quotient rounded up: one more where there is a rest of the divisor's sign."""
     whole = truncated(build, a, b)
     rest = rest_of(build, a, b, whole)
-    below = [_compared_integer_division(build, "lt", value) for value in (rest, b)]
+    below = [_compared_with_zero(build, "lt", value) for value in (rest, b)]
     return build.broadcasting("add", whole, _where_rest(build, rest, "eq", *below))
+
+
+def float_rest(build: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+    """As `fmod` of C, exact: the remainder of TTIR has the sign of the divisor."""
+    size = build.broadcasting("remainder", build.like("abs", a), build.like("abs", b))
+    return build.broadcasting("multiply", build.like("sign", a), size)
+
+
+def float_floored(build: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+    """The quotient of floats rounded down, by their remainder.
+
+    1.0 by 0.1 is 9, for the float next to a tenth is above it, where the quotient rounds to 10. NaN
+    for infinite dividends, and the quotient for divisors of 0, as Python, PyTorch and jax have it.
+    """
+    rest = float_rest(build, a, b)
+    whole = build.broadcasting("div", build.broadcasting("subtract", a, rest), b)
+    below = [_compared_with_zero(build, "lt", value) for value in (rest, b)]
+    whole = build.broadcasting("subtract", whole, _where_rest(build, rest, "ne", *below))
+    # Whole but for the rounding of the difference and of the quotient.
+    floor = build.like("floor", whole)
+    up = _compared(build, "gt", build.like("subtract", whole, floor), 0.5)
+    whole = build.like("add", floor, build.typecast(up, element_of(whole.type)))
+    quotient = build.broadcasting("div", a, b)
+    return build.broadcasting(
+        "where", _compared_with_zero(build, "eq", b), quotient, whole, element=element_of(a.type)
+    )
 
 
 def is_unsigned(element: Attribute) -> bool:
@@ -275,7 +301,7 @@ def is_unsigned(element: Attribute) -> bool:
     return (numpy_name(element) or "").startswith("uint")
 
 
-def _compared_integer_division(build: OpBuilder, name: str, value: SSAValue) -> SSAValue:
+def _compared_with_zero(build: OpBuilder, name: str, value: SSAValue) -> SSAValue:
     """With 0."""
     zero = build.full([1] * len(shape_of(value.type)), 0, element_of(value.type))
     return build.broadcasting(name, value, zero, element=i1)
@@ -287,7 +313,7 @@ def _where_rest(
     """1 where there is a rest, and two truth values are equal, or not."""
     chosen = build.broadcasting(signs, first, second, element=i1)
     found = build.broadcasting(
-        "logical_and", _compared_integer_division(build, "ne", rest), chosen, element=i1
+        "logical_and", _compared_with_zero(build, "ne", rest), chosen, element=i1
     )
     return build.typecast(found, element_of(rest.type))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -83,7 +84,10 @@ class Translator(OpBuilder):
         sizes = [size + sum(pair) for size, pair in zip(shape, widths, strict=True)]
         result = tensor_type(element_of(value.type), sizes)
         padding = [width for pair in widths for width in pair]
-        return self.emit("pad", [value], result, padding=padding, value=fill)
+        # An integer as it is: float32 has no 2^24 + 1.
+        whole = np.dtype(numpy_name(element_of(value.type)) or "float32").kind in "iub"
+        number = int(fill) if whole and math.isfinite(fill) else fill
+        return self.emit("pad", [value], result, padding=padding, value=number)
 
     def aligned(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
         """`value` with dimensions of one element before its own, as many as `shape` has more."""

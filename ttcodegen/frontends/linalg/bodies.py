@@ -26,6 +26,7 @@ from ttcodegen.dialects.operations.operation import operation_name
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.special_functions import (
     SPECIAL_FUNCTIONS,
+    float_rest,
     floored,
     raised,
     rest_of,
@@ -267,12 +268,6 @@ def _rounded_away(build: Translator, x: SSAValue) -> SSAValue:
     return rounded(build, x, to_even=False)
 
 
-def _float_rest(build: Translator, a: SSAValue, b: SSAValue) -> SSAValue:
-    """As `fmod` of C: the remainder of TTIR has the sign of the divisor."""
-    size = build.broadcasting("remainder", build.like("abs", a), build.like("abs", b))
-    return build.broadcasting("multiply", build.like("sign", a), size)
-
-
 def _is_nan(build: Translator, *values: SSAValue) -> SSAValue:
     """True if a value is NaN, or one of two is: NaN differs from itself."""
     found = [build.like("ne", value, value, element=i1) for value in values]
@@ -292,7 +287,7 @@ _COMPOSED: dict[str, Composed] = {
     "arith.divsi": truncated, "arith.divui": _unsigned(truncated),
     "arith.floordivsi": floored,
     "arith.maxui": _unsigned(_pairwise("maximum")), "arith.minui": _unsigned(_pairwise("minimum")),
-    "arith.remf": _float_rest, "arith.remsi": _rest, "arith.remui": _unsigned(_rest),
+    "arith.remf": float_rest, "arith.remsi": _rest, "arith.remui": _unsigned(_rest),
     "math.isfinite": _is_finite, "math.isinf": _is_infinite, "math.isnan": _is_nan,
     "math.copysign": _with_sign, "math.fma": _fused, "math.log10": _logarithm(10),
     "math.log2": _logarithm(2), "math.round": _rounded_away,

@@ -16,7 +16,13 @@ from ttcodegen.dialects.core.datatypes import (
     shape_of,
     tensor_type,
 )
-from ttcodegen.frontends.special_functions import SPECIAL_FUNCTIONS, rest_of, rounded, truncated
+from ttcodegen.frontends.special_functions import (
+    SPECIAL_FUNCTIONS,
+    float_rest,
+    rest_of,
+    rounded,
+    truncated,
+)
 from ttcodegen.frontends.stablehlo import complex_numbers
 from ttcodegen.frontends.stablehlo.conversion import (
     Complex,
@@ -151,18 +157,13 @@ def _remainder(conversion: Conversion, op: StableHLOOp) -> Value:
     builder = conversion.builder
     left, right = conversion.tensors(op)
     _require_one_type(conversion, op, [left, right])
-    element, type_ = element_of(left.type), _result(op, [left])
+    element = element_of(left.type)
     if is_unsigned(element):
-        return builder.emit("remainder", [left, right], type_)
+        return builder.emit("remainder", [left, right], _result(op, [left]))
     if not isinstance(element, AnyFloat):
         # The lowest number has no absolute value.
         return rest_of(builder, left, right, truncated(builder, left, right))
-    size = builder.emit(
-        "remainder",
-        [builder.emit("abs", [left], type_), builder.emit("abs", [right], type_)],
-        type_,
-    )
-    return builder.emit("multiply", [builder.emit("sign", [left], type_), size], type_)
+    return float_rest(builder, left, right)
 
 
 def _select(conversion: Conversion, op: StableHLOOp) -> Value:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf, log
 from typing import Any
 
+from xdsl.dialects.builtin import Float64Type
 from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.core.datatypes import element_of, f32, i1, shape_of
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.frontends.special_functions import SPECIAL_FUNCTIONS, floored, truncated
+from ttcodegen.frontends.special_functions import (
+    SPECIAL_FUNCTIONS,
+    float_floored,
+    float_rest,
+    floored,
+    truncated,
+)
 from ttcodegen.frontends.torch.graph import (
     Graph,
     Rule,
@@ -121,8 +129,22 @@ def _div(graph: Graph, a: Scalar, b: Scalar, rounding_mode: str | None = None) -
     first, second = graph.value(a, rank=rank), graph.value(b, rank=rank)
     if kind_of(graph.element) != "f":
         return (floored if rounding_mode == "floor" else truncated)(graph, first, second)
-    quotient = graph.broadcasting("div", first, second)
-    return graph.like("floor" if rounding_mode == "floor" else "trunc", quotient)
+    if rounding_mode == "floor":
+        return _in_float32(graph, float_floored, first, second)
+    return graph.like("trunc", graph.broadcasting("div", first, second))
+
+
+def _in_float32(
+    graph: Graph,
+    composed: Callable[[Graph, SSAValue, SSAValue], SSAValue],
+    a: SSAValue,
+    b: SSAValue,
+) -> SSAValue:
+    """What is several operations, rounded to fewer bits once, in the end."""
+    if isinstance(graph.element, Float64Type):
+        return composed(graph, a, b)
+    found = composed(graph, *(graph.typecast(value, f32) for value in (a, b)))
+    return graph.typecast(found, graph.element)
 
 
 def _floor_divide(graph: Graph, a: Scalar, b: Scalar) -> SSAValue:
@@ -132,10 +154,9 @@ def _floor_divide(graph: Graph, a: Scalar, b: Scalar) -> SSAValue:
 def _fmod(graph: Graph, a: Scalar, b: Scalar) -> SSAValue:
     """The remainder with the sign of the dividend; TTIR's has that of the divisor."""
     rank = len(graph.shape)
-    if kind_of(graph.element) == "f":
-        whole = _div(graph, a, b, "trunc")
-        return graph.apply("subtract", a, graph.apply("multiply", whole, b))
     a, b = graph.value(a, rank=rank), graph.value(b, rank=rank)
+    if kind_of(graph.element) == "f":
+        return _in_float32(graph, float_rest, a, b)
     rest = graph.broadcasting("remainder", a, b)
     if kind_of(graph.element) in "ub":
         return rest
@@ -278,7 +299,17 @@ def _addcdiv(graph: Graph, x: SSAValue, a: SSAValue, b: SSAValue, value: float =
 
 
 def _lerp(graph: Graph, a: SSAValue, b: SSAValue, weight: Scalar) -> SSAValue:
-    return graph.apply("add", a, graph.apply("multiply", graph.apply("subtract", b, a), weight))
+    """From the end that is nearer, so that weights of 0 and 1 give the ends themselves."""
+    step = graph.apply("subtract", b, a)
+    if isinstance(weight, SSAValue):
+        near = graph.compare("lt", graph.like("abs", weight), graph.number(0.5, weight), i1)
+        back = graph.apply("multiply", step, graph.apply("subtract", 1.0, weight))
+        to_end = graph.apply("subtract", b, back)
+        from_start = graph.apply("add", a, graph.apply("multiply", step, weight))
+        return _where(graph, near, from_start, to_end)
+    if abs(weight) < 0.5:
+        return graph.apply("add", a, graph.apply("multiply", step, weight))
+    return graph.apply("subtract", b, graph.apply("multiply", step, 1 - weight))
 
 
 def _logarithm(base: float) -> Rule:

@@ -371,8 +371,7 @@ def _diagonal_scatter(
 
 def _heaviside(x: Tensor, values: Tensor) -> Tensor:
     one = torch.where(x > 0, 1, 0).to(x.dtype)
-    found = torch.where(x == 0, values, one)
-    return torch.where(torch.isnan(x), nan, found) if x.dtype.is_floating_point else found
+    return torch.where(x == 0, values, one)
 
 
 def _gcd_of(a: Tensor, b: Tensor) -> Tensor:

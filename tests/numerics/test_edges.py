@@ -101,6 +101,18 @@ def test_the_choice_is_finite_and_has_several_kinds() -> None:
     assert positive.min() > 0
 
 
+def test_floats_that_become_integers_are_beyond_their_ends() -> None:
+    text = """
+func.func @main(%x: tensor<8x32xf32>) -> tensor<8x32xi32> {
+  %0 = "ttir.typecast"(%x) : (tensor<8x32xf32>) -> tensor<8x32xi32>
+  return %0 : tensor<8x32xi32>
+}"""
+    (x,) = cases(text)["first and last"]
+    assert {2.0**31, -(2.0**31), 2.0**32, 2.0**24 + 2} <= set(x.reshape(-1).tolist())
+    # The device has no integers of 64 bits, so that the results of these would differ.
+    assert "first and last" not in cases(text.replace("i32", "i64"))
+
+
 def test_masks_hide_whole_rows() -> None:
     q, mask = cases(ATTENTION)["empty masks"]
     assert np.isneginf(mask[..., -1, :]).all()

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp, bf16, f16, f32, f64
+from xdsl.dialects.builtin import IntegerType, ModuleOp, bf16, f16, f32, f64
 from xdsl.dialects.func import FuncOp
 
 from ttcodegen.dialects.core.datatypes import DataType, element_of, normalized_data_type
@@ -37,6 +37,8 @@ CASES = (
 )
 """Edge cases of inputs, one kind at a time."""
 
+_FAR = [2.0**24 + 2, -(2.0**24) - 2, 2.0**31, -(2.0**31), 2.0**32, 300.0, -300.0]
+"""Floats at and beyond the ends of integers."""
 _EVERY = 13
 """One of so many elements is an edge, so that most results say something."""
 _LEAST_CHOSEN = 64
@@ -58,6 +60,8 @@ class _Argument:
     """Of an index that may be out of bounds: one after the last, and one before the first."""
     becomes_float: bool
     """True if integers are computed with as floats, which large ones are not."""
+    becomes_integer: bool
+    """True if floats are converted to integers of at most 32 bits, which have an end."""
 
 
 def edge_cases(
@@ -130,11 +134,20 @@ def _argument(
         _domain(uses),
         usage.beyond_bounds(argument),
         any(use.name == "typecast" and use.op.result_type.element_type in _FLOATS for use in uses),
+        any(_converts_to_integers(use) for use in uses),
     )
 
 
 _FLOATS = (bf16, f16, f32, f64)
 _FIXED_KINDS = frozenset({"weight", "variance"})
+
+
+def _converts_to_integers(use: Use) -> bool:
+    """True for a conversion to integers of at most 32 bits; the device has no longer ones."""
+    if use.name != "typecast":
+        return False
+    element = use.op.result_type.element_type
+    return isinstance(element, IntegerType) and 8 <= element.bitwidth <= 32
 
 
 def _domain(uses: list[Use] | tuple[Use, ...]) -> tuple[float, float] | None:
@@ -217,7 +230,8 @@ def _float_edges(case: str, argument: _Argument) -> np.ndarray | None:
             )
         case "first and last":
             if math.isinf(low) or math.isinf(high):
-                return None
+                far = [number for number in _FAR if low <= number <= high]
+                return _sprinkled(drawn, far) if argument.becomes_integer else None
             return _sprinkled(drawn, [low, high])
         case _ if case == LARGEST:
             is_free = math.isinf(low) and math.isinf(high)
